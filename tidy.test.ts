@@ -242,6 +242,29 @@ function deadFaults(all: readonly Source[], texts: readonly Source[]): readonly 
   });
 }
 
+/** Documents that were the work's own and are no part of the repository. */
+const elsewhere = [
+  ...["BEYOND", "EUCALYPTUS", "LANGUAGE", "MACHINE", "NETWORK", "PERSONALITIES"],
+  ...["PLACEMENT", "SELF-HOSTING", "STATE", "STORAGE", "TENANCY"],
+];
+const ofElsewhere = new RegExp(`(?<![\\w"'\`-])(?:${elsewhere.join("|")})(?![\\w"'\`=-])`, "g");
+/** What comments and documents point at is here: whoever follows it finds the rule, and not a name. */
+function pointerFaults({ path, text }: Source, all: readonly string[]): readonly string[] {
+  const prose = path.endsWith(".md") ? text.replace(/```[\s\S]*?```/g, "") : commentsOf(text);
+  const says = "say the rule itself, or name the decision (`decision 31`) that holds it";
+  const gone = [...prose.matchAll(ofElsewhere)].map(([name]) => `${path}: ${name} is not in this repository; ${says}`);
+  const documents = [...prose.matchAll(/\b[A-Z][A-Z0-9-]+\.md\b/g)].flatMap(([name]) =>
+    all.some((known) => basename(known) === name) ? [] : [`${path}: there is no ${name} in this repository; ${says}`],
+  );
+  const decisions = [...prose.matchAll(/\bdecisions?[ /]0*(\d+)\b/g)].flatMap(([pointer, number = ""]) =>
+    all.some((known) => known.startsWith(`decisions/${number.padStart(4, "0")}-`))
+      ? []
+      : [`${path}: there is no ${pointer}; look in decisions/`],
+  );
+  return [...gone, ...documents, ...decisions];
+}
+const commentsOf = (text: string): string => (text.match(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm) ?? []).join("\n");
+
 const report = (faults: readonly string[]): void => assert.equal(faults.join("\n"), "");
 
 test("layers import only from those below them", () => report(sources.flatMap(layerFaults)));
@@ -251,6 +274,10 @@ test("no files import each other in a circle", () => report(circleFaults(sources
 test("a folder has few entries", () => report(folderFaults(tracked)));
 test("services of core/ know each other by documents", () => report(sources.flatMap(coreFaults)));
 test("every file is used", () => report(deadFaults(sources, texts)));
+test("comments and documents point at what is here", () => {
+  const speaking = tracked.filter((path) => /\.(ts|c|h|md)$/.test(path) && path !== "tidy.test.ts").map(read);
+  report(speaking.flatMap((source) => pointerFaults(source, tracked)));
+});
 test("each rule catches what breaks it", () => {
   assert.equal(layerFaults({ path: "model/a.ts", text: 'import { x } from "../core/b.ts";' }).length, 1);
   assert.equal(layerFaults({ path: "core/a.ts", text: 'import { x } from "node:fs";' }).length, 1);
@@ -262,6 +289,10 @@ test("each rule catches what breaks it", () => {
   assert.equal(folderFaults(Array.from({ length: maximumEntries + 1 }, (_, number) => `a/${number}/b.ts`)).length, 1);
   assert.equal(coreFaults({ path: "core/dns/a.ts", text: 'import { x } from "../storage/bin.ts";' }).length, 1);
   assert.equal(coreFaults({ path: "core/dns/a.ts", text: 'import { x } from "../documents/bin.ts";' }).length, 0);
+  for (const pointer of ["(STATE.md, Presence)", '"STORAGE". NETWORK, "One writer"', "PLAN.md", "decision 9999"])
+    assert.ok(pointerFaults({ path: "core/a.ts", text: `/** ${pointer} */` }, []).length > 0, pointer);
+  assert.deepEqual(pointerFaults({ path: "core/a.ts", text: 'const STATE = "decision 9";' }, []), []);
+  assert.deepEqual(pointerFaults({ path: "a.md", text: "decision 9" }, ["decisions/0009-a.md"]), []);
   assert.deepEqual(deadFaults([one], [one]).length, 1);
   assert.deepEqual(deadFaults([one], [one, { path: "cells", text: "run core/a.ts" }]).length, 0);
   for (const ban of bans) assert.equal(banFaults({ path: "core/a.ts", text: `${ban.breaks}\n` }).length, 1, ban.breaks);

@@ -53,7 +53,7 @@ export type Input =
   | { readonly kind: "kept"; readonly peer: PeerName; readonly key: string; readonly value: Json }
   /** A client has said on its present connection all that it desires here. */
   | { readonly kind: "complete"; readonly peer: PeerName }
-  /** An operator has looked at the peer, and lets count what it says here: it is waited for no more. */
+  /** An operator has looked at the peer, and lets count what it says here: it is waited for no more. The peer is this service itself where it is lost (`isLost`). */
   | { readonly kind: "excused"; readonly peer: PeerName }
   /** An operator ends what was named of a peer as `unclaimed`. */
   | { readonly kind: "ended"; readonly peer: PeerName; readonly keys: readonly string[] }
@@ -178,6 +178,8 @@ export interface Service<State> {
    * the client does not repeat of them is an orphan, and an operator may end it (`ended`), or give it back to its client (`AdoptRequest`).
    */
   unclaimed?(state: State): ReadonlyMap<PeerName, readonly string[]>;
+  /** Its store was lost, as it found out by itself, and no operator has looked since (`excused` with its own name). */
+  isLost?(state: State): boolean;
   /** What its state says in numbers. Asked now and then; changes nothing. */
   measure?(state: State): readonly Metric[];
 }

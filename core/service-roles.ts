@@ -3,8 +3,9 @@ import { type PeerName, peerName } from "../model/cell/identifiers.ts";
 /**
  * What a service VM may carry, and at which ports each role listens there: roles of one VM share its address, so their
  * ports differ. The same whatever a VM carries: packing roles differently moves addresses alone. A role that runs as a
- * process with an address of its own listens at `runtime/installation.ts`'s `ports`. The service of a role is in `runtime/roles.ts`,
- * and what it may say in `documents/permissions.ts`.
+ * process with an address of its own listens at `runtime/installation.ts`'s `ports`. For a new one: its service starts in
+ * `runtime/roles.ts`, what is loaded for it in an image is listed in `image/service/main.ts`, and what it may say is in
+ * `documents/permissions.ts`.
  */
 export const serviceRoles = {
   controller: { distribution: 7100, http: 7101 },

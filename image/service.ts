@@ -19,9 +19,9 @@ import {
 import { saveServiceStates } from "./service-states.ts";
 
 /**
- * The service image (SELF-HOSTING, One image): Debian's cloud kernel, an initial RAM file system with one program and the
- * kernel's modules, and a root file system that is only read, with Node, its libraries, our services as one file of
- * JavaScript, and the two programs that make and check the data volume. No shell, no tools, nobody who could log in.
+ * The service image (decision 27): Debian's cloud kernel, an initial RAM file system with one program and the kernel's
+ * modules, and a root file system that is only read, with Node, its libraries, our services as one file of JavaScript,
+ * and the two programs that make and check the data volume. No shell, no tools, nobody who could log in.
  *
  * The same inputs give the same bytes, whenever and wherever it is built: files are sorted, belong to root, and bear no
  * time; the bundler, the compiler and the packages are inputs. The digest is that of the contents.

@@ -73,7 +73,7 @@ export interface ElementState {
   /** ISO 8601. */
   readonly since: string;
   readonly uid: string;
-  /** It stays as it is until somebody changes something: it has failed, or needs what has. */
+  /** It stays as it is until somebody changes something: it has failed, is owed something until a machine starts anew, or needs what is so. */
   readonly stuck?: true;
   // VM
   readonly host?: string | null;

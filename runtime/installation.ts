@@ -2,11 +2,12 @@ import type { DesiredEnrolment } from "../core/documents/identity.ts";
 import type { SavedState } from "../core/documents/saved-state.ts";
 import type { CurrentKey } from "../core/identity/current-keys.ts";
 import type { Ring } from "../core/identity/gossip-ring.ts";
+import type { ServiceRole } from "../core/service-roles.ts";
 import type { PeerName } from "../model/cell/identifiers.ts";
 
 /**
  * Where everything of one installation lies and listens. The underlay is one flat layer-2 network; services have the
- * addresses that their VMs will have later (SELF-HOSTING, Birth). Written by `testbed/`, read by every process.
+ * addresses that their VMs will have later (decision 31). Written by `testbed/`, read by every process.
  */
 export const network = {
   /** Underlay and management. */
@@ -51,19 +52,7 @@ export const agentPorts = { distribution: 7130, http: 7131 } as const;
 /** Configuration of one process, a JSON file whose path is its only argument. No secrets: they are in the files it names. */
 export interface ProcessConfiguration {
   readonly name: PeerName;
-  readonly role:
-    | "controller"
-    | "storage-manager"
-    | "address-manager"
-    | "dns-manager"
-    | "placer"
-    | "presence"
-    | "directory"
-    | "cell-manager"
-    | "authority"
-    | "host"
-    | "agent"
-    | "gateway";
+  readonly role: ServiceRole | "host" | "agent";
   /** Own address on the underlay. */
   readonly address: string;
   /** Own directory for durable state, already there. */

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { serviceRoles } from "../core/service-roles.ts";
 import { peerName } from "../model/cell/identifiers.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "./installation.testing.ts";
 import type { ProcessConfiguration } from "./installation.ts";
@@ -46,6 +47,14 @@ const start = (file: string): Program => {
   };
 };
 
+/** Service roles that are no core role, or that need more than a configuration to run. */
+const triedElsewhere: readonly string[] = [
+  // Has a program of its own, gateway/main.ts.
+  "gateway",
+  // Its process needs the keys that it signs with: identity/authority/authority.test.ts.
+  "authority",
+];
+
 const starts = (program: Program): number => program.output().split('"process/started"').length - 1;
 
 test("each core role runs as a process and ends in order", async () => {
@@ -58,7 +67,11 @@ test("each core role runs as a process and ends in order", async () => {
     "storage-manager": "storage-manager",
     "presence.1": "presence",
     "controller.shop": "controller",
+    directory: "directory",
+    "cell-manager": "cell-manager",
   };
+  const tried = [...Object.values(roles), ...triedElsewhere].sort();
+  assert.deepEqual(tried, Object.keys(serviceRoles).sort(), "a new role is tried here as well");
   const controller = {
     cell: "shop",
     cellUid: "shop",

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { AddressReport } from "../core/address/manager.ts";
 import { toJson } from "../core/outbox.ts";
+import { serviceRoles } from "../core/service-roles.ts";
 import { unconfirmedFile } from "./backup/put-back.ts";
 import { servePeers } from "./http/https.ts";
 import { certify } from "./identity/own/certify.ts";
@@ -150,10 +151,20 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
       await runAuthority(configuration, observer);
       return;
     }
-    default:
-      throw new Error(
-        `"${name}" has the role "${role}", which has a program of its own; this one runs controller, storage-manager, ` +
-          "address-manager, dns-manager, placer, presence, directory, cell-manager and authority",
-      );
+    case "gateway":
+    case "host":
+    case "agent":
+      throw notRunHere(name, role);
+    default: {
+      const unknown: never = role;
+      throw notRunHere(name, unknown);
+    }
   }
+};
+
+const notRunHere = (name: string, role: string): Error => {
+  const run = Object.keys(serviceRoles).filter((one) => one !== "gateway");
+  return new Error(
+    `"${name}" has the role "${role}", which has a program of its own or is unknown; this one runs ${run.join(", ")}`,
+  );
 };

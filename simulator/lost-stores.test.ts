@@ -29,7 +29,9 @@ const losers: Readonly<Record<ServiceRole | "host" | "agent", Loser | Elsewhere>
   host: { process: "host.h1", findsBack: true },
   // Which of its files are whole is for a person to say.
   agent: { process: "agent.s1", findsBack: false },
-  authority: { why: "its store is its directory, which holds the authority's key: nothing else can take its place" },
+  authority: {
+    why: "it is not simulated: core/identity/authority/beside.test.ts and runtime/identity/authority/store-lost.test.ts take its store away",
+  },
   gateway: { why: "it desires nothing of anybody and is nobody's receiver" },
 };
 

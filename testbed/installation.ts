@@ -10,9 +10,9 @@ import { type InstallationRecord, readRecord, withCell, withoutCell, writeRecord
 import { bootstrapHost, bootstrapPart, firstPeers, ownPeersFile, writeFirstPeers } from "./self-hosted.ts";
 import { compiledDirectory } from "./suite/compile-cache.ts";
 import { makeCgroups } from "./supervisor/cgroups.ts";
+import type { Instructions } from "./supervisor/instructions.ts";
 import { controllerMember, type Member, membersOf, peersOf } from "./supervisor/members.ts";
 import { makeMember, makeUnderlay, removeMember } from "./supervisor/namespaces.ts";
-import type { Order } from "./supervisor/order.ts";
 import { type Launch, type MemberStatus, Supervised } from "./supervisor/supervised.ts";
 
 const repository = fileURLToPath(new URL("..", import.meta.url));
@@ -21,7 +21,7 @@ const substrateLimitMs = 15_000;
 
 /** All members of a running testbed. One change at a time: callers await. */
 export class Installation {
-  readonly #order: Order;
+  readonly #instructions: Instructions;
   readonly #at: Places;
   #record: InstallationRecord;
   readonly #members = new Map<string, Supervised>();
@@ -31,10 +31,10 @@ export class Installation {
   readonly #log: Launch["onEvent"];
 
   /** @param log told of every change of a member's process */
-  constructor(order: Order, log: Launch["onEvent"]) {
-    this.#order = order;
+  constructor(instructions: Instructions, log: Launch["onEvent"]) {
+    this.#instructions = instructions;
     this.#log = log;
-    this.#at = places(order.directory);
+    this.#at = places(instructions.directory);
     const record = readRecord(this.#at);
     if (record === undefined) throw new Error(`${this.#at.recordFile} is missing: start the testbed with \`cells up\``);
     this.#record = record;
@@ -131,11 +131,11 @@ export class Installation {
     const files = memberFiles(this.#at, member);
     mkdirSync(files.data, { recursive: true });
     mkdirSync(files.certificate, { recursive: true, mode: 0o700 });
-    const { imagesDirectory, cacheDirectory, commands } = this.#order;
+    const { imagesDirectory, cacheDirectory, commands } = this.#instructions;
     const certificate = await certify(this.#at.authority, files.certificate, member);
     if (member.role === "host") giveGossipKey(this.#at.authority, files.gossipKey);
     const limits = member.role === "host" || member.role === "agent";
-    const cgroups = limits ? makeCgroups(this.#order.cgroupRoots, member.name) : [];
+    const cgroups = limits ? makeCgroups(this.#instructions.cgroupRoots, member.name) : [];
     const more = await this.#selfHosted(member);
     writeJson(
       files.configuration,

@@ -21,7 +21,7 @@ export interface Places {
   /** Pid and start time of the first process, and what has to be removed after it. */
   readonly firstProcessFile: string;
   /** What this start of the supervisor shall do. */
-  readonly orderFile: string;
+  readonly instructionsFile: string;
 }
 
 /** Images and other things that can be made again, shared by all testbeds of the machine. */
@@ -44,7 +44,7 @@ export const places = (directory: string): Places => {
     shared: join(absolute, "shared"),
     supervisorSocket: join(run, "supervisor.sock"),
     firstProcessFile: join(run, "first-process.json"),
-    orderFile: join(run, "order.json"),
+    instructionsFile: join(run, "instructions.json"),
   };
 };
 

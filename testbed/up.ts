@@ -25,7 +25,7 @@ import {
   type ProcessIdentity,
   startFirstProcess,
 } from "./supervisor/first-process.ts";
-import type { Order } from "./supervisor/order.ts";
+import type { Instructions } from "./supervisor/instructions.ts";
 import type { MemberStatus } from "./supervisor/supervised.ts";
 import { memberStatus } from "./supervisor/supervisor-client.ts";
 
@@ -51,8 +51,8 @@ export interface UpOptions {
   readonly onProgress?: (line: string) => void;
   /** Default: built, or found in the cache. */
   readonly imagesDirectory?: string;
-  /** See `Order.commands`. */
-  readonly commands?: Order["commands"];
+  /** See `Instructions.commands`. */
+  readonly commands?: Instructions["commands"];
   readonly timeoutMs?: number;
 }
 export interface TestbedStatus {
@@ -150,7 +150,7 @@ const listenAgain = async (wanted: number, last: number): ReturnType<typeof list
 /** Ends what runs and removes what is volatile. Durable data stays. */
 const clear = async (at: Places, graceMs: number): Promise<void> => {
   await endFirstProcess(at.tag, graceMs);
-  const roots = new Set([...(readJson<Order>(at.orderFile)?.cgroupRoots ?? []), ...cgroupRoots(at.tag)]);
+  const roots = new Set([...(readJson<Instructions>(at.instructionsFile)?.cgroupRoots ?? []), ...cgroupRoots(at.tag)]);
   for (const root of roots) {
     // A group counts as busy for a moment after its last process ended.
     for (let attempt = 0; !removeCgroups(root); attempt += 1) {
@@ -256,14 +256,14 @@ const start = async (at: Places, options: UpOptions, say: (line: string) => void
   const { server, descriptor, port } = await listenAgain(options.port ?? 0, record.port);
   try {
     writeRecord(at, { ...record, port });
-    const order: Order = {
+    const instructions: Instructions = {
       directory: at.directory,
       cacheDirectory: cacheDirectory(),
       imagesDirectory,
       cgroupRoots: cgroupRoots(at.tag),
       commands: options.commands ?? {},
     };
-    writeJson(at.orderFile, order);
+    writeJson(at.instructionsFile, instructions);
     const rest = record.profile === undefined ? " and the services" : ": everything else will run in VMs";
     say(`starting ${record.hosts} hosts, ${record.servers} storage servers${rest}`);
     startFirstProcess(at, descriptor);

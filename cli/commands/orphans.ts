@@ -18,6 +18,14 @@ export const listOrphans = async (context: Context): Promise<void> => {
 
 const keysShown = 5;
 
+/** `receiver` is the service itself where it found out by itself, as the authority does. */
+const forkOf = (service: string, { receiver, forked }: ServiceOrphans["receivers"][number]): string =>
+  receiver === service
+    ? `${service}: its own store was lost; it goes on with what it had kept beside. Once you have looked: \`cells orphans release ${service}\``
+    : forked
+      ? `${service}: its own store was lost or is older than what ${receiver} holds`
+      : `${service}: the store of ${receiver} was lost or is older; what it does not say is not taken for gone`;
+
 const linesOf = ({ service, clients, receivers }: ServiceOrphans): readonly string[] => [
   ...clients.flatMap(({ client, forked, kept, keys, orphans }) => [
     forked
@@ -26,11 +34,7 @@ const linesOf = ({ service, clients, receivers }: ServiceOrphans): readonly stri
     ...keys.slice(0, keysShown).map((key) => `  not repeated: ${key}`),
     ...(orphans > keysShown ? [`  and ${orphans - Math.min(keysShown, keys.length)} more: --json names them`] : []),
   ]),
-  ...receivers.map(({ receiver, forked }) =>
-    forked
-      ? `${service}: its own store was lost or is older than what ${receiver} holds`
-      : `${service}: the store of ${receiver} was lost or is older; what it does not say is not taken for gone`,
-  ),
+  ...receivers.map((each) => forkOf(service, each)),
 ];
 const print = (terminal: Terminal, { services, missing }: OrphanList): void => {
   for (const line of services.flatMap(linesOf)) terminal.print(printable(line));
@@ -41,7 +45,8 @@ const print = (terminal: Terminal, { services, missing }: OrphanList): void => {
 export const releaseOrphans = async (context: Context, peer: string): Promise<void> => {
   const list = await context.client().releaseOrphans(peer);
   if (context.json) return printJson(context, list);
-  context.terminal.print(`what ${printable(peer)} desires counts again; documents that it does not know stay in force`);
+  const counts = `what ${printable(peer)} desires counts again; documents that it does not know stay in force`;
+  context.terminal.print(peer === "authority" ? "the authority's store counts as it is" : counts);
   print(context.terminal, list);
 };
 

@@ -1,3 +1,4 @@
+import { awaitedElement } from "../../model/cause/cause.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import { renderElements, renderSummary } from "../output/render.ts";
 import type { Terminal } from "../output/terminal.ts";
@@ -174,13 +175,14 @@ export const followUntilReady = async (
   );
 };
 
-/** What to do about those that failed, as `cells why` says it. */
+/** What to do about those that failed or are owed something, as `cells why` says it. */
 const remedies = async (
   client: Client,
   cell: string,
   stuck: readonly ElementWithState[],
 ): Promise<readonly string[]> => {
-  const failed = stuck.filter(({ state }) => state.phase === "failed").slice(0, mostExplained);
+  const first = stuck.filter(({ state }) => state.phase === "failed" || awaitedElement(state.causes ?? []) === null);
+  const failed = first.slice(0, mostExplained);
   const verdicts = await Promise.all(
     failed.map(({ path }) =>
       client.whyElement(cell, path).then(

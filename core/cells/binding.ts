@@ -5,8 +5,8 @@ import type { CellServices } from "../documents/cells.ts";
 import { servicePeer } from "../service-roles.ts";
 
 /**
- * Which Placer and which Storage Manager decide for a cell, where there are several (SELF-HOSTING, Scale-out; decisions/0037).
- * Chosen once, when the cell is made: what a VM's place or a volume's lease is, only the one knows that gave it.
+ * Which Placer and which Storage Manager decide for a cell, where there are several (decision 37). Chosen once, when the
+ * cell is made: what a VM's place or a volume's lease is, only the one knows that gave it.
  */
 export const firstServices: CellServices = { placer: 1, storageManager: 1 };
 const kinds = ["placer", "storageManager"] as const;

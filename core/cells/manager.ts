@@ -37,9 +37,9 @@ import { adopted, nameIsTaken, rivalOf } from "./unclaimed.ts";
 import type { CellReport, FoundController, WantedController } from "./work.ts";
 
 /**
- * The Cell Manager: which child cells there are, and the life of their controllers (SELF-HOSTING, "Every cell has its own
- * controller"; decisions/0030). Controllers cannot reach one another, so it also stands between a parent and its child: it
- * hands the parent's document down and what the child says of itself up, and reads neither.
+ * The Cell Manager: which child cells there are, and the life of their controllers (decision 30). Controllers cannot
+ * reach one another, so it also stands between a parent and its child: it hands the parent's document down and what the
+ * child says of itself up, and reads neither.
  *
  *   making → running → (tombstone) → emptying → releasing → ending → (forgotten)
  *

@@ -4,9 +4,9 @@ import type { ActualReach, DesiredReach, ReachOpening } from "../documents/cells
 
 /**
  * Do rules of two cells say the same? Each has one end in its own cell, which only it knows as a whole, and one in the
- * other, which the other has made public. A packet passes between them exactly where both open it (NETWORK, "Default deny,
- * both ways"), so whoever's place is told is an interface of the one that the other names and of the other that the one
- * names, under rules that have a protocol, ports and a direction in common.
+ * other, which the other has made public. A packet passes between them exactly where both open it (decision 30), so
+ * whoever's place is told is an interface of the one that the other names and of the other that the one names, under
+ * rules that have a protocol, ports and a direction in common.
  */
 export interface Side {
   readonly reach: DesiredReach;

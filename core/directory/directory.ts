@@ -17,8 +17,8 @@ import { gauge, sample } from "../telemetry/metrics.ts";
 import { agreementOf, type Side } from "./agreement.ts";
 
 /**
- * The directory: what cells may know of each other. Controllers cannot reach one another (LANGUAGE, step 2), so each tells
- * the directory what is `x.public` in its cell, and asks it for what its own references name.
+ * The directory: what cells may know of each other. Controllers cannot reach one another (decision 30), so each tells the
+ * directory what is `x.public` in its cell, and asks it for what its own references name.
  *
  * It answers each asking cell for itself. Whoever names an element by its cell's domain and its path is told of it while
  * it is public; of one that is private nothing is said, which is also what is said of one that does not exist. There is no

@@ -4,7 +4,7 @@ import { bucketOf, type Digest, differing, isBuckets, isDigest, RunningDigest } 
 import { isCount, isKey, textOf } from "./node/frames.ts";
 
 /**
- * Broadcast: what everyone of a group is to know, and nobody needs a connection for (STATE, broadcast).
+ * Broadcast: what everyone of a group is to know, and nobody needs a connection for (decision 28, Gossip).
  *
  * An item is told to a few members at random, each of which tells it on, a number of times that grows with the logarithm of
  * the group (Demers et al. 1987, "rumor mongering"); that brings it nearly everywhere within a second or two and leaves out

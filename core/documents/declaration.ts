@@ -12,6 +12,7 @@ export interface Death {
 /** By host, the latest life that each member of the group has said is over. What was said once stays so. */
 export type Declared = Map<HostName, Map<PeerName, number>>;
 
+/** So many of the group's members declare a death, and are to be heard by one that shall count. */
 export const majorityOf = (count: number): number => Math.floor(count / 2) + 1;
 
 /**

@@ -77,7 +77,7 @@ const refused = (because: Refusal, why: string): Verdict => ({ ok: false, becaus
 
 /**
  * @param presented null: the other end showed no certificate
- * @param nowMs this machine's wall clock; the only thing that rests on it (STATE, Env)
+ * @param nowMs this machine's wall clock; the only thing that rests on it (decision 29, Clocks)
  */
 export function mayConnect(
   presented: Presented | null,

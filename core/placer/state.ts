@@ -23,7 +23,7 @@ export interface PlacerState {
   readonly silent: Set<PeerName>;
   /**
    * Hosts that were heard since the start, and whether they were once more than half of those that are not declared dead. No
-   * VM of the root cell is placed before: it would share what few hosts came up first with all others (SELF-HOSTING, Birth 4).
+   * VM of the root cell is placed before: it would share what few hosts came up first with all others (decision 37, Quorum).
    */
   readonly heard: Set<PeerName>;
   hasQuorum: boolean;

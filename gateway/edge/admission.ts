@@ -114,7 +114,7 @@ export const createPlaces = () => {
   const places = { requests: new Places(most.requests), followers: new Places(most.followers) } as const;
   return (scope: Scope, kind: Kind, reply: FastifyReply): void => {
     // It left while its credential was looked at, and nobody will say so again.
-    if (reply.raw.destroyed) throw refused(400, "gone", "the client has left");
+    if (reply.raw.destroyed) throw refused(400, "bad-request", "the client has left");
     const taken = places[kind].take(scope);
     if (typeof taken === "function") {
       reply.raw.once("close", taken);

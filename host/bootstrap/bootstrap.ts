@@ -21,8 +21,8 @@ import { type RestoredBirth, readRestoredBirth } from "./bootstrap-restored.ts";
 import { birthConfigurations, birthDirectory, birthFiles } from "./bootstrap-roles.ts";
 
 /**
- * How an installation comes to run in itself (SELF-HOSTING, Birth; decision 31), carried out by the Host Manager of one
- * host. What was reached is durable, so that a Host Manager that ends in the middle goes on where it was:
+ * How an installation comes to run in itself (decision 31), carried out by the Host Manager of one host. What was reached
+ * is durable, so that a Host Manager that ends in the middle goes on where it was:
  *
  *   process       a child runs the services that make the first VM; the bootstrap model is submitted to them
  *   handing-over  the child has ended for good; the VM gets its stores at every start until it has answered

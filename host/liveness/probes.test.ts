@@ -55,5 +55,6 @@ test("the interface that is named is asked; one that the incarnation was started
   room.desire("vm/a", named("a-k"));
   room.settle();
   assert.deepEqual(asked(), []);
-  assert.equal(room.vm("a")?.phase, "working");
+  assert.deepEqual([room.vm("a")?.phase, room.vm("a")?.health], ["waiting", "starting"]);
+  assert.match(room.vm("a")?.reason ?? "", /started without the interface/);
 });

@@ -20,7 +20,7 @@ import { type MachineRestore, restoreMachine } from "./restore.ts";
 import { type Returning, readReturning } from "./returning.ts";
 
 /**
- * Makes the first machine of an installation (SELF-HOSTING, Birth): there is no authority yet that could let it in. So its
+ * Makes the first machine of an installation (decision 32): there is no authority yet that could let it in. So its
  * certificates are signed here, of keys made here, and are due for renewal at once: as soon as the authority of the birth
  * runs, the machine enrols there with tokens of its own like every other.
  *

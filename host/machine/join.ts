@@ -15,7 +15,7 @@ import { type Examined, examine, requireUnderlay } from "./examine.ts";
 import { listens } from "./listens.ts";
 import { commandsOf, installUnits, startUnits } from "./units.ts";
 
-/** Makes this machine a host of an installation (SELF-HOSTING, Identity). */
+/** Makes this machine a host of an installation (decision 32). */
 export interface JoinOptions {
   readonly interface: string;
   /** Directory of its storage agent's volumes; null: it has none. */

@@ -15,11 +15,11 @@ import type { Asked, Silence, SuccessionState } from "./succession-state.ts";
 import { askedAt, askPrefix, castVotes, isSucceeded, votesOf } from "./succession-votes.ts";
 
 /*
- * Who starts the VM of the root controller when its host is lost (SELF-HOSTING, Death and return; decision 35). Nobody can be
- * asked then: every host decides by itself, by what it keeps (`root-vm`), by whom it hears, and by what the storage agents
- * say. That two hosts may think that it is their turn is nothing to be prevented here. What makes sure that two never act is
- * the lease: an agent gives the next epoch to one of them, after everything of the present one is cut off, and a host starts
- * the VM only when it has all of its leases. They are taken in one order everywhere, so that two cannot each have some.
+ * Who starts the VM of the root controller when its host is lost (decision 35). Nobody can be asked then: every host
+ * decides by itself, by what it keeps (`root-vm`), by whom it hears, and by what the storage agents say. That two hosts
+ * may think that it is their turn is nothing to be prevented here. What makes sure that two never act is the lease: an
+ * agent gives the next epoch to one of them, after everything of the present one is cut off, and a host starts the VM
+ * only when it has all of its leases. They are taken in one order everywhere, so that two cannot each have some.
  */
 
 /** What the Host Manager knows beside. */

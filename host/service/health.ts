@@ -35,6 +35,9 @@ const askedInterface = ({ liveness, interfaces }: DesiredVm): DesiredInterface |
   const chosen = liveness?.interface;
   return chosen === undefined ? interfaces[0] : interfaces.find(({ uid }) => uid === chosen);
 };
+/** It has interfaces, and not the one that is to be asked. */
+export const isUnaskable = (record: VmRecord, wanted: Wanted): boolean =>
+  askedInterface(documentOf(record, wanted)) === undefined;
 const isAsked = (desired: DesiredVm, asked: AskedWhat): boolean =>
   desired.liveness?.protocol === asked.protocol &&
   desired.liveness.port === asked.port &&

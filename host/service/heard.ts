@@ -1,7 +1,7 @@
 import { actualLocation, cellPolicy, desiredPlaces } from "../../core/documents/readers/network.ts";
 import type { ActualLocation } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
-import type { PeerName } from "../../model/cell/identifiers.ts";
+import { type HostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { freeNumbers, mostLocations, numbered, placesOf, withController } from "../network/locations.ts";
 import { inner } from "./host-state.ts";
@@ -80,4 +80,23 @@ export const forgetUnconfirmed = (state: HostState, peer: PeerName, effects: Eff
     effects.push({ kind: "write", key: `location/${peer}/${address}`, value: null });
   }
   return (gone?.size ?? 0) > 0;
+};
+
+/** Subscribes to the locations of all hosts that a policy here names; those of others are forgotten. */
+export const followPeers = (state: HostState, self: HostName, effects: Effect[]): void => {
+  const hosts = new Set<HostName>([...state.policies.values()].flatMap((policy) => policy.hosts));
+  hosts.delete(self);
+  const peers = new Set([...hosts].map((name) => peerName(`host.${name}`)));
+  for (const to of peers) if (!state.subscribed.has(to)) effects.push({ kind: "subscribe", to, prefix: "location/" });
+  for (const to of state.subscribed) if (!peers.has(to)) effects.push({ kind: "unsubscribe", to, prefix: "location/" });
+  state.subscribed.clear();
+  for (const peer of peers) state.subscribed.add(peer);
+  for (const [peer, locations] of state.locations) {
+    if (peers.has(peer)) continue;
+    for (const address of locations.keys())
+      effects.push({ kind: "write", key: `location/${peer}/${address}`, value: null });
+    state.locations.delete(peer);
+    state.believed = null;
+    state.unconfirmed.delete(peer);
+  }
 };

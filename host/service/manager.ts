@@ -6,7 +6,7 @@ import { documentsOf } from "../../core/documents/readers/table.ts";
 import { standbyKey } from "../../core/documents/vocabulary.ts";
 import type { Effect, Input, Service } from "../../core/env.ts";
 import { authorityName } from "../../core/identity/pins.ts";
-import { type HostName, type PeerName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
+import { type PeerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hypervisor/driver.ts";
 import { awaitedGuests, guestAnswered, guestIsLate, guestTimer, timeGuests } from "../liveness/guest-state.ts";
@@ -33,7 +33,7 @@ import {
   takeStandby,
 } from "../root-vm/succession.ts";
 import { isHealthOf, logHealth, pathOf, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
-import { forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
+import { followPeers, forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
 import type { ExecTarget, HostRequest, Outcome } from "./host-requests.ts";
 import {
   foundOf,
@@ -69,7 +69,7 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
     const moved = state.started && succeed(state, options, effects);
     if ((changed || moved) && state.started) {
       adoptStrangers(state, effects);
-      followPeers(state, options, effects);
+      followPeers(state, options.host.host, effects);
       timeGuests(state, effects);
       publish(state, options, effects);
       options.wake();
@@ -144,7 +144,17 @@ const handle = (
       return true;
     case "request":
       return handleRequest(state, input.id, input.request as unknown as HostRequest, options, effects);
-    default:
+    // The histories of stores, and ends of documents that were taken back: a host goes by what is desired of it now.
+    case "unknown-end":
+    case "forked":
+    case "another":
+    case "released":
+    case "kept":
+    case "complete":
+    case "excused":
+    case "ended":
+    case "behind":
+    case "earlier":
       return false;
   }
 };
@@ -463,24 +473,6 @@ const machineEnded = (state: HostState, end: MachineEnd, effects: Effect[]): voi
   state.troubles.set(end.vm, reason);
   const afterMs = record.health === "answering" ? againMs : retryMs;
   effects.push({ kind: "timer", name: `retry/${end.vm}`, afterMs });
-};
-
-const followPeers = (state: HostState, { host }: HostManagerOptions, effects: Effect[]): void => {
-  const hosts = new Set<HostName>([...state.policies.values()].flatMap((policy) => policy.hosts));
-  hosts.delete(host.host);
-  const peers = new Set([...hosts].map((name) => peerName(`host.${name}`)));
-  for (const to of peers) if (!state.subscribed.has(to)) effects.push({ kind: "subscribe", to, prefix: "location/" });
-  for (const to of state.subscribed) if (!peers.has(to)) effects.push({ kind: "unsubscribe", to, prefix: "location/" });
-  state.subscribed.clear();
-  for (const peer of peers) state.subscribed.add(peer);
-  for (const [peer, locations] of state.locations) {
-    if (peers.has(peer)) continue;
-    for (const address of locations.keys())
-      effects.push({ kind: "write", key: `location/${peer}/${address}`, value: null });
-    state.locations.delete(peer);
-    state.believed = null;
-    state.unconfirmed.delete(peer);
-  }
 };
 
 const publish = (state: HostState, options: HostManagerOptions, effects: Effect[]): void => {

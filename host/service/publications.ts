@@ -12,7 +12,7 @@ import { type CellName, type PeerName, peerName, type Uid } from "../../model/ce
 import type { Json } from "../../model/json/json.ts";
 import type { LocalInterface } from "../drivers/network/driver.ts";
 import { trialState } from "../root-vm/boot-trial.ts";
-import { guestOf, healthOf, probesOf } from "./health.ts";
+import { guestOf, healthOf, isUnaskable, probesOf } from "./health.ts";
 import {
   addressesInUse,
   type Found,
@@ -207,6 +207,10 @@ const runningVm = (
     return { ...base, power: "off", phase: "working", reason: "its machine is being started" };
   const stalled = found.stalled.get(record.vm.uid);
   if (stalled !== undefined) return { ...base, phase: "waiting", reason: stalled };
+  if (health === "starting" && isUnaskable(record, wanted)) {
+    const reason = "is not asked whether it lives: it was started without the interface that is to be asked";
+    return { ...base, phase: "waiting", reason };
+  }
   if (health === "starting")
     return { ...base, phase: "working", reason: "it starts: waits for the first answer to its liveness probes" };
   if (health === "silent") {

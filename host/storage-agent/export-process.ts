@@ -226,7 +226,7 @@ export async function isServing(
 }
 
 /**
- * Ends an export so that no write through it can land any more. The order is what was measured (STORAGE): a hard
+ * Ends an export so that no write through it can land any more. The order is what was measured (QEMU 7.2): a hard
  * `block-export-del` answers at once while accepted writes still land until `BLOCK_EXPORT_DELETED`; the process is then
  * ended as well, and this resolves when it is confirmed gone. A dead process needs no more than that last confirmation.
  */

@@ -46,6 +46,11 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
     "grows from 64 to 200 MiB when shop/web starts next: the file that it runs with has no room for more",
     "`cells restart shop/web`",
   ],
+  "asked-next-start": [
+    { vm: web, target: "shop/web", interface: elementPath("shop/card") },
+    "is not asked whether it lives until shop/web starts next: it was started without shop/card, which x.liveness.interface names",
+    "`cells restart shop/web`; or leave x.liveness.interface out, and the first that it has is asked",
+  ],
   deleting: [{}, "it is being deleted", null],
 
   "service-unreachable": [

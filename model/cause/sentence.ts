@@ -64,6 +64,8 @@ const words: Words = {
         : "the file that it runs with has no room for more";
     return `grows from ${from} to ${to} MiB when ${vm} starts next: ${why}`;
   },
+  "asked-next-start": ({ vm, interface: at }) =>
+    `is not asked whether it lives until ${vm} starts next: it was started without ${at}, which x.liveness.interface names`,
   deleting: () => "it is being deleted",
 
   "service-unreachable": ({ service }) => `${serviceNamed(service)} is not reachable`,

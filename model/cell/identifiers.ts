@@ -1,6 +1,6 @@
 /**
  * Branded identifiers. None of these is a bare string in a signature, so that a path is never passed where an
- * identity is meant: a path only names an element, its UID identifies it (LANGUAGE, step 2).
+ * identity is meant: a path only names an element, its UID identifies it.
  */
 declare const brand: unique symbol;
 type Branded<Name extends string> = string & { readonly [brand]: Name };

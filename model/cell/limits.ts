@@ -1,5 +1,5 @@
 /**
- * Bounds on what a submitted specification may cost before it is refused (LANGUAGE, Limits). Each is a clear error.
+ * Bounds on what a submitted specification may cost before it is refused. Each is a clear error.
  */
 export const limits = {
   /** Characters of all texts of a bundle together. */

@@ -1,7 +1,7 @@
 import type { BackupSchedule, Cell } from "../cell/cell.ts";
 import type { ReportFault } from "./fault.ts";
 
-/** Backups of the management are made for the root cell alone; what its controller is called is fixed (SELF-HOSTING). */
+/** Backups of the management are made for the root cell alone, which has this name in every installation. */
 const rootName = "root";
 /** An X25519 public key in base64url, as `cells management key` prints it. */
 const publicKey = /^[A-Za-z0-9_-]{43}$/;

@@ -3,6 +3,7 @@ import type { DiagnosticPage, Example } from "./diagnostic-page.ts";
 import { cellPages, requestPages, schemaPages } from "./pages/cell.ts";
 import { functionPages } from "./pages/functions.ts";
 import { limitPages } from "./pages/limits.ts";
+import { imagePages, refusalPages } from "./pages/refusals.ts";
 import { resolutionPages } from "./pages/resolution.ts";
 import { supplyPages } from "./pages/supply.ts";
 import { syntaxPages } from "./pages/syntax.ts";
@@ -10,15 +11,15 @@ import { typescriptPages } from "./pages/typescript.ts";
 import { yamlPages } from "./pages/yaml.ts";
 
 /*
- * Every code that a specification or a request to a cell's controller can be refused with. A code and its page are one entry in `pages/`. Codes are stable: people
- * search for them and programs compare them, so one that is out of use is removed, never reused. A test reads the
- * sources and fails for a code without a page as for a page without a code; another runs the examples.
+ * Every code that a specification or a request can be refused with, by a cell's controller, by the gateway, and for an
+ * image by a storage server. A code and its page are one entry in `pages/`. Codes are stable: people search for them and
+ * programs compare them, so one that is out of use is removed, never reused. A test reads the sources and fails for a
+ * code without a page as for a page without a code; another runs the examples.
  */
 export const diagnosticPages: ReadonlyMap<string, DiagnosticPage> = new Map(
   [
     ...[syntaxPages, resolutionPages, functionPages, schemaPages, cellPages, supplyPages, limitPages, requestPages],
-    typescriptPages,
-    yamlPages,
+    ...[typescriptPages, yamlPages, refusalPages, imagePages],
   ].flatMap((pages) => Object.entries(pages)),
 );
 

@@ -29,9 +29,9 @@ const fault = (code: string, message: string, hint?: string): Target => ({
 });
 
 /**
- * Follows a reference that stands in an attribute of the component at path `holder` of the document (LANGUAGE, step 2):
- * `/a/b` from the document, `../b` from that component, `//domain/a` into another cell. An attribute that is a reference
- * itself is followed further.
+ * Follows a reference that stands in an attribute of the component at path `holder` of the document: `/a/b` from the
+ * document, `../b` from that component, `//domain/a` into another cell. An attribute that is a reference itself is
+ * followed further.
  */
 export function follow(document: JsonObject, holder: readonly string[], reference: string): Target {
   return new Follower(document).follow(holder, reference);

@@ -16,9 +16,9 @@ import { linkReached } from "./reached.ts";
 import { leftUnlinked } from "./text/print.ts";
 
 /**
- * A SmartFrog bundle through all phases. `sfConfig`, if the document has one, is the only part that is linked (LANGUAGE,
- * step 1). Faults go to `diagnostics`. With some of them nothing is left, and the answer is null; with the others what is
- * left can still be checked, so that all faults of a text are told in one go.
+ * A SmartFrog bundle through all phases. `sfConfig`, if the document has one, is the only part that is linked. Faults go
+ * to `diagnostics`. With some of them nothing is left, and the answer is null; with the others what is left can still be
+ * checked, so that all faults of a text are told in one go.
  */
 export function resolveSmartFrog(bundle: Bundle, standard: readonly string[], diagnostics: Diagnostics): Phases | null {
   const phases = runPhases(bundle, standard, diagnostics, true);

@@ -7,8 +7,8 @@ import type { PeerName } from "../../model/cell/identifiers.ts";
 import { type FileOperations, linkDurably, makeDirectoryDurably, realFiles } from "../process/durable-files.ts";
 
 /**
- * The certificate authority of an installation (SELF-HOSTING, Identity). A certificate's common name is the peer's name
- * and all that a peer is known by; the addresses in it are for other tools. Wall-clock time enters here alone.
+ * The certificate authority of an installation (decision 29). A certificate's common name is the peer's name and all that
+ * a peer is known by; the addresses in it are for other tools. Wall-clock time enters here alone.
  */
 export interface CertificateFiles {
   readonly certFile: string;

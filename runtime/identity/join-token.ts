@@ -3,8 +3,8 @@ import { fail, ok, type Result } from "../../model/result.ts";
 import { parsePeerAddress } from "../transport/peers.ts";
 
 /**
- * All that a machine needs to know to become a host of an installation (SELF-HOSTING, Identity), as one line of text that
- * an operator carries over: where the authority is and by which key it is known, who the machine will be, and one-time
+ * All that a machine needs to know to become a host of an installation (decision 32), as one line of text that an
+ * operator carries over: where the authority is and by which key it is known, who the machine will be, and one-time
  * tokens. It is a secret until it is used; the cloud keeps no more than hashes of its tokens.
  */
 export interface JoinToken {

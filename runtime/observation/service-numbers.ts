@@ -8,8 +8,8 @@ import { createCounter, createHistogram } from "./metrics.ts";
  * step. The last is the delay of the event loop as work feels it, and costs no timer that would wake an idle process.
  */
 export interface ServiceNumbers {
-  /** The queue was empty and has got its first input. */
-  woken(): void;
+  /** A batch begins whose oldest input has waited so long. */
+  waited(ms: number): void;
   step<T>(input: NodeInput, work: () => T): T;
   commit(writes: number, work: () => void): void;
   sent(frame: string): void;
@@ -65,17 +65,10 @@ export const createServiceNumbers = (onHeld: (by: string, ms: number) => void = 
   const receivedOf = remembered((frame) => received.of({ frame }));
   const framesOf = remembered((frame) => frames.of({ frame }));
   const stepsOf = remembered((input) => steps.of({ input }));
-  let wokenAt: number | null = null;
   return {
-    woken: () => {
-      wokenAt = performance.now();
-    },
+    waited: (ms) => waited.observe(ms / 1000),
     step: (input, work) => {
       const begin = performance.now();
-      if (wokenAt !== null) {
-        waited.observe((begin - wokenAt) / 1000);
-        wokenAt = null;
-      }
       inputsOf(input.kind).add(1);
       const frame = frameOf(input);
       if (frame !== null) receivedOf(frame).add(1);

@@ -4,6 +4,7 @@ import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { readAnything, type Service } from "../../core/env.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { createEcho, type EchoRequest, type EchoView, echoClient, echoServer } from "../http/echo.testing.ts";
@@ -259,6 +260,39 @@ test("a server with the certificate of another peer is not taken for the wanted 
   );
   await running.stop();
   await other.stop();
+});
+
+/** Takes a burst of inputs, a millisecond each at least; a request is answered by how many it has taken. */
+const createBusy = (burst: number, begun: () => void): Service<{ taken: number }> => ({
+  restore: () => ({ taken: 0 }),
+  step: (state, input) => {
+    if (input.kind === "start")
+      return {
+        state,
+        effects: Array.from({ length: burst }, (_, at) => ({ kind: "timer", name: `${at}`, afterMs: 0 }) as const),
+      };
+    if (input.kind === "request") return { state, effects: [{ kind: "reply", id: input.id, response: state.taken }] };
+    if (state.taken === 0) begun();
+    state.taken += 1;
+    for (const begin = performance.now(); performance.now() - begin < 1; );
+    return { state, effects: [] };
+  },
+  entitled: () => false,
+  accepts: () => false,
+  read: readAnything,
+});
+
+test("who asks in the middle of a burst of news has an answer before the last of it is taken", async (context) => {
+  const installation = await createInstallation("burst");
+  const { configuration } = await installation.configure(echoServer);
+  const burst = 300;
+  const begun = Promise.withResolvers<void>();
+  const running = await runService({ configuration, service: createBusy(burst, begun.resolve) });
+  context.after(() => running.stop());
+  await begun.promise;
+  const taken = await running.request({});
+  assert.ok(Number(taken) > 0 && Number(taken) < burst, `${taken} of ${burst} were taken before the answer`);
+  await eventually("all are taken", async () => (await running.request({})) === burst);
 });
 
 test("a store has one owner, its files are private, and requests end with the service", async () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
+import { InputQueue } from "../../core/distribution/input-queue.ts";
 import { measureDistribution } from "../../core/distribution/measure.ts";
 import { type BatchEffects, carryOutBatch } from "../../core/distribution/node/batch.ts";
 import { createNode, type Node, stepNode } from "../../core/distribution/node/node.ts";
@@ -18,15 +19,16 @@ import { createServiceNumbers, type ServiceNumbers } from "../observation/servic
 import { listPeers } from "../transport/peers.ts";
 import { watchMembers } from "../transport/peers-watch.ts";
 import { createTransport, type Transport, type TransportLimits, transportLimits } from "../transport/transport.ts";
+
 import type { LeftoversAccess } from "./leftovers.ts";
 import { boundToLife, breakAtFailure } from "./role-life.ts";
 import { stopAtSignals } from "./signals.ts";
 import { openStore, type Store } from "./store.ts";
 
 /**
- * A core service as a process: the real `Env`. Inputs queue up while a step or a commit is under way; all that wait are
- * stepped in one go, share one commit, and only then does anything leave. A failing disk therefore ends the process
- * before anyone was told what is not durable.
+ * A core service as a process: the real `Env`. Inputs queue up while a step or a commit is under way; those that wait are
+ * stepped in bounded batches (`core/distribution/input-queue.ts`), each with one commit, and only then does anything of it leave. A failing disk
+ * therefore ends the process before anyone was told what is not durable.
  */
 export interface RunningService {
   /** Asks the service; rejects when the process stops first. */
@@ -65,7 +67,7 @@ export interface ServiceRun<State> {
 interface Timer {
   readonly handle: NodeJS.Timeout;
 }
-type Queued = { readonly input: NodeInput; readonly timer: Timer | null };
+type Queued = { readonly input: NodeInput; readonly timer: Timer | null; readonly sinceMs: number };
 
 interface Loop<State> {
   readonly node: Node<State>;
@@ -75,7 +77,7 @@ interface Loop<State> {
   readonly numbers: ServiceNumbers;
   readonly requests: Map<number, { resolve: (response: Json) => void; reject: (error: Error) => void }>;
   transport: Transport | null;
-  queue: Queued[];
+  readonly queue: InputQueue<Queued>;
   scheduled: boolean;
   nextRequest: number;
   stopped: boolean;
@@ -93,10 +95,12 @@ const longestTimerMs = 2 ** 31 - 1;
 
 const enqueue = <State>(loop: Loop<State>, input: NodeInput, timer: Timer | null = null): void => {
   if (loop.stopped || loop.broken) return;
-  loop.queue.push({ input, timer });
+  loop.queue.push({ input, timer, sinceMs: performance.now() });
+  schedule(loop);
+};
+const schedule = <State>(loop: Loop<State>): void => {
   if (loop.scheduled) return;
   loop.scheduled = true;
-  loop.numbers.woken();
   setImmediate(loop.turn);
 };
 
@@ -124,18 +128,28 @@ const isDue = <State>(loop: Loop<State>, { input, timer }: Queued): boolean => {
   return true;
 };
 
-const runQueue = <State>(loop: Loop<State>): void => {
+/** A commit takes some milliseconds: much shorter, and a burst would be all commits; much longer, and whoever asks waits. */
+const batchMs = 20;
+
+const runBatch = <State>(loop: Loop<State>): void => {
   if (loop.broken) return;
-  const queue = loop.queue;
-  loop.queue = [];
+  const fullMs = performance.now() + batchMs;
   const outputs: NodeOutput[] = [];
-  for (const queued of queue) {
+  let oldestMs = Number.POSITIVE_INFINITY;
+  for (const queued of loop.queue.batch(() => performance.now() >= fullMs)) {
     if (!isDue(loop, queued)) continue;
+    oldestMs = Math.min(oldestMs, queued.sinceMs);
     const output = loop.numbers.step(queued.input, () => stepNode(loop.node, queued.input, instant()));
     setTimers(loop, output.timers);
     outputs.push(output);
   }
+  if (outputs.length === 0) return;
+  loop.numbers.waited(fullMs - batchMs - oldestMs);
   carryOutBatch(outputs, effectsOf(loop));
+};
+/** All that waits, with nothing else in between. */
+const runQueue = <State>(loop: Loop<State>): void => {
+  while (loop.queue.size > 0 && !loop.broken) runBatch(loop);
 };
 
 const effectsOf = <State>(loop: Loop<State>): BatchEffects => ({
@@ -224,14 +238,17 @@ const leftoversOfLoop = <State>(loop: Loop<State>, { configuration, service }: S
 const createLoop = <State>(node: Node<State>, store: Store, held: (by: string, ms: number) => void): Loop<State> => {
   const loop: Loop<State> = {
     ...{ node, store, numbers: createServiceNumbers(held) },
-    ...{ listeners: new Set(), timers: new Map(), requests: new Map(), queue: [], transport: null },
+    ...{ listeners: new Set(), timers: new Map(), requests: new Map(), transport: null },
+    queue: new InputQueue(),
     // Nothing is stepped before there is a transport to carry it out.
     scheduled: true,
     nextRequest: 0,
     ...{ stopped: false, broken: false, forget: () => undefined },
     turn: boundToLife(() => {
       loop.scheduled = false;
-      runQueue(loop);
+      runBatch(loop);
+      // Whatever came over the network meanwhile is heard first.
+      if (loop.queue.size > 0 && !loop.broken) schedule(loop);
     }),
   };
   return loop;
@@ -276,7 +293,7 @@ export const runService = async <State>(run: ServiceRun<State>): Promise<Running
   runQueue(loop);
   observer.backup = sealedCopies(configuration, store);
   const forgetNumbers = observer.measures(() => [
-    ...loop.numbers.metrics({ queued: loop.queue.length, timers: loop.timers.size, storeBytes: store.bytes() }),
+    ...loop.numbers.metrics({ queued: loop.queue.size, timers: loop.timers.size, storeBytes: store.bytes() }),
     ...measureDistribution(loop.node.distribution),
     ...transport.measure(),
     ...(service.measure?.(loop.node.state) ?? []),

@@ -5,7 +5,7 @@ import { fail, ok, type Result } from "../../model/result.ts";
 import { network, type ProcessConfiguration, ports } from "../installation.ts";
 
 /**
- * What a service VM is, from `DesiredVm.data` (`core/controller/services/service-data.ts` writes it, SELF-HOSTING, One image):
+ * What a service VM is, from `DesiredVm.data` (`core/controller/services/service-data.ts` writes it, decision 31):
  *
  *   { format: 2, authority: { address, fingerprint }, domain,
  *     roles: { "<role>": { name, token, controller?: {…}, gateway?: {…} } } }

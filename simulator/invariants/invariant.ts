@@ -39,7 +39,7 @@ export class Verdict {
   }
 }
 export interface Invariant {
-  /** Of STATE.md's twenty; above them, what the services promise besides. */
+  /** 1 to 20: what has to hold whatever fails; above them, what the services promise besides. The list is in `../README.md`. */
   readonly number: number;
   readonly title: string;
   /** Begins to watch. What is returned is called once everything is at rest. */

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { type Node, type SourceFile, SyntaxKind } from "typescript/unstable/ast";
 import {
   isBinaryExpression,
@@ -9,7 +6,7 @@ import {
   isStringLiteralLikeNode,
   isTemplateExpression,
 } from "typescript/unstable/ast/is";
-import { API } from "typescript/unstable/sync";
+import { withSources } from "./sources.ts";
 
 /** A text in which one operator is another. */
 export interface Mutant {
@@ -97,25 +94,6 @@ function mutantsOf(file: string, source: SourceFile): readonly Mutant[] {
   return found.sort((a, b) => a.at - b.at).map(({ at: _, ...mutant }) => mutant);
 }
 
-/**
- * Of files below `root`, in their order. The compiler's own parser reads them, in a process that ends with this call; nothing is
- * resolved and no type is checked, for which it would have to read the whole of the code.
- */
-export function mutantsIn(root: string, files: readonly string[]): readonly Mutant[] {
-  const folder = mkdtempSync(join(tmpdir(), "cells-parser-"));
-  const project = join(folder, "tsconfig.json");
-  const compilerOptions = { noLib: true, noResolve: true, types: [], allowImportingTsExtensions: true, noEmit: true };
-  writeFileSync(project, JSON.stringify({ compilerOptions, files: files.map((file) => join(root, file)) }));
-  const api = new API({ cwd: folder });
-  try {
-    const [opened] = api.updateSnapshot({ openProject: project }).getProjects();
-    return files.flatMap((file) => {
-      const source = opened?.program.getSourceFile(join(root, file));
-      if (source === undefined) throw new Error(`${file} is no file below ${root}`);
-      return mutantsOf(file, source);
-    });
-  } finally {
-    api.close();
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
+/** Of files below `root`, in their order. */
+export const mutantsIn = (root: string, files: readonly string[]): readonly Mutant[] =>
+  withSources(root, files, (source, file) => mutantsOf(file, source)).flat();

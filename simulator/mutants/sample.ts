@@ -14,13 +14,15 @@ import { type Mutant, mutantsIn } from "./mutants.ts";
  *
  * The guards of `mutations/` are chosen, and each is run with every test; this draws from all that there is, and takes hours.
  */
-const usage = `Usage: node simulator/mutants/sample.ts [FOLDER | FILE…] [--minutes N] [--seed N] [--units]
+const usage = `Usage: node simulator/mutants/sample.ts [FOLDER | FILE…] [--minutes N] [--count N] [--skip N] [--seed N] [--units]
 
-Exchanges operators of these files one at a time, and prints what no test notices; core and model without FOLDER. --minutes: for
-as long, 10 without. --units: unit tests alone, without scenarios and seeds.`;
+Exchanges operators of these files one at a time, and says of each who notices it; core and model without FOLDER. --minutes: for
+as long, 10 without. --count: so many at most. --skip: without so many of the first, which another run has. --units: unit tests
+alone, without scenarios and seeds.`;
 
 const root = join(import.meta.dirname, "../..");
-const copied = ["model", "core", "runtime", "host", "simulator", "examples", "docs", "package.json", "tsconfig.json"];
+/** Tests of core and model read what other folders log and show, too. */
+const notCopied = ["node_modules", ".git"];
 const isTest = (name: string): boolean => /\.(test|testing)\.ts$|\/testing\//.test(name);
 
 const filesBelow = (folder: string): readonly string[] =>
@@ -48,15 +50,18 @@ function stagesOf(file: string): readonly (readonly string[])[] {
   return [own, near, rest].filter((stage) => stage.length > 0);
 }
 
-/** Longest that tests of one stage may take, on a machine with other things to do. A mutant that never ends is killed by that. */
+/** Longest that tests of one stage may take, on a machine with other things to do. A mutant that waits for ever is killed by that. */
 const longestMs = 1_200_000;
+/** CPU time that one process may take, in seconds, whatever else the machine does. A mutant that never ends is killed by that. */
+const longestCpuS = 300;
 
 /** True: it ends well. Whatever it has started is ended with it. */
 const passes = (copy: string, words: readonly string[], isFailure: RegExp): Promise<boolean> =>
   new Promise((resolve) => {
     const given = { CELLS_RUNS: "50", CELLS_SEED: "1", NODE_TEST_CONTEXT: undefined };
     const env = { ...process.env, ...given, NODE_COMPILE_CACHE: join(copy, ".compiled") };
-    const child: ChildProcess = spawn(process.execPath, [...words], {
+    const limited = ["-c", `ulimit -t ${longestCpuS}; exec "$0" "$@"`, process.execPath, ...words];
+    const child: ChildProcess = spawn("/bin/sh", limited, {
       ...{ cwd: copy, env, detached: true, stdio: ["ignore", "pipe", "ignore"] },
     });
     let isWell = true;
@@ -110,7 +115,8 @@ async function noticedBy(copy: string, judges: readonly Judge[]): Promise<Judge 
 
 const makeCopy = (): string => {
   const copy = mkdtempSync(join(tmpdir(), "cells-mutants-"));
-  for (const name of copied) cpSync(join(root, name), join(copy, name), { recursive: true });
+  for (const name of readdirSync(root))
+    if (!notCopied.includes(name)) cpSync(join(root, name), join(copy, name), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
   return copy;
 };
@@ -121,6 +127,8 @@ const lineOf = ({ file, line, column, before, after }: Mutant): string =>
 interface Wanted {
   readonly folders: readonly string[];
   readonly minutes: number;
+  readonly count: number;
+  readonly skip: number;
   readonly seed: number;
   readonly units: boolean;
 }
@@ -134,7 +142,8 @@ function shuffled<T>(values: readonly T[], seed: number): readonly T[] {
     .map(({ value }) => value);
 }
 
-async function sample({ folders, minutes, seed, units }: Wanted, print: (line: string) => void): Promise<void> {
+async function sample(wanted: Wanted, print: (line: string) => void): Promise<void> {
+  const { folders, minutes, count, skip, seed, units } = wanted;
   const files = folders.flatMap(filesBelow).filter((name) => !isTest(name));
   const mutants = shuffled(mutantsIn(root, files), seed);
   const copy = makeCopy();
@@ -150,7 +159,7 @@ async function sample({ folders, minutes, seed, units }: Wanted, print: (line: s
   try {
     // The time is what drawing takes; each that was begun is ended.
     const endMs = performance.now() + minutes * 60_000;
-    for (const mutant of mutants) {
+    for (const mutant of mutants.slice(skip, skip + count)) {
       if (performance.now() > endMs) break;
       const path = join(copy, mutant.file);
       writeFileSync(path, mutant.text);
@@ -158,16 +167,18 @@ async function sample({ folders, minutes, seed, units }: Wanted, print: (line: s
       cpSync(join(root, mutant.file), path);
       if (by !== null) await assertGreen(by, mutant.file);
       tried += 1;
-      if (by === null) print(lineOf(mutant));
-      else kills.set(by.name, (kills.get(by.name) ?? 0) + 1);
-      if (tried % 10 === 0) print(`${tried} tried`);
+      print(`${skip + tried}. ${by === null ? "lives" : `killed by ${by.name}`}: ${lineOf(mutant)}`);
+      if (by !== null) kills.set(by.name, (kills.get(by.name) ?? 0) + 1);
     }
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
   const killed = [...kills.values()].reduce((sum, count) => sum + count, 0);
   const each = [...kills].map(([name, count]) => `${name} ${count}`).join(", ");
-  print(`seed ${seed}: ${killed} of ${tried} killed (${each}), ${tried - killed} live; there are ${mutants.length}`);
+  const from = skip === 0 ? "" : `, without the first ${skip}`;
+  print(
+    `seed ${seed}${from}: ${killed} of ${tried} killed (${each}), ${tried - killed} live; there are ${mutants.length}`,
+  );
 }
 
 async function main(): Promise<void> {
@@ -175,6 +186,8 @@ async function main(): Promise<void> {
     allowPositionals: true,
     options: {
       minutes: { type: "string", default: "10" },
+      count: { type: "string", default: "Infinity" },
+      skip: { type: "string", default: "0" },
       seed: { type: "string", default: "1" },
       units: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
@@ -185,8 +198,9 @@ async function main(): Promise<void> {
   const folders = (positionals.length === 0 ? ["core", "model"] : positionals).map((name) =>
     relative(root, resolve(name)),
   );
-  const [minutes, seed] = [Number(values.minutes), Number(values.seed)];
-  await sample({ folders, minutes, seed, units: values.units }, print);
+  const [minutes, count] = [Number(values.minutes), Number(values.count)];
+  const [skip, seed] = [Number(values.skip), Number(values.seed)];
+  await sample({ folders, minutes, count, skip, seed, units: values.units }, print);
 }
 
 if (import.meta.main) await main();

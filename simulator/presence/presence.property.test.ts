@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { allowDatagrams, cutFromMembers, disagreement, healAll, hearing, silenceDatagrams, split } from "./faults.ts";
+import { allowDatagrams, cutFromMembers, disagreement, healAll, hearing, silenceDatagrams, split } from "./cuts.ts";
 import {
   crashHost,
   crashMember,

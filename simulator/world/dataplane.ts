@@ -149,8 +149,8 @@ export interface Packet {
 }
 
 /**
- * Sends a packet through the rules in force where it leaves and where it arrives (NETWORK, Diverter); tells of it where it
- * is delivered. Interfaces without an endpoint, addresses without a location, and whatever no rule admits is dropped.
+ * Sends a packet through the rules in force where it leaves and where it arrives, as Diverter does; tells of it where it is
+ * delivered. Interfaces without an endpoint, addresses without a location, and whatever no rule admits is dropped.
  */
 export const sendPacket = (kernel: Kernel, truth: Truth, packet: Packet): boolean => {
   const { from, to, fromInterface, toInterface, protocol, port } = packet;

@@ -206,7 +206,7 @@ export class ServerMachine {
     if (truth === undefined || !truth.alive) return;
     if (this.stuck) throw new Error(`process ${truth.pid}, which exports ${truth.volume}, cannot be ended`);
     truth.accepting = false;
-    // The event comes when everything accepted has landed (STORAGE, what was measured).
+    // As QEMU does it: the event comes when everything accepted has landed (`endExport`, host/storage-agent/).
     while (truth.alive && truth.pending > 0) await sleep(life, 10);
     await sleep(life, 2);
     this.#gone(truth);

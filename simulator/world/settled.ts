@@ -110,7 +110,13 @@ const leftOver = ({ processes }: Installation): readonly string[] =>
       const keys = client.startsWith("controller.") ? [...documents.keys()].filter(isUnwanted) : [];
       return keys.length === 0 ? [] : [`${name} has ${keys.join(", ")} of ${client}, which does not desire it`];
     });
+    const unclaimed = clients.flatMap(({ client, keys }) => {
+      const documents = distribution?.clients.get(client)?.documents;
+      const left = client.startsWith("controller.") ? keys.filter((key) => documents?.has(key) !== true) : [];
+      return left.length === 0 ? [] : [`${name} names ${left.join(", ")} of ${client}, which nobody wishes for`];
+    });
     return [
+      ...unclaimed,
       ...clients.flatMap(({ client, forked }) => (forked ? [`${name} names the store of ${client} as lost`] : [])),
       ...unwanted,
       ...receivers.map(({ receiver }) => `${name} or ${receiver} has a store that was lost`),

@@ -23,9 +23,9 @@ import {
 } from "./presence.testing.ts";
 
 /**
- * Who is alive, and who says so, with real processes, links and packets (STATE.md, Presence): the scenarios that the
- * simulator runs as host-killed, host-cut-off, host-paused, packets-lost and presence-member-killed, and strangers. One
- * testbed of four hosts and one guest. Times are measured and printed, and nothing is asserted of them.
+ * Who is alive, and who says so, with real processes, links and packets (decision 25): the scenarios that the simulator
+ * runs as host-killed, host-cut-off, host-paused, packets-lost and presence-member-killed, and strangers. One testbed of
+ * four hosts and one guest. Times are measured and printed, and nothing is asserted of them.
  */
 const specification = `lab extends Cell {
   golden extends Volume { x.size 64; x.access "ro"; x.import "tiny"; }

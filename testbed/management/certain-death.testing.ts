@@ -6,9 +6,8 @@ import type { Ended, Testbed } from "../harness.ts";
 import { cells, cutPowerOf, inventory, stateOf, until, untilReady, untilSaid } from "../lab.testing.ts";
 
 /**
- * A host whose power is off for certain (SELF-HOSTING.md, death and return): nobody concludes that from its silence, its
- * operator says it. `one` and `two` ping each other elsewhere all the while; `three` ran on the host that died, with a volume
- * of data.
+ * A host whose power is off for certain (decision 36): nobody concludes that from its silence, its operator says it.
+ * `one` and `two` ping each other elsewhere all the while; `three` ran on the host that died, with a volume of data.
  */
 const specification = `
 Machine extends {

@@ -9,7 +9,7 @@ import { memberDirectory } from "../places.ts";
 
 /**
  * Stores are lost and put back from older copies while a guest writes to its volume: the Storage Manager's, its cell's
- * controller's, a storage agent's. Its machine runs on where the design promises that, what it wrote is there in the end,
+ * controller's, a storage agent's. Its machine runs on where that is promised, what it wrote is there in the end,
  * and no file of a volume goes, also not that of a volume that was deleted. One testbed and one guest serve all steps.
  */
 const hosts = ["h1", "h2"] as const;

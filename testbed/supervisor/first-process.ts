@@ -90,7 +90,7 @@ export const startFirstProcess = (at: Places, listenDescriptor: number): Process
     "unshare",
     [
       ...["--pid", "--net", "--mount", "--fork", "--kill-child"],
-      ...["sh", "-c", firstProcessScript, at.tag, at.run, process.execPath, supervisor, at.orderFile],
+      ...["sh", "-c", firstProcessScript, at.tag, at.run, process.execPath, supervisor, at.instructionsFile],
     ],
     { stdio: ["ignore", log, log, listenDescriptor], detached: true, cwd: "/" },
   );

@@ -77,7 +77,7 @@ export const controllerMember = (cell: string, cellNumber: number): Member => ({
   number: cellNumber,
 });
 
-/** Everything that a testbed consists of, in the order in which it is started. */
+/** Everything that a testbed consists of, as `cells status` lists it. `installation.ts` starts hosts and servers first. */
 export const membersOf = (record: InstallationRecord): readonly Member[] =>
   record.profile === undefined
     ? [...coreMembers(record), ...substrateOf(record), ...edgeOf(record)]

@@ -21,12 +21,12 @@ const prefixLength = network.underlay.split("/")[1];
 const bridge = "underlay";
 
 /**
- * Process 1. A shell, because Node as process 1 leaves zombies. Arguments: run directory, Node, supervisor's file, order.
+ * Process 1. A shell, because Node as process 1 leaves zombies. Arguments: run directory, Node, supervisor's file, instructions.
  * The run directory is reached through the working directory once the machine's `/run` is covered.
  */
 export const firstProcessScript = `
 set -eu
-run=$1 node=$2 supervisor=$3 order=$4
+run=$1 node=$2 supervisor=$3 instructions=$4
 mount --make-rprivate /
 mount -t proc proc /proc
 cd "$run"
@@ -34,7 +34,7 @@ mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p "$run"
 mount --no-canonicalize --bind . "$run"
 cd /
-"$node" "$supervisor" "$order" &
+"$node" "$supervisor" "$instructions" &
 child=$! code=0
 trap 'kill -TERM $child 2>/dev/null || :' TERM INT
 set +e

@@ -1,4 +1,5 @@
 import { parseIpv4 } from "../../../model/addresses.ts";
+import type { CauseKind } from "../../../model/cause/cause.ts";
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { ElementRecord, Run, VmRecord } from "../records.ts";
 import { TrackedMap, type Tracking } from "./tracked.ts";
@@ -20,8 +21,8 @@ export interface Indexes {
   /** Accepted, and not looked at by any pass. */
   readonly unseen: TrackedMap<Uid, true>;
   readonly children: TrackedMap<Uid, true>;
-  /** Of the present model. */
-  readonly failed: TrackedMap<Uid, true>;
+  /** Of the present model, and they stay as they are until somebody changes something. */
+  readonly staying: TrackedMap<Uid, true>;
   /** Connections, volumes and interfaces that some incarnation has. */
   readonly used: Counted<Uid>;
   /** Hosts that were told of a VM and have not confirmed its end. */
@@ -82,7 +83,7 @@ export function indexesOf(
     reserving: map(),
     unseen: map(),
     children: map(),
-    failed: map(),
+    staying: map(),
     used: counted(),
     hosts: counted(),
     concerned: counted(),
@@ -93,6 +94,11 @@ export function indexesOf(
   vms.watch((uid, before, after) => followVm(indexes, uid, before, after));
   return indexes;
 }
+
+/** What is owed until a machine starts anew waits for whoever starts it. */
+const owedAtStart: ReadonlySet<CauseKind> = new Set(["next-start", "grows-next-start", "asked-next-start"]);
+const stays = ({ phase, causes }: ElementRecord): boolean =>
+  phase === "failed" || (phase === "waiting" && causes.some(({ kind }) => owedAtStart.has(kind)));
 
 function followElement(
   indexes: Indexes,
@@ -105,7 +111,7 @@ function followElement(
   flag(indexes.deleting, uid, after?.deleting === true);
   flag(indexes.reserving, uid, after?.reserving === true);
   flag(indexes.unseen, uid, after?.phase === null);
-  flag(indexes.failed, uid, after?.phase === "failed" && !after.deleting);
+  flag(indexes.staying, uid, after !== undefined && !after.deleting && stays(after));
   flag(indexes.children, uid, after?.type === "CellController");
   const [had, has] = [before?.allocation ?? null, after?.allocation ?? null];
   if (had === has) return;

@@ -1,3 +1,4 @@
+import type { VmElement } from "../../../model/cell/cell.ts";
 import type { HostName, PeerName } from "../../../model/cell/identifiers.ts";
 import { bootAllowanceMs } from "../../documents/guest.ts";
 import { desiredVm } from "../../documents/readers/host.ts";
@@ -5,8 +6,16 @@ import { desiredName } from "../../documents/readers/network.ts";
 import { actualGrant, desiredGrant, storageOffers } from "../../documents/readers/storage.ts";
 import type { ActualName, ActualVm, DesiredVm } from "../../documents/vocabulary.ts";
 import { sameJson, toJson } from "../../outbox.ts";
-import type { ElementRecord, Standing } from "../records.ts";
-import { actualOf, type ControllerState, desiredNow, dnsManager, hostPeer, storageManagerOf } from "../state.ts";
+import type { ElementRecord, Run, Standing } from "../records.ts";
+import {
+  actualOf,
+  type ControllerState,
+  desiredNow,
+  dnsManager,
+  hostPeer,
+  recordAt,
+  storageManagerOf,
+} from "../state.ts";
 import { answerOf, standing, target, unanswered } from "./standing.ts";
 
 /*
@@ -51,6 +60,21 @@ export function whyNotConfirmed(
   return actual.guest === "late"
     ? standing("failed", { kind: "guest-late", target: target(state, path), seconds: bootAllowanceMs / 1000 })
     : standing("working", { kind: "guest-boots" });
+}
+
+/**
+ * Why a VM cannot be asked where `x.liveness.interface` says; null: it can. The interface may have had no address when the incarnation
+ * started, and nothing comes into a machine that runs. Asked elsewhere it would be said to live where nobody has looked.
+ */
+export function whyNotAsked(
+  state: ControllerState,
+  { path: vm, liveness }: VmElement,
+  { interfaces }: Run,
+): Standing | null {
+  const at = liveness?.interface;
+  const uid = at === undefined ? undefined : recordAt(state, at)?.uid;
+  if (at === undefined || uid === undefined || interfaces.includes(uid)) return null;
+  return standing("waiting", { kind: "asked-next-start", vm, target: target(state, vm), interface: at });
 }
 
 /** Why an interface has not the name that is declared; null: it has, or is to have none. */

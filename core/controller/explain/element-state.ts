@@ -37,7 +37,7 @@ import { whyUnheard } from "../vm/put-back.ts";
 import { requirementsOf } from "../vm/requirements.ts";
 import { whyNoTurn } from "../vm/start-limit.ts";
 import { whyNotGrown } from "../volumes/growth.ts";
-import { grantState, whyNotConfirmed, whyNotServed } from "./confirmed.ts";
+import { grantState, whyNotAsked, whyNotConfirmed, whyNotServed } from "./confirmed.ts";
 import { answerOf, asSaid, because, standing, target, told } from "./standing.ts";
 
 /** Works out every element's state; a change of phase or reason is durable and one event. */
@@ -211,6 +211,8 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     const phase = actual.phase === "deleting" ? "working" : actual.phase;
     const more = [...diskTroubles(state, run), ...refusedEnrolments(state, vm.uid)];
     const owes = phase === "ready" ? whyNotConfirmed(state, record, host, actual) : null;
+    const unasked = actual.health === "starting" ? whyNotAsked(state, element, run) : null;
+    if (unasked !== null) return standing(unasked.phase, ...unasked.causes, ...more);
     if (owes !== null) return standing(owes.phase, ...owes.causes, ...said(peer, actual.reason), ...more);
     return standing(phase, ...said(peer, actual.reason), ...left, ...more);
   }

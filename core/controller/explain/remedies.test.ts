@@ -9,9 +9,10 @@ import type { JsonObject } from "../../../model/json/json.ts";
 import { presenceKey } from "../../documents/presence.ts";
 import type { ActualVm } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
-import type { ControllerOptions, RootOptions } from "../state.ts";
+import type { RootOptions } from "../state.ts";
 import { shop, World } from "../world.testing.ts";
 import { notHere } from "./remedies-not-here.testing.ts";
+import { askedAt, beside, endsAs, grown, parts, unaskable, web, worldWith } from "./remedy-worlds.testing.ts";
 
 /*
  * What is said to lift a cause is done, and the cause is gone: for every kind that says something, or the table says which other
@@ -32,24 +33,11 @@ const [h1, h1Peer] = [hostName("h1"), peerName("host.h1")];
 const storageManager = peerName("storage-manager");
 const directory = peerName("directory");
 
-const parts = (changes: JsonObject = {}): Readonly<Record<string, JsonObject>> =>
-  shop(changes).shop as Record<string, JsonObject>;
-const web = (more: JsonObject): JsonObject => ({ web: { ...parts().web, ...more } });
-const worldWith = (changes: JsonObject, options: Partial<ControllerOptions> = {}): World => {
-  const world = new World(options);
-  world.put(shop(changes));
-  return world.settle();
-};
 /** As the commands of that name do. */
 const start = (changes: JsonObject) => (world: World) =>
   void world.put(
     shop({ ...changes, ...web({ ...(changes.web as JsonObject), "x.desiredState": "on", "x.restart": 1 }) }),
   );
-const endsAs = (world: World, how: Partial<ActualVm>): World => {
-  const { incarnation } = world.vm("shop/web")?.document ?? assert.fail("it does not run");
-  world.ended.set(`${world.uidOf("shop/web")}@${incarnation}`, how);
-  return world.settle();
-};
 const crashed: Partial<ActualVm> = { power: "off", ended: "crashed", phase: "failed", reason: "its QEMU ended" };
 const guestSays = (world: World, guest: ActualVm["guest"]): World => endsAs(world, { guest } as Partial<ActualVm>);
 const guestIs = (guest: ActualVm["guest"]): World => guestSays(worldWith(web({ "x.ready": "booted" })), guest);
@@ -149,15 +137,6 @@ const machines = (count: number): JsonObject =>
     Array.from({ length: count }, (_, at) => [`m${at}`, { "x.type": "VM", "x.memory": 16, "x.desiredState": "on" }]),
   );
 const queued = (): World => worldWith({ ...machines(14), "x.limits.vmStartsPerMinute": 1 });
-const grown = (roomMiB: number): World => {
-  const sized = (size: number): JsonObject => ({ webDisk: { ...parts().webDisk, "x.size": size } });
-  const world = worldWith(sized(64));
-  world.volumesAre.set(world.uidOf("shop/webDisk"), { roomMiB });
-  world.settle();
-  world.volumesAre.set(world.uidOf("shop/webDisk"), { smallerMiB: 64, roomMiB });
-  world.put(shop(sized(200)));
-  return world.settle();
-};
 const tooMany = web({ "x.memory": 8192 });
 const allOrNone: JsonObject = { ...tooMany, "x.policy.deploy": "all-or-none" };
 
@@ -172,6 +151,22 @@ const followed: Readonly<Record<string, Followed>> = {
       const connection = world.uidOf("shop/webBoot");
       endsAs(world, { disks: [{ connection, sizeMiB: 200, reason: null }] });
     }),
+  },
+  "asked-next-start": {
+    arise: unaskable,
+    ways: [
+      {
+        says: /`cells restart shop\/web`/,
+        follow: (world) => void world.put(shop({ ...beside, ...web({ ...askedAt("shop/late"), "x.restart": 1 }) })),
+      },
+      {
+        says: /or leave x\.liveness\.interface out, and the first that it has is asked/,
+        follow: (world) => {
+          world.ended.set(`${world.uidOf("shop/web")}@${world.vm("shop/web")?.document.incarnation}`, {});
+          world.put(shop({ ...beside, ...web({ "x.liveness.protocol": "icmp" }) }));
+        },
+      },
+    ],
   },
   "grows-next-start": {
     arise: () => grown(100),

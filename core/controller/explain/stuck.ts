@@ -4,13 +4,13 @@ import type { ElementRecord } from "../records.ts";
 import { type ControllerState, recordAt } from "../state.ts";
 
 /**
- * Elements that stay as they are until somebody changes something: those that have failed, and those that are not ready
- * and need one of them. Whoever waits for the cell waits in vain for these.
+ * Elements that stay as they are until somebody changes something: those that have failed, those of which something is owed until a
+ * machine starts anew, and those that are not ready and need one of them. Whoever waits for the cell waits in vain for these.
  */
 export function stuckElements(state: ControllerState): ReadonlySet<Uid> {
   const { cell } = state;
-  const failed = [...state.indexes.failed.keys()].flatMap((uid) => state.elements.get(uid) ?? []);
-  if (cell === null || failed.length === 0) return new Set();
+  const staying = [...state.indexes.staying.keys()].flatMap((uid) => state.elements.get(uid) ?? []);
+  if (cell === null || staying.length === 0) return new Set();
   const users = new Map<ElementPath, ElementPath[]>();
   const uses = (user: ElementPath, used: ElementPath): void => {
     const known = users.get(used);
@@ -28,7 +28,7 @@ export function stuckElements(state: ControllerState): ReadonlySet<Uid> {
     queue.push(record);
   };
   const queue: ElementRecord[] = [];
-  for (const record of failed) add(record);
+  for (const record of staying) add(record);
   for (let next = queue.pop(); next !== undefined; next = queue.pop())
     for (const user of users.get(next.path) ?? []) add(recordAt(state, user));
   return stuck;

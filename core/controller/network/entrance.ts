@@ -11,9 +11,9 @@ import type { ControllerState, RootOptions } from "../state.ts";
 import { addressOf, isUsable } from "./ipv4-range.ts";
 
 /**
- * The way into the cloud (SELF-HOSTING, Birth 5; decision 38): the root cell has no gateway, one child of it does, at an
- * address on the management network that the root cell's model gives it (`x.gateway`). That comes down with the child's
- * life, and the authority and every host hear it from the root controller; this controller's word counts nowhere.
+ * The way into the cloud (decision 38): the root cell has no gateway, one child of it does, at an address on the
+ * management network that the root cell's model gives it (`x.gateway`). That comes down with the child's life, and the
+ * authority and every host hear it from the root controller; this controller's word counts nowhere.
  *
  * What would shut the operator out is refused: nobody else could open the door again.
  */

@@ -20,11 +20,12 @@ import { contains } from "./ipv4-range.ts";
  * Compiles a cell's NetworkRules into directed rules between identities.
  *
  * A packet's endpoint has the identities of its interface, its VM and its subnet; an address that is no interface of the
- * cell has the one identity of the longest network that holds it. A rule names identities, so two subnets of 200 VMs
- * each need one entry, not 40,000 (NETWORK, "Rules scale by endpoints"). Because only the longest network counts at the
- * host, what is granted to a wide network is repeated here for each narrower one inside it, and for interfaces of the
- * cell that it covers. An end in another cell is the addresses that this cell shows, as networks like any other: that the other
- * cell has to open the same is checked where the packet arrives, by the rules of that cell. The controller is reached by name only: no network ever stands for it.
+ * cell has the one identity of the longest network that holds it. A rule names identities, so two subnets of 200 VMs each
+ * need one entry, not 40,000 (decision 5). Because only the longest network counts at the host, what is granted to a wide
+ * network is repeated here for each narrower one inside it, and for interfaces of the cell that it covers. An end in
+ * another cell is the addresses that this cell shows, as networks like any other: that the other cell has to open the
+ * same is checked where the packet arrives, by the rules of that cell. The controller is reached by name only: no network
+ * ever stands for it.
  */
 export interface PolicyInterface {
   readonly path: ElementPath;

@@ -15,8 +15,8 @@ import { actualVmOf, lastEndOf, stopRun, wantedOn } from "../vm/life-cycle.ts";
 import { placementOf } from "../vm/placement.ts";
 
 /**
- * How a new service image goes in (SELF-HOSTING, "Death and return"; decision 34): one service VM at a time, each with its
- * old boot volume kept until the new one has proved itself, and back to that by itself when it does not.
+ * How a new service image goes in (decision 34): one service VM at a time, each with its old boot volume kept until the
+ * new one has proved itself, and back to that by itself when it does not.
  *
  * A model with another image makes new boot volumes at once, and takes nothing from what runs: a service VM whose boot
  * volume is another one by the model has a record of the one that it runs from (`VmRecord.upgrade`), and every incarnation

@@ -7,10 +7,9 @@ import type { StartState } from "../records.ts";
 import { type ControllerState, elementOf } from "../state.ts";
 
 /**
- * How many machines a cell may start a minute (SELF-HOSTING, "Every cell has its own controller"; decisions/0039): a start
- * costs a Placer, a Storage Manager and a host something that no quota of memory or processors counts, and a cell whose VMs
- * fail at once and are started again for ever would take it from the others. Its own controller limits it, so that nothing
- * that all share has to know who asks.
+ * How many machines a cell may start a minute (decision 39): a start costs a Placer, a Storage Manager and a host
+ * something that no quota of memory or processors counts, and a cell whose VMs fail at once and are started again for
+ * ever would take it from the others. Its own controller limits it, so that nothing that all share has to know who asks.
  *
  * A token bucket of ten minutes' worth, kept as what was taken and is not yet there again: an untouched bucket is full at any
  * rate, and a limit that is changed holds at once. In every stretch of time at most as many machines start as the bucket

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ElementState } from "../../../model/api.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { PlanStep } from "../../../model/plan/plan-types.ts";
 import type { ControllerResponse } from "../requests/requests.ts";
@@ -58,6 +59,8 @@ test("a volume whose file has no room grows when its VM starts next, and so does
     assert.deepEqual(step?.grows, { when: "next-start", vm: "shop/web" });
     assert.match(world.phase("shop/webDisk"), /^waiting: grows from 64 to 200 MiB when shop\/web starts next: /);
     assert.match(world.phase("shop/webDisk"), why);
+    const { body } = world.ask({ method: "GET", path: "shop/webDisk", state: true });
+    assert.equal((body as { $state?: ElementState }).$state?.stuck, true, "so that nobody waits for it");
     const model = shop({ ...copy(200), ...more }).shop as JsonObject;
     world.put({ shop: { ...model, web: { ...(model.web as JsonObject), "x.desiredState": "off" } } });
     world.volumesAre.set(world.uidOf("shop/webDisk"), { roomMiB: 1000 });

@@ -13,7 +13,7 @@ import type { Distribution, OutgoingDocument, ServerLink, Turn } from "./types.t
 
 export const digestTimer = "distribution/digest";
 export const windowTimer = "distribution/window";
-/** STATE: digests every 30 s, changes coalesced within 100 ms. */
+/** Digests every 30 s, changes coalesced within 100 ms (decision 28). */
 const digestEveryMs = 30_000;
 /** Followers that are sent their digest in one step. Of many, some at a time: all at once would hold up everything else. */
 const digestsAtOnce = 64;

@@ -33,7 +33,7 @@ import { readStored, restoredOf, storeKey } from "./stored.ts";
 import type { Distribution, NodeInput, NodeOutput, Turn } from "./types.ts";
 
 /**
- * One service with its share of state distribution (STATE.md), as a step function over its store and its connections.
+ * One service with its share of state distribution (decision 28), as a step function over its store and its connections.
  *
  * The hard part of "desired down, actual up" is that either side may vanish at any moment and come back with less or
  * more memory than the other. It rests on three things: each connection starts with a full snapshot and a complete mark,
@@ -96,6 +96,7 @@ export const createNode = <State>(
       entitled: (peer, key) => service.entitled(node.state, peer, key),
       accepts: (peer, key) => service.accepts(peer, key),
       unclaimed: () => service.unclaimed?.(node.state) ?? new Map(),
+      isLost: () => service.isLost?.(node.state) === true,
       read: (verb, from, key, value) => service.read(verb, from, key, value),
       ...{ seq: 0, restoredSeq: 0 },
       scanning: false,

@@ -17,7 +17,7 @@ export interface Leftover {
   readonly keys: readonly string[];
   readonly orphans: number;
 }
-/** A receiver of this service's documents of which one side has forked. */
+/** A receiver of this service's documents of which one side has forked; or the service itself, which found out by itself. */
 export interface ForkedReceiver {
   readonly receiver: PeerName;
   readonly forked: boolean;
@@ -49,21 +49,30 @@ const isGone = (peer: PeerName, client: Client | undefined, isThere: IsThere): b
  * start, repeats nothing: this store was put back, and what it knows of an ended cell is known to nobody else. What the service
  * knows to be the client's without a document of it counts once the client has said all that it desires.
  */
-export const orphansOf = (node: Distribution, peer: PeerName, isThere: IsThere): readonly string[] => {
+export const orphansOf = (
+  node: Distribution,
+  peer: PeerName,
+  isThere: IsThere,
+  unclaimed = node.unclaimed(),
+): readonly string[] => {
   const client = node.clients.get(peer);
   const all = isGone(peer, client, isThere) ? client?.documents.keys() : client?.orphans;
-  return [...(all ?? []), ...unclaimedOf(node, peer, isThere)];
+  return [...(all ?? []), ...unclaimedOf(unclaimed, peer, client, isThere)];
 };
-const unclaimedOf = (node: Distribution, peer: PeerName, isThere: IsThere): readonly string[] => {
-  const client = node.clients.get(peer);
+const unclaimedOf = (
+  unclaimed: ReadonlyMap<PeerName, readonly string[]>,
+  peer: PeerName,
+  client: Client | undefined,
+  isThere: IsThere,
+): readonly string[] => {
   const hasSaidAll = client?.link?.seen === null;
   if (!hasSaidAll && !isGone(peer, client, isThere)) return [];
-  return (node.unclaimed().get(peer) ?? []).filter((key) => client?.documents.has(key) !== true);
+  return (unclaimed.get(peer) ?? []).filter((key) => client?.documents.has(key) !== true);
 };
 
-export const leftoversOf = (node: Distribution, isThere: IsThere): Leftovers => ({
-  clients: [...new Set([...node.clients.keys(), ...node.unclaimed().keys()])]
-    .map((peer) => ({ peer, client: node.clients.get(peer), orphans: orphansOf(node, peer, isThere) }))
+export const leftoversOf = (node: Distribution, isThere: IsThere, unclaimed = node.unclaimed()): Leftovers => ({
+  clients: [...new Set([...node.clients.keys(), ...unclaimed.keys()])]
+    .map((peer) => ({ peer, client: node.clients.get(peer), orphans: orphansOf(node, peer, isThere, unclaimed) }))
     .filter(({ client, orphans }) => orphans.length > 0 || (client !== undefined && hasForked(client)))
     .map(({ peer, client, orphans }) => ({
       client: peer,
@@ -73,10 +82,12 @@ export const leftoversOf = (node: Distribution, isThere: IsThere): Leftovers => 
       orphans: orphans.length,
     }))
     .sort((a, b) => byText(a.client, b.client)),
-  receivers: [...node.targets.values()]
-    .filter(({ forked, itForked }) => forked || itForked)
-    .map(({ peer, forked, itForked }) => ({ receiver: peer, forked, itForked }))
-    .sort((a, b) => byText(a.receiver, b.receiver)),
+  receivers: [
+    ...(node.isLost() ? [{ receiver: node.self, forked: true, itForked: false }] : []),
+    ...[...node.targets.values()]
+      .filter(({ forked, itForked }) => forked || itForked)
+      .map(({ peer, forked, itForked }) => ({ receiver: peer, forked, itForked })),
+  ].sort((a, b) => byText(a.receiver, b.receiver)),
 });
 
 type Release = Extract<NodeInput, { readonly kind: "release" }>;
@@ -89,7 +100,7 @@ export const release = (node: Distribution, turn: Turn, { peer, keys, isGone: go
     return;
   }
   if (peer === node.self) releaseSelf(node, turn);
-  else turn.inbox.push({ kind: "excused", peer });
+  if (peer !== node.self || node.isLost()) turn.inbox.push({ kind: "excused", peer });
   const target = node.targets.get(peer);
   if (target !== undefined) recovered(node, turn, target);
   if (client === undefined) return;

@@ -222,6 +222,8 @@ export interface Distribution {
   readonly accepts: (peer: PeerName, key: string) => boolean;
   /** Of the service (`Service.unclaimed`). */
   readonly unclaimed: () => ReadonlyMap<PeerName, readonly string[]>;
+  /** Of the service (`Service.isLost`). */
+  readonly isLost: () => boolean;
   readonly read: DocumentReader;
   /** Of the last document or publication of this generation. */
   /** The last `seq` of what this start found in its store. */

@@ -2,7 +2,7 @@ import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { Input, Step } from "../../env.ts";
 import { createAuthorityService } from "./authority.ts";
-import type { AuthorityAnswer } from "./requests.ts";
+import type { AuthorityAnswer, Beside } from "./requests.ts";
 import type { AuthorityOptions, AuthorityState } from "./state.ts";
 
 export const self = peerName("authority");
@@ -21,11 +21,13 @@ export class AuthorityWorld {
   ms = 0;
   /** To questions that were held back. */
   readonly replies = new Map<number, AuthorityAnswer>();
-  readonly #service;
+  readonly #options: Partial<AuthorityOptions>;
+  #service;
   #state: AuthorityState;
   #request = 0;
 
   constructor(options: Partial<AuthorityOptions> = {}) {
+    this.#options = options;
     this.#service = createAuthorityService({ self, ...options });
     this.#state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
     this.restart();
@@ -57,6 +59,26 @@ export class AuthorityWorld {
     this.#state = this.#service.restore({ records: new Map(this.records), desiredAt: new Map() });
     for (const [from, key, value] of this.wishes.values()) this.#step({ kind: "desired", from, key, value });
     this.#step({ kind: "start" });
+  }
+
+  /** Its store is removed, with what clients desire of it; what lies beside its key is as it was told to be, or as said here. */
+  loseStore(beside: Beside | null = this.beside()): void {
+    this.records.clear();
+    this.wishes.clear();
+    this.#service = createAuthorityService({ self, ...this.#options, ...(beside === null ? {} : { beside }) });
+    this.restart();
+  }
+  beside(): Beside {
+    const answer = this.ask({ kind: "beside" });
+    if (answer.kind !== "beside") throw new Error("no answer");
+    return structuredClone(answer.beside);
+  }
+  get isLost(): boolean {
+    return this.#service.isLost?.(this.#state) === true;
+  }
+  /** An operator's word. */
+  release(peer = self): void {
+    this.#step({ kind: "excused", peer });
   }
 
   desire(from: PeerName, id: string, value: Json): void {

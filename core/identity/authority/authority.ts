@@ -11,6 +11,7 @@ import { createOutbox, isObject, log, publish, takeEffects, toJson, write } from
 import { readCurrentKeys, writeCurrentKeys } from "../current-keys.ts";
 import { isPinnable } from "../presented.ts";
 import { publishedPins, publishPin } from "../published-pins.ts";
+import { besideOf, keepFound, knowsNobody, lostIn, recordsWith, release } from "./beside.ts";
 import { defaultLifetimeMs, newBook, selfRecord, validFromOf } from "./book.ts";
 import { answerGossip, restoreGossip } from "./gossip-epochs.ts";
 import { addressFault, enrolmentFault, equalHashes, readEnrolment } from "./grants.ts";
@@ -47,14 +48,16 @@ export function createAuthorityService(options: AuthorityOptions): Service<Autho
     entitled: (_state, peer, key) => maySee("authority", peer, key),
     accepts: (peer, key) => mayDesire("authority", peer, key),
     read: documentsOf("authority"),
+    isLost: ({ lost }) => lost !== null,
     measure,
   };
 }
 
-function restore({ records, ...others }: Restored, options: AuthorityOptions): AuthorityState {
+function restore({ records: stored, ...others }: Restored, options: AuthorityOptions): AuthorityState {
+  const { records, isLost } = recordsWith(stored, options.beside);
   const state: AuthorityState = {
     options,
-    outbox: createOutbox({ records, ...others }),
+    outbox: createOutbox({ records: stored, ...others }),
     started: false,
     enrolments: new Map(),
     spent: new Map(),
@@ -62,6 +65,8 @@ function restore({ records, ...others }: Restored, options: AuthorityOptions): A
     entrances: new Map(),
     identities: new Map(),
     keys: new Map(),
+    found: new Map(isLost ? records : []),
+    lost: lostIn(records),
     told: new Map(),
     gossip: restoreGossip(records),
     book: null,
@@ -90,6 +95,8 @@ function take(state: AuthorityState, input: Input, now: Instant): void {
     if (state.started) settle(state, wish, wasUnread ? [...state.identities.keys()] : names);
     // A cell's controller that was there first gives way; and what is given back may be another's.
     if (state.started && (isTrusted(state, input.from) || input.value === null)) judgeAddresses(state);
+  } else if (input.kind === "excused") {
+    if (input.peer === state.options.self && release(state)) settleAll(state);
   } else if (input.kind === "request") {
     const { id, request } = input;
     if (isObject(request) && request.kind === "peers") state.waiting.set(id, Number(request.known));
@@ -121,6 +128,7 @@ function publishEntrance({ outbox, entrances }: AuthorityState, cell: string): v
 /** The version is durable before the book that it names leaves. */
 function tellWhere(state: AuthorityState, now: Instant): void {
   state.book ??= newBook(state, now);
+  if (knowsNobody(state)) return;
   for (const [id, known] of state.waiting) {
     if (known === state.book.version) continue;
     state.waiting.delete(id);
@@ -133,14 +141,19 @@ function tellWhere(state: AuthorityState, now: Instant): void {
 function start(state: AuthorityState): void {
   state.started = true;
   state.outbox.quiet = true;
+  keepFound(state);
   judgeAddresses(state);
   log(state.outbox, "service/restored", { identities: state.identities.size, enrolments: state.enrolments.size });
-  for (const wish of new Set([...state.spent.keys(), ...state.enrolments.keys()])) settle(state, wish, []);
-  for (const name of [...state.identities.keys()]) settleIdentity(state, name);
+  settleAll(state);
   for (const cell of state.entrances.keys()) publishEntrance(state, cell);
   // A snapshot without it would have every host forget it.
   const own = state.outbox.records.get(selfRecord);
   if (isObject(own) && typeof own.key === "string") publishPin(state.outbox, state.options.self, own.key);
+}
+
+function settleAll(state: AuthorityState): void {
+  for (const wish of new Set([...state.spent.keys(), ...state.enrolments.keys()])) settle(state, wish, []);
+  for (const name of [...state.identities.keys()]) settleIdentity(state, name);
 }
 
 /** Returns the names that were granted under this key until now. */
@@ -251,6 +264,7 @@ function answer(state: AuthorityState, request: Json, now: Instant): AuthorityAn
   const asked = isObject(request) ? request : {};
   const key = typeof asked.key === "string" && fingerprint.test(asked.key) ? asked.key : null;
   if (asked.kind === "gossip" || asked.kind === "gossip-turn") return answerGossip(state, asked);
+  if (asked.kind === "beside") return { kind: "beside", beside: besideOf(state) };
   if (asked.kind === "pins") return { kind: "pins", pins: publishedPins(state.outbox) };
   if (asked.kind === "cell-uid") {
     const identity = state.identities.get(asked.name as PeerName);
@@ -347,13 +361,13 @@ function renew(
   now: Instant,
 ): AuthorityAnswer {
   const identity = state.identities.get(name);
-  if (identity === undefined)
-    return refuse(
-      state,
-      "no-identity",
-      `"${name}" is not enrolled any more: whoever had it enrolled took it back`,
-      now,
-    );
+  if (identity === undefined) {
+    const why =
+      state.lost === null
+        ? `"${name}" is not enrolled any more: whoever had it enrolled took it back`
+        : `the store of this authority was lost, and "${name}" has yet to show its token again`;
+    return refuse(state, "no-identity", why, now);
+  }
   const replaced = (each: PeerName): boolean => isReplaced(state, each, key, now);
   if (replaced(name))
     return refuse(

@@ -1,8 +1,9 @@
-import type { PeerName } from "../../../model/cell/identifiers.ts";
+import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import type { Instant } from "../../env.ts";
 import { isObject, write } from "../../outbox.ts";
 import type { CurrentKeys } from "../current-keys.ts";
-import { type BookRecord, bookOf, entryOf, type GrantedPlace, recordOf } from "../peer-book.ts";
+import { type BookRecord, bookOf, entryOf, type GrantedPlace, type PeerEntries, recordOf } from "../peer-book.ts";
+import { isMachine } from "../presented.ts";
 import { rotateGossip } from "./gossip-epochs.ts";
 import { publishedKeys, settleKeys } from "./key-records.ts";
 import type { AuthorityState, Book } from "./state.ts";
@@ -10,7 +11,7 @@ import type { AuthorityState, Book } from "./state.ts";
 /* What the authority tells everybody, as it follows from its state: where all are, and which keys are theirs. */
 
 export const selfRecord = "self";
-const bookRecord = "book";
+export const bookRecord = "book";
 const hourMs = 3_600_000;
 /** How long a certificate is valid where the installation does not say. */
 export const defaultLifetimeMs = 24 * hourMs;
@@ -36,7 +37,7 @@ export function newBook(state: AuthorityState, now: Instant): Book {
     const identity = state.identities.get(name);
     return identity === undefined ? null : { key: identity.key, entry: entryOf(identity) };
   };
-  const peers = bookOf(places, had, state.options.fixedPeers ?? {});
+  const peers = bookOf(places, had, { ...formerPeers(state), ...state.options.fixedPeers });
   const { keys, changed } = keysNow(state, new Set(places.keys()), now);
   // One that is gone, or another machine in its place: either way somebody has the key of the hosts' datagrams and is none.
   if (changed.some((name) => name.startsWith("host."))) rotateGossip(state.outbox, state.gossip);
@@ -45,6 +46,11 @@ export function newBook(state: AuthorityState, now: Instant): Book {
   const record = recordOf(peers, keys, ring, before);
   write(state.outbox, bookRecord, record);
   return { version: record.version, peers, keys, ring };
+}
+
+/** After a loss of the store: where those were whom nobody has had enrolled again yet. Of machines everything is known. */
+function formerPeers({ lost }: AuthorityState): PeerEntries {
+  return Object.fromEntries(Object.entries(lost ?? {}).filter(([name]) => !isMachine(peerName(name))));
 }
 
 function keysNow(

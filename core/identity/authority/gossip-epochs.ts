@@ -10,10 +10,10 @@ import type { AuthorityState, GossipEpochs } from "./state.ts";
  * has another key. It knows numbers alone; the edge derives the keys.
  */
 
-const record = "gossip";
+export const gossipRecord = "gossip";
 
 export function restoreGossip(records: ReadonlyMap<string, Json>): GossipEpochs {
-  const kept = records.get(record);
+  const kept = records.get(gossipRecord);
   const ring = isObject(kept) ? readRing(kept.ring) : null;
   return { ring: ring ?? firstRing, again: isObject(kept) && kept.again === true, had: new Map(), waits: "" };
 }
@@ -21,7 +21,7 @@ export function restoreGossip(records: ReadonlyMap<string, Json>): GossipEpochs 
 const set = (outbox: Outbox, state: GossipEpochs, ring: Ring, again: boolean): void => {
   state.ring = ring;
   state.again = again;
-  write(outbox, record, { ring, again });
+  write(outbox, gossipRecord, { ring, again });
 };
 
 /** Whoever had the key until now is to read nothing any more. */

@@ -9,7 +9,7 @@ import { cellOfController } from "../../outbox.ts";
  * its names, and a cell which of them belong to it. The authority's own name is in nobody's gift.
  */
 const part = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?";
-/** There may be more than one of a service: `placer`, `placer.2` (SELF-HOSTING, scale-out). */
+/** There may be more than one of a service: `placer`, `placer.2` (decision 37). */
 const several = (role: string): RegExp => new RegExp(`^${role}(\\.[1-9][0-9]{0,3})?$`);
 
 /** Roles of the root cell alone: who has such a name serves or runs everybody's VMs. */

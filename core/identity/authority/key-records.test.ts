@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { peerName } from "../../../model/cell/identifiers.ts";
 import type { CurrentKey } from "../current-keys.ts";
 import { AuthorityWorld, dawn, enrolment, hex, root, told } from "./authority.testing.ts";
+import { isOfLaterLife, type KeyRecord, nextKeyRecord, wasReplaced } from "./key-records.ts";
 
 /** What the authority tells everybody of keys, as names come, go and get others. */
 const hour = 3_600_000;
@@ -202,4 +204,33 @@ test("a key that was replaced cannot take the name back by renewing", () => {
   world.wallMs += hour;
   world.ask({ kind: "renew", name: "placer", key: stranger });
   assert.equal(told(world.ask({ kind: "renew", name: "placer", key, beganMs: began })), "another-key");
+});
+
+test("to the millisecond: what is of a later life of this authority, and what everybody was told later than its store knows", () => {
+  const record: KeyRecord = { key, last: key, sinceMs: 20, issuedMs: 30 };
+  const later = (beganMs: number | null, more: Partial<KeyRecord> = {}, nowMs = 50): boolean =>
+    isOfLaterLife({ ...record, ...more }, beganMs, nowMs);
+  assert.deepEqual([later(30), later(31), later(50), later(51)], [false, true, true, false]);
+  assert.deepEqual([later(40, { sinceMs: 40 }), later(41, { sinceMs: 40 })], [false, true]);
+  assert.deepEqual([later(null), later(40, { key: null }), isOfLaterLife(undefined, 40, 50)], [false, false, false]);
+
+  const placer = peerName("placer");
+  const replaced = (sinceMs: number, more: Partial<KeyRecord> = {}, by: string | null = stranger): boolean =>
+    wasReplaced(placer, key, { ...record, ...more }, new Map([[placer, { key: by, sinceMs }]]), 50);
+  assert.deepEqual([replaced(29), replaced(30), replaced(50), replaced(51)], [false, true, true, false]);
+  assert.deepEqual([replaced(40, { sinceMs: 40 }), replaced(41, { sinceMs: 40 })], [false, true]);
+  assert.deepEqual([replaced(40, {}, key), replaced(40, {}, null)], [false, false]);
+  assert.equal(wasReplaced(placer, key, undefined, new Map([[placer, { key: stranger, sinceMs: 1 }]]), 50), true);
+});
+
+test("of a name that is nobody's the record goes once nothing that was issued before can be good; of all others it stays", () => {
+  const ended: KeyRecord = { key: null, last: key, sinceMs: 20, issuedMs: 10 };
+  const facts = { key: null, isGranted: false, isMachine: false, lifetimeMs: 10 } as const;
+  assert.equal(nextKeyRecord(ended, { ...facts, nowMs: 21 }), ended);
+  assert.equal(nextKeyRecord(ended, { ...facts, nowMs: 40 }), ended);
+  assert.equal(nextKeyRecord(ended, { ...facts, nowMs: 41 }), undefined);
+  assert.equal(nextKeyRecord({ ...ended, issuedMs: 21 }, { ...facts, nowMs: 41 })?.last, key);
+  assert.equal(nextKeyRecord(ended, { ...facts, isMachine: true, nowMs: 41 }), ended);
+  const had: KeyRecord = { ...ended, key };
+  assert.equal(nextKeyRecord(had, { ...facts, key, nowMs: 41 }), had);
 });

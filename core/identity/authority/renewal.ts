@@ -6,7 +6,8 @@ import { toleranceMs } from "./book.ts";
 /**
  * When a service asks for its next certificate, and how: with its token, or with the certificate that it has. At two
  * thirds of the certificate's time, a little earlier by chance so that services that began together do not ask together;
- * while the authority is away, ever more seldom, but always several times before the end.
+ * while the authority is away, ever more seldom, but always several times before the end. How long a certificate is
+ * valid, 24 h: `defaultLifetimeMs` in `book.ts`.
  */
 export interface Held {
   readonly validFromMs: number;

@@ -18,6 +18,8 @@ export type AuthorityRequest =
   /** The authority's own key, and the `CurrentKeys` of its peers file, at every start of its edge. */
   | { readonly kind: "self"; readonly key: string; readonly told: Readonly<Record<string, CurrentKey>> }
   | { readonly kind: "pins" }
+  /** What is to lie beside the key. */
+  | { readonly kind: "beside" }
   /** Of which cell is the controller that has this name, over this key? */
   | { readonly kind: "cell-uid"; readonly name: PeerName; readonly key: string }
   /** A host says which epochs it has, or the edge asks. */
@@ -42,7 +44,13 @@ export type AuthorityAnswer =
       readonly keys: Readonly<Record<string, CurrentKey>>;
       readonly gossip: Ring;
     }
+  | { readonly kind: "beside"; readonly beside: Beside }
   | { readonly kind: "gossip"; readonly gossip: Ring };
+/** What lies beside the authority's key (`beside.ts`): some of its records, and where everybody was when they were written. */
+export interface Beside {
+  readonly records: { readonly [key: string]: Json };
+  readonly peers: PeerEntries;
+}
 /** What to sign, over the key that asked. Whole seconds: certificates know no finer time. */
 export interface Issue extends IdentityGrant {
   readonly cell: string;

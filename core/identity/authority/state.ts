@@ -7,7 +7,7 @@ import type { Ring } from "../gossip-ring.ts";
 import type { PeerEntries } from "../peer-book.ts";
 import type { ParentOf } from "./grants.ts";
 import type { KeyRecord } from "./key-records.ts";
-import type { AuthorityRefusal } from "./requests.ts";
+import type { AuthorityRefusal, Beside } from "./requests.ts";
 
 export interface AuthorityState {
   readonly options: AuthorityOptions;
@@ -23,6 +23,10 @@ export interface AuthorityState {
   readonly identities: Map<PeerName, Identity>;
   /** From when on which key is whose, of every name that there is or was. */
   readonly keys: Map<PeerName, KeyRecord>;
+  /** Records that were found beside a store that was lost, until the start has taken them (`beside.ts`). */
+  readonly found: Map<string, Json>;
+  /** Where everybody was when the store was lost, until an operator has looked; null: it was not. */
+  lost: PeerEntries | null;
   /** What everybody had been told of keys at the start; the store may be older. */
   told: CurrentKeys;
   readonly gossip: GossipEpochs;
@@ -69,6 +73,8 @@ export interface AuthorityOptions {
   readonly parentOf?: ParentOf;
   /** Where peers are that nobody enrols, as in the peers file; an enrolment of the same name counts more. */
   readonly fixedPeers?: PeerEntries;
+  /** What lies beside the key of an authority that has run; absent: this is its first start, or an earlier version was the last. */
+  readonly beside?: Beside;
 }
 
 /** What the authority tells everybody (`book.ts`). */

@@ -1,6 +1,6 @@
 import { type HostName, hostName, type PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
-import { agreedOn } from "../../documents/declaration.ts";
+import { agreedOn, majorityOf } from "../../documents/declaration.ts";
 import { isGeneration, isIncarnation, isPlausible } from "../../documents/life-numbers.ts";
 import { maySee } from "../../documents/permissions.ts";
 import {
@@ -23,7 +23,6 @@ import {
   isGone,
   type Life,
   publish,
-  quorumOf,
   thresholdCap,
   thresholdOf,
 } from "./state.ts";
@@ -327,7 +326,7 @@ function evaluate(state: GroupState, view: HostView, wallMs: number): void {
   let votes = 0;
   for (const [member, value] of view.votes)
     if (isSame(value, life) && (member === options.self || state.members.has(member))) votes += 1;
-  if (votes < quorumOf(options.members.length)) return;
+  if (votes < majorityOf(options.members.length)) return;
   const reporters = reportersOf(state, view, life);
   declare(state, view, { host: view.host, ...life, declaredAt: wallMs, reporters }, wallMs);
 }
@@ -389,12 +388,12 @@ function noteReturn(state: GroupState, view: HostView): void {
 function noteStanding(state: GroupState): void {
   const of = state.options.members.length;
   const heard = state.members.size + 1;
-  const alone = heard < quorumOf(of);
+  const alone = heard < majorityOf(of);
   const before = state.alone;
   // Just started: those that are still being dialled may answer.
   if (alone && before === null && state.silent.size > 0) return;
   state.alone = alone;
-  if (alone && before !== true) log(state.outbox, "presence/no-majority", { heard, of, needed: quorumOf(of) });
+  if (alone && before !== true) log(state.outbox, "presence/no-majority", { heard, of, needed: majorityOf(of) });
   else if (!alone && before === true) log(state.outbox, "presence/majority", { heard, of });
 }
 

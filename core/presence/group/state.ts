@@ -70,11 +70,10 @@ export const isGone = ({ self, declared }: HostView): boolean =>
 
 /**
  * More distinct hosts than this must report a host. A few in a large installation; among few hosts less than half of the
- * others, so that the death of any minority is found.
+ * others, so that the death of any minority is found. How many members then have to vote for it: `majorityOf`.
  * @param hosts that are alive as far as known, the reported one among them
  */
 export const thresholdOf = (hosts: number, cap: number): number => Math.min(cap, Math.floor((hosts - 1) / 2));
-export const quorumOf = (members: number): number => Math.floor(members / 2) + 1;
 
 /** Says something unless it is said already; null takes it back. */
 export function publish(state: GroupState, key: string, value: object | null): void {

@@ -22,20 +22,20 @@ import { publishKept } from "./kept.ts";
 import { reconcileConnection, reconcileLease } from "./leases.ts";
 import { forgetFormer, forgetMarks, takeMark } from "./marks.ts";
 import { measureStorageManager } from "./measure.ts";
-import { endUnknown, forgetEnded, lookForEnded, takeUnknownEnd } from "./recovery/ended.ts";
+import { endUnclaimed, endUnknown, forgetEnded, lookForEnded, takeUnknownEnd } from "./recovery/ended.ts";
 import { isRefused, lookAgain, refuse, settleOwner } from "./recovery/owner.ts";
 import {
   beginRecovery,
   excuse,
   explained,
   explainTimer,
-  foundVolumes,
   heard,
   heardClient,
   saidAll,
   takeBehind,
   takeFork,
 } from "./recovery/recovery.ts";
+import { unclaimedVolumes } from "./recovery/unclaimed.ts";
 import {
   type AgentView,
   addTo,
@@ -85,7 +85,7 @@ export function createStorageManager({
     entitled: (_state, peer, key) => maySee("storage-manager", peer, key),
     accepts: (peer, key) => mayDesire("storage-manager", peer, key),
     read: documentsOf("storage-manager"),
-    unclaimed: foundVolumes,
+    unclaimed: unclaimedVolumes,
     measure: measureStorageManager,
   };
 }
@@ -125,7 +125,7 @@ function take(state: ManagerState, input: Input): void {
   } else if (input.kind === "complete") {
     saidAll(state, input.peer);
   } else if (input.kind === "ended") {
-    saidAll(state, input.peer, input.keys);
+    endUnclaimed(state, input.peer, input.keys);
   }
 }
 

@@ -318,7 +318,7 @@ export function mayUse(state: ManagerState, use: "copy" | "connect", volume: Uid
 }
 
 /**
- * Whose volume an origin is that its cell has left: nobody's that could ask for it, until its last copy is gone (STORAGE,
- * "Deleting a cell whose origin others have copied"). So a copy in one cell does not keep another one from ending.
+ * Whose volume an origin is that its cell has left: nobody's that could ask for it, until its last copy is gone
+ * (decision 30, Deleting). So a copy in one cell does not keep another one from ending.
  */
 export const provider = peerName("provider");

@@ -19,6 +19,7 @@ import { binnedOf, leaveToBin } from "./binned.ts";
 import { grow, sizes } from "./growth.ts";
 import { aboutOf, imageUnderCopies, noteOriginImage, otherImage } from "./recovery/origin-image.ts";
 import { adopt, adoptOrigins, findVolume } from "./recovery/recovery.ts";
+import { heldCopy } from "./recovery/unclaimed.ts";
 import {
   type AgentView,
   addTo,
@@ -31,7 +32,6 @@ import {
   mark,
   mayUse,
   nameOf,
-  placesOf,
   promisedMiB,
   provider,
   removeFrom,
@@ -416,9 +416,11 @@ function deleteVolume(state: ManagerState, volume: Uid, record: VolumeRecord) {
   if (record.found === true) return;
   const server = `storage server ${serverOf(record.agent)}`;
   // Of a copy whose cell has yet to say that it wishes for it, too.
-  const held = [...(state.copiesHeldOf.get(volume) ?? [])].find((copy) => placesOf(state, copy).length > 0);
-  if (held !== undefined)
-    return say("it is the origin of a copy that a storage server has, and stays until that is gone");
+  const held = heldCopy(state, volume, record.cell);
+  if (held !== null) {
+    const end = held.end === "" ? "" : `; ${held.end}`;
+    return say(`it is the origin of ${held.name}, and stays until that is gone${end}`);
+  }
   // A holder that only the agent remembers is fenced first (reconcileLease does that).
   if (state.leases.get(volume)?.holder) return say(`waits until ${server} has fenced its last lease`);
   for (const key of ["lease", "readers", "volume"]) desire(state.outbox, record.agent, `${key}/${volume}`, null);

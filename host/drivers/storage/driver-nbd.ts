@@ -10,7 +10,7 @@ import { BootCache } from "./boot-cache.ts";
 import type { ComposedDisk, MachineSize, StorageDriver } from "./driver.ts";
 import { requireServers } from "./servers.ts";
 
-/** qcow2 files over NBD with TLS-PSK, composed in the block layer of the VM's QEMU. STORAGE, "Forms that work". */
+/** qcow2 files over NBD with TLS-PSK, composed in the block layer of the VM's QEMU. */
 export function createStorageDriver({
   configuration,
 }: {

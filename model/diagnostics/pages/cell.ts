@@ -143,12 +143,6 @@ export const requestPages: Readonly<Record<string, DiagnosticPage>> = {
     "PUT /model\n{}",
     'PUT /model\n{"document": {"shop": {"x.type": "Cell"}}}',
   ),
-  "image/format": requestPage(
-    "an image whose format is not declared",
-    "What is uploaded is never guessed at: a raw disk whose first bytes say that it is qcow2 would be read as one. `cells image add --format` says it, or `?format=` of the API.",
-    "PUT /images/debian",
-    "PUT /images/debian?format=qcow2",
-  ),
   "not-found": requestPage(
     "nothing at this path",
     "The model has no element or component of that path. `cells get` shows what there is.",

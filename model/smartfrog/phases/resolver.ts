@@ -38,10 +38,10 @@ export interface DocumentSyntax {
 }
 
 /**
- * Type and place phase: merges supertypes (LANGUAGE, step 1) and puts placed attributes where they belong. A supertype
- * is completed before it is copied; a component's own nested components are completed after its supertypes are merged,
- * so they see inherited names. `standard` are prototypes that are in scope as if included first. `place` is the second
- * of the two phases: nothing is to be placed while types are at fault.
+ * Type and place phase: merges supertypes and puts placed attributes where they belong. A supertype is completed before
+ * it is copied; a component's own nested components are completed after its supertypes are merged, so they see inherited
+ * names. `standard` are prototypes that are in scope as if included first. `place` is the second of the two phases:
+ * nothing is to be placed while types are at fault.
  */
 export function resolveTypes(
   document: DocumentSyntax,

@@ -38,6 +38,7 @@ import { fingerprintOf } from "../own/fingerprint.ts";
 import { type AskedKey, hashOfToken, ownKey, readRequest } from "../own/keys.ts";
 import { replaceFile } from "../own/replace-file.ts";
 import { answerOrder, isOrderQuestion } from "./backup-order.ts";
+import { keepBeside, readBeside } from "./beside.ts";
 import { isGossipQuestion, serveGossip } from "./gossip.ts";
 import { presented, readKeys } from "./judge.ts";
 import { createPeerBook, fixedPeers, isPeersQuestion } from "./peer-book.ts";
@@ -70,6 +71,8 @@ interface Signing {
   readonly verifying: X509Certificate;
   readonly running: RunningService;
   readonly configuration: ProcessConfiguration;
+  /** What lies beside the key is as the service knows it. */
+  readonly keep: () => Promise<void>;
   readonly atWork: { enrol: number; renew: number };
 }
 
@@ -169,6 +172,8 @@ const answerTo = async (
     const unfit = "the token is unknown, spent or expired: ask for a new one from whoever starts this service";
     throw new Refused(403, who !== null && answer.kind === "refused" ? answer.why : unfit);
   }
+  // Nobody else's store has whom an operator had enrolled.
+  if (answer.certificates.some(({ name }) => isPinnable(peerName(name)))) await signing.keep();
   const certificates = await Promise.all(
     answer.certificates.map(async (issue) => ({
       name: issue.name,
@@ -340,19 +345,23 @@ export const runAuthority = async (
   await replaceFile(configuration.certificate.caFile, authorityPem);
   const own = await certifySelf(configuration, authority);
   const lifetimeMs = configuration.authority?.lifetimeMs ?? defaultLifetimeMs;
+  const beside = await readBeside(directory);
   const service = createAuthorityService({
     ...{ self: configuration.name, lifetimeMs, fixedPeers: fixedPeers(configuration) },
+    ...(beside === undefined ? {} : { beside }),
   });
   // Certificates and pins go on without it: its end is no goodbye.
   const running = await runService({ configuration, service, observer, goodbye: false });
   await running.request({ kind: "self", key: own.key, told: toJson(writeCurrentKeys(wasTold(configuration))) });
   const verifying = new X509Certificate(authorityPem);
+  const keep = keepBeside(directory, running.request);
   const signing: Signing = {
-    ...{ authority, authorityPem, verifying, running, configuration, atWork: { enrol: 0, renew: 0 } },
+    ...{ authority, authorityPem, verifying, running, configuration, keep, atWork: { enrol: 0, renew: 0 } },
   };
   const enrol = async (id: string, wish: Json): Promise<void> => {
     const answer = await decide(signing, { kind: "enrolment", id, enrolment: wish });
     if (answer.kind === "refused") throw new Refused(409, answer.why);
+    await keep();
   };
   const births = Object.entries(configuration.authority?.enrolments ?? {});
   for (const [id, wish] of births) await enrol(id, wish as unknown as Json);
@@ -360,6 +369,7 @@ export const runAuthority = async (
   const epochs = serveGossip({ directory, request: running.request, heardAt: (peer) => book.heardAt(peer) });
   const book = createPeerBook(running, async (keys, peers) => {
     await keepKeys(configuration, keys);
+    await keep();
     epochs.look(peers);
   });
   observer.measures(book.measure);

@@ -2,7 +2,7 @@ import { machineShares } from "../../../core/machine-memory.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { Invariant } from "../invariant.ts";
 
-/** What a machine takes beside its guest's memory; the installation promises not to give that away (PLACEMENT). */
+/** What a machine takes beside its guest's memory; a number of its own, so that a mistake in the Placer's shows. */
 const besideMiB = 128;
 
 /**

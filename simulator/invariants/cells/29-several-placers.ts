@@ -1,7 +1,7 @@
 import type { MachineTruth } from "../../world/truth.ts";
 import type { Invariant } from "../invariant.ts";
 
-/** What a machine takes beside its guest's memory, and how many virtual CPUs share a processor (PLACEMENT). */
+/** What a machine takes beside its guest's memory, and how many virtual CPUs share a processor: own numbers, as in 18. */
 const besideMiB = 128;
 const perProcessor = 16;
 

@@ -2,7 +2,7 @@ import { peerName } from "../../../model/cell/identifiers.ts";
 import type { Installation } from "../../world/installation.ts";
 import type { Invariant, Verdict, View } from "../invariant.ts";
 
-/** Of STATE.md: retraction within 3 s of the declared death, for whoever was told. */
+/** For whoever was told: from the declared death to the retraction (decision 28 measures it against this goal). */
 const boundMs = 3000;
 const lookEveryMs = 500;
 

@@ -3,7 +3,7 @@ import type { Invariant } from "../invariant.ts";
 
 /** A death takes longer than this: a host whose last trouble is as long ago has been heard since. */
 const longAgoMs = 12_000;
-/** A pause up to this long must not kill (STATE: hosts that pause for 5 s). */
+/** A pause up to this long must not kill (decision 25). */
 const shortMs = 5000;
 
 /**

@@ -2,7 +2,7 @@ import { peerName } from "../../../model/cell/identifiers.ts";
 import type { Invariant } from "../invariant.ts";
 
 /**
- * No destination goes from a newer value to an older one (STATE, promise 2). Every value that a source ever gave is numbered;
+ * No destination goes from a newer value to an older one (decision 28). Every value that a source ever gave is numbered;
  * what a destination is given in one life must not fall. A new life may begin with what was durable. A source whose store
  * is older gives anew what that store desires: nothing else is excused by its loss.
  */

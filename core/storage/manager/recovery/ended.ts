@@ -4,7 +4,7 @@ import { cellOfController, desire, progress, publish, toJson, write } from "../.
 import { hasOnlyBinned } from "../binned.ts";
 import { type ManagerState, mark, placesOf, serverOf, splitKey } from "../state.ts";
 import { publishVolume } from "../volumes.ts";
-import { adopt, sourceOf } from "./recovery.ts";
+import { adopt, saidAll, sourceOf } from "./recovery.ts";
 
 /*
  * A cell takes a volume back that this store does not know, since it was lost. The cell says so once: whoever takes its word for
@@ -15,8 +15,11 @@ const record = (client: PeerName, volume: Uid): string => `ended/${client}/${vol
 /** Of one client: whatever it makes up fills no store. Of what is more its file stays, for an operator. */
 const mostOfClient = 4096;
 
-/** Of a volume without a record: finds what its cell takes back, or says that it is gone. */
-export function endUnknown(state: ManagerState, client: PeerName, volume: Uid): void {
+/**
+ * Of a volume without a record: finds what its cell takes back, or says that it is gone. @param byOperator who says of two files
+ * of one volume that they go, one after the other
+ */
+export function endUnknown(state: ManagerState, client: PeerName, volume: Uid, byOperator = false): void {
   const having = placesOf(state, volume).filter((agent) => !hasOnlyBinned(agent, volume));
   const [agent] = having;
   const silent = having.length === 0 ? unheard(state, client) : having.filter(({ inStep }) => !inStep);
@@ -30,7 +33,7 @@ export function endUnknown(state: ManagerState, client: PeerName, volume: Uid): 
   publish(state.outbox, actualKey(client, `volume/${volume}`), null);
   const actual = agent?.volumes.get(volume);
   // Of two files of one volume an operator says which is right.
-  if (agent === undefined || having.length > 1 || actual?.about === undefined) return;
+  if (agent === undefined || (having.length > 1 && !byOperator) || actual?.about === undefined) return;
   const { cell, path, origin } = actual.about;
   if (cell !== cellOfController(client)) return;
   const source = sourceOf(origin, null);
@@ -49,11 +52,17 @@ export function endUnknown(state: ManagerState, client: PeerName, volume: Uid): 
   state.leases.set(volume, known);
 }
 
+/** An operator says of what was named to him (`unclaimed.ts`) that nobody wishes for it. */
+export function endUnclaimed(state: ManagerState, client: PeerName, keys: readonly string[]): void {
+  saidAll(state, client, keys);
+  for (const key of keys) takeUnknownEnd(state, client, key, true);
+}
+
 /** Another's wish under that UID is none of this client's. */
-export function takeUnknownEnd(state: ManagerState, client: PeerName, key: string): void {
+export function takeUnknownEnd(state: ManagerState, client: PeerName, key: string, byOperator = false): void {
   const [kind, volume] = splitKey(key);
   if (kind !== "volume" || state.volumes.has(volume) || state.wantedVolumes.has(volume)) return;
-  endUnknown(state, client, volume);
+  endUnknown(state, client, volume, byOperator);
   mark(state, volume);
 }
 

@@ -16,6 +16,7 @@ import {
   type Wanted,
 } from "../state.ts";
 import { imageUnderCopies } from "./origin-image.ts";
+import { heldCopy } from "./unclaimed.ts";
 
 /*
  * A Storage Manager whose store is lost, blank or older than what others have seen. All that it decides follows from what
@@ -220,14 +221,11 @@ function lostUnderCopies(
   if ([...state.agents.values()].some(({ bin }) => [...bin.values()].some((binned) => binned.volume === volume)))
     return null;
   if (wanted.document.origin.kind === "image" && imageUnderCopies(state, volume) !== null) return null;
-  const [copy] = state.copiesHeldOf.get(volume) ?? [];
-  const [agent] = copy === undefined ? [] : placesOf(state, copy);
-  if (copy === undefined || agent === undefined) return null;
-  const about = agent.volumes.get(copy)?.about;
-  // What another cell has is not this one's to read.
-  const name = about?.cell === wanted.document.cell ? `"${about.path}"` : "a volume of another cell";
+  const held = heldCopy(state, volume, wanted.document.cell);
+  if (held === null) return null;
+  const end = held.end === "" ? "" : `; ${held.end}`;
   return waiting(
-    `its file is on no storage server, and ${name} on ${serverOf(agent.name)} is a copy of it, which would read something else: bring the server back that had it, or delete its copies`,
+    `its file is on no storage server, and ${held.name} is a copy of it, which would read something else: bring the server back that had it, or delete its copies${end}`,
   );
 }
 
@@ -276,12 +274,6 @@ export function saidAll(state: ManagerState, client: PeerName, only?: readonly s
     keepVolume(state, volume, known);
     mark(state, volume);
   }
-}
-/** To be named to an operator, where their cells are gone for good. */
-export function foundVolumes(state: ManagerState): ReadonlyMap<PeerName, readonly string[]> {
-  const found = [...state.volumes].filter(([, record]) => record.found === true);
-  const byClient = Map.groupBy(found, ([, { cell }]) => peerName(`controller.${cell}`));
-  return new Map([...byClient].map(([client, all]) => [client, all.map(([volume]) => `volume/${volume}`)]));
 }
 
 export function adopt(state: ManagerState, volume: Uid, record: VolumeRecord): void {

@@ -207,6 +207,9 @@ const kernelArguments = (machine: MachineSpecification, places: MachinePlaces): 
  * QEMU's arguments for a machine. It starts with its CPUs stopped (`-S`), so that nothing of its console is missed, and
  * stays as a stopped process after the guest powered off (`-no-shutdown`), so that a Host Manager that was away at that
  * moment can still tell a power-off from a crash.
+ *
+ * A machine that goes on from a saved state has a list of its own, in `../resume/saved-machine.ts`: what every machine
+ * shall have is added there too.
  */
 export const machineArguments = (
   machine: MachineSpecification,

@@ -11,7 +11,7 @@ import { acceleratorArguments } from "../process/arguments.ts";
  * The machine whose state is saved with an image and from which machines go on. QEMU gives a state back only to a
  * machine of the very same form, so this file is the one place that says what that form is, for `image/` that saves and
  * for the host that resumes; `formOf` names it. Devices have fixed places, and whatever a VM has of its own beyond its
- * boot disk and its seed is plugged into one of the free ports afterwards. STORAGE, "Start from a saved state".
+ * boot disk and its seed is plugged into one of the free ports afterwards. Decision 18.
  */
 export interface SavedForm {
   readonly memoryMiB: number;

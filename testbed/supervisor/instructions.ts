@@ -1,7 +1,7 @@
 import type { Role } from "./members.ts";
 
 /** What `up` tells the supervisor, in a file: nothing secret. */
-export interface Order {
+export interface Instructions {
   readonly directory: string;
   readonly cacheDirectory: string;
   /** Images that storage servers offer. */

@@ -1,0 +1,265 @@
+import { cidr, ipv4, peerName } from "../../../model/cell/identifiers.ts";
+import { noUsage, type Usage } from "../../../model/check/check-limits.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import type { QuotaGrant } from "../../documents/cells.ts";
+import { toJson } from "../../outbox.ts";
+import type { RootOptions } from "../state.ts";
+import { shop, World } from "../world.testing.ts";
+
+/** A change: a whole specification, and what may be destroyed by it. */
+export interface Change {
+  readonly json: JsonObject;
+  readonly allowDestroy?: readonly string[];
+}
+export interface FollowedRefusal {
+  /** An installation, and a cell that is accepted there. */
+  readonly arise: () => World;
+  /** What is refused with the hint. */
+  readonly wrong: Change;
+  /** What becomes of it in each way that the hint names; a step before it, where something else than the text has to be done. */
+  readonly ways: readonly (Change & { readonly before?: (world: World) => void })[];
+}
+
+const cell = (inside: JsonObject, more: JsonObject = {}): Change => ({
+  json: { shop: { "x.type": "Cell", ...more, ...inside } },
+});
+const vm: JsonObject = { "x.type": "VM", "x.memory": 64 };
+const [entrance, other] = ["10.0.0.40", "10.0.0.41"];
+const means: RootOptions = {
+  management: cidr("10.0.0.0/16"),
+  authority: { address: ipv4("10.0.0.31"), fingerprint: "ab".repeat(32) },
+  credentialHashes: ["0".repeat(64)],
+  token: (id, incarnation, role) => ({ token: `token ${id} ${incarnation} ${role}`, hash: `hash ${incarnation}` }),
+};
+const plain = (): World => new World();
+const root = (): World => new World({ root: means });
+const holding =
+  (make: () => World, { json }: Change) =>
+  (): World => {
+    const world = make();
+    world.put(json);
+    return world.settle();
+  };
+
+const child = (inside: JsonObject = {}): JsonObject => ({
+  ...{ "x.type": "CellController", "x.name": "kid", "x.cell": { kid: { "x.type": "Cell", ...inside } } },
+});
+const open = (name: string, gateway: string | null): JsonObject => ({
+  ...{ "x.type": "CellController", "x.name": name, "x.cell": { [name]: { "x.type": "Cell" } } },
+  ...(gateway === null ? {} : { "x.gateway": gateway }),
+});
+
+/** The controller of the child that is the way in, as it was born. */
+const room = Object.fromEntries(Object.keys(noUsage).map((key) => [key, 1_000_000])) as unknown as Usage;
+const limits = { "x.limits.vms": 9, "x.limits.memory": 2048, "x.limits.cpus": 9 };
+const card = (of: string, address: string | null): JsonObject => ({
+  ...{ "x.type": "VirtualInterface", "x.vm": `<ref:../${of}>`, "x.subnet": "<ref:../net>" },
+  ...(address === null ? {} : { "x.address": address }),
+});
+const serving = (roles: JsonObject): JsonObject => ({ ...vm, "x.memory": 160, "x.data": { service: { roles } } });
+const wayIn = (more: JsonObject): Change =>
+  cell(
+    {
+      ...{ net: { "x.type": "Subnet", "x.addressRange": "management" } },
+      ...{ gateway: serving({ gateway: {} }), card: card("gateway", entrance), ...more },
+    },
+    limits,
+  );
+const wayInWorld = (): World => {
+  const world = new World({ child: true, services: means });
+  const grant = { amount: room, serial: 1, answered: 0, refusal: null };
+  const life = { uid: "root-1", model: wayIn({}).json, grant, ending: false, gateway: entrance };
+  world.step({ kind: "desired", from: peerName("cell-manager"), key: "life", value: toJson(life) });
+  return world.settle();
+};
+
+const managed = (net: JsonObject, address: string): Change =>
+  cell({
+    ...{ net: { "x.type": "Subnet", "x.addressRange": "management", ...net }, vm },
+    card: card("vm", address),
+  });
+
+const roles = { controller: { cell: "shop", cellUid: "c1", cellNumber: 7 } };
+const image = (name: string): JsonObject => ({
+  ...{ "x.type": "Volume", "x.size": 64, "x.access": "ro", "x.import": name },
+});
+const own = (more: JsonObject, beside: JsonObject = {}): Change =>
+  cell({
+    net: { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" },
+    core: { ...serving(roles), ...more },
+    coreCard: { ...card("core", null) },
+    image: image("tiny"),
+    boot: { "x.type": "VolumeCopy", "x.image": "<ref:../image>" },
+    disk: { "x.type": "VolumeConnection", "x.vm": "<ref:../core>", "x.volume": "<ref:../boot>", "x.bootOrder": 0 },
+    ...beside,
+  });
+
+const disk = (size: number, more: JsonObject = {}): Change => {
+  const { json } = cell({
+    vm,
+    disk: { "x.type": "Volume", "x.size": size },
+    connection: { "x.type": "VolumeConnection", "x.vm": "<ref:../vm>", "x.volume": "<ref:../disk>" },
+    ...more,
+  });
+  return { json };
+};
+const copied = (size?: number): JsonObject => ({
+  copy: { "x.type": "VolumeCopy", "x.image": "<ref:../disk>", ...(size === undefined ? {} : { "x.size": size }) },
+});
+
+const uses = (vms: number): Usage => ({ ...noUsage, vms });
+/** The one child says what it has and what it asks for; its parent answers under another serial, which it then knows. */
+function childAsks(world: World, number: number, asks: number, holds: number): void {
+  const at = "shop/kid";
+  const [key = ""] = [...(world.desired.get(peerName("cell-manager"))?.keys() ?? [])];
+  const granted = (): QuotaGrant => {
+    const wished = world.desired.get(peerName("cell-manager"))?.get(key);
+    return (wished as unknown as { readonly grant: QuotaGrant }).grant;
+  };
+  const says = (quota: object): void => {
+    const answer = {
+      phase: "ready",
+      reason: null,
+      controller: "controller.kid.shop",
+      address: null,
+      version: 1,
+      quota,
+    };
+    world.children.set(world.uidOf(at), answer);
+    world.settle();
+  };
+  says({ serial: granted().serial, holds: uses(holds), asks: { number, amount: uses(asks) } });
+  says({ serial: granted().serial, holds: uses(asks), asks: null });
+}
+const parent = (vms: number, limit: number): Change =>
+  cell(
+    { kid: child(), ...Object.fromEntries(Array.from({ length: vms }, (_, at) => [`vm${at}`, vm])) },
+    { "x.limits.vms": limit },
+  );
+const parentWorld = (): World => {
+  const world = new World({ cellManager: true });
+  world.put(parent(1, 4).json);
+  world.settle();
+  childAsks(world, 1, 3, 0);
+  return world;
+};
+
+const limited = (changes: JsonObject, storage = 364): Change => {
+  const { shop: model } = shop(changes);
+  return { json: { shop: { ...(model as JsonObject), "x.limits.storage": storage } } };
+};
+const boot = (size: number): JsonObject => ({
+  webDisk: { "x.type": "VolumeCopy", "x.image": "<ref:/shop/golden>", "x.size": size },
+});
+const scratch = (size: number): JsonObject => ({ scratch: { "x.type": "Volume", "x.size": size } });
+/** A size was written back while it was promised. */
+const promised = (): World => {
+  const world = new World();
+  world.put(limited(boot(64)).json);
+  world.settle();
+  const uid = world.uidOf("shop/webDisk");
+  world.put(limited(boot(200)).json);
+  world.volumesAre.set(uid, { sizeMiB: 64, owes: { phase: "waiting", reason: "it stays at 64 MiB: s1 is full" } });
+  world.settle();
+  world.put(limited(boot(64)).json);
+  world.volumesAre.set(uid, { sizeMiB: 200, owes: { phase: "failed", reason: "it has 200 MiB" } });
+  return world.settle();
+};
+
+const without = ({ json }: Change, name: string): Change => {
+  const { [name]: _, ...rest } = json.shop as Readonly<Record<string, Json>>;
+  return { json: { shop: rest } };
+};
+
+/** By a part of the hint that no other has. */
+export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
+  'Submit it as the cell "store", or set `x.name` to "shop"': {
+    arise: plain,
+    wrong: { json: { store: { "x.type": "Cell", vm } } },
+    ways: [{ json: { store: { "x.type": "Cell", "x.name": "shop", vm } } }, cell({ vm })],
+  },
+  "Ask for less, raise the limit, or let a child cell give something back": {
+    arise: parentWorld,
+    wrong: parent(2, 4),
+    ways: [parent(1, 4), parent(2, 5), { ...parent(2, 4), before: (world) => childAsks(world, 2, 2, 2) }],
+  },
+  "Ask for 228 MiB or less, or write `x.limits.storage 388` or more": {
+    arise: promised,
+    wrong: limited({ ...boot(64), ...scratch(60) }),
+    ways: [limited({ ...boot(64), ...scratch(36) }), limited({ ...boot(64), ...scratch(60) }, 388)],
+  },
+  "Leave it out: this cell's own VMs are reached through rules": {
+    arise: plain,
+    wrong: cell({ web: open("web", entrance) }),
+    ways: [cell({ web: open("web", null) })],
+  },
+  "Leave it out of one of the two": {
+    arise: root,
+    wrong: cell({ a: open("a", entrance), b: open("b", other) }),
+    ways: [cell({ a: open("a", entrance), b: open("b", null) }), cell({ a: open("a", null), b: open("b", other) })],
+  },
+  "Choose one from 10.0.0.2 to 10.0.255.254 that nobody has": {
+    arise: root,
+    wrong: cell({ a: open("a", "10.1.0.1") }),
+    ways: [cell({ a: open("a", "10.0.0.2") }), cell({ a: open("a", "10.0.255.254") })],
+  },
+  'Write `x.address "10.0.0.40"`.': {
+    arise: wayInWorld,
+    wrong: wayIn({ card: card("gateway", other) }),
+    ways: [wayIn({ card: card("gateway", entrance) })],
+  },
+  "Only a VM with `x.data { service { roles { gateway {} } } }`, and no other role": {
+    arise: wayInWorld,
+    wrong: wayIn({ gateway: serving({ gateway: {}, placer: {} }) }),
+    ways: [wayIn({ gateway: serving({ gateway: {} }) })],
+  },
+  "Let a VM with `x.data { service { roles { gateway {} } } }` have an interface there": {
+    arise: wayInWorld,
+    wrong: cell({}, limits),
+    ways: [wayIn({})],
+  },
+  'Write `x.addressRange "internal"` with an `x.size`': {
+    arise: plain,
+    wrong: managed({}, other),
+    ways: [
+      cell({ net: { "x.type": "Subnet", "x.addressRange": "internal", "x.size": 8 }, vm, card: card("vm", null) }),
+    ],
+  },
+  'Leave `x.cidr` out, or write "10.0.0.0/16"': {
+    arise: root,
+    wrong: managed({ "x.cidr": "10.0.0.0/17" }, other),
+    ways: [managed({}, other), managed({ "x.cidr": "10.0.0.0/16" }, other)],
+  },
+  "Choose one from 10.0.0.2 to 10.0.255.254 that nobody": {
+    arise: root,
+    wrong: managed({}, "10.7.0.1"),
+    ways: [managed({}, "10.0.0.2"), managed({}, "10.0.255.254")],
+  },
+  "Leave everything of this VM as it is, except the image of its boot volume": {
+    arise: holding(root, own({})),
+    wrong: own({ "x.memory": 640 }),
+    ways: [own({}), own({}, { image: image("tiny-2") }), own({}, { more: serving({ placer: {} }) })],
+  },
+  "Write `x.size 64`. To have less, make a volume of 32 MiB under another name": {
+    arise: holding(plain, disk(64)),
+    wrong: disk(32),
+    ways: [
+      disk(64),
+      disk(64, {
+        smaller: { "x.type": "Volume", "x.size": 32 },
+        both: { "x.type": "VolumeConnection", "x.vm": "<ref:../vm>", "x.volume": "<ref:../smaller>" },
+      }),
+      { ...without(without(disk(64), "disk"), "connection"), allowDestroy: ["shop/disk"] },
+    ],
+  },
+  "Write `x.size 64`, and `x.size 128` at the copy that needs the room": {
+    arise: holding(plain, disk(64, copied())),
+    wrong: disk(128, copied()),
+    ways: [disk(64, copied(128))],
+  },
+  "If that is meant, add --allow-destroy shop/disk": {
+    arise: holding(plain, disk(64)),
+    wrong: cell({ vm }),
+    ways: [{ ...cell({ vm }), allowDestroy: ["shop/disk"] }],
+  },
+};

@@ -1,0 +1,266 @@
+import type { Bundle } from "../cell/cell.ts";
+import { type Supply, unknownSupply } from "../check/check-supply.ts";
+
+/** A specification, and what is known of the installation where that matters. */
+export interface Submitted {
+  readonly text: string | Bundle;
+  readonly supply: Supply;
+}
+/** One that gets the hint, and what becomes of it in each way that the hint names. */
+export type Followed = readonly [wrong: Submitted, ...ways: readonly Submitted[]];
+
+export const asIs = (wrong: string | Bundle, ...ways: readonly (string | Bundle)[]): Followed => [
+  { text: wrong, supply: unknownSupply },
+  ...ways.map((text) => ({ text, supply: unknownSupply })),
+];
+export const cellOf = (inside: string): string => `shop extends Cell { ${inside} }`;
+export const within = (wrong: string, ...ways: readonly string[]): Followed => asIs(cellOf(wrong), ...ways.map(cellOf));
+
+const vm = "vm extends VM { x.memory 64; }";
+const vmWith = (more: string): string => `vm extends VM { x.memory 64; ${more} }`;
+const net = 'net extends Subnet { x.cidr "10.64.0.0/24"; }';
+const card = (more: string, name = "card"): string =>
+  `${name} extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; ${more} }`;
+const disk = "disk extends Volume { x.size 64; }";
+const grant = (more: string): string =>
+  `${disk} grant extends VolumeGrant { x.volume "<ref:../disk>"; x.grant "copy"; ${more} }`;
+const connection = (name: string): string =>
+  `${name} extends VolumeConnection { x.vm "<ref:../vm>"; x.volume "<ref:../disk>"; }`;
+const rule = (more: string): string => `${vm} rule extends NetworkRule { x.protocol "tcp"; ${more} }`;
+const toVm = 'x.address1 "<ref:../vm>"; x.address2 "10.1.0.0/16";';
+const tier = "Tier extends { vm extends VM { x.memory 128; } }\n";
+const management = 'net extends Subnet { x.addressRange "management"; }';
+
+/** What attributes are given. */
+const values: Readonly<Record<string, Followed>> = {
+  "Write `<ref://bank.example.com/>`": within(
+    grant('x.cell "<ref://bank.example.com/bank/db>";'),
+    grant('x.cell "<ref://bank.example.com/>";'),
+  ),
+  "Another cell is named by its domain": within(
+    `${vm} ${grant('x.cell "<ref:../vm>";')}`,
+    `${vm} ${grant('x.cell "<ref://bank.example.com/>";')}`,
+  ),
+  "Leave out `LAZY`, or write": asIs(
+    `m 64;\n${cellOf("vm extends VM { x.memory LAZY ROOT:m; }")}`,
+    `m 64;\n${cellOf("vm extends VM { x.memory ROOT:m; }")}`,
+    `m 64;\n${cellOf('vm extends VM { x.memory "<ref:/m>"; }')}`,
+  ),
+  "Write it without quotes, from": within('vm extends VM { x.memory "64"; }', vm),
+  "Write it without a fraction, from": within("vm extends VM { x.memory 64.5; }", vm),
+  "Write true, without quotes": within(vmWith('x.restartOnFailure "true";'), vmWith("x.restartOnFailure true;")),
+  'Write 80, "80" or "8000-8080"': within(
+    rule(`${toVm} x.port2 "http";`),
+    ...["80", '"80"', '"8000-8080"'].map((port) => rule(`${toVm} x.port2 ${port};`)),
+  ),
+  'Write "<ref:/path>", which starts at the document': within(
+    `${vm} ${net} card extends VirtualInterface { x.vm "vm"; x.subnet "<ref:../net>"; }`,
+    `${vm} ${net} card extends VirtualInterface { x.vm "<ref:/shop/vm>"; x.subnet "<ref:../net>"; }`,
+    `${vm} ${net} ${card("")}`,
+  ),
+  'Write "<ref://other.cells.example.com/>"': within(
+    grant('x.cell "bank";'),
+    grant('x.cell "<ref://other.cells.example.com/>";'),
+  ),
+  "Write it in double quotes.": within(
+    "golden extends Volume { x.size 64; x.import 5; }",
+    'golden extends Volume { x.size 64; x.import "5"; }',
+  ),
+  "letters, digits and `-`, with no `-` at either end": within(
+    `${vm} ${net} ${card('x.vifName "web_1";')}`,
+    `${vm} ${net} ${card('x.vifName "web-1";')}`,
+  ),
+  "Write it like 10.64.0.5": within(
+    `${vm} ${net} ${card('x.address "10.64.0";')}`,
+    `${vm} ${net} ${card('x.address "10.64.0.5";')}`,
+  ),
+  "Write it like 10.64.0.0/24": within('net extends Subnet { x.cidr "10.64"; }', net),
+  'An element is written "<ref:../vm>"': within(
+    rule('x.address1 "vm"; x.address2 "internet";'),
+    rule('x.address1 "<ref:../vm>"; x.address2 "internet";'),
+  ),
+  'The network is written "10.64.0.0/24"': within('net extends Subnet { x.cidr "10.64.0.7/24"; }', net),
+  "Write it like 02:00:0a:40:00:05": within(
+    `${vm} ${net} ${card('x.mac "5";')}`,
+    `${vm} ${net} ${card('x.mac "02:00:0a:40:00:05";')}`,
+  ),
+  "Make its first byte even": within(
+    `${vm} ${net} ${card('x.mac "03:00:0a:40:00:05";')}`,
+    `${vm} ${net} ${card('x.mac "02:00:0a:40:00:05";')}`,
+  ),
+  "`..` is the parent of the component": within(
+    `${vm} ${net} card extends VirtualInterface { x.vm "<ref:../../../../vm>"; x.subnet "<ref:../net>"; }`,
+    `${vm} ${net} ${card("")}`,
+  ),
+};
+
+/** What elements are beside one another. */
+const elements: Readonly<Record<string, Followed>> = {
+  "as large as the image `tiny`": within(
+    'golden extends Volume { x.import "tiny"; }',
+    'golden extends Volume { x.size 64; x.import "tiny"; }',
+  ),
+  "A child cell is made by a `CellController`": within(
+    `inner extends Cell { ${vm} }`,
+    `child extends CellController { x.cell extends { inner extends Cell { ${vm} } } }`,
+  ),
+  "To keep it, write `vm extends Tier:vm { x.cpus 2; }`": asIs(
+    `${tier}${cellOf("a extends Tier { vm extends VM { x.cpus 2; } }")}`,
+    `${tier}${cellOf("a extends Tier { vm extends Tier:vm { x.cpus 2; } }")}`,
+  ),
+  "Give the guest what it needs to start": within(
+    vmWith(`x.data extends { a "${"é".repeat(200_000)}"; }`),
+    vmWith('x.data extends { a "é"; }'),
+  ),
+  "as in `x.liveness.port 7000;`": within(
+    vmWith('x.liveness.protocol "udp";'),
+    vmWith('x.liveness.protocol "udp"; x.liveness.port 7000;'),
+  ),
+  "Remove one of the two connections": within(
+    `${vm} ${disk} ${connection("one")} ${connection("two")}`,
+    `${vm} ${disk} ${connection("one")}`,
+    `${vm} ${disk} ${connection("two")}`,
+  ),
+  "as in `x.size 8;`": within("net extends Subnet;", "net extends Subnet { x.size 8; }"),
+  "Use a prefix of at most 30": within(
+    'net extends Subnet { x.cidr "10.64.0.0/31"; }',
+    'net extends Subnet { x.cidr "10.64.0.0/30"; }',
+  ),
+  "Give the subnet an `x.cidr`, or leave out `x.address`": within(
+    `${vm} net extends Subnet { x.size 256; } ${card('x.address "10.64.0.5";')}`,
+    `${vm} ${net} ${card('x.address "10.64.0.5";')}`,
+    `${vm} net extends Subnet { x.size 256; } ${card("")}`,
+  ),
+  "VMs get the addresses after the first two and before the last": within(
+    `${vm} ${net} ${card('x.address "10.64.0.1";')}`,
+    `${vm} ${net} ${card('x.address "10.64.0.2";')}`,
+    `${vm} ${net} ${card('x.address "10.64.0.254";')}`,
+  ),
+  "Let one end refer to a subnet, a VM or an interface": within(
+    `${net} ${rule('x.address1 "internet"; x.address2 "10.1.0.0/16";')} ${card("")}`,
+    ...["net", "vm", "card"].map(
+      (end) => `${net} ${rule(`x.address1 "<ref:../${end}>"; x.address2 "10.1.0.0/16";`)} ${card("")}`,
+    ),
+  ),
+  "`cells management key FILE` makes a key": asIs(
+    'root extends Cell { x.backup.publicKey "mine"; }',
+    `root extends Cell { x.backup.publicKey "${"a".repeat(43)}"; }`,
+  ),
+  "Leave the rule out": within(
+    `${management} ${card('x.address "10.0.0.9";')} ${rule('x.address1 "<ref:../vm>"; x.address2 "10.1.0.0/16";')}`,
+    `${management} ${card('x.address "10.0.0.9";')} ${vm}`,
+  ),
+  "Give it an `x.address` that no host": within(
+    `${vm} ${management} ${card("")}`,
+    `${vm} ${management} ${card('x.address "10.0.0.9";')}`,
+  ),
+  "less in it, or raise `x.limits.vms` of `shop` to 3": within(
+    childWith("x.limits.vms 2;", "x.limits.vms 3;"),
+    childWith("x.limits.vms 2;", "x.limits.vms 2;"),
+    childWith("x.limits.vms 3;", "x.limits.vms 3;"),
+  ),
+  "Let it ask for 64 or less": within(
+    `x.limits.memory 64; ${childWith("", "").replace("64;", "128;")}`,
+    `x.limits.memory 64; ${childWith("", "")}`,
+    `x.limits.memory 128; ${childWith("", "").replace("64;", "128;")}`,
+  ),
+  "Leave it out, or raise": within(
+    `x.limits.vms 1; ${vm} ${childWith("", "")}`,
+    `x.limits.vms 1; ${vm}`,
+    `x.limits.vms 2; ${vm} ${childWith("", "")}`,
+  ),
+};
+function childWith(own: string, its: string): string {
+  return `${own} child extends CellController { x.cell extends { kid extends Cell { ${its} vm extends VM { x.memory 64; } } } }`;
+}
+
+const pool = { pool: "10.64.0.0/24", largest: 128, fixed: ["10.64.0.0/12"] };
+const storage = {
+  ...{ totalMiB: 4096, freeMiB: 4096, largestFreeMiB: 2048 },
+  ...{ largestMiB: 2048, largestCopyMiB: 4096, promisableMiB: 4096 },
+};
+const addresses = {
+  ...{ internal: pool, external: pool, reserved: ["10.65.0.0/16"], shortestPrefix: 16, longestPrefix: 29 },
+};
+const hosts = [
+  { host: "h1", memoryMiB: 4096, cpus: 2, cpuSpeedMHz: 2400 },
+  { host: "h2", memoryMiB: 1024, cpus: 8, cpuSpeedMHz: 2400 },
+];
+const installation: Supply = { hosts, storage, addresses };
+/** By what an installation says, the same for all of it. */
+const asked = (supply: Supply, wrong: string, ...ways: readonly string[]): Followed => [
+  { text: cellOf(wrong), supply },
+  ...ways.map((way) => ({ text: cellOf(way), supply })),
+];
+/** The same text, by what two installations say. */
+const grown = (inside: string, before: Partial<Supply>, after: Partial<Supply>): Followed => [
+  { text: cellOf(inside), supply: { ...unknownSupply, ...before } },
+  { text: cellOf(inside), supply: { ...unknownSupply, ...after } },
+];
+const all = (more: string): string => `x.policy.deploy "all-or-none"; ${more}`;
+const some = (more: string): string => `x.policy.deploy "as-possible"; ${more}`;
+const large = (count: number, of: (number: number) => string): string =>
+  Array.from({ length: count }, (_, at) => of(at)).join(" ");
+const machines = (count: number): string => large(count, (at) => `v${at} extends VM { x.memory 1024; }`);
+const volumes = (count: number): string => large(count, (at) => `d${at} extends Volume { x.size 1024; }`);
+const subnets = (count: number): string => large(count, (at) => `n${at} extends Subnet { x.size 128; }`);
+const fixed = (cidr: string): string => `net extends Subnet { x.cidr "${cidr}"; }`;
+
+/** What the installation can give. */
+const supplied: Readonly<Record<string, Followed>> = {
+  "At most 256 can be had": asked(installation, all(subnets(3)), all(subnets(2)), some(subnets(3))),
+  "Choose one between /16 and /29": asked(
+    installation,
+    fixed("10.64.0.0/30"),
+    fixed("10.64.0.0/29"),
+    "net extends Subnet { x.size 8; }",
+  ),
+  "Choose one in 10.64.0.0/12": asked(
+    installation,
+    fixed("192.168.0.0/24"),
+    fixed("10.66.0.0/24"),
+    "net extends Subnet { x.size 8; }",
+  ),
+  "Choose one outside 10.65.0.0/16": asked(
+    installation,
+    fixed("10.65.1.0/24"),
+    fixed("10.66.0.0/24"),
+    "net extends Subnet { x.size 8; }",
+  ),
+  "At most 5120 MiB can be had": asked(installation, all(machines(6)), all(machines(5)), some(machines(6))),
+  "Its hosts are h1, h2": asked(
+    installation,
+    vmWith('x.placement.host "h7";'),
+    vmWith('x.placement.host "h1";'),
+    vmWith('x.placement.host "h2";'),
+  ),
+  "At most 2048 MiB can be had (2048": asked(
+    installation,
+    "disk extends Volume { x.size 3000; }",
+    "disk extends Volume { x.size 2048; }",
+  ),
+  "Ask for less: h1 has 4096 MiB, 2 processors": asked(
+    installation,
+    "vm extends VM { x.memory 2048; x.cpus 4; }",
+    "vm extends VM { x.memory 2048; x.cpus 2; }",
+    "vm extends VM { x.memory 1024; x.cpus 4; }",
+  ),
+  "A host must join first": grown(vm, { hosts: [] }, { hosts }),
+  "At most 4096 MiB can be had": asked(installation, all(volumes(5)), all(volumes(4)), some(volumes(5))),
+  "A storage server must join first": grown(
+    disk,
+    { storage: { ...storage, largestMiB: 0, largestCopyMiB: 0, promisableMiB: 0 } },
+    { storage },
+  ),
+  "delete what rests on them": [
+    { text: cellOf("x.limits.storage 100; disk extends Volume { x.size 61; }"), supply: kept(40) },
+    { text: cellOf("x.limits.storage 100; disk extends Volume { x.size 60; }"), supply: kept(40) },
+    { text: cellOf("x.limits.storage 100; disk extends Volume { x.size 61; }"), supply: kept(0) },
+    { text: cellOf("x.limits.storage 101; disk extends Volume { x.size 61; }"), supply: kept(40) },
+  ],
+};
+function kept(keptMiB: number): Supply {
+  return { ...unknownSupply, keptMiB };
+}
+
+export const followedChecks: Readonly<Record<string, Followed>> = { ...values, ...elements, ...supplied };

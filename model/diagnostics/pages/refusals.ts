@@ -1,0 +1,135 @@
+import { type DiagnosticPage, requestPage } from "../diagnostic-page.ts";
+
+/** What a request is refused with that is sound in itself: by the gateway, and by the controller of a cell behind it. */
+export const refusalPages: Readonly<Record<string, DiagnosticPage>> = {
+  unauthorized: requestPage(
+    "no valid credential",
+    "Every request names a credential: the operator's, or one of a cell. This one has none, or one that was never given out or was revoked. `cells credential add CELL` gives a new one.",
+    "GET /cells",
+    "GET /cells   Authorization: Bearer <credential>",
+  ),
+  forbidden: requestPage(
+    "a credential that does not open this",
+    "A cell's credential opens what is below `/cells/<cell>`, and no other cell. What concerns the installation is the operator's.",
+    "GET /cells/bank/model   (with a credential of the cell shop)",
+    "GET /cells/shop/model   (with a credential of the cell shop)",
+  ),
+  capability: requestPage(
+    "a capability that opens nothing",
+    "A session (console, exec, cp) is opened once, by a capability that was asked for with a credential. It was used before, has expired, or was given to a credential that is revoked since: ask for another one.",
+    "GET /cells/shop/sessions   (a second time with one capability)",
+    "POST /cells/shop/sessions   (gives a capability, for one GET of the same path)",
+  ),
+  busy: requestPage(
+    "too much is under way",
+    "Requests, uploads and sessions are bounded, in all and for each cell, so that no cell is in another one's way. Nothing was changed: try again in a moment, and ask less at once.",
+    "PUT /cells/shop/model   (while too many requests of the cell are under way)",
+    "PUT /cells/shop/model   (a moment later)",
+  ),
+  "controller-unreachable": requestPage(
+    "the cell's controller does not answer",
+    "The gateway passes on to the cell's controller, which is starting, is away with its host, or is overloaded. Whether a change arrived is then not known: read the model before you repeat it. `cells status` shows the controller.",
+    "PUT /cells/shop/model   (the controller of shop is being started again)",
+    "GET /cells/shop/model   (once it answers)",
+  ),
+  unreachable: requestPage(
+    "somebody whose answer is needed does not give it",
+    "The message names the host, storage server or service. `cells status` shows what is known of it.",
+    "POST /cells/shop/sessions   (the host of the VM is away)",
+    "POST /cells/shop/sessions   (once the host is there again)",
+  ),
+  supervisor: requestPage(
+    "the testbed's supervisor refuses, or does not answer",
+    "On one machine with `--profile processes` the supervisor makes and ends the controllers' processes. Its message says what is wrong; its log is `logs/supervisor.log` in the testbed's directory.",
+    "PUT /cells/shop/model   (a new cell, while the supervisor is ending)",
+    "PUT /cells/shop/model   (after `cells up`)",
+  ),
+  "too-large": requestPage(
+    "a body above the bound",
+    "What is sent is bounded before it is read; the message says by how much. A specification that is too large is rather several cells.",
+    "PUT /cells/shop/model   (17 MiB of JSON)",
+    "PUT /cells/shop/model   (1 MiB of JSON)",
+  ),
+};
+
+/** Images from outside: `cells image add` and `delete`. */
+export const imagePages: Readonly<Record<string, DiagnosticPage>> = {
+  "image/format": requestPage(
+    "an image whose format is not declared",
+    "What is uploaded is never guessed at: a raw disk whose first bytes say that it is qcow2 would be read as one. `cells image add --format` says it, or `?format=` of the API.",
+    "PUT /images/debian",
+    "PUT /images/debian?format=qcow2",
+  ),
+  "image/bad-name": requestPage(
+    "a name that no image can have",
+    "A volume names its image in `x.import`, and storage servers keep it in a directory of that name. The message says what a name may consist of.",
+    "PUT /images/Debian%2012?format=raw",
+    "PUT /images/debian-12?format=raw",
+  ),
+  "image/length": requestPage(
+    "an upload that does not say how long it is",
+    "A server has to know before the first byte whether there is room: send `Content-Length`. What arrives is compared with it.",
+    "PUT /images/debian?format=raw   Transfer-Encoding: chunked",
+    "PUT /images/debian?format=raw   Content-Length: 67108864",
+  ),
+  "image/too-large": requestPage(
+    "an image above what a server takes",
+    "The bound is the installation's; the message says how much it is. Send it as qcow2, which leaves out what is empty, or make its disk smaller.",
+    "PUT /images/debian?format=raw   Content-Length: 137438953472",
+    "PUT /images/debian?format=qcow2   Content-Length: 536870912",
+  ),
+  "image/no-space": requestPage(
+    "no room for the image",
+    "A storage server keeps the upload and what it makes of it. Delete images that nobody needs (`cells image delete`), or add a storage server.",
+    "PUT /images/debian?format=raw   (a server's disk is full)",
+    "PUT /images/debian?format=raw   (after DELETE /images/old)",
+  ),
+  "image/exists": requestPage(
+    "an image of this name is there already",
+    "Volumes that were made from it stay as they are, but new ones would come from another image: that is said with `--replace` (`?replace=true`).",
+    "PUT /images/debian?format=qcow2   (there is one)",
+    "PUT /images/debian?format=qcow2&replace=true",
+  ),
+  "image/provided": requestPage(
+    "an image that comes with the installation",
+    "It is neither replaced nor deleted: the next start of a storage server would bring it back. Choose another name.",
+    "PUT /images/tiny?format=raw",
+    "PUT /images/my-tiny?format=raw",
+  ),
+  "image/unknown": requestPage(
+    "no image of this name",
+    "`cells image list` shows those that there are.",
+    "DELETE /images/debain",
+    "DELETE /images/debian",
+  ),
+  "image/refused": requestPage(
+    "an image that is not taken as it is",
+    "What comes from outside is looked at and converted in a sandbox. It refers to another file, is encrypted, or is not what its format says: the message tells. `qemu-img convert` makes a plain one.",
+    "PUT /images/debian?format=qcow2   (it has a backing file)",
+    "PUT /images/debian?format=qcow2   (after `qemu-img convert -O qcow2`)",
+  ),
+  "image/busy": requestPage(
+    "a storage server adds as many images as it can at once",
+    "Try again when one of them is done.",
+    "PUT /images/debian?format=qcow2   (while others are being added)",
+    "PUT /images/debian?format=qcow2   (after them)",
+  ),
+  "image/not-staged": requestPage(
+    "an upload that a storage server has no more",
+    "All servers take an image before it is visible at any. One started again in between, or the others took too long: upload it anew.",
+    "PUT /images/debian?format=qcow2   (a server starts again meanwhile)",
+    "PUT /images/debian?format=qcow2   (anew)",
+  ),
+  "image/unreachable": requestPage(
+    "a storage server that is needed does not answer",
+    "To add or delete an image, it is enough that one server answers: the answer names the others. To replace one, all must be there, or one that is away would go on giving out the old one.",
+    "PUT /images/debian?format=qcow2&replace=true   (one server is away)",
+    "PUT /images/debian?format=qcow2&replace=true   (all are there)",
+  ),
+  "image/failed": requestPage(
+    "a storage server failed, and did not say why",
+    "Its log says it. Nothing of the image is visible; upload it anew once the cause is mended.",
+    "PUT /images/debian?format=qcow2   (the server's disk gives an error)",
+    "PUT /images/debian?format=qcow2   (after that is mended)",
+  ),
+};
