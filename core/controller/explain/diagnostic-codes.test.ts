@@ -5,6 +5,7 @@ import { cidr, ipv4 } from "../../../model/cell/identifiers.ts";
 import { limits } from "../../../model/cell/limits.ts";
 import { readQuery } from "../../../model/contract/request.ts";
 import { diagnosticPages } from "../../../model/diagnostics/diagnostic-codes.ts";
+import { imagePages, refusalPages } from "../../../model/diagnostics/pages/refusals.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { checkDocument } from "../../../model/specification/specification.ts";
 import type { ControllerResponse } from "../requests/requests.ts";
@@ -124,7 +125,9 @@ for (const [code, { wrong }] of diagnosticPages) {
   // No request leads there, only a fault in the planner, another command (model/smartfrog/language.test.ts) or what runs
   // a specification (runtime/specification/typescript/).
   const elsewhere = code === "internal" || code === "tree/no-component" || code.startsWith("typescript/");
-  if (wrong.kind !== "request" || elsewhere) continue;
+  // The gateway and storage servers refuse with these before a controller hears of a request.
+  const before = (code in refusalPages || code in imagePages) && !(code in examples);
+  if (wrong.kind !== "request" || elsewhere || before) continue;
   test(`the examples of ${code}`, () => {
     const example = examples[code];
     assert.ok(example, "a request that is refused with this code");
