@@ -259,6 +259,35 @@ test("a cell that has all the documents it may have puts others in their place, 
   assert.deepEqual(world.refused, []);
 });
 
+test("what rules between two cells cost grows with the rules, and not with all pairs of them", () => {
+  /** So many rules of either cell, each agreed on with one of the other. `ends`: of the shop, each with its share of the rules. */
+  const compared = (rules: number, ends: number): number => {
+    const world = new World().start();
+    const address = (cell: number, at: number): string => `10.${cell}.${at >> 8}.${at & 255}`;
+    for (let at = 0; at < ends; at += 1)
+      world.say(shop, `public/s-${at}`, network(`s-${at}`, `shop/web${at}`, `${address(65, at)}/32`));
+    for (let at = 0; at < rules; at += 1) {
+      const web = at % ends;
+      const db = want("bank.cells.internal", `bank/db${at}`);
+      world.say(bank, `public/b-${at}`, network(`b-${at}`, `bank/db${at}`, `${address(64, at)}/32`));
+      world.say(shop, `reach/s-${at}`, reach(`s-${at}`, db, address(65, web), "h1", "out"));
+      const named = want("shop.cells.internal", `shop/web${web}`);
+      world.say(bank, `reach/b-${at}`, reach(`b-${at}`, named, address(64, at), "h2", "in"));
+    }
+    for (let at = 0; at < rules; at += 1)
+      for (const [cell, id] of [
+        [shop, `s-${at}`],
+        [bank, `b-${at}`],
+      ] as const)
+        assert.equal((world.answer(cell, `reach/${id}`) as { agreed: boolean }).agreed, true, id);
+    return world.state.compared;
+  };
+  for (const ends of [() => 1, (rules: number) => rules]) {
+    const [few, many] = [50, 200].map((rules) => compared(rules, ends(rules)) / rules) as [number, number];
+    assert.ok(few < 20 && many < few * 1.05, `looks a rule: ${few} of 50, ${many} of 200`);
+  }
+});
+
 test("what it counts is what cells have said", () => {
   const world = new World().start();
   for (const [cell, name] of [

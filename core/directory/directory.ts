@@ -15,6 +15,7 @@ import type { Input, Restored, Service } from "../env.ts";
 import { cellOfController, createOutbox, log, type Outbox, sameJson, takeEffects, toJson } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { agreementOf, type Side } from "./agreement.ts";
+import { Sides } from "./sides.ts";
 
 /**
  * The directory: what cells may know of each other. Controllers cannot reach one another (decision 30), so each tells the
@@ -44,8 +45,8 @@ interface CellView {
   readonly paths: Map<string, Set<Uid>>;
   readonly wants: Map<string, DesiredWant>;
   readonly reaches: Map<Uid, DesiredReach>;
-  /** By domain, those that have their other end there. */
-  readonly reachesTo: Map<string, Set<Uid>>;
+  /** By domain, those that have their other end there, where what they name is visible. */
+  readonly sides: Map<string, Sides>;
 }
 /** A document that names something in another cell. */
 interface Ask {
@@ -64,8 +65,10 @@ export interface DirectoryState {
   readonly touched: Set<PeerName>;
   /** Documents whose answer may be another now. */
   readonly concerned: Map<string, Ask>;
-  /** Cells whose rules with ends in a domain may be agreed on otherwise now. */
-  readonly pairs: Map<PeerName, Set<string>>;
+  /** By client, rules that may be agreed on otherwise now. */
+  readonly answering: Map<PeerName, Set<Uid>>;
+  /** So many times one rule was looked at because of another, which is what rules of two cells cost. */
+  compared: number;
 }
 
 /** Of one cell. Whatever is beyond it is refused, so that no cell can fill what all share. */
@@ -109,7 +112,8 @@ const restore = (restored: Restored, domain: string): DirectoryState => ({
   asks: new Map(),
   touched: new Set(),
   concerned: new Map(),
-  pairs: new Map(),
+  answering: new Map(),
+  compared: 0,
 });
 
 function take(state: DirectoryState, input: Input): void {
@@ -133,7 +137,7 @@ const newView = (): CellView => ({
   paths: new Map(),
   wants: new Map(),
   reaches: new Map(),
-  reachesTo: new Map(),
+  sides: new Map(),
 });
 
 function takeDesired(state: DirectoryState, client: PeerName, key: string, value: Json): void {
@@ -224,16 +228,14 @@ function putReach(
   const before = view.reaches.get(id);
   if (before !== undefined) {
     view.reaches.delete(id);
-    removeFrom(view.reachesTo, before.other.domain, id);
     unname(state, before.other, ask);
-    addTo(state.pairs, client, before.other.domain);
+    placeSide(state, client, before, null);
   }
   if (document === null || (isFull && before === undefined)) {
     say(state, client, directoryKey.reach(id), null);
     return false;
   }
   view.reaches.set(id, document);
-  addTo(view.reachesTo, document.other.domain, id);
   name(state, document.other, ask);
   return true;
 }
@@ -283,11 +285,11 @@ function componentOf({ paths }: CellView): string {
 }
 
 /**
- * Says what has changed to whoever named it. What rules of two cells agree on rests on all rules between these two, so those are
- * looked at together.
+ * Says what has changed to whoever named it. What a rule is agreed on rests on its counterparts in the other cell, as they are
+ * and as they were.
  */
 function settle(state: DirectoryState): void {
-  const { concerned, pairs, touched, cells } = state;
+  const { concerned, answering, touched, cells } = state;
   for (const { client, kind, id } of concerned.values()) {
     const view = cells.get(client);
     const want = kind === "want" ? view?.wants.get(id) : undefined;
@@ -297,16 +299,13 @@ function settle(state: DirectoryState): void {
       const answer = found === null ? null : ({ uid: found.uid, shows: found.shows } satisfies ActualWant);
       say(state, client, `want/${id}`, answer);
     }
-    if (reach !== undefined) addTo(pairs, client, reach.other.domain);
+    if (reach === undefined) continue;
+    placeSide(state, client, reach, sideOf(state, client, reach));
+    addTo(answering, client, reach.uid);
   }
   concerned.clear();
-  for (const [client, domains] of pairs)
-    for (const domain of domains) {
-      const partner = controllerOf(state, domain);
-      settleReaches(state, client, domain, partner);
-      if (partner !== null) settleReaches(state, partner, domainOf(state, client), client);
-    }
-  pairs.clear();
+  for (const [client, uids] of answering) for (const uid of uids) answerReach(state, client, uid);
+  answering.clear();
   for (const client of touched) {
     const view = cells.get(client);
     if (view !== undefined && view.publics.size + view.wants.size + view.reaches.size === 0) cells.delete(client);
@@ -314,26 +313,50 @@ function settle(state: DirectoryState): void {
   touched.clear();
 }
 
-/** Of those that name something in a domain. Null is said where what a rule names is not visible. */
-function settleReaches(state: DirectoryState, client: PeerName, domain: string, partner: PeerName | null): void {
-  const own = reachesTo(state, client, domain);
-  if (own.length === 0) return;
-  // A cell that names itself needs no directory, and agrees to nothing here.
-  const isOther = partner !== null && partner !== client;
-  const others = isOther
-    ? reachesTo(state, partner, domainOf(state, client)).flatMap((each) => sideOf(state, each) ?? [])
-    : [];
-  for (const reach of own) {
-    const side = isOther ? sideOf(state, reach) : null;
-    say(state, client, directoryKey.reach(reach.uid), side === null ? null : agreementOf(side, others));
-  }
-}
-function reachesTo({ cells }: DirectoryState, client: PeerName, domain: string): readonly DesiredReach[] {
-  const view = cells.get(client);
-  return [...(view?.reachesTo.get(domain) ?? [])].flatMap((id) => view?.reaches.get(id) ?? []);
+/** Null is said where what a rule names is not visible. */
+function answerReach(state: DirectoryState, client: PeerName, uid: Uid): void {
+  const view = state.cells.get(client);
+  const reach = view?.reaches.get(uid);
+  if (reach === undefined) return;
+  const side = view?.sides.get(reach.other.domain)?.get(uid);
+  const others = side === undefined ? [] : counterparts(state, client, side);
+  const answer =
+    side === undefined
+      ? null
+      : agreementOf(
+          side,
+          [...others].map((other) => other.side),
+        );
+  say(state, client, directoryKey.reach(uid), answer);
 }
 
-function sideOf(state: DirectoryState, reach: DesiredReach): Side | null {
+/** Puts a rule where the other cell's rules find it, or (null) takes it away; its counterparts then and now are concerned. */
+function placeSide(state: DirectoryState, client: PeerName, { uid, other }: DesiredReach, side: Side | null): void {
+  const view = state.cells.get(client);
+  if (view === undefined) return;
+  const sides = view.sides.get(other.domain) ?? new Sides();
+  const partner = controllerOf(state, other.domain);
+  for (const each of [sides.get(uid) ?? null, side]) {
+    if (each === null || partner === null) continue;
+    for (const found of counterparts(state, client, each)) addTo(state.answering, partner, found.uid);
+  }
+  if (side === null) sides.delete(uid);
+  else sides.set(uid, side);
+  if (sides.isEmpty) view.sides.delete(other.domain);
+  else view.sides.set(other.domain, sides);
+}
+function counterparts(state: DirectoryState, client: PeerName, side: Side): ReturnType<Sides["counterpartsOf"]> {
+  const partner = controllerOf(state, side.reach.other.domain);
+  const theirs = partner === null ? undefined : state.cells.get(partner)?.sides.get(domainOf(state, client));
+  const looked = (): void => {
+    state.compared += 1;
+  };
+  return theirs?.counterpartsOf(side, looked) ?? [];
+}
+
+function sideOf(state: DirectoryState, client: PeerName, reach: DesiredReach): Side | null {
+  // A cell that names itself needs no directory, and agrees to nothing here.
+  if (controllerOf(state, reach.other.domain) === client) return null;
   const found = find(state, reach.other);
   return found?.shows.kind === "addresses" ? { reach, names: found.shows.networks } : null;
 }
