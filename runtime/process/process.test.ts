@@ -10,7 +10,7 @@ import type { Json } from "../../model/json/json.ts";
 import { createEcho, type EchoRequest, type EchoView, echoClient, echoServer } from "../http/echo.testing.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../installation.testing.ts";
 import type { LogEvent } from "../observation/events.ts";
-import { transportLimits } from "../transport/transport.ts";
+import { transportLimits } from "../transport/connections/connection.ts";
 import { runService } from "./process.ts";
 
 const childFile = join(import.meta.dirname, "../http/echo.testing.ts");

@@ -16,10 +16,10 @@ import type { ProcessConfiguration } from "../installation.ts";
 import type { LogEvent } from "../observation/events.ts";
 import { createObserver, type Observer } from "../observation/observer.ts";
 import { createServiceNumbers, type ServiceNumbers } from "../observation/service-numbers.ts";
+import { type TransportLimits, transportLimits } from "../transport/connections/connection.ts";
 import { listPeers } from "../transport/peers.ts";
 import { watchMembers } from "../transport/peers-watch.ts";
-import { createTransport, type Transport, type TransportLimits, transportLimits } from "../transport/transport.ts";
-
+import { createTransport, type Transport } from "../transport/transport.ts";
 import type { LeftoversAccess } from "./leftovers.ts";
 import { boundToLife, breakAtFailure } from "./role-life.ts";
 import { stopAtSignals } from "./signals.ts";

@@ -21,17 +21,20 @@ export const currentLife = (): RoleLife | null => lives.getStore() ?? null;
 export const inLife = <T>(life: RoleLife, run: () => T): T => lives.run(life, run);
 
 /** Runs in the life of whoever calls this, and fails there, whoever calls what it returns: a socket may serve several roles. */
-export const boundToLife = (run: () => void): (() => void) => {
+export const boundToLife = <A extends readonly unknown[]>(run: (...given: A) => void): ((...given: A) => void) => {
   const life = currentLife();
   if (life === null) return run;
-  return () => {
+  return (...given) => {
     try {
-      inLife(life, run);
+      inLife(life, () => run(...given));
     } catch (error) {
       life.fail(error as Error);
     }
   };
 };
+
+/** For what is the process' and no role's: it goes on when the role ends in whose life it happens. */
+export const outsideLives = <T>(run: () => T): T => lives.exit(run);
 
 /** Returns how to take it back. In a process without roles an error ends the process, and nothing is called. */
 export const breakAtFailure = (broken: (error: Error) => void): (() => void) => {

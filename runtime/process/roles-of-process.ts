@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { writeErrorLine } from "../observation/error-line.ts";
+import { transportLimits } from "../transport/connections/connection.ts";
+import { createLinks, shareLinks } from "../transport/links/links.ts";
 import { currentLife, inLife, type RoleLife } from "./role-life.ts";
 import { stopLife } from "./signals.ts";
 
@@ -50,6 +52,7 @@ export const runRoles = (
       else writeErrorLine(life.role, "process/failed", error);
     });
   const living = new Set<RoleLife>();
+  const links = createLinks(transportLimits);
 
   const keep = async ({ name, run }: ProcessRole): Promise<void> => {
     for (let rest = times.firstMs; ; ) {
@@ -63,7 +66,7 @@ export const runRoles = (
       const life: RoleLife = { role: name, breaks: new Set(), fail, restart: () => over.resolve(null) };
       living.add(life);
       let since = Number.POSITIVE_INFINITY;
-      inLife(life, run).then(() => {
+      shareLinks(links, () => inLife(life, run)).then(() => {
         if (!living.has(life)) return;
         answering.add(name);
         since = performance.now();

@@ -8,9 +8,10 @@ import type { Frame } from "../../core/distribution/node/frames.ts";
 import type { NodeInput } from "../../core/distribution/node/types.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../installation.testing.ts";
+import { type TransportLimits, transportLimits } from "./connections/connection.ts";
 import { aliveFrame, encodeFrame } from "./frame-codec.ts";
 import { readCredentials } from "./mutual-tls.ts";
-import { createTransport, type Transport, type TransportLimits, transportLimits } from "./transport.ts";
+import { createTransport, type Transport } from "./transport.ts";
 
 /** A listener with small limits, and raw peers. */
 interface Scene {

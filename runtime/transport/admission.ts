@@ -1,5 +1,4 @@
 import type { Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Refusals } from "./refusals.ts";
 
@@ -26,8 +25,13 @@ export const admissionLimits: AdmissionLimits = {
 export interface Admission {
   /** A connection begins; false: it is one too many, and is to be destroyed. */
   begin(socket: Socket): boolean;
-  /** An authenticated socket takes its place; false: there is none, and it is to be destroyed. */
-  admit(socket: TLSSocket, peer: PeerName): boolean;
+  /** Who is at the other end of it is known: it is under way no more. */
+  arrived(socket: Socket): void;
+  /**
+   * An authenticated peer's connection takes a place; what is returned gives it back. Null: there is none.
+   * @param destroy ends the connection, when it is the oldest and gives way
+   */
+  admit(peer: PeerName, destroy: () => void): (() => void) | null;
 }
 
 /** Sockets of whom nothing is known yet, by the address that they come from. */
@@ -66,8 +70,14 @@ export const addressOf = ({ remoteAddress = "unknown" }: Socket): string => remo
 export const createAdmission = (refusals: Refusals, limits: AdmissionLimits): Admission => {
   /** Not authenticated yet. */
   const underWay = createStrangers();
-  const ofPeer = new Map<PeerName, Set<TLSSocket>>();
+  const ofPeer = new Map<PeerName, Set<Place>>();
   let connections = 0;
+  const leave = (peer: PeerName, place: Place): void => {
+    const own = ofPeer.get(peer);
+    if (own === undefined || !own.delete(place)) return;
+    connections -= 1;
+    if (own.size === 0) ofPeer.delete(peer);
+  };
 
   return {
     begin: (socket) => {
@@ -80,27 +90,25 @@ export const createAdmission = (refusals: Refusals, limits: AdmissionLimits): Ad
       underWay.begin(socket);
       return true;
     },
-    admit: (socket, peer) => {
-      underWay.leave(socket);
-      const own = ofPeer.get(peer) ?? new Set();
-      const [oldest] = own;
-      if (own.size >= limits.connectionsOfPeer && oldest !== undefined) {
-        refusals.refuse(peer, "too many connections", `it has ${own.size}, and the oldest gives way`);
+    arrived: underWay.leave,
+    admit: (peer, destroy) => {
+      const [oldest] = ofPeer.get(peer) ?? [];
+      const count = ofPeer.get(peer)?.size ?? 0;
+      if (count >= limits.connectionsOfPeer && oldest !== undefined) {
+        refusals.refuse(peer, "too many connections", `it has ${count}, and the oldest gives way`);
+        leave(peer, oldest);
         oldest.destroy();
-        own.delete(oldest);
-        connections -= 1;
       } else if (connections >= limits.connections) {
         refusals.refuse(peer, "too many connections", `there are ${connections} in all`);
-        return false;
+        return null;
       }
-      ofPeer.set(peer, own.add(socket));
+      const place: Place = { destroy };
+      ofPeer.set(peer, (ofPeer.get(peer) ?? new Set()).add(place));
       connections += 1;
-      socket.once("close", () => {
-        if (!own.delete(socket)) return;
-        connections -= 1;
-        if (own.size === 0 && ofPeer.get(peer) === own) ofPeer.delete(peer);
-      });
-      return true;
+      return () => leave(peer, place);
     },
   };
 };
+interface Place {
+  readonly destroy: () => void;
+}

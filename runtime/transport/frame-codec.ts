@@ -25,20 +25,51 @@ export const encodeFrame = (frame: Frame): Buffer | null => {
   return buffer;
 };
 
-/** Cuts a stream into frames. Throws on what is no frame: the stream is of no use afterwards. */
-export interface FrameReader {
-  read(chunk: Buffer): Json[];
-  /** Frames that were cut off so far, signs of life among them. */
+/** Cuts a stream into what it is made of. Throws on what makes no sense: the stream is of no use afterwards. */
+export interface StreamReader<T> {
+  read(chunk: Buffer): T[];
+  /** Pieces that were cut off so far, signs of life among them. */
   readonly cut: number;
-  /** Bytes that are here of a frame that is not. */
+  /** Bytes that are here of a piece that is not. */
   readonly waiting: number;
 }
+export type FrameReader = StreamReader<Json>;
+
+export const createFrameReader = (): FrameReader =>
+  createReader(4, (bytes, start, end, found) => {
+    if (end > start) found.push(frameOf(bytes, start, end));
+  });
+
+const frameOf = (bytes: Buffer, start: number, end: number): Json =>
+  JSON.parse(bytes.toString("utf8", start, end)) as Json;
 
 /**
- * What is here of a frame lies in one buffer, which doubles: a frame that comes in single bytes costs at most twice what
- * has come of it, and one that is only announced costs nothing.
+ * Of a stream that several pairs of services share (`links/`): before each frame, four bytes more say whose it is. A sign of
+ * life is of nobody.
  */
-export const createFrameReader = (): FrameReader => {
+export interface Piece {
+  readonly channel: number;
+  readonly frame: Json;
+}
+export const aliveOfLink: Buffer = Buffer.alloc(8);
+export const channelHead = (channel: number): Buffer => {
+  const head = Buffer.allocUnsafe(4);
+  head.writeUInt32BE(channel);
+  return head;
+};
+export const createPieceReader = (): StreamReader<Piece> =>
+  createReader(8, (bytes, start, end, found) => {
+    if (end > start) found.push({ channel: bytes.readUInt32BE(start - 8), frame: frameOf(bytes, start, end) });
+  });
+
+type Take<T> = (bytes: Buffer, start: number, end: number, found: T[]) => void;
+
+/**
+ * What is here of a piece lies in one buffer, which doubles: one that comes in single bytes costs at most twice what has
+ * come of it, and one that is only announced costs nothing.
+ * @param headBytes before each body; the last four are its length
+ */
+const createReader = <T>(headBytes: number, take: Take<T>): StreamReader<T> => {
   let rest = Buffer.alloc(0);
   let waiting = 0;
   let cut = 0;
@@ -58,16 +89,17 @@ export const createFrameReader = (): FrameReader => {
         keep(chunk);
         bytes = rest.subarray(0, waiting);
       }
-      const frames: Json[] = [];
+      const found: T[] = [];
       let at = 0;
-      while (bytes.length - at >= 4) {
-        const length = bytes.readUInt32BE(at);
+      while (bytes.length - at >= headBytes) {
+        const start = at + headBytes;
+        const length = bytes.readUInt32BE(start - 4);
         if (length > limits.frameBytes)
           throw new Error(`a frame of ${length} bytes is longer than ${limits.frameBytes}`);
-        if (bytes.length - at - 4 < length) break;
-        if (length > 0) frames.push(JSON.parse(bytes.toString("utf8", at + 4, at + 4 + length)) as Json);
+        if (bytes.length - start < length) break;
+        take(bytes, start, start + length, found);
         cut += 1;
-        at += 4 + length;
+        at = start + length;
       }
       if (waiting === 0 || at > 0) {
         const left = bytes.subarray(at);
@@ -76,7 +108,7 @@ export const createFrameReader = (): FrameReader => {
         waiting = 0;
         if (left.length > 0) keep(left);
       }
-      return frames;
+      return found;
     },
     get cut() {
       return cut;

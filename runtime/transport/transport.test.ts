@@ -11,11 +11,13 @@ import type { NodeInput } from "../../core/distribution/node/types.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { createTestInstallation, eventually } from "../installation.testing.ts";
+import { transportLimits } from "./connections/connection.ts";
+import { backoffMs } from "./connections/dial.ts";
 import { deafListener } from "./deaf-listener.testing.ts";
 import { createFrameReader, encodeFrame } from "./frame-codec.ts";
 import { readCredentials } from "./mutual-tls.ts";
 import { parsePeerAddress } from "./peers.ts";
-import { backoffMs, createTransport, type Transport, transportLimits } from "./transport.ts";
+import { createTransport, type Transport } from "./transport.ts";
 
 const encoded = (frame: Json): Buffer => encodeFrame(frame as unknown as Frame) ?? assert.fail("too long");
 

@@ -71,8 +71,15 @@ export const readKeys = ({ peersFile }: Pick<ProcessConfiguration, "peersFile">)
 };
 
 export interface Judge {
-  /** May this peer be at the other end? `peer` null: it called. Asked again, as a name may get another key meanwhile. */
+  /** May this peer be at the other end? `peer` null: it called. */
   of(socket: TLSSocket, peer: PeerName | null): Verdict;
+  /**
+   * The same of a certificate whose key the other end has shown to hold by other means; null: it has not.
+   * @param channel stands for what it is let in to
+   */
+  ofProven(channel: object, proven: X509Certificate | null, peer: PeerName | null): Verdict;
+  /** Of a socket or channel that was judged: a name may get another key meanwhile. */
+  again(connection: object): Verdict;
   /** `changed` is told when verdicts may be others than they were. Returns how to end that. */
   follow(changed: () => void): () => void;
 }
@@ -84,7 +91,7 @@ export interface Judge {
  */
 export const createJudge = (configuration: ProcessConfiguration, pinned: boolean): Judge => {
   const authority = new X509Certificate(readFileSync(configuration.certificate.caFile));
-  const known = new WeakMap<TLSSocket, { readonly verdict: Verdict; readonly shown: Presented | null }>();
+  const known = new WeakMap<object, { readonly verdict: Verdict; readonly shown: Presented | null }>();
   let keys = readKeys(configuration);
   const follow = (changed: () => void): (() => void) => {
     const stop = watchPeers(configuration.peersFile, () => {
@@ -94,28 +101,43 @@ export const createJudge = (configuration: ProcessConfiguration, pinned: boolean
     keys = readKeys(configuration);
     return stop;
   };
-  const of = (socket: TLSSocket, peer: PeerName | null): Verdict => {
-    const before = known.get(socket);
-    // A connection that was let in goes on when its certificate has ended, and not when its key is another's.
-    if (before !== undefined) {
-      const why = before.verdict.ok ? supersededFault(before.shown, keys, Date.now()) : null;
-      return why === null ? before.verdict : { ok: false, because: "superseded", why };
-    }
+  const judge = (
+    connection: object,
+    certificate: X509Certificate | undefined,
+    peer: PeerName | null,
+    doubt: (name: PeerName) => string | null,
+  ): Verdict => {
     const pins = pinned ? readPins(configuration.pinsFile) : new Map<PeerName, string>();
-    const shown = presented(socket.getPeerX509Certificate(), authority);
+    const shown = presented(certificate, authority);
     const found = mayConnect(shown, { self: configuration.name, peer }, { pins, keys }, Date.now());
-    const doubtful = found.ok && !pinned && !socket.authorized;
-    const verdict: Verdict = doubtful
-      ? {
-          ok: false,
-          because: "foreign",
-          why: `the certificate of "${found.name}" is not right: ${socket.authorizationError}`,
-        }
-      : found;
-    known.set(socket, { verdict, shown });
+    const doubtful = found.ok ? doubt(found.name) : null;
+    const verdict: Verdict = doubtful === null ? found : { ok: false, because: "foreign", why: doubtful };
+    known.set(connection, { verdict, shown });
     return verdict;
   };
-  return { of, follow };
+  const again = (connection: object): Verdict => {
+    const before = known.get(connection);
+    if (before === undefined) return { ok: false, because: "no-certificate", why: "nobody was let in to it" };
+    // A connection that was let in goes on when its certificate has ended, and not when its key is another's.
+    const why = before.verdict.ok ? supersededFault(before.shown, keys, Date.now()) : null;
+    return why === null ? before.verdict : { ok: false, because: "superseded", why };
+  };
+  return {
+    follow,
+    again,
+    of: (socket, peer) => {
+      if (known.has(socket)) return again(socket);
+      return judge(socket, socket.getPeerX509Certificate(), peer, (name) =>
+        pinned || socket.authorized
+          ? null
+          : `the certificate of "${name}" is not right: ${String(socket.authorizationError)}`,
+      );
+    },
+    ofProven: (channel, proven, peer) =>
+      proven === null
+        ? { ok: false, because: "no-certificate", why: "it does not show that it holds the key of its certificate" }
+        : judge(channel, proven, peer, () => null),
+  };
 };
 
 /** For `checkServerIdentity`: that name, and not over a key that it has no more. */

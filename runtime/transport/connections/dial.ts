@@ -1,0 +1,203 @@
+import { connect as connectTcp, type Socket } from "node:net";
+import { connect, type TLSSocket } from "node:tls";
+import type { PeerName } from "../../../model/cell/identifiers.ts";
+import { boundToLife } from "../../process/role-life.ts";
+import type { Answered, Link } from "../links/link.ts";
+import { linkProtocol, type Reaching } from "../links/links.ts";
+import { prove } from "../links/proof.ts";
+import { expectPeer, secureContextOf, tlsFault } from "../mutual-tls.ts";
+import { findPeer, type PeerAddress } from "../peers.ts";
+import { adopt, type Dialer, hasPins, judge, makeLink, noted, type TransportState, track } from "./connection.ts";
+
+const backoff = { firstMs: 50, lastMs: 2000 } as const;
+/** A connection that ends sooner counts as an attempt that failed. */
+const lastingMs = 2000;
+
+/** Before the n-th attempt in a row: doubling up to the limit, and half of it by chance, so that many do not come at once. */
+export const backoffMs = (attempt: number, random: number): number => {
+  const most = Math.min(backoff.lastMs, backoff.firstMs * 2 ** Math.min(attempt, 16));
+  return most / 2 + (most / 2) * random;
+};
+
+const retry = (transport: TransportState, dialer: Dialer): void => {
+  if (transport.stopping || dialer.timer !== null) return;
+  dialer.timer = setTimeout(
+    () => {
+      dialer.timer = null;
+      void dial(transport, dialer);
+    },
+    backoffMs(dialer.attempts, Math.random()),
+  );
+  dialer.attempts += 1;
+};
+
+const failed = (transport: TransportState, dialer: Dialer, why: string): void => {
+  if (transport.stopping) return;
+  // The first of a row and then ever more seldom: a peer that is away for a day does not fill the log.
+  if ((dialer.attempts & (dialer.attempts - 1)) === 0) {
+    transport.events.log("transport/unreachable", { peer: dialer.peer, attempts: dialer.attempts + 1, why });
+  }
+  transport.events.input({ kind: "unreachable", peer: dialer.peer });
+  retry(transport, dialer);
+};
+
+/** Begins a handshake with the present certificate; a sentence when that cannot be read. */
+const open = ({ configuration }: TransportState, peer: PeerName, reached: Socket): TLSSocket | string => {
+  try {
+    return connect({
+      secureContext: secureContextOf(configuration),
+      minVersion: "TLSv1.3",
+      socket: reached,
+      rejectUnauthorized: !hasPins(configuration),
+      checkServerIdentity: expectPeer(peer),
+      ALPNProtocols: [linkProtocol],
+    });
+  } catch (error) {
+    return `the own certificate cannot be used: ${(error as Error).message}`;
+  }
+};
+
+export const dial = async (transport: TransportState, dialer: Dialer): Promise<void> => {
+  const { peer } = dialer;
+  const { links } = transport;
+  const address = await findPeer(transport.configuration, peer);
+  if (transport.stopping) return;
+  if (!address.ok) {
+    failed(transport, dialer, address.error);
+    return;
+  }
+  const { host, distributionPort } = address.value;
+  if (!dialer.alone) {
+    // Who reaches that machine first may make the link for this peer too. It is waited for once: there may be several
+    // processes.
+    const reached = links.reached(host);
+    if (reached !== null) await reached;
+    if (transport.stopping) return;
+    const there = links.to(host, peer, distributionPort);
+    if (there !== null) {
+      ask(transport, dialer, there);
+      return;
+    }
+  }
+  dialer.alone = false;
+  reach(transport, dialer, address.value);
+};
+
+/** Asks for a channel of a link that is there. */
+const ask = (transport: TransportState, dialer: Dialer, there: Link): void => {
+  const { configuration, limits } = transport;
+  const { peer } = dialer;
+  const fail = (why: string): void => {
+    dialer.alone = true;
+    failed(transport, dialer, why);
+  };
+  const outcome = (answer: Answered | string): void => {
+    if (typeof answer === "string") {
+      fail(answer);
+      return;
+    }
+    const judged = {};
+    const verdict = transport.judge.ofProven(judged, answer.proven, peer);
+    if (transport.stopping || !verdict.ok) {
+      answer.refuse();
+      if (!verdict.ok) fail(verdict.why);
+      return;
+    }
+    noted(transport, verdict);
+    adopt(transport, judged, peer, "client", (events) => answer.take(events), dialled(transport, dialer));
+  };
+  try {
+    there.open(
+      {
+        ...{ from: configuration.name, to: peer, waitMs: limits.handshakeMs },
+        prove: (secret, channel) => prove(configuration, secret, { channel, by: "asks", other: peer }),
+      },
+      boundToLife(outcome),
+    );
+  } catch (error) {
+    fail(`the own certificate cannot be used: ${(error as Error).message}`);
+  }
+};
+
+/** What follows the end of a connection that was dialled. */
+const dialled = (transport: TransportState, dialer: Dialer): (() => void) => {
+  const since = performance.now();
+  return () => {
+    // With TLS 1.3 a server refuses a client's certificate only after this, and either side may not like what the other
+    // says: only a connection that lasted was a success, and the next attempt comes at once.
+    if (performance.now() - since > lastingMs) dialer.attempts = 0;
+    retry(transport, dialer);
+  };
+};
+
+/**
+ * TLS begins once the other end is there: while a machine starts, everybody tries it again and again, and what TLS needs
+ * for a connection costs some five times of what it costs to be refused.
+ */
+const reach = (transport: TransportState, dialer: Dialer, { host, distributionPort: port }: PeerAddress): void => {
+  const { reachMs } = transport.limits;
+  let why = `${host}:${port} does not answer`;
+  const reaching = transport.links.reach(host);
+  const socket = connectTcp({ host, port });
+  track(transport, socket);
+  const deadline = setTimeout(() => {
+    why = `${host}:${port} did not answer within ${reachMs} ms`;
+    socket.destroy();
+  }, reachMs);
+  socket.on("error", (error) => {
+    why = error.message;
+  });
+  const unreached = (): void => {
+    clearTimeout(deadline);
+    reaching.failed();
+    failed(transport, dialer, why);
+  };
+  socket.once("close", unreached);
+  socket.once("connect", () => {
+    clearTimeout(deadline);
+    socket.off("close", unreached);
+    greet(transport, dialer, socket, reaching);
+  });
+};
+
+const greet = (transport: TransportState, dialer: Dialer, reached: Socket, reaching: Reaching): void => {
+  const { peer } = dialer;
+  const socket = open(transport, peer, reached);
+  if (typeof socket === "string") {
+    reached.destroy();
+    reaching.failed();
+    failed(transport, dialer, socket);
+    return;
+  }
+  // From here on it is the other's, which ends it too.
+  transport.sockets.delete(reached);
+  track(transport, socket);
+  let why = "the connection ended before it was authenticated";
+  let adopted = false;
+  const deadline = setTimeout(() => {
+    why = `no answer within ${transport.limits.handshakeMs} ms`;
+    socket.destroy();
+  }, transport.limits.handshakeMs);
+  socket.on("error", (error) => {
+    why = tlsFault(error);
+  });
+  socket.once("secureConnect", () => {
+    clearTimeout(deadline);
+    const verdict = judge(transport, socket, peer);
+    if (transport.stopping || !verdict.ok) {
+      if (!verdict.ok) why = verdict.why;
+      socket.destroy();
+      return;
+    }
+    adopted = true;
+    const made = makeLink(transport, socket, peer, true);
+    reaching.linked(made);
+    adopt(transport, socket, peer, "client", made.first, dialled(transport, dialer));
+  });
+  socket.once("close", () => {
+    clearTimeout(deadline);
+    if (adopted) return;
+    reaching.failed();
+    failed(transport, dialer, why);
+  });
+};

@@ -1,0 +1,298 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { after, test } from "node:test";
+import { connect, createServer, type TLSSocket } from "node:tls";
+import fc from "fast-check";
+import type { Frame } from "../../../core/distribution/node/frames.ts";
+import type { NodeInput } from "../../../core/distribution/node/types.ts";
+import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
+import { createTestInstallation, eventually } from "../../installation.testing.ts";
+import type { ProcessConfiguration } from "../../installation.ts";
+import { transportLimits } from "../connections/connection.ts";
+import { aliveFrame, channelHead, createFrameReader, createPieceReader, encodeFrame } from "../frame-codec.ts";
+import { readCredentials } from "../mutual-tls.ts";
+import { createTransport, type Transport } from "../transport.ts";
+import type { Control } from "./control.ts";
+import { createLinks, type Links, linkProtocol, shareLinks } from "./links.ts";
+import { prove, sessionSecret } from "./proof.ts";
+
+const installation = await createTestInstallation("links");
+const closing: (() => unknown)[] = [];
+after(async () => {
+  for (const close of closing.reverse()) await close();
+  await installation.remove();
+});
+
+interface End {
+  readonly name: PeerName;
+  readonly configuration: ProcessConfiguration;
+  readonly transport: Transport;
+  readonly inputs: NodeInput[];
+  readonly logs: string[];
+  /** Connections that stand: the peer of each, by its number. */
+  peers(): ReadonlyMap<number, PeerName>;
+  heard(peer: PeerName): readonly Json[];
+  say(peer: PeerName, value: Json): void;
+  stop(): Promise<void>;
+}
+const standing = (inputs: readonly NodeInput[]): ReadonlyMap<number, PeerName> => {
+  const found = new Map<number, PeerName>();
+  for (const input of inputs) {
+    if (input.kind === "connected") found.set(input.connection, input.peer);
+    if (input.kind === "disconnected") found.delete(input.connection);
+  }
+  return found;
+};
+const configurations = new Map<string, ProcessConfiguration>();
+/** A service of a process, which is what shares links. */
+const serve = async (links: Links, name: string): Promise<End> => {
+  const configuration = configurations.get(name) ?? (await installation.configure(peerName(name))).configuration;
+  configurations.set(name, configuration);
+  const inputs: NodeInput[] = [];
+  const logs: string[] = [];
+  const transport = await shareLinks(links, () =>
+    createTransport(configuration, {
+      input: (input) => inputs.push(input),
+      log: (event, { why }) => logs.push(`${event} ${String(why)}`),
+    }),
+  );
+  const stop = (): Promise<void> => transport.stop();
+  closing.push(stop);
+  const peers = () => standing(inputs);
+  const numberOf = (peer: PeerName): number =>
+    [...peers()].find(([, other]) => other === peer)?.[0] ?? assert.fail(`${name} has no connection to ${peer}`);
+  return {
+    ...{ name: configuration.name, configuration, transport, inputs, logs, peers, stop },
+    heard: (peer) => {
+      const all = new Map<number, PeerName>();
+      const found: Json[] = [];
+      for (const input of inputs) {
+        if (input.kind === "connected") all.set(input.connection, input.peer);
+        if (input.kind === "frame" && all.get(input.connection) === peer) found.push(input.frame as Json);
+      }
+      return found;
+    },
+    say: (peer, value) => transport.send(numberOf(peer), [frameOf(value)]),
+  };
+};
+const frameOf = (value: Json): Frame => ({ frame: "actual", key: "k", seq: 1, value }) as unknown as Frame;
+const names = (end: End): readonly string[] => [...end.peers().values()].sort();
+
+/** Two processes with two services each, each of one connected to each of the other. */
+const twoProcesses = async (tag: string) => {
+  const [here, there] = [createLinks(transportLimits), createLinks(transportLimits)];
+  const own = [await serve(here, `controller.${tag}1`), await serve(here, `controller.${tag}2`)] as const;
+  const others = [await serve(there, `host.${tag}1`), await serve(there, `host.${tag}2`)] as const;
+  for (const one of own) for (const other of others) one.transport.connect(other.name);
+  const all = [...own, ...others];
+  await eventually("all pairs are connected", () => all.every((end) => end.peers().size === 2));
+  return { here, there, own, others, all };
+};
+
+test("the services of two processes share one link, and each hears what is said to it", async () => {
+  const { here, there, own, others, all } = await twoProcesses("share");
+  assert.deepEqual([here.count(), there.count()], [1, 1]);
+  for (const end of all) for (const peer of end.peers().values()) end.say(peer, `${end.name} to ${peer}`);
+  for (const end of all)
+    for (const peer of new Set(end.peers().values()))
+      await eventually(`${end.name} hears ${peer}`, () => end.heard(peer).length > 0);
+  for (const [ends, peers] of [[own, others] as const, [others, own] as const])
+    for (const end of ends)
+      for (const { name } of peers) assert.deepEqual(end.heard(name), [frameOf(`${name} to ${end.name}`)]);
+  // The other way round, who was reached asks on the same link.
+  others[1].transport.connect(own[0].name);
+  await eventually("a third connection", () => own[0].peers().size === 3);
+  assert.equal(here.count(), 1);
+});
+
+test("a service that ends takes its own connections along, the link's first too, and comes back on the link", async () => {
+  const { here, there, own, others } = await twoProcesses("ends");
+  const before = others.map((end) => [...end.peers()].filter(([, peer]) => peer === own[1].name));
+  own[0].say(others[0].name, "the last word");
+  await own[0].stop();
+  await eventually("the others notice", () => others.every((end) => end.peers().size === 1));
+  assert.deepEqual(others[0].heard(own[0].name), [frameOf("the last word")]);
+  assert.deepEqual(
+    others.map((end) => [...end.peers()]),
+    before,
+    "the other service's connections are the same",
+  );
+  const again = await serve(here, own[0].name);
+  for (const other of others) again.transport.connect(other.name);
+  await eventually("it is back", () => others.every((end) => end.peers().size === 2));
+  assert.deepEqual([here.count(), there.count()], [1, 1]);
+  // The last one closes the link; who dials goes on trying.
+  for (const other of others) await other.stop();
+  await eventually("the link is closed", () => here.count() === 0 && there.count() === 0);
+  const back = await serve(there, others[0].name);
+  await eventually("who dials has not given up", () => back.peers().size === 2);
+});
+
+test("a service whose key is another's now loses its connections, and the link stays for the others", async () => {
+  const { here, own, others } = await twoProcesses("key");
+  const { peersFile } = others[0].configuration;
+  const { peers } = JSON.parse(readFileSync(peersFile, "utf8"));
+  const keys = { [own[1].name]: { key: "0".repeat(64), sinceMs: Date.now() } };
+  writeFileSync(peersFile, JSON.stringify({ peers, keys }));
+  await eventually("it is put out", () => others.every((end) => !names(end).includes(own[1].name)));
+  assert.ok(others.every((end) => names(end).includes(own[0].name)));
+  assert.equal(here.count(), 1);
+});
+
+/** The other end of a link, as its wire has it, with the certificate of a service. */
+const stranger = async (as: ProcessConfiguration, port: number) => {
+  const socket = connect({
+    ...readCredentials(as),
+    ...{ port, host: "127.0.0.1", checkServerIdentity: () => undefined, ALPNProtocols: [linkProtocol] },
+  });
+  const heard: Control[] = [];
+  const reader = createPieceReader();
+  socket.on("error", () => undefined);
+  socket.on("data", (chunk: Buffer) => {
+    for (const { channel, frame } of reader.read(chunk)) if (channel === 0) heard.push(frame as unknown as Control);
+  });
+  closing.push(() => socket.destroy());
+  await once(socket, "secureConnect");
+  const piece = (channel: number, value: Json): void => {
+    socket.write(Buffer.concat([channelHead(channel), encodeFrame(value as unknown as Frame) ?? assert.fail()]));
+  };
+  piece(1, { frame: "goodbye" });
+  const answer = async (channel: number): Promise<Control> => {
+    const found = (): Control | undefined => heard.find((one) => "channel" in one && one.channel === channel);
+    await eventually(`channel ${channel} is answered`, () => found() !== undefined || socket.closed);
+    return found() ?? assert.fail("the link has ended");
+  };
+  return { socket, heard, piece, answer };
+};
+type Stranger = Awaited<ReturnType<typeof stranger>>;
+
+test("a channel is of who proves its key on this link, for this channel and pair, and of nobody else", async () => {
+  const links = createLinks(transportLimits);
+  const served = await serve(links, "placer");
+  const configured = async (name: string) => (await installation.configure(peerName(name))).configuration;
+  const [bad, good] = [await configured("controller.bad"), await configured("controller.good")];
+  const at = await stranger(bad, served.transport.port);
+  const elsewhere = await stranger(bad, served.transport.port);
+  const to = served.name;
+  const secretOf = ({ socket }: Stranger): Buffer => sessionSecret(socket);
+  const ask = async (channel: number, from: PeerName, proof: object, whom = to): Promise<string> => {
+    at.piece(0, { say: "open", channel, from, to: whom, ...proof });
+    const answer = await at.answer(channel);
+    return answer.say === "refused" ? answer.why : answer.say;
+  };
+  const asks = (channel: number, other = to) => ({ channel, by: "asks", other }) as const;
+  const ofGood = prove(good, secretOf(at), asks(3));
+  assert.match(
+    await ask(3, good.name, { ...ofGood, signature: prove(bad, secretOf(at), asks(3)).signature }),
+    /does not show/,
+  );
+  assert.match(await ask(5, good.name, ofGood), /does not show/, "of another channel");
+  assert.match(await ask(7, good.name, prove(good, secretOf(elsewhere), asks(7))), /does not show/, "of another link");
+  assert.match(await ask(9, good.name, prove(good, secretOf(at), asks(9, bad.name))), /does not show/, "for another");
+  const answers = prove(good, secretOf(at), { channel: 11, by: "answers", other: to });
+  assert.match(await ask(11, good.name, answers), /does not show/, "an answer");
+  const named = { ...good, name: bad.name };
+  assert.match(
+    await ask(13, bad.name, prove(named, secretOf(at), asks(13))),
+    /"controller.good", not "controller.bad"/,
+  );
+  assert.match(await ask(15, good.name, prove(good, secretOf(at), asks(15, good.name)), good.name), /not here/);
+  assert.deepEqual(names(served), [bad.name, bad.name], "nobody was let in");
+  assert.ok(served.logs.some((line) => /^transport\/refused it does not show/.test(line)));
+
+  assert.equal(await ask(17, good.name, prove(good, secretOf(at), asks(17))), "opened", "with a proof it is");
+  assert.deepEqual(names(served), [bad.name, bad.name, good.name]);
+  at.piece(17, frameOf("news") as unknown as Json);
+  await eventually("it is heard", () => served.heard(good.name).length === 1);
+});
+
+test("what makes no sense on a link ends it", async () => {
+  const served = await serve(createLinks(transportLimits), "storage-manager");
+  const { configuration } = await installation.configure(peerName("controller.odd"));
+  const proof = { certificate: "AA==", signature: "AA==" };
+  const open = { say: "open", from: "controller.odd", to: "storage-manager", ...proof };
+  const nonsense: readonly Json[] = [
+    ...[[], ["open"], { say: "what", channel: 3 }, { say: "closed" }, { say: "closed", channel: 1.5 }],
+    ...[
+      { say: "serves", process: "p", services: [{ name: "a", port: 0 }] },
+      { say: "serves", process: "p", services: Array(65).fill({}) },
+    ],
+    ...[
+      { ...open, channel: 1 },
+      { ...open, channel: 4 },
+      { ...open, channel: 3, from: "" },
+    ],
+    { ...open, channel: 3, certificate: "A".repeat(20_000) },
+  ];
+  const refused = (): number =>
+    served.transport
+      .measure()
+      .flatMap(({ samples }) => samples)
+      .find(({ labels }) => labels.reason === "no frame")?.value ?? 0;
+  for (const [index, value] of nonsense.entries()) {
+    const at = await stranger(configuration, served.transport.port);
+    at.piece(0, value);
+    await eventually(`${JSON.stringify(value).slice(0, 60)} ends it`, () => at.socket.closed);
+    // Silence ends it as well.
+    assert.equal(refused(), index + 1, JSON.stringify(value).slice(0, 60));
+  }
+  // Who is refused over and over is put out.
+  const at = await stranger(configuration, served.transport.port);
+  for (let channel = 3; channel < 200 && !at.socket.closed; channel += 2) at.piece(0, { ...open, channel });
+  await eventually("it is put out", () => at.socket.closed);
+  assert.equal(refused(), nonsense.length + 1);
+  await eventually("nobody is left", () => served.peers().size === 0);
+});
+
+test("an end that knows no links has its one connection as before", async () => {
+  const { configuration } = await installation.configure(peerName("host.old"));
+  const sockets: TLSSocket[] = [];
+  const heard: Json[] = [];
+  const reader = createFrameReader();
+  const old = createServer({ ...readCredentials(configuration), requestCert: true }, (socket) => {
+    sockets.push(socket);
+    socket.on("error", () => undefined);
+    socket.on("data", (chunk: Buffer) => heard.push(...reader.read(chunk)));
+    socket.write(Buffer.concat([aliveFrame, encodeFrame(frameOf("from an old one")) ?? assert.fail()]));
+  });
+  const port = configuration.distributionPort ?? assert.fail();
+  await new Promise((resolve) => old.listen(port, "127.0.0.1", () => resolve(null)));
+  closing.push(() => {
+    for (const socket of sockets) socket.destroy();
+    old.close();
+  });
+  const links = createLinks(transportLimits);
+  const [one, two] = [await serve(links, "controller.new1"), await serve(links, "controller.new2")];
+  for (const each of [one, two]) {
+    each.transport.connect(configuration.name);
+    await eventually("it is connected", () => each.heard(configuration.name).length === 1);
+    each.say(configuration.name, each.name);
+    await eventually("it hears", () => heard.length > 0);
+    assert.deepEqual(heard.splice(0), [frameOf(each.name)]);
+  }
+  assert.deepEqual([sockets.length, links.count()], [2, 0]);
+});
+
+test("pieces come out as they went in, however the stream was cut", () => {
+  const pieces = fc.array(fc.tuple(fc.nat(2 ** 32 - 1), fc.record({ value: fc.jsonValue() })));
+  fc.assert(
+    fc.property(pieces, fc.array(fc.nat(40)), (said, cuts) => {
+      const bytes = said.flatMap(([channel, value]) => [
+        channelHead(channel),
+        encodeFrame(value as unknown as Frame) ?? assert.fail(),
+      ]);
+      const stream = Buffer.concat([...bytes, Buffer.alloc(8)]);
+      const reader = createPieceReader();
+      const found: Json[] = [];
+      let at = 0;
+      for (const cut of [...cuts, stream.length]) {
+        found.push(...reader.read(stream.subarray(at, at + cut)).map(({ channel, frame }) => [channel, frame]));
+        at += cut;
+      }
+      assert.equal(JSON.stringify(found), JSON.stringify(said));
+      assert.deepEqual([reader.cut, reader.waiting], [said.length + 1, 0]);
+    }),
+  );
+});
