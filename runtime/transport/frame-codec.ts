@@ -32,6 +32,8 @@ export interface StreamReader<T> {
   readonly cut: number;
   /** Bytes that are here of a piece that is not. */
   readonly waiting: number;
+  /** The sign of life, as such a stream has it. */
+  readonly alive: Uint8Array;
 }
 export type FrameReader = StreamReader<Json>;
 
@@ -51,7 +53,6 @@ export interface Piece {
   readonly channel: number;
   readonly frame: Json;
 }
-export const aliveOfLink: Buffer = Buffer.alloc(8);
 export const channelHead = (channel: number): Buffer => {
   const head = Buffer.allocUnsafe(4);
   head.writeUInt32BE(channel);
@@ -110,6 +111,7 @@ const createReader = <T>(headBytes: number, take: Take<T>): StreamReader<T> => {
       }
       return found;
     },
+    alive: Buffer.alloc(headBytes),
     get cut() {
       return cut;
     },

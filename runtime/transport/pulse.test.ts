@@ -48,9 +48,7 @@ const connect = (time: ReturnType<typeof createTime>, apartMs: number) => {
         if (!cut) lives[1 - own]?.heard(false);
       },
     };
-    const life = createPulse(limits, time.clock).watch(socket, createFrameReader(), aliveFrame, (why) =>
-      late.push(why),
-    );
+    const life = createPulse(limits, time.clock).watch(socket, createFrameReader(), (why) => late.push(why));
     lives[own] = life;
     // A greeting.
     life.heard(true);
@@ -98,51 +96,13 @@ test("there is a timer while there is a connection, one for all of them", () => 
   const time = createTime();
   const pulse = createPulse(limits, time.clock);
   const socket = { writable: true, writableLength: 0, write: () => undefined };
-  const lives = [1, 2, 3].map(() => pulse.watch(socket, createFrameReader(), aliveFrame, () => undefined));
+  const lives = [1, 2, 3].map(() => pulse.watch(socket, createFrameReader(), () => undefined));
   assert.equal(time.timers.size, 1);
   for (const life of lives) {
     life.end();
     life.end();
   }
   assert.equal(time.timers.size, 0);
-  pulse.watch(socket, createFrameReader(), aliveFrame, () => undefined);
+  pulse.watch(socket, createFrameReader(), () => undefined);
   assert.equal(time.timers.size, 1);
-});
-
-test("between two processes one sign of life is said for all connections, and silence ends them all", () => {
-  const time = createTime();
-  const pulses = [createPulse(limits, time.clock), createPulse(limits, time.clock)] as const;
-  const said = [0, 0];
-  const late: Late[] = [];
-  const ends: [Life[], Life[]] = [[], []];
-  let cut = false;
-  for (let connection = 0; connection < 4; connection += 1)
-    for (const own of [0, 1] as const) {
-      const other = ends[own === 0 ? 1 : 0];
-      const write = (): void => {
-        said[own] = (said[own] ?? 0) + 1;
-        if (!cut) other[connection]?.heard(false);
-      };
-      const socket = { writable: true, writableLength: 0, write };
-      const life = pulses[own].watch(socket, createFrameReader(), aliveFrame, (why) => late.push(why));
-      ends[own].push(life);
-      life.heard(true);
-      // The first one stays of an end that is not known.
-      if (connection > 0) life.joins("other");
-    }
-  time.pass(60_000);
-  assert.deepEqual(late, []);
-  const [one = 0, other = 0] = said;
-  // For the first and for the other three: each end once in at most 2 s.
-  assert.ok(one + other > 2 * 30 && one + other <= 2 * 2 * 31, `${one} and ${other}`);
-  cut = true;
-  time.pass(limits.silenceMs + limits.aliveEveryMs + 1);
-  assert.ok(late.length >= 8, "each connection of both ends");
-  // One that is left is looked after alone.
-  for (const lives of ends) for (const life of lives.slice(0, 3)) life.end();
-  cut = false;
-  late.splice(0);
-  for (const lives of ends) lives[3]?.heard(true);
-  time.pass(60_000);
-  assert.deepEqual(late, []);
 });

@@ -20,8 +20,8 @@ export interface Speaking {
   readonly writableLength: number;
   write(bytes: Uint8Array): unknown;
 }
-/** How much of what came is whole. */
-type Heard = Pick<StreamReader<unknown>, "cut" | "waiting">;
+/** How much of what came is whole, and what to say. */
+type Heard = Pick<StreamReader<unknown>, "cut" | "waiting" | "alive">;
 /** The process', but for tests; `every` returns how to end it. */
 export interface PulseClock {
   now(): number;
@@ -39,36 +39,21 @@ export interface Life {
   heard(frame: boolean): void;
   /** Something was said. */
   said(): void;
-  /**
-   * The other end is the same process as that of every connection of this name. A sign of life on one is one for all, and
-   * nothing more needs to be said on the others.
-   */
-  joins(process: string): void;
   /** Forgets it. */
   end(): void;
 }
 export interface Pulse {
-  /**
-   * Watches over a connection until it ends. `late` is called at every look that finds it so.
-   * @param alive the sign of life, as the stream has it
-   */
-  watch(socket: Speaking, reader: Heard, alive: Uint8Array, late: (why: Late) => void): Life;
+  /** Watches over a connection until it ends. `late` is called at every look that finds it so. */
+  watch(socket: Speaking, reader: Heard, late: (why: Late) => void): Life;
 }
 
-/** One process, as far as is known: what was heard of it and said to it on any connection. */
-interface OtherEnd {
-  readonly name: string | null;
-  connections: number;
-  heardAt: number;
-  saidAt: number;
-}
 interface Watched {
   readonly socket: Speaking;
   readonly reader: Heard;
-  readonly alive: Uint8Array;
   readonly late: (why: Late) => void;
   since: number;
-  process: OtherEnd;
+  heardAt: number;
+  saidAt: number;
   greeted: boolean;
   frameSince: number;
   cut: number;
@@ -77,39 +62,31 @@ interface Watched {
 export const createPulse = (limits: PulseLimits, clock: PulseClock = ownClock): Pulse => {
   const { aliveEveryMs } = limits;
   const all = new Set<Watched>();
-  const processes = new Map<string, OtherEnd>();
   let rest: (() => void) | null = null;
   let lookedAt = 0;
   const look = (): void => {
     const now = clock.now();
     const stoodMs = now - lookedAt;
     lookedAt = now;
-    // This process itself stood still for so long, and has not read what came meanwhile.
-    if (stoodMs > 2 * aliveEveryMs) stood(all, stoodMs, now);
     for (const one of all) {
+      // This process itself stood still for so long, and has not read what came meanwhile.
+      if (stoodMs > 2 * aliveEveryMs) stood(one, stoodMs, now);
       const why = lateness(one, limits, now);
       if (why !== null) one.late(why);
       else sayAlive(one, (3 * aliveEveryMs) / 4, now);
     }
   };
-  const leave = (left: OtherEnd): void => {
-    left.connections -= 1;
-    if (left.name !== null && left.connections === 0) processes.delete(left.name);
-  };
   const end = (one: Watched): void => {
-    if (!all.delete(one)) return;
-    leave(one.process);
-    if (all.size > 0) return;
+    if (!all.delete(one) || all.size > 0) return;
     rest?.();
     rest = null;
   };
   return {
-    watch: (socket, reader, alive, late) => {
+    watch: (socket, reader, late) => {
       const now = clock.now();
       const one: Watched = {
-        ...{ socket, reader, alive, late, greeted: false, cut: 0 },
-        ...{ since: now, frameSince: now },
-        process: { name: null, connections: 1, heardAt: now, saidAt: now },
+        ...{ socket, reader, late, greeted: false, cut: 0 },
+        ...{ since: now, heardAt: now, saidAt: now, frameSince: now },
       };
       if (all.size === 0) {
         lookedAt = now;
@@ -123,17 +100,7 @@ export const createPulse = (limits: PulseLimits, clock: PulseClock = ownClock): 
           if (!frame) sayAlive(one, aliveEveryMs / 2, clock.now());
         },
         said: () => {
-          one.process.saidAt = clock.now();
-        },
-        joins: (name) => {
-          if (!all.has(one) || one.process.name === name) return;
-          const { heardAt, saidAt } = one.process;
-          const other = processes.get(name) ?? { name, connections: 0, heardAt, saidAt };
-          processes.set(name, other);
-          leave(one.process);
-          other.connections += 1;
-          other.heardAt = Math.max(other.heardAt, heardAt);
-          one.process = other;
+          one.saidAt = clock.now();
         },
         end: () => end(one),
       };
@@ -142,7 +109,7 @@ export const createPulse = (limits: PulseLimits, clock: PulseClock = ownClock): 
 };
 
 const heard = (one: Watched, frame: boolean, now: number): void => {
-  one.process.heardAt = now;
+  one.heardAt = now;
   one.greeted ||= frame;
   if (one.reader.cut === one.cut && one.reader.waiting > 0) return;
   one.cut = one.reader.cut;
@@ -151,24 +118,21 @@ const heard = (one: Watched, frame: boolean, now: number): void => {
 
 /** Unless something was said within `quietMs`, or waits to be sent. */
 const sayAlive = (one: Watched, quietMs: number, now: number): void => {
-  const { socket, alive } = one;
-  if (now - one.process.saidAt < quietMs || !socket.writable || socket.writableLength > 0) return;
-  one.process.saidAt = now;
-  socket.write(alive);
+  const { socket, reader } = one;
+  if (now - one.saidAt < quietMs || !socket.writable || socket.writableLength > 0) return;
+  one.saidAt = now;
+  socket.write(reader.alive);
 };
 
 /** It may have begun while the process stood still. */
-const stood = (all: ReadonlySet<Watched>, ms: number, now: number): void => {
-  for (const one of all) {
-    one.since = Math.min(now, one.since + ms);
-    one.frameSince = Math.min(now, one.frameSince + ms);
-  }
-  for (const other of new Set([...all].map(({ process }) => process)))
-    other.heardAt = Math.min(now, other.heardAt + ms);
+const stood = (one: Watched, ms: number, now: number): void => {
+  one.since = Math.min(now, one.since + ms);
+  one.heardAt = Math.min(now, one.heardAt + ms);
+  one.frameSince = Math.min(now, one.frameSince + ms);
 };
 
 const lateness = (one: Watched, { silenceMs, frameMs }: PulseLimits, now: number): Late | null => {
-  if (now - one.process.heardAt > silenceMs) return "silent";
+  if (now - one.heardAt > silenceMs) return "silent";
   if (one.reader.waiting > 0 && now - one.frameSince > frameMs) return "frame too slow";
   return one.greeted || one.reader.waiting > 0 || now - one.since <= silenceMs ? null : "no first frame";
 };

@@ -128,6 +128,7 @@ export const createTransport = async (
   const withdraw = transport.links.register({
     ...{ name: configuration.name, port },
     opening: boundToLife((opening) => acceptChannel(transport, admission, opening)),
+    refused: boundToLife((peer, reason, why) => refusals.refuse(peer, reason, why)),
   });
   return {
     port,

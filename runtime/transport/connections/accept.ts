@@ -32,7 +32,7 @@ export const accept = (transport: TransportState, admission: Admission, socket: 
 /** The same of a channel of a link that is there. */
 export const acceptChannel = (transport: TransportState, admission: Admission, opening: Opening): void => {
   const { configuration, judge: decide, refusals } = transport;
-  const { host, from, proven } = opening;
+  const { host, from, proven, secret, channel } = opening;
   const judged = {};
   const verdict = decide.ofProven(judged, proven, from);
   if (!verdict.ok) {
@@ -41,8 +41,13 @@ export const acceptChannel = (transport: TransportState, admission: Admission, o
     return;
   }
   noted(transport, verdict);
-  const answer = (secret: Buffer, channel: number): Proof =>
-    prove(configuration, secret, { channel, by: "answers", other: from });
+  let answer: Proof;
+  try {
+    answer = prove(configuration, secret, { channel, by: "answers", other: from });
+  } catch (error) {
+    opening.refuse(`the certificate of "${configuration.name}" cannot be used: ${(error as Error).message}`);
+    return;
+  }
   if (!enter(transport, admission, from, judged, () => (events) => opening.take(answer, events)))
     opening.refuse(`"${configuration.name}" takes no more connections`);
 };

@@ -101,11 +101,7 @@ export const adopt = (
 /** An authenticated socket becomes a link, and this connection its first channel. */
 export const makeLink = (transport: TransportState, socket: TLSSocket, peer: PeerName, dialled: boolean): Link => {
   transport.sockets.delete(socket);
-  return transport.links.adopt(
-    socket,
-    dialled,
-    boundToLife((reason, why) => transport.refusals.refuse(peer, reason, why)),
-  );
+  return transport.links.adopt(socket, { self: transport.configuration.name, peer, dialled });
 };
 
 export const track = (transport: TransportState, socket: Socket): void => {

@@ -1,4 +1,5 @@
 import { connect as connectTcp, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect, type TLSSocket } from "node:tls";
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import { boundToLife } from "../../process/role-life.ts";
@@ -10,6 +11,8 @@ import { findPeer, type PeerAddress } from "../peers.ts";
 import { adopt, type Dialer, hasPins, judge, makeLink, noted, type TransportState, track } from "./connection.ts";
 
 const backoff = { firstMs: 50, lastMs: 2000 } as const;
+/** For whoever reaches the same machine already. Another process of it may be hung, and not the one that is wanted. */
+const waitMs = 5000;
 /** A connection that ends sooner counts as an attempt that failed. */
 const lastingMs = 2000;
 
@@ -71,7 +74,7 @@ export const dial = async (transport: TransportState, dialer: Dialer): Promise<v
     // Who reaches that machine first may make the link for this peer too. It is waited for once: there may be several
     // processes.
     const reached = links.reached(host);
-    if (reached !== null) await reached;
+    if (reached !== null) await Promise.race([reached, sleep(waitMs, null, { ref: false })]);
     if (transport.stopping) return;
     const there = links.to(host, peer, distributionPort);
     if (there !== null) {
@@ -109,7 +112,7 @@ const ask = (transport: TransportState, dialer: Dialer, there: Link): void => {
   try {
     there.open(
       {
-        ...{ from: configuration.name, to: peer, waitMs: limits.handshakeMs },
+        ...{ from: configuration.name, to: peer, waitMs: limits.silenceMs },
         prove: (secret, channel) => prove(configuration, secret, { channel, by: "asks", other: peer }),
       },
       boundToLife(outcome),

@@ -3,11 +3,8 @@ import type { Json } from "../../../model/json/json.ts";
 
 /** What the two ends of a link say about the link itself, on its channel 0. */
 export type Control =
-  /**
-   * Which services are at this end now, each with the port that it listens at.
-   * `process`: random, of this end's process, the same on all its links.
-   */
-  | { readonly say: "serves"; readonly process: string; readonly services: readonly Served[] }
+  /** Which services are at this end now, each with the port that it listens at. At most `limits.services`. */
+  | { readonly say: "serves"; readonly services: readonly Served[] }
   /** A service of this end asks for one of the other's. */
   | ({ readonly say: "open"; readonly channel: number; readonly from: PeerName; readonly to: PeerName } & Proof)
   | ({ readonly say: "opened"; readonly channel: number } & Proof)
@@ -27,7 +24,14 @@ export interface Proof {
 }
 
 /** Longer ones are of nobody. */
-const limits = { name: 256, certificate: 16_384, signature: 1024, why: 1024, services: 64, process: 64 } as const;
+const limits = { name: 256, certificate: 16_384, signature: 1024, why: 1024, services: 64 } as const;
+/** Of a process with more services, those beyond have connections of their own. */
+export const servesOf = (services: Iterable<Served>): Control => ({
+  say: "serves",
+  services: [...services].slice(0, limits.services).map(({ name, port }) => ({ name, port })),
+});
+/** Of a reason that is told. */
+export const shortened = (why: string): string => why.slice(0, limits.why);
 
 /** Null: it makes no sense. */
 export const readControl = (value: Json): Control | null => {
@@ -35,11 +39,9 @@ export const readControl = (value: Json): Control | null => {
   const fields = value as Readonly<Record<string, Json | undefined>>;
   const { say } = fields;
   if (say === "serves") {
-    const services = Array.isArray(fields.services) ? fields.services.map(servedOf) : [null];
-    const process = textOf(fields.process, limits.process);
-    return process === null || services.length > limits.services || services.includes(null)
-      ? null
-      : { say, process, services: services as readonly Served[] };
+    if (!Array.isArray(fields.services) || fields.services.length > limits.services) return null;
+    const services = fields.services.map(servedOf);
+    return services.includes(null) ? null : { say, services: services as readonly Served[] };
   }
   const { channel } = fields;
   if (!isNumber(channel, 0xffff_ffff)) return null;

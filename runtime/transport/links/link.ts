@@ -3,17 +3,9 @@ import type { TLSSocket } from "node:tls";
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { outsideLives } from "../../process/role-life.ts";
-import {
-  aliveFrame,
-  aliveOfLink,
-  channelHead,
-  createFrameReader,
-  createPieceReader,
-  type Piece,
-  type StreamReader,
-} from "../frame-codec.ts";
+import { channelHead, createFrameReader, createPieceReader, type Piece, type StreamReader } from "../frame-codec.ts";
 import type { Late, Life, Pulse } from "../pulse.ts";
-import { type Control, type Proof, readControl, type Served } from "./control.ts";
+import { type Control, type Proof, readControl, type Served, shortened } from "./control.ts";
 import { provenCertificate, sessionSecret } from "./proof.ts";
 
 /**
@@ -73,7 +65,10 @@ export interface Opening {
   readonly from: PeerName;
   readonly to: PeerName;
   readonly proven: X509Certificate | null;
-  take(prove: (secret: Buffer, channel: number) => Proof, events: ChannelEvents): Channel;
+  /** What the answer has to sign, with the channel. */
+  readonly secret: Buffer;
+  readonly channel: number;
+  take(proof: Proof, events: ChannelEvents): Channel;
   refuse(why: string): void;
 }
 /** What the other end did or did not do. */
@@ -82,6 +77,8 @@ export interface LinkOptions {
   readonly shared: boolean;
   /** This end made the connection. */
   readonly dialled: boolean;
+  /** After which a channel needs its first frame. */
+  readonly silenceMs: number;
   readonly pulse: Pulse;
   readonly opening: (opening: Opening) => void;
   /** It is ended for what the other end did or did not do. */
@@ -91,10 +88,11 @@ export interface LinkOptions {
 
 const limits = {
   channels: 256,
-  /** Channels that were asked for and refused, until the whole link is. */
-  refused: 64,
+  /** Proofs in a row that do not hold, until the whole link is refused. Who has the key has made none. */
+  unproven: 64,
+  /** Bytes about the link itself that wait for the other end to read: it could ask for ever, and never listen. */
+  unreadBytes: 1_048_576,
   endMs: 2000,
-  keepAliveMs: 30_000,
 } as const;
 const firstChannel = 1;
 const full = `a link has at most ${limits.channels} channels`;
@@ -102,6 +100,8 @@ const full = `a link has at most ${limits.channels} channels`;
 interface Open {
   readonly channel: number;
   readonly events: ChannelEvents;
+  /** Its first frame is late at its end; null: it has come. */
+  greeting: NodeJS.Timeout | null;
 }
 interface State {
   readonly socket: TLSSocket;
@@ -115,7 +115,10 @@ interface State {
   /** The next channel that this end asks for, and the least that the other may. */
   next: number;
   least: number;
-  refused: number;
+  unproven: number;
+  unreadBytes: number;
+  /** Nobody here needs it any more. */
+  ending: Promise<void> | null;
   ended: boolean;
   life: Life | null;
 }
@@ -125,13 +128,12 @@ export const createLink = (socket: TLSSocket, options: LinkOptions): Link => {
   const state: State = {
     ...{ socket, options, channels: new Map(), asked: new Map(), waiting: new Set(), services: [] },
     ...{ next: options.dialled ? odd : even, least: options.dialled ? even : odd },
-    ...{ refused: 0, ended: false, life: null },
+    ...{ unproven: 0, unreadBytes: 0, ending: null, ended: false, life: null },
   };
   const { shared } = options;
   const introduced = Promise.withResolvers<void>();
   const reader: StreamReader<Piece> = shared ? createPieceReader() : ofFirst();
-  const alive = shared ? aliveOfLink : aliveFrame;
-  const life = options.pulse.watch(socket, reader, alive, (why) => {
+  const life = options.pulse.watch(socket, reader, (why) => {
     if (why !== "silent") options.refuse(why, `${reader.waiting} bytes of a frame have come`);
     socket.destroy();
   });
@@ -150,7 +152,7 @@ export const createLink = (socket: TLSSocket, options: LinkOptions): Link => {
       const pieces = reader.read(chunk);
       for (const { channel, frame } of pieces) {
         if (state.ended || socket.destroyed) return;
-        if (channel !== 0) state.channels.get(channel)?.events.frame(frame);
+        if (channel !== 0) deliver(state, channel, frame);
         else {
           hear(state, frame);
           introduced.resolve();
@@ -167,8 +169,6 @@ export const createLink = (socket: TLSSocket, options: LinkOptions): Link => {
   socket.on("drain", () => outsideLives(() => drained(state)));
   socket.on("end", () => socket.end());
   socket.on("close", () => outsideLives(ended));
-  // Signs of life may go over another link of the two processes: the kernel looks whether this one works.
-  socket.setKeepAlive(true, limits.keepAliveMs);
   if (!shared) introduced.resolve();
   return {
     host: hostOf(socket),
@@ -176,15 +176,19 @@ export const createLink = (socket: TLSSocket, options: LinkOptions): Link => {
     introduced: introduced.promise,
     first: (events) => take(state, firstChannel, events),
     open: (asking, outcome) => open(state, asking, outcome),
-    serves: (peer, port) => !state.ended && state.services.some((one) => one.name === peer && one.port === port),
+    serves: (peer, port) => isUsable(state) && state.services.some((one) => one.name === peer && one.port === port),
     say: (control) => say(state, control),
   };
 };
+
+const isUsable = ({ options, ended, ending, socket }: State): boolean =>
+  options.shared && !ended && ending === null && socket.writable;
 
 /** All that comes is of the first channel. */
 const ofFirst = (): StreamReader<Piece> => {
   const frames = createFrameReader();
   return {
+    alive: frames.alive,
     read: (chunk) => frames.read(chunk).map((frame) => ({ channel: firstChannel, frame })),
     get cut() {
       return frames.cut;
@@ -219,8 +223,22 @@ const write = (
   return socket.write(pieces.length === 1 && only !== undefined ? only : Buffer.concat(pieces), gone);
 };
 
-const say = (state: State, control: Control): void => {
-  if (state.options.shared) write(state, 0, [bytesOf(control as unknown as Json)]);
+const say = (state: State, control: Control, gone?: () => void): void => {
+  if (!state.options.shared || !state.socket.writable) {
+    gone?.();
+    return;
+  }
+  const bytes = bytesOf(control as unknown as Json);
+  state.unreadBytes += bytes.length;
+  write(state, 0, [bytes], () => {
+    state.unreadBytes -= bytes.length;
+    gone?.();
+  });
+};
+
+const refuseLink = ({ options, socket }: State, why: string): void => {
+  options.refuse("no frame", why);
+  socket.destroy();
 };
 
 const drained = (state: State): void => {
@@ -230,14 +248,16 @@ const drained = (state: State): void => {
 };
 
 const take = (state: State, channel: number, events: ChannelEvents): Channel => {
-  const own: Open = { channel, events };
+  const own: Open = { channel, events, greeting: null };
   state.channels.set(channel, own);
+  // Of a connection that is no link, the pulse looks.
+  if (state.options.shared) own.greeting = greetingOf(state, own);
   const isOpen = (): boolean => state.channels.get(channel) === own;
   const destroy = (): void => {
     if (!isOpen()) return;
     say(state, { say: "closed", channel });
     forget(state, own);
-    if (state.channels.size === 0) state.socket.destroy();
+    if (isIdle(state)) state.socket.destroy();
   };
   return {
     send: (frames) => {
@@ -250,22 +270,47 @@ const take = (state: State, channel: number, events: ChannelEvents): Channel => 
       if (!isOpen()) return;
       const told = left(state, { say: "closed", channel });
       forget(state, own);
-      await (state.channels.size === 0 ? endLink(state) : told);
+      await (isIdle(state) ? endLink(state) : told);
     },
     destroy,
   };
 };
 
+/** A sign of life of the link is none of a channel: somebody may hold places and say nothing. */
+const greetingOf = (state: State, own: Open): NodeJS.Timeout => {
+  const { silenceMs, refuse } = state.options;
+  const late = (): void => {
+    if (own.greeting === null || state.channels.get(own.channel) !== own) return;
+    refuse("no first frame", `nothing came on channel ${own.channel}`);
+    say(state, { say: "closed", channel: own.channel });
+    forget(state, own);
+    if (isIdle(state)) state.socket.destroy();
+  };
+  // If this process itself stood still, it reads first what has come meanwhile.
+  return setTimeout(() => setImmediate(() => outsideLives(late)), silenceMs).unref();
+};
+
+const deliver = (state: State, channel: number, frame: Json): void => {
+  const own = state.channels.get(channel);
+  if (own === undefined) return;
+  if (own.greeting !== null) clearTimeout(own.greeting);
+  own.greeting = null;
+  own.events.frame(frame);
+};
+
+const isIdle = ({ channels, asked }: State): boolean => channels.size === 0 && asked.size === 0;
+
 const forget = (state: State, own: Open): void => {
   if (state.channels.get(own.channel) !== own) return;
+  if (own.greeting !== null) clearTimeout(own.greeting);
   state.channels.delete(own.channel);
   state.waiting.delete(own);
   own.events.ended();
 };
 
 /** Nobody here needs it any more. */
-const endLink = (state: State): Promise<void> =>
-  inTime(
+const endLink = (state: State): Promise<void> => {
+  state.ending ??= inTime(
     (done) => {
       state.socket.once("close", done);
       if (state.socket.closed) done();
@@ -274,15 +319,13 @@ const endLink = (state: State): Promise<void> =>
     // A peer that never reads would keep it open.
     () => state.socket.destroy(),
   );
+  return state.ending;
+};
 
 /** Resolves when this, and so all that was said before, has left for the kernel. */
 const left = (state: State, control: Control): Promise<void> =>
   inTime(
-    (done) => {
-      state.socket.once("close", done);
-      if (state.options.shared && state.socket.writable) write(state, 0, [bytesOf(control as unknown as Json)], done);
-      else done();
-    },
+    (done) => say(state, control, done),
     () => undefined,
   );
 
@@ -300,7 +343,7 @@ const inTime = async (begin: (done: () => void) => void, late: () => void): Prom
 
 const open = (state: State, asking: Asking, outcome: (outcome: Answered | string) => void): void => {
   const { from, to, prove, waitMs } = asking;
-  const usable = state.options.shared && !state.ended;
+  const usable = isUsable(state);
   if (!usable || state.channels.size + state.asked.size >= limits.channels) {
     outcome(usable ? full : "the link has ended");
     return;
@@ -312,17 +355,22 @@ const open = (state: State, asking: Asking, outcome: (outcome: Answered | string
   const answered = (answer: Control | null): void => {
     if (!state.asked.delete(channel)) return;
     clearTimeout(deadline);
-    const refuse = (): void => say(state, { say: "closed", channel });
+    const refuse = (): void => {
+      say(state, { say: "closed", channel });
+      if (isIdle(state)) void endLink(state);
+    };
     if (answer?.say === "opened") {
       const proven = provenCertificate(answer, secret, { channel, by: "answers", self: to, other: from });
       outcome({ proven, take: (events) => take(state, channel, events), refuse });
-    } else if (answer?.say === "refused") outcome(answer.why);
-    else {
-      refuse();
-      outcome(state.ended ? "the link ended before it answered" : `no answer within ${waitMs} ms`);
+    } else {
+      if (answer === null) refuse();
+      else if (isIdle(state)) void endLink(state);
+      outcome(answer === null ? unanswered() : answer.say === "refused" ? answer.why : "it closed the channel");
     }
   };
-  const deadline = setTimeout(() => answered(null), waitMs);
+  const unanswered = (): string =>
+    state.ended ? "the link ended before it answered" : `no answer within ${waitMs} ms`;
+  const deadline = setTimeout(() => outsideLives(() => answered(null)), waitMs).unref();
   state.asked.set(channel, answered);
   say(state, { say: "open", channel, from, to, ...proof });
 };
@@ -332,15 +380,13 @@ const hear = (state: State, value: Json): void => {
   const control = readControl(value);
   if (control === null) throw new Error("what the other end says of the link itself makes no sense");
   const { say: what } = control;
-  if (what === "serves") {
-    state.services = control.services;
-    state.life?.joins(`${hostOf(state.socket)} ${control.process}`);
-  } else if (what === "open") asked(state, control);
+  if (what === "serves") state.services = control.services;
+  else if (what === "open") asked(state, control);
   else if (what === "closed") {
     state.asked.get(control.channel)?.(control);
     const own = state.channels.get(control.channel);
     if (own !== undefined) forget(state, own);
-    if (own !== undefined && state.channels.size === 0) void endLink(state);
+    if (own !== undefined && isIdle(state)) void endLink(state);
   } else state.asked.get(control.channel)?.(control);
 };
 
@@ -349,24 +395,27 @@ const asked = (state: State, control: Control & { readonly say: "open" }): void 
   if (channel < state.least || channel % 2 !== state.least % 2)
     throw new Error(`channel ${channel} is not the other end's to ask for`);
   state.least = channel + 2;
-  const refuse = (why: string): void => {
-    state.refused += 1;
-    say(state, { say: "refused", channel, why });
-    if (state.refused < limits.refused) return;
-    state.options.refuse("no frame", `${limits.refused} of its services were refused, the last for: ${why}`);
-    state.socket.destroy();
-  };
+  if (state.unreadBytes > limits.unreadBytes) {
+    refuseLink(state, `it asks, and has not read ${state.unreadBytes} bytes of what was answered`);
+    return;
+  }
+  const refuse = (why: string): void => say(state, { say: "refused", channel, why: shortened(why) });
   if (state.channels.size >= limits.channels) {
     refuse(full);
     return;
   }
   const secret = sessionSecret(state.socket);
+  const proven = provenCertificate(control, secret, { channel, by: "asks", self: from, other: to });
+  state.unproven = proven === null ? state.unproven + 1 : 0;
+  if (state.unproven >= limits.unproven) {
+    refuseLink(state, `${limits.unproven} proofs in a row do not hold, the last of "${from}"`);
+    return;
+  }
   state.options.opening({
-    ...{ host: state.socket.remoteAddress ?? "", from, to, refuse },
-    proven: provenCertificate(control, secret, { channel, by: "asks", self: from, other: to }),
-    take: (prove, events) => {
+    ...{ host: hostOf(state.socket), from, to, proven, secret, channel, refuse },
+    take: (proof, events) => {
       const own = take(state, channel, events);
-      say(state, { say: "opened", channel, ...prove(secret, channel) });
+      say(state, { say: "opened", channel, ...proof });
       return own;
     },
   });

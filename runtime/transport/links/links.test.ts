@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { after, test } from "node:test";
 import { connect, createServer, type TLSSocket } from "node:tls";
 import fc from "fast-check";
@@ -47,16 +47,17 @@ const standing = (inputs: readonly NodeInput[]): ReadonlyMap<number, PeerName> =
 };
 const configurations = new Map<string, ProcessConfiguration>();
 /** A service of a process, which is what shares links. */
-const serve = async (links: Links, name: string): Promise<End> => {
+const serve = async (links: Links, name: string, limits = transportLimits): Promise<End> => {
   const configuration = configurations.get(name) ?? (await installation.configure(peerName(name))).configuration;
   configurations.set(name, configuration);
   const inputs: NodeInput[] = [];
   const logs: string[] = [];
   const transport = await shareLinks(links, () =>
-    createTransport(configuration, {
-      input: (input) => inputs.push(input),
-      log: (event, { why }) => logs.push(`${event} ${String(why)}`),
-    }),
+    createTransport(
+      configuration,
+      { input: (input) => inputs.push(input), log: (event, { why }) => logs.push(`${event} ${String(why)}`) },
+      limits,
+    ),
   );
   const stop = (): Promise<void> => transport.stop();
   closing.push(stop);
@@ -166,6 +167,7 @@ const stranger = async (as: ProcessConfiguration, port: number) => {
   };
   return { socket, heard, piece, answer };
 };
+type Configured = Awaited<ReturnType<typeof installation.configure>>;
 type Stranger = Awaited<ReturnType<typeof stranger>>;
 
 test("a channel is of who proves its key on this link, for this channel and pair, and of nobody else", async () => {
@@ -208,6 +210,12 @@ test("a channel is of who proves its key on this link, for this channel and pair
   await eventually("it is heard", () => served.heard(good.name).length === 1);
 });
 
+const countOf = ({ transport }: End, reason: string): number =>
+  transport
+    .measure()
+    .flatMap(({ samples }) => samples)
+    .find(({ labels }) => labels.reason === reason)?.value ?? 0;
+
 test("what makes no sense on a link ends it", async () => {
   const served = await serve(createLinks(transportLimits), "storage-manager");
   const { configuration } = await installation.configure(peerName("controller.odd"));
@@ -216,8 +224,8 @@ test("what makes no sense on a link ends it", async () => {
   const nonsense: readonly Json[] = [
     ...[[], ["open"], { say: "what", channel: 3 }, { say: "closed" }, { say: "closed", channel: 1.5 }],
     ...[
-      { say: "serves", process: "p", services: [{ name: "a", port: 0 }] },
-      { say: "serves", process: "p", services: Array(65).fill({}) },
+      { say: "serves", services: [{ name: "a", port: 0 }] },
+      { say: "serves", services: Array(65).fill({ name: "a", port: 1 }) },
     ],
     ...[
       { ...open, channel: 1 },
@@ -226,11 +234,7 @@ test("what makes no sense on a link ends it", async () => {
     ],
     { ...open, channel: 3, certificate: "A".repeat(20_000) },
   ];
-  const refused = (): number =>
-    served.transport
-      .measure()
-      .flatMap(({ samples }) => samples)
-      .find(({ labels }) => labels.reason === "no frame")?.value ?? 0;
+  const refused = (): number => countOf(served, "no frame");
   for (const [index, value] of nonsense.entries()) {
     const at = await stranger(configuration, served.transport.port);
     at.piece(0, value);
@@ -238,12 +242,80 @@ test("what makes no sense on a link ends it", async () => {
     // Silence ends it as well.
     assert.equal(refused(), index + 1, JSON.stringify(value).slice(0, 60));
   }
-  // Who is refused over and over is put out.
+  // Who proves nothing over and over is put out.
   const at = await stranger(configuration, served.transport.port);
   for (let channel = 3; channel < 200 && !at.socket.closed; channel += 2) at.piece(0, { ...open, channel });
   await eventually("it is put out", () => at.socket.closed);
   assert.equal(refused(), nonsense.length + 1);
   await eventually("nobody is left", () => served.peers().size === 0);
+});
+
+/** Asks for a channel, with a proof that holds. */
+const asking = (at: Stranger, by: ProcessConfiguration, to: PeerName) => (channel: number) =>
+  at.piece(0, {
+    ...{ say: "open", channel, from: by.name, to },
+    ...prove(by, sessionSecret(at.socket), { channel, by: "asks", other: to }),
+  });
+
+test("who has a key may be refused as often as it likes, and its neighbours keep their link", async () => {
+  const served = await serve(createLinks(transportLimits), "address-manager");
+  const { configuration } = await installation.configure(peerName("controller.often"));
+  const at = await stranger(configuration, served.transport.port);
+  const ask = asking(at, configuration, peerName("controller.away"));
+  for (let channel = 3; channel < 203; channel += 2) ask(channel);
+  assert.equal((await at.answer(201)).say, "refused");
+  assert.deepEqual([at.socket.closed, names(served)], [false, [configuration.name]]);
+});
+
+test("who asks and never reads the answers is put out", async () => {
+  const served = await serve(createLinks(transportLimits), "dns-manager");
+  const { configuration } = await installation.configure(peerName("controller.deaf"));
+  const at = await stranger(configuration, served.transport.port);
+  const ask = asking(at, configuration, served.name);
+  at.socket.pause();
+  const nobody = { say: "open", from: "n".repeat(250), to: "n".repeat(250), certificate: "AA==", signature: "AA==" };
+  const isOut = (): boolean => countOf(served, "no frame") > 0;
+  // Its kernel and the other one take some megabytes.
+  for (let channel = 3; channel < 400_000 && !isOut(); channel += 2) {
+    // A proof that holds now and then: it is not put out for the others.
+    if (channel % 51 === 0) ask(channel);
+    else at.piece(0, { ...nobody, channel });
+    if (channel % 999 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  await eventually("it is put out", isOut);
+  assert.ok(served.logs.some((line) => /has not read/.test(line)));
+});
+
+test("a channel on which nothing comes ends, and the others of its link do not", async () => {
+  const limits = { ...transportLimits, silenceMs: 500, aliveEveryMs: 100 };
+  const served = await serve(createLinks(limits), "cell-manager", limits);
+  const [{ configuration: says }, { configuration: silent }] = (await Promise.all(
+    ["controller.says", "controller.silent"].map((name) => installation.configure(peerName(name))),
+  )) as [Configured, Configured];
+  const at = await stranger(says, served.transport.port);
+  const alive = setInterval(() => at.socket.write(Buffer.alloc(8)), limits.aliveEveryMs);
+  closing.push(() => clearInterval(alive));
+  asking(at, silent, served.name)(3);
+  assert.equal((await at.answer(3)).say, "opened");
+  await eventually("it is closed", () => at.heard.some((one) => one.say === "closed" && one.channel === 3));
+  assert.deepEqual([countOf(served, "no first frame"), names(served)], [1, [says.name]]);
+});
+
+test("a service that cannot prove its key refuses, keeps no place, and answers when it can again", async () => {
+  const served = await serve(createLinks(transportLimits), "directory");
+  const { configuration } = await installation.configure(peerName("controller.asks"));
+  const at = await stranger(configuration, served.transport.port);
+  const ask = asking(at, configuration, served.name);
+  const { keyFile } = served.configuration.certificate;
+  const key = readFileSync(keyFile);
+  rmSync(keyFile);
+  for (let channel = 3; channel < 3 + 2 * transportLimits.connectionsOfPeer; channel += 2) ask(channel);
+  const answer = await at.answer(1 + 2 * transportLimits.connectionsOfPeer);
+  assert.match(answer.say === "refused" ? answer.why : answer.say, /certificate of "directory" cannot be used/);
+  assert.deepEqual(names(served), [configuration.name], "the first one did not give way");
+  writeFileSync(keyFile, key);
+  ask(101);
+  assert.equal((await at.answer(101)).say, "opened");
 });
 
 test("an end that knows no links has its one connection as before", async () => {

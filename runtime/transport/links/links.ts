@@ -1,9 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { randomUUID } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import { createPulse, type PulseLimits } from "../pulse.ts";
-import type { Served } from "./control.ts";
+import { type Served, servesOf } from "./control.ts";
 import { createLink, type Link, type LinkFault, type Opening } from "./link.ts";
 
 /**
@@ -21,12 +20,21 @@ export interface Links {
   reached(host: string): Promise<void> | null;
   /** How many there are that more than one pair of services may use. */
   count(): number;
-  /** A connection whose other end is authenticated becomes a link. `refuse`: what ended it, if the other end is to blame. */
-  adopt(socket: TLSSocket, dialled: boolean, refuse: (reason: LinkFault, why: string) => void): Link;
+  /** A connection of this service, whose other end is authenticated, becomes a link. */
+  adopt(socket: TLSSocket, ends: Ends): Link;
 }
 export interface LocalService extends Served {
   /** A channel is asked for; it takes or refuses it. */
   opening(opening: Opening): void;
+  /** A link was ended for what its other end did or did not do. */
+  refused(peer: PeerName, reason: LinkFault, why: string): void;
+}
+/** The two services that made a link. */
+export interface Ends {
+  readonly self: PeerName;
+  readonly peer: PeerName;
+  /** This end made the connection. */
+  readonly dialled: boolean;
 }
 export interface Reaching {
   /** It has led to a link. */
@@ -39,12 +47,10 @@ export const linkProtocol = "cells-link/1";
 
 export const createLinks = (limits: PulseLimits): Links => {
   const pulse = createPulse(limits);
-  const process = randomUUID();
   const services = new Map<PeerName, LocalService>();
   const links = new Set<Link>();
   const reaching = new Map<string, Promise<void>>();
-  const introduce = (link: Link): void =>
-    link.say({ say: "serves", process, services: [...services.values()].map(({ name, port }) => ({ name, port })) });
+  const introduce = (link: Link): void => link.say(servesOf(services.values()));
   const changed = (): void => {
     for (const link of links) introduce(link);
   };
@@ -82,10 +88,14 @@ export const createLinks = (limits: PulseLimits): Links => {
     },
     count: () => links.size,
     reached: (host) => reaching.get(host) ?? null,
-    adopt: (socket, dialled, refuse) => {
+    adopt: (socket, { self, peer, dialled }) => {
       const shared = socket.alpnProtocol === linkProtocol;
+      const { silenceMs } = limits;
+      // Who made it may have ended, and the link goes on for others.
+      const refuse = (reason: LinkFault, why: string): void =>
+        (services.get(self) ?? [...services.values()][0])?.refused(peer, reason, why);
       const link: Link = createLink(socket, {
-        ...{ shared, dialled, pulse, opening, refuse },
+        ...{ shared, dialled, silenceMs, pulse, opening, refuse },
         ended: () => void links.delete(link),
       });
       if (!shared) return link;
