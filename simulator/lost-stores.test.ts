@@ -30,7 +30,7 @@ const losers: Readonly<Record<ServiceRole | "host" | "agent", Loser | Elsewhere>
   // Which of its files are whole is for a person to say.
   agent: { process: "agent.s1", findsBack: false },
   authority: {
-    why: "it is not simulated: core/identity/authority/beside.test.ts and runtime/identity/authority/store-lost.test.ts take its store away",
+    why: "it is not simulated: core/identity/authority/beside.test.ts and runtime/identity/authority/store-lost.test.ts take its store away or put an older one back",
   },
   gateway: { why: "it desires nothing of anybody and is nobody's receiver" },
 };

@@ -19,7 +19,7 @@ export const eventNames = {
     "a service without a store waits for the authority to say whether a restored backup has one, or to note that it was put in: why, attempts",
   "store/blank": "a service without a store begins with none, though a restored backup had one: why",
   "store/lost":
-    "the authority's store was blank beside the key of one that has run, so it goes on with what lies beside the key: enrolments, and what to do",
+    "the authority's store was blank or older beside the key of one that has run, so it goes on with what lies beside the key: enrolments, and what to do",
   "service/started": "the supervisor started a member's process: pid",
   "service/answers": "a member's ports answer for the first time since its process was started",
   "service/ended": "a member's process ended: how, and when it is started again",

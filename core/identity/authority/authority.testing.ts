@@ -65,6 +65,9 @@ export class AuthorityWorld {
   loseStore(beside: Beside | null = this.beside()): void {
     this.records.clear();
     this.wishes.clear();
+    this.startWith(beside);
+  }
+  startWith(beside: Beside | null): void {
     this.#service = createAuthorityService({ self, ...this.#options, ...(beside === null ? {} : { beside }) });
     this.restart();
   }

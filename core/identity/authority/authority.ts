@@ -54,7 +54,7 @@ export function createAuthorityService(options: AuthorityOptions): Service<Autho
 }
 
 function restore({ records: stored, ...others }: Restored, options: AuthorityOptions): AuthorityState {
-  const { records, isLost } = recordsWith(stored, options.beside);
+  const { records, isLost } = recordsWith(stored, options);
   const state: AuthorityState = {
     options,
     outbox: createOutbox({ records: stored, ...others }),

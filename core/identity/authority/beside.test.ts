@@ -94,6 +94,31 @@ test("a machine that an operator takes out while the store is lost is out", () =
   assert.deepEqual(Object.keys(book(world).peers), ["host.h1", "host.h3", "placer"], "also when it is lost again");
 });
 
+test("with an older store beside a newer file it is the file that counts: who joined since is known, and who was taken out is out", () => {
+  const world = inUse();
+  const stored = new Map(world.records);
+  world.ask(operated("joined-host-h2", null));
+  world.ask(operated("joined-host-h4", host("h4", hex("e"), "10.0.0.14")));
+  world.ask({ kind: "enrol", hash: hex("e"), key: hex("5") });
+  const { peers, version } = book(world);
+  const beside = world.beside();
+  world.records = stored;
+  world.startWith(beside);
+  assert.ok(world.isLost);
+  assert.deepEqual([book(world).peers, book(world).version], [peers, version]);
+  assert.equal(told(world.ask(renew("host.h4", hex("5")))), "host.h4");
+  assert.equal(told(world.ask(renew("host.h2", h2))), "no-identity");
+  assert.equal(
+    told(world.ask(renew("placer", service))),
+    "placer",
+    "what a controller had enrolled is as the store has it",
+  );
+  world.release();
+  world.startWith(world.beside());
+  assert.ok(!world.isLost);
+  assert.ok(!world.records.has("enrolment/joined-host-h2"));
+});
+
 test("a first start, and a store that is whole or was put back, are no loss", () => {
   const world = new AuthorityWorld();
   assert.ok(!world.isLost);

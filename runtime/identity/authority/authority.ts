@@ -365,6 +365,7 @@ export const runAuthority = async (
   };
   const births = Object.entries(configuration.authority?.enrolments ?? {});
   for (const [id, wish] of births) await enrol(id, wish as unknown as Json);
+  await keep();
   const enrolment = await serveEnrolment(signing);
   const epochs = serveGossip({ directory, request: running.request, heardAt: (peer) => book.heardAt(peer) });
   const book = createPeerBook(running, async (keys, peers) => {

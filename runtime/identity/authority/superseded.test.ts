@@ -24,6 +24,7 @@ import { enrolNow } from "../own/enrol.ts";
 import { fingerprintOfCertificate } from "../own/fingerprint.ts";
 import { certificateRequest, hashOfToken, newToken, ownKey } from "../own/keys.ts";
 import { type RunningAuthority, runAuthority } from "./authority.ts";
+import { besideFile } from "./beside.ts";
 
 /** Over mutual TLS: whoever has a certificate under a name that has another key by now. */
 const hour = 3_600_000;
@@ -259,6 +260,8 @@ test("the authority tells everybody, itself included, when a name shows a newer 
     await authority.stop();
     for (const ending of ["-wal", "-shm"]) rmSync(`${store}${ending}`, { force: true });
     copyFileSync(backup, store);
+    // A newer one would say whose the name is.
+    rmSync(besideFile(join(at.directory, "authority")));
     if (isAside) {
       mkdirSync(join(at.directory, asideDirectory));
       renameSync(at.peersFile, join(at.directory, asideDirectory, "peers.json"));
