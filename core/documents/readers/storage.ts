@@ -65,9 +65,9 @@ import {
 
 /** Readers of what is said about volumes: by controllers, Storage Managers, storage agents and hosts. */
 
-/** 16 TiB: above it, qcow2's tables of 64 KiB clusters stop being sensible. */
-const maximumMiB = 16 * 1024 * 1024;
-const fileMiB = integer(1, maximumMiB);
+/** Of a volume's file. Above 16 TiB, qcow2's tables of 64 KiB clusters stop being sensible. */
+export const fileSizes = { leastMiB: 1, mostMiB: 16 * 1024 * 1024 } as const;
+const fileMiB = integer(fileSizes.leastMiB, fileSizes.mostMiB);
 const imageText = branded(String, isImageName, "an image's name: at most 63 letters, digits, `.`, `_` and `-`");
 
 export const desiredVolume = document(

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import {
   cellName,
   elementPath,
@@ -11,6 +12,8 @@ import {
   uid,
 } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
+import { ok } from "../../../model/result.ts";
+import { documentsOf } from "../../documents/readers/table.ts";
 import type {
   ActualConnection,
   ActualVolume,
@@ -37,9 +40,11 @@ export interface TestAgent {
 }
 
 export const shop = peerName("controller.shop");
+const readsAgent = documentsOf("agent");
 
 /** A Storage Manager between a controller and agents, with its store and with what is still on its way to the agents. */
 export class StorageWorld {
+  readonly self = peerName("storage-manager");
   readonly agents: Map<PeerName, TestAgent>;
   readonly service;
   readonly records = new Map<string, Json>();
@@ -66,7 +71,7 @@ export class StorageWorld {
         return [name, { name, desired: new Map(), actual, leases: new Map(), connected: true }];
       }),
     );
-    this.service = createStorageManager({ self: peerName("storage-manager"), agents: [...this.agents.keys()] });
+    this.service = createStorageManager({ self: this.self, agents: [...this.agents.keys()] });
     this.state = this.service.restore({ records: this.records, desiredAt: this.desiredAt });
     this.restart();
   }
@@ -98,6 +103,10 @@ export class StorageWorld {
         if (effect.value === null) this.records.delete(effect.key);
         else this.records.set(effect.key, effect.value);
       } else if (effect.kind === "desire") {
+        // What its receiver would not read is a defect of whoever desires it.
+        const isRead = effect.value === null || !this.agents.has(effect.to);
+        const read = isRead ? ok(null) : readsAgent("desired", this.self, effect.key, effect.value);
+        if (!read.ok) assert.fail(`${effect.key} to ${effect.to}: ${read.error}`);
         const documents = this.desiredAt.get(effect.to) ?? new Map<string, Json>();
         this.desiredAt.set(effect.to, documents);
         if (effect.value === null) documents.delete(effect.key);

@@ -1,10 +1,11 @@
 import type { PeerName, Uid } from "../../../../model/cell/identifiers.ts";
+import { fileSizes } from "../../../documents/readers/storage.ts";
 import { actualKey } from "../../../documents/vocabulary.ts";
 import { cellOfController, desire, progress, publish, toJson, write } from "../../../outbox.ts";
 import { hasOnlyBinned } from "../binned.ts";
 import { type ManagerState, mark, placesOf, serverOf, splitKey } from "../state.ts";
 import { publishVolume } from "../volumes.ts";
-import { adopt, saidAll, sourceOf } from "./recovery.ts";
+import { adopt, saidAll, sizeOf, sourceOf } from "./recovery.ts";
 
 /*
  * A cell takes a volume back that this store does not know, since it was lost. The cell says so once: whoever takes its word for
@@ -37,7 +38,8 @@ export function endUnknown(state: ManagerState, client: PeerName, volume: Uid, b
   const { cell, path, origin } = actual.about;
   if (cell !== cellOfController(client)) return;
   const source = sourceOf(origin, null);
-  const sizeMiB = actual.sizeMiB ?? 0;
+  // It goes, and nothing is made of it: of what its server has lost any size will do.
+  const sizeMiB = sizeOf(actual) ?? fileSizes.leastMiB;
   const frozen = agent.readers.has(volume);
   adopt(state, volume, { client, cell, path, agent: agent.name, origin, sizeMiB, source, frozen, made: true });
   // A tombstone is of what is desired; and whoever writes it is fenced first.

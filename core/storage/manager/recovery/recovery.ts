@@ -1,6 +1,13 @@
 import { type PeerName, peerName, type Uid } from "../../../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../../../model/result.ts";
-import type { ActualVolume, AgentVolume, DesiredVolume, Progress } from "../../../documents/vocabulary.ts";
+import { fileSizes } from "../../../documents/readers/storage.ts";
+import type {
+  ActualVolume,
+  AgentVolume,
+  AgentVolumeActual,
+  DesiredVolume,
+  Progress,
+} from "../../../documents/vocabulary.ts";
 import { desire, log, progress, write } from "../../../outbox.ts";
 import { hasOnlyBinned, lookAtBin } from "../binned.ts";
 import {
@@ -198,7 +205,7 @@ export function findVolume(
   // The same words as for a volume of another cell that is known.
   if (about.cell !== wanted.document.cell)
     return fail(progress("failed", `the UID ${volume} belongs to an element of another cell`));
-  const sizeMiB = actual.sizeMiB ?? wanted.document.sizeMiB;
+  const sizeMiB = sizeOf(actual) ?? wanted.document.sizeMiB;
   if (sizeMiB === null) return waiting(`${server} is making it`);
   const { client, document } = wanted;
   return ok({
@@ -234,20 +241,25 @@ export const sourceOf = (origin: Uid | null, document: DesiredVolume | null): Ag
   return document?.origin.kind === "image" ? document.origin : { kind: "empty" };
 };
 
+/** Of a file, as a size that its server takes back: what it says is any number. Null: there is none, or not yet. */
+export const sizeOf = ({ sizeMiB }: Pick<AgentVolumeActual, "sizeMiB">): number | null =>
+  sizeMiB === null ? null : Math.min(Math.max(Math.ceil(sizeMiB), fileSizes.leastMiB), fileSizes.mostMiB);
+
 /** Takes an adopted volume's origins into the records, also those for which nobody wishes: their cells may have left them. */
 export function adoptOrigins(state: ManagerState, copy: VolumeRecord): void {
   for (let origin = copy.origin; origin !== null && !state.volumes.has(origin); ) {
     const at: Uid = origin;
     const [agent] = placesOf(state, at);
     const actual = agent?.volumes.get(at);
-    if (agent === undefined || actual?.about === undefined || actual.sizeMiB === null) return;
+    const sizeMiB = actual === undefined ? null : sizeOf(actual);
+    if (agent === undefined || actual?.about === undefined || sizeMiB === null) return;
     const { cell, path, origin: next } = actual.about;
     const wanted = state.wantedVolumes.get(at);
     const own = wanted?.document.cell === cell ? wanted : null;
     const isUnheard = own === null && !state.saidAll.has(peerName(`controller.${cell}`));
     const record: VolumeRecord = {
       ...(isUnheard ? { found: true as const } : {}),
-      ...{ client: own?.client ?? provider, cell, path, agent: agent.name, origin: next, sizeMiB: actual.sizeMiB },
+      ...{ client: own?.client ?? provider, cell, path, agent: agent.name, origin: next, sizeMiB },
       ...{ source: sourceOf(next, own?.document ?? null), frozen: true, made: true },
     };
     adopt(state, at, record);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../../model/json/json.ts";
 import { connection, copyOf, StorageWorld, shop, volume } from "../manager.testing.ts";
 
 /** What a cell's controller and the Storage Manager have both forgotten lies on a server, and nobody takes it back. */
@@ -49,6 +50,18 @@ test("a copy that nobody wishes for is named, with what waits for it, and goes b
   assert.deepEqual(named(one), {});
   assert.equal(one.published.has(`${shop}/volume/a-1`), false);
 });
+
+for (const sizeMiB of [null, 0, 0.4, 1e12])
+  test(`an operator also ends what its server has lost, or says is of ${sizeMiB} MiB`, () => {
+    const one = bothForgot();
+    const agent = one.agent("s1");
+    const before = agent.actual.get("volume/a-2") as JsonObject;
+    one.say(agent, "volume/a-2", { ...before, phase: "failed", reason: "there is no file of a-2", sizeMiB });
+    one.input({ kind: "ended", peer: shop, keys: ["volume/a-2"] });
+    one.settle();
+    assert.equal(has(one, "a-2"), false);
+    assert.deepEqual(named(one), {});
+  });
 
 test("what is wished for once more is nobody's no longer, and stays whatever an operator says", () => {
   const one = bothForgot();
