@@ -27,7 +27,7 @@ import { askForRoom, isChild, noRoom } from "./model/quota.ts";
 import { reconcile } from "./reconcile.ts";
 import type { CredentialRecord, ElementRecord, VmRecord } from "./records.ts";
 import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./references/foreign.ts";
-import { answer, type ControllerResponse } from "./requests/requests.ts";
+import { answer, answerInSlices, type ControllerResponse } from "./requests/requests.ts";
 import { createAudiences } from "./rules/audiences.ts";
 import { controllerIdentity } from "./rules/cell-policy.ts";
 import { createTurns, turnDue, turnTimer } from "./rules/told-places.ts";
@@ -222,7 +222,7 @@ const isChange = (request: Json): boolean =>
   isObject(request) && (request.method === "PUT" || request.method === "DELETE") && request.dryRun !== true;
 
 function* reply(state: ControllerState, id: number, request: Json, isLast = false): Work {
-  const response = answer(state, request);
+  const response = yield* answerInSlices(state, request);
   const { needed } = response;
   if (needed !== undefined && !isLast && state.roomWaiting.length < mostWaiting) {
     state.roomWaiting.unshift({ id, request });

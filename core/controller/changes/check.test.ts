@@ -7,6 +7,7 @@ import { shopOptions } from "../shop.testing.ts";
 import { addressManager, dnsManager, placerOf, storageManagerOf } from "../state.ts";
 import { shop } from "../world.testing.ts";
 import { checkTimer } from "./check.ts";
+import { isWorking, sliceTimer } from "./slices.ts";
 
 const controllerOf = (count: number) => {
   const service = createController(shopOptions);
@@ -22,6 +23,7 @@ const controllerOf = (count: number) => {
   const volume = { "x.type": "Volume", "x.size": 64 };
   const more = Object.fromEntries(Array.from({ length: count }, (_, at) => [`more${at}`, volume]));
   step({ kind: "request", id: 1, request: toJson({ method: "PUT", path: "", json: shop(more) }) });
+  while (isWorking(state)) step({ kind: "timer", name: sliceTimer });
   // What the first pass left to the next one.
   step({ kind: "timer", name: "some" });
   return { state, step };

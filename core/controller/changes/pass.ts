@@ -83,6 +83,8 @@ class Each<Key, Value> {
   readonly #rank: number;
   readonly #source: TrackedMap<Key, Value>;
   readonly #order: (key: Key) => number;
+  /** Keys that came, of which nothing is made before the step's turn: a large model comes at once, and its steps in slices. */
+  readonly #came = new Set<Key>();
   /** Became stale while the step runs. */
   #arrived: Item<Key>[] = [];
   /** What is left of a run that was interrupted. */
@@ -98,17 +100,21 @@ class Each<Key, Value> {
     this.#order = order ?? ((key) => source.orderOf(key));
     source.watch((key, before, after) => {
       if (after !== undefined && (of === undefined || of(after))) {
-        if (before === undefined || !this.items.has(key)) this.#add(key);
+        if (before === undefined || !this.items.has(key)) this.#came.add(key);
       } else if (before !== undefined) this.#drop(key, book);
     });
   }
 
-  #add(key: Key): void {
-    const item = new Item(key, this.#rank, this.#arrives);
-    this.items.set(key, item);
-    this.#arrives(item);
+  #takeIn(): void {
+    for (const key of this.#came) {
+      const item = new Item(key, this.#rank, this.#arrives);
+      this.items.set(key, item);
+      this.#arrives(item);
+    }
+    this.#came.clear();
   }
   #drop(key: Key, book: WishBook): void {
+    this.#came.delete(key);
     const item = this.items.get(key);
     if (item === undefined) return;
     this.items.delete(key);
@@ -125,6 +131,7 @@ class Each<Key, Value> {
     work: (value: Value, key: Key, wishes: Wishes) => void,
     isOver: () => boolean,
   ): boolean {
+    this.#takeIn();
     this.#arrived = [];
     if (this.#stale.size === 0) return true;
     const sorted = (items: Iterable<Item<Key>>): Item<Key>[] => {
@@ -154,6 +161,7 @@ class Each<Key, Value> {
         item.isStale = true;
         book.drop(item.wishes);
       }
+      this.#takeIn();
       if (this.#arrived.length === 0) continue;
       // What comes after this one has its turn in this pass; what came before, in the next one, as in a pass over everything.
       const { order } = item.place;

@@ -44,18 +44,38 @@ test("who reads is answered in the middle of a pass; everything else waits, and 
   const effects = [...step(put)];
   assert.ok(isSlice(effects.at(-1) as Effect), "it goes on by a timer");
   assert.deepEqual(step(said), []);
-  let reads = 0;
-  while (isWorking(state)) {
-    const answer = bodyOf(step(request(100 + reads, { method: "GET", path: "shop/more99", state: true })), 100 + reads);
-    assert.ok(Object.hasOwn(answer ?? {}, "$state"), JSON.stringify(answer));
-    reads += 1;
+  // First the model of before, which is none, and then the new one, whose pass goes on.
+  const reads = { before: 0, after: 0 };
+  for (let id = 100; isWorking(state); id += 1) {
+    const isTaken = effects.some((effect) => effect.kind === "write" && effect.key === "model");
+    const answer = bodyOf(step(request(id, { method: "GET", path: "shop/more99", state: true })), id);
+    assert.ok(Object.hasOwn(answer ?? {}, isTaken ? "$state" : "error"), JSON.stringify(answer));
+    reads[isTaken ? "after" : "before"] += 1;
     effects.push(...step({ kind: "timer", name: sliceTimer }));
   }
-  assert.ok(reads > 5, `${reads} slices`);
+  assert.ok(reads.before > 3 && reads.after > 5, `${reads.before} slices, and ${reads.after} when it was taken`);
   assert.deepEqual(
     effects.filter((effect) => !isSlice(effect)),
     expected,
   );
+});
+
+test("a model is taken in as a whole, in one slice, and of one that is refused nothing is", () => {
+  const { state, step } = controllerOf(50);
+  const slices = [step(put)];
+  while (isWorking(state)) slices.push(step({ kind: "timer", name: sliceTimer }));
+  const taken = slices.filter((effects) => effects.some((effect) => effect.kind === "write" && effect.key === "model"));
+  const [effects = []] = taken;
+  const written = new Set(effects.flatMap((effect) => (effect.kind === "write" ? [effect.key] : [])));
+  assert.equal(taken.length, 1);
+  for (const uid of state.uids.values()) assert.ok(written.has(`element/${uid}`), uid);
+  const before = state.model;
+  step(request(2, { method: "PUT", path: "", json: shop({ ...more, last: { "x.type": "Volume" } }) }));
+  for (const volumes = state.elements.size; isWorking(state); ) {
+    step({ kind: "timer", name: sliceTimer });
+    assert.equal(state.elements.size, volumes);
+  }
+  assert.equal(state.model, before);
 });
 
 test("a request overtakes news that waits, and what is said but once ends the pass", () => {

@@ -1,3 +1,4 @@
+import type { Cell } from "../../../model/cell/cell.ts";
 import type { Input, Instant } from "../../env.ts";
 import { isObject } from "../../outbox.ts";
 import type { ControllerState } from "../state.ts";
@@ -72,6 +73,11 @@ function next(state: ControllerState, take: (input: Input) => Work): Work {
   if (held === undefined) throw new Error("nothing waits");
   state.now = held.now;
   return take(held.input);
+}
+
+/** A model was looked at as a whole, besides what there is: a slice of a large one ends here. */
+export function* lookedAt({ pass, elements }: ControllerState, model: Cell | null): Work {
+  if (pass.spend(Math.max(elements.size, model?.elements.size ?? 0))) yield;
 }
 
 /** For what may not be interrupted. */

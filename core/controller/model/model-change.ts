@@ -12,15 +12,7 @@ import { log } from "../../outbox.ts";
 import { managementRefusals } from "../network/management.ts";
 import { foreignNetworks } from "../references/foreign.ts";
 import { ownVmRefusals } from "../services/own-vm.ts";
-import {
-  type ControllerState,
-  mintIdentity,
-  recordAt,
-  saveCounters,
-  saveElement,
-  saveModel,
-  saveVm,
-} from "../state.ts";
+import { type ControllerState, recordAt, saveCounters, saveElement, saveModel, saveVm } from "../state.ts";
 import { beginUpgrades, notesForUpgrade, serviceBootVolumes } from "../upgrade/upgrade.ts";
 import { withKept } from "../upgrade/upgrade-return.ts";
 import { stopRun } from "../vm/life-cycle.ts";
@@ -78,22 +70,30 @@ export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): read
 }
 
 /**
- * Takes a checked cell (null: none, the whole is deleted) as the model. One transaction: the document, the UIDs and what
- * the plan says of each element are durable together. A plan without changes makes no new version. A plan that is not
- * right (`model/plan/plan-check.ts`), which only a mistake of ours can make, is not executed: the answer is what is wrong with
- * it, a sentence each, and nothing has changed.
+ * Takes a checked cell (null: none, the whole is deleted) as the model, unless its plan is not right: the answer is then what
+ * `wrongInPlan` says, and nothing has changed.
  */
 export function acceptModel(state: ControllerState, cell: Cell | null, plan: Plan): readonly string[] {
-  const faults = planFaults(presentFor(state, cell), cell, plan, unwrittenIn(state));
-  if (faults.length > 0) {
-    log(state.outbox, "model/plan-refused", { path: state.options.cell, type: "Cell", faults });
-    return faults;
-  }
-  executePlan(state, cell, plan);
-  return [];
+  const faults = wrongInPlan(state, cell, plan);
+  if (faults.length === 0) executePlan(state, cell, plan);
+  return faults;
 }
 
-function executePlan(state: ControllerState, cell: Cell | null, plan: Plan): void {
+/**
+ * What is wrong with a plan, a sentence each, which only a mistake of ours can bring about (`model/plan/plan-check.ts`). Such a
+ * plan must not be executed.
+ */
+export function wrongInPlan(state: ControllerState, cell: Cell | null, plan: Plan): readonly string[] {
+  const faults = planFaults(presentFor(state, cell), cell, plan, unwrittenIn(state));
+  if (faults.length > 0) log(state.outbox, "model/plan-refused", { path: state.options.cell, type: "Cell", faults });
+  return faults;
+}
+
+/**
+ * One transaction: the document, the UIDs and what the plan says of each element are durable together. A plan without changes
+ * makes no new version.
+ */
+export function executePlan(state: ControllerState, cell: Cell | null, plan: Plan): void {
   const before = state.cell;
   const version = state.model.version + 1;
   const upgrades = notesForUpgrade(state, plan.steps);
@@ -123,6 +123,7 @@ function executePlan(state: ControllerState, cell: Cell | null, plan: Plan): voi
 /** Makes records for new elements, renames moved ones, and marks those that left the model. */
 export function adoptElements(state: ControllerState, cell: Cell | null, uids: ReadonlyMap<ElementPath, Uid>): void {
   const kept = new Set<Uid>();
+  let { nextIdentity } = state.counters;
   state.uids.clear();
   for (const element of cell?.elements.values() ?? []) {
     const uid = uids.get(element.path);
@@ -144,7 +145,7 @@ export function adoptElements(state: ControllerState, cell: Cell | null, uids: R
       type: element.type,
       deleting: false,
       ...(element.type === "Volume" || element.type === "VolumeCopy" ? { unwritten: true } : {}),
-      identity: named ? mintIdentity(state) : 0,
+      identity: named ? nextIdentity++ : 0,
       allocation: null,
       range: null,
       name: null,
@@ -156,6 +157,7 @@ export function adoptElements(state: ControllerState, cell: Cell | null, uids: R
       saveVm(state, { uid, incarnation: 0, failures: 0, failure: null, again: false, run: null });
     }
   }
+  if (nextIdentity !== state.counters.nextIdentity) saveCounters(state, { nextIdentity });
   for (const record of [...state.elements.values()]) {
     if (!kept.has(record.uid) && !record.deleting) saveElement(state, { ...record, deleting: true });
   }

@@ -30,12 +30,13 @@ import { actualVolume } from "../../documents/readers/storage.ts";
 import { isObject, isReleasing, sameJson, toJson } from "../../outbox.ts";
 import { serviceNumber } from "../../service-roles.ts";
 import { beginEnding, hasChildren, whyClosed } from "../cells/life.ts";
+import { lookedAt } from "../changes/slices.ts";
 import { told } from "../explain/standing.ts";
 import { stuckElements } from "../explain/stuck.ts";
 import { whyElement } from "../explain/why-element.ts";
 import { whyPart } from "../explain/why-part.ts";
 import { forkNote, forkReason } from "../histories/fork.ts";
-import { acceptModel, planFor, refusalsOf } from "../model/model-change.ts";
+import { executePlan, planFor, refusalsOf, wrongInPlan } from "../model/model-change.ts";
 import { limitFaults, roomNeeded } from "../model/quota.ts";
 import { withGrown, withPlaceFor } from "../model/root-model.ts";
 import { whyStaysOpen } from "../network/entrance.ts";
@@ -107,24 +108,33 @@ interface Refused {
 const refused = (status: number, code: string, message: string): Refused => ({ status, error: { code, message } });
 const notFound = (message: string): Refused => refused(404, "not-found", message);
 
-/** Answers a request; an accepted change is in the state when this returns. */
+/** Answers a request that changes no model. */
 export function answer(state: ControllerState, request: Json): ControllerResponse {
-  const result = isObject(request)
-    ? dispatch(state, request as unknown as ControllerRequest)
-    : fail(refused(400, "bad-request", "a request is a JSON object"));
+  return responseOf(
+    state,
+    isObject(request)
+      ? dispatch(state, request as unknown as OtherRequest)
+      : fail(refused(400, "bad-request", "a request is a JSON object")),
+  );
+}
+/** Answers any request, in slices; an accepted change is in the state when this returns, and nothing of it before. */
+export function* answerInSlices(state: ControllerState, request: Json): Generator<void, ControllerResponse> {
+  const isChange = isObject(request) && (request.method === "PUT" || request.method === "DELETE");
+  return isChange
+    ? responseOf(state, yield* change(state, request as unknown as ChangeRequest))
+    : answer(state, request);
+}
+function responseOf(state: ControllerState, result: Result<Json, Refused>): ControllerResponse {
   const { version } = state.model;
   if (result.ok) return { status: 200, body: result.value, version };
   const { status, error, needed } = result.error;
   return { status, body: toJson({ error }), version, ...(needed === undefined ? {} : { needed }) };
 }
 
-function dispatch(state: ControllerState, request: ControllerRequest): Result<Json, Refused> {
+function dispatch(state: ControllerState, request: OtherRequest): Result<Json, Refused> {
   switch (request.method) {
     case "GET":
       return read(state, request.path, request.state === true);
-    case "PUT":
-    case "DELETE":
-      return change(state, request);
     case "SUMMARY":
       return ok(toJson(summary(state)));
     case "CREDENTIALS":
@@ -153,9 +163,16 @@ const session = (
     ? ok(toJson(result.value))
     : fail(refused(result.error.status, result.error.status === 404 ? "not-found" : "conflict", result.error.message));
 
-type ChangeRequest = Extract<ControllerRequest, { readonly dryRun?: boolean }>;
+type ChangeRequest = Extract<ControllerRequest, { readonly dryRun?: boolean }> & { readonly method: "PUT" | "DELETE" };
+type OtherRequest =
+  | Exclude<ControllerRequest, { readonly dryRun?: boolean }>
+  | (Extract<ControllerRequest, { readonly dryRun?: boolean }> & { readonly method: "GET" });
 
-function change(state: ControllerState, request: ChangeRequest): Result<Json, Refused> {
+/**
+ * Each part looks at the whole cell, and only the last one, which takes the model in, changes anything: it stops between them,
+ * and whoever reads meanwhile sees the model of before.
+ */
+function* change(state: ControllerState, request: ChangeRequest): Generator<void, Result<Json, Refused>> {
   const { ifMatch, dryRun = false, allowDestroy = [] } = request;
   const closed = whyClosed(state);
   if (closed !== null && !dryRun) return fail(refused(409, "conflict", closed));
@@ -166,11 +183,14 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
   const target = request.method === "PUT" ? putTarget(state, request) : deleteTarget(state, request.path);
   if (!target.ok) return target;
   const cell = target.value;
+  yield* lookedAt(state, cell);
   const plan = planFor(state, cell);
+  yield* lookedAt(state, cell);
   const shown = withSizes(state, plan);
   const upgraded = upgradedBy(state, plan.steps);
   const failed = leftFailed(state, plan);
   const diagnostics = cell === null ? [] : [...refusalsOf(state, cell, plan), ...limitFaults(state, cell, plan)];
+  yield* lookedAt(state, cell);
   if (diagnostics.length > 0) return fail(invalid(diagnostics));
   const shut = whyStaysOpen(state, cell, plan);
   if (shut !== null) return fail(refused(409, "conflict", shut));
@@ -184,9 +204,12 @@ function change(state: ControllerState, request: ChangeRequest): Result<Json, Re
       beginEnding(state);
       return ok(toJson({ plan: shown, version: state.model.version, dryRun } satisfies Changed));
     }
-    const faults = acceptModel(state, cell, plan);
+    const faults = wrongInPlan(state, cell, plan);
     if (faults.length > 0) return fail(refused(500, "internal", wrongPlan(faults)));
+    yield* lookedAt(state, cell);
+    executePlan(state, cell, plan);
   }
+  yield* lookedAt(state, cell);
   const unchecked = dryRun && cell !== null ? uncheckedIn(offersOf(state)) : [];
   const foreseen = cell === null ? [] : foreseenOf(cell, plan, offersOf(state).storage);
   const more = {

@@ -150,8 +150,9 @@ function sinceOf(state: ControllerState, next: CellPolicy, version: number): Rea
   const paths = elements.flatMap(({ type, path }) => (type === "NetworkRule" ? [path] : []));
   // Of those that had it: that it is taken away has to be in force as well.
   const subnets = elements.flatMap(({ type, identity }) => {
+    if (type !== "Subnet") return [];
     const part = connectivityOf(identity);
-    return type === "Subnet" && (was.has(part) || since?.[part] !== undefined) ? [part] : [];
+    return was.has(part) || since?.[part] !== undefined ? [part] : [];
   });
   const entries = [...now.keys(), ...paths, ...subnets].map((path): [string, number] => {
     const isSame = was.get(path) === now.get(path) && !(isMoved && now.has(path));

@@ -91,17 +91,29 @@ function settleKnown(state: ControllerState, vm: Uid, entries: readonly PlacedIn
   for (const { place, hosts } of before) {
     const still = now.find((each) => each.place.identity === place.identity);
     if (still?.place === place && still.hosts === hosts) continue;
-    const left = new Set(still?.hosts.filter((host) => host !== still.place.host));
-    for (const host of hosts) if (!left.has(host)) takeBack(state, host, place.identity);
+    for (const host of onlyIn(hosts, still?.hosts ?? [], still?.place.host)) takeBack(state, host, place.identity);
   }
   for (const { place, hosts } of now) {
     const known = before.find((each) => each.place === place)?.hosts;
     if (known === hosts) continue;
-    const had = new Set(known);
-    for (const host of hosts) if (host !== place.host && !had.has(host)) tell(state, host, place);
+    for (const host of onlyIn(hosts, known ?? [])) if (host !== place.host) tell(state, host, place);
   }
   if (now.length === 0) said.delete(vm);
   else said.set(vm, now);
+}
+
+/** Of the first list, what the second one lacks, or has as `except` alone; both are sorted. Nothing is made for what is in both. */
+function* onlyIn(
+  hosts: readonly HostName[],
+  others: readonly HostName[],
+  except?: HostName,
+): Generator<HostName, undefined> {
+  let at = 0;
+  for (const host of hosts) {
+    for (let other = others[at]; other !== undefined && other < host; other = others[at]) at += 1;
+    if (others[at] !== host || host === except) yield host;
+  }
+  return undefined;
 }
 
 function takeBack(state: ControllerState, host: HostName, identity: number): void {
