@@ -12,6 +12,16 @@ export const underlayDevice = "eth0";
 /** A host's bridge, of which that device is a port. */
 export const hostBridge = "cells0";
 
+/** The network outside: where its router is, hosts' device there, and an address of somebody behind the router. */
+export const outside = {
+  namespace: "outside",
+  device: "out0",
+  router: "192.0.2.1",
+  somebody: "203.0.113.9",
+  prefix: 24,
+  host: (number: number): string => `192.0.2.${10 + number}`,
+} as const;
+
 export interface MemberFiles {
   readonly configuration: string;
   readonly certificate: string;
@@ -53,6 +63,7 @@ const rolePart = (
       return {
         host: {
           ...{ host: member.name, uplink: underlayDevice, bridge: hostBridge, mac },
+          outside: { device: outside.device, routers: [outside.router] },
           ...{ memoryMiB, reservedMiB, cpus, cgroups },
         },
         presence: { gossipKeyFile: memberFiles(at, member).gossipKey },

@@ -8,7 +8,7 @@ import { type ClientConfiguration, readClientConfiguration } from "../cli/connec
 import { cacheDirectory, type Places, places } from "./places.ts";
 import { noteBoots } from "./suite/boots.ts";
 import { firstProcesses } from "./supervisor/first-process.ts";
-import { enterMember } from "./supervisor/namespaces.ts";
+import { enterMember, enterOutside } from "./supervisor/namespaces.ts";
 import type { MemberStatus } from "./supervisor/supervised.ts";
 import { askSupervisor, memberStatus } from "./supervisor/supervisor-client.ts";
 import { down, type UpOptions, up } from "./up.ts";
@@ -56,6 +56,8 @@ export interface Testbed {
   cells(args: readonly string[], configuration?: string): Promise<Ended>;
   /** A command in a member's namespaces. */
   exec(member: string, command: readonly string[]): Promise<Ended>;
+  /** A command on the network outside, where the upstream router is. */
+  outside(command: readonly string[]): Promise<Ended>;
   members(): Promise<readonly MemberStatus[]>;
   /** Sends a signal to the member's process, which is started again when that ends it. */
   kill(member: string, signal?: NodeJS.Signals): Promise<void>;
@@ -76,6 +78,11 @@ const testbedIn = (root: string, options: UpOptions): Testbed => {
   let client: ClientConfiguration | undefined;
   const supervisor = <T>(method: string, path: string, body?: unknown): Promise<T> =>
     askSupervisor<T>(at.supervisorSocket, method, path, body);
+  const inside = (command: readonly string[]): Promise<Ended> => {
+    const [init] = firstProcesses(at.tag).init;
+    if (init === undefined) throw new Error("the testbed is not up");
+    return runCommand("nsenter", ["--target", String(init.pid), "--mount", "--net", "--pid", "--", ...command]);
+  };
   return {
     at,
     configFile,
@@ -100,12 +107,8 @@ const testbedIn = (root: string, options: UpOptions): Testbed => {
           NODE_COMPILE_CACHE: compiled(),
         },
       }),
-    exec: (member, command) => {
-      const [init] = firstProcesses(at.tag).init;
-      if (init === undefined) throw new Error("the testbed is not up");
-      const outer = ["--target", String(init.pid), "--mount", "--net", "--pid", "--"];
-      return runCommand("nsenter", [...outer, ...enterMember(member), ...command]);
-    },
+    exec: (member, command) => inside([...enterMember(member), ...command]),
+    outside: (command) => inside([...enterOutside, ...command]),
     members: async () => (await memberStatus(at.supervisorSocket)) ?? [],
     kill: async (member, signal = "SIGKILL") => {
       await supervisor("POST", `/kill/${member}`, { signal });

@@ -117,6 +117,20 @@ test("an exhausted pool makes a subnet wait, also over a restart, until one is f
   assert.equal(get("big")?.phase, "failed");
 });
 
+test("a pool that is empty says what would free a range, and names no other cell's subnet", () => {
+  const { want, get } = world({ externalPool: "198.18.0.0/27" });
+  const external = (name: string, size: number) => subnet(name, size, null, "external");
+  want("a", external("a", 16));
+  want("b", external("b", 8));
+  want("c", external("c", 16));
+  assert.match(
+    get("c")?.reason ?? "",
+    /^the external pool 198\.18\.0\.0\/27 has no 16 addresses together left: make it smaller \(`x\.size 8` fits\); delete a subnet of the cell that has as many \([^ ]*a\); have the operator enlarge the pool/,
+  );
+  want("a", null);
+  assert.equal(get("c")?.phase, "ready", "which frees it");
+});
+
 test("a tombstone that a crash swallowed is seen at the start", () => {
   const { want, wanted, records, restart } = world();
   want("a", subnet("a", 8));

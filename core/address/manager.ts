@@ -237,7 +237,7 @@ function release(state: AddressState, uid: Uid, record: SubnetRecord): void {
 }
 
 function allocate(state: AddressState, uid: Uid, { client, document }: Wanted, pools: Pools): void {
-  const found = find(state, document, pools);
+  const found = find(state, client, document, pools);
   if (!found.ok) {
     state.unplaced.add(uid);
     say(state, client, uid, found.error, null);
@@ -252,17 +252,17 @@ function allocate(state: AddressState, uid: Uid, { client, document }: Wanted, p
   say(state, client, uid, progress("ready"), record);
 }
 
-function find(state: AddressState, document: DesiredSubnet, pools: Pools): Result<Block, Progress> {
+function find(state: AddressState, client: PeerName, document: DesiredSubnet, pools: Pools): Result<Block, Progress> {
   const had = document.cidr === null ? given(state, document, pools) : null;
   if (had !== null) return had;
   const may = mayGiveNew(state.recovery);
   if (!may.ok && (document.cidr === null || document.cidr !== document.has)) return may;
-  return document.cidr === null ? cut(state, document, pools) : fixed(state, document, pools);
+  return document.cidr === null ? cut(state, client, document, pools) : fixed(state, document, pools);
 }
 
 const orderFor = (size: number): number => Math.max(smallestOrder, Math.ceil(Math.log2(size)));
 
-function cut(state: AddressState, document: DesiredSubnet, pools: Pools): Result<Block, Progress> {
+function cut(state: AddressState, client: PeerName, document: DesiredSubnet, pools: Pools): Result<Block, Progress> {
   const pool = pools[document.addressRange];
   const order = orderFor(document.size);
   if (order > pool.order || order > largestOrder) {
@@ -274,8 +274,30 @@ function cut(state: AddressState, document: DesiredSubnet, pools: Pools): Result
   return fail(
     progress(
       "waiting",
-      `the ${document.addressRange} pool ${cidrOf(pool)} has no ${2 ** order} addresses together left`,
+      `the ${document.addressRange} pool ${cidrOf(pool)} has no ${2 ** order} addresses together left: ${whatFrees(state, client, pool, order)}`,
     ),
+  );
+}
+
+/** Subnets that wait, up to which each is told which of its cell's others has what it needs. */
+const mostAdvised = 64;
+const mostNamed = 3;
+/** What would make room for a block: other cells' subnets are not named. */
+function whatFrees(state: AddressState, client: PeerName, pool: Block, order: number): string {
+  let fits = order - 1;
+  while (fits >= smallestOrder && firstFree(state.blocks, pool, fits) === null) fits -= 1;
+  const smaller = fits >= smallestOrder ? [`make it smaller (\`x.size ${2 ** fits}\` fits)`] : [];
+  const own =
+    state.unplaced.size > mostAdvised
+      ? []
+      : [...state.subnets.values()].filter((record) => {
+          const block = blockOf(record.cidr);
+          return record.client === client && block.order >= order && within(block, pool);
+        });
+  const names = own.slice(0, mostNamed).map(({ path }) => path);
+  const others = own.length === 0 ? [] : [`delete a subnet of the cell that has as many (${names.join(", ")})`];
+  return [...smaller, ...others, "have the operator enlarge the pool, or wait until another cell gives some back"].join(
+    "; ",
   );
 }
 

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { network } from "../../runtime/installation.ts";
-import { hostBridge, underlayDevice } from "../configuration.ts";
+import { hostBridge, outside, underlayDevice } from "../configuration.ts";
 import { memberDirectory, memberRunDirectory, type Places } from "../places.ts";
 import { type Member, macOf } from "./members.ts";
 
@@ -79,7 +79,32 @@ ip link set "$1" up
     bridge,
     `${supervisorAddress}/${prefixLength}`,
   );
+  const { namespace, router, prefix, somebody } = outside;
+  await shell(makeOutside, namespace, `${router}/${prefix}`, somebody, network.externalPool);
 };
+
+/**
+ * The network outside of the installation: a namespace whose bridge is the upstream router, with somebody behind it whom
+ * external addresses can speak with. Hosts have a device of their own there.
+ */
+const makeOutside = `${quiet}
+namespace=$1 router=$2 somebody=$3 pool=$4
+ip netns add "$namespace"
+nsenter --net="/run/netns/$namespace" -- sh -euc '${quiet}
+ip link set lo up
+ip address add "$2/32" dev lo
+ip link add router address 02:00:c0:00:02:01 type bridge forward_delay 0 mcast_snooping 0
+ip address add "$1" dev router
+ip link set router up
+ip route add "$3" dev router src "$2"' set-up "$router" "$somebody" "$pool"
+`;
+const joinOutside = `
+member=$1 port=$2 device=$3 address=$4 namespace=$5
+ip link add "$device" netns "$member" type veth peer name "$port" netns "$namespace"
+ip -n "$namespace" link set "$port" master router up
+ip -n "$member" address add "$address" dev "$device"
+ip -n "$member" link set "$device" up
+`;
 
 /** A device name has at most 15 characters: the last two bytes of the address are enough. */
 const bridgePort = (member: Member): string => `v-${member.address.split(".").slice(2).join("-")}`;
@@ -151,6 +176,8 @@ export const makeMember = async (
       hostBridge,
     ];
     await run("nsenter", [`--net=${networkNamespaces}/${member.name}`, "--", ...bridged]);
+    const { device, namespace, host, prefix } = outside;
+    await shell(joinOutside, member.name, `o-${member.number}`, device, `${host(member.number)}/${prefix}`, namespace);
   }
   if (member.role === "controller") {
     for (const pool of [network.internalPool, network.externalPool]) {
@@ -190,6 +217,9 @@ export const removeMember = async (member: Member): Promise<void> => {
   rmSync(holderFile(member.name));
   await run("ip", ["netns", "delete", member.name]);
 };
+
+/** The same for the network outside. */
+export const enterOutside: readonly string[] = ["nsenter", `--net=${networkNamespaces}/${outside.namespace}`, "--"];
 
 /** A command line that puts the command appended to it into the member's namespaces and replaces itself by it. */
 export const enterMember = (member: string): readonly string[] => [

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { ipv4 } from "../../../../../model/cell/identifiers.ts";
+import type { PacketCheck, PacketQuestion } from "../../driver.ts";
 import { gatewayMac } from "../diverter.ts";
 import {
   arp,
@@ -232,8 +234,30 @@ for (const way of ["own", "uplink"] as const satisfies readonly WayOutside[])
       assert.equal(after.drops["no-location"]! - before.drops["no-location"]!, way === "own" ? 1 : 0);
       if (way === "uplink") return;
       await comesIn(frame(text), "by the router");
+      await comesIn(frame(text), "once more, and the flow knows from where");
       await agent.call("inject", "eth0", [ethernet(hosts.a[1], routerMac, 0x0800, text)]);
       assert.deepEqual(await arrived(), [], "nor once the flow is known");
+      await comesIn(frame(text), "which goes on");
+    });
+
+    test("examine says by which router a packet goes or comes, or what keeps it in or out", async () => {
+      const ask = async (side: PacketQuestion["side"], source: string, destination: string, port: number) => {
+        const question: PacketQuestion = {
+          ...{ side, source: ipv4(source), destination: ipv4(destination), protocol: "udp", port },
+        };
+        const checks = await installation.drivers.a.call<readonly PacketCheck[]>("examine", question);
+        return checks.find(({ passes }) => !passes) ?? checks.find(({ check }) => check === "outside")!;
+      };
+      const { [way]: name } = outsideNetwork.router;
+      const out = await ask("sender", web.address, somebody, 53);
+      assert.match(out.detail, new RegExp(`${somebody} is outside, by device \\d+ behind ${name} at ${routerMac}$`));
+      const into = await ask("receiver", somebody, web.address, markPort);
+      assert.match(into.detail, new RegExp(`accepted by device \\d+ from ${name} at ${routerMac} alone$`));
+      assert.equal((await ask("sender", web.address, somebody, 54)).check, "rule");
+      const internal = await ask("sender", inner.address, somebody, 53);
+      assert.match(internal.detail, /10\.64\.0\.50 is no external address: an interface of a subnet with/);
+      assert.equal((await ask("sender", web.address, "10.64.0.99", 53)).check, "location");
+      assert.equal((await ask("receiver", "10.64.0.99", web.address, markPort)).check, "source");
     });
 
     test("an address is announced when it comes, and where it moves to", async () => {
