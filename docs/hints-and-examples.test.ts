@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import type { Bundle, Cell } from "../model/cell/cell.ts";
+import type { Bundle, Cell, RuleEnd } from "../model/cell/cell.ts";
 import type { StorageOffer } from "../model/check/check-storage.ts";
 import { foreseenOf } from "../model/plan/foreseen.ts";
 import { planChange } from "../model/plan/plan.ts";
@@ -49,8 +49,31 @@ const bundleOf = (path: string): Bundle => {
   };
 };
 
+test("the example of security groups lets in what its groups say, and nothing else", () => {
+  const cell = readSpecification(bundleOf("examples/security-groups.sf"));
+  assert.ok(cell.ok);
+  const group = (end: RuleEnd): string => {
+    if (end.kind === "element") return end.path.replace(/^store\/groups\/(\w+)\/members$/, "$1");
+    return end.kind === "cidr" ? end.cidr : end.kind;
+  };
+  const opened = [...cell.value.elements.values()].flatMap((element) => {
+    if (element.type !== "NetworkRule") return [];
+    const { address1, address2, protocol, port2, direction } = element;
+    return [`${group(address1)} ${direction} ${group(address2)} ${protocol} ${port2?.from}`];
+  });
+  assert.deepEqual(opened, [
+    "internet 1to2 web tcp 443",
+    "ops 1to2 web tcp 22",
+    "web 1to2 database tcp 5432",
+    "ops 1to2 database tcp 22",
+    "203.0.113.0/24 1to2 ops tcp 22",
+  ]);
+});
+
 test("what the tutorial and the examples show boots from something", () => {
-  const shown = paths.filter((path) => /^(docs\/tutorial|examples)\/.*\/shop\.sf$/.test(path));
+  const shown = paths.filter((path) =>
+    /^((docs\/tutorial|examples)\/.*\/shop|examples\/(public-web|security-groups))\.sf$/.test(path),
+  );
   assert.ok(shown.length >= 10, String(shown.length));
   for (const path of shown) {
     const cell = readSpecification(bundleOf(path));
