@@ -1,5 +1,6 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { heapOptions } from "../runtime/heap.ts";
 import { createAuthority } from "../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { configurationOf, listenDescriptor, memberFiles } from "./configuration.ts";
@@ -146,7 +147,7 @@ export class Installation {
     await makeMember(this.#at, cacheDirectory, member, further);
     const command = commands[member.role] ?? [
       ...["env", `NODE_COMPILE_CACHE=${compiledDirectory(this.#at)}`],
-      ...[process.execPath, `${repository}${member.main}`],
+      ...[process.execPath, ...heapOptions, `${repository}${member.main}`],
     ];
     const supervised = new Supervised(member, {
       command: [...command, files.configuration],

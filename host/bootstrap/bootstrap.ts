@@ -13,6 +13,7 @@ import type { Bundle, Cell } from "../../model/cell/cell.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { readSpecification } from "../../model/specification/specification.ts";
+import { heapOptions } from "../../runtime/heap.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
@@ -185,9 +186,13 @@ class Birth implements Bootstrap {
   async #startChild(rolesFile: string): Promise<void> {
     for (;;) {
       this.#closing.signal.throwIfAborted();
-      const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", childProgram, rolesFile], {
-        stdio: ["ignore", "inherit", "inherit", "ipc"],
-      });
+      const child = spawn(
+        process.execPath,
+        ["--disable-warning=ExperimentalWarning", ...heapOptions, childProgram, rolesFile],
+        {
+          stdio: ["ignore", "inherit", "inherit", "ipc"],
+        },
+      );
       this.#child = child;
       const ended = new Promise<string>((resolve) => {
         child.once("error", (error) => resolve(error.message));
