@@ -7,10 +7,10 @@ import type { ActualSubnet, DesiredSubnet } from "../documents/network.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { desiredSubnet } from "../documents/readers/network.ts";
 import { documentsOf } from "../documents/readers/table.ts";
+import { isOffersRequest } from "../documents/supply.ts";
 import { actualKey, type Progress } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, type Outbox, progress, publish, takeEffects, toJson, write } from "../outbox.ts";
-import { isOffersRequest } from "../supply.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { type Block, type Blocks, createBlocks, firstFree, free, ownerIn, take } from "./blocks.ts";
 import {

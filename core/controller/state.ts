@@ -19,12 +19,11 @@ import type { DesiredLife, QuotaGrant } from "../documents/cells.ts";
 import { addressOffer } from "../documents/readers/network.ts";
 import { hostOffers } from "../documents/readers/placement.ts";
 import { actualKept, desiredVolume, storageOffers } from "../documents/readers/storage.ts";
+import { supplyOf } from "../documents/supply.ts";
 import { actualKey, type DesiredConnection, type DesiredVm } from "../documents/vocabulary.ts";
-
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
-import { supplyOf } from "../supply.ts";
 import type { Derived } from "./changes/derived.ts";
 import type { Indexes } from "./changes/indexes.ts";
 import type { Pass } from "./changes/pass.ts";

@@ -1,8 +1,8 @@
 import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ActualHost, ActualTaken, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
-import { machineShares, roomFor } from "../machine-memory.ts";
 import { isObject } from "../outbox.ts";
+import { machineShares, roomFor } from "./machine-memory.ts";
 
 /** Room for one VM incarnation on one host; durable until its wish goes or asks for another incarnation. */
 export interface Reservation {

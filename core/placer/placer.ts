@@ -4,11 +4,11 @@ import { rootCell } from "../documents/cells.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { actualHost, actualTaken, desiredPlacement } from "../documents/readers/placement.ts";
 import { documentsOf } from "../documents/readers/table.ts";
+import { isOffersRequest } from "../documents/supply.ts";
 import { type ActualPlacement, actualKey, type DesiredPlacement, takenKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
 import { createDeaths, deathOf, diedAt, followDeaths, takeDeath } from "../presence/group/deaths.ts";
-import { isOffersRequest } from "../supply.ts";
 import {
   apartFrom,
   cpusFor,

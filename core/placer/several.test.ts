@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ActualPlacement, ActualTaken } from "../documents/vocabulary.ts";
-import { machineShares } from "../machine-memory.ts";
+import { machineShares } from "./machine-memory.ts";
 import { createPlacer, type HostRoom } from "./placer.ts";
 import type { PlacerState } from "./state.ts";
 

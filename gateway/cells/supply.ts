@@ -1,4 +1,4 @@
-import { supplyOf } from "../../core/supply.ts";
+import { supplyOf } from "../../core/documents/supply.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Supply } from "../../model/check/check-supply.ts";
 import { peerRequest } from "../../runtime/http/https.ts";

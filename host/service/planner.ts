@@ -5,7 +5,7 @@ import type {
   DesiredInterface,
   DesiredVm,
 } from "../../core/documents/vocabulary.ts";
-import { machineShares } from "../../core/machine-memory.ts";
+import { machineShares } from "../../core/placer/machine-memory.ts";
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 import { dataExcess } from "../../model/check/data-size.ts";
 import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "../drivers/network/driver.ts";

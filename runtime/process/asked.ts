@@ -1,5 +1,5 @@
 import { mayAsk, type ServiceKind } from "../../core/documents/permissions.ts";
-import { offersRequest } from "../../core/supply.ts";
+import { offersRequest } from "../../core/documents/supply.ts";
 import type { Json } from "../../model/json/json.ts";
 import { servePeers } from "../http/https.ts";
 import type { PeerHandler } from "../http/peer-handler.ts";

@@ -1,4 +1,4 @@
-import { machineShares } from "../../core/machine-memory.ts";
+import { machineShares } from "../../core/placer/machine-memory.ts";
 import { createRandom, type Random } from "../kernel/random.ts";
 import { type CellText, formatCell, type MachineText } from "../world/cell-text.ts";
 import type { History, HistoryStep } from "../world/history.ts";

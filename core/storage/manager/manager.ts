@@ -13,10 +13,10 @@ import {
   desiredVolume,
 } from "../../documents/readers/storage.ts";
 import { documentsOf } from "../../documents/readers/table.ts";
+import { isOffersRequest } from "../../documents/supply.ts";
 import { type ActualGrant, actualKey, type DesiredGrant } from "../../documents/vocabulary.ts";
 import type { Input, Service } from "../../env.ts";
 import { cellOfController, log, progress, publish, sameJson, takeEffects, toJson, write } from "../../outbox.ts";
-import { isOffersRequest } from "../../supply.ts";
 import { storageOffersOf } from "../offers.ts";
 import { publishKept } from "./kept.ts";
 import { reconcileConnection, reconcileLease } from "./leases.ts";

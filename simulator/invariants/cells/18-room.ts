@@ -1,4 +1,4 @@
-import { machineShares } from "../../../core/machine-memory.ts";
+import { machineShares } from "../../../core/placer/machine-memory.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { Invariant } from "../invariant.ts";
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { machineShares } from "../../../../core/machine-memory.ts";
+import { machineShares } from "../../../../core/placer/machine-memory.ts";
 import type { Json } from "../../../../model/json/json.ts";
 import type { ComposedDisk } from "../../storage/driver.ts";
 import type { Accelerator, MachineSpecification } from "../driver.ts";

@@ -33,7 +33,7 @@ const makeDisk = async (directory: string): Promise<string> => {
   execFileSync("strip", ["-s", join(tree, "node")]);
   for (const name of ["arguments.ts", "cgroup.ts", "cgroup-v2.testing.ts"])
     await cp(join(import.meta.dirname, name), join(tree, "host/drivers/hypervisor/process", name));
-  const counted = "core/machine-memory.ts";
+  const counted = "core/placer/machine-memory.ts";
   await cp(join(import.meta.dirname, "../../../..", counted), join(tree, counted));
   const disk = join(directory, "node.img");
   execFileSync("mke2fs", ["-q", "-t", "ext4", "-O", "^has_journal", "-d", tree, disk, "160M"]);

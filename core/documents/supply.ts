@@ -1,8 +1,8 @@
-import type { AddressOffer } from "../model/check/check-addresses.ts";
-import type { Supply } from "../model/check/check-supply.ts";
-import type { Json } from "../model/json/json.ts";
-import type { HostOffers, StorageOffers } from "./documents/vocabulary.ts";
-import { isObject } from "./outbox.ts";
+import type { AddressOffer } from "../../model/check/check-addresses.ts";
+import type { Supply } from "../../model/check/check-supply.ts";
+import type { Json } from "../../model/json/json.ts";
+import { isObject } from "../outbox.ts";
+import type { HostOffers, StorageOffers } from "./vocabulary.ts";
 
 /** The request that a Placer, a Storage Manager or an IP Address Manager answers with what it could ever give. */
 export const offersRequest: Json = { kind: "offers" };
