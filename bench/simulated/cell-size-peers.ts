@@ -32,6 +32,8 @@ export class Peers<State> {
   #requests = 0;
   /** Documents and news that went either way. */
   steps = 0;
+  /** What is to be durable with the next commit. */
+  #writes = new Map<string, Json>();
   state: State;
 
   constructor(service: Service<State>, self: PeerName) {
@@ -46,6 +48,12 @@ export class Peers<State> {
     this.#requests += 1;
     this.#step({ kind: "request", id: this.#requests, request: request as unknown as Json });
     return this.#requests;
+  }
+  /** What the steps since the last time want to be durable. */
+  takeWrites(): ReadonlyMap<string, Json> {
+    const writes = this.#writes;
+    this.#writes = new Map();
+    return writes;
   }
   answerOf(request: number): Json | undefined {
     const reply = this.#replies.get(request);
@@ -95,8 +103,11 @@ export class Peers<State> {
   }
 
   #carryOut(effect: Effect): void {
-    if (effect.kind === "desire") this.#hear(effect.to, effect.key, effect.value);
-    else if (effect.kind === "reply") this.#replies.set(effect.id, effect.response);
+    if (effect.kind === "write") this.#writes.set(effect.key, effect.value);
+    else if (effect.kind === "desire") {
+      this.#writes.set(`desired/${effect.to}/${effect.key}`, effect.value);
+      this.#hear(effect.to, effect.key, effect.value);
+    } else if (effect.kind === "reply") this.#replies.set(effect.id, effect.response);
     else if (effect.kind === "subscribe") this.#inputs.push({ kind: "reachable", peer: effect.to, reachable: true });
     else if (effect.kind === "timer" && effect.afterMs === null) this.#timers.delete(effect.name);
     else if (effect.kind === "timer" && effect.afterMs !== null && effect.name !== checkTimer)

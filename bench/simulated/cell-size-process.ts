@@ -1,7 +1,11 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createController } from "../../core/controller/controller.ts";
 import { shopOptions } from "../../core/controller/shop.testing.ts";
 import type { ControllerState } from "../../core/controller/state.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
+import { openStore, type Store } from "../../runtime/process/store.ts";
 import { percentile } from "../measure.ts";
 import { Peers } from "./cell-size-peers.ts";
 
@@ -127,7 +131,7 @@ class Asker {
   }
 }
 
-function run(shape: string, elements: number): CellSizeReport {
+function run(shape: string, elements: number, store: Store): CellSizeReport {
   const make = shapes[shape];
   if (make === undefined) throw new Error(`there is no shape "${shape}"`);
   const service = createController({
@@ -144,11 +148,12 @@ function run(shape: string, elements: number): CellSizeReport {
   asker.hear();
   let accepted: { readonly status: number } | undefined;
   let acceptMs = 0;
-  // As a process does it (runtime/process/process.ts): some steps, and then those who ask.
+  // As a process does it (runtime/process/process.ts): some steps, their commit, and then those who ask.
   for (let isThere = true; isThere; ) {
     const beginMs = performance.now();
     do isThere = peers.move();
     while (isThere && performance.now() - beginMs < batchMs);
+    store.commit(peers.takeWrites());
     if (accepted === undefined) {
       accepted = peers.answerOf(request) as typeof accepted;
       acceptMs = performance.now() - start;
@@ -180,5 +185,10 @@ function run(shape: string, elements: number): CellSizeReport {
 
 if (import.meta.main) {
   const [shape = "", elements = "0"] = process.argv.slice(2);
-  process.stdout.write(`${JSON.stringify(run(shape, Number(elements)))}\n`);
+  const directory = mkdtempSync(join(tmpdir(), "cells-cell-size-"));
+  try {
+    process.stdout.write(`${JSON.stringify(run(shape, Number(elements), openStore(join(directory, "store"))))}\n`);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 }

@@ -129,8 +129,8 @@ async function draw(
 export const cellSize: Bench = {
   title: "A controller and the size of its cell",
   method:
-    "One controller as a function in a process of its own, with services and hosts that answer each document at once (no VMs, no " +
-    "network, no store): its processor time from the model until everything is ready, while every 5 ms of it somebody asks for the " +
+    "One controller as a function in a process of its own, with its store and with services and hosts that answer each document at " +
+    "once (no VMs, no network): its processor time from the model until everything is ready, while every 5 ms of it somebody asks for the " +
     "state of one element, and is heard between batches of 20 ms, as in a process; from when it was asked until it is answered, in " +
     "processor time of the thread that answers. The heap has the bounds of a service's process on a large machine " +
     "(`runtime/heap.ts`). Machines: four elements each (VM, copy of an image, connection, interface), 25 to a subnet, with " +

@@ -63,9 +63,12 @@ export function* reconcile(state: ControllerState): Work {
     yield* advanceVms(state);
     if (advanceUpgrades(state)) yield* advanceVms(state);
     yield* pass.slices(() => collectWishes(state));
-    pass.place(state.outbox);
+    yield* pass.place(state.outbox);
     yield* pass.slices(() => settleHostRules(state));
-    forgotten = forgetDeleted(state);
+    forgotten = false;
+    yield* pass.slices(() => {
+      forgotten = forgetDeleted(state) || forgotten;
+    });
   }
   endForgotten(state);
   followPeers(state);

@@ -4,6 +4,7 @@ import type { Diagnostics } from "../diagnostics/diagnostics.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import { isObject } from "../reference/reference.ts";
 import { fail, ok, type Result } from "../result.ts";
+import { type InSlices, inOneGo } from "../slices.ts";
 import { limits } from "./limits.ts";
 
 /** Any empty object: a document may have very many. */
@@ -16,29 +17,54 @@ const nothing: JsonObject = Object.freeze({});
 export const isForEditors = (name: string, json: Json | undefined): boolean =>
   name === "$schema" && typeof json === "string";
 
+/** Moves the entry of that name to the front. */
+function putFirst(entries: [string, Json][], name: string): void {
+  const at = entries.findIndex(([each]) => each === name);
+  entries.unshift(...entries.splice(at, 1));
+}
+const isList = (json: Json): json is readonly Json[] => Array.isArray(json);
+
 /**
  * A document in canonical form, frozen: `x.type` first in every object, without what is for editors. Null beyond a limit,
  * told in `diagnostics`.
  */
-export function canonical(document: JsonObject, diagnostics: Diagnostics): JsonObject | null {
+export const canonical = (document: JsonObject, diagnostics: Diagnostics): JsonObject | null =>
+  inOneGo(canonicalInSlices(document, diagnostics));
+export function* canonicalInSlices(document: JsonObject, diagnostics: Diagnostics): InSlices<JsonObject | null> {
   let left: number = limits.attributes;
   // The cell itself has a type as well.
   let typed: number = limits.elements + 1;
   let passed: string | null = null;
-  const copy = (json: Json, depth: number): Json => {
+  const count = (depth: number): void => {
     if (depth > limits.nesting) passed = `is nested deeper than ${limits.nesting} levels`;
     else if (--left < 0) passed = `has more than ${limits.attributes} attributes`;
-    if (passed !== null || typeof json !== "object" || json === null) return json;
-    if (Array.isArray(json)) return Object.freeze(json.map((item: Json) => copy(item, depth + 1)));
+  };
+  // What holds nothing needs no generator of its own.
+  function* copyAll(values: readonly Json[], depth: number): InSlices<Json[]> {
+    const copies: Json[] = [];
+    for (const json of values) {
+      count(depth);
+      copies.push(passed !== null || typeof json !== "object" || json === null ? json : yield* copy(json, depth));
+    }
+    return copies;
+  }
+  function* copy(json: readonly Json[] | JsonObject, depth: number): InSlices<Json> {
+    if (isList(json)) return Object.freeze(yield* copyAll(json, depth + 1));
     const all = Object.entries(json);
     const entries = depth === 0 ? all.filter(([name, value]) => !isForEditors(name, value)) : all;
     if (entries.length === 0) return nothing;
     const type = Object.hasOwn(json, "x.type");
     if (type && --typed < 0) passed = `has more than ${limits.elements} elements`;
-    if (type) entries.sort(([a], [b]) => Number(b === "x.type") - Number(a === "x.type"));
-    return Object.freeze(Object.fromEntries(entries.map(([name, value]) => [name, copy(value, depth + 1)])));
-  };
-  const sound = copy(document, 0);
+    if (type) putFirst(entries, "x.type");
+    const values = yield* copyAll(
+      entries.map(([, value]) => value),
+      depth + 1,
+    );
+    if (type) yield 1;
+    return Object.freeze(Object.fromEntries(entries.map(([name], index) => [name, values[index] ?? null])));
+  }
+  count(0);
+  const sound = yield* copy(document, 0);
   if (passed === null && isObject(sound)) return sound;
   diagnostics.add({ code: "limit/document", message: `The document ${passed ?? "is not an object"}` });
   return null;

@@ -21,6 +21,7 @@ import type { Positions } from "../diagnostics/positions.ts";
 import { isIncomplete, isUnknown } from "../diagnostics/unknown.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import { isObject } from "../reference/reference.ts";
+import { type InSlices, inOneGo } from "../slices.ts";
 import { backupOf } from "./check-backup.ts";
 import { checkBounds } from "./check-bounds.ts";
 import { checkCell } from "./check-cell.ts";
@@ -40,6 +41,14 @@ export function checkTree(
   diagnostics: Diagnostics,
   supply: Supply,
 ): Cell | null {
+  return inOneGo(checkTreeInSlices(document, positions, diagnostics, supply));
+}
+export function checkTreeInSlices(
+  document: JsonObject,
+  positions: Positions,
+  diagnostics: Diagnostics,
+  supply: Supply,
+): InSlices<Cell | null> {
   return new Checker(document, positions, diagnostics).check(supply);
 }
 
@@ -126,12 +135,12 @@ class Checker {
     this.#diagnostics = diagnostics;
   }
 
-  check(supply: Supply): Cell | null {
+  *check(supply: Supply): InSlices<Cell | null> {
     const root = this.#cellComponent();
     if (!root) return null;
     const { name, component, position } = root;
     const moved = saysFormer(component) ? { around: [], name, joined: name, component, rest: "" } : null;
-    this.#collect(component, [], name, name, moved);
+    yield* this.#collect(component, [], name, name, moved);
     if (this.#tooMany) return null;
     const context: DocumentContext = {
       document: this.#document,
@@ -148,22 +157,30 @@ class Checker {
       const path = elementPath(found.joined);
       const element = this.#element(context, found, path);
       if (element) elements.set(path, element);
+      yield 1;
     }
     const cell = values && this.#cell(name, values, elements, position);
-    if (cell) checkCell(cell, this.#fault);
-    if (cell && !supply.accepted) {
-      const faultOfCell: ReportFault = (code, message, path, more = {}) => {
-        const { attribute } = more;
-        const at = path === cell.path && attribute ? this.#at(component, attribute, "value", position) : {};
-        this.#fault(code, message, path, { ...more, ...at });
-      };
-      checkBounds(cell, this.#fault);
-      checkLimits(cell, readChild, faultOfCell);
-      checkKept(cell, readChild, supply, faultOfCell);
-      checkRules(cell, faultOfCell);
-      checkSupply(cell, supply, faultOfCell);
-    }
+    if (cell) yield* this.#checkWhole(cell, component, position, supply);
     return this.#diagnostics.none ? cell : null;
+  }
+
+  /** What no element shows alone. Each check goes over the whole cell, and costs little of each element. */
+  *#checkWhole(cell: Cell, component: JsonObject, position: Position | undefined, supply: Supply): InSlices<void> {
+    checkCell(cell, this.#fault);
+    yield cell.elements.size;
+    if (supply.accepted) return;
+    const faultOfCell: ReportFault = (code, message, path, more = {}) => {
+      const { attribute } = more;
+      const at = path === cell.path && attribute ? this.#at(component, attribute, "value", position) : {};
+      this.#fault(code, message, path, { ...more, ...at });
+    };
+    checkBounds(cell, this.#fault);
+    checkLimits(cell, readChild, faultOfCell);
+    checkKept(cell, readChild, supply, faultOfCell);
+    yield cell.elements.size;
+    checkRules(cell, faultOfCell);
+    checkSupply(cell, supply, faultOfCell);
+    yield cell.elements.size;
   }
 
   /** The document's one component of type Cell. */
@@ -228,7 +245,13 @@ class Checker {
   }
 
   /** Finds the elements inside a component, in document order; `x.` attributes hold none. */
-  #collect(component: JsonObject, around: readonly string[], own: string, joined: string, outer: Moved | null): void {
+  *#collect(
+    component: JsonObject,
+    around: readonly string[],
+    own: string,
+    joined: string,
+    outer: Moved | null,
+  ): InSlices<void> {
     let path: readonly string[] | null = null;
     const made = this.#positions.madeFrom?.(component);
     for (const name of made && !this.#holds(made.template) ? made.own.keys() : Object.keys(component)) {
@@ -254,8 +277,9 @@ class Checker {
       const moved = says && !isElement ? { around: path, name, joined: here, component: value, rest: "" } : inherited;
       this.#classify(value, { around: path, name, joined: here, component: value, position: at.position, moved });
       if (this.#tooMany) return;
-      this.#collect(value, path, name, here, moved);
+      yield* this.#collect(value, path, name, here, moved);
       if (this.#tooMany) return;
+      if (isElement) yield 1;
     }
   }
 

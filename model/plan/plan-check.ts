@@ -2,6 +2,7 @@ import type { Cell, Element, PortRange, RuleEnd } from "../cell/cell.ts";
 import { type ElementPath, elementPath } from "../cell/identifiers.ts";
 import { attributeSchema } from "../cell/schema.ts";
 import type { Json } from "../json/json.ts";
+import { type InSlices, inOneGo } from "../slices.ts";
 import type { Plan, PlanAction, PlanStep } from "./plan-types.ts";
 
 /*
@@ -52,12 +53,19 @@ const enough = 20;
  * What is wrong with a plan from one cell to another, a sentence each, the first few; empty if nothing is. `unwritten` as
  * for the planner: volumes of `from` that nobody was ever given.
  */
-export function planFaults(
+export const planFaults = (
   from: Cell | null,
   to: Cell | null,
   plan: Plan,
   unwritten: ReadonlySet<ElementPath> = new Set(),
-): readonly string[] {
+): readonly string[] => inOneGo(planFaultsInSlices(from, to, plan, unwritten));
+export function* planFaultsInSlices(
+  from: Cell | null,
+  to: Cell | null,
+  plan: Plan,
+  unwritten: ReadonlySet<ElementPath>,
+): InSlices<readonly string[]> {
+  const all = (from?.elements.size ?? 0) + (to?.elements.size ?? 0);
   const faults: string[] = [];
   const wrong: Wrong = (path, what) => {
     if (faults.length < enough) faults.push(`${path}: ${what}`);
@@ -74,12 +82,22 @@ export function planFaults(
     if (to?.elements.has(step.path) !== true && from?.elements.has(step.path) !== true)
       wrong(step.path, "is an element of neither cell");
   }
+  yield all;
   const question: Question = { from, to, unwritten, was, is, steps, holders: new Map(), moves, position, wrong };
   const consequences = vmConsequences(question);
+  yield all;
   const [needs, needed] = [usesIn(to), usesIn(from)];
-  for (const element of to?.elements.values() ?? []) checkKept(question, element, consequences, needs);
+  yield all;
+  for (const element of to?.elements.values() ?? []) {
+    checkKept(question, element, consequences, needs);
+    yield 1;
+  }
   const users = usersOf(question, needed);
-  for (const element of from?.elements.values() ?? []) if (!is.has(element.path)) checkGone(question, element, users);
+  yield all;
+  for (const element of from?.elements.values() ?? []) {
+    if (!is.has(element.path)) checkGone(question, element, users);
+    yield 1;
+  }
   checkCellStep(from, to, plan, wrong);
   return faults;
 }

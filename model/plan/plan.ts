@@ -4,6 +4,7 @@ import type { ElementPath } from "../cell/identifiers.ts";
 import { elementPath } from "../cell/identifiers.ts";
 import { attributeSchema, type ChangeEffect } from "../cell/schema.ts";
 import type { Json } from "../json/json.ts";
+import { type InSlices, inOneGo } from "../slices.ts";
 import type { CellStep, DataLoss, Plan, PlanAction, PlanStep } from "./plan-types.ts";
 
 /*
@@ -41,13 +42,18 @@ export const isEmptyPlan = (plan: Plan): boolean =>
  * deterministic. A change of the cell's own `x.policy.subnetConnectivity` shows as a change of its subnets as well.
  * `unwritten` are the volumes of `from` that nobody was ever given: nothing is lost with them.
  */
-export function planChange(from: Cell | null, to: Cell | null, unwritten: ReadonlySet<ElementPath> = none): Plan {
+export const planChange = (from: Cell | null, to: Cell | null, unwritten: ReadonlySet<ElementPath> = none): Plan =>
+  inOneGo(planInSlices(from, to, unwritten));
+export function* planInSlices(from: Cell | null, to: Cell | null, unwritten: ReadonlySet<ElementPath>): InSlices<Plan> {
+  const all = (from?.elements.size ?? 0) + (to?.elements.size ?? 0);
   const formers = pairs(from, to);
   const renamed = new Map<ElementPath, ElementPath>();
   for (const [path, former] of formers) renamed.set(former.path, path);
   const moved = [...renamed].some(([before, now]) => before !== now);
   const drafts = new Map<ElementPath, Draft>();
+  yield all;
   for (const [path, element] of to?.elements ?? []) {
+    yield 1;
     const former = formers.get(path) ?? null;
     drafts.set(
       path,
@@ -67,9 +73,11 @@ export function planChange(from: Cell | null, to: Cell | null, unwritten: Readon
         });
   const gone = [...(from?.elements.values() ?? [])].filter((element) => !renamed.has(element.path));
   const inOrder = to ? ordered(to, to.elements.values()) : [];
+  yield all;
   drawConsequences(drafts, inOrder, gone, renamed);
+  yield all;
   const leaving: Leaving = { gone, from, renamed, drafts, unwritten };
-  const steps = Object.freeze([...keptSteps(to, inOrder, leaving), ...deleteSteps(leaving)]);
+  const steps = Object.freeze([...(yield* keptSteps(to, inOrder, leaving)), ...(yield* deleteSteps(leaving))]);
   const cell = cellStep(from, to);
   if (cell !== null) return Object.freeze({ cell, steps });
   const textOnly = from && to && isEmptyPlan({ steps }) && !sameJson(from.document, to.document);
@@ -322,22 +330,28 @@ function lossesIn({ from, renamed, drafts, unwritten }: Leaving): (element: Elem
 const withLoss = (loss: DataLoss | null): Pick<PlanStep, "losesData" | "loss"> =>
   loss === null ? { losesData: false } : { losesData: true, loss: Object.freeze(loss) };
 
-function keptSteps(to: Cell | null, inOrder: readonly Element[], leaving: Leaving): PlanStep[] {
-  if (!to) return [];
+function* keptSteps(to: Cell | null, inOrder: readonly Element[], leaving: Leaving): InSlices<PlanStep[]> {
+  const steps: PlanStep[] = [];
+  if (!to) return steps;
   const lossOf = lossesIn(leaving);
   const needs = dependenciesOf(to);
-  return inOrder.flatMap((element) => {
+  yield to.elements.size;
+  for (const element of inOrder) {
+    yield 1;
     const draft = leaving.drafts.get(element.path);
-    if (!draft) return [];
+    if (!draft) continue;
     const { action, former } = draft;
     const moved = former && former.path !== element.path ? { movedFrom: former.path } : {};
-    return Object.freeze({
-      ...{ path: element.path, type: element.type, action, causes: Object.freeze(draft.causes) },
-      waitsFor: Object.freeze(action === "none" ? [] : (needs.get(element.path) ?? [])),
-      ...withLoss(action === "replace" && former ? lossOf(former) : null),
-      ...moved,
-    });
-  });
+    steps.push(
+      Object.freeze({
+        ...{ path: element.path, type: element.type, action, causes: Object.freeze(draft.causes) },
+        waitsFor: Object.freeze(action === "none" ? [] : (needs.get(element.path) ?? [])),
+        ...withLoss(action === "replace" && former ? lossOf(former) : null),
+        ...moved,
+      }),
+    );
+  }
+  return steps;
 }
 
 interface Leaving {
@@ -349,9 +363,10 @@ interface Leaving {
 }
 
 /** Reversed: what needed an element goes, or lets go of it, before it. */
-function deleteSteps(leaving: Leaving): PlanStep[] {
+function* deleteSteps(leaving: Leaving): InSlices<PlanStep[]> {
   const { gone, from, renamed, drafts } = leaving;
-  if (!from) return [];
+  const steps: PlanStep[] = [];
+  if (!from || gone.length === 0) return steps;
   const lossOf = lossesIn(leaving);
   const users = new Map<ElementPath, ElementPath[]>(gone.map(({ path }) => [path, []]));
   const uses = (user: ElementPath, used: ElementPath): void => {
@@ -362,13 +377,16 @@ function deleteSteps(leaving: Leaving): PlanStep[] {
   for (const [path, list] of dependenciesOf(from)) for (const need of list) uses(path, need);
   // A link goes after its VM, which would lose a disk or a card while it runs.
   for (const element of gone) if (isLink(element)) uses(element.vm, element.path);
-  return ordered(from, gone)
-    .reverse()
-    .map((element) =>
+  yield from.elements.size;
+  for (const element of ordered(from, gone).reverse()) {
+    steps.push(
       Object.freeze({
         ...{ path: element.path, type: element.type, action: "delete" as const, causes: Object.freeze([]) },
         waitsFor: Object.freeze(users.get(element.path) ?? []),
         ...withLoss(lossOf(element)),
       }),
     );
+    yield 1;
+  }
+  return steps;
 }

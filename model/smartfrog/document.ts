@@ -4,12 +4,13 @@ import { Diagnostics } from "../diagnostics/diagnostics.ts";
 import type { AttributePositions, MadeFrom, ObjectPositions, Positions, Replaced } from "../diagnostics/positions.ts";
 import { markIncomplete, unknownValue } from "../diagnostics/unknown.ts";
 import type { Json, JsonObject } from "../json/json.ts";
+import { type InSlices, inOneGo } from "../slices.ts";
 import type { Attribute, Component, Value } from "./component.ts";
 import { attributeOf, constantOrigin } from "./phases/copies.ts";
 import { boundExpansion } from "./phases/expansion.ts";
 import { shortestFloat } from "./phases/java-number.ts";
 import { link } from "./phases/linker.ts";
-import { bounded, type Phases, runPhases } from "./phases/phases.ts";
+import { bounded, costOf, type Phases, runPhasesInSlices } from "./phases/phases.ts";
 import type { Resolver } from "./phases/resolver.ts";
 import { replacedBy } from "./phases/templates.ts";
 import { linkReached } from "./reached.ts";
@@ -20,9 +21,19 @@ import { leftUnlinked } from "./text/print.ts";
  * to `diagnostics`. With some of them nothing is left, and the answer is null; with the others what is left can still be
  * checked, so that all faults of a text are told in one go.
  */
-export function resolveSmartFrog(bundle: Bundle, standard: readonly string[], diagnostics: Diagnostics): Phases | null {
-  const phases = runPhases(bundle, standard, diagnostics, true);
+export const resolveSmartFrog = (
+  bundle: Bundle,
+  standard: readonly string[],
+  diagnostics: Diagnostics,
+): Phases | null => inOneGo(resolveInSlices(bundle, standard, diagnostics));
+export function* resolveInSlices(
+  bundle: Bundle,
+  standard: readonly string[],
+  diagnostics: Diagnostics,
+): InSlices<Phases | null> {
+  const phases = yield* runPhasesInSlices(bundle, standard, diagnostics, true);
   if (typeof phases === "string" || diagnostics.full) return null;
+  yield costOf(bundle);
   return bounded(() => {
     const grew = linkDocument(phases, diagnostics);
     if (diagnostics.full) return null;

@@ -1,8 +1,8 @@
 import type { Bundle, Cell } from "../cell/cell.ts";
-import { canonical } from "../cell/document.ts";
+import { canonicalInSlices } from "../cell/document.ts";
 import { limits } from "../cell/limits.ts";
 import { standardPrototypes } from "../cell/schema.ts";
-import { checkTree } from "../check/check.ts";
+import { checkTreeInSlices } from "../check/check.ts";
 import { type Supply, unknownSupply } from "../check/check-supply.ts";
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import { Diagnostics } from "../diagnostics/diagnostics.ts";
@@ -12,7 +12,9 @@ import { withUses } from "../diagnostics/used-where.ts";
 import type { JsonObject } from "../json/json.ts";
 import { parseJsonText } from "../json/json-text.ts";
 import { fail, ok, type Result } from "../result.ts";
-import { resolveSmartFrog, smartFrogDocument } from "../smartfrog/document.ts";
+import { type InSlices, inOneGo } from "../slices.ts";
+import { resolveInSlices, smartFrogDocument } from "../smartfrog/document.ts";
+import { costOf } from "../smartfrog/phases/phases.ts";
 import { readEvaluated } from "./evaluated.ts";
 
 /**
@@ -20,10 +22,17 @@ import { readEvaluated } from "./evaluated.ts";
  * them. Refuses with every fault found, at least one and at most `limits.diagnostics`. `supply`: what the
  * installation could ever give, as far as it is known; what is beyond that is a fault.
  */
-export function readSpecification(bundle: Bundle, supply: Supply = unknownSupply): Result<Cell, readonly Diagnostic[]> {
+export const readSpecification = (
+  bundle: Bundle,
+  supply: Supply = unknownSupply,
+): Result<Cell, readonly Diagnostic[]> => inOneGo(readSpecificationInSlices(bundle, supply));
+export function* readSpecificationInSlices(
+  bundle: Bundle,
+  supply: Supply,
+): InSlices<Result<Cell, readonly Diagnostic[]>> {
   const diagnostics = new Diagnostics();
-  const tree = readTree(bundle, diagnostics);
-  const cell = tree && checkTree(tree.document, tree.positions, diagnostics, supply);
+  const tree = yield* readTree(bundle, diagnostics);
+  const cell = tree && (yield* checkTreeInSlices(tree.document, tree.positions, diagnostics, supply));
   return cell ? ok(cell) : fail(withInclusions(bundle, withUses(tree, bundle.files, diagnostics.list)));
 }
 
@@ -31,17 +40,23 @@ export function readSpecification(bundle: Bundle, supply: Supply = unknownSupply
  * Checks a canonical document as it is stored or submitted; diagnostics carry paths, no positions. `document` of a cell
  * that was read gives an equal cell again.
  */
-export function checkDocument(
+export const checkDocument = (
   document: JsonObject,
   supply: Supply = unknownSupply,
-): Result<Cell, readonly Diagnostic[]> {
+): Result<Cell, readonly Diagnostic[]> => inOneGo(checkDocumentInSlices(document, supply));
+export function* checkDocumentInSlices(
+  document: JsonObject,
+  supply: Supply,
+): InSlices<Result<Cell, readonly Diagnostic[]>> {
   const diagnostics = new Diagnostics();
-  const sound = canonical(document, diagnostics);
-  const cell = sound && checkTree(sound, new Map(), diagnostics, supply);
+  const sound = yield* canonicalInSlices(document, diagnostics);
+  const cell = sound && (yield* checkTreeInSlices(sound, new Map(), diagnostics, supply));
   return cell ? ok(cell) : fail(diagnostics.list);
 }
 
-function readTree(bundle: Bundle, diagnostics: Diagnostics): { document: JsonObject; positions: Positions } | null {
+type Tree = { readonly document: JsonObject; readonly positions: Positions };
+
+function* readTree(bundle: Bundle, diagnostics: Diagnostics): InSlices<Tree | null> {
   const refuse = (code: string, message: string, hint: string): null => {
     diagnostics.add({ code, message, hint });
     return null;
@@ -61,7 +76,8 @@ function readTree(bundle: Bundle, diagnostics: Diagnostics): { document: JsonObj
     );
   if (bundle.main.endsWith(".json")) return parseJsonText(bundle.main, text, diagnostics);
   if (bundle.main.endsWith(".sf")) {
-    const phases = resolveSmartFrog(bundle, standardPrototypes, diagnostics);
+    const phases = yield* resolveInSlices(bundle, standardPrototypes, diagnostics);
+    yield costOf(bundle);
     return phases && smartFrogDocument(phases, diagnostics);
   }
   if (bundle.evaluated) return readEvaluated(bundle.evaluated, diagnostics);

@@ -1,4 +1,5 @@
 import type { Json } from "../../../model/json/json.ts";
+import { inOneGo } from "../../../model/slices.ts";
 import { type ActualLife, lifeKey } from "../../documents/cells.ts";
 import { desiredLife } from "../../documents/readers/cells.ts";
 import { actualKey, type Progress } from "../../documents/vocabulary.ts";
@@ -77,7 +78,7 @@ export function beginEnding(state: ControllerState): void {
 /** Once no child is left, the rest goes. */
 export function advanceEnding(state: ControllerState): void {
   if (!state.ending || hasChildren(state)) return;
-  const faults = state.cell === null ? [] : acceptModel(state, null, planFor(state, null));
+  const faults = state.cell === null ? [] : acceptModel(state, null, inOneGo(planFor(state, null)));
   // A plan that is not right is a mistake of ours: nothing is lost by waiting for somebody to look at it.
   if (faults.length > 0) return;
   state.ending = false;

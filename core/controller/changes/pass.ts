@@ -34,8 +34,8 @@ export interface Pass {
   begin(): void;
   /** Something else was done, that counts for so many keys. @returns true: that was enough for this slice */
   spend(keys: number): boolean;
-  /** Places what was wished for. */
-  place(outbox: Outbox): void;
+  /** Places what was wished for, in slices. */
+  place(outbox: Outbox): Iterable<void>;
   /** Is a document wished for? */
   isWished(peer: Parameters<Wishes["get"]>[0], key: string): boolean;
   /** Does it look at everything each time? */
@@ -56,7 +56,7 @@ export interface Only<Key, Value> {
 
 const nothing: readonly Entry[] = [];
 /** Of a few microseconds to a few hundredths of a millisecond each. */
-const keysInSlice = 500;
+const keysInSlice = 250;
 
 /** What a step does of one key. */
 class Item<Key> extends Task {
@@ -274,8 +274,8 @@ export class Changes implements Pass {
       return true;
     });
   }
-  place(outbox: Outbox): void {
-    this.#book.place(outbox);
+  *place(outbox: Outbox): Iterable<void> {
+    for (const _document of this.#book.place(outbox)) if (this.spend(1)) yield;
   }
   isWished(peer: Parameters<Wishes["get"]>[0], key: string): boolean {
     return this.#book.get(peer, key) !== undefined;
@@ -354,10 +354,11 @@ export class Everything implements Pass {
   always(step: string, work: (wishes: Wishes) => void): void {
     this.whole(step, work);
   }
-  place(outbox: Outbox): void {
+  place(outbox: Outbox): Iterable<void> {
     this.#wishes.place(outbox);
     this.#placed = this.#wishes;
     this.#wishes = new AllWishes();
+    return [];
   }
   isWished(peer: Parameters<Wishes["get"]>[0], key: string): boolean {
     return this.#placed.get(peer, key) !== undefined;

@@ -60,22 +60,56 @@ test("who reads is answered in the middle of a pass; everything else waits, and 
   );
 });
 
-test("a model is taken in as a whole, in one slice, and of one that is refused nothing is", () => {
+test("the records of a model are made in slices, and durable in one; of a model that is refused there are none", () => {
   const { state, step } = controllerOf(50);
   const slices = [step(put)];
-  while (isWorking(state)) slices.push(step({ kind: "timer", name: sliceTimer }));
+  const recordsSeen = new Set<number>();
+  while (isWorking(state)) {
+    slices.push(step({ kind: "timer", name: sliceTimer }));
+    if (state.model.version === 0) recordsSeen.add(state.elements.size);
+  }
+  assert.ok(recordsSeen.size > 2, `${[...recordsSeen]} records before there is a model`);
   const taken = slices.filter((effects) => effects.some((effect) => effect.kind === "write" && effect.key === "model"));
   const [effects = []] = taken;
   const written = new Set(effects.flatMap((effect) => (effect.kind === "write" ? [effect.key] : [])));
   assert.equal(taken.length, 1);
+  const before = slices.slice(0, slices.indexOf(effects));
+  assert.deepEqual(
+    before.flat().filter((effect) => !isSlice(effect)),
+    [],
+  );
   for (const uid of state.uids.values()) assert.ok(written.has(`element/${uid}`), uid);
-  const before = state.model;
+  const { model } = state;
   step(request(2, { method: "PUT", path: "", json: shop({ ...more, last: { "x.type": "Volume" } }) }));
   for (const volumes = state.elements.size; isWorking(state); ) {
     step({ kind: "timer", name: sliceTimer });
     assert.equal(state.elements.size, volumes);
   }
-  assert.equal(state.model, before);
+  assert.equal(state.model, model);
+});
+
+test("while a model is taken in, who reads sees the one of before, also of what leaves", () => {
+  const { state, step, all } = controllerOf(20);
+  all(put);
+  const { volumes, id } = { volumes: Object.keys(more).map((name) => `shop/${name}`), id: 100 };
+  const shown = (path: string): JsonObject | undefined =>
+    bodyOf(step(request(id, { method: "GET", path, state: true })), id);
+  const [path = ""] = volumes;
+  const before = shown(path);
+  step(
+    request(2, { method: "PUT", path: "", json: shop({ more0: { ...volume, "x.size": 32 } }), allowDestroy: volumes }),
+  );
+  let marked = 0;
+  while (state.model.version === 1) {
+    marked = Math.max(marked, state.indexes.deleting.size);
+    assert.deepEqual(shown(path), before);
+    assert.deepEqual(shown("shop/more99"), shown("shop/more99"));
+    assert.equal(Object.hasOwn(shown("shop/more99") ?? {}, "x.size"), true);
+    step({ kind: "timer", name: sliceTimer });
+  }
+  assert.ok(marked > 0 && marked < 100, `${marked} were marked in a slice before the last one`);
+  while (isWorking(state)) step({ kind: "timer", name: sliceTimer });
+  assert.equal((shown("shop/more99")?.$state as JsonObject | undefined)?.phase, "deleting");
 });
 
 test("a request overtakes news that waits, and what is said but once ends the pass", () => {

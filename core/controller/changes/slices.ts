@@ -1,4 +1,5 @@
 import type { Cell } from "../../../model/cell/cell.ts";
+import type { InSlices } from "../../../model/slices.ts";
 import type { Input, Instant } from "../../env.ts";
 import { isObject } from "../../outbox.ts";
 import type { ControllerState } from "../state.ts";
@@ -78,6 +79,15 @@ function next(state: ControllerState, take: (input: Input) => Work): Work {
 /** A model was looked at as a whole, besides what there is: a slice of a large one ends here. */
 export function* lookedAt({ pass, elements }: ControllerState, model: Cell | null): Work {
   if (pass.spend(Math.max(elements.size, model?.elements.size ?? 0))) yield;
+}
+
+/** Goes on with what stops now and then, for as long as a slice lasts. */
+export function* inSlices<Result>({ pass }: ControllerState, work: InSlices<Result>): Generator<void, Result> {
+  for (;;) {
+    const next = work.next();
+    if (next.done === true) return next.value;
+    if (pass.spend(next.value)) yield;
+  }
 }
 
 /** For what may not be interrupted. */

@@ -127,14 +127,17 @@ export class WishBook {
     this.#touched.set(peer, keys.add(key));
   }
 
-  /** Desires what is wished for, and takes back the rest, of all that something was said about. */
-  place(outbox: Outbox): void {
+  /** Desires what is wished for, and takes back the rest, of all that something was said about. Stops after each document. */
+  *place(outbox: Outbox): Generator<void, void> {
     const touched = new Map(this.#touched);
     this.#touched.clear();
     const ranked = [...touched.keys()].map((peer) => ({ peer, first: this.#firstRank(peer) })).sort(byFirstRank);
     for (const { peer } of ranked) {
       const entries = [...(touched.get(peer) ?? [])].flatMap((key) => this.#entries.get(peer)?.get(key)?.[0] ?? []);
-      for (const { key } of entries.sort(byPlace)) desire(outbox, peer, key, this.get(peer, key) as object);
+      for (const { key } of entries.sort(byPlace)) {
+        desire(outbox, peer, key, this.get(peer, key) as object);
+        yield;
+      }
     }
     for (const [peer, keys] of touched)
       for (const key of keys) if (!this.#has(peer, key)) outbox.tooLong.get(peer)?.delete(key);
@@ -146,7 +149,10 @@ export class WishBook {
       const gone = [...(touched.get(peer) ?? [])].filter((key) => !this.#has(peer, key) && documents.has(key));
       // In the order in which they came to be desired.
       const ordered = gone.length < 2 ? gone : [...documents.keys()].filter(isIn(new Set(gone)));
-      for (const key of ordered) desire(outbox, peer, key, null);
+      for (const key of ordered) {
+        desire(outbox, peer, key, null);
+        yield;
+      }
     }
   }
   #has(peer: PeerName, key: string): boolean {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Changed, Refusal } from "../../../model/api.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
+import { inOneGo } from "../../../model/slices.ts";
 import { shop, World, written } from "../world.testing.ts";
 import { acceptModel, planFor } from "./model-change.ts";
 
@@ -89,7 +90,7 @@ test("a plan that is not right is not executed", () => {
   const world = running();
   const { state } = world;
   const before = structuredClone(world.records);
-  const plan = planFor(state, null);
+  const plan = inOneGo(planFor(state, null));
   const wrong = { steps: plan.steps.map(({ loss: _loss, ...step }) => ({ ...step, losesData: false })) };
   assert.deepEqual(
     acceptModel(state, null, wrong)

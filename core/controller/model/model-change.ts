@@ -1,14 +1,18 @@
 import { parseNetwork } from "../../../model/addresses.ts";
-import type { Cell } from "../../../model/cell/cell.ts";
+import type { Cell, Element } from "../../../model/cell/cell.ts";
 import { type ElementPath, elementPath, type Uid } from "../../../model/cell/identifiers.ts";
 import { identify } from "../../../model/cell/identity.ts";
 import { checkRules } from "../../../model/check/check-rules.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Json } from "../../../model/json/json.ts";
-import { planChange } from "../../../model/plan/plan.ts";
-import { planFaults } from "../../../model/plan/plan-check.ts";
+import { planInSlices } from "../../../model/plan/plan.ts";
+import { planFaultsInSlices } from "../../../model/plan/plan-check.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";
+import { type InSlices, inOneGo } from "../../../model/slices.ts";
+import type { Effect } from "../../env.ts";
 import { log } from "../../outbox.ts";
+import { finish } from "../changes/slices.ts";
+import type { Work } from "../changes/work.ts";
 import { managementRefusals } from "../network/management.ts";
 import { foreignNetworks } from "../references/foreign.ts";
 import { ownVmRefusals } from "../services/own-vm.ts";
@@ -19,8 +23,8 @@ import { stopRun } from "../vm/life-cycle.ts";
 import { presentFor, sizeRefusals } from "../volumes/growth.ts";
 import { createGrants } from "./quota.ts";
 
-export const planFor = (state: ControllerState, cell: Cell | null): Plan =>
-  planChange(presentFor(state, cell), cell, unwrittenIn(state));
+export const planFor = (state: ControllerState, cell: Cell | null): InSlices<Plan> =>
+  planInSlices(presentFor(state, cell), cell, unwrittenIn(state));
 
 /** Volumes of the model that were never anybody's to write, or whose writer kept nothing there. */
 const unwrittenIn = (state: ControllerState): ReadonlySet<ElementPath> =>
@@ -74,8 +78,8 @@ export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): read
  * `wrongInPlan` says, and nothing has changed.
  */
 export function acceptModel(state: ControllerState, cell: Cell | null, plan: Plan): readonly string[] {
-  const faults = wrongInPlan(state, cell, plan);
-  if (faults.length === 0) executePlan(state, cell, plan);
+  const faults = inOneGo(wrongInPlan(state, cell, plan));
+  if (faults.length === 0) finish(state, executePlan(state, cell, plan));
   return faults;
 }
 
@@ -83,8 +87,8 @@ export function acceptModel(state: ControllerState, cell: Cell | null, plan: Pla
  * What is wrong with a plan, a sentence each, which only a mistake of ours can bring about (`model/plan/plan-check.ts`). Such a
  * plan must not be executed.
  */
-export function wrongInPlan(state: ControllerState, cell: Cell | null, plan: Plan): readonly string[] {
-  const faults = planFaults(presentFor(state, cell), cell, plan, unwrittenIn(state));
+export function* wrongInPlan(state: ControllerState, cell: Cell | null, plan: Plan): InSlices<readonly string[]> {
+  const faults = yield* planFaultsInSlices(presentFor(state, cell), cell, plan, unwrittenIn(state));
   if (faults.length > 0) log(state.outbox, "model/plan-refused", { path: state.options.cell, type: "Cell", faults });
   return faults;
 }
@@ -92,15 +96,19 @@ export function wrongInPlan(state: ControllerState, cell: Cell | null, plan: Pla
 /**
  * One transaction: the document, the UIDs and what the plan says of each element are durable together. A plan without changes
  * makes no new version.
+ *
+ * The records of a large model are made in slices. What they write is held back until the last slice, which is the transaction.
+ * Whoever reads meanwhile finds an element by its path in the model of before, and of that a record says the same as it did.
  */
-export function executePlan(state: ControllerState, cell: Cell | null, plan: Plan): void {
+export function* executePlan(state: ControllerState, cell: Cell | null, plan: Plan): Work {
   const before = state.cell;
   const version = state.model.version + 1;
   const upgrades = notesForUpgrade(state, plan.steps);
-  const { uids, nextNumber } = identify(state.uids, plan, state.options.cellUid, state.counters.nextNumber);
-  saveCounters(state, { nextNumber });
+  const identities = identify(state.uids, plan, state.options.cellUid, state.counters.nextNumber);
+  const uids = cell === null ? new Map<ElementPath, Uid>() : withKept(state, cell, identities.uids);
+  yield* heldBack(state, adoptElements(state, cell, uids));
+  saveCounters(state, { nextNumber: identities.nextNumber });
   saveModel(state, { version, document: cell?.document ?? null }, cell);
-  adoptElements(state, cell, cell === null ? new Map() : withKept(state, cell, uids));
   createGrants(state, plan);
   beginUpgrades(state, upgrades);
   for (const step of plan.steps) {
@@ -120,45 +128,72 @@ export function executePlan(state: ControllerState, cell: Cell | null, plan: Pla
   log(state.outbox, "model/accepted", { path, type: "Cell", version, changes });
 }
 
-/** Makes records for new elements, renames moved ones, and marks those that left the model. */
-export function adoptElements(state: ControllerState, cell: Cell | null, uids: ReadonlyMap<ElementPath, Uid>): void {
+/** Goes through some work in slices, all effects of which come with the last one. */
+function* heldBack({ outbox, pass }: ControllerState, work: InSlices<void>): Work {
+  const held: Effect[] = [];
+  const goOn = (): boolean => {
+    const ofThisStep = outbox.effects;
+    outbox.effects = held;
+    let next = work.next();
+    while (next.done !== true && !pass.spend(next.value)) next = work.next();
+    outbox.effects = ofThisStep;
+    return next.done !== true;
+  };
+  while (goOn()) yield;
+  for (const effect of held) outbox.effects.push(effect);
+}
+
+/** Makes records for new elements, renames moved ones, and marks those that left the model; UIDs count from the end on. */
+export function* adoptElements(
+  state: ControllerState,
+  cell: Cell | null,
+  uids: ReadonlyMap<ElementPath, Uid>,
+): InSlices<void> {
   const kept = new Set<Uid>();
   let { nextIdentity } = state.counters;
-  state.uids.clear();
   for (const element of cell?.elements.values() ?? []) {
     const uid = uids.get(element.path);
     if (uid === undefined) throw new Error(`identify gave ${element.path} no UID`);
     kept.add(uid);
-    state.uids.set(element.path, uid);
-    const known = state.elements.get(uid);
-    if (known !== undefined) {
-      if (known.path !== element.path)
-        log(state.outbox, "element/moved", { path: element.path, type: element.type, uid, from: known.path });
-      if (known.path !== element.path || known.deleting)
-        saveElement(state, { ...known, path: element.path, deleting: false });
-      continue;
-    }
-    const named = element.type === "VM" || element.type === "Subnet" || element.type === "VirtualInterface";
-    saveElement(state, {
-      uid,
-      path: element.path,
-      type: element.type,
-      deleting: false,
-      ...(element.type === "Volume" || element.type === "VolumeCopy" ? { unwritten: true } : {}),
-      identity: named ? nextIdentity++ : 0,
-      allocation: null,
-      range: null,
-      name: null,
-      phase: null,
-      causes: [],
-      since: state.now.wallMs,
-    });
-    if (element.type === "VM") {
-      saveVm(state, { uid, incarnation: 0, failures: 0, failure: null, again: false, run: null });
-    }
+    const identity = isNamed(element) ? nextIdentity : 0;
+    if (adoptElement(state, element, uid, identity) && isNamed(element)) nextIdentity += 1;
+    yield 1;
   }
   if (nextIdentity !== state.counters.nextIdentity) saveCounters(state, { nextIdentity });
   for (const record of [...state.elements.values()]) {
-    if (!kept.has(record.uid) && !record.deleting) saveElement(state, { ...record, deleting: true });
+    if (kept.has(record.uid) || record.deleting) continue;
+    saveElement(state, { ...record, deleting: true });
+    yield 1;
   }
+  for (const path of [...state.uids.keys()]) if (!uids.has(path)) state.uids.delete(path);
+  for (const [path, uid] of uids) state.uids.set(path, uid);
+}
+
+/** Has packets judged by it. */
+const isNamed = ({ type }: Element): boolean => type === "VM" || type === "Subnet" || type === "VirtualInterface";
+
+/** @returns whether it is new */
+function adoptElement(state: ControllerState, { path, type }: Element, uid: Uid, identity: number): boolean {
+  const known = state.elements.get(uid);
+  if (known !== undefined) {
+    if (known.path !== path) log(state.outbox, "element/moved", { path, type, uid, from: known.path });
+    if (known.path !== path || known.deleting) saveElement(state, { ...known, path, deleting: false });
+    return false;
+  }
+  saveElement(state, {
+    uid,
+    path,
+    type,
+    deleting: false,
+    ...(type === "Volume" || type === "VolumeCopy" ? { unwritten: true } : {}),
+    identity,
+    allocation: null,
+    range: null,
+    name: null,
+    phase: null,
+    causes: [],
+    since: state.now.wallMs,
+  });
+  if (type === "VM") saveVm(state, { uid, incarnation: 0, failures: 0, failure: null, again: false, run: null });
+  return true;
 }

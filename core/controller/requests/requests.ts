@@ -2,7 +2,6 @@ import {
   type CellSummary,
   type Changed,
   type CredentialSummary,
-  type ElementState,
   type FailedElement,
   invalidSpecification,
   type NotReady,
@@ -10,29 +9,26 @@ import {
 } from "../../../model/api.ts";
 import { awaitedElement } from "../../../model/cause/cause.ts";
 import type { Bundle, Cell } from "../../../model/cell/cell.ts";
-import { getAt, removeAt, replaceAt } from "../../../model/cell/document.ts";
-import { elementPath, type PeerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { removeAt, replaceAt } from "../../../model/cell/document.ts";
+import type { PeerName } from "../../../model/cell/identifiers.ts";
 import { shortages, type Usage } from "../../../model/check/check-limits.ts";
-import { uncheckedIn } from "../../../model/check/check-supply.ts";
+import { uncheckedIn, unknownSupply } from "../../../model/check/check-supply.ts";
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { isoTime } from "../../../model/iso-time.ts";
-import type { Json, JsonObject } from "../../../model/json/json.ts";
+import type { Json } from "../../../model/json/json.ts";
 import { destroysDataRefusal, unnamedLosses } from "../../../model/plan/data-loss.ts";
 import { foreseenOf } from "../../../model/plan/foreseen.ts";
 import { isEmptyPlan } from "../../../model/plan/plan.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
-import { checkDocument, readSpecification } from "../../../model/specification/specification.ts";
-import { actualCell } from "../../documents/readers/cells.ts";
-import { actualSubnet } from "../../documents/readers/network.ts";
-import { actualVolume } from "../../documents/readers/storage.ts";
+import type { InSlices } from "../../../model/slices.ts";
+import { checkDocumentInSlices, readSpecificationInSlices } from "../../../model/specification/specification.ts";
 import { isObject, isReleasing, sameJson, toJson } from "../../outbox.ts";
 import { serviceNumber } from "../../service-roles.ts";
 import { beginEnding, hasChildren, whyClosed } from "../cells/life.ts";
-import { lookedAt } from "../changes/slices.ts";
+import { inSlices, lookedAt } from "../changes/slices.ts";
 import { told } from "../explain/standing.ts";
-import { stuckElements } from "../explain/stuck.ts";
 import { whyElement } from "../explain/why-element.ts";
 import { whyPart } from "../explain/why-part.ts";
 import { forkNote, forkReason } from "../histories/fork.ts";
@@ -41,23 +37,13 @@ import { limitFaults, roomNeeded } from "../model/quota.ts";
 import { withGrown, withPlaceFor } from "../model/root-model.ts";
 import { whyStaysOpen } from "../network/entrance.ts";
 import type { ElementRecord } from "../records.ts";
-import {
-  actualOf,
-  addressManager,
-  type ControllerState,
-  cellManager,
-  offersOf,
-  placerOf,
-  recordAt,
-  storageManagerOf,
-} from "../state.ts";
+import { type ControllerState, offersOf, placerOf, recordAt, storageManagerOf } from "../state.ts";
 import { upgradedBy } from "../upgrade/upgrade.ts";
-import { actualVmOf } from "../vm/life-cycle.ts";
 import { withSizes } from "../volumes/growth.ts";
-import { trueSizeMiB } from "../volumes/true-size.ts";
 import { whyEnds } from "./connection-ends.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
 import { execTarget, prefixesOf, recordOf } from "./session-requests.ts";
+import { shownAt, shownWithState } from "./shown.ts";
 
 /**
  * What a controller's edge may ask. `path` counts from the document, without a leading slash; "" is the whole.
@@ -180,16 +166,23 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
     const message = `the model has version ${state.model.version}, not ${ifMatch}: somebody changed it meanwhile`;
     return fail(refused(412, "version-mismatch", message));
   }
-  const target = request.method === "PUT" ? putTarget(state, request) : deleteTarget(state, request.path);
+  const target = yield* inSlices(
+    state,
+    request.method === "PUT" ? putTarget(state, request) : deleteTarget(state, request.path),
+  );
   if (!target.ok) return target;
   const cell = target.value;
   yield* lookedAt(state, cell);
-  const plan = planFor(state, cell);
+  const plan = yield* inSlices(state, planFor(state, cell));
   yield* lookedAt(state, cell);
   const shown = withSizes(state, plan);
-  const upgraded = upgradedBy(state, plan.steps);
   const failed = leftFailed(state, plan);
-  const diagnostics = cell === null ? [] : [...refusalsOf(state, cell, plan), ...limitFaults(state, cell, plan)];
+  yield* lookedAt(state, cell);
+  const upgraded = upgradedBy(state, plan.steps);
+  yield* lookedAt(state, cell);
+  const refusals = cell === null ? [] : refusalsOf(state, cell, plan);
+  yield* lookedAt(state, cell);
+  const diagnostics = cell === null ? [] : [...refusals, ...limitFaults(state, cell, plan)];
   yield* lookedAt(state, cell);
   if (diagnostics.length > 0) return fail(invalid(diagnostics));
   const shut = whyStaysOpen(state, cell, plan);
@@ -204,10 +197,10 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
       beginEnding(state);
       return ok(toJson({ plan: shown, version: state.model.version, dryRun } satisfies Changed));
     }
-    const faults = wrongInPlan(state, cell, plan);
+    const faults = yield* inSlices(state, wrongInPlan(state, cell, plan));
     if (faults.length > 0) return fail(refused(500, "internal", wrongPlan(faults)));
     yield* lookedAt(state, cell);
-    executePlan(state, cell, plan);
+    yield* executePlan(state, cell, plan);
   }
   yield* lookedAt(state, cell);
   const unchecked = dryRun && cell !== null ? uncheckedIn(offersOf(state)) : [];
@@ -248,77 +241,53 @@ const invalid = (diagnostics: readonly Diagnostic[]): Refused => ({
 const checked = (result: Result<Cell, readonly Diagnostic[]>): Result<Cell, Refused> =>
   result.ok ? result : fail(invalid(result.error));
 
-function putTarget(state: ControllerState, { path, bundle, json }: ChangeRequest): Result<Cell, Refused> {
+type Target<Of> = InSlices<Result<Of, Refused>>;
+
+function* putTarget(state: ControllerState, { path, bundle, json }: ChangeRequest): Target<Cell> {
   if (bundle !== undefined) {
-    if (path === "") return fromBundle(state, bundle);
+    if (path === "") return yield* fromBundle(state, bundle);
     return fail(refused(400, "bad-request", "a part of a model is replaced with JSON; a bundle is a whole model"));
   }
   if (json === undefined) return fail(refused(400, "bad-request", "the request has no specification"));
   if (path === "") {
     return isObject(json)
-      ? checked(checkDocument(withGrown(state, json), offersOf(state)))
+      ? checked(yield* checkDocumentInSlices(withGrown(state, json), offersOf(state)))
       : fail(refused(400, "bad-request", "a specification is a JSON object"));
   }
   const { document } = state.model;
   if (document === null) return fail(noModel(state));
   const replaced = replaceAt(withPlaceFor(state, document, path), path, json);
-  return replaced.ok ? checked(checkDocument(replaced.value, offersOf(state))) : fail(notFound(replaced.error.message));
+  return replaced.ok
+    ? checked(yield* checkDocumentInSlices(replaced.value, offersOf(state)))
+    : fail(notFound(replaced.error.message));
 }
 
-function fromBundle(state: ControllerState, bundle: Bundle): Result<Cell, Refused> {
-  const read = readSpecification(bundle, offersOf(state));
+function* fromBundle(state: ControllerState, bundle: Bundle): Target<Cell> {
+  const read = yield* readSpecificationInSlices(bundle, offersOf(state));
   const whole = read.ok ? withGrown(state, read.value.document) : null;
   return checked(
-    !read.ok || whole === read.value.document || whole === null ? read : checkDocument(whole, offersOf(state)),
+    !read.ok || whole === read.value.document || whole === null
+      ? read
+      : yield* checkDocumentInSlices(whole, offersOf(state)),
   );
 }
 
-function deleteTarget(state: ControllerState, path: string): Result<Cell | null, Refused> {
+function* deleteTarget(state: ControllerState, path: string): Target<Cell | null> {
   const { document } = state.model;
   if (document === null) return fail(noModel(state));
   if (path === "" || path === state.cell?.path) return ok(null);
   const removed = removeAt(document, path);
-  return removed.ok ? checked(checkDocument(removed.value)) : fail(notFound(removed.error.message));
+  return removed.ok
+    ? checked(yield* checkDocumentInSlices(removed.value, unknownSupply))
+    : fail(notFound(removed.error.message));
 }
 
 const noModel = (state: ControllerState): Refused => notFound(`the cell ${state.options.cell} has no model yet`);
 
 function read(state: ControllerState, path: string, withState: boolean): Result<Json, Refused> {
-  const { document } = state.model;
-  const leaving = withState ? recordsThatLeave(state) : [];
-  if (document === null && leaving.length === 0) return fail(noModel(state));
-  const whole = document ?? {};
-  const stuck = withState ? stuckElements(state) : new Set<Uid>();
-  // Where nothing leaves, only what was asked for is looked at.
-  const asked = leaving.length === 0 ? getAt(whole, path) : null;
-  const at = path.split("/").filter((name) => name !== "");
-  if (asked?.ok === true) return ok(withState ? annotate(state, asked.value, at.join("/"), stuck) : asked.value);
-  const shown = withState ? withLeaving(state, annotate(state, whole, "", stuck), leaving) : whole;
-  const found = getAt(shown, path);
-  return found.ok ? found : fail(notFound(found.error.message));
-}
-
-const recordsThatLeave = (state: ControllerState): readonly ElementRecord[] =>
-  [...state.indexes.deleting.keys()]
-    .sort((one, other) => state.elements.orderOf(one) - state.elements.orderOf(other))
-    .flatMap((uid) => state.elements.get(uid) ?? []);
-
-/** What left the model is shown where it was, with its type, until nothing of it is left: it may wait for something. */
-function withLeaving(state: ControllerState, json: Json, leaving: readonly ElementRecord[]): JsonObject {
-  let shown = isObject(json) ? json : {};
-  for (const record of leaving) {
-    // Where a new element has taken its path, that one is shown.
-    if (state.uids.has(record.path)) continue;
-    const own = { "x.type": record.type, $state: toJson(elementState(state, record)) };
-    shown = placed(shown, record.path.split("/"), own);
-  }
-  return shown;
-}
-
-function placed(tree: JsonObject, [name = "", ...rest]: readonly string[], own: JsonObject): JsonObject {
-  const below = tree[name];
-  const there = isObject(below) ? below : {};
-  return { ...tree, [name]: rest.length === 0 ? { ...there, ...own } : placed(there, rest, own) };
+  const shown = withState ? shownWithState(state, path) : shownAt(state, path);
+  if (shown === null) return fail(noModel(state));
+  return shown.ok ? shown : fail(notFound(shown.error.message));
 }
 
 function elementAnswer(state: ControllerState, path: string): ReturnType<typeof whyElement> {
@@ -337,70 +306,8 @@ function elementAnswer(state: ControllerState, path: string): ReturnType<typeof 
   return fail({ status: 404, message: `${path} is no element of the cell ${cell}${meant}` });
 }
 
-/** The document with "$state" in every element below `path`. */
-function annotate(state: ControllerState, json: Json, path: string, stuck: ReadonlySet<Uid>): Json {
-  if (!isObject(json)) return json;
-  const entries: [string, Json][] = Object.entries(json).map(([name, value]) => [
-    name,
-    // Attributes hold values, everything else may hold elements.
-    name.startsWith("x.") ? value : annotate(state, value, path === "" ? name : `${path}/${name}`, stuck),
-  ]);
-  const record = recordAt(state, elementPath(path));
-  if (record !== undefined) {
-    const own = elementState(state, record);
-    entries.push(["$state", toJson(stuck.has(record.uid) ? { ...own, stuck: true } : own)]);
-  }
-  return Object.fromEntries(entries);
-}
-
-/** An element's state as the API shows it. */
-function elementState(state: ControllerState, record: ElementRecord): ElementState {
-  const { phase, causes, uid, allocation, range, name } = record;
-  const common = {
-    phase: phase ?? "waiting",
-    ...told(causes),
-    since: isoTime(record.since),
-    uid,
-  } as const;
-  if (record.type === "VM") {
-    const vm = state.vms.get(uid);
-    const run = vm?.run ?? null;
-    const power = run === null ? "off" : (actualVmOf(state, uid, run)?.power ?? "off");
-    return { ...common, host: run?.host ?? null, incarnation: vm?.incarnation ?? 0, power, ...vmDetails(state, uid) };
-  }
-  if (record.type === "VirtualInterface") {
-    return { ...common, address: allocation?.address ?? null, mac: allocation?.mac ?? null, name };
-  }
-  if (record.type === "Volume" || record.type === "VolumeCopy") {
-    const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${uid}`);
-    return { ...common, server: actual?.server ?? null, sizeMiB: trueSizeMiB(actual) };
-  }
-  if (record.type === "CellController") {
-    const services = actualOf(actualCell, state, cellManager, `cell/${uid}`)?.services;
-    return services === undefined ? common : { ...common, services };
-  }
-  if (record.type !== "Subnet") return common;
-  const actual = actualOf(actualSubnet, state, addressManager, `subnet/${uid}`);
-  return {
-    ...common,
-    cidr: actual?.cidr ?? range?.cidr ?? null,
-    gateway: actual?.gateway ?? range?.gateway ?? null,
-  };
-}
-
 const credentialsOf = (state: ControllerState): readonly CredentialSummary[] =>
   [...state.credentials.values()].map(({ id, note, since }) => ({ id, note, created: isoTime(since) }));
-
-/** What is only said of a VM when there is something to say. */
-function vmDetails(state: ControllerState, uid: Uid): Pick<ElementState, "health" | "reboots" | "lastEnd"> {
-  const vm = state.vms.get(uid);
-  const actual = vm?.run == null ? undefined : actualVmOf(state, uid, vm.run);
-  return {
-    ...(actual?.health === undefined ? {} : { health: actual.health }),
-    ...(actual?.reboots === undefined ? {} : { reboots: actual.reboots }),
-    ...(vm?.lastEnd === undefined ? {} : { lastEnd: vm.lastEnd }),
-  };
-}
 
 const mostWaiting = 5;
 /** What stands in the way tells more than what waits for it. */

@@ -1,6 +1,7 @@
 import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
 import { identify } from "../../../model/cell/identity.ts";
 import { planChange } from "../../../model/plan/plan.ts";
+import { inOneGo } from "../../../model/slices.ts";
 import { directoryKey } from "../../documents/cells.ts";
 import { desiredVolume } from "../../documents/readers/storage.ts";
 import { log } from "../../outbox.ts";
@@ -33,7 +34,7 @@ export function followImages(state: ControllerState): void {
   });
   const { uids, nextNumber } = identify(state.uids, { steps }, state.options.cellUid, state.counters.nextNumber);
   saveCounters(state, { nextNumber });
-  adoptElements(state, cell, uids);
+  inOneGo(adoptElements(state, cell, uids));
   beginUpgrades(state, upgrades);
   for (const path of anew) log(state.outbox, "upgrade/image-changed", { path, type: "VolumeCopy" });
 }

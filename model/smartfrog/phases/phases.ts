@@ -1,5 +1,6 @@
 import type { Bundle } from "../../cell/cell.ts";
 import type { Diagnostics } from "../../diagnostics/diagnostics.ts";
+import { type InSlices, inOneGo } from "../../slices.ts";
 import type { Component } from "../component.ts";
 import { standardTemplates } from "../standard-library.ts";
 import { parseBundle } from "../text/parser.ts";
@@ -20,23 +21,34 @@ export interface Phases {
  * Answers the phase that refused, its faults in `diagnostics`. `standard` are types that are always in scope.
  * `goOn`: the next phase begins also with what a fault has left, so that one text's faults of all phases are told in one go.
  */
-export function runPhases(
+export const runPhases = (
   bundle: Bundle,
   standard: readonly string[],
   diagnostics: Diagnostics,
   goOn = false,
-): Phases | Phase {
+): Phases | Phase => inOneGo(runPhasesInSlices(bundle, standard, diagnostics, goOn));
+/** Each phase is one slice. */
+export function* runPhasesInSlices(
+  bundle: Bundle,
+  standard: readonly string[],
+  diagnostics: Diagnostics,
+  goOn: boolean,
+): InSlices<Phases | Phase> {
+  const cost = costOf(bundle);
   const { attributes: parsed, prototypes, standardIncludes } = parseBundle(bundle, diagnostics);
   if (!diagnostics.none && !(goOn && isStructureKnown(diagnostics))) return "raw";
   const attributes = withoutPhaseList(parsed, diagnostics);
   if (!attributes) return "type";
+  yield cost;
   const known = new Map([...standardTypes(standard), ...standardTemplates(standardIncludes)]);
   const origin = { file: bundle.main, line: 1, column: 1, length: 1 };
   const run = <T>(phase: () => T): T | null => (goOn ? bounded(phase) : guarded(diagnostics, phase));
   const document = { attributes, prototypes, faulty: !diagnostics.none };
   const resolver = run(() => resolveTypes(document, known, origin, diagnostics));
   if (!resolver) return "type";
+  yield cost;
   if (run(() => resolver.place()) === null) return "place";
+  yield cost;
   if (resolver.hasFunctions || standardIncludes.size > 0) {
     // A copy made of what became a function before would miss what made it one.
     if (run(() => resolver.makeCopies()) === null) return "function";
@@ -44,6 +56,10 @@ export function runPhases(
   }
   return diagnostics.none || goOn ? { root: resolver.root, resolver } : "function";
 }
+
+/** Of a phase, in elements: most of them take a line of some forty characters or more. */
+export const costOf = ({ files }: Bundle): number =>
+  Object.values(files).reduce((sum, text) => sum + Math.ceil(text.length / 40), 0);
 
 /** Faults after which it is a guess what stands inside what, or that leave no room for more. */
 const isStructureKnown = (diagnostics: Diagnostics): boolean =>

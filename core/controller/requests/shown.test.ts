@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { elementPath, peerName } from "../../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import { isObject } from "../../outbox.ts";
+import { shop, World } from "../world.testing.ts";
+import { shownWithState } from "./shown.ts";
+
+/** Everything at a path of what is shown of the whole cell, by paths. */
+function* partsOf(json: Json, path: string): Generator<readonly [path: string, json: Json]> {
+  if (path !== "") yield [path, json];
+  for (const [name, value] of isObject(json) ? Object.entries(json) : [])
+    yield* partsOf(value, path === "" ? name : `${path}/${name}`);
+}
+function assertPartsAreOfTheWhole(world: World): number {
+  const whole = shownWithState(world.state, "");
+  assert.ok(whole?.ok);
+  const parts = [...partsOf(whole.value, "")];
+  for (const [path, json] of parts) {
+    const part = shownWithState(world.state, path);
+    assert.deepEqual(part?.ok && part.value, json, path);
+  }
+  return parts.length;
+}
+const vm: JsonObject = { "x.type": "VM", "x.memory": 256 };
+
+test("a part is shown as it is in the whole: elements, groups, attributes and states, also of what leaves the model", () => {
+  const world = new World();
+  world.put(shop({ group: { one: vm, two: vm } }));
+  const stays = assertPartsAreOfTheWhole(world);
+  for (const peer of ["host.h1", "host.h2", "storage-manager"]) world.silent.add(peerName(peer));
+  world.put(shop({ group: { two: vm } }));
+  assert.ok(world.state.indexes.deleting.size > 0);
+  assertPartsAreOfTheWhole(world);
+  world.put({ shop: { "x.type": "Cell", "x.name": "shop" } }, ["shop/webDisk", "shop/dbDisk"]);
+  assert.ok(assertPartsAreOfTheWhole(world) < stays);
+  const gone = shownWithState(world.state, "shop/nothing");
+  assert.ok(gone !== null && !gone.ok && /nothing/.test(gone.error.message));
+});
+
+test("an element that waits for one that has failed is stuck, however long the chain, whether it is asked for alone or not", () => {
+  const world = new World();
+  const chain = Object.fromEntries(
+    Array.from({ length: 12 }, (_, at) => [
+      `copy${at}`,
+      { "x.type": "VolumeCopy", "x.image": `<ref:/shop/${at === 0 ? "golden" : `copy${at - 1}`}>` },
+    ]),
+  );
+  world.put(shop(chain));
+  const first = world.state.uids.get(elementPath("shop/copy1"));
+  for (const [uid, each] of world.state.elements)
+    if (/copy/.test(each.path)) world.state.elements.set(uid, { ...each, phase: uid === first ? "failed" : "waiting" });
+  const stuck = (path: string): unknown => {
+    const part = shownWithState(world.state, path);
+    return part?.ok && isObject(part.value) && isObject(part.value.$state) && part.value.$state.stuck;
+  };
+  assert.deepEqual(
+    [stuck("shop/copy11"), stuck("shop/copy1"), stuck("shop/copy0"), stuck("shop/web")],
+    [true, true, undefined, undefined],
+  );
+  assertPartsAreOfTheWhole(world);
+});
