@@ -17,7 +17,7 @@ export interface WayOut {
   tell(global: GlobalNetwork): void;
   close(): void;
 }
-/** In a router's number: it is behind a device of its own (OUTSIDE in diverter.c). */
+/** In a router's number: it is behind a device of its own (OUTSIDE in layouts.h). */
 const ownDevice = 1n << 40n;
 /** An announcement may be lost (RFC 5227, 2.3); after so many milliseconds it is repeated. */
 const repeatedMs = [1000, 2000] as const;

@@ -1,14 +1,14 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * Compiles diverter.c. The object is committed, so that a host needs no compiler; `node build.ts` renews it together with
- * the record of what it was made from.
+ * Compiles diverter.c with its parts. The object is committed, so that a host needs no compiler; `node build.ts` renews it
+ * together with the record of what it was made from.
  */
 export interface BuildRecord {
-  /** SHA-256 of the source, hexadecimal. */
+  /** SHA-256 of the sources, hexadecimal. */
   readonly source: string;
   /** First line of `clang --version`; objects of different compilers differ though both are right. */
   readonly clang: string;
@@ -18,16 +18,22 @@ const recordFile = join(directory, "diverter.build.json");
 
 export const clangVersion = (): string =>
   execFileSync("clang", ["--version"], { encoding: "utf8" }).split("\n")[0] ?? "";
-export const sourceHash = (): string =>
-  createHash("sha256")
-    .update(readFileSync(join(directory, "diverter.c")))
-    .digest("hex");
+export function sourceHash(): string {
+  const parts = readdirSync(join(directory, "parts")).filter((name) => name.endsWith(".h"));
+  const hash = createHash("sha256");
+  for (const name of ["diverter.c", ...parts.sort().map((part) => `parts/${part}`)])
+    hash.update(`${name}\n`).update(readFileSync(join(directory, name)));
+  return hash.digest("hex");
+}
 export const readRecord = (): BuildRecord => JSON.parse(readFileSync(recordFile, "utf8")) as BuildRecord;
 
-/** Compiles to `output`; without line tables of DWARF, with BTF. Relative names keep the object free of this machine's paths. */
-export function compile(output: string): void {
+/**
+ * Compiles to `output`; without line tables of DWARF, with BTF. Relative names keep the object free of this machine's paths.
+ * @param source directory of diverter.c and its parts; absent: the committed ones
+ */
+export function compile(output: string, source = directory): void {
   const flags = ["-O2", "-g", "-target", "bpf", "-I/usr/include/x86_64-linux-gnu", "-Wall", "-Werror"];
-  execFileSync("clang", [...flags, "-fdebug-compilation-dir=.", "-c", "diverter.c", "-o", output], { cwd: directory });
+  execFileSync("clang", [...flags, "-fdebug-compilation-dir=.", "-c", "diverter.c", "-o", output], { cwd: source });
   execFileSync("llvm-strip", ["-g", output]);
 }
 

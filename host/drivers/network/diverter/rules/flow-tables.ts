@@ -6,7 +6,7 @@ import { createMap, mapTypes, openInner } from "../program/libbpf.ts";
  * Flows that an interface may have at once: in use, and opened without that anything came of it yet. The oldest idle ones
  * of a table make room in it, never another table's or interface's. The kernel takes their memory at once, 112 bytes each,
  * and no cell's quota counts it; so who has more memory may have more flows. How long an idle one counts: `idle_limit` in
- * `../program/diverter.c`.
+ * `../program/parts/flows.h`.
  */
 const flowTables = ["flows", "openings"] as const;
 type Table = (typeof flowTables)[number];
