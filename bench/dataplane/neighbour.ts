@@ -1,5 +1,5 @@
-import { tapName } from "../../host/drivers/network/diverter/devices.ts";
 import { gatewayMac } from "../../host/drivers/network/diverter/diverter.ts";
+import { tapName } from "../../host/drivers/network/diverter/taps/devices.ts";
 import {
   type GuestPlan,
   hosts,

@@ -1,6 +1,5 @@
 import type { ActualLocation } from "../../../../core/documents/vocabulary.ts";
 import type { GlobalNetwork } from "../driver.ts";
-import { tapName } from "./devices.ts";
 import type { Dataplane } from "./program/dataplane.ts";
 import { addressKey, identityKey, interfaceState, location } from "./program/layout.ts";
 import type { CellRules } from "./rules/cell-rules.ts";
@@ -15,6 +14,7 @@ import {
   isEmpty,
   wantedAddressing,
 } from "./rules/wanted.ts";
+import { tapName } from "./taps/devices.ts";
 
 /**
  * Endpoints, locations and what goes with them, in force on this host. A change costs what has changed: what this process

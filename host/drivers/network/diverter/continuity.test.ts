@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { tapName } from "./devices.ts";
+import { tapName } from "./taps/devices.ts";
 import { type GuestPlan, Installation, policy, rule, uidOf } from "./testing/installation.testing.ts";
 import { canRun } from "./testing/namespaces.testing.ts";
 

@@ -16,19 +16,19 @@ import type {
   Uplink,
 } from "../driver.ts";
 import { type Addressing, createAddressing } from "./addressing.ts";
-import { bringUp, createTap, findTaps, leaveBridge, mtuOf, portsOf, removeDevice, tapName } from "./devices.ts";
 import { examinePacket } from "./examine.ts";
 import { type Names, openNames } from "./names.ts";
 import { closeOutside, detachOutside, openOutside, type WayOut } from "./outside/outside.ts";
-import { createProber, type Prober } from "./probe.ts";
 import { closeDataplane, type Dataplane, mountBpffs, openDataplane, unmountBpffs, unpin } from "./program/dataplane.ts";
 import { config, dropReasons, interfaceCounters, policyState, ruleCounters, ruleKey, word } from "./program/layout.ts";
 import { attachedProgram, detachAll, ensureAttached, indexOf, programId } from "./program/libbpf.ts";
 import { type CellRules, createCellRules } from "./rules/cell-rules.ts";
-import { addFlowTables, hasFlowTables, removeFlowTables } from "./rules/flow-tables.ts";
 import { createGenerations, type Generations } from "./rules/generations.ts";
-import { deviceOf, slotOf, takeSlot } from "./rules/slots.ts";
+import { deviceOf, slotOf } from "./rules/slots.ts";
 import { whatWasTold } from "./rules/told.ts";
+import { bringUp, createTap, findTaps, leaveBridge, mtuOf, portsOf, removeDevice, tapName } from "./taps/devices.ts";
+import { closeInterface, isOpenInterface, openInterface } from "./taps/interfaces.ts";
+import { createProber, type Prober } from "./taps/probe.ts";
 import {
   guardService,
   isServiceGuarded,
@@ -36,7 +36,7 @@ import {
   serviceAllocation,
   servicePorts,
   whyNoBridge,
-} from "./service-taps.ts";
+} from "./taps/service-taps.ts";
 
 /** What every VM sees as its gateway, and everything else: locally administered, the same everywhere. */
 export const gatewayMac: Mac = mac("02:ce:11:5d:00:01");
@@ -87,7 +87,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
     return opened;
   };
   const removeTap = (tap: string): void => {
-    forget(state().dataplane, indexOf(tap));
+    closeInterface(state().dataplane, indexOf(tap));
     removeDevice(tap);
   };
 
@@ -236,11 +236,8 @@ function closeAll({ prober, rules, names, dataplane, wayOut }: Opened): void {
   closeDataplane(dataplane);
 }
 function isGuarded(dataplane: Dataplane, ifindex: number, memoryMiB: number): boolean {
-  const slot = slotOf(dataplane, ifindex);
   return (
-    slot !== null &&
-    attachedProgram(ifindex) === programId(dataplane.programs.from_vm) &&
-    hasFlowTables(dataplane, key(slot), memoryMiB)
+    attachedProgram(ifindex) === programId(dataplane.programs.from_vm) && isOpenInterface(dataplane, ifindex, memoryMiB)
   );
 }
 
@@ -262,21 +259,7 @@ function withdraw(tap: string, { bridge, mtu }: Wire): void {
 function guard(dataplane: Dataplane, ifindex: number, memoryMiB: number, bringUpDevice: () => void): void {
   ensureAttached(ifindex, dataplane.programs.from_vm);
   bringUpDevice();
-  const slot = key(takeSlot(dataplane, ifindex));
-  const { maps } = dataplane;
-  if (maps.flows.get(slot) === null) maps.counters.clear(slot);
-  addFlowTables(dataplane, slot, memoryMiB);
-}
-
-/** Closes an interface: its address first, so that nothing is delivered to a device that goes away. */
-function forget(dataplane: Dataplane, ifindex: number): void {
-  const { maps } = dataplane;
-  for (const map of [maps.endpoints, maps.services])
-    for (const address of map.keys()) if (map.get(address)?.readUInt32LE() === ifindex) map.delete(address);
-  for (const name of ["interfaces", "dhcp"] as const) maps[name].delete(key(ifindex));
-  const slot = slotOf(dataplane, ifindex);
-  if (slot !== null) removeFlowTables(dataplane, key(slot));
-  maps.slots.delete(key(ifindex));
+  openInterface(dataplane, ifindex, memoryMiB);
 }
 
 const gone = ({ maps }: Dataplane, { policies }: GlobalNetwork): readonly number[] => {

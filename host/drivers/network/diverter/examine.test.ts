@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { ipv4, mac } from "../../../../model/cell/identifiers.ts";
 import type { PacketCheck, PacketQuestion } from "../driver.ts";
-import { tapName } from "./devices.ts";
 import {
   addressKey,
   identities,
@@ -15,6 +14,7 @@ import {
   sourceRange,
   word,
 } from "./program/layout.ts";
+import { tapName } from "./taps/devices.ts";
 import {
   controllerAddress,
   controllerIdentity,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { ipv4 } from "../../../../../model/cell/identifiers.ts";
 import type { InterfaceCounters, PacketCheck, PacketQuestion, RuleCounters } from "../../driver.ts";
-import { tapName } from "../devices.ts";
+import { tapName } from "../taps/devices.ts";
 import {
   controllerAddress,
   type GuestPlan,

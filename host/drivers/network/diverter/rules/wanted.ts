@@ -1,5 +1,4 @@
 import type { GlobalNetwork } from "../../driver.ts";
-import { tapName } from "../devices.ts";
 import { encodeDhcpAnswer, maskOf } from "../dhcp.ts";
 import {
   addressKey,
@@ -11,6 +10,7 @@ import {
   word,
 } from "../program/layout.ts";
 import type { BpfMap } from "../program/libbpf.ts";
+import { tapName } from "../taps/devices.ts";
 import type { DeviceOf } from "./slots.ts";
 
 /** What the addressing maps should hold, and the difference to what they do hold. */

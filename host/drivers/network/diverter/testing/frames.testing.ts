@@ -1,5 +1,5 @@
-import { checksum } from "../probe.ts";
 import { octets } from "../program/layout.ts";
+import { checksum } from "../taps/probe.ts";
 
 /** Frames made by hand, as hexadecimal text: what no well-behaved stack would send. */
 export const hex = (bytes: readonly number[] | Buffer): string => Buffer.from(bytes).toString("hex");

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { ipv4 } from "../../../../../model/cell/identifiers.ts";
 import type { InterfaceCounters } from "../../driver.ts";
-import { tapName } from "../devices.ts";
 import { gatewayMac } from "../diverter.ts";
 import { flowKey } from "../program/layout.ts";
+import { tapName } from "../taps/devices.ts";
 import { ethernet, ip, readFrame, udp } from "./frames.testing.ts";
 import { type GuestPlan, type Installation, macOf, uidOf } from "./installation.testing.ts";
 import type { Agent } from "./namespaces.testing.ts";

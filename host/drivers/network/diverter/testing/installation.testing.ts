@@ -9,7 +9,7 @@ import type {
 } from "../../../../../core/documents/vocabulary.ts";
 import { cellName, cidr, elementPath, hostName, ipv4, mac, uid } from "../../../../../model/cell/identifiers.ts";
 import type { GlobalNetwork, NetworkAllocation, NetworkChanges, Outside } from "../../driver.ts";
-import { tapName } from "../devices.ts";
+import { tapName } from "../taps/devices.ts";
 import { Agent, Machine } from "./namespaces.testing.ts";
 
 /** Two hosts, a controller's machine and a few guests on one underlay, for the tests of the dataplane. */

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
-import type { InterfaceCounters, LivenessProbe } from "../driver.ts";
+import type { InterfaceCounters, LivenessProbe } from "../../driver.ts";
+import { gatewayMac } from "../diverter.ts";
+import { ethernet, icmp, icmpTypes, ip, readFrame, udp } from "../testing/frames.testing.ts";
+import { type GuestPlan, Installation, macOf, policy, uidOf } from "../testing/installation.testing.ts";
+import { type Agent, canRun } from "../testing/namespaces.testing.ts";
 import { tapName } from "./devices.ts";
-import { gatewayMac } from "./diverter.ts";
 import { checksum } from "./probe.ts";
-import { ethernet, icmp, icmpTypes, ip, readFrame, udp } from "./testing/frames.testing.ts";
-import { type GuestPlan, Installation, macOf, policy, uidOf } from "./testing/installation.testing.ts";
-import { type Agent, canRun } from "./testing/namespaces.testing.ts";
 
 /** `guest` and `other` are ordinary stacks, `hand` and `forger` taps whose frames are made by hand; no rule at all. */
 const plan = (name: string, number: number): GuestPlan => ({

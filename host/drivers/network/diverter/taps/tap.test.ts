@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
-import type { InterfaceCounters } from "../driver.ts";
-import { tapName } from "./devices.ts";
-import { gatewayMac } from "./diverter.ts";
-import { checksum } from "./probe.ts";
-import { octets } from "./program/layout.ts";
-import { arp, dhcp, ethernet, everyone, hex, ip, macHex, udp } from "./testing/frames.testing.ts";
+import type { InterfaceCounters } from "../../driver.ts";
+import { gatewayMac } from "../diverter.ts";
+import { octets } from "../program/layout.ts";
+import { arp, dhcp, ethernet, everyone, hex, ip, macHex, udp } from "../testing/frames.testing.ts";
 import {
   controllerAddress,
   type GuestPlan,
@@ -15,8 +13,10 @@ import {
   policy,
   rule,
   uidOf,
-} from "./testing/installation.testing.ts";
-import { type Agent, canRun } from "./testing/namespaces.testing.ts";
+} from "../testing/installation.testing.ts";
+import { type Agent, canRun } from "../testing/namespaces.testing.ts";
+import { tapName } from "./devices.ts";
+import { checksum } from "./probe.ts";
 
 /** `vm` is a real tap with frames made by hand, `peer` an ordinary stack on the same host, `lease` one without an address. */
 const vm: GuestPlan = { name: "vm", host: "a", address: "10.64.0.21", number: 1, cell: 1, identities: [1, 101, 10] };

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { gatewayMac } from "./diverter.ts";
-import { checksum } from "./probe.ts";
-import { octets } from "./program/layout.ts";
+import { gatewayMac } from "../diverter.ts";
+import { octets } from "../program/layout.ts";
+import { checksum } from "../taps/probe.ts";
 import {
   arp,
   dhcp,
@@ -17,10 +17,10 @@ import {
   tcp,
   tcpFlags,
   udp,
-} from "./testing/frames.testing.ts";
-import { Hand, markPort } from "./testing/hands.testing.ts";
-import { type GuestPlan, hosts, Installation, macOf, policy, rule } from "./testing/installation.testing.ts";
-import { canRun } from "./testing/namespaces.testing.ts";
+} from "../testing/frames.testing.ts";
+import { Hand, markPort } from "../testing/hands.testing.ts";
+import { type GuestPlan, hosts, Installation, macOf, policy, rule } from "../testing/installation.testing.ts";
+import { canRun } from "../testing/namespaces.testing.ts";
 
 /**
  * What a guest sends that no honest stack would, by hand at a real tap, to a guest of the same host and to one across the

@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { closeSync, openSync, readFileSync } from "node:fs";
-import type { Uid } from "../../../../model/cell/identifiers.ts";
-import { indexOf, ioctl } from "./program/libbpf.ts";
+import type { Uid } from "../../../../../model/cell/identifiers.ts";
+import { indexOf, ioctl } from "../program/libbpf.ts";
 
 /** Network devices of the namespace that this process is in. */
 

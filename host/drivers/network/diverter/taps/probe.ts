@@ -1,12 +1,12 @@
 import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Uid } from "../../../../model/cell/identifiers.ts";
-import type { LivenessProbe } from "../driver.ts";
+import type { Uid } from "../../../../../model/cell/identifiers.ts";
+import type { LivenessProbe } from "../../driver.ts";
+import type { Dataplane } from "../program/dataplane.ts";
+import { type Decoded, interfaceState, octets, probeKey, word } from "../program/layout.ts";
+import { indexOf, openPacketSocket, sendFrame } from "../program/libbpf.ts";
+import { protocolNumbers } from "../rules/policy.ts";
 import { tapName } from "./devices.ts";
-import type { Dataplane } from "./program/dataplane.ts";
-import { type Decoded, interfaceState, octets, probeKey, word } from "./program/layout.ts";
-import { indexOf, openPacketSocket, sendFrame } from "./program/libbpf.ts";
-import { protocolNumbers } from "./rules/policy.ts";
 
 /**
  * Liveness probes: a question to a guest, put as if by its subnet's gateway, so that no guest learns of its host and none

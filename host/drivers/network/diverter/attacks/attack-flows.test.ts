@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 
-import { arp, ethernet, everyone, icmp, icmpTypes, ip, tcp, tcpFlags, udp } from "./testing/frames.testing.ts";
-import { Hand, markPort } from "./testing/hands.testing.ts";
+import { arp, ethernet, everyone, icmp, icmpTypes, ip, tcp, tcpFlags, udp } from "../testing/frames.testing.ts";
+import { Hand, markPort } from "../testing/hands.testing.ts";
 import {
   controllerAddress,
   controllerMac,
@@ -11,8 +11,8 @@ import {
   Installation,
   policy,
   rule,
-} from "./testing/installation.testing.ts";
-import { type Agent, canRun } from "./testing/namespaces.testing.ts";
+} from "../testing/installation.testing.ts";
+import { type Agent, canRun } from "../testing/namespaces.testing.ts";
 
 /**
  * Attacks on what the dataplane remembers and on whom it believes: a server that wants to open connections, floods against

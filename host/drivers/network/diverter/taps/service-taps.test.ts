@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { ipv4, mac } from "../../../../model/cell/identifiers.ts";
-import type { InterfaceCounters, LivenessProbe, PacketCheck } from "../driver.ts";
-import { tapName } from "./devices.ts";
-import { arp, ethernet, everyone, icmp, ip, macHex, readFrame, udp } from "./testing/frames.testing.ts";
-import { Hand } from "./testing/hands.testing.ts";
+import { ipv4, mac } from "../../../../../model/cell/identifiers.ts";
+import type { InterfaceCounters, LivenessProbe, PacketCheck } from "../../driver.ts";
+import { arp, ethernet, everyone, icmp, ip, macHex, readFrame, udp } from "../testing/frames.testing.ts";
+import { Hand } from "../testing/hands.testing.ts";
 import {
   type Applied,
   controllerAddress,
@@ -17,8 +16,9 @@ import {
   policy,
   rule,
   uidOf,
-} from "./testing/installation.testing.ts";
-import { canRun } from "./testing/namespaces.testing.ts";
+} from "../testing/installation.testing.ts";
+import { canRun } from "../testing/namespaces.testing.ts";
+import { tapName } from "./devices.ts";
 
 const service = (name: string, host: HostKey, number: number): GuestPlan => ({
   ...{ name, host, address: `10.0.0.${30 + number}`, number, cell: 1, identities: [number, 100 + number, 11] },
