@@ -27,8 +27,8 @@ test("a connection is read in every way it may be written", () => {
     assert.deepEqual(parseConnection(words, undefined), names, words.join(" "));
   for (const words of [["a -> b icmp"], ["a", "b/icmp"], ["a", "to", "b", "icmp"]])
     assert.deepEqual(parseConnection(words, undefined), { ...names, protocol: "icmp", port: null }, words.join(" "));
-  const abroad = { from: "shop/vm", to: "//bank.cells.internal/db", protocol: "tcp", port: 5432 };
-  assert.deepEqual(parseConnection(["shop/vm -> //bank.cells.internal/db:5432"], undefined), abroad);
+  const foreign = { from: "shop/vm", to: "//bank.cells.internal/db", protocol: "tcp", port: 5432 };
+  assert.deepEqual(parseConnection(["shop/vm -> //bank.cells.internal/db:5432"], undefined), foreign);
   assert.deepEqual(parseConnection(["a -> b"], undefined), { from: "a", to: "b", protocol: "icmp", port: null });
 });
 

@@ -9,9 +9,9 @@ import { mayDesire, maySee } from "../documents/permissions.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { type Collections, createOutbox, isObject, type Outbox, takeEffects, toJson } from "../outbox.ts";
+import { type Collections, createOutbox, isObject, type Outbox, takeEffects } from "../outbox.ts";
 import { createDeaths, followDeaths, followOthers, hearMember, takeDeath } from "../presence/group/deaths.ts";
-import { heldInitial, publishLife, refuseInitial, takeLife } from "./cells/life.ts";
+import { heldInitial } from "./cells/life.ts";
 import { checkDue, checkTimer, setCheck } from "./changes/check.ts";
 import { createDerived } from "./changes/derived.ts";
 import { indexesOf } from "./changes/indexes.ts";
@@ -23,24 +23,35 @@ import { measureController } from "./explain/measure.ts";
 import { noteForgotten } from "./histories/forgotten.ts";
 import { olderDue, olderTimer, takeAnother, takeFork, takeKept, watchOlder } from "./histories/fork.ts";
 import { hearingDue, hearingTimer, noteLost, restoredHearing, watchHearing } from "./histories/hearing.ts";
-import { askForRoom, isChild, noRoom } from "./model/quota.ts";
+import { isChild, noRoom } from "./model/quota.ts";
 import { reconcile } from "./reconcile.ts";
 import type { CredentialRecord, ElementRecord, VmRecord } from "./records.ts";
-import { abroadKeyOf, isAbroadRecord, releasedAbroad } from "./references/foreign.ts";
-import { answer, answerInSlices, type ControllerResponse } from "./requests/requests.ts";
+import { foreignKeyOf, isForeignRecord, releasedForeign } from "./references/foreign.ts";
+import { answer } from "./requests/requests.ts";
+import {
+  answered,
+  answerWaiting,
+  givenUp,
+  hearLife,
+  initialId,
+  offersHeard,
+  patienceTimer,
+  resumeRoom,
+  roomTimer,
+  submit,
+} from "./requests/submitted.ts";
 import { createAudiences } from "./rules/audiences.ts";
 import { controllerIdentity } from "./rules/cell-policy.ts";
 import { createTurns, turnDue, turnTimer } from "./rules/told-places.ts";
 import {
-  type AbroadRecord,
   type ControllerOptions,
   type ControllerState,
   type CountersRecord,
   cellManager,
   directory,
+  type ForeignRecord,
   type ModelRecord,
   noReservation,
-  offerKeys,
   type PolicyRecord,
   type RoomRecord,
 } from "./state.ts";
@@ -49,6 +60,7 @@ import { afterRestoreOf } from "./vm/after-restore.ts";
 import { reservationDue, reservationTimer, resumeReservation } from "./vm/all-or-none.ts";
 import { delayRetry, retryTimer } from "./vm/life-cycle.ts";
 import { goOnAbove } from "./vm/put-back.ts";
+import { hostIsLost, lostTimer, watchHost } from "./vm/silent-hosts.ts";
 import { restoredStarts, startTimer } from "./vm/start-limit.ts";
 
 /**
@@ -133,7 +145,7 @@ function* take(state: ControllerState, input: Input): Work {
     case "released":
       state.outbox.releasing.get(input.peer)?.delete(input.key);
       state.forgotten.get(input.peer)?.delete(input.key);
-      if (input.peer === directory) releasedAbroad(state, input.key);
+      if (input.peer === directory) releasedForeign(state, input.key);
       break;
     case "request": {
       if (isObject(input.request) && input.request.method === "PRESENCE") {
@@ -162,18 +174,25 @@ function* take(state: ControllerState, input: Input): Work {
   if (held !== null) yield* submit(state, initialId, { method: "PUT", path: "", json: held });
 }
 
+/** Whose timer it is, by its name or by what the name begins with; `rest` is what follows. */
+const timers: Readonly<Record<string, (state: ControllerState, rest: string) => void>> = {
+  [reservationTimer]: reservationDue,
+  [turnTimer]: turnDue,
+  [checkTimer]: checkDue,
+  [startTimer]: ({ starts }) => {
+    starts.dueMs = null;
+  },
+  [upgradeTimer]: upgradeDue,
+  [hearingTimer]: hearingDue,
+  [olderTimer]: (state, peer) => olderDue(state, peerName(peer)),
+  [lostTimer]: (state, peer) => hostIsLost(state, peerName(peer)),
+  [retryTimer]: ({ resting }, vm) => void resting.delete(uid(vm)),
+};
 function* due(state: ControllerState, name: string): Work {
   if (name === patienceTimer) yield* answerWaiting(state);
   if (name === roomTimer) yield* givenUp(state);
-  if (name === reservationTimer) reservationDue(state);
-  if (name === turnTimer) turnDue(state);
-  if (name === checkTimer) checkDue(state);
-  if (name === startTimer) state.starts.dueMs = null;
-  if (name === upgradeTimer) upgradeDue(state);
-  if (name === hearingTimer) hearingDue(state);
-  if (name.startsWith(olderTimer)) olderDue(state, peerName(name.slice(olderTimer.length)));
-  if (name.startsWith(lostTimer)) state.lost.add(peerName(name.slice(lostTimer.length)));
-  if (name.startsWith(retryTimer)) state.resting.delete(uid(name.slice(retryTimer.length)));
+  const at = name.indexOf("/") + 1;
+  timers[at === 0 ? name : name.slice(0, at)]?.(state, name.slice(at));
 }
 
 /** Rare, and about what is not tracked: the histories of stores, deaths of hosts, the life of a child cell. */
@@ -194,114 +213,6 @@ function concernsAll({ deaths }: ControllerState, input: Input): boolean {
     default:
       return false;
   }
-}
-
-/** A Host Manager that starts again is away for less than this, and nothing is to be said of its machines. */
-const lostAfterMs = 15_000;
-const lostTimer = "lost/";
-
-function watchHost(state: ControllerState, host: PeerName, reachable: boolean): void {
-  if (reachable) state.lost.delete(host);
-  if (reachable && state.reachable.get(host) !== false) return;
-  const afterMs = reachable ? null : lostAfterMs;
-  state.outbox.effects.push({ kind: "timer", name: `${lostTimer}${host}`, afterMs });
-}
-
-/** A request, or the first model of a child cell, which nobody waits for. */
-function* submit(state: ControllerState, id: number, request: Json): Work {
-  if (mustWait(state, request)) {
-    if (state.waitingChanges?.length === 0)
-      state.outbox.effects.push({ kind: "timer", name: patienceTimer, afterMs: patienceMs });
-    state.waitingChanges?.push({ id, request });
-  } else if (state.roomWaiting.length > 0 && isChange(request) && state.roomWaiting.length < mostWaiting)
-    state.roomWaiting.push({ id, request });
-  else yield* reply(state, id, request);
-}
-const initialId = -1;
-const isChange = (request: Json): boolean =>
-  isObject(request) && (request.method === "PUT" || request.method === "DELETE") && request.dryRun !== true;
-
-function* reply(state: ControllerState, id: number, request: Json, isLast = false): Work {
-  const response = yield* answerInSlices(state, request);
-  const { needed } = response;
-  if (needed !== undefined && !isLast && state.roomWaiting.length < mostWaiting) {
-    state.roomWaiting.unshift({ id, request });
-    if (askForRoom(state, needed, "change"))
-      state.outbox.effects.push({ kind: "timer", name: roomTimer, afterMs: roomPatienceMs });
-    yield* reconcile(state);
-    return;
-  }
-  // The reply says what was accepted, not what was done; what follows from it is part of the same step.
-  yield* reconcile(state);
-  if (id !== initialId) answered(state, id, response);
-  else if (response.status !== 200) {
-    refuseInitial(state, messageOf(response.body));
-    publishLife(state);
-  }
-}
-function answered({ outbox }: ControllerState, id: number, { needed: _needed, ...response }: ControllerResponse): void {
-  outbox.effects.push({ kind: "reply", id, response: toJson(response) });
-}
-const messageOf = (body: Json): string =>
-  isObject(body) && isObject(body.error) && typeof body.error.message === "string"
-    ? body.error.message
-    : "it is refused";
-
-/** How long a change waits for more room. A parent that is away, or has to ask its own, may take a moment. */
-const roomPatienceMs = 10_000;
-const roomTimer = "room";
-
-function* hearLife(state: ControllerState, value: Json): Work {
-  const { answered, initial } = takeLife(state, value);
-  if (answered) yield* nextInRoom(state);
-  if (initial !== null) yield* submit(state, initialId, { method: "PUT", path: "", json: initial });
-}
-
-/** The first of those that wait has its answer: it has its room now, or is refused. */
-function* nextInRoom(state: ControllerState): Work {
-  const first = state.roomWaiting.shift();
-  state.outbox.effects.push({ kind: "timer", name: roomTimer, afterMs: null });
-  if (first !== undefined) yield* reply(state, first.id, first.request, true);
-  if (state.upRefusal?.by === "change") state.upRefusal = null;
-}
-function* givenUp(state: ControllerState): Work {
-  if (state.ask?.by === "change") state.ask = null;
-  state.upRefusal = { by: "change", reason: `its parent did not answer within ${roomPatienceMs / 1000} s; try again` };
-  yield* nextInRoom(state);
-}
-/** Those that waited behind another question are asked for in their turn. */
-function* resumeRoom(state: ControllerState): Work {
-  for (let most = state.roomWaiting.length; most > 0 && state.ask === null; most -= 1) {
-    const first = state.roomWaiting.shift();
-    if (first !== undefined) yield* reply(state, first.id, first.request);
-  }
-}
-
-/**
- * A change that comes before it is known what the installation could ever give, as the first one of a new cell does, waits
- * a moment for that: what can never be had is then refused at once. A Placer, a Storage Manager or an IP Address Manager
- * that stays silent delays a change no longer than this.
- */
-const patienceMs = 3_000;
-const patienceTimer = "offers-unknown";
-const mostWaiting = 16;
-
-const offersHeard = (state: ControllerState): boolean =>
-  [...offerKeys(state).keys()].every((peer) => state.reachable.has(peer));
-
-const mustWait = (state: ControllerState, request: Json): boolean =>
-  isObject(request) &&
-  state.waitingChanges !== null &&
-  // A deletion has nothing to wait for, but does not overtake what was asked for before it.
-  (request.method === "PUT" || (request.method === "DELETE" && state.waitingChanges.length > 0)) &&
-  state.waitingChanges.length < mostWaiting &&
-  (!offersHeard(state) || (isChild(state) && state.life === null));
-
-function* answerWaiting(state: ControllerState): Work {
-  const waiting = state.waitingChanges ?? [];
-  state.waitingChanges = null;
-  if (waiting.length > 0) state.outbox.effects.push({ kind: "timer", name: patienceTimer, afterMs: null });
-  for (const { id, request } of waiting) yield* reply(state, id, request);
 }
 
 function restore(options: ControllerOptions, restored: Restored, passOf: PassOf): ControllerState {
@@ -350,7 +261,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     deaths: createDeaths(options.presence),
     subscribed: new Set(),
     credentials: new Map(),
-    abroad: make.map(),
+    foreign: make.map(),
     waitingChanges: [],
     reservation: noReservation,
     life: null,
@@ -390,7 +301,7 @@ function readRecords(state: ControllerState, restored: Restored): void {
       state.credentials.set(credential.id, credential);
     } else if (key.startsWith("grant/")) {
       state.grants.set(uid(key.slice("grant/".length)), value as unknown as QuotaGrant);
-    } else if (isAbroadRecord(key)) state.abroad.set(abroadKeyOf(key), value as unknown as AbroadRecord);
+    } else if (isForeignRecord(key)) state.foreign.set(foreignKeyOf(key), value as unknown as ForeignRecord);
   }
 }
 

@@ -11,7 +11,7 @@ import { forgetDeleted } from "./model/deletion.ts";
 import { advanceGrants, giveBack } from "./model/quota.ts";
 import { allocateAddresses, wishForSubnets } from "./network/addresses.ts";
 import { wishForNames } from "./network/names.ts";
-import { learnAbroad } from "./references/foreign.ts";
+import { learnForeign } from "./references/foreign.ts";
 import { settlePolicy, wishForPlaces, wishForPolicies } from "./rules/cell-policy.ts";
 import { wishForDirectory } from "./rules/directory-wishes.ts";
 import { settlePlaces } from "./rules/places.ts";
@@ -50,7 +50,7 @@ export function* reconcile(state: ControllerState): Work {
     publishLife(state);
     return;
   }
-  learnAbroad(state);
+  learnForeign(state);
   followImages(state);
   advanceReservation(state);
   adoptChildren(state);
@@ -111,7 +111,7 @@ function follow(state: ControllerState): void {
   for (const host of successors(state)) wanted.add(host);
   for (const holder of holdersOfForgotten(state) ?? []) wanted.add(holder);
   for (const peer of peersToHear(state)) wanted.add(peer);
-  if (state.abroad.size > 0) wanted.add(directory);
+  if (state.foreign.size > 0) wanted.add(directory);
   if (state.options.root !== undefined) wanted.add(authority);
   // Also where this store knows of no child: it may be blank, and of a cell that has nothing but children nobody else says so.
   if (state.options.cellManager === true) wanted.add(cellManager);

@@ -140,7 +140,7 @@ export interface ReservationState {
 export const noReservation: ReservationState = { stage: "asking", attempt: 0, isTimed: false, short: [], lacking: [] };
 
 /** Record `abroad/<key>`: a document at the directory, and what it answered last; null: nothing is visible. */
-export interface AbroadRecord {
+export interface ForeignRecord {
   readonly answer: Json;
 }
 
@@ -205,7 +205,7 @@ export interface ControllerState extends Hearing {
   readonly subscribed: Set<PeerName>;
   readonly credentials: Map<string, CredentialRecord>;
   /** By key. What is no longer wished for stays until the directory has taken its tombstone. */
-  readonly abroad: Map<string, AbroadRecord>;
+  readonly foreign: Map<string, ForeignRecord>;
   /** Changes that came before it was known what the installation could ever give; null: no change waits any more. */
   waitingChanges: { readonly id: number; readonly request: Json }[] | null;
   reservation: ReservationState;

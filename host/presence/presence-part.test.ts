@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { swimDefaults } from "../../core/presence/swim/configuration.ts";
 import { createSwim } from "../../core/presence/swim/swim.ts";
-import {
-  type SwimInput,
-  type SwimOutput,
-  type SwimState,
-  swimDefaults,
-  type Verdict,
-} from "../../core/presence/swim/types.ts";
+import type { SwimInput, SwimOutput, SwimState, Verdict } from "../../core/presence/swim/types.ts";
 import { hostName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { SuccessionRequest } from "../root-vm/succession.ts";

@@ -7,7 +7,7 @@ import { takeDeclared } from "../../core/documents/declaration.ts";
 import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import { createPresence, type HostPresence as Seen } from "../../core/presence/group/group.ts";
-import { swimDefaults } from "../../core/presence/swim/types.ts";
+import { swimDefaults } from "../../core/presence/swim/configuration.ts";
 import { viewFromJson, viewToJson } from "../../core/presence/view.ts";
 import { hostName, ipv4, mac, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";

@@ -1,5 +1,5 @@
 import { text } from "node:stream/consumers";
-import { type SwimConfig, swimDefaults } from "../../core/presence/swim/types.ts";
+import { type SwimConfig, swimDefaults } from "../../core/presence/swim/configuration.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { Metric } from "../../core/telemetry/metrics.ts";
 import { type HostName, hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";

@@ -30,7 +30,7 @@ interface Commanded {
   readonly target: string;
 }
 /** An element of another cell, by the domain of that one. */
-export interface Abroad {
+export interface Foreign {
   readonly domain: string;
   readonly path: string;
 }
@@ -162,16 +162,16 @@ export interface CauseFacts {
   readonly "name-failed": { readonly name: string } & Because;
 
   // --- other cells
-  readonly "foreign-wrong-type": Abroad & { readonly type: string; readonly wanted: "volume" | "addresses" };
-  readonly "foreign-own-cell": Abroad;
-  readonly "no-directory": Abroad;
-  readonly "directory-unreachable": Abroad;
-  readonly "foreign-hidden": Abroad;
-  readonly "other-storage-manager": Abroad & { readonly theirs: number; readonly own: number };
-  readonly "not-granted": Abroad & { readonly grant: "copy" | "connect"; readonly to: string };
+  readonly "foreign-wrong-type": Foreign & { readonly type: string; readonly wanted: "volume" | "addresses" };
+  readonly "foreign-own-cell": Foreign;
+  readonly "no-directory": Foreign;
+  readonly "directory-unreachable": Foreign;
+  readonly "foreign-hidden": Foreign;
+  readonly "other-storage-manager": Foreign & { readonly theirs: number; readonly own: number };
+  readonly "not-granted": Foreign & { readonly grant: "copy" | "connect"; readonly to: string };
   readonly "controller-of-own-cell-only": Nothing;
   /** `element`: this cell's end; `shown`: the other cell can name it. */
-  readonly "not-agreed": Abroad & { readonly element: ElementPath; readonly shown: boolean };
+  readonly "not-agreed": Foreign & { readonly element: ElementPath; readonly shown: boolean };
 
   // --- rules
   readonly "removal-not-in-force": Because;

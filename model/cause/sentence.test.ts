@@ -17,7 +17,7 @@ const [web, disk] = [elementPath("shop/web"), elementPath("shop/disk")];
 const controller = peerName("controller.shop");
 const said: Cause = { kind: "said", by: peerName("storage-manager"), sentence: "no server has room for it" };
 const because = [said];
-const abroad = { domain: "bank.cells.internal", path: "bank/db" };
+const foreign = { domain: "bank.cells.internal", path: "bank/db" };
 const db = "//bank.cells.internal/bank/db";
 const back = (name: string): string =>
   `bring the host back, and a machine that still runs there goes on without a restart; or, if its power is off for certain, \`cells host dead ${name} --power-is-off\``;
@@ -210,37 +210,37 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
   "name-failed": [{ name: "web.shop", because }, "its name web.shop: no server has room for it", null],
 
   "foreign-wrong-type": [
-    { ...abroad, type: "VM", wanted: "volume" },
+    { ...foreign, type: "VM", wanted: "volume" },
     `${db} is a VM, and a volume is needed here`,
     "name a volume of bank.cells.internal",
   ],
   "foreign-own-cell": [
-    abroad,
+    foreign,
     `${db} is not visible: bank.cells.internal is this cell itself`,
     'write it as a path of this document, "<ref:/bank/db>"',
   ],
   "no-directory": [
-    abroad,
+    foreign,
     `${db} is not visible from this cell: this installation has no directory of cells`,
     "submit what it names as a part of this cell",
   ],
   "directory-unreachable": [
-    abroad,
+    foreign,
     `${db} is not visible: the directory is not reachable`,
     "nothing needs to be done here: it is asked again as soon as the directory answers",
   ],
   "foreign-hidden": [
-    abroad,
+    foreign,
     `${db} is not visible: bank.cells.internal shows no such element to this cell`,
     "in the cell bank.cells.internal, let there be an element bank/db with x.public true; nothing needs to be done here",
   ],
   "other-storage-manager": [
-    { ...abroad, theirs: 1, own: 2 },
+    { ...foreign, theirs: 1, own: 2 },
     `${db} is kept by Storage Manager 1 and this cell's volumes by Storage Manager 2: a volume can be copied or connected only where one has both`,
     "make this cell with x.services.storageManager 1, or bank.cells.internal with 2: that is fixed when a cell is made",
   ],
   "not-granted": [
-    { ...abroad, grant: "copy", to: "shop.cells.internal" },
+    { ...foreign, grant: "copy", to: "shop.cells.internal" },
     `${db} is visible, and bank.cells.internal does not let this cell copy it`,
     'let bank.cells.internal have a VolumeGrant of it with x.grant "copy" and x.cell "<ref://shop.cells.internal/>"',
   ],
@@ -250,7 +250,7 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
     "let the other end be a subnet, a VM or an interface of this cell",
   ],
   "not-agreed": [
-    { ...abroad, element: web, shown: false },
+    { ...foreign, element: web, shown: false },
     `bank.cells.internal has no rule in effect that opens the same between shop/web and ${db}, so nothing passes`,
     "write x.public true at shop/web (or at what it belongs to), so that bank.cells.internal can name it, and let bank.cells.internal have a NetworkRule with the same protocol and port between its bank/db and this cell's shop/web",
   ],

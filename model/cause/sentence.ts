@@ -1,4 +1,4 @@
-import type { Abroad, Cause, CauseFacts, CauseKind, EndKind } from "./cause.ts";
+import type { Cause, CauseFacts, CauseKind, EndKind, Foreign } from "./cause.ts";
 import { andMore, serviceNamed, upgradeRemedy } from "./words.ts";
 
 /*
@@ -20,8 +20,8 @@ export function sentence(cause: Cause): string {
 const wordsOf = (cause: Cause): string =>
   Object.hasOwn(words, cause.kind) ? (words[cause.kind] as (facts: Cause) => string)(cause) : cause.kind;
 
-const shownAt = ({ domain, path }: Abroad): string => `//${domain}/${path}`;
-const wantedAbroad = { volume: "a volume", addresses: "a subnet, a VM or an interface" } as const;
+const shownAt = ({ domain, path }: Foreign): string => `//${domain}/${path}`;
+const wantedForeign = { volume: "a volume", addresses: "a subnet, a VM or an interface" } as const;
 const rateOf = ({ perMinute, atOnce }: CauseFacts["waits-its-turn"]): string =>
   `the cell may start ${perMinute} ${perMinute === 1 ? "machine" : "machines"} a minute, and ${atOnce} at once after a while without any`;
 
@@ -134,7 +134,7 @@ const words: Words = {
   "name-failed": ({ name }) => `its name ${name}`,
 
   "foreign-wrong-type": (cause) =>
-    `${shownAt(cause)} is a ${cause.type}, and ${wantedAbroad[cause.wanted]} is needed here`,
+    `${shownAt(cause)} is a ${cause.type}, and ${wantedForeign[cause.wanted]} is needed here`,
   "foreign-own-cell": (cause) => `${shownAt(cause)} is not visible: ${cause.domain} is this cell itself`,
   "no-directory": (cause) =>
     `${shownAt(cause)} is not visible from this cell: this installation has no directory of cells`,

@@ -32,7 +32,7 @@ const because: Fields<Because> = { because: optional(list(inner)) };
 const atHost = { host };
 const ofVm = { vm: path };
 const commanded = { target: text() };
-const abroad = { domain: text(), path: text() };
+const foreign = { domain: text(), path: text() };
 
 const facts: { readonly [Kind in CauseKind]: Fields<CauseFacts[Kind]> } = {
   said: { by: service, sentence: text() },
@@ -106,15 +106,15 @@ const facts: { readonly [Kind in CauseKind]: Fields<CauseFacts[Kind]> } = {
   "address-taken": { element: path, address },
   "name-failed": { name: text(), ...because },
 
-  "foreign-wrong-type": { ...abroad, type: text(), wanted: oneOf("volume", "addresses") },
-  "foreign-own-cell": abroad,
-  "no-directory": abroad,
-  "directory-unreachable": abroad,
-  "foreign-hidden": abroad,
-  "other-storage-manager": { ...abroad, theirs: integer(), own: integer() },
-  "not-granted": { ...abroad, grant: oneOf("copy", "connect"), to: text() },
+  "foreign-wrong-type": { ...foreign, type: text(), wanted: oneOf("volume", "addresses") },
+  "foreign-own-cell": foreign,
+  "no-directory": foreign,
+  "directory-unreachable": foreign,
+  "foreign-hidden": foreign,
+  "other-storage-manager": { ...foreign, theirs: integer(), own: integer() },
+  "not-granted": { ...foreign, grant: oneOf("copy", "connect"), to: text() },
   "controller-of-own-cell-only": {},
-  "not-agreed": { ...abroad, element: path, shown: boolean },
+  "not-agreed": { ...foreign, element: path, shown: boolean },
 
   "removal-not-in-force": because,
   "rules-unconfirmed": atHost,

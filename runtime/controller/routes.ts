@@ -34,9 +34,9 @@ import { evaluate } from "../specification/evaluate.ts";
 import { orderBackup } from "./backups/order.ts";
 import { type Returning, returnStore } from "./backups/return-store.ts";
 import type { CellEvents } from "./events.ts";
-import { heldBack } from "./held-back.ts";
 import { hostHandler } from "./hosts/hosts.ts";
 import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
+import { longPoll } from "./long-poll.ts";
 import type { ControllerSessions } from "./sessions.ts";
 import { answerIssue, answerSpending, createTicketCheck, type TicketCheck } from "./tickets.ts";
 import { type Check, connectionAnswer, type Examined, type Question } from "./why.ts";
@@ -253,7 +253,7 @@ async function read(exchange: Exchange<"readModel" | "readElement">): Promise<vo
   }
   const gone = new AbortController();
   response.once("close", () => gone.abort());
-  const answer = await heldBack(until, () => ask(context, request), context.events.subscribe, gone.signal);
+  const answer = await longPoll(until, () => ask(context, request), context.events.subscribe, gone.signal);
   if (answer === null)
     sendRefusal(response, 503, "busy", "too many requests wait here for something to change; try again in a moment");
   else sendJson(response, answer.status, answer.body, { etag: `"${answer.version}"` });

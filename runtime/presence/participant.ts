@@ -3,14 +3,9 @@ import type { Death } from "../../core/documents/declaration.ts";
 import { decodeBroadcast, encodeBroadcast, isBroadcast } from "../../core/presence/broadcast/codec.ts";
 import { deathGossip, deathItem, deathOf } from "../../core/presence/broadcast/death-broadcast.ts";
 import { decodePacket, encodePacket, type PacketFault, type Seal } from "../../core/presence/swim/codec.ts";
+import { type SwimConfig, swimDefaults } from "../../core/presence/swim/configuration.ts";
 import { createSwim, stepSwim } from "../../core/presence/swim/swim.ts";
-import {
-  type SwimConfig,
-  type SwimInput,
-  type SwimOutput,
-  type SwimState,
-  swimDefaults,
-} from "../../core/presence/swim/types.ts";
+import type { SwimInput, SwimOutput, SwimState } from "../../core/presence/swim/types.ts";
 import type { HostName } from "../../model/cell/identifiers.ts";
 
 /**

@@ -12,7 +12,7 @@ export const withOtherCells = (
   random: Random,
   { cells, services, untilMs }: Pick<History, "cells" | "services" | "untilMs">,
 ): void => {
-  const isAbroad = cells > 1 && random.chance(0.5);
+  const isForeign = cells > 1 && random.chance(0.5);
   const isFamily = random.chance(0.4);
   // Neighbours have different Storage Managers where there are several, and copies between them would wait for ever.
   const copied = random.chance(0.5) && services === 1;
@@ -21,8 +21,8 @@ export const withOtherCells = (
     if (verb !== "apply") return;
     const text = parseCell(words);
     const own = random.fork(`${index}`);
-    const abroad = isAbroad ? reachingOut(text, cell, cells, copied, own) : text;
-    const family = isFamily && own.chance(0.8) ? { ...abroad, children: [childOf(cell, own, 0)] } : abroad;
+    const foreign = isForeign ? reachingOut(text, cell, cells, copied, own) : text;
+    const family = isFamily && own.chance(0.8) ? { ...foreign, children: [childOf(cell, own, 0)] } : foreign;
     if (family !== text) steps[index] = { ...step, words: ["apply", cell, ...formatCell(family).split(" ")] };
   });
   if (!isFamily) return;

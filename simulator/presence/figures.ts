@@ -1,4 +1,4 @@
-import type { SwimConfig } from "../../core/presence/swim/types.ts";
+import type { SwimConfig } from "../../core/presence/swim/configuration.ts";
 import { nextRandom } from "../../core/random.ts";
 import { crashHost, createGroup, type Group, pauseHost, restartHost, startGroup } from "./groups.ts";
 import { after, type Host, type NetworkOptions, runUntil, type WorldOptions } from "./world.ts";

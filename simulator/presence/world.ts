@@ -1,14 +1,7 @@
 import { decodePacket, encodePacket, type Seal } from "../../core/presence/swim/codec.ts";
+import { type SwimConfig, swimDefaults } from "../../core/presence/swim/configuration.ts";
 import { createSwim, stepSwim } from "../../core/presence/swim/swim.ts";
-import {
-  type Packet,
-  type SwimConfig,
-  type SwimInput,
-  type SwimState,
-  swimDefaults,
-  type Update,
-  type VerdictChange,
-} from "../../core/presence/swim/types.ts";
+import type { Packet, SwimInput, SwimState, Update, VerdictChange } from "../../core/presence/swim/types.ts";
 import { nextRandom, seedOf } from "../../core/random.ts";
 import { type HostName, hostName } from "../../model/cell/identifiers.ts";
 import { type Agenda, createAgenda } from "./agenda.ts";

@@ -149,9 +149,9 @@ const unsettledCell = (
     // A VM that its user wants left down after a crash stays failed, and what belongs to it waits.
     const isLeft = accepted.machines.some(({ name, once }) => once && path.startsWith(`${labelOf(cell)}/${name}`));
     // What names another cell waits until that one lets it.
-    const isAbroad =
+    const isForeign =
       path.includes("Of") || (accepted.copies ?? []).some(({ name }) => path === `${labelOf(cell)}/${name}`);
-    if (phase === "ready" || isLeft || (isAbroad && phase === "waiting" && !isLet(cell, path, accepted, expected)))
+    if (phase === "ready" || isLeft || (isForeign && phase === "waiting" && !isLet(cell, path, accepted, expected)))
       continue;
     faults.push(`${path} is ${deleting ? "still there" : `${phase}: ${sentenceOf(causes) ?? ""}`}`);
   }

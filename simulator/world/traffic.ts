@@ -57,13 +57,13 @@ interface Accepted {
 
 /** Between cells only what both have a rule for passes, with ends that both show. */
 export const isAgreed = (cell: string, rule: Rule, accepted: ReadonlyMap<string, Accepted | null>): boolean => {
-  const abroad = [rule.from, rule.to].find((end) => end.includes("/"));
-  if (abroad === undefined) return true;
-  const [other = "", name] = abroad.split("/");
-  const own = abroad === rule.from ? rule.to : rule.from;
+  const foreign = [rule.from, rule.to].find((end) => end.includes("/"));
+  if (foreign === undefined) return true;
+  const [other = "", name] = foreign.split("/");
+  const own = foreign === rule.from ? rule.to : rule.from;
   const seen = {
-    from: abroad === rule.from ? name : `${cell}/${own}`,
-    to: abroad === rule.to ? name : `${cell}/${own}`,
+    from: foreign === rule.from ? name : `${cell}/${own}`,
+    to: foreign === rule.to ? name : `${cell}/${own}`,
   };
   const shows = (where: string, what: string | undefined): boolean =>
     accepted.get(where)?.machines.some((machine) => machine.name === what && machine.shown === true) === true;

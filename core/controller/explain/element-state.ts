@@ -11,7 +11,7 @@ import { isHeldAt, whyHeld, whyStrays } from "../histories/fork.ts";
 import { chooseAddress } from "../network/addresses.ts";
 import { isManagement } from "../network/management.ts";
 import type { ElementRecord, Run, Standing, VmRecord } from "../records.ts";
-import { whyAbroad } from "../references/foreign.ts";
+import { whyForeign } from "../references/foreign.ts";
 import { isInRules, whyNotInForce } from "../rules/rules-in-force.ts";
 import { bootLink } from "../services/boot-disks.ts";
 import { refusedEnrolments } from "../services/enrolments.ts";
@@ -113,8 +113,8 @@ function whyStillThere(state: ControllerState, record: ElementRecord): readonly 
 function stateOf(state: ControllerState, record: ElementRecord, element: Element): Standing {
   const back = whyGivenBack(state, record);
   if (back !== null) return standing("waiting", back);
-  const abroad = whyAbroad(state, record, element);
-  if (abroad !== null) return standing("waiting", abroad);
+  const foreign = whyForeign(state, record, element);
+  if (foreign !== null) return standing("waiting", foreign);
   switch (element.type) {
     case "VM":
       return vmState(state, record, element);

@@ -96,7 +96,7 @@ const toBank = (address1: string): JsonObject => ({
 const addresses = { uid: "b-1", shows: { kind: "addresses", type: "VM", networks: ["10.64.9.2/32"] } };
 const golden = { uid: "b-7", shows: { kind: "volume", type: "Volume", sizeMiB: 64, server: "s1" } };
 const copyOfBank: JsonObject = { foreign: { "x.type": "VolumeCopy", "x.image": `<ref://${bank}/golden>` } };
-const abroad = (changes: JsonObject, shown: Readonly<Record<string, object>>): World => {
+const foreign = (changes: JsonObject, shown: Readonly<Record<string, object>>): World => {
   const world = new World({ directory: true });
   for (const [path, want] of Object.entries(shown)) world.shown.set(`${bank}/${path}`, want as never);
   world.put(shop(changes));
@@ -344,7 +344,7 @@ const followed: Readonly<Record<string, Followed>> = {
     ],
   },
   "foreign-wrong-type": {
-    arise: () => abroad(copyOfBank, { golden: addresses }),
+    arise: () => foreign(copyOfBank, { golden: addresses }),
     ways: [
       {
         says: /name a volume of bank\.cells\.internal/,
@@ -358,7 +358,7 @@ const followed: Readonly<Record<string, Followed>> = {
     ],
   },
   "foreign-own-cell": {
-    arise: () => abroad({ own: { "x.type": "VolumeCopy", "x.image": "<ref://shop.cells.internal/shop/golden>" } }, {}),
+    arise: () => foreign({ own: { "x.type": "VolumeCopy", "x.image": "<ref://shop.cells.internal/shop/golden>" } }, {}),
     ways: [
       {
         says: /as a path of this document, "<ref:\/shop\/golden>"/,
@@ -390,11 +390,11 @@ const followed: Readonly<Record<string, Followed>> = {
     ways: byItself(hostIsBack),
   },
   "foreign-hidden": {
-    arise: () => abroad(copyOfBank, {}),
+    arise: () => foreign(copyOfBank, {}),
     ways: [{ says: /let there be an element bank\/golden with x\.public true/, follow: shows("golden", golden) }],
   },
   "controller-of-own-cell-only": {
-    arise: () => abroad(toBank("controller"), { db: addresses }),
+    arise: () => foreign(toBank("controller"), { db: addresses }),
     ways: [
       {
         says: /let the other end be a subnet, a VM or an interface of this cell/,
@@ -406,7 +406,7 @@ const followed: Readonly<Record<string, Followed>> = {
     ],
   },
   "not-agreed": {
-    arise: () => abroad(toBank("<ref:/shop/web>"), { db: addresses }),
+    arise: () => foreign(toBank("<ref:/shop/web>"), { db: addresses }),
     ways: [
       {
         says: /let bank\.cells\.internal have a NetworkRule with the same protocol and port/,

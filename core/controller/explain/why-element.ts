@@ -7,7 +7,7 @@ import type { ElementPath } from "../../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import { whyForked } from "../histories/fork.ts";
 import type { ElementRecord, Run } from "../records.ts";
-import { whyAbroad } from "../references/foreign.ts";
+import { whyForeign } from "../references/foreign.ts";
 import { ruleSince, rulesAtHosts } from "../rules/rules-in-force.ts";
 import { type ControllerState, elementOf, hostPeer, type LinkElement, linksOf, recordAt } from "../state.ts";
 import { actualVmOf, connectionOf } from "../vm/life-cycle.ts";
@@ -124,8 +124,8 @@ function follow(state: ControllerState, record: ElementRecord, checks: ElementCh
     checks.push(...ownChecks(record));
     return;
   }
-  const abroad = whyAbroad(state, record, element);
-  if (abroad !== null) checks.push(...checksOf([abroad], record.path));
+  const foreign = whyForeign(state, record, element);
+  if (foreign !== null) checks.push(...checksOf([foreign], record.path));
   if (element.type === "NetworkRule") ruleChecks(state, record, checks);
   for (const path of dependencies(state, element)) {
     const other = recordAt(state, path);
@@ -148,7 +148,7 @@ function follow(state: ControllerState, record: ElementRecord, checks: ElementCh
     const own = elementOf(state, vm);
     if (own?.type === "VM") vmChecks(state, vm, own, checks);
   }
-  if (abroad !== null || (element.type === "NetworkRule" && record.phase !== "ready")) return;
+  if (foreign !== null || (element.type === "NetworkRule" && record.phase !== "ready")) return;
   checks.push(...ownChecks(record));
 }
 

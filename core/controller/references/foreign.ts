@@ -16,11 +16,11 @@ import { serviceNumber } from "../../service-roles.ts";
 import { cellDomain } from "../network/names.ts";
 import type { ElementRecord } from "../records.ts";
 import {
-  type AbroadRecord,
   actualOf,
   type ControllerState,
   desiredNow,
   directory,
+  type ForeignRecord,
   recordAt,
   saidOf,
   storageManagerOf,
@@ -70,16 +70,16 @@ export function wantsOf(element: Element): readonly DesiredWant[] {
  * Takes over what the directory says now of what the present model names; of anything else nothing holds, though it may
  * still be said. Comes first in every pass, so that all of the pass rests on the same answers.
  */
-export function learnAbroad(state: ControllerState): void {
+export function learnForeign(state: ControllerState): void {
   const inStep = state.reachable.get(directory) === true;
-  const named = state.options.directory === true ? namedAbroad(state) : new Set<string>();
+  const named = state.options.directory === true ? namedForeign(state) : new Set<string>();
   for (const key of named) {
-    const known = state.abroad.get(key)?.answer ?? null;
+    const known = state.foreign.get(key)?.answer ?? null;
     const answer = saidOf(state, directory, key) ?? (inStep ? null : known);
-    if (!sameJson(answer, known)) saveAbroad(state, key, { answer });
+    if (!sameJson(answer, known)) saveForeign(state, key, { answer });
   }
-  for (const [key, { answer }] of state.abroad)
-    if (answer !== null && !named.has(key)) saveAbroad(state, key, { answer: null });
+  for (const [key, { answer }] of state.foreign)
+    if (answer !== null && !named.has(key)) saveForeign(state, key, { answer: null });
 }
 const namersByCell = new WeakMap<Cell, readonly Element[]>();
 /** Those elements of a model that name something in another cell. */
@@ -89,7 +89,7 @@ function namersIn(cell: Cell): readonly Element[] {
   return known;
 }
 /** The keys of all documents with which the directory is asked for something. */
-function namedAbroad(state: ControllerState): ReadonlySet<string> {
+function namedForeign(state: ControllerState): ReadonlySet<string> {
   const keys = new Set<string>();
   for (const element of state.cell === null ? [] : namersIn(state.cell)) {
     const uid = state.uids.get(element.path);
@@ -99,20 +99,20 @@ function namedAbroad(state: ControllerState): ReadonlySet<string> {
   }
   return keys;
 }
-export function saveAbroad(state: ControllerState, key: string, record: AbroadRecord | null): void {
-  if (record === null) state.abroad.delete(key);
-  else state.abroad.set(key, record);
+export function saveForeign(state: ControllerState, key: string, record: ForeignRecord | null): void {
+  if (record === null) state.foreign.delete(key);
+  else state.foreign.set(key, record);
   write(state.outbox, recordKey(key), record);
 }
 /** The directory has taken a tombstone. */
-export function releasedAbroad(state: ControllerState, key: string): void {
-  if (state.abroad.has(key) && desiredNow(state, directory, key) === undefined) saveAbroad(state, key, null);
+export function releasedForeign(state: ControllerState, key: string): void {
+  if (state.foreign.has(key) && desiredNow(state, directory, key) === undefined) saveForeign(state, key, null);
 }
-export const isAbroadRecord = (key: string): boolean => key.startsWith(recordKey(""));
-export const abroadKeyOf = (key: string): string => key.slice(recordKey("").length);
+export const isForeignRecord = (key: string): boolean => key.startsWith(recordKey(""));
+export const foreignKeyOf = (key: string): string => key.slice(recordKey("").length);
 
 export const foreignElement = (state: ControllerState, want: DesiredWant): ActualWant | null =>
-  actualWant.of(state.abroad.get(directoryKey.want(want))?.answer);
+  actualWant.of(state.foreign.get(directoryKey.want(want))?.answer);
 
 /** A volume of another cell that a link names, once it is visible; null while it is not, or is none. */
 export function foreignVolume(
@@ -128,7 +128,7 @@ export function foreignNetworks(state: ControllerState, want: DesiredWant): read
   return shows?.kind === "addresses" ? shows.networks : [];
 }
 export const reachOf = (state: ControllerState, rule: Uid): ActualReach | null =>
-  actualReach.of(state.abroad.get(directoryKey.reach(rule))?.answer);
+  actualReach.of(state.foreign.get(directoryKey.reach(rule))?.answer);
 
 /** Why a reference has no effect yet; null: it has one. */
 export function whyNotVisible(state: ControllerState, want: DesiredWant, wanted: PublicElement["kind"]): Cause | null {
@@ -196,7 +196,7 @@ export function whyNotAgreed(state: ControllerState, rule: Uid, element: Network
 }
 
 /** What an element lacks of other cells; null: nothing. */
-export function whyAbroad(state: ControllerState, record: ElementRecord, element: Element): Cause | null {
+export function whyForeign(state: ControllerState, record: ElementRecord, element: Element): Cause | null {
   switch (element.type) {
     case "NetworkRule":
       return whyNotAgreed(state, record.uid, element);

@@ -84,8 +84,8 @@ function endOf(state: ControllerState, path: string): Result<WhyEnd, Unanswered>
     if (path === state.options.address) return ok({ path: "controller", address: path as Ipv4, vm: null, host: null });
     return ok({ path, address: path as Ipv4, vm: null, host: null });
   }
-  const abroad = foreignLink(path);
-  if (abroad !== null) return foreignEndOf(state, abroad);
+  const foreign = foreignLink(path);
+  if (foreign !== null) return foreignEndOf(state, foreign);
   if (path === "controller") return ok({ path, address: state.options.address, vm: null, host: null });
   if (path === "internet") return ok({ path, address: somewhereOutside, vm: null, host: null });
   const named = namedBy(state, path);

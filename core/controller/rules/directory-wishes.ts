@@ -16,7 +16,7 @@ import { serviceNumber } from "../../service-roles.ts";
 import type { Wishes } from "../changes/wishes.ts";
 import { isManagement, isOnManagement } from "../network/management.ts";
 import type { ElementRecord } from "../records.ts";
-import { foreignEnd, longestKey, saveAbroad, wantsOf } from "../references/foreign.ts";
+import { foreignEnd, longestKey, saveForeign, wantsOf } from "../references/foreign.ts";
 import {
   actualOf,
   type ControllerState,
@@ -42,7 +42,7 @@ export function wishForDirectory(state: ControllerState): void {
 function wishForElement(state: ControllerState, record: ElementRecord, wishes: Wishes): void {
   const say = (key: string, document: object): void => {
     if (key.length > longestKey) return;
-    if (!state.abroad.has(key)) saveAbroad(state, key, { answer: null });
+    if (!state.foreign.has(key)) saveForeign(state, key, { answer: null });
     wish(wishes, directory, key, document);
   };
   const element = elementOf(state, record);
@@ -121,6 +121,6 @@ export const foreignHosts = (state: ControllerState): ReadonlySet<HostName> =>
   new Set(reaches(state).flatMap(({ hosts }) => hosts.flatMap((each) => each.hosts)));
 
 export const reaches = (state: ControllerState): readonly ActualReach[] =>
-  [...state.abroad].flatMap(([key, { answer }]) =>
+  [...state.foreign].flatMap(([key, { answer }]) =>
     key.startsWith(directoryKey.reach("" as Uid)) && answer !== null ? (actualReach.of(answer) ?? []) : [],
   );

@@ -44,9 +44,9 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
       disks.push(kept);
       continue;
     }
-    const abroad = foreignLink(element.volume);
-    if (abroad !== null) {
-      const why = whyNotVisible(state, abroad, "volume");
+    const want = foreignLink(element.volume);
+    if (want !== null) {
+      const why = whyNotVisible(state, want, "volume");
       const foreign = foreignVolume(state, element.volume);
       if (foreign !== null) disks.push(diskOf(record.uid, foreign.uid, element));
       else if (element.requires && why !== null) missing.push(why);

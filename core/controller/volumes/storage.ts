@@ -75,7 +75,7 @@ function volumeDocument(state: ControllerState, uid: Uid, element: Element): Des
     return { ...common, origin, sizeMiB: element.sizeMiB, access: element.access };
   }
   if (element.type !== "VolumeCopy") return null;
-  const origin = recordAt(state, element.image)?.uid ?? originAbroad(state, uid, element.image);
+  const origin = recordAt(state, element.image)?.uid ?? foreignOrigin(state, uid, element.image);
   if (origin === null) return null;
   return {
     ...common,
@@ -89,7 +89,7 @@ function volumeDocument(state: ControllerState, uid: Uid, element: Element): Des
  * A copy that was made once is there, whatever its origin's cell shows now. One that has found no origin was not made: that cell may have made
  * its volume anew since, and nobody would ever let the former one be copied.
  */
-function originAbroad(state: ControllerState, copy: Uid, link: string): Uid | null {
+function foreignOrigin(state: ControllerState, copy: Uid, link: string): Uid | null {
   if (foreignLink(link) === null) return null;
   const shown = foreignVolume(state, link)?.uid ?? null;
   const manager = storageManagerOf(state);

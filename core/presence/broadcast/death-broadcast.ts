@@ -3,7 +3,7 @@ import { type GossipConfig, gossipDefaults, type Item } from "../../distribution
 import type { Death } from "../../documents/declaration.ts";
 import { isGeneration } from "../../documents/life-numbers.ts";
 import { presenceKey } from "../../documents/presence.ts";
-import { swimDefaults } from "../swim/types.ts";
+import { swimDefaults } from "../swim/configuration.ts";
 
 /**
  * Declared deaths as broadcast state: a host that hears no member of the Presence group, but other hosts, learns of them too.

@@ -1,4 +1,4 @@
-import type { SwimConfig } from "./types.ts";
+import type { SwimConfig } from "./configuration.ts";
 
 /**
  * How long a suspicion lasts (Lifeguard, "Local Health Aware Suspicion"): long while one host alone says so, who may be the

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type HostName, hostName } from "../../../model/cell/identifiers.ts";
+import { type SwimConfig, swimDefaults } from "./configuration.ts";
 import { confirmationsNeeded, suspicionMs } from "./suspicion.ts";
 import { createSwim, stepSwim } from "./swim.ts";
-import { type Packet, type SwimConfig, type SwimInput, swimDefaults, type Update } from "./types.ts";
+import type { Packet, SwimInput, Update } from "./types.ts";
 
 const config: SwimConfig = { ...swimDefaults, confirmers: 0 };
 const h = (number: number): HostName => hostName(`h${number}`);

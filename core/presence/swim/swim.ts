@@ -1,19 +1,10 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
 import { below, nextRandom, seedOf } from "../../random.ts";
 import { updateRoom } from "./codec.ts";
+import type { SwimConfig } from "./configuration.ts";
 import { createQueue, enqueue, takeUpdates } from "./gossip.ts";
 import { retransmits } from "./suspicion.ts";
-import type {
-  Member,
-  Packet,
-  PacketKind,
-  Probe,
-  SwimConfig,
-  SwimInput,
-  SwimOutput,
-  SwimState,
-  Update,
-} from "./types.ts";
+import type { Member, Packet, PacketKind, Probe, SwimInput, SwimOutput, SwimState, Update } from "./types.ts";
 import {
   applySender,
   applyUpdate,

@@ -2,8 +2,8 @@ import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { AgentLeaseActual } from "../../documents/vocabulary.ts";
 import { type LeaseCircumstances, layerOf, noLease, refusal } from "./lease.ts";
 import type { AgentState } from "./records.ts";
-import { olderServer } from "./remarks.ts";
 import { heldBackReason } from "./reserve.ts";
+import { olderServer } from "./sentences.ts";
 
 /** What is said of a volume's lease, key `lease/<uid>`. */
 export function leaseActual(state: AgentState, uid: Uid, circumstances: LeaseCircumstances): AgentLeaseActual {

@@ -2,7 +2,7 @@ import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { AgentReadersActual } from "../../documents/vocabulary.ts";
 import { layerOf, noLease } from "./lease.ts";
 import type { AgentState } from "./records.ts";
-import { olderServer } from "./remarks.ts";
+import { olderServer } from "./sentences.ts";
 
 /** What is said of the read-only export of an origin, key `readers/<uid>`; null: nobody wants one, and there is none. */
 export function readersActual(state: AgentState, uid: Uid): AgentReadersActual | null {

@@ -5,7 +5,7 @@ import { progress, sameJson, toJson } from "../../outbox.ts";
 import { labelOf, whyInBin, whyNotAnew } from "./bin.ts";
 import { newVolume } from "./owners.ts";
 import type { AgentState } from "./records.ts";
-import { lostVolume, sizeRemark } from "./remarks.ts";
+import { lostVolume, sizeRemark } from "./sentences.ts";
 import type { VolumeRecord, VolumeWork } from "./work.ts";
 
 /*

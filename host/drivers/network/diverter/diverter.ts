@@ -26,8 +26,9 @@ import { type CellRules, createCellRules } from "./rules/cell-rules.ts";
 import { createGenerations, type Generations } from "./rules/generations.ts";
 import { deviceOf, slotOf } from "./rules/slots.ts";
 import { whatWasTold } from "./rules/told.ts";
-import { bringUp, createTap, findTaps, leaveBridge, mtuOf, portsOf, removeDevice, tapName } from "./taps/devices.ts";
+import { bringUp, createTap, findTaps, leaveBridge, portsOf, removeDevice, tapName } from "./taps/devices.ts";
 import { closeInterface, isOpenInterface, openInterface } from "./taps/interfaces.ts";
+import { mtuOf } from "./taps/mtu.ts";
 import { createProber, type Prober } from "./taps/probe.ts";
 import {
   guardService,

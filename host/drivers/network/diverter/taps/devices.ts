@@ -49,12 +49,6 @@ export const bringUp = (name: string, mtu: number): void => {
 export const removeDevice = (name: string): void => {
   ip("link", "delete", "dev", name);
 };
-/** In bytes. What a guest is told of it: `dhcp.ts`. */
-export function mtuOf(name: string): number {
-  const [link] = JSON.parse(ip("-j", "link", "show", "dev", name)) as readonly { readonly mtu?: number }[];
-  return link?.mtu ?? 1500;
-}
-
 /** MAC and IPv4 addresses of a device, these as `<address>/<prefix length>`; null: there is none of that name. */
 export function findDevice(name: string): { readonly mac: string; readonly addresses: readonly string[] } | null {
   if (indexOf(name) === 0) return null;

@@ -3,7 +3,7 @@ import type { CellEvent } from "../../model/api.ts";
 import type { Json } from "../../model/json/json.ts";
 
 /**
- * An answer that is held back until it says that something is so, for whoever makes or ends what is a part of this cell:
+ * A long poll: the answer waits until it says that something is so, for whoever makes or ends what is a part of this cell:
  * `ready`, the element is as declared, or cannot be before something is changed; `gone`, nothing is left of it, and the answer is 404. Looked at again
  * after each event of the cell, and given as it is after a while, so that a connection that broke is noticed.
  */
@@ -15,7 +15,7 @@ const mostWaiting = 256;
 let waiting = 0;
 
 /** Null: too many wait here. */
-export async function heldBack(
+export async function longPoll(
   until: Awaited,
   look: () => Promise<ControllerResponse>,
   subscribe: (listener: (event: CellEvent) => void) => () => void,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ControllerResponse } from "../../core/controller/requests/requests.ts";
 import type { CellEvent } from "../../model/api.ts";
-import { heldBack } from "./held-back.ts";
+import { longPoll } from "./long-poll.ts";
 
 /** What can be looked at, and who wants to know of events. */
 class World {
@@ -36,7 +36,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 test("an answer comes when it is so, looked at once for each time that something happened", async () => {
   for (const end of ["ready", "failed", null]) {
     const world = new World();
-    const answer = heldBack("ready", world.look, world.subscribe, new AbortController().signal);
+    const answer = longPoll("ready", world.look, world.subscribe, new AbortController().signal);
     await turn();
     assert.equal(world.looks, 1);
     world.to("working");
@@ -54,20 +54,20 @@ test("what is there is waited for until it is gone, and what happens during a lo
     world.meanwhile = null;
     world.to(null);
   };
-  const answer = await heldBack("gone", world.look, world.subscribe, new AbortController().signal);
+  const answer = await longPoll("gone", world.look, world.subscribe, new AbortController().signal);
   assert.deepEqual([answer?.status, world.looks], [404, 2]);
 });
 
 test("who goes away is not waited for, and only so many wait", async () => {
   const world = new World();
   const leave = new AbortController();
-  const waiting = Array.from({ length: 256 }, () => heldBack("gone", world.look, world.subscribe, leave.signal));
+  const waiting = Array.from({ length: 256 }, () => longPoll("gone", world.look, world.subscribe, leave.signal));
   await turn();
-  assert.equal(await heldBack("gone", world.look, world.subscribe, leave.signal), null);
+  assert.equal(await longPoll("gone", world.look, world.subscribe, leave.signal), null);
   leave.abort();
   for (const answer of await Promise.all(waiting)) assert.equal(answer?.status, 200);
   assert.equal(world.listeners, 0);
   world.to(null);
-  const after = await heldBack("gone", world.look, world.subscribe, new AbortController().signal);
+  const after = await longPoll("gone", world.look, world.subscribe, new AbortController().signal);
   assert.equal(after?.status, 404, "there is room again");
 });
