@@ -263,6 +263,13 @@ function pointerFaults({ path, text }: Source, all: readonly string[]): readonly
   );
   return [...gone, ...documents, ...decisions];
 }
+/** A decision that nobody finds is taken a second time. */
+const unlistedDecisions = (paths: readonly string[], index: string): readonly string[] =>
+  paths.flatMap((path) =>
+    /^decisions\/\d{4}-/.test(path) && !index.includes(`](${basename(path)})`)
+      ? [`${path} is not in decisions/README.md; list it there, as \`[number. title](file)\``]
+      : [],
+  );
 const commentsOf = (text: string): string => (text.match(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm) ?? []).join("\n");
 
 const report = (faults: readonly string[]): void => assert.equal(faults.join("\n"), "");
@@ -278,6 +285,7 @@ test("comments and documents point at what is here", () => {
   const speaking = tracked.filter((path) => /\.(ts|c|h|md)$/.test(path) && path !== "tidy.test.ts").map(read);
   report(speaking.flatMap((source) => pointerFaults(source, tracked)));
 });
+test("every decision is in the index", () => report(unlistedDecisions(tracked, read("decisions/README.md").text)));
 test("each rule catches what breaks it", () => {
   assert.equal(layerFaults({ path: "model/a.ts", text: 'import { x } from "../core/b.ts";' }).length, 1);
   assert.equal(layerFaults({ path: "core/a.ts", text: 'import { x } from "node:fs";' }).length, 1);
@@ -293,6 +301,7 @@ test("each rule catches what breaks it", () => {
     assert.ok(pointerFaults({ path: "core/a.ts", text: `/** ${pointer} */` }, []).length > 0, pointer);
   assert.deepEqual(pointerFaults({ path: "core/a.ts", text: 'const STATE = "decision 9";' }, []), []);
   assert.deepEqual(pointerFaults({ path: "a.md", text: "decision 9" }, ["decisions/0009-a.md"]), []);
+  assert.equal(unlistedDecisions(["decisions/0009-a.md", "decisions/0008-b.md"], "[8. B](0008-b.md)").length, 1);
   assert.deepEqual(deadFaults([one], [one]).length, 1);
   assert.deepEqual(deadFaults([one], [one, { path: "cells", text: "run core/a.ts" }]).length, 0);
   for (const ban of bans) assert.equal(banFaults({ path: "core/a.ts", text: `${ban.breaks}\n` }).length, 1, ban.breaks);
