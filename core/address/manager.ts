@@ -1,6 +1,6 @@
 import { formatIpv4, formatNetwork, type Network, parseNetwork } from "../../model/addresses.ts";
 import { cidr, ipv4, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
-import type { AddressOffer } from "../../model/check/check-addresses.ts";
+import type { AddressOffer } from "../../model/check/network/check-addresses.ts";
 import type { Json } from "../../model/json/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import type { ActualSubnet, DesiredSubnet } from "../documents/network.ts";

@@ -1,5 +1,5 @@
-import type { AddressOffer } from "../../model/check/check-addresses.ts";
 import type { Supply } from "../../model/check/check-supply.ts";
+import type { AddressOffer } from "../../model/check/network/check-addresses.ts";
 import type { Json } from "../../model/json/json.ts";
 import { isObject } from "../outbox.ts";
 import type { HostOffers, StorageOffers } from "./vocabulary.ts";

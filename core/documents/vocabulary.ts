@@ -394,27 +394,6 @@ export interface DesiredTrial {
   /** Counted from each start with it. */
   readonly withinMs: number;
 }
-/**
- * What every host keeps of the VM of the root controller, document `root-vm`: all that one needs to start its next incarnation
- * when nobody is left who could ask for that (decision 35). Without the secrets of the present leases.
- */
-export interface DesiredStandby {
-  /** As it runs now; the layers of what it writes are left out, those that it reads are not. */
-  readonly vm: DesiredVm;
-  readonly host: HostName;
-  /** Without rules: enough to put its interface on the management network. */
-  readonly policy: CellPolicy;
-  /** What it writes, in the order in which the leases are taken: who has the first one decides for all. */
-  readonly volumes: readonly StandbyVolume[];
-}
-export interface StandbyVolume {
-  readonly volume: Uid;
-  readonly connection: Uid;
-  readonly agent: PeerName;
-  /** Of the lease that `vm` has. */
-  readonly epoch: number;
-}
-export const standbyKey = "root-vm";
 export interface DesiredDisk {
   readonly connection: Uid;
   /** Of the volume; for people. */
@@ -474,12 +453,45 @@ export interface CellPolicy {
   /** Directed: who may open a flow to whom. Answers to an open flow always pass. */
   readonly rules: readonly CompiledRule[];
   /** Identities of addresses that are no interface: CIDRs that rules name, and the cell's controller. Longest match. */
-  readonly networks: readonly { readonly cidr: Cidr; readonly identity: number }[];
+  readonly networks: readonly PolicyNetwork[];
   /** Where the cell's controller is on the underlay: its machine, reached without a host in between. */
   readonly controller: { readonly address: Ipv4; readonly mac: Mac; readonly identity: number };
   /** Who may be asked for which location: every host that runs a VM of the cell or of one that it agreed with, sorted. */
   readonly hosts: readonly HostName[];
+  /** `x.policy.broadcast`: nothing to a broadcast address or a group reaches anybody. Absent: rules decide. */
+  readonly broadcast?: "off";
+  /** Ranges of the cell's own subnets, whose last address is a directed broadcast. Absent: a controller of the previous version. */
+  readonly subnets?: readonly { readonly identity: number; readonly cidr: Cidr }[];
+  /** `x.router` of subnets. Absent: what has no external address has no way out. */
+  readonly routers?: readonly PolicyRouter[];
+  /** What interfaces may beside what is their own. Absent: none may. */
+  readonly traits?: readonly PolicyTraits[];
 }
+export interface PolicyNetwork {
+  readonly cidr: Cidr;
+  readonly identity: number;
+  /** It is a whole Subnet of another cell: its last address is a directed broadcast. */
+  readonly subnet?: true;
+}
+/** What goes from a subnet to the outside is handed to an interface of the cell, which may answer for `forwards`. */
+export interface PolicyRouter {
+  /** Identity of the subnet. */
+  readonly subnet: number;
+  /** Of the interface that takes it: where that is, its location says. */
+  readonly identity: number;
+  readonly address: Ipv4;
+  readonly forwards: readonly Forwarded[];
+}
+export interface PolicyTraits {
+  /** Of an interface. */
+  readonly identity: number;
+  /** `x.forwards`: whom it may speak for to machines of its cell, beside its own address. */
+  readonly forwards: readonly Forwarded[];
+  /** `x.groups`: multicast groups that it is a member of without asking. */
+  readonly groups: readonly Ipv4[];
+}
+/** "internet": every address that is not of the installation. */
+export type Forwarded = Cidr | "internet";
 export interface CompiledRule {
   /** Unique in the cell: what counters and `why` name. */
   readonly id: number;

@@ -64,10 +64,22 @@ declare module "cells/model" {
     /** Name of the cell, if not that of its component. */
     readonly name?: string;
     readonly policy?: {
-      /** Whether two VMs of one subnet may talk without a rule. Default: false. A change takes effect in place. */
+      /** Whether two VMs of one subnet may talk without a rule. Absent: as its parent has it for its child cells (`x.defaults`), and never more open than that; false where nobody says otherwise. A change takes effect in place. */
       readonly subnetConnectivity?: boolean;
+      /** Whether VMs that have a way out of the installation may open connections there without a rule ("out"). Absent: as its parent has it for its child cells (`x.defaults`), and never more open than that; "none" where nobody says otherwise. A change takes effect in place. */
+      readonly internet?: "none" | "out";
+      /** Whether a packet to a broadcast address or a multicast group reaches those to whom a rule lets its sender send it ("on"), or nobody ("off"). Absent: as its parent has it for its child cells (`x.defaults`), and never more open than that; "on" where nobody says otherwise. A change takes effect in place. */
+      readonly broadcast?: "off" | "on";
       /** Whether as much is deployed as can be had ("as-possible"), or nothing until all of it can be ("all-or-none"). Default: "as-possible". */
       readonly deploy?: "as-possible" | "all-or-none";
+    };
+    readonly defaults?: {
+      /** `x.policy.subnetConnectivity` of child cells that say nothing of it, and the most that they may have; of the root cell: of all cells. Absent: as its own parent has it for this cell. A change takes effect in place. */
+      readonly subnetConnectivity?: boolean;
+      /** `x.policy.internet` of child cells that say nothing of it, and the most that they may have; of the root cell: of all cells. Absent: as its own parent has it for this cell. A change takes effect in place. */
+      readonly internet?: "none" | "out";
+      /** `x.policy.broadcast` of child cells that say nothing of it, and the most that they may have; of the root cell: of all cells. Absent: as its own parent has it for this cell. A change takes effect in place. */
+      readonly broadcast?: "off" | "on";
     };
     readonly limits?: {
       /** Most VMs, running or not. What a child cell has counts here too, and so in each limit. 0 to 9007199254740991. */
@@ -181,6 +193,8 @@ declare module "cells/model" {
     readonly addressRange?: "internal" | "external" | "management";
     /** A fixed range instead of any free one. A change replaces the element by a new one. */
     readonly cidr?: string;
+    /** The interface that takes what goes from here to the outside of the installation, such as that of a VM which translates addresses; its `x.forwards` has to have "internet". Absent: nothing of an internal subnet goes there. A change takes effect in place. */
+    readonly router?: Vif | Reference;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
     /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
@@ -223,6 +237,10 @@ declare module "cells/model" {
     readonly mac?: string;
     /** A fixed address of the subnet. A change restarts the VM. */
     readonly address?: string;
+    /** Networks in whose name the VM may send to machines of the cell beside its own, as a router or a VPN gateway does; "internet" is every address outside. None may be of the installation. A change takes effect in place. */
+    readonly forwards?: readonly string[];
+    /** Multicast groups of which the interface is a member for good, for a guest that does not join them by IGMP itself. A change takes effect in place. */
+    readonly groups?: readonly string[];
     /** Whether the subnet must be ready before the VM starts. Default: true. A change takes effect in place. */
     readonly requires?: boolean;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */

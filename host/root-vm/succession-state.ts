@@ -1,10 +1,5 @@
-import type {
-  ActualSuccessor,
-  AgentLease,
-  AgentLeaseActual,
-  DesiredStandby,
-  DesiredVm,
-} from "../../core/documents/vocabulary.ts";
+import type { DesiredStandby } from "../../core/documents/standby.ts";
+import type { ActualSuccessor, AgentLease, AgentLeaseActual, DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
 
 /** What a host knows of the root controller's VM (`succession.ts`). */

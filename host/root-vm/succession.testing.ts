@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { takeDeclared } from "../../core/documents/declaration.ts";
-import type { ActualSuccessor, AgentLeaseActual, DesiredStandby, DesiredVm } from "../../core/documents/vocabulary.ts";
+import type { DesiredStandby } from "../../core/documents/standby.ts";
+import type { ActualSuccessor, AgentLeaseActual, DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Effect, Input } from "../../core/env.ts";
 import { toJson } from "../../core/outbox.ts";
 import { createAgentService } from "../../core/storage/agent/agent.ts";

@@ -3,7 +3,7 @@ import { takeDeclared } from "../../core/documents/declaration.ts";
 import { mayDesire, maySee } from "../../core/documents/permissions.ts";
 import { desiredStandby, desiredVm } from "../../core/documents/readers/host.ts";
 import { documentsOf } from "../../core/documents/readers/table.ts";
-import { standbyKey } from "../../core/documents/vocabulary.ts";
+import { standbyKey } from "../../core/documents/standby.ts";
 import type { Effect, Input, Service } from "../../core/env.ts";
 import { authorityName } from "../../core/identity/pins.ts";
 import { type PeerName, type Uid, uid } from "../../model/cell/identifiers.ts";

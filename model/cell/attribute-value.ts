@@ -1,4 +1,4 @@
-import { formatNetwork, parseIpv4, parseNetwork } from "../addresses.ts";
+import { formatNetwork, type Network, parseIpv4, parseNetwork } from "../addresses.ts";
 import { didYouMean, truthMeant } from "../diagnostics/closest-name.ts";
 import { isIncomplete } from "../diagnostics/unknown.ts";
 import type { Json, JsonObject } from "../json/json.ts";
@@ -28,6 +28,7 @@ export type Meaning =
   | { readonly kind: "text"; readonly value: string }
   | { readonly kind: "end"; readonly value: RuleEnd }
   | { readonly kind: "ports"; readonly value: PortRange }
+  | { readonly kind: "texts"; readonly value: readonly string[] }
   | { readonly kind: "data"; readonly value: Json }
   /** It depends on what could not be worked out, which has been told. */
   | { readonly kind: "unknown" };
@@ -83,6 +84,8 @@ export function readValue(
       "A reference reads `<ref:/path>`, with `>` at the end.",
     );
   const reference = typeof json === "string" ? referenceIn(json) : null;
+  if (reference === null && Array.isArray(json) && (kind.kind === "networks" || kind.kind === "groups"))
+    return readItems(context, holder, name, schema, json);
   if (reference === null) return literal(name, schema, json);
   const target = follow(context.document, holder, reference);
   if (isFault(target)) return new ValueFault(target.code, target.message, target.hint);
@@ -100,6 +103,31 @@ export function readValue(
   const path = target.path.join("/");
   if (!context.types.has(path) && isIncomplete(target.component)) return { kind: "unknown" };
   return elementMeaning(context, kind, name, reference, path);
+}
+
+/** A list in which references are replaced by the values that they lead to. */
+function readItems(
+  context: DocumentContext,
+  holder: readonly string[],
+  name: string,
+  schema: AttributeSchema,
+  json: readonly Json[],
+): Meaning | ValueFault {
+  const items: Json[] = [];
+  for (const item of json) {
+    const reference = typeof item === "string" ? referenceIn(item) : null;
+    const target = reference === null ? null : follow(context.document, holder, reference);
+    if (target?.kind === "unknown") return { kind: "unknown" };
+    if (target !== null && isFault(target)) return new ValueFault(target.code, target.message, target.hint);
+    if (target !== null && target.kind !== "value")
+      return new ValueFault(
+        "reference/target",
+        `\`${name}\` takes values, but \`<ref:${reference}>\` leads to no value of this document`,
+        "Refer to an attribute, as in `<ref:/params/network>`.",
+      );
+    items.push(target?.value ?? item);
+  }
+  return literal(name, schema, items);
 }
 
 function foreignMeaning(
@@ -225,6 +253,10 @@ function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Mea
     case "choice":
       if (typeof json === "string" && kind.values.includes(json)) return text(json);
       return wrong(kind.values.map((value) => `"${value}"`).join(" or "), didYouMean(String(json), kind.values).hint);
+    case "networks":
+      return list(name, json, readNetwork) ?? wrong('a list of networks or "internet"', 'Write ["192.168.0.0/16"].');
+    case "groups":
+      return list(name, json, readGroup) ?? wrong("a list of multicast addresses", 'Write ["239.255.0.1"].');
     case "ports":
       return ports(json) ?? wrong('a port or "from-to", 1 to 65535', 'Write 80, "80" or "8000-8080".');
     case "link":
@@ -267,12 +299,7 @@ function textLiteral(name: string, kind: AttributeKind, value: string): Meaning 
           `An element is written "<ref:../${value}>".`,
         );
       }
-      if (network.hostBits)
-        return new ValueFault(
-          "schema/value",
-          `${show(value)} has bits set beyond its prefix`,
-          `The network is written "${formatNetwork(network)}".`,
-        );
+      if (network.hostBits) return beyondPrefix(value, network);
       if (kind.kind === "network") return text(formatNetwork(network));
       return { kind: "end", value: { kind: "cidr", cidr: cidr(formatNetwork(network)) } };
     }
@@ -293,6 +320,52 @@ function textLiteral(name: string, kind: AttributeKind, value: string): Meaning 
       return text(value);
   }
 }
+
+type ReadItem = (name: string, text: string) => string | ValueFault;
+
+/** A list of texts, each once; null: it is none. */
+function list(name: string, json: Json, read: ReadItem): Meaning | ValueFault | null {
+  if (!Array.isArray(json) || !json.every((item) => typeof item === "string")) return null;
+  const items: string[] = [];
+  for (const text of json) {
+    const item = read(name, text);
+    if (item instanceof ValueFault) return item;
+    if (items.includes(item))
+      return new ValueFault("schema/value", `\`${name}\` has ${show(item)} twice`, "Leave out one of the two.");
+    items.push(item);
+  }
+  return { kind: "texts", value: Object.freeze(items) };
+}
+
+function readNetwork(name: string, item: string): string | ValueFault {
+  if (item === "internet") return item;
+  const network = parseNetwork(item);
+  if (network === null)
+    return new ValueFault(
+      "schema/value",
+      `\`${name}\` has ${show(item)}, which is no network in CIDR notation`,
+      'Write it like 192.168.0.0/16; all addresses outside of the installation are "internet".',
+    );
+  return network.hostBits ? beyondPrefix(item, network) : formatNetwork(network);
+}
+
+function readGroup(name: string, item: string): string | ValueFault {
+  const address = parseIpv4(item);
+  if (address !== null && address >>> 28 === 14) return item;
+  const what = address === null ? "no IPv4 address" : "no multicast group";
+  return new ValueFault(
+    "schema/value",
+    `\`${name}\` has ${show(item)}, which is ${what}`,
+    "Groups are the addresses from 224.0.0.0 to 239.255.255.255; those that a cell may use as it likes begin with 239.",
+  );
+}
+
+const beyondPrefix = (text: string, network: Network): ValueFault =>
+  new ValueFault(
+    "schema/value",
+    `${show(text)} has bits set beyond its prefix`,
+    `The network is written "${formatNetwork(network)}".`,
+  );
 
 function ports(json: Json): Meaning | null {
   const match = /^([0-9]{1,5})(?:-([0-9]{1,5}))?$/.exec(

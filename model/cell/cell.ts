@@ -12,8 +12,10 @@ export interface Cell {
   /** Path of the component of type Cell, always one part: the first part of every element's path. */
   readonly path: ElementPath;
   readonly document: JsonObject;
-  /** Two VMs of one subnet may talk without a rule (`x.policy.subnetConnectivity`). */
-  readonly subnetConnectivity: boolean;
+  /** `x.policy.*` as written: what is open without a rule. */
+  readonly policy: Openness;
+  /** `x.defaults.*`: the same of child cells, as a default and as a bound. Absent: nothing is said of them. */
+  readonly defaults?: Openness;
   readonly deploy: "as-possible" | "all-or-none";
   /** `x.limits.*`: what the cell and its child cells may have together. Absent: nothing is limited. */
   readonly limits?: CellLimits;
@@ -21,6 +23,16 @@ export interface Cell {
   readonly backup?: BackupSchedule;
   /** In document order. The Cell component itself is not among them. */
   readonly elements: ReadonlyMap<ElementPath, Element>;
+}
+
+/** What is open without a rule, each from closed to open; absent: as whoever is above has it (`check/openness.ts`). */
+export interface Openness {
+  /** Two VMs of one subnet may talk. */
+  readonly subnetConnectivity?: boolean;
+  /** "out": VMs that have a way out of the installation may open connections there. */
+  readonly internet?: "none" | "out";
+  /** "on": a packet to many reaches those to whom a rule admits it. */
+  readonly broadcast?: "off" | "on";
 }
 
 /** When backups of the management are made, and to whom they are sealed. */
@@ -100,6 +112,8 @@ export interface SubnetElement extends ElementBase {
   readonly size: number;
   readonly addressRange: "internal" | "external" | "management";
   readonly cidr?: Cidr;
+  /** The interface that takes what goes outside. */
+  readonly router?: ElementPath;
 }
 export interface VolumeConnectionElement extends ElementBase {
   readonly type: "VolumeConnection";
@@ -120,6 +134,10 @@ export interface VirtualInterfaceElement extends ElementBase {
   readonly vifName?: string;
   readonly mac?: Mac;
   readonly address?: Ipv4;
+  /** Networks that it may speak for beside its own address. */
+  readonly forwards?: readonly (Cidr | "internet")[];
+  /** Multicast groups that it is a member of without asking. */
+  readonly groups?: readonly Ipv4[];
   readonly requires: boolean;
 }
 export interface PortRange {

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from "../json/json.ts";
-import type { Cell, Element, PortRange, RuleEnd, VmElement } from "./cell.ts";
+import type { Cell, Element, Openness, PortRange, RuleEnd, VmElement } from "./cell.ts";
 import type { ElementPath } from "./identifiers.ts";
 
 const portsText = (range: PortRange | undefined): Json | undefined =>
@@ -22,7 +22,8 @@ export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
   const { limits = {}, backup } = cell;
   const all: [string, Json | undefined][] = [
     ["x.name", cell.name],
-    ["x.policy.subnetConnectivity", cell.subnetConnectivity],
+    ...openness("x.policy", cell.policy),
+    ...openness("x.defaults", cell.defaults ?? {}),
     ["x.policy.deploy", cell.deploy],
     ["x.limits.vms", limits.vms],
     ["x.limits.memory", limits.memoryMiB],
@@ -38,6 +39,12 @@ export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
   ];
   return new Map(all.filter((pair): pair is [string, Json] => pair[1] !== undefined));
 }
+
+const openness = (prefix: string, said: Openness): readonly [string, Json | undefined][] => [
+  [`${prefix}.subnetConnectivity`, said.subnetConnectivity],
+  [`${prefix}.internet`, said.internet],
+  [`${prefix}.broadcast`, said.broadcast],
+];
 
 function ownOfVm(element: VmElement, rename: (path: ElementPath) => ElementPath): [string, Json | undefined][] {
   return [
@@ -80,6 +87,7 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
         ["x.size", element.size === 0 ? undefined : element.size],
         ["x.addressRange", element.addressRange],
         ["x.cidr", element.cidr],
+        ["x.router", element.router && rename(element.router)],
       ];
     case "VolumeConnection":
       return [
@@ -98,6 +106,8 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
         ["x.vifName", element.vifName],
         ["x.mac", element.mac],
         ["x.address", element.address],
+        ["x.forwards", element.forwards],
+        ["x.groups", element.groups],
         ["x.requires", element.requires],
       ];
     case "NetworkRule":

@@ -2,7 +2,7 @@ import type { Position } from "../diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import type { Meaning } from "./attribute-value.ts";
 import type { CellControllerElement, Element, ElementType, PortRange, RuleEnd } from "./cell.ts";
-import { cidr, type ElementPath, elementPath, ipv4, mac } from "./identifiers.ts";
+import { type Cidr, cidr, type ElementPath, elementPath, ipv4, mac } from "./identifiers.ts";
 import { attributeSchema } from "./schema.ts";
 
 /** The checked attributes of one element, with the table's defaults where nothing was written. */
@@ -71,6 +71,18 @@ export class AttributeValues {
   link(name: string): ElementPath {
     return elementPath(this.needText(name));
   }
+  flag(name: string): boolean | undefined {
+    const meaning = this.#meanings.get(name);
+    return meaning?.kind === "boolean" ? meaning.value : undefined;
+  }
+  optionalLink(name: string): ElementPath | undefined {
+    const path = this.text(name);
+    return path === undefined ? undefined : elementPath(path);
+  }
+  texts(name: string): readonly string[] | undefined {
+    const meaning = this.#meanings.get(name);
+    return meaning?.kind === "texts" ? meaning.value : undefined;
+  }
   /** Data attributes that begin with `prefix`, without it. */
   group(prefix: string): JsonObject {
     const pairs: [string, Json][] = [];
@@ -80,6 +92,7 @@ export class AttributeValues {
   }
 }
 
+const forwarded = (text: string): Cidr | "internet" => (text === "internet" ? text : cidr(text));
 const nothing = Object.freeze({});
 /** Leaves out what is undefined, as `exactOptionalPropertyTypes` wants it. */
 function optional<K extends string, V>(key: K, value: V | undefined): { readonly [key in K]?: V } {
@@ -126,6 +139,7 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
         ...{ type, size: values.number("x.size") ?? whole },
         addressRange: values.needChoice("x.addressRange", ["internal", "external", "management"]),
         ...optional("cidr", network === undefined ? undefined : cidr(network)),
+        ...optional("router", values.optionalLink("x.router")),
       };
     }
     case "VolumeConnection":
@@ -153,6 +167,8 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
         ...optional("vifName", values.text("x.vifName")),
         ...optional("mac", hardware === undefined ? undefined : mac(hardware)),
         ...optional("address", address === undefined ? undefined : ipv4(address)),
+        ...optional("forwards", values.texts("x.forwards")?.map(forwarded)),
+        ...optional("groups", values.texts("x.groups")?.map(ipv4)),
       };
     }
     case "NetworkRule":

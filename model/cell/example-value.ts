@@ -27,6 +27,10 @@ function written({ kind, unit }: AttributeSchema): string {
       return '"10.64.0.5"';
     case "network":
       return '"10.64.0.0/24"';
+    case "networks":
+      return '["internet"]';
+    case "groups":
+      return '["239.255.0.1"]';
     case "mac":
       return '"02:00:0a:40:00:05"';
     case "link":

@@ -15,6 +15,10 @@ export type AttributeKind =
   | { readonly kind: "label"; readonly mixedCase: boolean }
   | { readonly kind: "address" }
   | { readonly kind: "network" }
+  /** A list of networks, of which `internet` is one. */
+  | { readonly kind: "networks" }
+  /** A list of multicast addresses. */
+  | { readonly kind: "groups" }
   | { readonly kind: "mac" }
   /** A link to an element of one of the types; `foreign`: also into another cell. */
   | { readonly kind: "link"; readonly to: readonly ElementType[]; readonly foreign: boolean }
@@ -53,6 +57,15 @@ const limit = (docs: string, unit?: string): AttributeSchema => ({
   ...(unit === undefined ? {} : { unit }),
 });
 
+/** Of a cell's `x.policy.*`. */
+function asParent(otherwise: string): string {
+  return `Absent: as its parent has it for its child cells (\`x.defaults\`), and never more open than that; ${otherwise} where nobody says otherwise.`;
+}
+function defaults(name: string, kind: AttributeKind): AttributeSchema {
+  const docs = `\`x.policy.${name}\` of child cells that say nothing of it, and the most that they may have; of the root cell: of all cells. Absent: as its own parent has it for this cell.`;
+  return { kind, effect: "change", docs };
+}
+
 /** Attributes that every element may have. */
 export const commonAttributes: TypeSchema = {
   "x.type": {
@@ -71,13 +84,24 @@ export const commonAttributes: TypeSchema = {
 export const cellAttributes: TypeSchema = {
   "x.name": { kind: label, effect: "none", docs: "Name of the cell, if not that of its component." },
   "x.policy.subnetConnectivity": {
-    ...{ kind: flag, default: false, effect: "change" },
-    docs: "Whether two VMs of one subnet may talk without a rule.",
+    ...{ kind: flag, effect: "change" },
+    docs: `Whether two VMs of one subnet may talk without a rule. ${asParent("false")}`,
+  },
+  "x.policy.internet": {
+    ...{ kind: choice("none", "out"), effect: "change" },
+    docs: `Whether VMs that have a way out of the installation may open connections there without a rule ("out"). ${asParent('"none"')}`,
+  },
+  "x.policy.broadcast": {
+    ...{ kind: choice("off", "on"), effect: "change" },
+    docs: `Whether a packet to a broadcast address or a multicast group reaches those to whom a rule lets its sender send it ("on"), or nobody ("off"). ${asParent('"on"')}`,
   },
   "x.policy.deploy": {
     ...{ kind: choice("as-possible", "all-or-none"), default: "as-possible", effect: "none" },
     docs: 'Whether as much is deployed as can be had ("as-possible"), or nothing until all of it can be ("all-or-none").',
   },
+  "x.defaults.subnetConnectivity": defaults("subnetConnectivity", flag),
+  "x.defaults.internet": defaults("internet", choice("none", "out")),
+  "x.defaults.broadcast": defaults("broadcast", choice("off", "on")),
   "x.limits.vms": limit("Most VMs, running or not. What a child cell has counts here too, and so in each limit."),
   "x.limits.memory": limit("Most memory of all VMs.", "MiB"),
   "x.limits.cpus": limit("Most processors of all VMs."),
@@ -237,6 +261,11 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       docs: 'Private to the installation, or routable outside; "management" is the network of the hosts themselves, which only the operator\'s root cell and its child with `x.gateway` may have.',
     },
     "x.cidr": { kind: { kind: "network" }, effect: "replace", docs: "A fixed range instead of any free one." },
+    "x.router": {
+      kind: link("VirtualInterface"),
+      effect: "change",
+      docs: 'The interface that takes what goes from here to the outside of the installation, such as that of a VM which translates addresses; its `x.forwards` has to have "internet". Absent: nothing of an internal subnet goes there.',
+    },
   },
   VolumeConnection: {
     "x.vm": { kind: link("VM"), required: true, effect: "replace", docs: "The VM that gets a disk." },
@@ -277,6 +306,16 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
     },
     "x.mac": { kind: { kind: "mac" }, effect: "restart", docs: "A fixed MAC address." },
     "x.address": { kind: { kind: "address" }, effect: "restart", docs: "A fixed address of the subnet." },
+    "x.forwards": {
+      kind: { kind: "networks" },
+      effect: "change",
+      docs: 'Networks in whose name the VM may send to machines of the cell beside its own, as a router or a VPN gateway does; "internet" is every address outside. None may be of the installation.',
+    },
+    "x.groups": {
+      kind: { kind: "groups" },
+      effect: "change",
+      docs: "Multicast groups of which the interface is a member for good, for a guest that does not join them by IGMP itself.",
+    },
     "x.requires": {
       kind: flag,
       default: true,

@@ -22,10 +22,117 @@ const hosts = [
   { host: "h1", memoryMiB: 2048, cpus: 32, cpuSpeedMHz: 2400 },
   { host: "h2", memoryMiB: 4096, cpus: 16, cpuSpeedMHz: 2400 },
 ];
+const addresses = {
+  internal: { pool: "10.64.0.0/10", largest: 2 ** 22, fixed: ["10.64.0.0/10", "10.0.0.0/8"] },
+  external: { pool: "198.18.0.0/15", largest: 2 ** 17, fixed: ["198.18.0.0/15"] },
+  ...{ reserved: ["10.0.0.0/16"], shortestPrefix: 8, longestPrefix: 29 },
+};
 const vm = "vm extends VM { x.memory 128; }";
 const net = 'net extends Subnet { x.cidr "10.64.1.0/24"; }';
 
+const card = 'i extends VirtualInterface { x.vm "<ref:/shop/vm>"; x.subnet "<ref:/shop/net>";';
+const ruleTo = (end: string, more = ""): string =>
+  `${vm} ${net} r extends NetworkRule { x.address1 "<ref:/shop/vm>"; x.address2 ^"${end}"; ${more}}`;
+
 const mistakes: readonly Mistake[] = [
+  {
+    what: "a group outside 224.0.0.0/4",
+    text: `${vm} ${net} ${card} x.groups ^["239.1.2.3", "10.1.2.3"]; }`,
+    code: "schema/value",
+    message: /"10.1.2.3", which is no multicast group/,
+    right: /from 224.0.0.0 to 239.255.255.255/,
+  },
+  {
+    what: "a group twice",
+    text: `${vm} ${net} ${card} x.groups ^["239.1.2.3", "239.1.2.3"]; }`,
+    code: "schema/value",
+    message: /twice/,
+    right: /one of the two/,
+  },
+  {
+    what: "a rule to a group",
+    text: ruleTo("239.1.2.3"),
+    code: "cell/rule",
+    message: /239.1.2.3\/32 is a multicast group/,
+    right: /name the members' subnets/,
+  },
+  {
+    what: "a directed broadcast with ICMP",
+    text: ruleTo("10.64.1.255", 'x.protocol "icmp"; '),
+    code: "cell/rule",
+    message: /10.64.1.255 is a broadcast address, that of `shop\/net`; .* a ping to one never/,
+    right: /with "udp" or "any", as in `"<ref:\/shop\/net>"`/,
+  },
+  {
+    what: "a directed broadcast as an address",
+    text: ruleTo("10.64.1.255"),
+    code: "cell/rule",
+    message: /is a broadcast address/,
+    right: /"<ref:\/shop\/net>"/,
+  },
+  {
+    what: "a rule to the limited broadcast",
+    text: ruleTo("255.255.255.255"),
+    code: "cell/rule",
+    message: /the sender's own subnet/,
+    right: /name the subnet/,
+  },
+  {
+    what: "a router that may speak for nobody",
+    text: `${vm} out extends Subnet { x.size 8; x.router ^"<ref:/shop/i>"; } ${net} ${card} }`,
+    code: "cell/router",
+    message: /may not answer for what is outside/,
+    right: /Give `shop\/i` `x.forwards \["internet"\];`/,
+  },
+  {
+    what: "a router of an external subnet",
+    text: `${vm} out extends Subnet { x.size 8; x.addressRange "external"; x.router ^"<ref:/shop/i>"; } ${net} ${card} x.forwards ["internet"]; }`,
+    code: "cell/router",
+    message: /no use for a router/,
+    right: /leaving out `x.addressRange`/,
+  },
+  {
+    what: "a router that is no interface",
+    text: `${vm} out extends Subnet { x.size 8; x.router ^"<ref:/shop/vm>"; }`,
+    code: "reference/type",
+    message: /must refer to a VirtualInterface/,
+    right: /no such element/,
+  },
+  {
+    what: "forwarding for addresses that nobody has",
+    text: `${vm} ${net} ${card} x.forwards ^["192.168.0.0/16", "224.0.0.0/8"]; }`,
+    code: "cell/forwards",
+    message: /224.0.0.0\/8, and no machine sends/,
+    right: /"internet"/,
+  },
+  {
+    what: "forwarding on the outer side",
+    text: `${vm} net extends Subnet { x.size 8; x.addressRange "external"; } ${card} x.forwards ^["internet"]; }`,
+    code: "cell/forwards",
+    message: /on the external subnet/,
+    right: /internal subnet/,
+  },
+  {
+    what: "forwarding for all addresses there are",
+    text: `${vm} ${net} ${card} x.forwards ^["0.0.0.0/0"]; }`,
+    code: "cell/forwards",
+    message: /contains 10.64.0.0\/10, addresses of the installation itself/,
+    right: /of which all together are "internet"/,
+  },
+  {
+    what: "forwarding for a part of a pool",
+    text: `${vm} ${net} ${card} x.forwards ^["198.18.7.0/24"]; }`,
+    code: "cell/forwards",
+    message: /is in 198.18.0.0\/15/,
+    right: /speaks for himself/,
+  },
+  {
+    what: "a network with host bits in a list",
+    text: `${vm} ${net} ${card} x.forwards ^["192.168.1.1/16"]; }`,
+    code: "schema/value",
+    message: /bits set beyond its prefix/,
+    right: /"192.168.0.0\/16"/,
+  },
   {
     what: "a string without its end",
     text: 'vm extends VM { x.desiredState ^"on; }',
@@ -239,7 +346,10 @@ const mistakes: readonly Mistake[] = [
 ];
 
 const faults = (text: string): readonly Diagnostic[] => {
-  const result = readSpecification({ main: "shop.sf", files: { "shop.sf": text } }, { ...unknownSupply, hosts });
+  const result = readSpecification(
+    { main: "shop.sf", files: { "shop.sf": text } },
+    { ...unknownSupply, hosts, addresses },
+  );
   return result.ok ? [] : result.error;
 };
 

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { JsonObject } from "../json/json.ts";
 import { checkDocument } from "../specification/specification.ts";
-import type { AddressOffer } from "./check-addresses.ts";
 import type { StorageOffer } from "./check-storage.ts";
 import { type Supply, unknownSupply } from "./check-supply.ts";
+import type { AddressOffer } from "./network/check-addresses.ts";
 
 const storage: StorageOffer = {
   ...{

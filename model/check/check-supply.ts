@@ -1,8 +1,9 @@
 import type { Cell, Element } from "../cell/cell.ts";
-import { type AddressOffer, checkAddresses, checkAddressesOfAll } from "./check-addresses.ts";
 import { checkHosts, checkHostsOfAll, type HostOffer } from "./check-hosts.ts";
 import { checkStorage, checkStorageOfAll, type StorageOffer } from "./check-storage.ts";
 import type { ReportFault } from "./fault.ts";
+import { type AddressOffer, checkAddresses, checkAddressesOfAll } from "./network/check-addresses.ts";
+import { checkForwardedNetworks } from "./network/check-network.ts";
 
 /**
  * What the installation could ever give. A part that is null is not known (its service was not heard, or does not know all
@@ -36,6 +37,7 @@ export function checkSupply(cell: Cell, { hosts, storage, addresses, present }: 
   if (hosts !== null) checkHosts(asked, hosts, fault);
   if (storage !== null) checkStorage(asked, storage, fault);
   if (addresses !== null) checkAddresses(asked, addresses, fault);
+  if (addresses !== null) checkForwardedNetworks(asked, addresses, fault);
   if (cell.deploy !== "all-or-none" || asked.length === 0) return;
   if (hosts !== null) checkHostsOfAll(cell, asked, hosts, fault);
   if (storage !== null) checkStorageOfAll(cell, asked, storage, fault);
@@ -56,6 +58,8 @@ function demand(element: Element): string {
       return `${element.type} ${element.sizeMiB}`;
     case "Subnet":
       return JSON.stringify([element.size, element.addressRange, element.cidr ?? null]);
+    case "VirtualInterface":
+      return JSON.stringify([element.type, element.forwards ?? []]);
     default:
       return element.type;
   }

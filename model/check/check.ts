@@ -26,9 +26,11 @@ import { backupOf } from "./check-backup.ts";
 import { checkBounds } from "./check-bounds.ts";
 import { checkCell } from "./check-cell.ts";
 import { checkKept, checkLimits, limitsOf } from "./check-limits.ts";
-import { checkRules } from "./check-rules.ts";
 import { acceptedBefore, checkSupply, type Supply } from "./check-supply.ts";
 import type { ReportFault } from "./fault.ts";
+import { checkNetwork } from "./network/check-network.ts";
+import { checkRules } from "./network/check-rules.ts";
+import { opennessOf } from "./openness.ts";
 
 /**
  * Step 2: a canonical document to a cell. Every component of the cell is checked against the schema and its references
@@ -175,6 +177,7 @@ class Checker {
       this.#fault(code, message, path, { ...more, ...at });
     };
     checkBounds(cell, this.#fault);
+    checkNetwork(cell, this.#fault);
     checkLimits(cell, readChild, faultOfCell);
     checkKept(cell, readChild, supply, faultOfCell);
     yield cell.elements.size;
@@ -223,13 +226,16 @@ class Checker {
       return null;
     }
     const backup = backupOf(values);
+    const defaults = opennessOf(values, "x.defaults");
+    const hasDefaults = Object.keys(defaults).length > 0;
     const limited = limitsOf((attribute) => values.number(attribute));
     return Object.freeze({
       name: cellName(wanted),
       path: elementPath(name),
       document: this.#document,
-      subnetConnectivity: values.needBoolean("x.policy.subnetConnectivity"),
+      policy: opennessOf(values, "x.policy"),
       deploy: values.text("x.policy.deploy") === "all-or-none" ? "all-or-none" : "as-possible",
+      ...(hasDefaults ? { defaults } : {}),
       ...(limited === null ? {} : { limits: limited }),
       ...(backup === null ? {} : { backup }),
       elements,

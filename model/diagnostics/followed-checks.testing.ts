@@ -62,6 +62,31 @@ const values: Readonly<Record<string, Followed>> = {
     grant('x.cell "bank";'),
     grant('x.cell "<ref://other.cells.example.com/>";'),
   ),
+  'Write ["192.168.0.0/16"].': within(
+    `${vm} ${net} ${card('x.forwards "192.168.0.0/16";')}`,
+    `${vm} ${net} ${card('x.forwards ["192.168.0.0/16"];')}`,
+  ),
+  'Write ["239.255.0.1"].': within(
+    `${vm} ${net} ${card('x.groups "239.255.0.1";')}`,
+    `${vm} ${net} ${card('x.groups ["239.255.0.1"];')}`,
+  ),
+  "Leave out one of the two": within(
+    `${vm} ${net} ${card('x.groups ["239.255.0.1", "239.255.0.1"];')}`,
+    `${vm} ${net} ${card('x.groups ["239.255.0.1"];')}`,
+  ),
+  "Refer to an attribute, as in `<ref:/params/network>`": within(
+    `${vm} ${net} ${card('x.forwards ["<ref:../net>"];')}`,
+    `site "192.168.0.0/16"; ${vm} ${net} ${card('x.forwards ["<ref:/shop/site>"];')}`,
+  ),
+  'Write it like 192.168.0.0/16; all addresses outside of the installation are "internet"': within(
+    `${vm} ${net} ${card('x.forwards ["everywhere"];')}`,
+    `${vm} ${net} ${card('x.forwards ["192.168.0.0/16"];')}`,
+    `${vm} ${net} ${card('x.forwards ["internet"];')}`,
+  ),
+  "Groups are the addresses from 224.0.0.0 to 239.255.255.255": within(
+    `${vm} ${net} ${card('x.groups ["10.1.2.3"];')}`,
+    `${vm} ${net} ${card('x.groups ["224.0.0.251", "239.1.2.3"];')}`,
+  ),
   "Write it in double quotes.": within(
     "golden extends Volume { x.size 64; x.import 5; }",
     'golden extends Volume { x.size 64; x.import "5"; }',
@@ -206,6 +231,45 @@ const volumes = (count: number): string => large(count, (at) => `d${at} extends 
 const subnets = (count: number): string => large(count, (at) => `n${at} extends Subnet { x.size 128; }`);
 const fixed = (cidr: string): string => `net extends Subnet { x.cidr "${cidr}"; }`;
 
+/** Ways outside, and packets to many. */
+const routed = (range: string): string =>
+  `${vm} ${net} ${card('x.forwards ["internet"];')} far extends Subnet { x.size 8; x.router "<ref:../card>"; ${range} }`;
+const outer = 'net extends Subnet { x.size 8; x.addressRange "external"; }';
+const toNet = (end: string, protocol: string): string =>
+  `${vm} ${net} rule extends NetworkRule { x.address1 "<ref:../vm>"; x.address2 "${end}"; x.protocol "${protocol}"; }`;
+const ways: Readonly<Record<string, Followed>> = {
+  "Leave out `x.router`, or make the subnet an internal one": within(
+    routed('x.addressRange "external";'),
+    routed(""),
+    `${vm} ${net} ${card("")} far extends Subnet { x.size 8; x.addressRange "external"; }`,
+  ),
+  "or the networks outside that it leads to": within(
+    `${vm} ${net} ${card("")} far extends Subnet { x.size 8; x.router "<ref:../card>"; }`,
+    `${vm} ${net} ${card('x.forwards ["internet"];')} far extends Subnet { x.size 8; x.router "<ref:../card>"; }`,
+    `${vm} ${net} ${card('x.forwards ["192.168.0.0/16"];')} far extends Subnet { x.size 8; x.router "<ref:../card>"; }`,
+  ),
+  "Give `x.forwards` to the VM's interface on an internal subnet": within(
+    `${vm} ${outer} ${card('x.forwards ["internet"];')}`,
+    `${vm} ${outer} ${card("")} inner extends Subnet { x.size 8; } i extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../inner>"; x.forwards ["internet"]; }`,
+  ),
+  "name the members' subnets, VMs or interfaces": within(
+    toNet("239.255.0.1", "udp"),
+    toNet("<ref:../net>", "udp"),
+    toNet("<ref:../vm>", "udp"),
+  ),
+  'name the subnet, with "udp" or "any"': within(
+    toNet("10.64.0.255", "icmp"),
+    toNet("<ref:../net>", "udp"),
+    toNet("<ref:../net>", "any"),
+  ),
+  "Whoever has such an address speaks for himself": asked(
+    installation,
+    `${vm} ${net} ${card('x.forwards ["10.0.0.0/8"];')}`,
+    `${vm} ${net} ${card('x.forwards ["192.168.0.0/16"];')}`,
+    `${vm} ${net} ${card('x.forwards ["internet"];')}`,
+  ),
+};
+
 /** What the installation can give. */
 const supplied: Readonly<Record<string, Followed>> = {
   "At most 256 can be had": asked(installation, all(subnets(3)), all(subnets(2)), some(subnets(3))),
@@ -263,4 +327,4 @@ function kept(keptMiB: number): Supply {
   return { ...unknownSupply, keptMiB };
 }
 
-export const followedChecks: Readonly<Record<string, Followed>> = { ...values, ...elements, ...supplied };
+export const followedChecks: Readonly<Record<string, Followed>> = { ...values, ...elements, ...ways, ...supplied };

@@ -1,4 +1,5 @@
 import type { Bundle, Cell } from "../cell/cell.ts";
+import { describedCell } from "../cell/described.ts";
 import { Diagnostics } from "../diagnostics/diagnostics.ts";
 import { planChange } from "../plan/plan.ts";
 import { fail, ok, type Result } from "../result.ts";
@@ -152,9 +153,10 @@ function movedElements(before: Cell, after: Cell): readonly (readonly [string, s
 function changeOf(before: Cell, after: Cell): string | null {
   if (before.name !== after.name)
     return `The cell would be called \`${after.name}\` and not \`${before.name}\`: give it an \`x.name\` first.`;
-  const same = before.deploy === after.deploy && before.subnetConnectivity === after.subnetConnectivity;
+  const settings = (cell: Cell): string => JSON.stringify([...describedCell(cell)]);
+  const same = settings(before) === settings(after);
   const step = planChange(before, after).steps.find(({ action }) => action !== "none");
-  if (!step) return same ? null : "This rename would change the policy of the cell.";
+  if (!step) return same ? null : "This rename would change what the cell says of itself.";
   const cause = step.causes[0];
   return `This rename would change more than a name: \`${step.path}\`${cause ? `, \`${cause.attribute}\`` : ""} would mean something else.`;
 }

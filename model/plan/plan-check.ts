@@ -133,7 +133,12 @@ function checkCellStep(from: Cell | null, to: Cell | null, { cell, steps, textOn
 /** The cell's own attributes as they are written, from its fields. */
 function settings(cell: Cell): Map<string, Json> {
   const found = new Map<string, Json>([["x.name", cell.name]]);
-  for (const name of ["subnetConnectivity", "deploy"] as const) found.set(`x.policy.${name}`, cell[name]);
+  found.set("x.policy.deploy", cell.deploy);
+  for (const [group, said] of [
+    ["x.policy", cell.policy],
+    ["x.defaults", cell.defaults ?? {}],
+  ] as const)
+    for (const [name, value] of Object.entries(said)) found.set(`${group}.${name}`, value);
   for (const [name, most] of Object.entries(cell.limits ?? {})) {
     if (most !== undefined) found.set(`x.limits.${name.replace(/MiB$/, "")}`, most);
   }
@@ -256,10 +261,12 @@ function reasonsOf({ is, steps, from, to, moves }: Question, former: Element, el
     return reasons;
   }
   if (moves || fieldsDiffer(former, element)) addDifferences(reasons, former, element, is);
-  if (element.type === "Subnet" && from && to && from.subnetConnectivity !== to.subnetConnectivity) {
-    const [old, now] = [from.subnetConnectivity, to.subnetConnectivity];
-    reasons.set("x.policy.subnetConnectivity", { from: old, to: now, action: "change", needed: true });
-  }
+  if (element.type === "Subnet" && from && to)
+    for (const name of ["subnetConnectivity", "internet", "broadcast"] as const) {
+      const { [name]: old = null } = from.policy;
+      const { [name]: now = null } = to.policy;
+      if (old !== now) reasons.set(`x.policy.${name}`, { from: old, to: now, action: "change", needed: true });
+    }
   for (const [name, path] of restsOn(element))
     if (steps.get(path)?.action === "replace" && !reasons.has(name))
       reasons.set(name, { from: path, to: path, action: "replace", needed: false });
@@ -365,7 +372,8 @@ function written(element: Element, moved: (path: ElementPath) => ElementPath): M
       const { from, to } = value as PortRange;
       found.set(name, from === to ? from : `${from}-${to}`);
     } else if (field === "address1" || field === "address2") found.set(name, endOf(value as RuleEnd, moved));
-    else if (["vm", "volume", "subnet", "image"].includes(field)) found.set(name, moved(value as ElementPath));
+    else if (["vm", "volume", "subnet", "image", "router"].includes(field))
+      found.set(name, moved(value as ElementPath));
     else found.set(name, value as Json);
   }
   return found;

@@ -130,7 +130,7 @@ test("identities: replaced elements get new ones, numbers are never used again",
 test("the cell's policy shows as a change of the cell and of its subnets", () => {
   const plan = planChange(cell(base), cell(`x.policy.subnetConnectivity true; ${base}`));
   assert.deepEqual(brief(plan), ["change c/s"]);
-  const cause = { attribute: "x.policy.subnetConnectivity", from: false, to: true };
+  const cause = { attribute: "x.policy.subnetConnectivity", from: null, to: true };
   assert.deepEqual(plan.cell, { path: "c", action: "change", causes: [cause] });
 });
 

@@ -39,7 +39,7 @@ export const isEmptyPlan = (plan: Plan): boolean =>
 
 /**
  * What happens to the cell and to every element when `from` becomes `to`; null is a cell that is not there. Pure and
- * deterministic. A change of the cell's own `x.policy.subnetConnectivity` shows as a change of its subnets as well.
+ * deterministic. A change of what the cell's `x.policy` opens without a rule shows as a change of its subnets as well.
  * `unwritten` are the volumes of `from` that nobody was ever given: nothing is lost with them.
  */
 export const planChange = (from: Cell | null, to: Cell | null, unwritten: ReadonlySet<ElementPath> = none): Plan =>
@@ -63,14 +63,9 @@ export function* planInSlices(from: Cell | null, to: Cell | null, unwritten: Rea
         : compare(element, former, (old) => renamed.get(old) ?? old),
     );
   }
-  if (from && to && from.subnetConnectivity !== to.subnetConnectivity)
+  for (const cause of from && to ? policyCauses(from, to) : [])
     for (const draft of drafts.values())
-      if (draft.element.type === "Subnet" && draft.former?.type === "Subnet")
-        raise(draft, "change", {
-          attribute: "x.policy.subnetConnectivity",
-          from: from.subnetConnectivity,
-          to: to.subnetConnectivity,
-        });
+      if (draft.element.type === "Subnet" && draft.former?.type === "Subnet") raise(draft, "change", cause);
   const gone = [...(from?.elements.values() ?? [])].filter((element) => !renamed.has(element.path));
   const inOrder = to ? ordered(to, to.elements.values()) : [];
   yield all;
@@ -82,6 +77,16 @@ export function* planInSlices(from: Cell | null, to: Cell | null, unwritten: Rea
   if (cell !== null) return Object.freeze({ cell, steps });
   const textOnly = from && to && isEmptyPlan({ steps }) && !sameJson(from.document, to.document);
   return Object.freeze(textOnly ? { textOnly, steps } : { steps });
+}
+
+/** What is open without a rule is so in each subnet. */
+function policyCauses(from: Cell, to: Cell): readonly Cause[] {
+  const [before, after] = [describedCell(from), describedCell(to)];
+  return [...new Set([...before.keys(), ...after.keys()])].flatMap((attribute) => {
+    const [old = null, now = null] = [before.get(attribute), after.get(attribute)];
+    const isPolicy = attribute.startsWith("x.policy.") && attribute !== "x.policy.deploy";
+    return isPolicy && old !== now ? [{ attribute, from: old, to: now }] : [];
+  });
 }
 
 /** What happens to the cell itself; null: nothing. */

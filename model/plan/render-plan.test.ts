@@ -104,9 +104,9 @@ test("the cell itself: what changes about it, also where no element does", () =>
     shown(from, { ...from, "x.policy.subnetConnectivity": true }),
     [
       "~ c      Cell    changes",
-      "    x.policy.subnetConnectivity: false → true",
+      "    x.policy.subnetConnectivity: nothing → true",
       "~ c/net  Subnet  changes while it runs",
-      "    x.policy.subnetConnectivity: false → true",
+      "    x.policy.subnetConnectivity: nothing → true",
       "",
       "Plan: the cell itself to change, 1 to change, 1 unchanged.",
     ].join("\n"),

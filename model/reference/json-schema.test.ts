@@ -232,7 +232,16 @@ function holding(type: ElementType | "Cell", name: string, value: Json): JsonObj
 /** A value that no attribute of the kind takes; undefined where any is one. */
 function wrongFor(kind: AttributeKind): Json | undefined {
   const wrong: Readonly<Record<Exclude<AttributeKind["kind"], "integer" | "data">, Json>> = {
-    ...{ boolean: "yes", choice: "neither", text: 7, label: "no label", address: "10.0.0.256", network: "10.0.0.0/33" },
+    ...{
+      boolean: "yes",
+      choice: "neither",
+      text: 7,
+      label: "no label",
+      networks: ["10.0.0.0/33"],
+      groups: ["10.0.0.1"],
+      address: "10.0.0.256",
+      network: "10.0.0.0/33",
+    },
     ...{ mac: "01:00:00:00:00:01", link: "vm", domain: "other.example.com", end: "everywhere", ports: "80-", path: 7 },
   };
   if (kind.kind === "data") return undefined;

@@ -61,6 +61,10 @@ const definitions: Readonly<Record<string, JsonObject>> = {
     ...{ type: "string", pattern: referencePattern(`${domain}/*`) },
   },
   address: { title: "An IPv4 address", type: "string", pattern: `^${address}$` },
+  multicast: {
+    title: "A multicast address",
+    ...{ type: "string", pattern: `^(?:22[4-9]|23[0-9])(?:\\.${octet}){3}$` },
+  },
   network: {
     title: "A network in CIDR notation",
     ...{ type: "string", pattern: `^${address}(?:/(?:[0-9]|[12][0-9]|3[0-2]))?$` },
@@ -76,6 +80,8 @@ const definitions: Readonly<Record<string, JsonObject>> = {
   /** What begins like a reference and is none was surely meant as one. */
   text: { type: "string", minLength: 1, not: { pattern: "^<\\s*[Rr][Ee][Ff]:[\\s\\S]*[^>]$|^<\\s*[Rr][Ee][Ff]:$" } },
 };
+
+const listOf = (items: JsonObject): JsonObject => ({ type: "array", items });
 
 /** What may be written for an attribute of a kind; `data` may be anything. */
 function valueSchema(kind: AttributeKind): JsonObject | true {
@@ -96,6 +102,13 @@ function valueSchema(kind: AttributeKind): JsonObject | true {
     case "network":
     case "mac":
       return orReference(definition(kind.kind));
+    case "networks":
+      return either(
+        listOf(either(definition("network"), { const: "internet" }, definition("reference"))),
+        definition("reference"),
+      );
+    case "groups":
+      return either(listOf(either(definition("multicast"), definition("reference"))), definition("reference"));
     case "ports":
       return either(definition("port"), definition("ports"), definition("reference"));
     case "link":

@@ -39,6 +39,10 @@ function kindText(kind: AttributeKind): string {
       return 'IPv4 address, such as `"10.64.8.10"`';
     case "network":
       return 'network, such as `"10.64.8.0/24"`';
+    case "networks":
+      return 'list of networks or `"internet"`, such as `["192.168.0.0/16"]`';
+    case "groups":
+      return 'list of multicast addresses, such as `["239.255.0.1"]`';
     case "mac":
       return 'MAC address, such as `"02:00:0a:40:00:05"`';
     case "link":

@@ -84,6 +84,9 @@ function typeOf(name: string, kind: AttributeKind): string {
       return "Reference";
     case "end":
       return union(["Subnet", "Vm", "Vif", "Reference", '"internet"', '"controller"', "(string & {})"]);
+    case "networks":
+    case "groups":
+      return "readonly string[]";
     case "ports":
       return "number | string";
     case "data":

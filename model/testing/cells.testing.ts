@@ -97,6 +97,10 @@ function literals(kind: AttributeKind, name: string, index: number): fc.Arbitrar
         `02:00:00:00:00:${index.toString(16).padStart(2, "0")}`,
         `02:AA:00:00:00:${index.toString(16).padStart(2, "0")}`,
       );
+    case "networks":
+      return fc.constantFrom<Json[]>(["internet"], ["192.168.0.0/16", "203.0.113.0/24"], []).map((each): Json => each);
+    case "groups":
+      return fc.constantFrom<Json>(["239.255.0.1"], ["224.1.2.3", "239.192.0.1"]);
     case "end":
       return fc.constantFrom("internet", "controller", "10.0.0.1", "10.0.0.0/8");
     case "ports":
@@ -175,7 +179,10 @@ function element({ type, picks, values, own }: Piece, index: number, params: Rec
     const pick = picks[at] ?? 0;
     const required = elementSchemas[type][name]?.required === true;
     // What only makes sense together with something else is left to tests of its own.
-    if (!required && (pick < 2 || ["x.address", "x.cpuSpeed", "x.gateway", "x.liveness.interface"].includes(name)))
+    if (
+      !required &&
+      (pick < 2 || ["x.address", "x.cpuSpeed", "x.gateway", "x.liveness.interface", "x.router"].includes(name))
+    )
       return;
     const kind = kindOf(type, name);
     const literal = values[at] ?? null;

@@ -91,9 +91,13 @@ const policy = {
   cellNumber: 7,
   version: 1,
   rules: [{ id: 1, path: "shop/rule", from: 1, to: 2, protocol: "tcp", sourcePorts: range, ports: range }],
-  networks: [{ cidr: "10.9.0.0/16", identity: 9 }],
+  networks: [{ cidr: "10.9.0.0/16", identity: 9, subnet: true }],
   controller: { address: "10.0.3.1", mac: "02:00:00:00:03:01", identity: 8 },
   hosts: ["h1", "h2"],
+  broadcast: "off",
+  subnets: [{ identity: 3, cidr: "10.64.0.0/29" }],
+  routers: [{ subnet: 3, identity: 4, address: "10.64.0.3", forwards: ["internet"] }],
+  traits: [{ identity: 4, forwards: ["internet", "192.168.0.0/16"], groups: ["239.255.0.1"] }],
 };
 const holder = { vm: "c1-4", incarnation: 1, host: "h1" };
 const lease = { volume: "c1-1", epoch: 1, holder, succession: true };

@@ -32,6 +32,7 @@ const incarnation = "its host runs the incarnation that was started with it";
 const otherElement = "another element is in its place, of which its service has to say that it is there";
 const hostsRules = "every host concerned has that version of the rules in force";
 const judged = "the controller itself goes by it, from the change on";
+const notYet = "hosts are told with the rules, and do not say so of these yet";
 const udp = { "x.liveness.protocol": "udp", "x.liveness.port": 7 };
 const probes = "the host of the VM says how it asks";
 
@@ -44,7 +45,12 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   Cell: {
     "x.name": { own: "refused: a cell keeps its name" },
     "x.policy.subnetConnectivity": { fact: hostsRules, at: "", to: true, also: ["front"] },
+    "x.policy.internet": { own: notYet },
+    "x.policy.broadcast": { own: notYet },
     "x.policy.deploy": { own: judged },
+    "x.defaults.subnetConnectivity": { own: judged },
+    "x.defaults.internet": { own: judged },
+    "x.defaults.broadcast": { own: judged },
     "x.limits.vms": { own: judged },
     "x.limits.memory": { own: judged },
     "x.limits.cpus": { own: judged },
@@ -87,6 +93,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   Subnet: {
     "x.size": { fact: otherElement, at: "back", from: 8, to: 16 },
     "x.addressRange": { own: "none of the others can be had by a cell that has machines in it" },
+    "x.router": { own: notYet },
     "x.cidr": { fact: otherElement, at: "front", from: "10.64.0.0/29", to: "10.64.7.0/29" },
   },
   VolumeConnection: {
@@ -104,6 +111,8 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.vifName": { fact: "the DNS Manager says which name it serves", at: "webCard", from: "web", to: "www" },
     "x.mac": { fact: incarnation, at: "webOther", to: "02:00:00:00:00:77" },
     "x.address": { fact: incarnation, at: "webOther", to: "10.64.0.6" },
+    "x.forwards": { own: notYet },
+    "x.groups": { own: notYet },
     "x.requires": { own: "it is about the next start, and the controller itself goes by it" },
   },
   NetworkRule: {

@@ -13,6 +13,7 @@ import {
   mac,
   uid,
 } from "../../../model/cell/identifiers.ts";
+import { effectiveOpenness } from "../../../model/check/openness.ts";
 import type { CellPolicy } from "../../documents/vocabulary.ts";
 import { audiences, compilePolicy, type PolicyInput, type PolicyInterface } from "./policy.ts";
 
@@ -62,7 +63,7 @@ function compile(written: readonly Written[], more: Partial<PolicyInput> = {}): 
     cell: "c" as CellName,
     cellNumber: 3,
     version: 1,
-    subnetConnectivity: false,
+    openness: effectiveOpenness({}, {}),
     controller: { address: ipv4(controllerAddress), mac: mac("02:00:00:00:00:01"), identity: 1 },
     interfaces,
     subnets,
@@ -234,7 +235,7 @@ test("by default two VMs of a subnet cannot talk, and every VM reaches the name 
   assert.ok(passes(closed, flow(first, controllerAddress, 53)));
   assert.ok(!passes(closed, flow(first, controllerAddress, 7101)));
   assert.ok(!passes(closed, flow(controllerAddress, first, 53)));
-  const open = compile([], { subnetConnectivity: true });
+  const open = compile([], { openness: effectiveOpenness({ subnetConnectivity: true }, {}) });
   assert.ok(passes(open, flow(first, second, 80)));
   assert.ok(!passes(open, flow(second, third, 80)));
 });
@@ -256,12 +257,12 @@ test("rules scale by endpoints: two subnets of 200 VMs need a handful", () => {
 test("an address is known exactly to the hosts with an endpoint that may talk to it", () => {
   const policy = compile([{ address1: end("c/v1"), address2: end("c/i3"), protocol: "any", direction: "1to2" }]);
   const placed = interfaces.map((entry, index) => ({ ...entry, host: hostName(`h${index + 1}`) }));
-  const audience = audiences(policy.rules, placed);
+  const audience = audiences(policy, placed);
   const of = (path: string): readonly string[] | undefined =>
     audience.get(placed.find((entry) => entry.path === path)?.identity ?? 0);
   assert.deepEqual(of("c/i3"), ["h1", "h4"]);
   assert.deepEqual(of("c/i1"), ["h3"]);
   assert.deepEqual(of("c/i2"), []);
   const together = placed.map((entry) => ({ ...entry, host: hostName("h1") }));
-  assert.ok([...audiences(policy.rules, together).values()].every((hosts) => hosts.length === 0));
+  assert.ok([...audiences(policy, together).values()].every((hosts) => hosts.length === 0));
 });

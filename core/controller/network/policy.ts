@@ -11,9 +11,10 @@ import {
   type Uid,
 } from "../../../model/cell/identifiers.ts";
 import { NetworkIndex } from "../../../model/cell/network-index.ts";
-import { anyPort, openings } from "../../../model/check/rule-openings.ts";
+import { anyPort, openings } from "../../../model/check/network/rule-openings.ts";
+import type { Effective } from "../../../model/check/openness.ts";
 import type { DesiredWant } from "../../documents/cells.ts";
-import type { CellPolicy, CompiledRule } from "../../documents/vocabulary.ts";
+import type { CellPolicy, CompiledRule, Forwarded, PolicyRouter } from "../../documents/vocabulary.ts";
 import { contains } from "./ipv4-range.ts";
 
 /**
@@ -33,23 +34,30 @@ export interface PolicyInterface {
   readonly identity: number;
   readonly vmIdentity: number;
   readonly subnetIdentity: number;
+  readonly forwards?: readonly Forwarded[];
+  readonly groups?: readonly Ipv4[];
 }
 export interface PolicySubnet {
   readonly cidr: Cidr | null;
   readonly identity: number;
+  /** Its addresses are known outside. */
+  readonly external?: true;
+  /** The interface that takes what goes outside from here. */
+  readonly router?: PolicyRouterEnd;
 }
+type PolicyRouterEnd = Omit<PolicyRouter, "subnet">;
 export interface PolicyInput {
   readonly cell: CellName;
   readonly cellNumber: number;
   readonly version: number;
-  readonly subnetConnectivity: boolean;
+  readonly openness: Effective;
   readonly controller: { readonly address: Ipv4; readonly mac: Mac; readonly identity: number };
   readonly interfaces: readonly PolicyInterface[];
   readonly subnets: readonly PolicySubnet[];
   readonly rules: readonly { readonly uid: Uid; readonly element: NetworkRuleElement }[];
   readonly hosts: readonly HostName[];
-  /** Addresses of an element of another cell; empty while it is not visible. Absent: no other cell is. */
-  readonly foreignNetworks?: (want: DesiredWant) => readonly Cidr[];
+  /** Addresses of an element of another cell; null while it is not visible. Absent: no other cell is. */
+  readonly foreignNetworks?: (want: DesiredWant) => ForeignNetworks | null;
   /** Identity of an element of the cell; undefined while it has none. */
   readonly identityOf: (path: ElementPath) => number | undefined;
   /** Identity of a network that a rule names; the same for the same network, for good. */
@@ -58,13 +66,19 @@ export interface PolicyInput {
   readonly ruleId: (key: string) => number;
 }
 
+export interface ForeignNetworks {
+  readonly networks: readonly Cidr[];
+  /** They are the range of one Subnet. */
+  readonly isSubnet: boolean;
+}
+
 const anyAddress = cidrOf("0.0.0.0/0");
 
 /** The networks that a rule's end names; empty for an end that is no network. */
 function networksOf(end: RuleEnd, { foreignNetworks }: PolicyInput): readonly Cidr[] {
   const named = (): readonly Cidr[] => {
     if (end.kind === "internet") return [anyAddress];
-    if (end.kind === "foreign") return foreignNetworks?.({ domain: end.domain, path: end.path }) ?? [];
+    if (end.kind === "foreign") return foreignNetworks?.({ domain: end.domain, path: end.path })?.networks ?? [];
     return end.kind === "cidr" ? [end.cidr] : [];
   };
   return named().flatMap((cidr) => {
@@ -142,9 +156,17 @@ function compileRule(
 /** Of the rule within each subnet, where `x.policy.subnetConnectivity` is true. */
 export const subnetConnectivityPath = "[subnet connectivity]";
 
-function builtInRules(input: PolicyInput): readonly CompiledRule[] {
+/** Of the rule from each subnet with a way out to the outside, where `x.policy.internet` is "out". */
+export const internetOutPath = "[internet out]";
+const hasWayOut = ({ external, router }: PolicySubnet): boolean => external === true || router !== undefined;
+const isOpenOutwards = ({ openness, subnets }: PolicyInput): boolean =>
+  openness.internet === "out" && subnets.some(hasWayOut);
+
+function builtInRules(input: PolicyInput, networks: NetworkIndex<NamedNetwork>): readonly CompiledRule[] {
   const rules: CompiledRule[] = [];
-  for (const { identity } of input.subnets) {
+  const outside = isOpenOutwards(input) ? identitiesOf({ kind: "internet" }, input, networks) : [];
+  for (const subnet of input.subnets) {
+    const { identity } = subnet;
     for (const protocol of ["udp", "tcp"] as const) {
       rules.push({
         id: input.ruleId(`[name service] ${protocol} ${identity}`),
@@ -156,16 +178,12 @@ function builtInRules(input: PolicyInput): readonly CompiledRule[] {
         ports: { from: 53, to: 53 },
       });
     }
-    if (!input.subnetConnectivity) continue;
-    rules.push({
-      id: input.ruleId(`${subnetConnectivityPath} ${identity}`),
-      path: subnetConnectivityPath,
-      from: identity,
-      to: identity,
-      protocol: "any",
-      sourcePorts: anyPort,
-      ports: anyPort,
-    });
+    const open = (path: string, key: string, to: number): void => {
+      const id = input.ruleId(`${path} ${key}`);
+      rules.push({ id, path, from: identity, to, protocol: "any", sourcePorts: anyPort, ports: anyPort });
+    };
+    if (input.openness.subnetConnectivity) open(subnetConnectivityPath, String(identity), identity);
+    if (hasWayOut(subnet)) for (const to of outside) open(internetOutPath, `${identity}>${to}`, to);
   }
   return rules;
 }
@@ -178,6 +196,7 @@ export function compilePolicy(input: PolicyInput): CellPolicy {
       ...networksOf(element.address2, input),
     ]),
   );
+  if (isOpenOutwards(input)) cidrs.add(anyAddress);
   const controllerCidr = cidrOf(`${input.controller.address}/32`);
   const networks: NamedNetwork[] = [...cidrs].sort().flatMap((cidr) => {
     const range = parseNetwork(cidr);
@@ -186,19 +205,65 @@ export function compilePolicy(input: PolicyInput): CellPolicy {
     return [{ cidr, range, identity: input.networkIdentity(cidr) }];
   });
   const index = new NetworkIndex(networks);
-  const rules = [...builtInRules(input), ...input.rules.flatMap((rule) => compileRule(rule, input, index))];
+  const rules = [...builtInRules(input, index), ...input.rules.flatMap((rule) => compileRule(rule, input, index))];
+  const foreign = foreignSubnets(input);
   return {
     cell: input.cell,
     cellNumber: input.cellNumber,
     version: input.version,
     rules: rules.sort((a, b) => a.id - b.id),
     networks: [
-      ...networks.map(({ cidr, identity }) => ({ cidr, identity })),
+      ...networks.map(({ cidr, identity }) => ({
+        cidr,
+        identity,
+        ...(foreign.has(cidr) ? { subnet: true as const } : {}),
+      })),
       { cidr: controllerCidr, identity: input.controller.identity },
     ],
     controller: input.controller,
     hosts: [...input.hosts].sort(),
+    ...(input.openness.broadcast === "off" ? { broadcast: "off" as const } : {}),
+    subnets: input.subnets.flatMap(({ identity, cidr }) => (cidr === null ? [] : [{ identity, cidr }])),
+    ...routersOf(input),
+    ...traitsOf(input),
   };
+}
+
+function traitsOf({ interfaces }: PolicyInput): Pick<CellPolicy, "traits"> {
+  const traits = interfaces.flatMap(({ identity, forwards, groups }) =>
+    forwards === undefined && groups === undefined
+      ? []
+      : [{ identity, forwards: forwards ?? [], groups: groups ?? [] }],
+  );
+  return traits.length === 0 ? {} : { traits };
+}
+
+/** Networks that are a whole Subnet of another cell. */
+function foreignSubnets({ rules, foreignNetworks }: PolicyInput): ReadonlySet<Cidr> {
+  const found = rules.flatMap(({ element: { address1, address2 } }) =>
+    [address1, address2].flatMap((end) => {
+      const shown = end.kind === "foreign" ? foreignNetworks?.({ domain: end.domain, path: end.path }) : null;
+      return shown?.isSubnet === true ? shown.networks : [];
+    }),
+  );
+  return new Set(found);
+}
+
+/** Who takes what goes outside, of each subnet whose router has an address. */
+function routersOf({ subnets }: PolicyInput): Pick<CellPolicy, "routers"> {
+  const routers = subnets.flatMap(({ identity, router }) =>
+    router === undefined ? [] : [{ subnet: identity, ...router }],
+  );
+  return routers.length === 0 ? {} : { routers };
+}
+
+/** Identities that have to know where the other is: ends of a rule, and a subnet with who takes what goes outside of it. */
+export function* connectionsIn({
+  rules,
+  routers = [],
+}: Pick<CellPolicy, "rules" | "routers">): Generator<{ readonly from: number; readonly to: number }> {
+  yield* rules;
+  for (const { subnet, identity } of routers) yield { from: subnet, to: identity };
 }
 
 /** Where an interface of a running VM is. */
@@ -208,10 +273,10 @@ export interface PlacedInterface extends PolicyInterface {
 
 /**
  * Per interface the other hosts that may know its address: those with another endpoint of the cell that a rule connects
- * with it, in either direction. By the interface's identity; sorted. Linear in rules and interfaces: hosts are looked up by identity.
+ * with it, in either direction, or that is its router. By the interface's identity; sorted. Linear in rules and interfaces: hosts are looked up by identity.
  */
 export function audiences(
-  rules: readonly CompiledRule[],
+  policy: Pick<CellPolicy, "rules" | "routers">,
   placed: readonly PlacedInterface[],
 ): ReadonlyMap<number, readonly HostName[]> {
   const hostsOf = new Map<number, Set<HostName>>();
@@ -229,9 +294,9 @@ export function audiences(
     for (const host of hosts) reached.add(host);
     reach.set(identity, reached);
   };
-  for (const rule of rules) {
-    join(rule.from, rule.to);
-    join(rule.to, rule.from);
+  for (const { from, to } of connectionsIn(policy)) {
+    join(from, to);
+    join(to, from);
   }
   return new Map(
     placed.map((entry) => {

@@ -127,6 +127,14 @@ export function foreignNetworks(state: ControllerState, want: DesiredWant): read
   const shows = foreignElement(state, want)?.shows;
   return shows?.kind === "addresses" ? shows.networks : [];
 }
+/** The same with what it is, for the rules; null while it is not visible. */
+export function foreignAddresses(
+  state: ControllerState,
+  want: DesiredWant,
+): { readonly networks: readonly Cidr[]; readonly isSubnet: boolean } | null {
+  const shows = foreignElement(state, want)?.shows;
+  return shows?.kind === "addresses" ? { networks: shows.networks, isSubnet: shows.type === "Subnet" } : null;
+}
 export const reachOf = (state: ControllerState, rule: Uid): ActualReach | null =>
   actualReach.of(state.foreign.get(directoryKey.reach(rule))?.answer);
 

@@ -1,6 +1,6 @@
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredPlace } from "../../documents/network.ts";
-import type { CompiledRule } from "../../documents/vocabulary.ts";
+import type { CellPolicy } from "../../documents/vocabulary.ts";
 import type { Derived } from "../changes/derived.ts";
 import { Counted } from "../changes/indexes.ts";
 import type { Tracking } from "../changes/tracked.ts";
@@ -18,7 +18,7 @@ export interface Audiences {
   /** VMs that are nowhere any more, of which that was not yet taken back. */
   readonly left: Set<Uid>;
   /** Of the policy that was looked at last: by identity, those that a rule connects with it. */
-  neighbours: { readonly rules: readonly CompiledRule[]; readonly of: ReadonlyMap<number, ReadonlySet<number>> } | null;
+  neighbours: { readonly policy: CellPolicy; readonly of: ReadonlyMap<number, ReadonlySet<number>> } | null;
 }
 export interface Said {
   readonly place: DesiredPlace;

@@ -1,13 +1,15 @@
-import type { Cell, NetworkRuleElement } from "../../../model/cell/cell.ts";
+import type { Cell, NetworkRuleElement, SubnetElement } from "../../../model/cell/cell.ts";
 import type { ElementPath, HostName, Uid } from "../../../model/cell/identifiers.ts";
+import { effectiveOpenness } from "../../../model/check/openness.ts";
 import type { DesiredPlaces } from "../../documents/network.ts";
 import { cellPolicy } from "../../documents/readers/network.ts";
 import type { CellPolicy, CompiledRule } from "../../documents/vocabulary.ts";
 import { sameJson, toJson } from "../../outbox.ts";
 import type { TrackedMap } from "../changes/tracked.ts";
 import { isManagement, isOnManagement } from "../network/management.ts";
-import { compilePolicy, subnetConnectivityPath } from "../network/policy.ts";
-import { foreignNetworks } from "../references/foreign.ts";
+import { compilePolicy, type PolicySubnet, subnetConnectivityPath } from "../network/policy.ts";
+import type { ElementRecord } from "../records.ts";
+import { foreignAddresses } from "../references/foreign.ts";
 import {
   type ControllerState,
   desiredNow,
@@ -53,16 +55,30 @@ function settleEnds(state: ControllerState): void {
   state.pass.each(
     "ends",
     state.elements,
-    (record, uid) =>
-      settle(
-        subnets,
-        uid,
-        isManagement(state, record) ? null : { identity: record.identity, cidr: record.range?.cidr ?? null },
-      ),
+    (record, uid) => settle(subnets, uid, isManagement(state, record) ? null : policySubnet(state, record)),
     { of: ({ type }) => type === "Subnet" },
   );
 }
 
+function policySubnet(state: ControllerState, record: ElementRecord): PolicySubnet {
+  const element = elementOf(state, record);
+  const router = element?.type === "Subnet" ? routerOf(state, element) : undefined;
+  return {
+    identity: record.identity,
+    cidr: record.range?.cidr ?? null,
+    ...(element?.type === "Subnet" && element.addressRange === "external" ? { external: true as const } : {}),
+    ...(router === undefined ? {} : { router }),
+  };
+}
+/** Undefined also while the router has no address. */
+function routerOf(state: ControllerState, { router }: SubnetElement): PolicySubnet["router"] {
+  const uid = router === undefined ? undefined : state.uids.get(router);
+  const record = uid === undefined ? undefined : state.elements.get(uid);
+  const element = record === undefined ? undefined : elementOf(state, record);
+  const end = uid === undefined ? undefined : state.derived.interfaces.get(uid);
+  if (end === undefined || element?.type !== "VirtualInterface") return undefined;
+  return { identity: end.identity, address: end.address, forwards: element.forwards ?? [] };
+}
 const inOrder = <Value>(state: ControllerState, values: ReadonlyMap<Uid, Value>): readonly Value[] =>
   [...values]
     .sort(([one], [other]) => state.elements.orderOf(one) - state.elements.orderOf(other))
@@ -101,7 +117,7 @@ function currentPolicy(state: ControllerState): CellPolicy | null {
     cell: options.cell,
     cellNumber: options.cellNumber,
     version: 0,
-    subnetConnectivity: state.cell.subnetConnectivity,
+    openness: effectiveOpenness(state.cell.policy, {}),
     controller: { address: options.address, mac: options.mac, identity: controllerIdentity },
     interfaces: inOrder(state, state.derived.interfaces),
     subnets: inOrder(state, state.derived.subnets),
@@ -110,7 +126,7 @@ function currentPolicy(state: ControllerState): CellPolicy | null {
       return uid === undefined ? [] : [{ uid, element }];
     }),
     hosts: hostsToAsk(state),
-    foreignNetworks: (want) => foreignNetworks(state, want),
+    foreignNetworks: (want) => foreignAddresses(state, want),
     identityOf: identityAt,
     networkIdentity: (cidr) => {
       networks[cidr] ??= mintIdentity(state);

@@ -1,6 +1,6 @@
 import type { NetworkRuleElement } from "../../../model/cell/cell.ts";
 import { type Cidr, cidr, type HostName, type Uid } from "../../../model/cell/identifiers.ts";
-import { openings } from "../../../model/check/rule-openings.ts";
+import { openings } from "../../../model/check/network/rule-openings.ts";
 import {
   type ActualReach,
   type DesiredPublic,

@@ -2,7 +2,7 @@ import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredPlace, DesiredPlaces } from "../../documents/network.ts";
 import { sameJson, toJson } from "../../outbox.ts";
 import { takeOver } from "../changes/derived.ts";
-import { audiences, type PlacedInterface } from "../network/policy.ts";
+import { audiences, connectionsIn, type PlacedInterface } from "../network/policy.ts";
 import type { ControllerState } from "../state.ts";
 import { placedInterfaces } from "../vm/virtual-machines.ts";
 import { hostsAt, identitiesOf, type Said } from "./audiences.ts";
@@ -13,8 +13,8 @@ export function settlePlaces(state: ControllerState): void {
   settleForeign(state);
   const { audience, placed } = state.derived;
   if (state.pass.isWhole) {
-    const rules = state.derived.policy.get("")?.rules ?? [];
-    takeOver(audience, withForeign(state, audiences(rules, placedInterfaces(state))), sameHosts);
+    const policy = state.derived.policy.get("") ?? { rules: [] };
+    takeOver(audience, withForeign(state, audiences(policy, placedInterfaces(state))), sameHosts);
   } else
     state.pass.each("audiences", placed, (entries) => {
       for (const entry of entries) settleAudience(state, entry);
@@ -58,19 +58,20 @@ function settleAudience(state: ControllerState, entry: PlacedInterface): void {
 }
 
 function neighboursIn(state: ControllerState): ReadonlyMap<number, ReadonlySet<number>> {
-  const rules = state.derived.policy.get("")?.rules ?? [];
+  const policy = state.derived.policy.get("");
   const { neighbours } = state.audiences;
-  if (neighbours?.rules === rules) return neighbours.of;
+  if (policy === undefined) return new Map();
+  if (neighbours?.policy === policy) return neighbours.of;
   const of = new Map<number, Set<number>>();
   const join = (one: number, other: number): void => {
     const others = of.get(one) ?? new Set<number>();
     of.set(one, others.add(other));
   };
-  for (const { from, to } of rules) {
+  for (const { from, to } of connectionsIn(policy)) {
     join(from, to);
     join(to, from);
   }
-  state.audiences.neighbours = { rules, of };
+  state.audiences.neighbours = { policy, of };
   return of;
 }
 

@@ -5,8 +5,9 @@ import { parseNetwork } from "../../../model/addresses.ts";
 import { type Cidr, cellName, hostName, ipv4, mac, uid } from "../../../model/cell/identifiers.ts";
 import { limits } from "../../../model/cell/limits.ts";
 import { NetworkIndex } from "../../../model/cell/network-index.ts";
-import { sizeOfRules } from "../../../model/check/check-rules.ts";
 import { acceptedBefore } from "../../../model/check/check-supply.ts";
+import { sizeOfRules } from "../../../model/check/network/check-rules.ts";
+import { effectiveOpenness } from "../../../model/check/openness.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { checkDocument } from "../../../model/specification/specification.ts";
 import { limits as frames } from "../../distribution/limits.ts";
@@ -61,7 +62,7 @@ test("what rules are said to come to is what they are compiled to, or a little m
       const identity = (path: string): number => identities.get(path as never) ?? 0;
       let last = 1000;
       const policy = compilePolicy({
-        ...{ cell: cellName("shop"), cellNumber: 1, version: 1, subnetConnectivity: cell.value.subnetConnectivity },
+        ...{ cell: cellName("shop"), cellNumber: 1, version: 1, openness: effectiveOpenness(cell.value.policy, {}) },
         controller: { address: ipv4("10.0.3.1"), mac: mac("02:00:00:00:03:01"), identity: 1 },
         interfaces: elements.flatMap((element) => {
           if (element.type !== "VirtualInterface" || element.address === undefined) return [];

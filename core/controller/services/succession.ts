@@ -3,14 +3,8 @@ import { hostName, peerName } from "../../../model/cell/identifiers.ts";
 import { actualVm, desiredVm } from "../../documents/readers/host.ts";
 import { hostOffers } from "../../documents/readers/placement.ts";
 import { actualConnection, actualVolume } from "../../documents/readers/storage.ts";
-import {
-  type CellPolicy,
-  type DesiredStandby,
-  type DesiredVm,
-  type LeaseHolder,
-  type StandbyVolume,
-  standbyKey,
-} from "../../documents/vocabulary.ts";
+import { type DesiredStandby, type StandbyVolume, standbyKey } from "../../documents/standby.ts";
+import type { CellPolicy, DesiredVm, LeaseHolder } from "../../documents/vocabulary.ts";
 import { log, sameJson, toJson } from "../../outbox.ts";
 import type { Wishes } from "../changes/wishes.ts";
 import type { Run, VmRecord } from "../records.ts";

@@ -1,5 +1,5 @@
 import { parseNetwork } from "../../../model/addresses.ts";
-import type { VmElement } from "../../../model/cell/cell.ts";
+import type { Element, VmElement } from "../../../model/cell/cell.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { desiredVm } from "../../documents/readers/host.ts";
@@ -59,7 +59,13 @@ export function policyInterface(
     identity: record.identity,
     vmIdentity,
     subnetIdentity: subnet.identity,
+    ...traitsOf(elementOf(state, record)),
   };
+}
+function traitsOf(element: Element | undefined): Pick<PlacedInterface, "forwards" | "groups"> {
+  if (element?.type !== "VirtualInterface") return {};
+  const { forwards, groups } = element;
+  return { ...(forwards === undefined ? {} : { forwards }), ...(groups === undefined ? {} : { groups }) };
 }
 
 /** The VM documents of all incarnations that should run. */

@@ -11,16 +11,8 @@ import {
   optional,
 } from "../../../model/json/reader.ts";
 import type { DesiredLiveness } from "../guest.ts";
-import type {
-  ActualTrial,
-  ActualVm,
-  DesiredDisk,
-  DesiredInterface,
-  DesiredStandby,
-  DesiredTrial,
-  DesiredVm,
-  StandbyVolume,
-} from "../vocabulary.ts";
+import type { DesiredStandby, StandbyVolume } from "../standby.ts";
+import type { ActualTrial, ActualVm, DesiredDisk, DesiredInterface, DesiredTrial, DesiredVm } from "../vocabulary.ts";
 import type { GrownDisk } from "../volume-size.ts";
 import { policy } from "./network.ts";
 import { attachment } from "./storage.ts";

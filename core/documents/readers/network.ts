@@ -1,7 +1,29 @@
-import type { AddressOffer, PoolOffer } from "../../../model/check/check-addresses.ts";
-import { count, document, integer, list, nullable, object, oneOf, optional, text } from "../../../model/json/reader.ts";
+import type { AddressOffer, PoolOffer } from "../../../model/check/network/check-addresses.ts";
+import {
+  count,
+  document,
+  either,
+  integer,
+  list,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  type Reader,
+  text,
+} from "../../../model/json/reader.ts";
 import type { ActualPolicy, ActualSubnet, DesiredPlace, DesiredPlaces, DesiredSubnet } from "../network.ts";
-import type { ActualLocation, ActualName, CellPolicy, CompiledRule, DesiredName } from "../vocabulary.ts";
+import type {
+  ActualLocation,
+  ActualName,
+  CellPolicy,
+  CompiledRule,
+  DesiredName,
+  Forwarded,
+  PolicyNetwork,
+  PolicyRouter,
+  PolicyTraits,
+} from "../vocabulary.ts";
 import {
   address,
   cellText,
@@ -64,14 +86,34 @@ const rule = object<CompiledRule>({
   sourcePorts: ports,
   ports,
 });
+export const forwarded: Reader<Forwarded> = either(
+  oneOf("internet"),
+  network,
+  'a network in CIDR notation or "internet"',
+);
+const policyRouter = object<PolicyRouter>({
+  subnet: identityNumber,
+  identity: identityNumber,
+  address,
+  forwards: list(forwarded, most.networks),
+});
+const policyTraits = object<PolicyTraits>({
+  identity: identityNumber,
+  forwards: list(forwarded, most.networks),
+  groups: list(address, most.networks),
+});
 export const policy = object<CellPolicy>({
   cell: cellText,
   cellNumber: identityNumber,
   version: count,
   rules: list(rule, most.rules),
-  networks: list(object({ cidr: network, identity: identityNumber }), most.networks),
+  networks: list(object<PolicyNetwork>({ cidr: network, identity: identityNumber, subnet: yes }), most.networks),
   controller: object({ address, mac: macAddress, identity: identityNumber }),
   hosts: list(hostText, most.hosts),
+  broadcast: optional(oneOf("off")),
+  subnets: optional(list(object({ identity: identityNumber, cidr: network }), most.networks)),
+  routers: optional(list(policyRouter, most.networks)),
+  traits: optional(list(policyTraits, most.networks)),
 });
 export const cellPolicy = document(policy, { key: { field: "cell", of: ({ cell }) => cell } });
 

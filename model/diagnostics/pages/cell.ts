@@ -63,9 +63,21 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "cell/rule": cellPage(
     "a rule that can permit nothing",
-    "One end of a rule at least is in this cell: a subnet, VM, interface or the controller. ICMP has no ports.",
+    "One end of a rule at least is in this cell: a subnet, VM, interface or the controller. ICMP has no ports. A packet to a broadcast address or to a multicast group reaches each machine to whom its sender may send the same packet, so no rule names such an address.",
     `${vm}rule extends NetworkRule {\n  x.address1 "<ref:../vm>"; x.address2 "internet";\n  x.protocol "icmp"; x.port2 80;\n}`,
     `${vm}rule extends NetworkRule {\n  x.address1 "<ref:../vm>"; x.address2 "internet";\n  x.protocol "tcp"; x.port2 80;\n}`,
+  ),
+  "cell/router": cellPage(
+    "a router that cannot be one",
+    "`x.router` of an internal subnet names the interface that takes what goes outside of the installation. The answers come with addresses that are not that interface's own, so its `x.forwards` says for whom it may send.",
+    `${vm}net extends Subnet { x.size 8; x.router "<ref:../way>"; }\nway extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; }`,
+    `${vm}net extends Subnet { x.size 8; x.router "<ref:../way>"; }\nway extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; x.forwards ["internet"]; }`,
+  ),
+  "cell/forwards": cellPage(
+    "networks for which an interface cannot speak",
+    "With `x.forwards` the interface of a router on an internal subnet may send in the name of networks outside, to machines of its cell. Addresses of the installation have interfaces of their own, and nobody speaks for those.",
+    link('x.forwards ["127.0.0.0/8"];'),
+    link('x.forwards ["192.168.0.0/16"];'),
   ),
   "cell/moved": cellPage(
     "a former path that is still in use",

@@ -50,6 +50,10 @@ export function kindText(kind: AttributeKind): string {
       return "IPv4 address";
     case "network":
       return "IPv4 network, as in `10.0.0.0/24`";
+    case "networks":
+      return 'list of networks or "internet", as in `["192.168.0.0/16"]`';
+    case "groups":
+      return 'list of multicast addresses, as in `["239.255.0.1"]`';
     case "mac":
       return "MAC address";
     case "link":

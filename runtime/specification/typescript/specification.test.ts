@@ -33,8 +33,8 @@ const example = (folder: string, main: string, ...others: readonly string[]): Bu
   return { main, files };
 };
 /** A cell without where its elements were written. */
-const meaning = ({ name, path, subnetConnectivity, deploy, limits, elements }: Cell) => ({
-  ...{ name, path, subnetConnectivity, deploy, limits },
+const meaning = ({ name, path, policy, deploy, limits, elements }: Cell) => ({
+  ...{ name, path, policy, deploy, limits },
   elements: [...elements].map(([, { position, ...element }]) => element),
 });
 

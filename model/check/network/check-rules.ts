@@ -1,9 +1,9 @@
-import { formatNetwork, type Network, parseNetwork } from "../addresses.ts";
-import type { Cell, NetworkRuleElement, RuleEnd, SubnetElement } from "../cell/cell.ts";
-import type { ElementPath } from "../cell/identifiers.ts";
-import { limits } from "../cell/limits.ts";
-import { NetworkIndex } from "../cell/network-index.ts";
-import type { ReportFault } from "./fault.ts";
+import { formatNetwork, type Network, parseNetwork } from "../../addresses.ts";
+import type { Cell, NetworkRuleElement, RuleEnd, SubnetElement } from "../../cell/cell.ts";
+import type { ElementPath } from "../../cell/identifiers.ts";
+import { limits } from "../../cell/limits.ts";
+import { NetworkIndex } from "../../cell/network-index.ts";
+import type { ReportFault } from "../fault.ts";
 import { openings } from "./rule-openings.ts";
 
 /**
@@ -89,7 +89,7 @@ export function sizeOfRules(cell: Cell, known: KnownNetworks = shown(cell)): Rul
       return own + (isPart ? interfaces.countInside(block) : ranges.countInside(block));
     }, 0);
   };
-  const eachSubnet = cell.subnetConnectivity ? 3 : 2;
+  const eachSubnet = cell.policy.subnetConnectivity ? 3 : 2;
   let [count, length] = [subnets.length * eachSubnet, subnets.length * eachSubnet * (builtIn + 1)];
   let largest: RulesSize["largest"] = null;
   for (const rule of rules) {

@@ -1,7 +1,7 @@
-import { parseNetwork } from "../addresses.ts";
-import type { Cell, Element, SubnetElement } from "../cell/cell.ts";
-import { allAsk } from "./check-hosts.ts";
-import type { ReportFault } from "./fault.ts";
+import { parseNetwork } from "../../addresses.ts";
+import type { Cell, Element, SubnetElement } from "../../cell/cell.ts";
+import { allAsk } from "../check-hosts.ts";
+import type { ReportFault } from "../fault.ts";
 
 /** What subnets of one `x.addressRange` can be. Networks in CIDR notation. */
 export interface PoolOffer {

@@ -1,4 +1,4 @@
-import type { NetworkRuleElement, PortRange } from "../cell/cell.ts";
+import type { NetworkRuleElement, PortRange } from "../../cell/cell.ts";
 
 export const anyPort: PortRange = { from: 0, to: 65535 };
 
