@@ -48,8 +48,8 @@ const remedies: Remedies = {
   "waits-its-turn": ({ queue }) => {
     if (queue === undefined) return null;
     const raise = queue.own
-      ? "raise x.limits.vmStartsPerMinute of the cell, if it is to be sooner"
-      : "whoever made the cell can raise x.limits.vmStartsPerMinute in its CellController's x.cell, if it is to be sooner";
+      ? "raise x.limits.vmStartsPerMinute of the cell, to have it start sooner"
+      : "whoever made the cell can raise x.limits.vmStartsPerMinute in its CellController's x.cell, to have it start sooner";
     return `${nothing(`its turn comes within about ${queue.seconds} s`)}; ${raise}`;
   },
   "all-or-none": ({ stage, elements, more }) => {

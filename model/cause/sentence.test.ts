@@ -30,7 +30,7 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
   said: [{ by: peerName("placer"), sentence: "there is no host" }, "there is no host", null],
 
   "waits-for": [{ element: disk, because }, "waits for shop/disk: no server has room for it", null],
-  "next-start": [{ vm: web }, "takes effect when shop/web starts next", null],
+  "next-start": [{ vm: web }, "takes effect at the next start of shop/web", null],
   "switched-off": [
     { target: "shop/web" },
     'x.desiredState is "off"',
@@ -43,12 +43,12 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
   ],
   "grows-next-start": [
     { vm: web, target: "shop/web", from: 64, to: 200, since: "file" },
-    "grows from 64 to 200 MiB when shop/web starts next: the file that it runs with has no room for more",
+    "grows from 64 to 200 MiB at the next start of shop/web: the file that it runs with has no room for more",
     "`cells restart shop/web`",
   ],
   "asked-next-start": [
     { vm: web, target: "shop/web", interface: elementPath("shop/card") },
-    "is not asked whether it lives until shop/web starts next: it was started without shop/card, which x.liveness.interface names",
+    "its liveness probes begin at the next start of shop/web: it was started without shop/card, which x.liveness.interface names",
     "`cells restart shop/web`; or leave x.liveness.interface out, and the first that it has is asked",
   ],
   deleting: [{}, "it is being deleted", null],
@@ -81,12 +81,12 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
   ],
   "host-lost-store": [
     { host },
-    "host h1 has lost its store and may run it still: look there, then `cells orphans release host.h1`",
+    "host h1 has lost its store and may still run it: look there, then `cells orphans release host.h1`",
     "look at what h1 runs, then `cells orphans release host.h1`",
   ],
   "host-replaced": [
     { host },
-    "another machine has the name h1 by now, and the one before may run it still: make sure that its power is off, then `cells orphans release host.h1`",
+    "another machine has the name h1 by now, and the former one may still run it: make sure that its power is off, then `cells orphans release host.h1`",
     "make sure that the former machine's power is off, then `cells orphans release host.h1`",
   ],
 
@@ -146,7 +146,7 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
   "waits-its-turn": [
     { perMinute: 1, atOnce: 10, queue: { place: 2, of: 3, seconds: 60, own: true } },
     "waits its turn to start: the cell may start 1 machine a minute, and 10 at once after a while without any; this one is number 2 of 3 in the queue",
-    "nothing needs to be done: its turn comes within about 60 s; raise x.limits.vmStartsPerMinute of the cell, if it is to be sooner",
+    "nothing needs to be done: its turn comes within about 60 s; raise x.limits.vmStartsPerMinute of the cell, to have it start sooner",
   ],
   "all-or-none": [
     { stage: "resting", elements: [web, disk], more: 3, seconds: 10 },
@@ -186,7 +186,7 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
     "waits for an interface: nobody could reach its services without one",
     "give it a VirtualInterface",
   ],
-  "not-on-management": [{}, "the root cell does not let this cell be on the management network any more", null],
+  "not-on-management": [{}, "the root cell no longer lets this cell use the management network", null],
 
   "address-asked": [{}, "gets its address", null],
   "subnet-full": [
@@ -241,7 +241,7 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
   ],
   "not-granted": [
     { ...foreign, grant: "copy", to: "shop.cells.internal" },
-    `${db} is visible, and bank.cells.internal does not let this cell copy it`,
+    `${db} is visible, but bank.cells.internal does not let this cell copy it`,
     'let bank.cells.internal have a VolumeGrant of it with x.grant "copy" and x.cell "<ref://shop.cells.internal/>"',
   ],
   "controller-of-own-cell-only": [

@@ -54,7 +54,7 @@ const words: Words = {
   said: ({ sentence }) => sentence,
 
   "waits-for": ({ element }) => `waits for ${element}`,
-  "next-start": ({ vm }) => `takes effect when ${vm} starts next`,
+  "next-start": ({ vm }) => `takes effect at the next start of ${vm}`,
   "switched-off": () => 'x.desiredState is "off"',
   grows: ({ from, to, vm }) => `grows from ${from} to ${to} MiB${vm === undefined ? "" : `, while ${vm} runs`}`,
   "grows-next-start": ({ vm, from, to, since }) => {
@@ -62,10 +62,10 @@ const words: Words = {
       since === "ide"
         ? "a guest looks at the size of an IDE disk only then"
         : "the file that it runs with has no room for more";
-    return `grows from ${from} to ${to} MiB when ${vm} starts next: ${why}`;
+    return `grows from ${from} to ${to} MiB at the next start of ${vm}: ${why}`;
   },
   "asked-next-start": ({ vm, interface: at }) =>
-    `is not asked whether it lives until ${vm} starts next: it was started without ${at}, which x.liveness.interface names`,
+    `its liveness probes begin at the next start of ${vm}: it was started without ${at}, which x.liveness.interface names`,
   deleting: () => "it is being deleted",
 
   "service-unreachable": ({ service }) => `${serviceNamed(service)} is not reachable`,
@@ -80,9 +80,9 @@ const words: Words = {
     `host ${host} says that the store of this cell's controller was lost or is older, and no service does: what it has stays ` +
     `as it is, until an operator has looked at the host and says \`cells orphans release ${controller}\``,
   "host-lost-store": ({ host }) =>
-    `host ${host} has lost its store and may run it still: look there, then \`cells orphans release host.${host}\``,
+    `host ${host} has lost its store and may still run it: look there, then \`cells orphans release host.${host}\``,
   "host-replaced": ({ host }) =>
-    `another machine has the name ${host} by now, and the one before may run it still: make sure that its power is off, then \`cells orphans release host.${host}\``,
+    `another machine has the name ${host} by now, and the former one may still run it: make sure that its power is off, then \`cells orphans release host.${host}\``,
 
   "asks-for-host": () => "asks for a host",
   "no-host": ({ refusals, said }) =>
@@ -123,7 +123,7 @@ const words: Words = {
     `"${service}" is already a service of ${vm}, and a name is one VM's: take the role out of one of them` +
     (numbered ? ", or give it another number" : ""),
   "no-interface": () => "waits for an interface: nobody could reach its services without one",
-  "not-on-management": () => "the root cell does not let this cell be on the management network any more",
+  "not-on-management": () => "the root cell no longer lets this cell use the management network",
 
   "address-asked": () => "gets its address",
   "subnet-full": ({ element, cidr }) =>
@@ -143,7 +143,7 @@ const words: Words = {
   "other-storage-manager": (cause) =>
     `${shownAt(cause)} is kept by Storage Manager ${cause.theirs} and this cell's volumes by Storage Manager ${cause.own}: a volume can be copied or connected only where one has both`,
   "not-granted": (cause) =>
-    `${shownAt(cause)} is visible, and ${cause.domain} does not let this cell ${cause.grant} it`,
+    `${shownAt(cause)} is visible, but ${cause.domain} does not let this cell ${cause.grant} it`,
   "controller-of-own-cell-only": () => "a controller is reached from inside its own cell only",
   "not-agreed": (cause) =>
     `${cause.domain} has no rule in effect that opens the same between ${cause.element} and ${shownAt(cause)}, so nothing passes`,

@@ -115,7 +115,7 @@ const referencesWait = async (t: Testbed): Promise<void> => {
   assert.equal((await stateOf(t, "shop/vm"))?.phase, "waiting");
   // Shown is not granted, and a rule of one cell is none of the other.
   await apply(t, "bank", bank(""));
-  await untilSaid(t, "shop/copied", /is visible, and bank\.cells\.internal does not let this cell copy it/);
+  await untilSaid(t, "shop/copied", /is visible, but bank\.cells\.internal does not let this cell copy it/);
   await untilSaid(t, "shop/toBank", /bank\.cells\.internal has no rule in effect that opens the same/);
   assert.match((await whyElement(t, "shop/vm")).verdict, /let bank\.cells\.internal have a VolumeGrant of it/);
   await apply(t, "bank", bank(grants));

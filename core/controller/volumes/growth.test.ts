@@ -57,7 +57,7 @@ test("a volume whose file has no room grows when its VM starts next, and so does
     has(world, 64, roomMiB);
     const step = stepOf(world.put(shop({ ...copy(200), ...more })), "shop/webDisk");
     assert.deepEqual(step?.grows, { when: "next-start", vm: "shop/web" });
-    assert.match(world.phase("shop/webDisk"), /^waiting: grows from 64 to 200 MiB when shop\/web starts next: /);
+    assert.match(world.phase("shop/webDisk"), /^waiting: grows from 64 to 200 MiB at the next start of shop\/web: /);
     assert.match(world.phase("shop/webDisk"), why);
     const { body } = world.ask({ method: "GET", path: "shop/webDisk", state: true });
     assert.equal((body as { $state?: ElementState }).$state?.stuck, true, "so that nobody waits for it");
