@@ -89,7 +89,7 @@ export type Effect =
     }
   /**
    * What this service desires at a peer counts again, after one of the two had forked: all of it follows from what others
-   * say, and it has heard them. Not taken from a controller, whose documents are somebody's wish: an operator says it.
+   * say, and it has heard them. Not taken from a controller, whose documents are somebody's desire: an operator says it.
    */
   | { readonly kind: "recovered"; readonly at: PeerName }
   /** Actual state of this service, to whoever subscribed and is entitled; null takes it back. Not durable. */
@@ -109,7 +109,7 @@ export interface Step<State> {
 }
 
 /**
- * A request to a service that names what is `unclaimed`: what goes on under this key is what the client wishes for under another one. The
+ * A request to a service that names what is `unclaimed`: what goes on under this key is what the client desires under another one. The
  * reply is null, or a sentence: why not.
  */
 export interface AdoptRequest {
@@ -142,7 +142,7 @@ export interface Restored {
 /** For services of tests, which say to each other whatever they like. */
 export const readAnything: DocumentReader = (_verb, _from, _key, value) => ({ ok: true, value });
 
-/** `desired`: a peer wishes for it here; `actual`: a peer says that it is so; `kept`: a peer holds it as a wish of this service. */
+/** `desired`: a peer desires it here; `actual`: a peer says that it is so; `kept`: a peer holds it as a desire of this service. */
 export type DocumentVerb = "desired" | "actual" | "kept";
 /** @returns the document without what its type does not know, or a sentence. `value` is never null: that takes back. */
 export type DocumentReader = (verb: DocumentVerb, from: PeerName, key: string, value: Json) => Result<Json, string>;
@@ -174,7 +174,7 @@ export interface Service<State> {
    */
   read: DocumentReader;
   /**
-   * Keys under which a client had wishes here, as follows from what they led to, though this service's store does not know them any more. What
+   * Keys under which a client had desires here, as follows from what they led to, though this service's store does not know them any more. What
    * the client does not repeat of them is an orphan, and an operator may end it (`ended`), or give it back to its client (`AdoptRequest`).
    */
   unclaimed?(state: State): ReadonlyMap<PeerName, readonly string[]>;

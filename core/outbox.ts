@@ -103,7 +103,7 @@ export function desire(outbox: Outbox, to: PeerName, key: string, value: object 
 }
 
 const lengths = new WeakMap<object, number>();
-/** Of its text. One document may be wished for at a thousand peers, and is written out once. */
+/** Of its text. One document may be desired at a thousand peers, and is written out once. */
 function lengthOf(value: object | null): number {
   if (value === null) return "null".length;
   const length = lengths.get(value) ?? JSON.stringify(value).length;
@@ -124,7 +124,7 @@ function isTooLong(outbox: Outbox, to: PeerName, key: string, value: object | nu
   return true;
 }
 
-/** Why a document is not said to its peer; null: it is, or is not wished for. */
+/** Why a document is not said to its peer; null: it is, or is not desired. */
 export function tooLong({ tooLong }: Outbox, to: PeerName, key: string): CauseOf<"document-too-long"> | null {
   const characters = tooLong.get(to)?.get(key);
   return characters === undefined ? null : { kind: "document-too-long", to, key, characters, most: limits.valueLength };

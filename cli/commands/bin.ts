@@ -36,7 +36,9 @@ export const restoreFromBin = async (context: Context, name: string): Promise<vo
   const { path, overlay } = restored;
   const { terminal } = context;
   if (path === null)
-    terminal.print(`${name} is brought back by the next wish for the volume ${restored.volume}: nobody knows its path`);
+    terminal.print(
+      `${name} is brought back as soon as somebody desires the volume ${restored.volume}: nobody knows its path`,
+    );
   else
     terminal.print(
       `the next volume at ${printable(path)} begins with ${name}: apply a specification that has it${overlay ? ", as a copy of the same volume" : ""}`,

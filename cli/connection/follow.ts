@@ -50,7 +50,7 @@ export interface FollowOptions {
 /**
  * Shows how a cell becomes what was declared: drawn over on a terminal, a line per change elsewhere. The cell's events
  * tell when to look; it looks at the whole state each time rather than adding up events, so nothing is missed and nothing is shown that is no longer so.
- * Returns the last state and whether the wish came true in time. Once it has seen the cell, a controller or a gateway that
+ * Returns the last state and whether the desire came true in time. Once it has seen the cell, a controller or a gateway that
  * is away is waited for, as each is for a moment in an upgrade of the cloud itself; one that stays away is the failure.
  */
 export const follow = async (

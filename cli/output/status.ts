@@ -102,7 +102,7 @@ export const renderStatus = (status: InstallationStatus, cells: readonly CellSum
 const leftoverLines = ({ leftovers }: InstallationStatus, view: StatusView): readonly string[] => {
   if (leftovers === undefined) return [];
   const { forked, keepers } = leftovers;
-  const lost = `the store of ${forked.join(", ")} was lost or is older: what it had wished for stays as it is`;
+  const lost = `the store of ${forked.join(", ")} was lost or is older: what it had desired stays as it is`;
   const kept = `${keepers.join(", ")} ${keepers.length === 1 ? "keeps" : "keep"} what its client did not repeat`;
   return [
     ...(forked.length === 0 ? [] : [`  ${mark("bad", view)} ${lost}: cells orphans list`]),

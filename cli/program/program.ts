@@ -259,7 +259,7 @@ const binCommands = (program: Command, context: () => Context): void => {
 const orphanCommands = (program: Command, context: () => Context): void => {
   const orphans = program
     .command("orphans")
-    .description("what stays in force although whoever wished for it has lost its store, or has an older one");
+    .description("what stays in force although whoever desired it has lost its store, or has an older one");
   withHelp(
     orphans
       .command("list")
@@ -270,7 +270,7 @@ const orphanCommands = (program: Command, context: () => Context): void => {
   withHelp(
     orphans
       .command("release")
-      .description("let what a service wishes for count again, where no newer store of it is to be had")
+      .description("let what a service desires count again, where no newer store of it is to be had")
       .argument("<service>", "whose store was lost or is older, as `cells orphans list` names it")
       .action((service) => releaseOrphans(context(), service)),
     ["cells orphans release controller.shop"],

@@ -61,9 +61,9 @@ export interface AddressState {
   readonly wanted: Map<Uid, Wanted>;
   readonly subnets: Map<Uid, SubnetRecord>;
   readonly blocks: Blocks<string>;
-  /** Wishes without a block: looked at again whenever one is freed. */
+  /** Desires without a block: looked at again whenever one is freed. */
   readonly unplaced: Set<Uid>;
-  /** Stored wishes that cannot be read: what they have stays theirs. */
+  /** Stored desires that cannot be read: what they have stays theirs. */
   readonly unread: Set<Uid>;
   readonly recovery: Recovery;
 }

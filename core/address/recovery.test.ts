@@ -137,7 +137,7 @@ test("an older store shows when a cell has a range that it does not know; what i
   assert.equal(get(web, "w-2")?.cidr, "10.64.0.24/29");
 });
 
-test("it shows also where the wish is known, and had no range yet", () => {
+test("it shows also where the desire is known, and had no range yet", () => {
   const { want, get, complete, copy, putBack } = world([shop, web]);
   for (const controller of [shop, web]) complete(controller);
   for (let i = 0; i < 32; i += 1) want(web, `w-${i}`);

@@ -5,10 +5,10 @@ import type { Restored } from "../env.ts";
 import { isObject, log, type Outbox, progress, toJson, write } from "../outbox.ts";
 
 /**
- * An IP Address Manager whose store is blank or older. Controllers say with each wish which range a subnet has had, so all
+ * An IP Address Manager whose store is blank or older. Controllers say with each desire which range a subnet has had, so all
  * that was forgotten comes back with what they say at their next connection. Before that nobody knows which ranges are free:
  * whoever asked first would be given one that machines of another cell use. So nothing new is given until each controller
- * that could have a range has said all that it desires. What a wish says it has is given at once.
+ * that could have a range has said all that it desires. What a desire says it has is given at once.
  *
  * A blank store shows itself, and one that was put back from a copy says so. That one is older of which nobody said it, shows
  * when a controller has a range here which the store does not know. A controller shows that while it says, for the first time
@@ -38,7 +38,7 @@ export function restoreRecovery({ records, wasRestored }: Restored, controllers:
   };
 }
 
-/** At a start. @param isBlank no subnet has a range or wishes for one, by this store */
+/** At a start. @param isBlank no subnet has a range or desires one, by this store */
 export function beginRecovery(recovery: Recovery, outbox: Outbox, isBlank: boolean): void {
   const { controllers, waitsFor, wasPutBack } = recovery;
   const all = [...controllers].sort();

@@ -384,7 +384,7 @@ test("a cell that its parent does not know any more is given back to it when an 
     world.step({ kind: "request", id: 9, request: { kind: "adopt", client, key } });
     return world.answers.at(-1);
   };
-  assert.match(String(adopt()), /wishes for no child cell web\.shop that could be this one/);
+  assert.match(String(adopt()), /desires no child cell web\.shop that could be this one/);
   assert.match(String(adopt("cell/s-2")), /no child cell cell\/s-2/);
   world.want("s-40", "web.shop");
   assert.match(world.cell("s-40")?.reason ?? "", /cells orphans adopt/);

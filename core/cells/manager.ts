@@ -68,9 +68,9 @@ export interface CellManagerState {
   instances: Instances;
   readonly wanted: Map<Uid, { readonly client: PeerName; readonly document: DesiredCell }>;
   readonly cells: Map<Uid, CellRecord>;
-  /** Wishes under UIDs that others named first, until it is known whose the cells are. */
+  /** Desires under UIDs that others named first, until it is known whose the cells are. */
   readonly rivals: Map<string, { readonly client: PeerName; readonly key: string; readonly value: Json }>;
-  /** Stored wishes that cannot be read: their cells stay as they are. */
+  /** Stored desires that cannot be read: their cells stay as they are. */
   readonly unread: Set<Uid>;
   /** What its controller says of each. */
   readonly lives: Map<PeerName, ActualLife>;
@@ -230,7 +230,7 @@ function unclaimedIn(state: CellManagerState): ReadonlyMap<PeerName, readonly st
     ]),
   );
 }
-/** An operator says that nobody wishes for it. */
+/** An operator says that nobody desires it. */
 function endUnclaimed(state: CellManagerState, client: PeerName, key: string): void {
   const record = state.cells.get(key.slice("cell/".length) as Uid);
   if (record?.unclaimed !== true || record.client !== client) return;
@@ -414,8 +414,8 @@ function advance(state: CellManagerState, before: CellRecord): void {
   } else if (record.stage === "emptying") {
     // A cell whose controller was never told anything is told at least that: it says that it is empty.
     const nothing = { amount: noUsage, serial: 0, answered: 0, refusal: null };
-    const wish = wanted === undefined ? { uid: record.uid, model: {}, grant: nothing } : lifeOf(wanted.document);
-    const last = told ?? wish;
+    const initial = wanted === undefined ? { uid: record.uid, model: {}, grant: nothing } : lifeOf(wanted.document);
+    const last = told ?? initial;
     desire(state.outbox, controller, lifeKey, { ...last, ending: true });
   } else desire(state.outbox, controller, lifeKey, null);
   say(state, record.client, record.uid, stateOf(state, record, life));
@@ -449,7 +449,7 @@ function stateOf(state: CellManagerState, record: CellRecord, life: ActualLife |
   if (record.unclaimed === true)
     return {
       ...common,
-      ...progress("waiting", "the Cell Manager had lost its store, and waits for its parent's wish"),
+      ...progress("waiting", "the Cell Manager had lost its store, and waits for its parent's desire"),
     };
   if (trouble !== undefined)
     return { ...common, ...progress("waiting", `its controller could not be made: ${trouble}`) };

@@ -15,13 +15,13 @@ export interface CellRecord {
   readonly services?: CellServices;
   /** It was found (found.ts), and its parent has not said yet what it wants. Absent: it has. */
   readonly unclaimed?: true;
-  /** An operator has given it to its parent, which wishes for a child of that name under another UID (unclaimed.ts). */
+  /** An operator has given it to its parent, which desires a child of that name under another UID (unclaimed.ts). */
   readonly given?: true;
 }
 
 /**
  * The previous version skips `found/<uid>`. Under `cell/<uid>` it would take an unclaimed cell for one that its parent no longer
- * wishes for, and end it with all that it has. Where it has made a record of its own meanwhile there are both: the last counts.
+ * desires, and end it with all that it has. Where it has made a record of its own meanwhile there are both: the last counts.
  */
 export const recordKinds = ["found", "cell"] as const;
 export const recordKey = ({ uid, unclaimed }: CellRecord): string => `${unclaimed === true ? "found" : "cell"}/${uid}`;

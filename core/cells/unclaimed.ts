@@ -17,7 +17,7 @@ export interface Claims {
   readonly wanted: ReadonlyMap<Uid, { readonly client: PeerName; readonly document: DesiredCell }>;
 }
 
-/** The child of that name that its parent wishes for under another UID, and that is not made; undefined: there is none. */
+/** The child of that name that its parent desires under another UID, and that is not made; undefined: there is none. */
 export const rivalOf = ({ cells, wanted }: Claims, record: CellRecord): Uid | undefined =>
   [...wanted].find(
     ([uid, { client, document }]) =>
@@ -33,7 +33,7 @@ export function adopted(claims: Claims, { client, key }: AdoptRequest): CellReco
   const { cell, stage } = record;
   if (stage !== "living") return `the child cell ${cell} is being ended already`;
   if (rivalOf(claims, record) === undefined)
-    return `${client} wishes for no child cell ${cell} that could be this one: declare it in its parent's specification, and say this again`;
+    return `${client} desires no child cell ${cell} that could be this one: declare it in its parent's specification, and say this again`;
   return { ...record, given: true };
 }
 

@@ -1,6 +1,6 @@
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import { adoptChildren } from "./cells/adopted.ts";
-import { wishForChildren } from "./cells/children.ts";
+import { desireChildren } from "./cells/children.ts";
 import { advanceEnding, publishLife } from "./cells/life.ts";
 import type { Work } from "./changes/work.ts";
 import { updateStates } from "./explain/element-state.ts";
@@ -9,15 +9,15 @@ import { isForked } from "./histories/fork.ts";
 import { peersToHear } from "./histories/hearing.ts";
 import { forgetDeleted } from "./model/deletion.ts";
 import { advanceGrants, giveBack } from "./model/quota.ts";
-import { allocateAddresses, wishForSubnets } from "./network/addresses.ts";
-import { wishForNames } from "./network/names.ts";
+import { allocateAddresses, desireSubnets } from "./network/addresses.ts";
+import { desireNames } from "./network/names.ts";
 import { learnForeign } from "./references/foreign.ts";
-import { settlePolicy, wishForPlaces, wishForPolicies } from "./rules/cell-policy.ts";
-import { wishForDirectory } from "./rules/directory-wishes.ts";
+import { desirePlaces, desirePolicies, settlePolicy } from "./rules/cell-policy.ts";
+import { desireDirectory } from "./rules/directory-desires.ts";
 import { settlePlaces } from "./rules/places.ts";
 import { settleHostRules } from "./rules/rules-in-force.ts";
-import { wishForEnrolments } from "./services/enrolments.ts";
-import { adoptSuccession, successors, wishForStandby } from "./services/succession.ts";
+import { desireEnrolments } from "./services/enrolments.ts";
+import { adoptSuccession, desireStandby, successors } from "./services/succession.ts";
 import {
   addressManager,
   authority,
@@ -34,9 +34,9 @@ import { followImages } from "./upgrade/follow-images.ts";
 import { advanceUpgrades } from "./upgrade/upgrade.ts";
 import { advanceReservation, watchReservation } from "./vm/all-or-none.ts";
 import { advanceVms } from "./vm/life-cycle.ts";
-import { wishForPlacements } from "./vm/placement.ts";
-import { placeInterfaces, wishForVms } from "./vm/virtual-machines.ts";
-import { wishForStorage } from "./volumes/storage.ts";
+import { desirePlacements } from "./vm/placement.ts";
+import { desireVms, placeInterfaces } from "./vm/virtual-machines.ts";
+import { desireStorage } from "./volumes/storage.ts";
 
 /**
  * One pass: whatever came in, the same steps are taken in the same order, each over what concerns it (`changes/pass.ts`), and
@@ -62,7 +62,7 @@ export function* reconcile(state: ControllerState): Work {
     adoptSuccession(state);
     yield* advanceVms(state);
     if (advanceUpgrades(state)) yield* advanceVms(state);
-    yield* pass.slices(() => collectWishes(state));
+    yield* pass.slices(() => collectDesires(state));
     yield* pass.place(state.outbox);
     yield* pass.slices(() => settleHostRules(state));
     forgotten = false;
@@ -78,22 +78,22 @@ export function* reconcile(state: ControllerState): Work {
   publishLife(state);
 }
 
-function collectWishes(state: ControllerState): void {
-  wishForSubnets(state);
-  wishForNames(state);
-  wishForStorage(state);
-  wishForPlacements(state);
+function collectDesires(state: ControllerState): void {
+  desireSubnets(state);
+  desireNames(state);
+  desireStorage(state);
+  desirePlacements(state);
   settlePolicy(state);
   // Before the VM documents: a host never learns of a VM without its rules.
-  wishForPolicies(state);
+  desirePolicies(state);
   placeInterfaces(state);
   settlePlaces(state);
-  wishForPlaces(state);
-  wishForVms(state);
-  state.pass.always("standby", (wishes) => wishForStandby(state, wishes));
-  wishForDirectory(state);
-  state.pass.always("children", (wishes) => wishForChildren(state, wishes));
-  state.pass.always("enrolments", (wishes) => wishForEnrolments(state, wishes));
+  desirePlaces(state);
+  desireVms(state);
+  state.pass.always("standby", (desires) => desireStandby(state, desires));
+  desireDirectory(state);
+  state.pass.always("children", (desires) => desireChildren(state, desires));
+  state.pass.always("enrolments", (desires) => desireEnrolments(state, desires));
 }
 
 /**

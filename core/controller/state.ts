@@ -25,10 +25,10 @@ import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
 import type { Derived } from "./changes/derived.ts";
+import type { Desires } from "./changes/desires.ts";
 import type { Indexes } from "./changes/indexes.ts";
 import type { Pass } from "./changes/pass.ts";
 import type { TrackedMap, Tracking } from "./changes/tracked.ts";
-import type { Wishes } from "./changes/wishes.ts";
 import type { Working } from "./changes/work.ts";
 import type { CredentialRecord, ElementRecord, Hearing, Run, StartState, VmRecord } from "./records.ts";
 import type { Audiences } from "./rules/audiences.ts";
@@ -204,7 +204,7 @@ export interface ControllerState extends Hearing {
   readonly deaths: Deaths;
   readonly subscribed: Set<PeerName>;
   readonly credentials: Map<string, CredentialRecord>;
-  /** By key. What is no longer wished for stays until the directory has taken its tombstone. */
+  /** By key. What is no longer desired stays until the directory has taken its tombstone. */
   readonly foreign: Map<string, ForeignRecord>;
   /** Changes that came before it was known what the installation could ever give; null: no change waits any more. */
   waitingChanges: { readonly id: number; readonly request: Json }[] | null;
@@ -360,13 +360,13 @@ export const confirmedGone = (state: ControllerState, peer: PeerName, key: strin
   state.outbox.releasing.get(peer)?.has(key) !== true &&
   saidOf(state, peer, key) === undefined;
 
-export function wish(wishes: Wishes, peer: PeerName, key: string, document: object): void {
-  wishes.add(peer, key, toJson(document));
+export function addDesire(desires: Desires, peer: PeerName, key: string, document: object): void {
+  desires.add(peer, key, toJson(document));
 }
-/** Wishes for exactly what is desired already, if it is. */
-export function keepWish(state: ControllerState, wishes: Wishes, peer: PeerName, key: string): void {
+/** Desires for exactly what is desired already, if it is. */
+export function keepDesire(state: ControllerState, desires: Desires, peer: PeerName, key: string): void {
   const document = desiredNow(state, peer, key);
-  if (document !== undefined) wish(wishes, peer, key, document as object);
+  if (document !== undefined) addDesire(desires, peer, key, document as object);
 }
 
 export type LinkElement = VolumeConnectionElement | VirtualInterfaceElement;

@@ -233,10 +233,10 @@ export class World {
     }
     if (kind === "volume") return this.#volume(value as unknown as DesiredVolume);
     if (kind === "connection") {
-      const wish = value as unknown as DesiredConnection;
-      const holder = this.holders.get(wish.volume);
-      if (holder === undefined || wish.asksFirst !== true) return connectionAnswer(wish, this.hasAgent);
-      const { incarnation } = wish;
+      const desire = value as unknown as DesiredConnection;
+      const holder = this.holders.get(desire.volume);
+      if (holder === undefined || desire.asksFirst !== true) return connectionAnswer(desire, this.hasAgent);
+      const { incarnation } = desire;
       return { phase: "waiting", reason: "is being written", incarnation, attachment: null, holder };
     }
     if (kind === "placement") return this.#place(value as unknown as DesiredPlacement);

@@ -109,7 +109,7 @@ test("what is private and what does not exist cannot be told apart, and nothing 
   world.say(spy, "want/bank.cells.internal/bank", want("bank.cells.internal", "bank"));
   world.say(spy, "want/bank.cells.internal/bank/secret", want("bank.cells.internal", "bank/secret"));
   world.say(spy, "want/none.cells.internal/none/db", want("none.cells.internal", "none/db"));
-  // Not said either: that somebody else's wish has been answered.
+  // Not said either: that somebody else's desire has been answered.
   world.say(shop, key, bankDb);
   assert.deepEqual([...world.published.keys()], [`${shop}/${key}`]);
   assert.ok(!service.entitled(world.state, spy, `${shop}/${key}`));

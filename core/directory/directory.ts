@@ -23,7 +23,7 @@ import { Sides } from "./sides.ts";
  *
  * It answers each asking cell for itself. Whoever names an element by its cell's domain and its path is told of it while
  * it is public; of one that is private nothing is said, which is also what is said of one that does not exist. There is no
- * way to ask for all, so nothing can be listed. Order means nothing: a wish waits for what it names, however long.
+ * way to ask for all, so nothing can be listed. Order means nothing: a desire waits for what it names, however long.
  *
  * Where rules of two cells name each other's public elements, and open the same, both are told the hosts that the other's
  * ends are at, and nobody else is (agreement.ts).

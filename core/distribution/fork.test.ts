@@ -231,7 +231,7 @@ test("the store that was lost comes back, and everything is as it was", () => {
   assert.deepEqual(leftovers(network, "controller.c").receivers, []);
 });
 
-test("a service that knows its wishes again releases itself, a controller cannot", () => {
+test("a service that knows its desires again releases itself, a controller cannot", () => {
   for (const [name, last] of [
     ["manager", { "manager v": 3 }],
     ["controller.c", { "controller.c v": 2 }],

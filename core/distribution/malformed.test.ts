@@ -25,7 +25,7 @@ const named = (network: Network, name: string): readonly unknown[] =>
     event === "distribution/refused" ? [[fields.peer, fields.key, fields.why]] : [],
   );
 
-test("a malformed wish is acknowledged, counted and named, and the last good one stays", () => {
+test("a malformed desire is acknowledged, counted and named, and the last good one stays", () => {
   const network = createNetwork(["a", "b"]);
   desire(network, "a", "b", "vm/1", 1);
   desire(network, "a", "b", "vm/2", malformed);
@@ -95,7 +95,7 @@ test("a receiver that lies names no more that it keeps than its client could hav
   const { orphans } = a.node?.distribution.targets.get(peerName("b")) ?? assert.fail();
   const most = shareOf(peerName("controller.c")).documents;
   for (let count = 1; count < most; count += 1) orphans.add(`vm/more-${count}`);
-  // One is said of its own accord, the other as an answer to a wish that there never was.
+  // One is said of its own accord, the other as an answer to a desire that there never was.
   for (const said of [{ key: "vm/2" }, { key: "vm/3" }, { key: "vm/4", seq: 1 }, { key: "vm/1" }, { key: "vm/2" }])
     feed(network, a, { kind: "frame", connection, frame: { frame: "kept", ...said, value: 3 } });
   assert.equal(orphans.size, most);
@@ -110,7 +110,7 @@ test("a receiver that lies names no more that it keeps than its client could hav
   );
 });
 
-test("a stored wish that this version cannot read is kept, and the service knows that it is there", () => {
+test("a stored desire that this version cannot read is kept, and the service knows that it is there", () => {
   const network = createNetwork(["a", "b"]);
   desire(network, "a", "b", "vm/1", 1);
   settle(network);

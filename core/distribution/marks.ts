@@ -2,7 +2,7 @@
  * A store has a history. Each start of a service that changes its store draws an id, and counts its commits; the list of
  * these marks is the history of the store, and its last mark says how far it is. Who takes something from a service keeps
  * its last mark. A store that is blank, lost, or put back from an older copy does not contain that mark: it has *forked*, and
- * what it says of former documents is no wish of anybody.
+ * what it says of former documents is no desire of anybody.
  *
  * Generations cannot tell that: a store that was put back is started at a later time, and so in a later generation, than
  * the one that it is a copy of.

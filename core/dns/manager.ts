@@ -59,11 +59,11 @@ export interface DnsState {
   started: boolean;
   /** By `<client>/<key>`. */
   readonly wanted: Map<string, Wanted>;
-  /** Stored wishes that cannot be read: the names that they had are nobody else's. */
+  /** Stored desires that cannot be read: the names that they had are nobody else's. */
   readonly unread: Set<string>;
-  /** Name → wish that has it; the durable record. */
+  /** Name → desire that has it; the durable record. */
   readonly owners: Map<string, string>;
-  /** Name → wishes for it in the order of their arrival. */
+  /** Name → desires it in the order of their arrival. */
   readonly candidates: Map<string, Set<string>>;
   /** Address → names, of those that are served. */
   readonly reverse: Map<string, Set<string>>;
@@ -139,34 +139,34 @@ function start(state: DnsState): void {
 }
 
 function takeDesired(state: DnsState, client: PeerName, key: string, value: Json, domain: string): void {
-  const wish = actualKey(client, key);
-  const before = state.wanted.get(wish);
+  const desire = actualKey(client, key);
+  const before = state.wanted.get(desire);
   const document = desiredName.of(value);
-  if (document === null && value !== null && !state.started) state.unread.add(wish);
-  else if (state.unread.delete(wish)) forgetUnread(state, wish);
+  if (document === null && value !== null && !state.started) state.unread.add(desire);
+  else if (state.unread.delete(desire)) forgetUnread(state, desire);
   const reason = value === null ? null : refusal(client, document, domain);
   if (before !== undefined && sameDocument(before.document, document) && reason === null) return;
   if (before !== undefined && document !== null && reason === null && hasName(before, document)) {
-    replace(state, wish, before, { client, document });
+    replace(state, desire, before, { client, document });
     return;
   }
-  if (before !== undefined) drop(state, wish, before);
+  if (before !== undefined) drop(state, desire, before);
   if (document !== null && reason === null) {
     const name = document.name.toLowerCase();
-    state.wanted.set(wish, { client, document });
-    state.candidates.set(name, (state.candidates.get(name) ?? new Set()).add(wish));
+    state.wanted.set(desire, { client, document });
+    state.candidates.set(name, (state.candidates.get(name) ?? new Set()).add(desire));
     if (state.started) settleName(state, name);
   } else {
     const failed: ActualName | null = reason === null ? null : progress("failed", reason);
-    publish(state.outbox, wish, failed);
+    publish(state.outbox, desire, failed);
   }
   const was = before?.document.name.toLowerCase();
   if (was !== undefined && state.started) settleName(state, was);
 }
 /** It can be read now, or was taken back: whatever name it had is free before it is looked at. */
-function forgetUnread(state: DnsState, wish: string): void {
+function forgetUnread(state: DnsState, desire: string): void {
   for (const [name, owner] of [...state.owners]) {
-    if (owner !== wish) continue;
+    if (owner !== desire) continue;
     state.owners.delete(name);
     write(state.outbox, `name/${name}`, null);
     settleName(state, name);
@@ -178,11 +178,11 @@ const hasName = ({ document }: Wanted, { name }: DesiredName): boolean =>
   document.name.toLowerCase() === name.toLowerCase();
 
 /** The same name with another address, or seen by others: whoever had it goes on having it. */
-function replace(state: DnsState, wish: string, before: Wanted, after: Wanted): void {
+function replace(state: DnsState, desire: string, before: Wanted, after: Wanted): void {
   const name = after.document.name.toLowerCase();
-  state.wanted.set(wish, after);
+  state.wanted.set(desire, after);
   if (!state.started) return;
-  if (state.owners.get(name) === wish) {
+  if (state.owners.get(name) === desire) {
     unserve(state, name, before);
     serve(state, name, after);
   }
@@ -201,14 +201,14 @@ function refusal(client: PeerName, document: DesiredName | null, domain: string)
   return parseIpv4(document.address) === null ? `"${document.address}" is no IPv4 address` : null;
 }
 
-/** Takes a wish away, and the name from it if it had it. */
-function drop(state: DnsState, wish: string, wanted: Wanted): void {
+/** Takes back what was desired, and the name from it if it had it. */
+function drop(state: DnsState, desire: string, wanted: Wanted): void {
   const name = wanted.document.name.toLowerCase();
-  state.wanted.delete(wish);
+  state.wanted.delete(desire);
   const candidates = state.candidates.get(name);
-  candidates?.delete(wish);
+  candidates?.delete(desire);
   if (candidates?.size === 0) state.candidates.delete(name);
-  if (state.owners.get(name) !== wish || !state.started) return;
+  if (state.owners.get(name) !== desire || !state.started) return;
   state.owners.delete(name);
   write(state.outbox, `name/${name}`, null);
   unserve(state, name, wanted);
@@ -225,10 +225,10 @@ function settleName(state: DnsState, name: string): void {
     serve(state, name, wanted);
   }
   const owner = state.owners.get(name) ?? "";
-  for (const wish of candidates) {
+  for (const desire of candidates) {
     const document = state.wanted.get(owner)?.document;
     const taken = progress("failed", `"${name}" is taken: it is the name of ${document?.address}`);
-    publish(state.outbox, wish, wish === owner && document !== undefined ? served(document) : taken);
+    publish(state.outbox, desire, desire === owner && document !== undefined ? served(document) : taken);
   }
 }
 

@@ -39,7 +39,7 @@ export type PublicElement =
       /** Number of the Storage Manager that has it; absent: the first. */
       readonly manager?: number;
     };
-/** The wish to know of one element of another cell. There is no wish for "all": who cannot name it does not learn of it. */
+/** The desire to know of one element of another cell. There is no desire for "all": who cannot name it does not learn of it. */
 export interface DesiredWant {
   readonly domain: string;
   /** As the reference has it: `shop/db`, or below the cell's own component `db`. */

@@ -6,7 +6,7 @@ import type { Progress } from "./vocabulary.ts";
  * `pin/<name>`.
  */
 
-/** The wish that whoever shows the token gets certificates of these names; they are renewed as long as it stands. */
+/** The desire that whoever shows the token gets certificates of these names; they are renewed as long as it stands. */
 export interface DesiredEnrolment {
   /** SHA-256 (hexadecimal) of the token. The token itself is in the `x.data` of its VM and nowhere else. */
   readonly hash: string;

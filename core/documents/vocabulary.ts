@@ -98,7 +98,7 @@ export interface ActualVolume extends Progress, VolumeSize {
   readonly hidden?: true;
 }
 
-/** The wish that one VM incarnation may use a volume. Taken back when that incarnation is confirmed stopped. */
+/** The desire that one VM incarnation may use a volume. Taken back when that incarnation is confirmed stopped. */
 export interface DesiredConnection {
   readonly uid: Uid;
   readonly volume: Uid;
@@ -431,7 +431,7 @@ export interface ActualVm extends Progress, GuestFacts {
   readonly ended: "exited" | "crashed" | "stopped" | null;
   /** Of the disks with `growToMiB`: the size that the guest was shown; null: not yet, and why. */
   readonly disks?: readonly GrownDisk[];
-  /** From a trial's document on, until the VM runs with its `disks` and nothing else is wished for. */
+  /** From a trial's document on, until the VM runs with its `disks` and nothing else is desired. */
   readonly trial?: ActualTrial;
 }
 export interface ActualTrial {

@@ -9,9 +9,13 @@ const [token, other] = [hex("a"), hex("b")];
 const [key, stranger] = [hex("1"), hex("2")];
 type Ports = { readonly distribution: number; readonly http: number };
 const at = (name: string, role: string, address: string, hash: string, ports: Ports | null = null) => {
-  const wish = enrolment(hash, "root", [[name, role]], later);
-  const grants = wish.grants.map((grant) => ({ ...grant, addresses: [address], ...(ports === null ? {} : { ports }) }));
-  return { ...wish, grants };
+  const desire = enrolment(hash, "root", [[name, role]], later);
+  const grants = desire.grants.map((grant) => ({
+    ...grant,
+    addresses: [address],
+    ...(ports === null ? {} : { ports }),
+  }));
+  return { ...desire, grants };
 };
 const placer = (address: string, hash = token) => at("placer", "placer", address, hash);
 const bookIn = (answer: AuthorityAnswer | null) => {
@@ -24,18 +28,21 @@ test("the book has whom an enrolment names, at its first address and its ports, 
   const world = new AuthorityWorld({ fixedPeers: { authority: "10.0.0.31:7124:7125", "host.h1": "10.0.1.9" } });
   assert.deepEqual(book(world).peers, { authority: "10.0.0.31:7124:7125", "host.h1": "10.0.1.9" });
   const ports = { distribution: 7116, http: 7117 };
-  world.desire(root, "vm-1", at("placer", "placer", "10.0.0.32", token, ports));
+  world.desireEnrolment(root, "vm-1", at("placer", "placer", "10.0.0.32", token, ports));
   world.ask({ kind: "enrolment", id: "h1", enrolment: at("host.h1", "host", "10.0.1.1", other) });
-  world.desire(root, "bad", at("placer.2", "storage-manager", "10.0.0.33", hex("c")));
-  world.desire(root, "vm-2", enrolment(hex("d"), "web.shop", [["controller.web.shop", "controller"]], later));
-  world.desire(root, "vm-3", { ...placer("10.0.0.1", hex("e")), grants: [{ name: "ha", role: "ha", addresses: [] }] });
+  world.desireEnrolment(root, "bad", at("placer.2", "storage-manager", "10.0.0.33", hex("c")));
+  world.desireEnrolment(root, "vm-2", enrolment(hex("d"), "web.shop", [["controller.web.shop", "controller"]], later));
+  world.desireEnrolment(root, "vm-3", {
+    ...placer("10.0.0.1", hex("e")),
+    grants: [{ name: "ha", role: "ha", addresses: [] }],
+  });
   assert.deepEqual(book(world).peers, {
     authority: "10.0.0.31:7124:7125",
     "controller.web.shop": "10.0.0.13",
     "host.h1": "10.0.1.1",
     placer: "10.0.0.32:7116:7117",
   });
-  world.desire(root, "vm-1", null);
+  world.desireEnrolment(root, "vm-1", null);
   world.ask({ kind: "enrolment", id: "h1", enrolment: null });
   const { peers } = book(world);
   assert.deepEqual([peers.placer, peers["host.h1"]], [undefined, "10.0.1.9"]);
@@ -43,7 +50,7 @@ test("the book has whom an enrolment names, at its first address and its ports, 
 
 test("who knows the present version is answered when there is another, everybody else at once", () => {
   const world = new AuthorityWorld();
-  world.desire(root, "p", placer("10.0.0.13"));
+  world.desireEnrolment(root, "p", placer("10.0.0.13"));
   const { version } = book(world);
   const [one, two] = [
     world.askLater({ kind: "peers", known: version }),
@@ -51,9 +58,9 @@ test("who knows the present version is answered when there is another, everybody
   ];
   world.ask({ kind: "enrol", hash: token, key });
   world.ask({ kind: "renew", name: "placer", key });
-  world.desire(root, "p", { ...placer("10.0.0.13"), endsAtMs: later + 1 });
+  world.desireEnrolment(root, "p", { ...placer("10.0.0.13"), endsAtMs: later + 1 });
   assert.deepEqual([one(), two()], [null, null], "nobody has moved");
-  world.desire(root, "p", placer("10.0.0.14"));
+  world.desireEnrolment(root, "p", placer("10.0.0.14"));
   assert.equal(bookIn(one()).peers.placer, "10.0.0.14");
   assert.deepEqual(one(), two());
   assert.equal(bookIn(one()).version, version + 1);
@@ -64,20 +71,20 @@ test("who knows the present version is answered when there is another, everybody
 test("a restart keeps the version of a book that is the same, and no version ever names two books", () => {
   const fixedPeers = { "host.h1": "10.0.1.1" };
   const world = new AuthorityWorld({ fixedPeers });
-  world.desire(root, "p", placer("10.0.0.13"));
+  world.desireEnrolment(root, "p", placer("10.0.0.13"));
   const before = book(world);
   world.restart();
   const held = world.askLater({ kind: "peers", known: before.version });
   assert.equal(held(), null);
-  world.desire(root, "p", placer("10.0.0.14"));
+  world.desireEnrolment(root, "p", placer("10.0.0.14"));
   const moved = bookIn(held());
-  world.desire(root, "p", placer("10.0.0.13"));
+  world.desireEnrolment(root, "p", placer("10.0.0.13"));
   const back = book(world);
   assert.deepEqual(back.peers, before.peers);
   assert.deepEqual([moved.version, back.version], [before.version + 1, before.version + 2]);
   const changed = new AuthorityWorld({ fixedPeers: { "host.h1": "10.0.1.2" } });
   changed.records = world.records;
-  for (const [wish, value] of world.wishes) changed.wishes.set(wish, value);
+  for (const [desire, value] of world.desires) changed.desires.set(desire, value);
   changed.restart();
   assert.deepEqual(book(changed), {
     ...back,
@@ -89,20 +96,20 @@ test("a restart keeps the version of a book that is the same, and no version eve
 test("while two enrolments grant a name it is where its key is, and before that where it was", () => {
   const world = new AuthorityWorld();
   const where = () => book(world).peers.placer;
-  world.desire(root, "b", placer("10.0.0.14", other));
-  world.desire(root, "a", placer("10.0.0.13"));
+  world.desireEnrolment(root, "b", placer("10.0.0.14", other));
+  world.desireEnrolment(root, "a", placer("10.0.0.13"));
   assert.equal(where(), "10.0.0.13", "the first one's, as long as nobody has it");
   world.ask({ kind: "enrol", hash: other, key });
   assert.equal(where(), "10.0.0.14");
-  world.desire(root, "b", placer("10.0.0.14", hex("c")));
+  world.desireEnrolment(root, "b", placer("10.0.0.14", hex("c")));
   assert.equal(where(), "10.0.0.14", "a new token for the same place");
   world.ask({ kind: "enrol", hash: token, key: stranger });
   assert.equal(where(), "10.0.0.13");
   world.restart();
   assert.equal(where(), "10.0.0.13");
-  world.desire(root, "a", null);
+  world.desireEnrolment(root, "a", null);
   assert.equal(where(), "10.0.0.14");
-  world.desire(root, "b", placer("10.0.0.15", hex("d")));
+  world.desireEnrolment(root, "b", placer("10.0.0.15", hex("d")));
   assert.equal(where(), "10.0.0.15", "a VM that was given another address, and keeps its key");
 });
 
@@ -110,9 +117,13 @@ test("a service VM's UID with a number behind it is an enrolment's id", () => {
   const world = new AuthorityWorld();
   for (const id of ["c0ffee12-17-3", "c0ffee12-17-2-10"]) {
     assert.ok(world.accepts(root, `enrolment/${id}`));
-    world.desire(root, id, at("presence.1", "presence", "10.0.0.31", hex("f"), { distribution: 7118, http: 7119 }));
+    world.desireEnrolment(
+      root,
+      id,
+      at("presence.1", "presence", "10.0.0.31", hex("f"), { distribution: 7118, http: 7119 }),
+    );
     assert.equal(book(world).peers["presence.1"], "10.0.0.31:7118:7119");
-    world.desire(root, id, null);
+    world.desireEnrolment(root, id, null);
   }
   assert.ok(!world.accepts(peerName("host.h1"), "enrolment/c0ffee12-17-3"));
 });

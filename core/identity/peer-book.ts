@@ -34,7 +34,7 @@ export function entryOf({ addresses, ports }: IdentityGrant): string | null {
  * The whole book. Where several enrolments grant a name, as while a service moves: the one whose key is the name's own by
  * now, before that the place where it was last, and of names that nobody had yet the first one's.
  *
- * @param places by name, in the order of their enrolments' wishes
+ * @param places by name, in the order of their enrolments' desires
  * @param keyOf the key that a name has, and where it was when it last enrolled; null: nobody has the name yet
  */
 export function bookOf(

@@ -4,7 +4,7 @@ import type { ActualHost, ActualTaken, DesiredPlacement, HostRefusal } from "../
 import { isObject } from "../outbox.ts";
 import { machineShares, roomFor } from "./machine-memory.ts";
 
-/** Room for one VM incarnation on one host; durable until its wish goes or asks for another incarnation. */
+/** Room for one VM incarnation on one host; durable until its desire goes or asks for another incarnation. */
 export interface Reservation {
   readonly client: PeerName;
   readonly vm: Uid;

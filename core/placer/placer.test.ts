@@ -56,7 +56,7 @@ test("where the root controller's VM was started is its place, whatever else was
   root(3, { on: "h2" });
   assert.deepEqual(used(), [0, 500]);
   want("a", 100, 1, { on: "h2" });
-  assert.deepEqual(used(), [100, 500], "a tenant's wish is placed as any other");
+  assert.deepEqual(used(), [100, 500], "a tenant's desire is placed as any other");
 });
 
 test("a Placer that has just started waits for every host's word before it places anything", () => {
@@ -223,7 +223,7 @@ test("VMs of a group go to different hosts as long as there are others, whatever
   const spread = (group: string): JsonObject => ({ placement: { spread: group } });
   for (const vm of ["a", "b", "c", "d"]) want(vm, 100, 1, spread("core"));
   assert.deepEqual(["a", "b", "c"].map((vm) => get(vm)?.host).sort(), ["h1", "h2", "h3"]);
-  // There is no other left: it is a wish, and no condition.
+  // There is no other left: it is a desire, and no condition.
   assert.equal(get("d")?.host, "h1");
   want("e", 100, 1, spread("more"));
   assert.equal(get("e")?.host, "h1");
@@ -258,7 +258,7 @@ test("the cloud's own VMs wait until more than half of its hosts were heard, and
   assert.equal(get("core")?.host, "h2");
 });
 
-test("malformed wishes fail, strangers are not accepted", () => {
+test("malformed desires fail, strangers are not accepted", () => {
   const { want, get } = world(["h1"]);
   want("a", -5);
   assert.equal(get("a")?.phase, "failed");

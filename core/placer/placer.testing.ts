@@ -19,7 +19,7 @@ export const host = (name: string, memoryMiB = 4000, more: JsonObject = {}): Jso
   ...more,
 });
 
-/** A Placer whose hosts say what they have, and whose one client wishes. */
+/** A Placer whose hosts say what they have, and whose one client desires. */
 export function world(names: readonly string[]) {
   const hosts = names.map((name) => peerName(`host.${name}`));
   const service = createPlacer({ self: peerName("placer"), hosts, presence: [peerName("presence.1")] });

@@ -217,7 +217,7 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
   if (state.started) reconcile(state, vm);
 }
 
-/** Brings one VM's reservation in line with its wish; what that frees goes to those that wait. */
+/** Brings one VM's reservation in line with its desire; what that frees goes to those that wait. */
 function reconcile(state: PlacerState, vm: Uid): void {
   if (state.unread.has(vm)) return;
   const wanted = state.wanted.get(vm);

@@ -12,7 +12,7 @@ export interface PlacerState {
   /** Nothing is placed at a host that is not heard; these say why it is not. */
   readonly deaths: Deaths;
   readonly wanted: Map<Uid, Wanted>;
-  /** Stored wishes that cannot be read: their places stay theirs. */
+  /** Stored desires that cannot be read: their places stay theirs. */
   readonly unread: Set<Uid>;
   readonly reservations: Map<Uid, Reservation>;
   readonly usage: Map<HostName, HostUse>;

@@ -245,14 +245,14 @@ const deleted = (world: StorageWorld, server: string, id: string, about: Json = 
 test("a volume that only a bin has is nowhere, whichever store says that it was made: an operator says what becomes of it", () => {
   for (const isKnown of [true, false]) {
     const world = new StorageWorld({ s1: { freeMiB: 9000 }, s2: { freeMiB: 100 } });
-    const wish = () => world.want("volume/a-1", volume("a-1", { kind: "empty" }, 10));
+    const desire = () => world.want("volume/a-1", volume("a-1", { kind: "empty" }, 10));
     if (isKnown) {
-      wish();
+      desire();
       world.settle();
       assert.equal(world.volume("a-1")?.phase, "ready");
     }
     deleted(world, "s1", "a-1", about("shop/a-1") as unknown as Json);
-    wish();
+    desire();
     assert.equal(world.volume("a-1")?.phase, "waiting");
     assert.match(world.volume("a-1")?.reason ?? "", /cells bin restore s1\/a-1\.1/);
     assert.equal(world.records.has("volume/a-1"), false);
@@ -296,7 +296,7 @@ test("an origin that only a bin has comes back under its copies, and is not made
   assert.equal((world.records.get("volume/a-1") as { readonly frozen: boolean }).frozen, true, "nobody writes to it");
 });
 
-test("a copy of which only a bin has something, and which nobody wishes for, holds no origin", () => {
+test("a copy of which only a bin has something, and which nobody desires, holds no origin", () => {
   const world = new StorageWorld({ s1: { freeMiB: 9000 }, s2: { freeMiB: 100 } });
   world.want("volume/a-1", volume("a-1", { kind: "empty" }, 10));
   world.settle();

@@ -167,7 +167,7 @@ export const eventNames = {
     "the root controller, whose store was put back, gives a service VM another volume for its stores: path, volume, the one before",
   "volume/placed": "a volume got its storage server",
   "volume/left-to-bin":
-    "a volume is wished for whose file was deleted, by a store from before that: it waits for an operator: path, agent",
+    "a volume is desired whose file was deleted, by a store from before that: it waits for an operator: path, agent",
   "volume/adopted": "the Storage Manager found a volume that it did not know where it is: path, agent",
   "recovery/waits":
     "a service has lost what it knew, or has an older store: the Storage Manager places no volume before these servers have said what they have, the IP Address Manager gives no new range before these controllers have",

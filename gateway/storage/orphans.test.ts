@@ -152,7 +152,7 @@ test("an operator sees what a controller without its store has left, lets it cou
   assert.equal((await ask("DELETE", "/orphans/agent.s9/controller.shop?all=true")).status, 503);
 });
 
-test("what a service has of a client, and that one wishes for anew, is given back to it by an operator's word", async () => {
+test("what a service has of a client, and that one desires anew, is given back to it by an operator's word", async () => {
   const at = `/orphans/${receiver}/${client}`;
   const refused = await ask("POST", `${at}?key=cell%2Fc`);
   assert.deepEqual([refused.status, refused.body.error.message], [409, "there is no such thing"]);

@@ -19,7 +19,7 @@ import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
 /**
  * A birth that begins with a backup (decision 59): authority and root controller go on from their stores of then, as a process
  * first and then in the VM that they make anew. The Storage Manager and the Placer begin blank: what they know follows from
- * what controllers wish and servers have, and volumes of the root cell that no server has any more are made again. The authority
+ * what controllers desire and servers have, and volumes of the root cell that no server has any more are made again. The authority
  * takes the parts of the others along, for those that come up without a store.
  */
 export interface RestoredBirth {

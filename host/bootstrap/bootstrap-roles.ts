@@ -137,7 +137,7 @@ const firstEnrolments = (
   { endsAtMs, tokens }: Tokens,
 ): Readonly<Record<string, DesiredEnrolment>> => {
   const hashOf = (token: string): string => createHash("sha256").update(token).digest("hex");
-  const wish = (hash: string, grants: readonly IdentityGrant[]): DesiredEnrolment => ({
+  const desire = (hash: string, grants: readonly IdentityGrant[]): DesiredEnrolment => ({
     hash,
     cell: cellName("root"),
     grants,
@@ -147,7 +147,7 @@ const firstEnrolments = (
     .filter((role) => role !== "authority")
     .map((role): [string, DesiredEnrolment] => {
       const grant = { name: nameOf(role), role, addresses: [address], ports: serviceRoles[role] };
-      return [`birth-${role}`, wish(hashOf(tokens[role] ?? ""), [grant])];
+      return [`birth-${role}`, desire(hashOf(tokens[role] ?? ""), [grant])];
     });
   const joined = Object.entries(peers).map(([name, entry]): [string, DesiredEnrolment] => {
     const found = parsePeerAddress(entry);
@@ -158,7 +158,7 @@ const firstEnrolments = (
     const grant = { name: peerName(name), role, addresses: [ipv4(host)], ...listens };
     // Without one they have certificates for good, and nobody knows the token.
     const hash = tokenHashes[name] ?? hashOf(randomBytes(32).toString("hex"));
-    return [`joined-${name.replaceAll(".", "-")}`, wish(hash, [grant])];
+    return [`joined-${name.replaceAll(".", "-")}`, desire(hash, [grant])];
   });
   return Object.fromEntries([...roles, ...joined]);
 };

@@ -110,9 +110,9 @@ export const dueProbes = (liveness: Liveness, nowMs: number): readonly Probe[] =
     .sort((a, b) => a.dueMs - b.dueMs)
     .slice(0, Math.max(0, free));
   return due.map((watch) => {
-    const { vm, incarnation, reboots, interface: uid, liveness: wish } = watch.target;
-    const timeoutMs = Math.min(longestTimeoutMs, Math.max(shortestTimeoutMs, wish.intervalMs));
-    watch.asked = { vm, incarnation, reboots, interface: uid, protocol: wish.protocol, port: wish.port, timeoutMs };
+    const { vm, incarnation, reboots, interface: uid, liveness: desire } = watch.target;
+    const timeoutMs = Math.min(longestTimeoutMs, Math.max(shortestTimeoutMs, desire.intervalMs));
+    watch.asked = { vm, incarnation, reboots, interface: uid, protocol: desire.protocol, port: desire.port, timeoutMs };
     watch.dueMs = nowMs + intervalOf(watch.target);
     return watch.asked;
   });

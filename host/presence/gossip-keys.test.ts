@@ -60,8 +60,8 @@ const hexOf = (key: string): string => gossipKeyBytes(key).toString("hex");
 const join1 = async (name: string): Promise<ProcessConfiguration> => {
   const { token } = newToken();
   const grants = [{ name: `host.${name}`, role: "host", addresses: ["127.0.0.1"] }];
-  const wish = { hash: hashOfToken(token), cell: "root", grants, endsAtMs: Date.now() + 3_600_000 };
-  await authority.enrol(`host-${name}`, wish as never);
+  const desire = { hash: hashOfToken(token), cell: "root", grants, endsAtMs: Date.now() + 3_600_000 };
+  await authority.enrol(`host-${name}`, desire as never);
   const own = place(`of-${name}`);
   writeFileSync(own.peersFile, JSON.stringify({ peers }));
   const enrolment = { authority: `127.0.0.1:${authority.enrolmentPort}`, fingerprint: authority.fingerprint };

@@ -161,7 +161,7 @@ test("other VMs are not tried: their controllers start them again", () => {
   assert.equal(room.vm("b")?.trial, undefined);
 });
 
-test("whatever happens to it: it runs from what is wished for, or from the old one, and never again from what was refused", () => {
+test("whatever happens to it: it runs from what is desired, or from the old one, and never again from what was refused", () => {
   const happenings = fc.array(
     fc.constantFrom(
       "end" as const,

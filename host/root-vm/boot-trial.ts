@@ -86,7 +86,7 @@ export function trialLog(record: VmRecord, what: string): Effect {
   return { kind: "log", event: "machine/trial", fields: { vm, path, incarnation, volume, what } };
 }
 
-/** What its controller is told, until the machine runs from what is wished for and nothing is on trial. */
+/** What its controller is told, until the machine runs from what is desired and nothing is on trial. */
 export function trialState(desired: DesiredVm | undefined, record: VmRecord | undefined): ActualTrial | null {
   if (desired?.restart !== "host") return null;
   const running = record === undefined || record.stage === "ended" ? undefined : record;

@@ -13,7 +13,7 @@ export interface SuccessionState {
   /** The latest life of a host that the Presence group declared over, and the latest that is known to have come after. */
   readonly dead: Map<HostName, number>;
   readonly returned: Map<HostName, number>;
-  /** What agents say of the volumes, of whoever holds them, and of this host's own wishes. */
+  /** What agents say of the volumes, of whoever holds them, and of this host's own desires. */
   readonly leases: Map<Uid, ActualSuccessor>;
   readonly grants: Map<Uid, AgentLeaseActual>;
   readonly unreachable: Set<PeerName>;

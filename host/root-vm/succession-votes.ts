@@ -18,7 +18,7 @@ export const askedAt = (agent: PeerName, documents: ReadonlyMap<string, Json>): 
 /**
  * A storage agent takes the root controller's volumes from a living host for nobody's word alone (decision 49). So every
  * host that counts their holder as lost says so to the agent, whether or not it is its turn to succeed it: under the key of a
- * wish, and without a holder. The vote is for the end of one epoch, and is taken back when the holder is heard again.
+ * desire, and without a holder. The vote is for the end of one epoch, and is taken back when the holder is heard again.
  * A holder that was succeeded at one volume of the VM votes so itself about those that it has yet: without all of them its
  * successor starts nothing, and everybody hears that this host is there.
  */

@@ -193,7 +193,7 @@ test("once the controller says itself that it runs there, the host's own record 
   const world = lost();
   world.pass(10_000);
   const h2 = world.host("h2");
-  h2.wished = { ...(h2.runs() ?? assert.fail()) };
+  h2.desired = { ...(h2.runs() ?? assert.fail()) };
   h2.document = standby("h2", 2, [2, 2]);
   h2.advance();
   world.settle();

@@ -183,7 +183,7 @@ export class TestHost {
   readonly subscribed = new Map<PeerName, Set<string>>();
   readonly events: string[] = [];
   document: DesiredStandby | null;
-  wished: DesiredVm | undefined;
+  desired: DesiredVm | undefined;
   obstacle: string | null = null;
   state: SuccessionState;
 
@@ -192,7 +192,7 @@ export class TestHost {
     this.name = hostName(name);
     this.peer = peerName(`host.${name}`);
     this.document = standby("h1", 1);
-    this.wished = name === "h1" ? rootVm(1) : undefined;
+    this.desired = name === "h1" ? rootVm(1) : undefined;
     this.state = this.boot();
   }
   boot(): SuccessionState {
@@ -204,7 +204,7 @@ export class TestHost {
   advance(): void {
     const effects: Effect[] = [];
     const { now } = this.#world;
-    const facts = { now, wished: this.wished, obstacle: () => this.obstacle };
+    const facts = { now, desired: this.desired, obstacle: () => this.obstacle };
     advanceSuccession(this.state, facts, effects);
     const again: Effect[] = [];
     advanceSuccession(this.state, facts, again);
@@ -248,7 +248,7 @@ export class TestHost {
   /** What it runs now, or would start; null: nothing, or it waits to hear whether it may. */
   runs(): DesiredVm | null {
     const vms = new Map(
-      this.wished === undefined ? [] : [[root, { client: peerName("controller.root"), desired: this.wished }]],
+      this.desired === undefined ? [] : [[root, { client: peerName("controller.root"), desired: this.desired }]],
     );
     const wanted = withSuccession(
       { vms, policies: [], locations: [], entrances: new Map() },

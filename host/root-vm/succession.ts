@@ -26,8 +26,8 @@ import { askedAt, askPrefix, castVotes, isSucceeded, votesOf } from "./successio
 /** What the Host Manager knows beside. */
 export interface SuccessionFacts {
   readonly now: number;
-  /** The controller's own wish for its VM at this host. */
-  readonly wished: DesiredVm | undefined;
+  /** What the controller itself desires of its VM at this host. */
+  readonly desired: DesiredVm | undefined;
   /** Why this host could not hold the VM, as a sentence; null: it could. */
   readonly obstacle: (vm: DesiredVm) => string | null;
 }
@@ -210,10 +210,10 @@ class Advance {
     const state = this.#state;
     const { taken } = state;
     if (taken === null) return;
-    const { wished } = this.#facts;
-    const isWished = wished?.uid === taken.uid && wished.incarnation >= taken.incarnation;
-    if (!isWished && !isSucceeded(state, taken)) return;
-    if (!isWished) this.log("succession/lost", { incarnation: taken.incarnation });
+    const { desired } = this.#facts;
+    const isDesired = desired?.uid === taken.uid && desired.incarnation >= taken.incarnation;
+    if (!isDesired && !isSucceeded(state, taken)) return;
+    if (!isDesired) this.log("succession/lost", { incarnation: taken.incarnation });
     this.#keepTaken(null);
     this.#withdraw();
   }
@@ -311,7 +311,7 @@ class Advance {
       if (told?.phase === "waiting") state.trouble = `it waits for a lease of the root controller's VM: ${told.reason}`;
       return;
     }
-    const wish: AgentLease = {
+    const desire: AgentLease = {
       volume,
       epoch: lease.epoch + 1,
       holder: { vm: standby.vm.uid, incarnation, host: state.self },
@@ -323,10 +323,10 @@ class Advance {
       this.#withdraw();
       return;
     }
-    state.asked.set(volume, { agent, lease: wish });
+    state.asked.set(volume, { agent, lease: desire });
     state.grants.delete(volume);
-    this.#effects.push({ kind: "desire", to: agent, key: `${askPrefix}${volume}`, value: toJson(wish) });
-    this.log("succession/asked", { volume, epoch: wish.epoch, incarnation, before: standby.host });
+    this.#effects.push({ kind: "desire", to: agent, key: `${askPrefix}${volume}`, value: toJson(desire) });
+    this.log("succession/asked", { volume, epoch: desire.epoch, incarnation, before: standby.host });
   }
 
   /** Not this host's turn any more, or another has it. */
@@ -342,8 +342,8 @@ class Advance {
   /** Agents are listened to by whoever acts, and by whoever runs the VM, which another host may succeed. */
   #follow(): void {
     const { standby, asked, taken, followed, watching } = this.#state;
-    const { wished } = this.#facts;
-    const runs = taken !== null || (standby !== null && wished?.uid === standby.vm.uid && wished.restart === "host");
+    const { desired } = this.#facts;
+    const runs = taken !== null || (standby !== null && desired?.uid === standby.vm.uid && desired.restart === "host");
     const wanted = new Set<PeerName>([...asked.values()].map(({ agent }) => agent));
     if (watching || runs) for (const { agent } of standby?.volumes ?? []) wanted.add(agent);
     const prefixes = [leasePrefix, `host.${this.#state.self}/${askPrefix}`];
@@ -360,8 +360,8 @@ class Advance {
 
   #judgeDoubt(): void {
     const state = this.#state;
-    const { wished, now } = this.#facts;
-    const runs = state.taken ?? wished;
+    const { desired, now } = this.#facts;
+    const runs = state.taken ?? desired;
     if (runs === undefined || verdictOn(state, runs) !== "unknown") {
       state.doubtSince = null;
       return;
@@ -412,9 +412,10 @@ const grantOf = (
   { asked, grants, leases, self }: SuccessionState,
   { volume }: StandbyVolume,
 ): { readonly layer: Layer; readonly epoch: number } | null => {
-  const [wish, told, lease] = [asked.get(volume)?.lease, grants.get(volume), leases.get(volume)];
-  if (wish === undefined || told?.phase !== "ready" || told.layer === null || told.epoch !== wish.epoch) return null;
-  if (told.holder?.host !== self || told.holder.incarnation !== wish.holder?.incarnation) return null;
+  const [desire, told, lease] = [asked.get(volume)?.lease, grants.get(volume), leases.get(volume)];
+  if (desire === undefined || told?.phase !== "ready" || told.layer === null || told.epoch !== desire.epoch)
+    return null;
+  if (told.holder?.host !== self || told.holder.incarnation !== desire.holder?.incarnation) return null;
   // The two are told one after the other: a later epoch than the own one is another's.
   if (lease !== undefined && lease.epoch > told.epoch) return null;
   return { layer: told.layer, epoch: told.epoch };

@@ -57,7 +57,7 @@ export type Outcome =
       readonly error: string | null;
       /** The disk that has grown, by its connection. */
       readonly grown?: { readonly connection: Uid; readonly sizeMiB: number };
-      /** A sentence about something that was done, but otherwise than was wished; absent or null: nothing to say. */
+      /** A sentence about something that was done, but otherwise than was desired; absent or null: nothing to say. */
       readonly remark?: string | null;
       /** Of a start that failed: its process was killed and is not confirmed gone. */
       readonly unconfirmed?: true;

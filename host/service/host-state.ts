@@ -161,7 +161,7 @@ export const succeed = (state: HostState, options: HostManagerOptions, effects: 
   const obstacle = (vm: DesiredVm): string | null =>
     options.host.state === "up" ? shortage(vm, foundOf(state, options)) : "it takes no more VMs";
   const root = state.succession.standby?.vm.uid;
-  const wished = root === undefined ? undefined : state.vms.get(root)?.desired;
-  advanceSuccession(state.succession, { now: state.now, wished, obstacle }, effects);
+  const desired = root === undefined ? undefined : state.vms.get(root)?.desired;
+  advanceSuccession(state.succession, { now: state.now, desired, obstacle }, effects);
   return effects.length > before;
 };

@@ -13,8 +13,8 @@ import type { Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import {
   type AgentMachinery,
+  type DesiredExport,
   ExportNotGone,
-  type ExportWish,
   FileMissing,
   PortTaken,
   type ReadyFile,
@@ -258,9 +258,9 @@ export class Executor {
   }
 
   /** What was started and is not confirmed gone is remembered, so that no fence is confirmed over it. */
-  async #startExport(wish: ExportWish): Promise<RunningExport> {
+  async #startExport(desire: DesiredExport): Promise<RunningExport> {
     try {
-      return await this.#machinery.startExport(wish);
+      return await this.#machinery.startExport(desire);
     } catch (error) {
       if (error instanceof ExportNotGone) {
         this.#remember(error.found);

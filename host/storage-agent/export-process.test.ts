@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => endExports(base));
 
-const wish = async (changes: Partial<ExportAccess>): Promise<StartExport> => {
+const desire = async (changes: Partial<ExportAccess>): Promise<StartExport> => {
   const exportsDirectory = join(base, "exports");
   await mkdir(exportsDirectory, { recursive: true, mode: 0o700 });
   const file = join(base, "volume");
@@ -38,7 +38,7 @@ const wish = async (changes: Partial<ExportAccess>): Promise<StartExport> => {
 test("an export that did not start and whose process does not end is told of, found again, and ended later", async () => {
   const processes = stuckProcesses();
   // A name that the daemon refuses: it runs, and its export is not there.
-  const wanted = await wish({ exportName: "x".repeat(5000) });
+  const wanted = await desire({ exportName: "x".repeat(5000) });
   const error = await startExport(wanted, processes).then(
     () => assert.fail("it started"),
     (reason: unknown) => reason,
@@ -55,7 +55,7 @@ test("an export that did not start and whose process does not end is told of, fo
 });
 
 test("strangers are taken up to a bound, and make room when they go", async () => {
-  const wanted = await wish({});
+  const wanted = await desire({});
   const started = await startExport(wanted);
   const sockets: Socket[] = [];
   let greeted = 0;
@@ -90,7 +90,7 @@ test("strangers are taken up to a bound, and make room when they go", async () =
 });
 
 test("whoever holds all places is put out, and the host that the export is for gets in", async () => {
-  const wanted = await wish({});
+  const wanted = await desire({});
   const started = await startExport(wanted);
   const sockets: Socket[] = [];
   const counts = { greeted: 0, ended: 0, holder: 0 };
@@ -136,7 +136,7 @@ test("whoever holds all places is put out, and the host that the export is for g
 });
 
 test("a daemon of which one thread alone is left, in the midst of a write, is found by its note", async () => {
-  const { exportsDirectory } = await wish({});
+  const { exportsDirectory } = await desire({});
   const directory = join(exportsDirectory, "c1-2@4");
   await mkdir(directory);
   const { child, identity } = await startHalfGone(directory);

@@ -38,7 +38,7 @@ export interface CreatedFile extends ReadyFile {
   /** Digest of the image that the file was made of now; absent: of none, or it was there. */
   readonly image?: string;
 }
-export interface ExportWish {
+export interface DesiredExport {
   readonly volume: Uid;
   readonly epoch: number;
   readonly writable: boolean;
@@ -85,7 +85,7 @@ export interface AgentMachinery {
   images(): Promise<readonly ImageReport[]>;
   findExports(): readonly RunningExport[];
   /** Rejects with `PortTaken` where somebody else listens, with `ExportNotGone` where something of it is still there. */
-  startExport(wish: ExportWish): Promise<RunningExport>;
+  startExport(desire: DesiredExport): Promise<RunningExport>;
   /** Resolves when no write through it can land any more. */
   endExport(found: RunningExport): Promise<void>;
   isServing(found: RunningExport, access: ExportAccess): Promise<boolean>;

@@ -50,8 +50,8 @@ export const createMachinery = (options: MachineryOptions, files: VolumeFiles): 
     images: async () =>
       (await listImages(options)).map(({ manifest: { name, digest, sizeMiB } }) => ({ name, digest, sizeMiB })),
     findExports: () => findExports(exportsDirectory),
-    startExport: (wish) =>
-      startExport({ exportsDirectory, address: options.address, file: files.path(wish.volume), ...wish }),
+    startExport: (desire) =>
+      startExport({ exportsDirectory, address: options.address, file: files.path(desire.volume), ...desire }),
     endExport: (found) => endExport(exportsDirectory, found),
     isServing: (found, access) => isServing(exportsDirectory, found, access),
     putOutStrangers: (exports) =>

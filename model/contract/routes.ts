@@ -246,7 +246,7 @@ export const routes = {
     answer: gives(values.orphanList),
   }),
   adoptOrphan: route("POST /orphans/{service}/{peer}", "operator", "gateway", {
-    doc: "What `service` has under this key, and `peer` did not repeat, is what that wishes for under another one: a child cell.",
+    doc: "What `service` has under this key, and `peer` did not repeat, is what that desires under another one: a child cell.",
     query: { key: must(text(), "As the list has it: of a child cell.") },
     answer: gives(values.serviceOrphans),
   }),

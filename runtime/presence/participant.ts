@@ -19,7 +19,7 @@ export interface ParticipantOptions {
   readonly seal: Seal;
   readonly seed: number;
   readonly config?: SwimConfig;
-  /** Verdicts, full views for others, and the wish for a new generation, after each step that has any. */
+  /** Verdicts, full views for others, and the request for a new generation, after each step that has any. */
   readonly output: (output: SwimOutput, state: SwimState) => void;
   /** Several other hosts say that the Presence group declared it; news here. */
   readonly died: (death: Death) => void;

@@ -11,7 +11,7 @@ export interface LeftoversAccess {
   release(peer: PeerName): Promise<void>;
   /** Ends documents of a client that it did not repeat, or that are kept for it; null: all that `list` names. */
   end(client: PeerName, keys: readonly string[] | null): Promise<void>;
-  /** What goes on under this key is what the client wishes for under another one. @returns null, or a sentence: why not */
+  /** What goes on under this key is what the client desires under another one. @returns null, or a sentence: why not */
   adopt(client: PeerName, key: string): Promise<string | null>;
 }
 export const leftoversPath = "/orphans";

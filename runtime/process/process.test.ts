@@ -102,7 +102,7 @@ test("two processes over mutual TLS, killed at random, keep every promise", asyn
   const certain = new Map<string, number | null>();
   const possible = new Map<string, { readonly order: number; readonly value: number | null }[]>();
   let number = 0;
-  const wish = async (): Promise<void> => {
+  const desire = async (): Promise<void> => {
     const key = `number/${random(12)}`;
     number += 1;
     const order = number;
@@ -113,13 +113,13 @@ test("two processes over mutual TLS, killed at random, keep every promise", asyn
     // What was asked earlier is settled with it; what was asked later is not.
     possible.set(
       key,
-      (possible.get(key) ?? []).filter((wished) => wished.order > order),
+      (possible.get(key) ?? []).filter((desired) => desired.order > order),
     );
   };
   for (let round = 0; round < 12; round += 1) {
-    for (let wishes = random(12); wishes > 0; wishes -= 1) await wish();
-    // Kill while wishes are under way, so that every stage of their journey is hit now and then.
-    const underWay = Promise.all([wish(), wish(), wish()]);
+    for (let desires = random(12); desires > 0; desires -= 1) await desire();
+    // Kill while desires are under way, so that every stage of their journey is hit now and then.
+    const underWay = Promise.all([desire(), desire(), desire()]);
     if (random(2) === 0) await sleep(random(40));
     const victim = random(3);
     if (victim !== 0) await server.kill("SIGKILL");
@@ -144,7 +144,7 @@ test("two processes over mutual TLS, killed at random, keep every promise", asyn
 
   // A killed server's state stays, as old; one that says goodbye takes it along; a new life brings it back.
   await client.ask({ ask: "desire", key: "number/last", value: 1 });
-  await eventually("the last wish is echoed", async () => (await viewOf(client)).actual["number/last"] === 1);
+  await eventually("the last desire is echoed", async () => (await viewOf(client)).actual["number/last"] === 1);
   await server.kill("SIGKILL");
   await eventually("the client knows", async () => !(await viewOf(client)).reachable);
   assert.equal((await viewOf(client)).actual["number/last"], 1);
@@ -231,7 +231,7 @@ test("a restart at once withdraws nothing", async () => {
   const asking = await runService({ configuration: client.configuration, service: createEcho(echoClient) });
   const look = async (): Promise<EchoView> => (await asking.request({ ask: "view" })) as EchoView;
   await asking.request({ ask: "desire", key: "number/1", value: 1 });
-  await eventually("the wish is echoed", async () => (await look()).actual["number/1"] === 1);
+  await eventually("the desire is echoed", async () => (await look()).actual["number/1"] === 1);
   await serving.stop({ goodbye: false });
   await eventually("the connection is gone", async () => !(await look()).reachable);
   assert.equal((await look()).actual["number/1"], 1);

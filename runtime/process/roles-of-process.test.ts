@@ -40,7 +40,7 @@ class Process {
   view = async (role: string): Promise<EchoView> => (await this.ask(role, { ask: "view" })) as EchoView;
   lives = async (role: string): Promise<Lives> => (await this.ask(role, { ask: "lives" })) as Lives;
   fail = (role: string, how: Failure): Promise<Json> => this.ask(role, { ask: "fail", how });
-  wish = (value: number): Promise<Json> => this.ask(echoClient, { ask: "desire", key: "number/1", value });
+  desire = (value: number): Promise<Json> => this.ask(echoClient, { ask: "desire", key: "number/1", value });
   answers = (): Promise<void> => eventually("all answer", async () => (await this.lives(echoServer)).all);
 }
 
@@ -59,12 +59,12 @@ const withProcess = async (label: string, use: (at: Process) => Promise<void>): 
 
 test("a role that fails is named and started again alone, from what is durable", () =>
   withProcess("roles", async (at) => {
-    let wished = 1;
-    await at.wish(wished);
+    let number = 1;
+    await at.desire(number);
     const echoed = (): Promise<void> =>
-      eventually("what is wished is echoed", async () => {
+      eventually("what is desired is echoed", async () => {
         const { actual, reachable } = await at.view(echoClient);
-        return reachable && actual["number/1"] === wished;
+        return reachable && actual["number/1"] === number;
       });
     await echoed();
     for (const how of ["step", "timer", "rejection", "restart"] as const) {
@@ -76,11 +76,11 @@ test("a role that fails is named and started again alone, from what is durable",
         return lives === before.lives + 1 && all;
       });
       assert.equal((await at.lives(echoClient)).lives, other.lives, "the other one was started again");
-      wished += 1;
-      await at.wish(wished);
+      number += 1;
+      await at.desire(number);
       await echoed();
       const { desired, violations } = await at.view(echoServer);
-      assert.deepEqual([desired, violations], [{ "number/1": wished }, []], how);
+      assert.deepEqual([desired, violations], [{ "number/1": number }, []], how);
       const says = at.said.split("\n").filter((line) => line.includes(`a ${how} failed`));
       assert.equal(says.length > 0, how !== "restart");
       assert.ok(says.every((line) => JSON.parse(line).service === echoServer));
@@ -89,7 +89,7 @@ test("a role that fails is named and started again alone, from what is durable",
 
 test("a role that fails over and over rests, and the others go on", () =>
   withProcess("rests", async (at) => {
-    await at.wish(1);
+    await at.desire(1);
     await at.fail(echoServer, "start");
     await eventually("it answers after three starts that failed", async () => {
       const { lives, all } = await at.lives(echoServer);

@@ -24,7 +24,7 @@ interface Seen {
 const service = (to: PeerName | null, seen: Seen): Service<null> => ({
   restore: () => null,
   entitled: () => true,
-  accepts: (_peer, key) => key.startsWith("wish/"),
+  accepts: (_peer, key) => key.startsWith("desire/"),
   read: readAnything,
   audience: () => null,
   step: (state, input) => {
@@ -171,16 +171,16 @@ test("a certificate of another installation, and none at all", async () => {
 });
 
 test("documents that are not accepted here, and more subscriptions than there may be", async () => {
-  let wish = 0;
+  let desire = 0;
   await check("not accepted here", async () => {
-    wish += 1;
+    desire += 1;
     const [bad_, allowed] = [
       { key: "order/1", seq: 1 },
-      { key: `wish/${wish}`, seq: 2 },
-    ].map((fields) => framed({ frame: "desire", ...fields, value: wish }));
+      { key: `desire/${desire}`, seq: 2 },
+    ].map((fields) => framed({ frame: "desire", ...fields, value: desire }));
     // The one behind it is taken: a refused document holds up nothing.
     await say(Buffer.concat([hello(protocolVersion), bad_ ?? Buffer.alloc(0), allowed ?? Buffer.alloc(0)]), () =>
-      serverSeen.desired.includes(`${badName} wish/${wish}`),
+      serverSeen.desired.includes(`${badName} desire/${desire}`),
     );
   });
   assert.ok(!serverSeen.desired.some((key) => key.includes("order/")));
@@ -188,17 +188,19 @@ test("documents that are not accepted here, and more subscriptions than there ma
     const prefixes = Array.from({ length: limits.subscriptions + 1 }, (_, at) =>
       framed({ frame: "subscribe", prefix: `p${at}` }),
     );
-    wish += 1;
-    const last = framed({ frame: "desire", key: `wish/${wish}`, seq: 1, value: 1 });
+    desire += 1;
+    const last = framed({ frame: "desire", key: `desire/${desire}`, seq: 1, value: 1 });
     await say(Buffer.concat([hello(protocolVersion), ...prefixes, last]), () =>
-      serverSeen.desired.includes(`${badName} wish/${wish}`),
+      serverSeen.desired.includes(`${badName} desire/${desire}`),
     );
   });
 });
 
 test("a hello under another's name, and one that says another's instance and start under its own, harm nobody else", async () => {
-  await good.request([{ kind: "desire", to: serverName, key: "wish/good", value: 1 }]);
-  await eventually("the good client's wish is there", () => serverSeen.desired.includes("controller.good wish/good"));
+  await good.request([{ kind: "desire", to: serverName, key: "desire/good", value: 1 }]);
+  await eventually("the good client's desire is there", () =>
+    serverSeen.desired.includes("controller.good desire/good"),
+  );
   const history = [{ start: "a start", count: 900 }];
   const forged = { frame: "hello", version: protocolVersion, generation: Date.now() + 3_600_000, session: 1 };
   // Under its name nobody gets in who has not its certificate: what stands there is not even looked at.
@@ -209,15 +211,15 @@ test("a hello under another's name, and one that says another's instance and sta
   assert.deepEqual(await named(), []);
   // No later life of its own name can exceed this one.
   await check("generation ahead of time", () => say(framed({ ...forged, generation: 2 ** 52, name: badName })));
-  // With a wish there, a start that is not its own makes it the one whose store was lost.
-  const wish = (key: string) => framed({ frame: "desire", key, seq: 1, value: 1 });
+  // With a desire there, a start that is not its own makes it the one whose store was lost.
+  const desire = (key: string) => framed({ frame: "desire", key, seq: 1, value: 1 });
   const own = { ...forged, name: badName };
   for (const [at, start] of ["one", "two"].entries()) {
     const hello_ = framed({ ...own, session: at + 1, history: [{ start, count: 3 }], instance: "controller.good" });
-    const key = `wish/forged-${start}`;
-    await say(Buffer.concat([hello_, wish(key)]), () => serverSeen.desired.includes(`${badName} ${key}`));
+    const key = `desire/forged-${start}`;
+    await say(Buffer.concat([hello_, desire(key)]), () => serverSeen.desired.includes(`${badName} ${key}`));
   }
   assert.deepEqual(await named(), [badName]);
-  await good.request([{ kind: "desire", to: serverName, key: "wish/better", value: 1 }]);
-  await eventually("the good client is heard", () => serverSeen.desired.includes("controller.good wish/better"));
+  await good.request([{ kind: "desire", to: serverName, key: "desire/better", value: 1 }]);
+  await eventually("the good client is heard", () => serverSeen.desired.includes("controller.good desire/better"));
 });

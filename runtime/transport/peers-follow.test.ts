@@ -54,7 +54,7 @@ const grant = (name: string, role: string, number: number) => ({
   addresses: ["127.0.0.1"],
   ports: { distribution: 7000 + number, http: 7500 + number },
 });
-const wish = (hash: string, ...grants: readonly ReturnType<typeof grant>[]): DesiredEnrolment => ({
+const desire = (hash: string, ...grants: readonly ReturnType<typeof grant>[]): DesiredEnrolment => ({
   ...{ hash, cell: cellName("root"), grants, endsAtMs: Date.now() + 600_000 },
 });
 const enrol = async (id: string, value: DesiredEnrolment | null): Promise<void> => {
@@ -111,10 +111,10 @@ before(async () => {
         enrolmentPort: spare.configuration.httpPort ?? 0,
         peers: { "agent.s1": "127.0.0.1:7001:7501" },
         enrolments: {
-          root: wish(tokens.root.hash, grant("controller.root", "controller", 10)),
-          placer: wish(tokens.placer.hash, grant("placer", "placer", 11)),
-          storage: wish(tokens.storage.hash, grant("storage-manager", "storage-manager", 12)),
-          late: wish(tokens.late.hash, grant("placer.2", "placer", 13)),
+          root: desire(tokens.root.hash, grant("controller.root", "controller", 10)),
+          placer: desire(tokens.placer.hash, grant("placer", "placer", 11)),
+          storage: desire(tokens.storage.hash, grant("storage-manager", "storage-manager", 12)),
+          late: desire(tokens.late.hash, grant("placer.2", "placer", 13)),
         },
       },
     },
@@ -155,7 +155,7 @@ const story = async (): Promise<void> => {
   kept.stop();
   root = joined.configuration;
   const starts = storing.count("process/started");
-  await enrol("h1", wish(newToken().hash, grant("host.h1", "host", 21), grant("agent.s2", "agent", 22)));
+  await enrol("h1", desire(newToken().hash, grant("host.h1", "host", 21), grant("agent.s2", "agent", 22)));
   await both("host.h1", "127.0.0.1:7021:7521");
   await eventually("who follows hosts looks for it", () => placing.output().includes('"peer":"host.h1"'));
   await eventually("who follows agents has begun anew", () => storing.count("process/started") > starts);
@@ -169,7 +169,7 @@ const story = async (): Promise<void> => {
   running = start(authority.file);
   const waiting = start(late.file);
   await eventually("the authority is back", async () =>
-    enrol("h2", wish(newToken().hash, grant("host.h2", "host", 23))).then(
+    enrol("h2", desire(newToken().hash, grant("host.h2", "host", 23))).then(
       () => true,
       () => false,
     ),
@@ -187,7 +187,7 @@ const story = async (): Promise<void> => {
   await eventually("it looks for whom it knows", () => again.output().includes('"peer":"host.h2"'));
   running = start(authority.file);
   await eventually("the authority is back", async () =>
-    enrol("h3", wish(newToken().hash, grant("host.h3", "host", 24))).then(
+    enrol("h3", desire(newToken().hash, grant("host.h3", "host", 24))).then(
       () => true,
       () => false,
     ),

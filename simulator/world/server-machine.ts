@@ -4,8 +4,8 @@ import type { BinLabel, ExportAccess } from "../../core/storage/agent/work.ts";
 import type { BinFile } from "../../core/storage/bin.ts";
 import {
   type AgentMachinery,
+  type DesiredExport,
   ExportNotGone,
-  type ExportWish,
   FileMissing,
   type RunningExport,
 } from "../../host/storage-agent/machinery.ts";
@@ -180,7 +180,7 @@ export class ServerMachine {
     return this.#exports.find((each) => each.pid === pid);
   }
 
-  async #startExport(life: Life, { volume, epoch, writable, access }: ExportWish): Promise<RunningExport> {
+  async #startExport(life: Life, { volume, epoch, writable, access }: DesiredExport): Promise<RunningExport> {
     await sleep(life, 20 + this.#random.next() * 150);
     const truth: ExportTruth = {
       server: this.server,

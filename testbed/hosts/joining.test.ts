@@ -196,7 +196,7 @@ test("an expired token, a wrong credential and a wrong address open nothing", as
   assert.ok(given.ok);
   const { newToken } = await import("../../runtime/identity/own/keys.ts");
   const expired = newToken();
-  const wish = {
+  const desire = {
     ...{ hash: expired.hash, cell: "root", endsAtMs: Date.now() - 1000 },
     grants: [{ name: "host.h4", role: "host", addresses: ["10.0.1.4"] }],
   };
@@ -212,7 +212,7 @@ test("an expired token, a wrong credential and a wrong address open nothing", as
     request(options, (answer) => console.log(answer.statusCode)).end(readFileSync(0));`;
   const done = await own("h1").run(
     [process.execPath, "--input-type=module-typescript", "-e", put],
-    JSON.stringify(wish),
+    JSON.stringify(desire),
   );
   assert.equal(done.stdout.trim(), "204", done.stderr);
   for (const host of [given.value.host, expired.token]) {

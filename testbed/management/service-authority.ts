@@ -33,12 +33,12 @@ export const createServiceAuthority = async (
   mkdirSync(join(directory, "identity"), { recursive: true, mode: 0o700 });
   const { caFile } = await createAuthority(join(directory, "authority"));
   const tokens = new Map(Object.keys(names).map((role) => [role, newToken()]));
-  const wish = (role: ServiceRole, name: string): DesiredEnrolment => ({
+  const desire = (role: ServiceRole, name: string): DesiredEnrolment => ({
     ...{ hash: tokens.get(role)?.hash ?? "", cell: cellName("root"), endsAtMs: Date.now() + 86_400_000 },
     grants: [{ name: peerName(name), role, addresses: [guestAddress], ports: serviceRoles[role] }],
   });
   const enrolments = Object.fromEntries(
-    Object.entries(names).map(([role, name], at) => [`vm-${at}`, wish(role as ServiceRole, name)]),
+    Object.entries(names).map(([role, name], at) => [`vm-${at}`, desire(role as ServiceRole, name)]),
   );
   const identity = (name: string): string => join(directory, "identity", name);
   const peersFile = `${directory}.peers.json`;

@@ -91,17 +91,17 @@ test(
       const ca = join(own.directory, "authority");
       const port = serviceRoles["dns-manager"].distribution;
       const name = "web1.test.cells.internal";
-      const wish = ["name/w-1", { uid: "w-1", name, address: "10.64.0.2", public: true }] as const;
+      const desire = ["name/w-1", { uid: "w-1", name, address: "10.64.0.2", public: true }] as const;
       await host.call("authority", own.configurationFile);
 
       const data = own.data({ "dns-manager": {} });
       const started = await host.call<GuestStarted>("start", { memoryMiB, data, awaitAnswer: true });
       await report(t, host, `with its token, ${memoryMiB} MiB`, started);
       assert.deepEqual(await host.call("lookUp", name), [], "the name is there before anybody desired it");
-      const stranger = await host.call<string>("desire", port, foreign, ...wish);
+      const stranger = await host.call<string>("desire", port, foreign, ...desire);
       assert.match(stranger, /^failed/, "a certificate of another authority is as good as ours");
       assert.deepEqual(await host.call("lookUp", name), []);
-      assert.equal(await host.call("desire", port, ca, ...wish), "dns-manager");
+      assert.equal(await host.call("desire", port, ca, ...desire), "dns-manager");
       assert.deepEqual(await host.call("lookUp", name), ["10.64.0.2"]);
       assert.equal(await host.call("answers", 5), true);
       await host.call("cut");

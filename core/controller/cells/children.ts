@@ -6,19 +6,19 @@ import { childName, type DesiredCell, type Entrance, entranceKey, rootCell } fro
 import { actualCell, desiredCell } from "../../documents/readers/cells.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import { cellOfController, tooLong } from "../../outbox.ts";
-import type { Wishes } from "../changes/wishes.ts";
+import type { Desires } from "../changes/desires.ts";
 import { asSaid, standing, unanswered } from "../explain/standing.ts";
 import { holdersOfForgotten } from "../histories/forgotten.ts";
 import type { ElementRecord, Standing } from "../records.ts";
 import {
   actualOf,
+  addDesire,
   authority,
   type ControllerState,
   cellManager,
   confirmedGone,
   desiredNow,
   elementOf,
-  wish,
 } from "../state.ts";
 import { defaultStartsPerMinute, startsOfChildren } from "../vm/start-limit.ts";
 
@@ -36,10 +36,10 @@ export const childRecords = (state: ControllerState): readonly ElementRecord[] =
     .flatMap((uid) => state.elements.get(uid) ?? []);
 
 /** Child cells at the Cell Manager. What leaves the model is taken back, and stays "deleting" until it is gone. */
-export function wishForChildren(state: ControllerState, wishes: Wishes): void {
+export function desireChildren(state: ControllerState, desires: Desires): void {
   if (state.options.cellManager !== true) return;
-  wishForEnds(state, wishes);
-  wishForForgottenEnds(state, wishes);
+  desireEnds(state, desires);
+  desireForgottenEnds(state, desires);
   const starts = startsOfChildren(state);
   for (const record of childRecords(state)) {
     const element = elementOf(state, record);
@@ -47,7 +47,7 @@ export function wishForChildren(state: ControllerState, wishes: Wishes): void {
     if (element?.type !== "CellController" || grant === undefined) continue;
     const child = childOf(element);
     if (child === null || isRootsName(state, child)) continue;
-    wish(wishes, cellManager, `cell/${record.uid}`, {
+    addDesire(desires, cellManager, `cell/${record.uid}`, {
       uid: record.uid,
       cell: childName(state.options.cell, child.label),
       model: child.document,
@@ -58,7 +58,7 @@ export function wishForChildren(state: ControllerState, wishes: Wishes): void {
     } satisfies DesiredCell);
     // Nobody's word counts for it at the authority and at hosts but the root controller's own.
     if (element.gateway !== undefined && state.options.root !== undefined)
-      wish(wishes, authority, entranceKey(child.label), { address: element.gateway } satisfies Entrance);
+      addDesire(desires, authority, entranceKey(child.label), { address: element.gateway } satisfies Entrance);
   }
 }
 
@@ -66,12 +66,12 @@ export function wishForChildren(state: ControllerState, wishes: Wishes): void {
  * A child that left the model is said to be ending until the Cell Manager says that it has. That one may have lost its store,
  * before or after it had taken a tombstone: it would know nothing of the child, and its silence would be taken for the end.
  */
-function wishForEnds(state: ControllerState, wishes: Wishes): void {
+function desireEnds(state: ControllerState, desires: Desires): void {
   for (const { uid, deleting, path } of childRecords(state)) {
     const key = `cell/${uid}`;
     if (!deleting || mayTakeBack(state, key)) continue;
     const last = desiredCell.of(desiredNow(state, cellManager, key), uid) ?? lastOfNone(state, uid, path);
-    if (last !== null) wish(wishes, cellManager, key, { ...last, ending: true } satisfies DesiredCell);
+    if (last !== null) addDesire(desires, cellManager, key, { ...last, ending: true } satisfies DesiredCell);
   }
 }
 
@@ -91,7 +91,7 @@ const noGrant = { amount: noUsage, serial: 0, answered: 0, refusal: null };
  * Of some children that are to end the Cell Manager has no document that could be taken back, since it has lost its store: those of
  * a cell that ends and has forgotten what it has (forgotten.ts), and those that were taken back before. It says that they are there.
  */
-function wishForForgottenEnds(state: ControllerState, wishes: Wishes): void {
+function desireForgottenEnds(state: ControllerState, desires: Desires): void {
   if (state.reachable.get(cellManager) !== true) return;
   const prefix = actualKey(state.options.self, "cell/");
   const all = holdersOfForgotten(state) !== null;
@@ -100,7 +100,7 @@ function wishForForgottenEnds(state: ControllerState, wishes: Wishes): void {
     const child = uid(key.slice(prefix.length));
     const said = all || state.elements.get(child)?.deleting === true ? actualCell.of(value) : null;
     const cell = said === null ? null : cellOfController(said.controller);
-    if (said?.ended !== false || cell === null || isTold(state, wishes, `cell/${child}`)) continue;
+    if (said?.ended !== false || cell === null || isTold(state, desires, `cell/${child}`)) continue;
     const document = {
       uid: child,
       cell: cellName(cell),
@@ -108,12 +108,12 @@ function wishForForgottenEnds(state: ControllerState, wishes: Wishes): void {
       grant: noGrant,
       ending: true,
     } satisfies DesiredCell;
-    wish(wishes, cellManager, `cell/${child}`, document);
+    addDesire(desires, cellManager, `cell/${child}`, document);
   }
 }
 /** A document of it is there, or a tombstone is on its way. */
-const isTold = (state: ControllerState, wishes: Wishes, key: string): boolean =>
-  wishes.get(cellManager, key) !== undefined ||
+const isTold = (state: ControllerState, desires: Desires, key: string): boolean =>
+  desires.get(cellManager, key) !== undefined ||
   state.forgotten.get(cellManager)?.has(key) === true ||
   state.outbox.releasing.get(cellManager)?.has(key) === true;
 
@@ -130,7 +130,7 @@ function mayTakeBack(state: ControllerState, key: string): boolean {
  */
 export function hasChildEnded(state: ControllerState, child: Uid): boolean {
   const key = `cell/${child}`;
-  if (state.pass.isWished(cellManager, key)) return false;
+  if (state.pass.isDesired(cellManager, key)) return false;
   if (actualOf(actualCell, state, cellManager, key)?.ended === true) return true;
   return confirmedGone(state, cellManager, key);
 }

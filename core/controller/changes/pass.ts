@@ -1,30 +1,30 @@
 import type { Outbox } from "../../outbox.ts";
+import { AllDesires, DesireBook, type Desires, type Entry } from "./desires.ts";
 import { forget, Task, type TrackedMap, type Tracking } from "./tracked.ts";
-import { AllWishes, type Entry, WishBook, type Wishes } from "./wishes.ts";
 
 /**
  * How a pass over a cell goes: step by step, always in the same order. A step looks at each key of a collection by itself, or at
- * something as a whole; it reads what is known, changes what is its own to change, and wishes for documents.
+ * something as a whole; it reads what is known, changes what is its own to change, and desires documents.
  *
  * `Changes` runs again only what rests on something that has changed since it ran last (`tracked.ts`). Since a step is a function
  * of what it reads, and running it twice changes nothing, this has the same effects, in the same order, as running everything.
  * `Everything` does run everything, knows nothing of tracking, and is what the other is compared with (`agreement.testing.ts`).
  *
  * Rejected: to say by hand which input concerns which element. It is fewer lines until the first one that was forgotten, and
- * what is lost then is a wish, silently.
+ * what is lost then is a desire, silently.
  */
 export interface Pass {
   /** By itself for every key, in the collection's order. `order`: another one. */
   each<Key, Value>(
     step: string,
     source: TrackedMap<Key, Value>,
-    work: (value: Value, key: Key, wishes: Wishes) => void,
+    work: (value: Value, key: Key, desires: Desires) => void,
     only?: Only<Key, Value>,
   ): void;
   /** As a whole. */
-  whole(step: string, work: (wishes: Wishes) => void): void;
+  whole(step: string, work: (desires: Desires) => void): void;
   /** As a whole in every pass: it rests on the time, or on what is not tracked. */
-  always(step: string, work: (wishes: Wishes) => void): void;
+  always(step: string, work: (desires: Desires) => void): void;
   /**
    * Goes through the steps that `work` takes and nothing but these, in slices: yields when so much has been done that whoever asks
    * should have an answer, at the latest after the step's next key. Nothing may change until it goes on; what it does is the same.
@@ -34,10 +34,10 @@ export interface Pass {
   begin(): void;
   /** Something else was done, that counts for so many keys. @returns true: that was enough for this slice */
   spend(keys: number): boolean;
-  /** Places what was wished for, in slices. */
+  /** Places what was desired, in slices. */
   place(outbox: Outbox): Iterable<void>;
-  /** Is a document wished for? */
-  isWished(peer: Parameters<Wishes["get"]>[0], key: string): boolean;
+  /** Is a document desired? */
+  isDesired(peer: Parameters<Desires["get"]>[0], key: string): boolean;
   /** Does it look at everything each time? */
   readonly isWhole: boolean;
   /** Something changed that is not tracked: everything is looked at again. */
@@ -63,7 +63,7 @@ class Item<Key> extends Task {
   readonly key: Key;
   readonly place: { readonly rank: number; order: number };
   readonly #arrives: (item: Item<Key>) => void;
-  wishes: readonly Entry[] = nothing;
+  desires: readonly Entry[] = nothing;
 
   constructor(key: Key, rank: number, arrives: (item: Item<Key>) => void) {
     super();
@@ -94,7 +94,7 @@ class Each<Key, Value> {
     this.#arrived.push(item);
   };
 
-  constructor(rank: number, source: TrackedMap<Key, Value>, book: WishBook, { of, order }: Only<Key, Value>) {
+  constructor(rank: number, source: TrackedMap<Key, Value>, book: DesireBook, { of, order }: Only<Key, Value>) {
     this.#rank = rank;
     this.#source = source;
     this.#order = order ?? ((key) => source.orderOf(key));
@@ -113,7 +113,7 @@ class Each<Key, Value> {
     }
     this.#came.clear();
   }
-  #drop(key: Key, book: WishBook): void {
+  #drop(key: Key, book: DesireBook): void {
     this.#came.delete(key);
     const item = this.items.get(key);
     if (item === undefined) return;
@@ -121,14 +121,14 @@ class Each<Key, Value> {
     this.#stale.delete(item);
     forget(item);
     item.isStale = true;
-    if (item.wishes.length > 0) book.drop(item.wishes);
+    if (item.desires.length > 0) book.drop(item.desires);
   }
 
   /** @returns false: `isOver` said so before the last key, and the next call goes on there */
   run(
     tracking: Tracking,
-    book: WishBook,
-    work: (value: Value, key: Key, wishes: Wishes) => void,
+    book: DesireBook,
+    work: (value: Value, key: Key, desires: Desires) => void,
     isOver: () => boolean,
   ): boolean {
     this.#takeIn();
@@ -149,17 +149,17 @@ class Each<Key, Value> {
         return false;
       }
       this.#stale.delete(item);
-      item.wishes = tracking.run(item, () =>
-        book.collect(item.place, item.wishes, (wishes) => {
+      item.desires = tracking.run(item, () =>
+        book.collect(item.place, item.desires, (desires) => {
           const value = this.#source.get(item.key);
-          if (value !== undefined) work(value, item.key, wishes);
+          if (value !== undefined) work(value, item.key, desires);
         }),
       );
       // It has gone while it ran.
       if (this.items.get(item.key) !== item) {
         forget(item);
         item.isStale = true;
-        book.drop(item.wishes);
+        book.drop(item.desires);
       }
       this.#takeIn();
       if (this.#arrived.length === 0) continue;
@@ -184,13 +184,13 @@ class Each<Key, Value> {
 interface WholeStep {
   readonly task: Task;
   readonly place: { readonly rank: number; order: number };
-  wishes: readonly Entry[];
+  desires: readonly Entry[];
 }
 
 export class Changes implements Pass {
   readonly isWhole = false;
   readonly #tracking: Tracking;
-  readonly #book: WishBook;
+  readonly #book: DesireBook;
   readonly #steps = new Map<string, Each<unknown, unknown>>();
   readonly #wholes = new Map<string, WholeStep>();
   #rank = 0;
@@ -203,7 +203,7 @@ export class Changes implements Pass {
 
   constructor(tracking: Tracking, outbox: Outbox, slice = keysInSlice) {
     this.#tracking = tracking;
-    this.#book = new WishBook(tracking, outbox);
+    this.#book = new DesireBook(tracking, outbox);
     this.#slice = slice;
   }
 
@@ -247,7 +247,7 @@ export class Changes implements Pass {
   each<Key, Value>(
     step: string,
     source: TrackedMap<Key, Value>,
-    work: (value: Value, key: Key, wishes: Wishes) => void,
+    work: (value: Value, key: Key, desires: Desires) => void,
     only: Only<Key, Value> = {},
   ): void {
     let known = this.#steps.get(step) as Each<Key, Value> | undefined;
@@ -258,26 +258,26 @@ export class Changes implements Pass {
     const each = known;
     this.#take(() => each.run(this.#tracking, this.#book, work, this.#isOver));
   }
-  whole(step: string, work: (wishes: Wishes) => void): void {
+  whole(step: string, work: (desires: Desires) => void): void {
     const known = this.#wholeOf(step);
     this.#take(() => {
       if (!known.task.isStale) return true;
       if (this.#isOver()) return false;
-      known.wishes = this.#tracking.run(known.task, () => this.#book.collect(known.place, known.wishes, work));
+      known.desires = this.#tracking.run(known.task, () => this.#book.collect(known.place, known.desires, work));
       return true;
     });
   }
-  always(step: string, work: (wishes: Wishes) => void): void {
+  always(step: string, work: (desires: Desires) => void): void {
     const known = this.#wholeOf(step);
     this.#take(() => {
-      known.wishes = this.#book.collect(known.place, known.wishes, work);
+      known.desires = this.#book.collect(known.place, known.desires, work);
       return true;
     });
   }
   *place(outbox: Outbox): Iterable<void> {
     for (const _document of this.#book.place(outbox)) if (this.spend(1)) yield;
   }
-  isWished(peer: Parameters<Wishes["get"]>[0], key: string): boolean {
+  isDesired(peer: Parameters<Desires["get"]>[0], key: string): boolean {
     return this.#book.get(peer, key) !== undefined;
   }
   restart(): void {
@@ -315,7 +315,7 @@ export class Changes implements Pass {
   #wholeOf(step: string): WholeStep {
     let known = this.#wholes.get(step);
     if (known === undefined) {
-      known = { task: new Task(), place: { rank: this.#nextRank(), order: 0 }, wishes: nothing };
+      known = { task: new Task(), place: { rank: this.#nextRank(), order: 0 }, desires: nothing };
       this.#wholes.set(step, known);
     }
     return known;
@@ -329,14 +329,14 @@ export class Changes implements Pass {
 
 export class Everything implements Pass {
   readonly isWhole = true;
-  #wishes = new AllWishes();
-  #placed = new AllWishes();
+  #desires = new AllDesires();
+  #placed = new AllDesires();
   #ranks = new Map<string, number>();
 
   each<Key, Value>(
     step: string,
     source: TrackedMap<Key, Value>,
-    work: (value: Value, key: Key, wishes: Wishes) => void,
+    work: (value: Value, key: Key, desires: Desires) => void,
     { of, order }: Only<Key, Value> = {},
   ): void {
     this.#enter(step);
@@ -344,23 +344,23 @@ export class Everything implements Pass {
     if (order !== undefined) keys.sort((one, other) => order(one) - order(other));
     for (const key of keys) {
       const value = source.get(key);
-      if (value !== undefined && (of === undefined || of(value))) work(value, key, this.#wishes);
+      if (value !== undefined && (of === undefined || of(value))) work(value, key, this.#desires);
     }
   }
-  whole(step: string, work: (wishes: Wishes) => void): void {
+  whole(step: string, work: (desires: Desires) => void): void {
     this.#enter(step);
-    work(this.#wishes);
+    work(this.#desires);
   }
-  always(step: string, work: (wishes: Wishes) => void): void {
+  always(step: string, work: (desires: Desires) => void): void {
     this.whole(step, work);
   }
   place(outbox: Outbox): Iterable<void> {
-    this.#wishes.place(outbox);
-    this.#placed = this.#wishes;
-    this.#wishes = new AllWishes();
+    this.#desires.place(outbox);
+    this.#placed = this.#desires;
+    this.#desires = new AllDesires();
     return [];
   }
-  isWished(peer: Parameters<Wishes["get"]>[0], key: string): boolean {
+  isDesired(peer: Parameters<Desires["get"]>[0], key: string): boolean {
     return this.#placed.get(peer, key) !== undefined;
   }
   slices(work: () => void): Iterable<void> {
@@ -379,6 +379,6 @@ export class Everything implements Pass {
   #enter(step: string): void {
     const rank = this.#ranks.get(step) ?? this.#ranks.size + 1;
     this.#ranks.set(step, rank);
-    this.#wishes.rank = rank;
+    this.#desires.rank = rank;
   }
 }

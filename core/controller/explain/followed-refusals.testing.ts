@@ -113,8 +113,8 @@ function childAsks(world: World, number: number, asks: number, holds: number): v
   const at = "shop/kid";
   const [key = ""] = [...(world.desired.get(peerName("cell-manager"))?.keys() ?? [])];
   const granted = (): QuotaGrant => {
-    const wished = world.desired.get(peerName("cell-manager"))?.get(key);
-    return (wished as unknown as { readonly grant: QuotaGrant }).grant;
+    const desired = world.desired.get(peerName("cell-manager"))?.get(key);
+    return (desired as unknown as { readonly grant: QuotaGrant }).grant;
   };
   const says = (quota: object): void => {
     const answer = {

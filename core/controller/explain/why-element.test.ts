@@ -93,9 +93,9 @@ test("a lost host is named", () => {
 test("what the storage of a VM that runs is held up by stands at its lease", () => {
   const world = new World();
   world.put(shop());
-  const [key, wish] =
+  const [key, desire] =
     [...(world.desired.get(storageManager) ?? [])].find(([each]) => each.startsWith("connection/")) ?? [];
-  const { incarnation } = wish as unknown as DesiredConnection;
+  const { incarnation } = desire as unknown as DesiredConnection;
   const reason = "storage server s1 is older than others know it";
   const value = { phase: "waiting", reason, incarnation, attachment: null };
   world.step({ kind: "actual", from: storageManager, key: `controller.shop/${key}`, value });

@@ -28,7 +28,7 @@ import { goOnAt, isOwn, numberOf } from "./given-out.ts";
 import { beyondUnheard, isPlausible, type Source } from "./kept-numbers.ts";
 
 /**
- * A controller whose store was lost, or put back from an older copy. What it desires is the wish of its cell's people, and
+ * A controller whose store was lost, or put back from an older copy. What it desires is the desire of its cell's people, and
  * nobody else knows that: it stands still, so that nothing is stopped, fenced, deleted or started by what it wrongly takes
  * for the present, until an operator brings the newer store back, or lets this one count (`cells orphans release`).
  *

@@ -70,4 +70,4 @@ function isGone(state: ControllerState, record: ElementRecord): boolean {
 }
 
 const isWithdrawn = (state: ControllerState, peer: PeerName, key: string): boolean =>
-  !state.pass.isWished(peer, key) && confirmedGone(state, peer, key);
+  !state.pass.isDesired(peer, key) && confirmedGone(state, peer, key);

@@ -4,19 +4,19 @@ import type { VirtualInterfaceElement } from "../../../model/cell/cell.ts";
 import type { ElementPath, Ipv4, Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredSubnet } from "../../documents/network.ts";
 import { actualSubnet } from "../../documents/readers/network.ts";
-import type { Wishes } from "../changes/wishes.ts";
+import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
 import {
   actualOf,
+  addDesire,
   addressManager,
   type ControllerState,
   elementOf,
   isHeldBack,
   isInUse,
-  keepWish,
+  keepDesire,
   recordAt,
   saveElement,
-  wish,
 } from "../state.ts";
 import { addressOf, isUsable, lowestFree, macOf } from "./ipv4-range.ts";
 import { isManagement, managementRange } from "./management.ts";
@@ -104,22 +104,22 @@ function holderOf(state: ControllerState, own: Uid, number: number): ElementPath
 }
 
 /** A subnet stays desired until the last interface with an address in it is gone. The underlay is nobody's to give. */
-export function wishForSubnets(state: ControllerState): void {
-  state.pass.each("subnets", state.elements, (record, _uid, wishes) => wishForSubnet(state, record, wishes), {
+export function desireSubnets(state: ControllerState): void {
+  state.pass.each("subnets", state.elements, (record, _uid, desires) => desireSubnet(state, record, desires), {
     of: ({ type }) => type === "Subnet",
   });
 }
 
-function wishForSubnet(state: ControllerState, record: ElementRecord, wishes: Wishes): void {
+function desireSubnet(state: ControllerState, record: ElementRecord, desires: Desires): void {
   if (isHeldBack(state, record)) return;
   const element = elementOf(state, record);
   const key = `subnet/${record.uid}`;
   if (element?.type !== "Subnet") {
-    if (state.indexes.occupied.has(record.uid)) keepWish(state, wishes, addressManager, key);
+    if (state.indexes.occupied.has(record.uid)) keepDesire(state, desires, addressManager, key);
     return;
   }
   if (element.addressRange === "management") return;
-  wish(wishes, addressManager, key, {
+  addDesire(desires, addressManager, key, {
     uid: record.uid,
     cell: state.options.cell,
     path: record.path,

@@ -1,8 +1,8 @@
 import type { ElementPath } from "../../../model/cell/identifiers.ts";
 import type { DesiredName } from "../../documents/vocabulary.ts";
-import type { Wishes } from "../changes/wishes.ts";
+import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
-import { type ControllerState, dnsManager, elementOf, saveElement, wish } from "../state.ts";
+import { addDesire, type ControllerState, dnsManager, elementOf, saveElement } from "../state.ts";
 
 /** Domain of the cell itself: its name qualified by its parent's (paper, III.A). */
 export const cellDomain = (state: ControllerState): string => `${state.options.cell}.${state.options.domain}`;
@@ -14,13 +14,13 @@ export function hostNameOf(path: ElementPath): string {
 }
 
 /** A name is desired as soon as its address is known, and no longer than its interface is in the model. */
-export function wishForNames(state: ControllerState): void {
-  state.pass.each("names", state.elements, (record, _uid, wishes) => wishForName(state, record, wishes), {
+export function desireNames(state: ControllerState): void {
+  state.pass.each("names", state.elements, (record, _uid, desires) => desireName(state, record, desires), {
     of: ({ type }) => type === "VirtualInterface",
   });
 }
 
-function wishForName(state: ControllerState, record: ElementRecord, wishes: Wishes): void {
+function desireName(state: ControllerState, record: ElementRecord, desires: Desires): void {
   const element = elementOf(state, record);
   if (element?.type !== "VirtualInterface" || record.allocation === null) return;
   const name = element.vifName === undefined ? null : `${element.vifName}.${cellDomain(state)}`;
@@ -29,5 +29,5 @@ function wishForName(state: ControllerState, record: ElementRecord, wishes: Wish
   const isPublic = element.public || state.cell?.elements.get(element.vm)?.public === true;
   const { address } = record.allocation;
   const document: DesiredName = { uid: record.uid, name, address, ...(isPublic ? { public: true } : {}) };
-  wish(wishes, dnsManager, `name/${record.uid}`, document);
+  addDesire(desires, dnsManager, `name/${record.uid}`, document);
 }

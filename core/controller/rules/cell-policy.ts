@@ -11,18 +11,18 @@ import { compilePolicy, type PolicySubnet, subnetConnectivityPath } from "../net
 import type { ElementRecord } from "../records.ts";
 import { foreignAddresses } from "../references/foreign.ts";
 import {
+  addDesire,
   type ControllerState,
   desiredNow,
   elementOf,
   hostPeer,
-  keepWish,
+  keepDesire,
   mintIdentity,
   saveCounters,
   savePolicy,
-  wish,
 } from "../state.ts";
 import { policyInterface } from "../vm/virtual-machines.ts";
-import { foreignHosts } from "./directory-wishes.ts";
+import { foreignHosts } from "./directory-desires.ts";
 import { connectivityOf } from "./rules-in-force.ts";
 
 /** Identity of the cell's controller in every policy. */
@@ -184,35 +184,35 @@ const hostsToAsk = (state: ControllerState): readonly HostName[] =>
   [...new Set([...hostsInUse(state), ...foreignHosts(state)])].sort();
 
 /** The policy is at every host that was told of a VM of the cell, from before its VM until after it is gone. */
-export function wishForPolicies(state: ControllerState): void {
+export function desirePolicies(state: ControllerState): void {
   const key = `policy/${state.options.cell}`;
   const { present } = state.indexes.hosts;
   state.pass.whole("told first", () => {
     for (const host of [...state.toldFirst.keys()]) if (!present.has(host)) state.toldFirst.delete(host);
   });
-  state.pass.each("policies", present, (_flag, host, wishes) => {
+  state.pass.each("policies", present, (_flag, host, desires) => {
     const policy = state.derived.policy.get("");
     if (policy === undefined) {
-      keepWish(state, wishes, hostPeer(host), key);
+      keepDesire(state, desires, hostPeer(host), key);
       return;
     }
     if (desiredNow(state, hostPeer(host), key) === undefined && !state.toldFirst.has(host))
       state.toldFirst.set(host, policy.version);
-    wish(wishes, hostPeer(host), key, policy);
+    addDesire(desires, hostPeer(host), key, policy);
   });
 }
 
 /** What each host may know of where addresses are, and whom it may believe that. */
-export function wishForPlaces(state: ControllerState): void {
+export function desirePlaces(state: ControllerState): void {
   const { cell } = state.options;
-  state.pass.each("places", state.indexes.hosts.present, (_flag, host, wishes) => {
+  state.pass.each("places", state.indexes.hosts.present, (_flag, host, desires) => {
     const foreign = state.derived.foreignPlaces.get(host);
     const places: DesiredPlaces = {
       cell,
       own: state.derived.toldPlaces.get(host) ?? [],
       foreign: foreign === undefined ? [] : foreign,
     };
-    wish(wishes, hostPeer(host), `places/${cell}`, places);
+    addDesire(desires, hostPeer(host), `places/${cell}`, places);
   });
 }
 

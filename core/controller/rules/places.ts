@@ -6,7 +6,7 @@ import { audiences, connectionsIn, type PlacedInterface } from "../network/polic
 import type { ControllerState } from "../state.ts";
 import { placedInterfaces } from "../vm/virtual-machines.ts";
 import { hostsAt, identitiesOf, type Said } from "./audiences.ts";
-import { reaches } from "./directory-wishes.ts";
+import { reaches } from "./directory-desires.ts";
 import { notePlaces, settleTold } from "./told-places.ts";
 
 export function settlePlaces(state: ControllerState): void {

@@ -3,10 +3,19 @@ import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredEnrolment } from "../../documents/identity.ts";
 import { actualEnrolment } from "../../documents/readers/identity.ts";
 import { serviceRoles } from "../../service-roles.ts";
-import type { Wishes } from "../changes/wishes.ts";
+import type { Desires } from "../changes/desires.ts";
 import { because } from "../explain/standing.ts";
 import { meansOf } from "../network/entrance.ts";
-import { actualOf, authority, type ControllerState, desiredNow, elementOf, linksOf, recordAt, wish } from "../state.ts";
+import {
+  actualOf,
+  addDesire,
+  authority,
+  type ControllerState,
+  desiredNow,
+  elementOf,
+  linksOf,
+  recordAt,
+} from "../state.ts";
 import {
   enrolmentKey,
   enrolmentKeys,
@@ -28,12 +37,12 @@ const tokenLifeMs = 10 * 365 * 86_400_000;
  * What the authority is to enrol: each role of each service VM, from its first incarnation on until the VM is gone. An
  * enrolment also says where the role is found, so it follows the VM's addresses.
  */
-export function wishForEnrolments(state: ControllerState, wishes: Wishes): void {
+export function desireEnrolments(state: ControllerState, desires: Desires): void {
   if (meansOf(state) === null) return;
   for (const { uid, incarnation } of state.vms.values()) {
     const record = state.elements.get(uid);
     const element = record === undefined ? undefined : elementOf(state, record);
-    if (element === undefined) keepEnrolments(state, wishes, uid);
+    if (element === undefined) keepEnrolments(state, desires, uid);
     if (element?.type !== "VM" || incarnation === 0 || !isService(state, element.data)) continue;
     const services = servicesOf(state.options, element.data);
     const addresses = linksOf(state, element.path).flatMap((link) => {
@@ -41,17 +50,17 @@ export function wishForEnrolments(state: ControllerState, wishes: Wishes): void 
       return allocation == null ? [] : [allocation.address];
     });
     if (!services.ok || addresses.length === 0 || serviceFault(state, uid, element.data) !== null) {
-      keepEnrolments(state, wishes, uid);
+      keepEnrolments(state, desires, uid);
       continue;
     }
     for (const service of services.value)
-      if (enrols(service.role)) wishForEnrolment(state, wishes, { vm: uid, incarnation }, service, addresses);
+      if (enrols(service.role)) desireEnrolment(state, desires, { vm: uid, incarnation }, service, addresses);
   }
 }
 
-function wishForEnrolment(
+function desireEnrolment(
   state: ControllerState,
-  wishes: Wishes,
+  desires: Desires,
   { vm, incarnation }: { readonly vm: Uid; readonly incarnation: number },
   { role, name, controlled }: Service,
   addresses: readonly string[],
@@ -72,13 +81,13 @@ function wishForEnrolment(
     // A token's end is settled once: a later pass, or one after a restart, must say the same.
     endsAtMs: before?.hash === hash ? before.endsAtMs : state.now.wallMs + tokenLifeMs,
   };
-  wish(wishes, authority, key, document);
+  addDesire(desires, authority, key, document);
 }
 
 /** The VM is on its way out, or may not have what it wants now: what it was given stays. */
-function keepEnrolments(state: ControllerState, wishes: Wishes, vm: Uid): void {
+function keepEnrolments(state: ControllerState, desires: Desires, vm: Uid): void {
   for (const [key, document] of state.outbox.desired.get(authority) ?? [])
-    if (key.startsWith(enrolmentKeys(vm))) wish(wishes, authority, key, document as object);
+    if (key.startsWith(enrolmentKeys(vm))) addDesire(desires, authority, key, document as object);
 }
 
 /** Roles of a service VM that have no certificate although somebody asked for one, each with why. */

@@ -6,19 +6,19 @@ import { actualConnection, actualVolume } from "../../documents/readers/storage.
 import { type DesiredStandby, type StandbyVolume, standbyKey } from "../../documents/standby.ts";
 import type { CellPolicy, DesiredVm, LeaseHolder } from "../../documents/vocabulary.ts";
 import { log, sameJson, toJson } from "../../outbox.ts";
-import type { Wishes } from "../changes/wishes.ts";
+import type { Desires } from "../changes/desires.ts";
 import type { Run, VmRecord } from "../records.ts";
 import {
   actualOf,
+  addDesire,
   type ControllerState,
   desiredNow,
   hostPeer,
-  keepWish,
+  keepDesire,
   placer,
   saveVm,
   storageManager,
   storageManagerOf,
-  wish,
 } from "../state.ts";
 import { isOwnVm } from "./service-data.ts";
 
@@ -44,19 +44,19 @@ const standbyHosts = (state: ControllerState): readonly HostName[] =>
 /** Whom to listen to: any of them may be the one that took over. */
 export const successors = (state: ControllerState): readonly PeerName[] => standbyHosts(state).map(hostPeer);
 
-/** After the wishes for VMs, whose document it is made from. */
-export function wishForStandby(state: ControllerState, wishes: Wishes): void {
+/** After those for VMs, whose document it is made from. */
+export function desireStandby(state: ControllerState, desires: Desires): void {
   const policy = state.derived.policy.get("") ?? null;
   if (state.options.root === undefined || state.cell === null) return;
   const own = ownVm(state);
-  const fresh = own?.run == null || policy === null ? null : standbyOf(state, wishes, own.run, own.uid, policy);
+  const fresh = own?.run == null || policy === null ? null : standbyOf(state, desires, own.run, own.uid, policy);
   const [some] = standbyHosts(state);
   const known = some === undefined ? undefined : desiredNow(state, hostPeer(some), standbyKey);
   // One object for all hosts while nothing changes: what is the same object is not compared field by field, host by host.
   const document = fresh !== null && known !== undefined && sameJson(known, toJson(fresh)) ? (known as object) : fresh;
   for (const host of hostsOf(state)) {
-    if (document !== null) wish(wishes, hostPeer(host), standbyKey, document);
-    else keepWish(state, wishes, hostPeer(host), standbyKey);
+    if (document !== null) addDesire(desires, hostPeer(host), standbyKey, document);
+    else keepDesire(state, desires, hostPeer(host), standbyKey);
   }
 }
 
@@ -65,13 +65,13 @@ export const ownVm = (state: ControllerState): VmRecord | undefined =>
 
 function standbyOf(
   state: ControllerState,
-  wishes: Wishes,
+  desires: Desires,
   run: Run,
   uid: Uid,
   policy: CellPolicy,
 ): DesiredStandby | null {
   if (run.stage !== "running" || run.host === null) return null;
-  const vm = desiredVm.of(wishes.get(hostPeer(run.host), `vm/${uid}`));
+  const vm = desiredVm.of(desires.get(hostPeer(run.host), `vm/${uid}`));
   if (vm?.incarnation !== run.incarnation) return null;
   const volumes: StandbyVolume[] = [];
   // Its boot volume is a copy that nobody writes: without the other the old incarnation can commit nothing.

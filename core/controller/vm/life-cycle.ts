@@ -195,7 +195,7 @@ function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {
   if (actual === undefined) return;
   if (actual.power === "on") {
     if (isSilent(state, element, run, actual)) {
-      // It is no longer wished for, so its host stops it; only then the next incarnation starts.
+      // It is no longer desired, so its host stops it; only then the next incarnation starts.
       const failure = actual.reason ?? "did not answer its liveness probes";
       endRun(state, vm, run, { how: "silent", reason: failure }, { failure, again: true, avoid: vm.avoid ?? [] });
     } else noteRunning(state, vm, run, actual);

@@ -2,16 +2,16 @@ import type { CauseOf } from "../../../model/cause/cause.ts";
 import { actualPlacement } from "../../documents/readers/placement.ts";
 import type { ActualPlacement, DesiredPlacement } from "../../documents/vocabulary.ts";
 import type { Run } from "../records.ts";
-import { actualOf, type ControllerState, placerOf, wish } from "../state.ts";
+import { actualOf, addDesire, type ControllerState, placerOf } from "../state.ts";
 
 /** Every incarnation holds its place until it is confirmed gone, so that its memory is not promised twice. */
-export function wishForPlacements(state: ControllerState): void {
-  state.pass.each("placements", state.vms, ({ uid: vm, run, avoid = [] }, _uid, wishes) => {
+export function desirePlacements(state: ControllerState): void {
+  state.pass.each("placements", state.vms, ({ uid: vm, run, avoid = [] }, _uid, desires) => {
     const path = state.elements.get(vm)?.path;
     if (run === null || path === undefined) return;
     // Once it runs, its host is a fact; that it chose it itself is known of the root controller's VM alone.
     const on = run.host !== null && run.succeeded === true ? { on: run.host } : {};
-    wish(wishes, placerOf(state), `placement/${vm}`, {
+    addDesire(desires, placerOf(state), `placement/${vm}`, {
       vm,
       path,
       cell: state.options.cell,

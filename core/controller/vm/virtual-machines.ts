@@ -12,7 +12,7 @@ import type { PlacedInterface } from "../network/policy.ts";
 import type { ElementRecord, Run, RunDisk } from "../records.ts";
 import { byBootOrder } from "../services/boot-disks.ts";
 import { isOwnController, isService, serviceData, servicesOf } from "../services/service-data.ts";
-import { type ControllerState, desiredNow, elementOf, hostPeer, keepWish, recordAt, wish } from "../state.ts";
+import { addDesire, type ControllerState, desiredNow, elementOf, hostPeer, keepDesire, recordAt } from "../state.ts";
 import { patienceMs } from "../upgrade/upgrade.ts";
 import { attachmentOf } from "./life-cycle.ts";
 
@@ -69,13 +69,13 @@ function traitsOf(element: Element | undefined): Pick<PlacedInterface, "forwards
 }
 
 /** The VM documents of all incarnations that should run. */
-export function wishForVms(state: ControllerState): void {
-  state.pass.each("vm documents", state.vms, ({ uid, run }, _uid, wishes) => {
+export function desireVms(state: ControllerState): void {
+  state.pass.each("vm documents", state.vms, ({ uid, run }, _uid, desires) => {
     if (run?.stage !== "running" || run.host === null) return;
     const document = vmDocument(state, uid, run);
     const peer = hostPeer(run.host);
-    if (document === null) keepWish(state, wishes, peer, `vm/${uid}`);
-    else wish(wishes, peer, `vm/${uid}`, document);
+    if (document === null) keepDesire(state, desires, peer, `vm/${uid}`);
+    else addDesire(desires, peer, `vm/${uid}`, document);
   });
 }
 

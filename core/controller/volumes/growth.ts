@@ -112,22 +112,22 @@ function promisedAtMost({ owes, frozen, sizeMiB, smallerMiB }: ActualVolume): nu
 }
 
 /**
- * The present model as a change of it is planned. A size beyond what the volume can have is nothing but a wish: who takes it back
+ * The present model as a change of it is planned. A size beyond what the volume can have is nothing but a desire: who takes it back
  * makes nothing smaller.
  */
 export function presentFor(state: ControllerState, cell: Cell | null): Cell | null {
   if (state.cell === null || cell === null) return state.cell;
   const { elements } = state.cell;
-  const wished: [ElementPath, VolumeElement][] = [];
+  const desired: [ElementPath, VolumeElement][] = [];
   for (const now of cell.elements.values()) {
     const before = isVolume(now) ? elements.get(now.movedFrom ?? now.path) : undefined;
     const [toMiB, uid] = [isVolume(now) ? now.sizeMiB : undefined, before && state.uids.get(before.path)];
     if (!isVolume(before) || uid === undefined || toMiB === undefined || toMiB >= (before.sizeMiB ?? 0)) continue;
     const actual = saidOf(state, uid);
     const hasMiB = actual === undefined ? null : promisedAtMost(actual);
-    if (hasMiB !== null && hasMiB < (before.sizeMiB ?? 0)) wished.push([before.path, { ...before, sizeMiB: hasMiB }]);
+    if (hasMiB !== null && hasMiB < (before.sizeMiB ?? 0)) desired.push([before.path, { ...before, sizeMiB: hasMiB }]);
   }
-  return wished.length === 0 ? state.cell : { ...state.cell, elements: new Map([...elements, ...wished]) };
+  return desired.length === 0 ? state.cell : { ...state.cell, elements: new Map([...elements, ...desired]) };
 }
 
 /** Changes of a size that no volume can follow. */

@@ -2,22 +2,22 @@ import type { Element } from "../../../model/cell/cell.ts";
 import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
 import { actualVolume, desiredVolume } from "../../documents/readers/storage.ts";
 import type { DesiredConnection, DesiredGrant, DesiredVolume } from "../../documents/vocabulary.ts";
-import type { Wishes } from "../changes/wishes.ts";
+import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord, Run } from "../records.ts";
 import { foreignElement, foreignLink, foreignVolume } from "../references/foreign.ts";
 import { isOwnVm } from "../services/service-data.ts";
 import {
   actualOf,
+  addDesire,
   type ControllerState,
   desiredNow,
   elementOf,
   isHeldBack,
   isInUse,
-  keepWish,
+  keepDesire,
   mayBeWritten,
   recordAt,
   storageManagerOf,
-  wish,
 } from "../state.ts";
 
 /**
@@ -25,36 +25,36 @@ import {
  * A volume that left the model stays desired while an incarnation still has it; a connection for as long as its
  * incarnation is not confirmed gone.
  */
-export function wishForStorage(state: ControllerState): void {
-  state.pass.each("volumes", state.elements, (record, _uid, wishes) => wishForVolume(state, record, wishes), {
+export function desireStorage(state: ControllerState): void {
+  state.pass.each("volumes", state.elements, (record, _uid, desires) => desireVolume(state, record, desires), {
     of: ({ type }) => type === "Volume" || type === "VolumeCopy" || type === "VolumeGrant",
   });
-  state.pass.each("connections", state.vms, ({ uid, run }, _uid, wishes) => {
-    if (run !== null) wishForConnections(state, uid, run, wishes);
+  state.pass.each("connections", state.vms, ({ uid, run }, _uid, desires) => {
+    if (run !== null) desireConnections(state, uid, run, desires);
   });
 }
 
-function wishForVolume(state: ControllerState, record: ElementRecord, wishes: Wishes): void {
+function desireVolume(state: ControllerState, record: ElementRecord, desires: Desires): void {
   const element = elementOf(state, record);
   if (record.type === "Volume" || record.type === "VolumeCopy") {
     const volume =
       element === undefined || isHeldBack(state, record) ? null : volumeDocument(state, record.uid, element);
     const key = `volume/${record.uid}`;
-    if (volume !== null) wish(wishes, storageManagerOf(state), key, volume);
-    else if (isInUse(state, record.uid)) keepWish(state, wishes, storageManagerOf(state), key);
+    if (volume !== null) addDesire(desires, storageManagerOf(state), key, volume);
+    else if (isInUse(state, record.uid)) keepDesire(state, desires, storageManagerOf(state), key);
   } else if (element?.type === "VolumeGrant") {
     const grant = grantDocument(state, record.uid, element);
     if (grant === null) return;
-    wish(wishes, storageManagerOf(state), `grant/${record.uid}`, grant);
+    addDesire(desires, storageManagerOf(state), `grant/${record.uid}`, grant);
     if (grant.grant === "connect") mayBeWritten(state, grant.volume);
   }
 }
 
-function wishForConnections(state: ControllerState, vm: Uid, run: Run, wishes: Wishes): void {
+function desireConnections(state: ControllerState, vm: Uid, run: Run, desires: Desires): void {
   if (run.stage === "placing" || run.host === null) return;
   for (const disk of [...run.disks, ...(run.spare === undefined ? [] : [run.spare])]) {
     mayBeWritten(state, disk.volume);
-    wish(wishes, storageManagerOf(state), `connection/${disk.connection}`, {
+    addDesire(desires, storageManagerOf(state), `connection/${disk.connection}`, {
       uid: disk.connection,
       volume: disk.volume,
       vm,

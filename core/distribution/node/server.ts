@@ -253,7 +253,7 @@ export const receiveFromClient = (node: Distribution, turn: Turn, link: ServerLi
       receiveComplete(turn, link, client);
       return;
     case "recovered":
-      // What a controller desires is somebody's wish, which nothing but its model or a person can know.
+      // What a controller desires is somebody's desire, which nothing but its model or a person can know.
       if (client.peer.startsWith("controller.")) refuse(node, turn, link.peer, "not accepted here", null);
       else releaseClient(turn, client, "client");
       return;

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { AuthorityWorld, enrolment, hex, root, told } from "./authority.testing.ts";
 
 /**
- * Any order of wishes, requests, repetitions, restarts and crashes before a commit, against a model that says only what
+ * Any order of desires, requests, repetitions, restarts and crashes before a commit, against a model that says only what
  * must never be: it is not the authority written once more.
  */
 const tokens = ["a", "b", "c"].map(hex);
@@ -50,7 +50,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   fc.record({ do: fc.constant("wait" as const), ms: fc.constantFrom(1, 2000) }),
 );
 
-interface Wish {
+interface Desire {
   readonly hash: string;
   readonly names: readonly string[];
   readonly endsAtMs: number;
@@ -74,35 +74,38 @@ test("a token serves one key, a name is renewed for its last key while it is gra
   fc.assert(
     fc.property(fc.array(action, { minLength: 20, maxLength: 60, size: "max" }), (actions) => {
       const world = new AuthorityWorld();
-      const wishes = new Map<number, Wish>();
+      const desires = new Map<number, Desire>();
       const holder = new Map<string, string>();
-      const granted = (name: string): boolean => [...wishes.values()].some((wish) => wish.names.includes(name));
+      const granted = (name: string): boolean => [...desires.values()].some((desire) => desire.names.includes(name));
       const forget = (): void => {
         for (const name of holder.keys()) if (!granted(name)) holder.delete(name);
       };
       const enrol = (hash: string, key: string): void => {
         const answer = world.ask({ kind: "enrol", hash, key });
-        const matching = [...wishes.values()].filter((wish) => wish.hash === hash);
-        const [wish] = matching;
+        const matching = [...desires.values()].filter((desire) => desire.hash === hash);
+        const [desire] = matching;
         if (answer.kind !== "issue") {
           const because = told(answer);
           // It is refused only for a reason: a fresh token in time is good.
-          if (matching.length === 1 && wish?.by === null) assert.equal(because, "expired");
-          if (because === "expired") assert.ok(wish !== undefined && world.wallMs > wish.endsAtMs);
-          if (because === "spent") assert.ok(wish !== undefined && wish.by !== null && wish.by !== key);
-          if (because === "superseded") assert.equal(wish?.by, key);
+          if (matching.length === 1 && desire?.by === null) assert.equal(because, "expired");
+          if (because === "expired") assert.ok(desire !== undefined && world.wallMs > desire.endsAtMs);
+          if (because === "spent") assert.ok(desire !== undefined && desire.by !== null && desire.by !== key);
+          if (because === "superseded") assert.equal(desire?.by, key);
           if (because in seen) seen[because as keyof typeof seen] += 1;
           return;
         }
-        assert.ok(wish !== undefined && matching.length === 1);
-        assert.ok(wish.by === null || wish.by === key, "another key got something for a spent token");
-        assert.ok(world.wallMs <= wish.endsAtMs);
-        assert.deepEqual(told(answer), wish.names.join(" "));
-        for (const name of wish.names)
-          assert.ok(wish.by === null || (holder.get(name) ?? key) === key, "a repetition took a name from a newer key");
-        seen[wish.by === null ? "issued" : "repeated"] += 1;
-        wish.by = key;
-        for (const name of wish.names) holder.set(name, key);
+        assert.ok(desire !== undefined && matching.length === 1);
+        assert.ok(desire.by === null || desire.by === key, "another key got something for a spent token");
+        assert.ok(world.wallMs <= desire.endsAtMs);
+        assert.deepEqual(told(answer), desire.names.join(" "));
+        for (const name of desire.names)
+          assert.ok(
+            desire.by === null || (holder.get(name) ?? key) === key,
+            "a repetition took a name from a newer key",
+          );
+        seen[desire.by === null ? "issued" : "repeated"] += 1;
+        desire.by = key;
+        for (const name of desire.names) holder.set(name, key);
       };
       const renew = (name: string, key: string): void => {
         const answer = world.ask({ kind: "renew", name, key });
@@ -118,14 +121,14 @@ test("a token serves one key, a name is renewed for its last key while it is gra
         if (each.do === "desire") {
           const [hash, endsAtMs] = [tokens[each.token] ?? "", world.wallMs + each.forMs];
           const roles = each.names.map((name): [string, string] => [name, roleOf(name)]);
-          const before = wishes.get(each.id);
+          const before = desires.get(each.id);
           const by = before?.hash === hash ? before.by : null;
-          wishes.set(each.id, { hash, names: each.names, endsAtMs, by });
-          world.desire(root, `e${each.id}`, enrolment(hash, "root", roles, endsAtMs));
+          desires.set(each.id, { hash, names: each.names, endsAtMs, by });
+          world.desireEnrolment(root, `e${each.id}`, enrolment(hash, "root", roles, endsAtMs));
           forget();
         } else if (each.do === "withdraw") {
-          wishes.delete(each.id);
-          world.desire(root, `e${each.id}`, null);
+          desires.delete(each.id);
+          world.desireEnrolment(root, `e${each.id}`, null);
           forget();
         } else if (each.do === "enrol") enrol(tokens[each.token] ?? "", keys[each.key] ?? "");
         else if (each.do === "renew") renew(each.name, keys[each.key] ?? "");

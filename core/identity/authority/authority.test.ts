@@ -18,7 +18,7 @@ test("a token gives its first key certificates of its names, for a day, and is t
     ["host.h1", "host"],
     ["agent.s1", "agent"],
   ];
-  world.desire(root, "h1", enrolment(token, "root", names, later));
+  world.desireEnrolment(root, "h1", enrolment(token, "root", names, later));
   assert.deepEqual(world.published.get("controller.root/enrolment/h1"), {
     phase: "waiting",
     reason: "nobody has shown the token yet",
@@ -39,7 +39,7 @@ test("a token gives its first key certificates of its names, for a day, and is t
 
 test("whoever desires an enrolment hears that its token was refused, until its key is served again", () => {
   const world = new AuthorityWorld();
-  world.desire(root, "p", placer);
+  world.desireEnrolment(root, "p", placer);
   const said = () => world.published.get("controller.root/enrolment/p");
   world.ask(enrol(other));
   assert.deepEqual(said(), { phase: "waiting", reason: "nobody has shown the token yet", key: null }, "not this one");
@@ -51,13 +51,13 @@ test("whoever desires an enrolment hears that its token was refused, until its k
   world.wallMs = later + 1;
   world.ask(enrol());
   assert.deepEqual(said(), { phase: "failed", reason: "the token's time is over", key });
-  world.desire(root, "p", { ...placer, hash: other });
+  world.desireEnrolment(root, "p", { ...placer, hash: other });
   assert.deepEqual(said(), { phase: "waiting", reason: "nobody has shown the token yet", key: null });
 });
 
 test("unknown, expired and malformed tokens get nothing", () => {
   const world = new AuthorityWorld();
-  world.desire(root, "p", placer);
+  world.desireEnrolment(root, "p", placer);
   assert.equal(told(world.ask(enrol(other))), "unknown");
   for (const bad of [{ ...enrol(), key: "x" }, { ...enrol(), hash: "" }, { kind: "enrol" }, { kind: "renew" }, {}])
     assert.equal(told(world.ask(bad)), "malformed");
@@ -70,16 +70,16 @@ test("unknown, expired and malformed tokens get nothing", () => {
 
 test("a certificate is renewed for its key as long as an enrolment grants the name", () => {
   const world = new AuthorityWorld();
-  world.desire(root, "p", placer);
+  world.desireEnrolment(root, "p", placer);
   assert.equal(told(world.ask(renew())), "no-identity");
   world.ask(enrol());
   world.wallMs += 400 * 24 * hour;
   assert.equal(told(world.ask(renew())), "placer");
   assert.equal(told(world.ask(renew("placer", stranger))), "another-key");
-  world.desire(root, "p2", { ...placer, hash: other });
-  world.desire(root, "p", null);
+  world.desireEnrolment(root, "p2", { ...placer, hash: other });
+  world.desireEnrolment(root, "p", null);
   assert.equal(told(world.ask(renew())), "placer", "another one grants it");
-  world.desire(root, "p2", null);
+  world.desireEnrolment(root, "p2", null);
   assert.equal(told(world.ask(renew())), "no-identity");
   assert.equal(told(world.ask(enrol())), "unknown");
   assert.ok(world.logs.some(({ event, fields }) => event === "identity/ended" && fields.peer === "placer"));
@@ -87,9 +87,9 @@ test("a certificate is renewed for its key as long as an enrolment grants the na
 
 test("a newer token brings a newer key, and the older one is out", () => {
   const world = new AuthorityWorld();
-  world.desire(root, "p", placer);
+  world.desireEnrolment(root, "p", placer);
   world.ask(enrol());
-  world.desire(root, "p2", { ...placer, hash: other });
+  world.desireEnrolment(root, "p2", { ...placer, hash: other });
   assert.equal(told(world.ask(enrol(other, stranger))), "placer");
   assert.equal(told(world.ask(renew("placer", key))), "another-key");
   assert.equal(told(world.ask(enrol(token, key))), "superseded");
@@ -98,14 +98,14 @@ test("a newer token brings a newer key, and the older one is out", () => {
 
 test("a document that changes: a new token is unspent, a new address goes into the next certificate", () => {
   const world = new AuthorityWorld();
-  world.desire(root, "p", placer);
+  world.desireEnrolment(root, "p", placer);
   world.ask(enrol());
   const moved = { ...placer, grants: placer.grants.map((grant) => ({ ...grant, addresses: ["10.0.0.99"] })) };
-  world.desire(root, "p", moved);
+  world.desireEnrolment(root, "p", moved);
   const answer = world.ask(renew());
   assert.ok(answer.kind === "issue");
   assert.deepEqual(answer.certificates[0]?.addresses, ["10.0.0.99"]);
-  world.desire(root, "p", { ...placer, hash: other });
+  world.desireEnrolment(root, "p", { ...placer, hash: other });
   assert.equal(told(world.ask(enrol())), "unknown");
   assert.equal(told(world.ask(enrol(other, stranger))), "placer");
 });
@@ -118,7 +118,7 @@ test("who may have whom enrolled", () => {
   const may = (from: typeof shop, cell: string, name: string, role: string): boolean => {
     number += 1;
     const hash = number.toString(16).padStart(64, "0");
-    world.desire(from, `e${number}`, enrolment(hash, cell, [[name, role]], later, `10.0.1.${number}`));
+    world.desireEnrolment(from, `e${number}`, enrolment(hash, cell, [[name, role]], later, `10.0.1.${number}`));
     const actual = world.published.get(`${from}/enrolment/e${number}`) as { phase: string; reason: string };
     assert.equal(told(world.ask(enrol(hash))), actual.phase === "failed" ? "unknown" : name);
     if (actual.phase === "failed") assert.match(actual.reason, /^.{20,200}$/);
@@ -179,7 +179,7 @@ test("an address that another has is no cell's to give, whoever was first; what 
   });
   const [shop, other] = [peerName("controller.shop"), peerName("controller.other")];
   const want = (from: typeof shop, id: string, cell: string, address: string): void =>
-    world.desire(from, id, enrolment(hex(id), cell, [[`controller.${cell}`, "controller"]], later, address));
+    world.desireEnrolment(from, id, enrolment(hex(id), cell, [[`controller.${cell}`, "controller"]], later, address));
   const said = (from: typeof shop, id: string): string => {
     const actual = world.published.get(`${from}/enrolment/${id}`) as {
       readonly phase: string;
@@ -210,7 +210,7 @@ test("an address that another has is no cell's to give, whoever was first; what 
   assert.match(said(shop, "3"), /^failed: 10.0.3.3 is the address of "controller.other"/);
   world.restart();
   assert.match(said(shop, "3"), /^failed/);
-  world.desire(root, "5", null);
+  world.desireEnrolment(root, "5", null);
   assert.match(said(shop, "3"), /^waiting/);
   assert.equal(told(world.ask(enrol(hex("3")))), "controller.a");
 });
@@ -233,11 +233,11 @@ test("malformed enrolments grant nothing and say so", () => {
     { ...placer, endsAtMs: "soon" },
     { ...placer, grants: Array.from({ length: 17 }, (_, at) => ({ ...grant, name: `placer.${at + 1}` })) },
   ]) {
-    world.desire(root, "bad", bad);
+    world.desireEnrolment(root, "bad", bad);
     const actual = world.published.get("controller.root/enrolment/bad") as { phase: string; reason: string };
     assert.deepEqual([actual.phase, actual.reason.slice(0, 27)], ["failed", "the enrolment is malformed;"]);
   }
-  world.desire(root, "bad", null);
+  world.desireEnrolment(root, "bad", null);
   assert.equal(world.published.size, 0);
 });
 
@@ -258,7 +258,7 @@ test("the operator's enrolments are the authority's own, and outlive it", () => 
 
 test("keys of machines and of the root controller are published to exactly these", () => {
   const world = new AuthorityWorld();
-  world.desire(
+  world.desireEnrolment(
     root,
     "h",
     enrolment(
@@ -271,7 +271,7 @@ test("keys of machines and of the root controller are published to exactly these
       later,
     ),
   );
-  world.desire(root, "p", { ...placer, hash: other });
+  world.desireEnrolment(root, "p", { ...placer, hash: other });
   assert.equal(told(world.ask({ kind: "self", key: hex("9") })), "taken");
   world.ask(enrol());
   world.ask(enrol(other, stranger));
@@ -292,7 +292,7 @@ test("keys of machines and of the root controller are published to exactly these
   world.restart();
   const own = ["pin/authority", { key: hex("9") }];
   assert.deepEqual(pins(), [["pin/host.h1", { key }], ["pin/agent.s1", { key }], own]);
-  world.desire(root, "h", null);
+  world.desireEnrolment(root, "h", null);
   assert.deepEqual(pins(), [own]);
 });
 
@@ -306,19 +306,19 @@ test("of which cell a controller is, its enrolment says, for the key that has th
   });
   const cellUid = (by: string) => world.ask({ kind: "cell-uid", name: peerName("controller.shop"), key: by });
   const of = (uid: string | null) => ({ kind: "cell-uid", cellUid: uid });
-  world.desire(root, "vm-1", shop());
+  world.desireEnrolment(root, "vm-1", shop());
   assert.deepEqual(cellUid(key), of(null), "nobody");
   world.ask(enrol());
   assert.deepEqual(cellUid(key), of(null), "an earlier root controller says nothing");
-  world.desire(root, "vm-1", shop("c-8"));
+  world.desireEnrolment(root, "vm-1", shop("c-8"));
   assert.deepEqual(cellUid(key), of("c-8"));
   world.restart();
   assert.deepEqual(cellUid(key), of("c-8"));
   assert.deepEqual(cellUid(stranger), of(null));
   // Another cell under the name: until it enrols, the name is the former one's.
-  world.desire(root, "vm-1", null);
+  world.desireEnrolment(root, "vm-1", null);
   assert.deepEqual(cellUid(key), of(null));
-  world.desire(root, "vm-2", { ...shop("c-9"), hash: other });
+  world.desireEnrolment(root, "vm-2", { ...shop("c-9"), hash: other });
   world.ask(enrol(other, stranger));
   assert.deepEqual(cellUid(stranger), of("c-9"));
   assert.deepEqual(cellUid(key), of(null));
@@ -331,7 +331,7 @@ test("only controllers have anything enrolled, under keys that are ids", () => {
     assert.ok(!world.accepts(peerName(peer), "enrolment/vm-1"), peer);
   for (const id of ["enrolment/", "enrolment/a/b", "identity/x", `enrolment/${"x".repeat(65)}`])
     assert.ok(!world.accepts(root, id), id);
-  world.desire(self, "x", null);
+  world.desireEnrolment(self, "x", null);
 });
 
 test("refusals are counted, and logged once a minute for each reason", () => {
@@ -361,22 +361,22 @@ test("refusals are counted, and logged once a minute for each reason", () => {
 
 test("two enrolments with one token are good for nothing", () => {
   const world = new AuthorityWorld();
-  world.desire(root, "p", placer);
-  world.desire(root, "q", enrolment(token, "root", [["placer.2", "placer"]], later));
+  world.desireEnrolment(root, "p", placer);
+  world.desireEnrolment(root, "q", enrolment(token, "root", [["placer.2", "placer"]], later));
   assert.equal(told(world.ask(enrol())), "not-granted");
-  world.desire(root, "q", null);
+  world.desireEnrolment(root, "q", null);
   assert.equal(told(world.ask(enrol())), "placer");
 });
 
 test("a client's enrolments are bounded, and room comes back", () => {
   const world = new AuthorityWorld();
-  const wish = (at: number) => enrolment(at.toString(16).padStart(64, "0"), "root", [["placer", "placer"]], later);
-  for (let at = 0; at < 2049; at += 1) world.desire(root, `e${at}`, wish(at));
+  const desire = (at: number) => enrolment(at.toString(16).padStart(64, "0"), "root", [["placer", "placer"]], later);
+  for (let at = 0; at < 2049; at += 1) world.desireEnrolment(root, `e${at}`, desire(at));
   const actual = world.published.get("controller.root/enrolment/e2048") as { phase: string; reason: string };
   assert.match(actual.reason, /has 2048 enrolments already/);
-  world.desire(root, "e0", null);
-  world.desire(root, "e2048", wish(2048));
-  assert.equal(told(world.ask(enrol(wish(2048).hash))), "placer");
+  world.desireEnrolment(root, "e0", null);
+  world.desireEnrolment(root, "e2048", desire(2048));
+  assert.equal(told(world.ask(enrol(desire(2048).hash))), "placer");
 });
 
 test("hashes are compared as a whole", () => {
@@ -395,12 +395,12 @@ test("the operator's gateway is enrolled by the child that the root controller l
   const phase = (from = primary) =>
     (world.published.get(`${from}/enrolment/g`) as { readonly phase: string } | undefined)?.phase;
   // Whichever is heard first.
-  world.desire(primary, "g", at("10.0.0.40"));
+  world.desireEnrolment(primary, "g", at("10.0.0.40"));
   assert.equal(phase(), "failed");
   assert.equal(told(world.ask(enrol())), "unknown");
-  for (const from of [primary, shop]) world.wish(from, "entrance/primary", { address: "10.0.0.40" });
+  for (const from of [primary, shop]) world.desire(from, "entrance/primary", { address: "10.0.0.40" });
   assert.equal(phase(), "failed", "nobody lets himself in");
-  world.wish(root, "entrance/primary", { address: "10.0.0.40" });
+  world.desire(root, "entrance/primary", { address: "10.0.0.40" });
   assert.deepEqual(world.published.get("entrance/primary"), { address: "10.0.0.40" });
   assert.equal(phase(), "waiting");
   assert.equal(told(world.ask(enrol())), "gateway");
@@ -410,19 +410,19 @@ test("the operator's gateway is enrolled by the child that the root controller l
     at("10.0.0.40", "gateway", "controller.root"),
     at("10.0.0.40", "gateway", "gateway", "root"),
   ]) {
-    world.desire(primary, "g", wrong);
+    world.desireEnrolment(primary, "g", wrong);
     assert.equal(phase(), "failed", JSON.stringify(wrong));
   }
-  world.desire(shop, "g", at("10.0.0.40", "gateway", "gateway", "shop"));
-  world.desire(shop, "g", at("10.0.0.40"));
+  world.desireEnrolment(shop, "g", at("10.0.0.40", "gateway", "gateway", "shop"));
+  world.desireEnrolment(shop, "g", at("10.0.0.40"));
   assert.equal(phase(shop), "failed");
-  world.desire(primary, "g", at("10.0.0.40"));
+  world.desireEnrolment(primary, "g", at("10.0.0.40"));
   assert.equal(told(world.ask(enrol())), "gateway");
   world.restart();
   assert.deepEqual(world.published.get("entrance/primary"), { address: "10.0.0.40" });
   assert.equal(phase(), "ready");
   assert.equal(told(world.ask(renew("gateway"))), "gateway");
-  world.wish(root, "entrance/primary", null);
+  world.desire(root, "entrance/primary", null);
   assert.equal(world.published.has("entrance/primary"), false);
   assert.equal(phase(), "failed");
   assert.equal(told(world.ask(renew("gateway"))), "no-identity", "what was granted ends with the right to it");

@@ -14,7 +14,7 @@ export const dawn = 1_795_219_200_000;
 /** An authority with its store, its clients' documents (durable beside it) and clocks of its own. */
 export class AuthorityWorld {
   records = new Map<string, Json>();
-  readonly wishes = new Map<string, readonly [PeerName, string, Json]>();
+  readonly desires = new Map<string, readonly [PeerName, string, Json]>();
   readonly published = new Map<string, Json>();
   readonly logs: { readonly event: string; readonly fields: JsonObject }[] = [];
   wallMs = dawn;
@@ -57,14 +57,14 @@ export class AuthorityWorld {
     this.published.clear();
     this.replies.clear();
     this.#state = this.#service.restore({ records: new Map(this.records), desiredAt: new Map() });
-    for (const [from, key, value] of this.wishes.values()) this.#step({ kind: "desired", from, key, value });
+    for (const [from, key, value] of this.desires.values()) this.#step({ kind: "desired", from, key, value });
     this.#step({ kind: "start" });
   }
 
   /** Its store is removed, with what clients desire of it; what lies beside its key is as it was told to be, or as said here. */
   loseStore(beside: Beside | null = this.beside()): void {
     this.records.clear();
-    this.wishes.clear();
+    this.desires.clear();
     this.startWith(beside);
   }
   startWith(beside: Beside | null): void {
@@ -84,12 +84,12 @@ export class AuthorityWorld {
     this.#step({ kind: "excused", peer });
   }
 
-  desire(from: PeerName, id: string, value: Json): void {
-    this.wish(from, `enrolment/${id}`, value);
+  desireEnrolment(from: PeerName, id: string, value: Json): void {
+    this.desire(from, `enrolment/${id}`, value);
   }
-  wish(from: PeerName, key: string, value: Json): void {
-    if (value === null) this.wishes.delete(`${from}/${key}`);
-    else this.wishes.set(`${from}/${key}`, [from, key, value]);
+  desire(from: PeerName, key: string, value: Json): void {
+    if (value === null) this.desires.delete(`${from}/${key}`);
+    else this.desires.set(`${from}/${key}`, [from, key, value]);
     this.#step({ kind: "desired", from, key, value });
   }
 

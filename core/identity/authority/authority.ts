@@ -35,7 +35,7 @@ const mostPerClient = 2048;
 const fingerprint = /^[0-9a-f]{64}$/;
 const rootController = "controller.root";
 
-/** Clients: `controller.<cell>`. Records: `self`, `book`, `spent/<wish>`, `identity/<name>`, `key/<name>`, `enrolment/<id>` (the operator's). */
+/** Clients: `controller.<cell>`. Records: `self`, `book`, `spent/<desire>`, `identity/<name>`, `key/<name>`, `enrolment/<id>` (the operator's). */
 export function createAuthorityService(options: AuthorityOptions): Service<AuthorityState> {
   return {
     restore: (restored) => restore(restored, options),
@@ -89,10 +89,10 @@ function take(state: AuthorityState, input: Input, now: Instant): void {
   else if (input.kind === "desired" && input.key.startsWith(entrancePrefix)) {
     if (input.from === rootController) takeEntrance(state, input.key.slice(entrancePrefix.length), input.value);
   } else if (input.kind === "desired") {
-    const wish = actualKey(input.from, input.key);
-    const wasUnread = state.unread.has(wish);
+    const desire = actualKey(input.from, input.key);
+    const wasUnread = state.unread.has(desire);
     const names = setEnrolment(state, input.from, input.key, input.value);
-    if (state.started) settle(state, wish, wasUnread ? [...state.identities.keys()] : names);
+    if (state.started) settle(state, desire, wasUnread ? [...state.identities.keys()] : names);
     // A cell's controller that was there first gives way; and what is given back may be another's.
     if (state.started && (isTrusted(state, input.from) || input.value === null)) judgeAddresses(state);
   } else if (input.kind === "excused") {
@@ -110,10 +110,10 @@ function takeEntrance(state: AuthorityState, cell: string, value: Json): void {
   const address = entrance.of(value)?.address ?? null;
   if (address === null) state.entrances.delete(cell);
   else state.entrances.set(cell, address);
-  for (const [wish, { client, asked }] of [...state.enrolments]) {
+  for (const [desire, { client, asked }] of [...state.enrolments]) {
     if (client !== `controller.${cell}`) continue;
-    const names = setEnrolment(state, client, wish.slice(actualKey(client, "").length), asked);
-    if (state.started) settle(state, wish, names);
+    const names = setEnrolment(state, client, desire.slice(actualKey(client, "").length), asked);
+    if (state.started) settle(state, desire, names);
   }
   if (state.started) publishEntrance(state, cell);
 }
@@ -152,32 +152,32 @@ function start(state: AuthorityState): void {
 }
 
 function settleAll(state: AuthorityState): void {
-  for (const wish of new Set([...state.spent.keys(), ...state.enrolments.keys()])) settle(state, wish, []);
+  for (const desire of new Set([...state.spent.keys(), ...state.enrolments.keys()])) settle(state, desire, []);
   for (const name of [...state.identities.keys()]) settleIdentity(state, name);
 }
 
 /** Returns the names that were granted under this key until now. */
 function setEnrolment(state: AuthorityState, client: PeerName, key: string, value: Json): readonly PeerName[] {
-  const wish = actualKey(client, key);
-  const names = state.enrolments.get(wish)?.document.grants.map(({ name }) => name) ?? [];
-  state.enrolments.delete(wish);
-  state.unread.delete(wish);
+  const desire = actualKey(client, key);
+  const names = state.enrolments.get(desire)?.document.grants.map(({ name }) => name) ?? [];
+  state.enrolments.delete(desire);
+  state.unread.delete(desire);
   state.book = null;
   if (value === null) return names;
   const document = readEnrolment(value);
-  if (document === null && !state.started) state.unread.add(wish);
+  if (document === null && !state.started) state.unread.add(desire);
   const { self, parentOf = () => null } = state.options;
   const entranceOf = (cell: string): Ipv4 | null => state.entrances.get(cell) ?? null;
   const fault =
     document === null
       ? "the enrolment is malformed; see DesiredEnrolment in core/documents/vocabulary.ts"
-      : clientWishes(state, client) >= mostPerClient
+      : clientDesires(state, client) >= mostPerClient
         ? `"${client}" has ${mostPerClient} enrolments already; take back those that are over`
         : (enrolmentFault(client, self, document, parentOf, entranceOf) ??
           (isTrusted(state, client) ? null : addressFault(document, addressesOfOthers(state, client))));
   const nothing: DesiredEnrolment = { hash: "", cell: cellName(""), grants: [], endsAtMs: 0 };
   const granted = fault === null && document !== null ? document : nothing;
-  state.enrolments.set(wish, { client, document: granted, asked: value, fault });
+  state.enrolments.set(desire, { client, document: granted, asked: value, fault });
   return names;
 }
 /** The root cell's controller and the operator say where the cloud's own services are: they come first, whoever was before. */
@@ -195,33 +195,33 @@ function* addressesOfOthers(state: AuthorityState, client: PeerName): Iterable<r
 
 /** What the cells' controllers have asked for, by who has which address now. */
 function judgeAddresses(state: AuthorityState): void {
-  for (const [wish, { client, asked, fault }] of [...state.enrolments]) {
+  for (const [desire, { client, asked, fault }] of [...state.enrolments]) {
     if (isTrusted(state, client)) continue;
-    const names = setEnrolment(state, client, wish.slice(actualKey(client, "").length), asked);
-    if (state.enrolments.get(wish)?.fault !== fault) settle(state, wish, names);
+    const names = setEnrolment(state, client, desire.slice(actualKey(client, "").length), asked);
+    if (state.enrolments.get(desire)?.fault !== fault) settle(state, desire, names);
   }
 }
 
-const clientWishes = (state: AuthorityState, client: PeerName): number =>
+const clientDesires = (state: AuthorityState, client: PeerName): number =>
   [...state.enrolments.values()].filter((each) => each.client === client).length;
 
 /** Brings what follows from an enrolment in step with it. `names`: those that it granted before. */
-function settle(state: AuthorityState, wish: string, names: readonly PeerName[]): void {
-  if (state.unread.has(wish)) return;
-  const enrolment = state.enrolments.get(wish);
+function settle(state: AuthorityState, desire: string, names: readonly PeerName[]): void {
+  if (state.unread.has(desire)) return;
+  const enrolment = state.enrolments.get(desire);
   // A new token under an old key is unspent.
-  if (state.spent.get(wish)?.hash !== enrolment?.document.hash) {
-    state.spent.delete(wish);
-    write(state.outbox, `spent/${wish}`, null);
+  if (state.spent.get(desire)?.hash !== enrolment?.document.hash) {
+    state.spent.delete(desire);
+    write(state.outbox, `spent/${desire}`, null);
   }
-  const key = state.spent.get(wish)?.key;
+  const key = state.spent.get(desire)?.key;
   // Other addresses, say, go into the next certificate; a name that is new here waits until the token is shown again.
   for (const grant of enrolment?.document.grants ?? []) {
     const identity = state.identities.get(grant.name);
     if (identity !== undefined && identity.key === key) setIdentity(state, { ...identity, ...grant });
   }
   for (const name of names) settleIdentity(state, name);
-  tell(state, wish);
+  tell(state, desire);
 }
 
 function setIdentity(state: AuthorityState, identity: Identity): void {
@@ -230,10 +230,10 @@ function setIdentity(state: AuthorityState, identity: Identity): void {
   write(state.outbox, `identity/${identity.name}`, identity);
 }
 
-function tell(state: AuthorityState, wish: string): void {
-  const enrolment = state.enrolments.get(wish);
+function tell(state: AuthorityState, desire: string): void {
+  const enrolment = state.enrolments.get(desire);
   if (enrolment?.client === state.options.self) return;
-  const key = state.spent.get(wish)?.key ?? null;
+  const key = state.spent.get(desire)?.key ?? null;
   const waiting = "nobody has shown the token yet";
   const actual: ActualEnrolment | null =
     enrolment === undefined
@@ -243,7 +243,7 @@ function tell(state: AuthorityState, wish: string): void {
         : enrolment.refused !== undefined
           ? { phase: "failed", reason: enrolment.refused, key }
           : { phase: key === null ? "waiting" : "ready", reason: key === null ? waiting : null, key };
-  publish(state.outbox, wish, actual);
+  publish(state.outbox, desire, actual);
 }
 
 const isGranted = (state: AuthorityState, name: PeerName): boolean =>
@@ -290,18 +290,18 @@ function answer(state: AuthorityState, request: Json, now: Instant): AuthorityAn
 function operate(state: AuthorityState, id: string, value: Json): AuthorityAnswer {
   const { self } = state.options;
   const key = `enrolment/${id}`;
-  const wish = actualKey(self, key);
+  const desire = actualKey(self, key);
   const before = state.outbox.records.get(key) ?? null;
   const names = setEnrolment(state, self, key, value);
   const fault = /^[A-Za-z0-9-]{1,64}$/.test(id)
-    ? state.enrolments.get(wish)?.fault
+    ? state.enrolments.get(desire)?.fault
     : `"${id}" is no id of an enrolment: it takes letters, digits and "-"`;
   if (typeof fault === "string") {
     setEnrolment(state, self, key, before);
     return { kind: "refused", because: "not-granted", why: fault };
   }
   write(state.outbox, key, value as object | null);
-  settle(state, wish, names);
+  settle(state, desire, names);
   return { kind: "taken" };
 }
 
@@ -310,32 +310,32 @@ function enrol(state: AuthorityState, hash: string, key: string, now: Instant): 
   const found = [...state.enrolments].filter(([, { document }]) => equalHashes(document.hash, hash));
   const [match] = found;
   if (match === undefined) return refuse(state, "unknown", "no enrolment has this token", now);
-  const [wish, { document }] = match;
+  const [desire, { document }] = match;
   if (found.length > 1)
     return refuse(state, "not-granted", "more than one enrolment has this token: each needs a token of its own", now);
   // Who desires it hears of it too: it knows the token, and whose service waits for its name.
   const unfit = (because: AuthorityRefusal, why: string): AuthorityAnswer => {
-    setRefused(state, wish, why);
-    return refuse(state, because, `${why}; ${wish} needs a new one`, now);
+    setRefused(state, desire, why);
+    return refuse(state, because, `${why}; ${desire} needs a new one`, now);
   };
   if (now.wallMs > document.endsAtMs) return unfit("expired", "the token's time is over");
-  const spent = state.spent.get(wish);
+  const spent = state.spent.get(desire);
   if (spent !== undefined && spent.key !== key) return unfit("spent", "the token was spent by another key");
   const superseded = document.grants.find(
     ({ name }) => (state.identities.get(name)?.key ?? key) !== key || isReplaced(state, name, key, now),
   );
   if (spent !== undefined && superseded !== undefined)
     return unfit("superseded", `"${superseded.name}" has a newer key, from a newer token`);
-  state.spent.set(wish, { hash, key });
-  write(state.outbox, `spent/${wish}`, { hash, key });
-  setRefused(state, wish, null);
+  state.spent.set(desire, { hash, key });
+  write(state.outbox, `spent/${desire}`, { hash, key });
+  setRefused(state, desire, null);
   for (const grant of document.grants) {
     setIdentity(state, { ...grant, cell: document.cell, key });
     settleIdentity(state, grant.name);
-    const fields = { peer: grant.name, cell: document.cell, enrolment: wish, again: spent !== undefined };
+    const fields = { peer: grant.name, cell: document.cell, enrolment: desire, again: spent !== undefined };
     log(state.outbox, "identity/enrolled", fields);
   }
-  tell(state, wish);
+  tell(state, desire);
   return {
     kind: "issue",
     certificates: document.grants.map((grant) => issue(state, { ...grant, cell: document.cell }, now)),
@@ -346,12 +346,12 @@ const isReplaced = (state: AuthorityState, name: PeerName, key: string, now: Ins
   wasReplaced(name, key, state.keys.get(name), state.told, now.wallMs);
 
 /** Kept in memory alone: whoever is refused asks again. */
-function setRefused(state: AuthorityState, wish: string, why: string | null): void {
-  const before = state.enrolments.get(wish);
+function setRefused(state: AuthorityState, desire: string, why: string | null): void {
+  const before = state.enrolments.get(desire);
   if (before === undefined || (before.refused ?? null) === why) return;
   const { client, document, asked, fault } = before;
-  state.enrolments.set(wish, { client, document, asked, fault, ...(why === null ? {} : { refused: why }) });
-  tell(state, wish);
+  state.enrolments.set(desire, { client, document, asked, fault, ...(why === null ? {} : { refused: why }) });
+  tell(state, desire);
 }
 
 function renew(
@@ -384,19 +384,19 @@ function renew(
   // One machine may have several names over its one key, and whoever renews them speaks for all of them.
   const all = [...state.identities.values()].filter((each) => each.key === key && !replaced(each.name));
   // Who was refused under its token was another: the one that has the name goes on.
-  for (const [wish, spent] of state.spent) if (spent.key === key) setRefused(state, wish, null);
+  for (const [desire, spent] of state.spent) if (spent.key === key) setRefused(state, desire, null);
   for (const each of all) log(state.outbox, "identity/renewed", { peer: each.name, cell: each.cell });
   return { kind: "issue", certificates: all.map((each) => issue(state, each, now)) };
 }
 
 /** This store is older than what was issued: the name goes on with the key that it had got. */
 function adopt(state: AuthorityState, identity: Identity, key: string): void {
-  for (const [wish, spent] of state.spent) {
-    const grants = state.enrolments.get(wish)?.document.grants ?? [];
+  for (const [desire, spent] of state.spent) {
+    const grants = state.enrolments.get(desire)?.document.grants ?? [];
     if (spent.key !== identity.key || !grants.some(({ name }) => name === identity.name)) continue;
-    state.spent.set(wish, { ...spent, key });
-    write(state.outbox, `spent/${wish}`, { ...spent, key });
-    tell(state, wish);
+    state.spent.set(desire, { ...spent, key });
+    write(state.outbox, `spent/${desire}`, { ...spent, key });
+    tell(state, desire);
   }
   setIdentity(state, { ...identity, key });
   settleIdentity(state, identity.name);

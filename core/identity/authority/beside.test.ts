@@ -8,7 +8,7 @@ const hour = 3_600_000;
 const [joined, unspent, ofPlacer] = [hex("a"), hex("b"), hex("c")];
 const [h1, h2, service] = [hex("1"), hex("2"), hex("3")];
 const later = dawn + hour;
-const operated = (id: string, wish: object | null) => ({ kind: "enrolment", id, enrolment: wish });
+const operated = (id: string, desire: object | null) => ({ kind: "enrolment", id, enrolment: desire });
 const renew = (name: string, by: string) => ({ kind: "renew", name, key: by });
 const host = (name: string, hash: string, at: string) => enrolment(hash, "root", [[`host.${name}`, "host"]], later, at);
 const placer = enrolment(ofPlacer, "root", [["placer", "placer"]], later, "10.0.0.20");
@@ -22,7 +22,7 @@ const inUse = (): AuthorityWorld => {
   world.ask(operated("joined-host-h3", host("h3", unspent, "10.0.0.13")));
   world.ask({ kind: "enrol", hash: joined, key: h1 });
   world.ask({ kind: "enrol", hash: hex("d"), key: h2 });
-  world.desire(root, "p", placer);
+  world.desireEnrolment(root, "p", placer);
   world.ask({ kind: "enrol", hash: ofPlacer, key: service });
   return world;
 };
@@ -58,10 +58,13 @@ test("until an operator has looked nobody is taken out of the book whom a contro
   world.loseStore();
   world.ask({ kind: "self", key: hex("9"), told: {} });
   assert.equal(told(world.ask(renew("placer", service))), "no-identity");
-  world.desire(root, "p", { ...placer, grants: [{ name: "placer", role: "placer", addresses: ["10.0.0.21"] }] });
+  world.desireEnrolment(root, "p", {
+    ...placer,
+    grants: [{ name: "placer", role: "placer", addresses: ["10.0.0.21"] }],
+  });
   assert.equal(told(world.ask({ kind: "enrol", hash: ofPlacer, key: service })), "placer", "it shows its token again");
   assert.equal(book(world).peers.placer, "10.0.0.21", "and what is said anew counts");
-  world.desire(root, "p", null);
+  world.desireEnrolment(root, "p", null);
   assert.equal(book(world).peers.placer, "10.0.0.20");
   world.release(peerName("controller.root"));
   assert.ok(world.isLost, "it is the authority that is to be released");
@@ -77,7 +80,7 @@ test("where nothing can be read of what lay beside nobody is told a book until a
   world.loseStore({ records: {}, peers: {} });
   world.ask({ kind: "self", key: hex("9"), told: {} });
   const said = world.askLater({ kind: "peers", known: 7 });
-  world.desire(root, "p", placer);
+  world.desireEnrolment(root, "p", placer);
   assert.equal(said(), null);
   world.release();
   assert.ok(said() !== null);

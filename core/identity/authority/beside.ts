@@ -16,7 +16,7 @@ import type { AuthorityOptions, AuthorityState } from "./state.ts";
  * the mark, too: where it is there and the store is blank, or has an earlier book, the store was lost or is older.
  *
  * The authority then goes on with these records, and says that its store was lost until an operator has looked and lets it count. What
- * controllers wish for they say again; until the operator's word nobody whom one of them had enrolled is taken out of the book. Its services show
+ * controllers desire they say again; until the operator's word nobody whom one of them had enrolled is taken out of the book. Its services show
  * their tokens again, as they do whenever a renewal is refused.
  *
  * Rejected: a mark alone, with machines let in by the certificates that they have. A certificate says nothing of the enrolment that an operator takes

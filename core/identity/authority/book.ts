@@ -27,11 +27,11 @@ export const validFromOf = (
 
 export function newBook(state: AuthorityState, now: Instant): Book {
   const places = new Map<PeerName, GrantedPlace[]>();
-  for (const [wish, { document }] of [...state.enrolments].sort(([a], [b]) => (a < b ? -1 : 1)))
+  for (const [desire, { document }] of [...state.enrolments].sort(([a], [b]) => (a < b ? -1 : 1)))
     for (const grant of document.grants) {
       const granted = places.get(grant.name) ?? [];
       places.set(grant.name, granted);
-      granted.push({ grant, key: state.spent.get(wish)?.key ?? null });
+      granted.push({ grant, key: state.spent.get(desire)?.key ?? null });
     }
   const had = (name: PeerName) => {
     const identity = state.identities.get(name);

@@ -7,8 +7,8 @@ import { AuthorityWorld, dawn, enrolment, hex } from "./authority.testing.ts";
 const later = dawn + 86_400_000;
 const ring = (oldest: number, send: number, newest: number): Ring => ({ oldest, send, newest });
 const join = (world: AuthorityWorld, name: string, digit: string, key = digit): void => {
-  const wish = enrolment(hex(digit), "root", [[`host.${name}`, "host"]], later, `10.0.1.${Number(digit)}`);
-  world.ask({ kind: "enrolment", id: `joined-host-${name}`, enrolment: wish });
+  const desire = enrolment(hex(digit), "root", [[`host.${name}`, "host"]], later, `10.0.1.${Number(digit)}`);
+  world.ask({ kind: "enrolment", id: `joined-host-${name}`, enrolment: desire });
   world.ask({ kind: "enrol", hash: hex(digit), key: hex(key) });
 };
 const leave = (world: AuthorityWorld, name: string): void =>

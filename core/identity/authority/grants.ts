@@ -69,18 +69,18 @@ export function addressFault(
 export function enrolmentFault(
   from: PeerName,
   self: PeerName,
-  wish: DesiredEnrolment,
+  desire: DesiredEnrolment,
   parentOf: ParentOf,
   entranceOf: EntranceOf,
 ): string | null {
   const own = from === self ? rootCell : cellOfController(from);
   if (own === null) return `"${from}" is no controller: only controllers have services enrolled`;
-  if (own !== rootCell && wish.cell !== own && parentOf(wish.cell) !== own)
-    return `the cell ${wish.cell} is neither ${own} nor a child of it: the controller of ${own} enrols nobody for it`;
-  for (const grant of wish.grants) {
-    const fault = grantFault(wish.cell, grant, own === wish.cell ? entranceOf(wish.cell) : null);
+  if (own !== rootCell && desire.cell !== own && parentOf(desire.cell) !== own)
+    return `the cell ${desire.cell} is neither ${own} nor a child of it: the controller of ${own} enrols nobody for it`;
+  for (const grant of desire.grants) {
+    const fault = grantFault(desire.cell, grant, own === desire.cell ? entranceOf(desire.cell) : null);
     if (fault !== null) return fault;
-    if (own !== rootCell && wish.cell === own && grant.role === "controller")
+    if (own !== rootCell && desire.cell === own && grant.role === "controller")
       return `the controller of ${own} cannot enrol itself: its parent cell's controller does`;
     if (own !== rootCell && !(cellRoles as readonly string[]).includes(grant.role))
       return `only the root cell's controller enrols a ${grant.role}`;

@@ -30,12 +30,12 @@ const beginOf = (world: AuthorityWorld, request: object): number => {
 
 test("a name's first key is no news; its next one is, from after everything that was issued before", () => {
   const world = new AuthorityWorld();
-  world.desire(root, "p", placer);
+  world.desireEnrolment(root, "p", placer);
   world.ask(enrol(token, key));
   world.wallMs += hour;
   const last = beginOf(world, { kind: "renew", name: "placer", key });
   assert.deepEqual(keys(world), {});
-  world.desire(root, "p2", { ...placer, hash: other });
+  world.desireEnrolment(root, "p2", { ...placer, hash: other });
   const before = version(world);
   // The clock was set back meanwhile.
   world.wallMs -= 2 * hour;
@@ -47,18 +47,18 @@ test("a name's first key is no news; its next one is, from after everything that
   assert.equal(version(world), before + 1);
   // As long as one of before could be valid, and a while longer.
   world.wallMs += 60 * hour;
-  world.desire(root, "p", null);
+  world.desireEnrolment(root, "p", null);
   assert.deepEqual(keys(world), {});
 });
 
 test("a service that is taken out is shut out; granted anew it goes on with the key that it had, until another shows a token", () => {
   const world = new AuthorityWorld();
-  world.desire(root, "p", placer);
+  world.desireEnrolment(root, "p", placer);
   world.ask(enrol(token, key));
-  world.desire(root, "p", null);
+  world.desireEnrolment(root, "p", null);
   const ended = keys(world).placer;
   assert.equal(ended?.key, null);
-  world.desire(root, "p", { ...placer, hash: other });
+  world.desireEnrolment(root, "p", { ...placer, hash: other });
   const again = keys(world).placer;
   assert.equal(again?.key, key);
   assert.ok((again?.sinceMs ?? 0) > (ended?.sinceMs ?? 0), "the later word counts");
@@ -95,13 +95,13 @@ test("a token that replaces another changes nothing before it is shown", () => {
 
 test("identities of the previous version are taken over as they are", () => {
   const world = new AuthorityWorld();
-  world.desire(root, "p", placer);
+  world.desireEnrolment(root, "p", placer);
   world.ask(enrol(token, key));
   for (const record of [...world.records.keys()]) if (record.startsWith("key/")) world.records.delete(record);
   world.wallMs += hour;
   world.restart();
   assert.deepEqual(keys(world), {});
-  world.desire(root, "p2", { ...placer, hash: other });
+  world.desireEnrolment(root, "p2", { ...placer, hash: other });
   world.ask(enrol(other, stranger));
   assert.equal(keys(world).placer?.key, stranger, "and the next key is news");
   // The previous version ran in between, and gave the name another key.
@@ -194,11 +194,11 @@ test("an authority that was set back gives no name back to a key of which everyb
 
 test("a key that was replaced cannot take the name back by renewing", () => {
   const world = new AuthorityWorld();
-  world.desire(root, "p", placer);
+  world.desireEnrolment(root, "p", placer);
   world.ask(enrol(token, key));
   world.wallMs += hour;
   const began = beginOf(world, { kind: "renew", name: "placer", key });
-  world.desire(root, "p2", { ...placer, hash: other });
+  world.desireEnrolment(root, "p2", { ...placer, hash: other });
   world.ask(enrol(other, stranger));
   assert.equal(told(world.ask({ kind: "renew", name: "placer", key, beganMs: began })), "another-key");
   world.wallMs += hour;

@@ -4,7 +4,7 @@ import type { AuthorityState } from "./state.ts";
 
 /** The authority's numbers. */
 export function measure(state: AuthorityState): readonly Metric[] {
-  const unspent = [...state.enrolments.keys()].filter((wish) => !state.spent.has(wish)).length;
+  const unspent = [...state.enrolments.keys()].filter((desire) => !state.spent.has(desire)).length;
   return [
     gauge("cells_identities", "Names that are enrolled and renewed.", [sample(state.identities.size)]),
     gauge("cells_enrolments_unspent", "Enrolments whose token nobody has shown.", [sample(unspent)]),

@@ -13,10 +13,10 @@ export interface AuthorityState {
   readonly options: AuthorityOptions;
   readonly outbox: Outbox;
   started: boolean;
-  /** By wish, `<client>/enrolment/<id>`, as `spent` is. */
+  /** By desire, `<client>/enrolment/<id>`, as `spent` is. */
   readonly enrolments: Map<string, Enrolment>;
   readonly spent: Map<string, Spent>;
-  /** Stored wishes that cannot be read. While there is one, no identity ends: it may be the one that grants it. */
+  /** Stored desires that cannot be read. While there is one, no identity ends: it may be the one that grants it. */
   readonly unread: Set<string>;
   /** By cell: children of the root cell that may have the operator's gateway, and where. */
   readonly entrances: Map<string, Ipv4>;

@@ -54,7 +54,7 @@ export function readDesired(key: string, value: Json): Result<AgentDesired, stri
 }
 
 /**
- * What stands for a stored wish that cannot be read: that all of it stays as it is. A file that nobody seems to want would be
+ * What stands for a stored desire that cannot be read: that all of it stays as it is. A file that nobody seems to want would be
  * removed, and an export ended. Null: there is nothing of it.
  */
 export function asItIs(

@@ -6,7 +6,7 @@ import { restoredOwners } from "./owners.ts";
 import type { AgentState } from "./records.ts";
 import type { AgentOptions, LeaseRecord, OriginRecord, VolumeRecord } from "./work.ts";
 
-/** As its store has it; what its clients wish is told to it before it starts. */
+/** As its store has it; what its clients desire is told to it before it starts. */
 export function restoreAgent(options: AgentOptions, restored: Restored): AgentState {
   const volumes = new Map<Uid, VolumeRecord>();
   const leases = new Map<Uid, LeaseRecord>();

@@ -9,7 +9,7 @@ import type { LeaseRecord } from "./work.ts";
  * so for that VM's volumes, which it marked, the next epoch may also be asked for by a host, in its own name, once there is
  * evidence that the holder's host is lost. Nothing else is different: the present epoch is fenced first, and of several that
  * ask for the same epoch one gets it. A document without a holder asks for nothing: it is that host's vote that whoever holds
- * the epoch before is lost, as a wish is too.
+ * the epoch before is lost, as a desire is too.
  */
 export type Successions = ReadonlyMap<PeerName, AgentLease>;
 
@@ -50,7 +50,7 @@ const stillHeld = (from: PeerName, lease: LeaseRecord, asked: Successions, evide
 
 /**
  * The lease that is to come: what the Storage Manager wants, or, where that changes nothing, what a host asks for that may.
- * Of several hosts the first by name; once one of them has the epoch, the others' wishes are for one that is past.
+ * Of several hosts the first by name; once one of them has the epoch, the others' desires are for one that is past.
  */
 export function nextLease(
   marked: AgentLease | undefined,
@@ -60,17 +60,17 @@ export function nextLease(
 ): NextLease | null {
   if (marked === undefined) return null;
   if (asked === undefined || marked.epoch === lease.epoch + 1) return marked;
-  for (const [from, wish] of [...asked].sort(([one], [other]) => (one < other ? -1 : 1))) {
-    if (wish.epoch !== lease.epoch + 1 || successionRefusal(from, wish, marked, lease) !== null) continue;
+  for (const [from, desire] of [...asked].sort(([one], [other]) => (one < other ? -1 : 1))) {
+    if (desire.epoch !== lease.epoch + 1 || successionRefusal(from, desire, marked, lease) !== null) continue;
     if (stillHeld(from, lease, asked, evidence) !== null) continue;
     const upon = holderOf(lease);
-    return upon === null || isItsOwn(from, lease) ? wish : { ...wish, upon };
+    return upon === null || isItsOwn(from, lease) ? desire : { ...desire, upon };
   }
   return marked;
 }
 
 /**
- * What a host is told of its own wish: the layer only if the lease is its own; null: it only votes. `told`: what holds, as the
+ * What a host is told of its own desire: the layer only if the lease is its own; null: it only votes. `told`: what holds, as the
  * Storage Manager hears it.
  */
 export function successionActual(
@@ -100,7 +100,7 @@ export function successionActual(
 export const successorOf = (marked: AgentLease | undefined, lease: LeaseRecord): ActualSuccessor | null =>
   marked?.succession === true ? { epoch: lease.epoch, holder: lease.holder } : null;
 
-/** Key under which a host hears of its own wish. */
+/** Key under which a host hears of its own desire. */
 export const successionKey = (from: PeerName, volume: Uid): string => `${from}/succession/${volume}`;
 
 /** Keeps what a host asks for of one volume, or takes it back. @returns whether something was taken back */

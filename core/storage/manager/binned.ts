@@ -23,7 +23,7 @@ export function binnedOf(
 }
 
 /**
- * The server knows the volume and has nothing of it but what is in its bin: it was deleted, and what wishes for it, this store or the
+ * The server knows the volume and has nothing of it but what is in its bin: it was deleted, and what desires it, this store or the
  * server's, is from before that. So it is nowhere, and an operator says what becomes of it.
  */
 export function hasOnlyBinned({ inStep, older, volumes, bin }: AgentView, volume: Uid): boolean {
@@ -38,7 +38,7 @@ export function lookAtBin(state: ManagerState, { volumes, bin }: AgentView): voi
 }
 
 /**
- * Takes the volume back where only a bin has something of it, and forgets that it was there. One that nobody wishes for as well: as
+ * Takes the volume back where only a bin has something of it, and forgets that it was there. One that nobody desires as well: as
  * long as such a server speaks of a copy its origin would wait for the copy's end.
  */
 export function leaveToBin(state: ManagerState, volume: Uid): void {

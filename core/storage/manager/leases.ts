@@ -36,7 +36,7 @@ import { freeze, notReady, rootController, stillGrows, writerOf } from "./volume
  * One writer. A volume's lease goes through epochs, one at a time: the next is asked for only when the agent has reported
  * the present one, since the agent grants nothing but its current epoch plus one and a skipped epoch would never be granted.
  *
- *   free (no holder, confirmed) ──grant──► held ──the wish is gone or changed──► fencing (no holder) ──confirmed──► free
+ *   free (no holder, confirmed) ──grant──► held ──the desire is gone or changed──► fencing (no holder) ──confirmed──► free
  *
  * Between two holders there is always an epoch without one, and a connection is withdrawn only when the agent has
  * confirmed that epoch: whoever sees it gone knows that its holder can write nothing any more. What the agent says wins
@@ -136,7 +136,7 @@ function isOpenToHosts(state: ManagerState, volume: Uid): boolean {
 const isSuccession = ({ client, document }: Wanted<DesiredConnection>): boolean =>
   client === rootController && document.succession === true;
 
-/** Its controller has yet to hear where it runs now: what it wishes is of an earlier incarnation. */
+/** Its controller has yet to hear where it runs now: what it desires is of an earlier incarnation. */
 const mayHaveSucceeded = (wanted: Wanted<DesiredConnection>, holder: LeaseHolder | null): boolean =>
   isSuccession(wanted) &&
   holder !== null &&
@@ -148,7 +148,7 @@ function succeededBy(state: ManagerState, volume: Uid, holder: LeaseHolder | nul
   for (const id of state.connectionsOf.get(volume) ?? []) {
     const wanted = state.wantedConnections.get(id);
     if (wanted === undefined || wanted.document.volume !== volume) continue;
-    // Whoever is given the lease is told its secrets: nobody else's wish counts.
+    // Whoever is given the lease is told its secrets: nobody else's desire counts.
     const owner = state.volumes.get(volume)?.client;
     const { client, document } = wanted;
     if (owner !== undefined && client !== owner && !mayUse(state, "connect", volume, client, document.vm)) continue;
@@ -157,14 +157,14 @@ function succeededBy(state: ManagerState, volume: Uid, holder: LeaseHolder | nul
   return null;
 }
 
-/** Who wishes for a holder that only the agent remembers may not have said so yet (`recovery/recovery.ts`). */
+/** Who desires a holder that only the agent remembers may not have said so yet (`recovery/recovery.ts`). */
 const mayBeExplained = ({ explained, lost, spoke, volumes }: ManagerState, volume: Uid): boolean =>
   !explained || (lost && !spoke.has(volumes.get(volume)?.client ?? provider));
 
-/** A later incarnation of the holder is wished for, or the volume is not wished for any more. */
+/** A later incarnation of the holder is desired, or the volume is not desired any more. */
 function isSuperseded(state: ManagerState, volume: Uid, { holder }: LeaseRecord): boolean {
   if (!state.wantedVolumes.has(volume)) return true;
-  return wishesFor(state, volume).some(({ vm, incarnation }) => vm === holder?.vm && incarnation > holder.incarnation);
+  return desiresFor(state, volume).some(({ vm, incarnation }) => vm === holder?.vm && incarnation > holder.incarnation);
 }
 
 /**
@@ -172,13 +172,13 @@ function isSuperseded(state: ManagerState, volume: Uid, { holder }: LeaseRecord)
  * the lower one: the same backup may have been restored before, with a higher one drawn (decision 73).
  */
 function isAskedAbout(state: ManagerState, volume: Uid, { holder }: LeaseRecord): boolean {
-  return wishesFor(state, volume).some(
-    (wish) => wish.asksFirst === true && wish.vm === holder?.vm && !sameHolder(holderOf(wish), holder),
+  return desiresFor(state, volume).some(
+    (desire) => desire.asksFirst === true && desire.vm === holder?.vm && !sameHolder(holderOf(desire), holder),
   );
 }
 
-/** Of those who may use the volume: nobody else's wish keeps a lease or ends it. */
-const wishesFor = (state: ManagerState, volume: Uid): readonly DesiredConnection[] =>
+/** Of those who may use the volume: nobody else's desire keeps a lease or ends it. */
+const desiresFor = (state: ManagerState, volume: Uid): readonly DesiredConnection[] =>
   [...(state.connectionsOf.get(volume) ?? [])].flatMap((id) => {
     const { client, document } = state.wantedConnections.get(id) ?? {};
     if (client === undefined || document?.volume !== volume) return [];

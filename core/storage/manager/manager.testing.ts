@@ -138,7 +138,7 @@ export class StorageWorld {
     this.agentTakes(agent, message.key, this.desiredAt.get(agent.name)?.get(message.key) ?? null);
     return true;
   }
-  /** Controllers have had their time to say what they wish. */
+  /** Controllers have had their time to say what they desire. */
   explain(): void {
     this.input({ kind: "timer", name: "explain" });
   }

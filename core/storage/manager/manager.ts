@@ -145,7 +145,7 @@ function touchVolumesOn(state: ManagerState, agent: AgentView): void {
   );
 }
 
-/** Everything is looked at once; a record without a wish had its tombstone before the restart. */
+/** Everything is looked at once; a record without a desire had its tombstone before the restart. */
 function start(state: ManagerState): void {
   state.started = true;
   state.outbox.quiet = true;

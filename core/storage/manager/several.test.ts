@@ -47,7 +47,7 @@ class Bench {
     this.desire(from, `volume/${name}`, { uid: name, source: { kind: "empty" }, sizeMiB });
     this.report({ kind: "created", volume: uid(name), sizeMiB, boot: null });
   }
-  /** The later manager's wishes come first. */
+  /** The later manager's desires come first. */
   restart(): void {
     this.actual.clear();
     this.state = service.restore({ records: structuredClone(this.records), desiredAt: new Map() });

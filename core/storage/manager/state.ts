@@ -39,7 +39,7 @@ export interface VolumeRecord {
   readonly frozen: boolean;
   /** Its agent has had it: from then on it can be lost, and must never be made anew. */
   readonly made?: true;
-  /** It was found under a copy (recovery/recovery.ts), and its cell has not said since that it does not wish for it. */
+  /** It was found under a copy (recovery/recovery.ts), and its cell has not said since that it does not desire it. */
   readonly found?: true;
   /** It begins with a file of its agent's bin, which was that volume's. */
   readonly from?: { readonly file: string; readonly volume: Uid };
@@ -50,7 +50,7 @@ export interface VolumeRecord {
 export interface LeaseRecord {
   readonly epoch: number;
   readonly holder: LeaseHolder | null;
-  /** Whose wish the holder is; null for a holder that only the agent remembered. */
+  /** Whose desire the holder is; null for a holder that only the agent remembered. */
   readonly connection: Uid | null;
 }
 /** A connection that was granted and is not confirmed to be over. */
@@ -96,12 +96,12 @@ export interface ManagerState {
   recovery: Recovery | null;
   /** Agents that know documents of this manager which its store has not. */
   readonly lostAt: Set<PeerName>;
-  /** Nothing was lost, or controllers have had their time since to say what they wish. */
+  /** Nothing was lost, or controllers have had their time since to say what they desire. */
   explained: boolean;
-  /** Something was lost, as was found in this start; and who has said something that it wishes, since. */
+  /** Something was lost, as was found in this start; and who has said something that it desires, since. */
   lost: boolean;
   readonly spoke: Set<PeerName>;
-  /** Controllers that have said since the start all that they wish for. */
+  /** Controllers that have said since the start all that they desire. */
   readonly saidAll: Set<PeerName>;
   /** What controllers were last told of the servers' room. */
   offered: Json | undefined;
@@ -110,7 +110,7 @@ export interface ManagerState {
   readonly wantedConnections: Map<Uid, Wanted<DesiredConnection>>;
   /** By client and UID: a grant counts for its granter's volumes alone. */
   readonly grants: Map<string, Wanted<DesiredGrant>>;
-  /** What others than the owner of a UID wish for under it, by key and client (`recovery/owner.ts`). */
+  /** What others than the owner of a UID desire under it, by key and client (`recovery/owner.ts`). */
   readonly rivals: Map<string, Map<PeerName, Json>>;
   /** Keys of which the owner may be another by now. */
   readonly unsettled: Set<string>;
@@ -125,7 +125,7 @@ export interface ManagerState {
   readonly waitingCopiesOf: Map<Uid, Set<Uid>>;
   /** Volumes without a place: looked at again whenever a server changes. */
   readonly unplaced: Set<Uid>;
-  /** Volumes and connections whose stored wish cannot be read: they stay as they are. */
+  /** Volumes and connections whose stored desire cannot be read: they stay as they are. */
   readonly unread: Set<Uid>;
   /** Volumes that were taken back at a store that does not know them, and by whom (`recovery/ended.ts`). */
   readonly ended: Map<PeerName, Set<Uid>>;

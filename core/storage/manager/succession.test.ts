@@ -5,7 +5,7 @@ import { toJson } from "../../outbox.ts";
 import { connection, StorageWorld, shop, volume } from "./manager.testing.ts";
 
 const root = peerName("controller.root");
-const wish = (incarnation: number, host: string, succession = true) => ({
+const desire = (incarnation: number, host: string, succession = true) => ({
   ...connection("r-3", "r-2", "r-1", incarnation, host),
   cell: cellName("root"),
   ...(succession ? { succession: true } : {}),
@@ -16,7 +16,7 @@ const world = (client: PeerName = root, succession = true): StorageWorld => {
   const cell = client === root ? "root" : "shop";
   made.want("volume/r-2", { ...volume("r-2", { kind: "empty" }, 10, cell) }, client);
   made.settle();
-  made.want("connection/r-3", { ...wish(1, "h1", succession), cell: cellName(cell) }, client);
+  made.want("connection/r-3", { ...desire(1, "h1", succession), cell: cellName(cell) }, client);
   made.settle();
   assert.equal(made.connection("r-3", client)?.phase, "ready");
   return made;
@@ -32,7 +32,7 @@ const taken = (made: StorageWorld, incarnation: number, host: HostName): void =>
 const holder = (made: StorageWorld) => made.agent("s1").leases.get("r-2")?.holder;
 const lease = (made: StorageWorld) => made.agent("s1").desired.get("lease/r-2");
 
-test("a lease that a host took for the next incarnation of the root controller's VM is kept, and the wish follows", () => {
+test("a lease that a host took for the next incarnation of the root controller's VM is kept, and the desire follows", () => {
   const made = world();
   assert.equal((lease(made) as { readonly succession?: true }).succession, true, "the agent is told that hosts may");
   taken(made, 2, hostName("h2"));
@@ -43,7 +43,7 @@ test("a lease that a host took for the next incarnation of the root controller's
   assert.deepEqual(made.connection("r-3", root)?.holder, holder(made), "the controller hears who has it");
   assert.deepEqual(lease(made), { volume: "r-2", epoch: 2, holder: toJson(holder(made) ?? {}), succession: true });
   // The controller has heard where it runs now.
-  made.want("connection/r-3", wish(2, "h2"), root);
+  made.want("connection/r-3", desire(2, "h2"), root);
   made.settle();
   assert.equal(made.agent("s1").leases.get("r-2")?.epoch, 2, "nothing was fenced for it");
   assert.deepEqual(made.connection("r-3", root)?.holder, holder(made));
@@ -54,11 +54,11 @@ test("a lease that a host took for the next incarnation of the root controller's
   );
 });
 
-test("the wish may come before the agent's word", () => {
+test("the desire may come before the agent's word", () => {
   const made = world();
   made.cut(made.agent("s1"));
   made.restart();
-  made.want("connection/r-3", wish(2, "h2"), root);
+  made.want("connection/r-3", desire(2, "h2"), root);
   const agent = made.agent("s1");
   agent.leases.set("r-2", { epoch: 2, holder: { vm: uid("r-1"), incarnation: 2, host: hostName("h2") } });
   agent.actual.set("lease/r-2", made.leaseActual(agent, "r-2"));
@@ -75,7 +75,7 @@ test("nobody else's lease is kept like that: an unmarked one is fenced, whoever 
   assert.deepEqual(
     holder(unmarked),
     { vm: "r-1", incarnation: 1, host: "h1" },
-    "fenced and given back to who is wished",
+    "fenced and given back to who is desired",
   );
   const stranger = world(shop, true);
   stranger.explain();
@@ -95,10 +95,10 @@ test("nobody else's lease is kept like that: an unmarked one is fenced, whoever 
   assert.equal(holder(other)?.vm, "r-1", "another VM's is not");
 });
 
-test("when the controller wishes for a later incarnation than the one that holds it, that one is fenced first", () => {
+test("when the controller desires a later incarnation than the one that holds it, that one is fenced first", () => {
   const made = world();
   taken(made, 2, hostName("h2"));
-  made.want("connection/r-3", wish(3, "h3"), root);
+  made.want("connection/r-3", desire(3, "h3"), root);
   made.settle();
   assert.deepEqual(made.agent("s1").leases.get("r-2"), {
     epoch: 4,

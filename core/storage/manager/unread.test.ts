@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import { connection, copyOf, StorageWorld, volume } from "./manager.testing.ts";
 
-test("a volume whose stored wish cannot be read stays, and so does its lease, until it is readable or taken back", () => {
+test("a volume whose stored desire cannot be read stays, and so does its lease, until it is readable or taken back", () => {
   for (const key of ["volume/a-1", "connection/c-1"]) {
     const world = new StorageWorld({ s1: { freeMiB: 9000 } });
     world.want("volume/a-1", volume("a-1", { kind: "empty" }, 100));
@@ -44,22 +44,22 @@ const lose = (of: StorageWorld): void => {
 };
 
 /** Bank has a copy of what shop has; the Storage Manager has lost its store, and shop is silent since. */
-const copiedByBank = (): { readonly one: StorageWorld; readonly wishes: readonly Wish[] } => {
+const copiedByBank = (): { readonly one: StorageWorld; readonly desires: readonly Desire[] } => {
   const one = new StorageWorld({ s1: { freeMiB: 9000 } });
   one.want("volume/a-1", volume("a-1", empty, 10));
   one.want("grant/g-1", { uid: "g-1", volume: "a-1", to: { domain: "bank.cells.internal" }, grant: "copy" });
   one.want("volume/b-1", { ...volume("b-1", copyOf("a-1")), cell: "bank" }, bank);
   one.settle();
-  const wishes = [...one.wanted.values()].filter(({ from }) => from === shop);
-  for (const { from, key } of wishes) one.wanted.delete(`${from}/${key}`);
-  return { one, wishes };
+  const desires = [...one.wanted.values()].filter(({ from }) => from === shop);
+  for (const { from, key } of desires) one.wanted.delete(`${from}/${key}`);
+  return { one, desires };
 };
-type Wish = StorageWorld["wanted"] extends Map<string, infer Value> ? Value : never;
+type Desire = StorageWorld["wanted"] extends Map<string, infer Value> ? Value : never;
 const has = (of: StorageWorld, name: string): boolean =>
   [...of.agents.values()].some(({ actual }) => actual.has(`volume/${name}`));
 
-test("what was found under another cell's copy stays when that goes, until its own cell has said all that it wishes for", () => {
-  const { one, wishes } = copiedByBank();
+test("what was found under another cell's copy stays when that goes, until its own cell has said all that it desires", () => {
+  const { one, desires } = copiedByBank();
   lose(one);
   one.restart();
   one.settle();
@@ -70,7 +70,7 @@ test("what was found under another cell's copy stays when that goes, until its o
   one.restart();
   one.settle();
   assert.ok(has(one, "a-1"), "nor after a restart");
-  for (const { key, value } of wishes) one.want(key, value as object);
+  for (const { key, value } of desires) one.want(key, value as object);
   one.input({ kind: "complete", peer: shop });
   one.settle();
   assert.ok(has(one, "a-1"));

@@ -75,7 +75,7 @@ export function publishVolume(
   publish(state.outbox, actualKey(client, `volume/${volume}`), actual);
 }
 
-/** The wish for a volume that has no place yet. A place is durable before the agent hears of it, and never changes. */
+/** What is desired of a volume that has no place yet. A place is durable before the agent hears of it, and never changes. */
 function placeVolume(state: ManagerState, volume: Uid, wanted: Wanted<DesiredVolume>): void {
   const { client, document } = wanted;
   const found = findVolume(state, volume, wanted);
@@ -415,7 +415,7 @@ function deleteVolume(state: ManagerState, volume: Uid, record: VolumeRecord) {
   }
   if (record.found === true) return;
   const server = `storage server ${serverOf(record.agent)}`;
-  // Of a copy whose cell has yet to say that it wishes for it, too.
+  // Of a copy whose cell has yet to say that it desires it, too.
   const held = heldCopy(state, volume, record.cell);
   if (held !== null) {
     const end = held.end === "" ? "" : `; ${held.end}`;

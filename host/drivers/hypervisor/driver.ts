@@ -70,7 +70,7 @@ export interface HypervisorDriver {
   /** Machines that run now; also starts watching each for its end. */
   list(): Promise<readonly FoundMachine[]>;
   /**
-   * Resolves when the guest's CPUs run, with a sentence if it had to boot though "resume" was wished, else null; a resumed
+   * Resolves when the guest's CPUs run, with a sentence if it had to boot though "resume" was desired, else null; a resumed
    * guest then has its own identity. Rejects with a sentence, and then nothing of it is left; with `NotConfirmedGone` where
    * its process was killed and does not end: `list` names it and `stop` tries again.
    */

@@ -319,10 +319,10 @@ test("the authority signs an order for the root cell's controller alone, with ev
       const answer = await peerRequest(from, peerName("directory"), asked);
       return { status: answer.status, body: JSON.parse(await answer.text()) as { text?: string } };
     };
-    const wish = JSON.stringify({ recipient: key.recipient });
-    assert.equal((await ask(gateway, wish)).status, 403);
+    const desire = JSON.stringify({ recipient: key.recipient });
+    assert.equal((await ask(gateway, desire)).status, 403);
     assert.equal((await ask(root, "{}")).status, 400);
-    const { status, body } = await ask(root, wish);
+    const { status, body } = await ask(root, desire);
     assert.equal(status, 200);
     assert.deepEqual((JSON.parse(body.text ?? "") as { peers: unknown }).peers, ["agent.s1", "placer"]);
   } finally {

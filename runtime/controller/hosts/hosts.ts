@@ -19,7 +19,7 @@ import { Refused } from "./refused.ts";
 
 /**
  * Machines join by way of the root cell's controller (decision 32): the operator's request comes through the gateway, with
- * the operator's own credential, and the enrolments are wished for at the authority, which lets this controller alone do
+ * the operator's own credential, and the enrolments are desired at the authority, which lets this controller alone do
  * so. Tokens never come here, only their hashes.
  */
 interface HostContext {
@@ -111,7 +111,7 @@ const admit = async (context: HostContext, root: RootPart, name: string, join: H
   if (other !== undefined)
     throw new Refused(409, "conflict", `${address} is the address of ${other[0]}: ${name} needs one of its own`);
   const endsAtMs = Date.now() + tokenHours * 3_600_000;
-  const wish = (role: "host" | "agent", of: string): DesiredEnrolment => ({
+  const desire = (role: "host" | "agent", of: string): DesiredEnrolment => ({
     hash: of,
     cell: cellName("root"),
     grants: [
@@ -122,8 +122,8 @@ const admit = async (context: HostContext, root: RootPart, name: string, join: H
     ],
     endsAtMs,
   });
-  await atAuthority(context, "PUT", `host.${name}`, wish("host", host));
-  if (agent !== undefined) await atAuthority(context, "PUT", `agent.${name}`, wish("agent", agent));
+  await atAuthority(context, "PUT", `host.${name}`, desire("host", host));
+  if (agent !== undefined) await atAuthority(context, "PUT", `agent.${name}`, desire("agent", agent));
   return {
     authority: `${root.authority.address}:${ports.enrolment}`,
     fingerprint: root.authority.fingerprint,
@@ -137,10 +137,10 @@ const atAuthority = async (
   { configuration }: HostContext,
   method: "PUT" | "DELETE",
   peer: string,
-  wish?: DesiredEnrolment,
+  desire?: DesiredEnrolment,
 ): Promise<void> => {
   const path = `/enrolments/${enrolmentId(peer)}`;
-  const body = wish === undefined ? {} : { body: JSON.stringify(wish) };
+  const body = desire === undefined ? {} : { body: JSON.stringify(desire) };
   const headers = { "content-type": "application/json" };
   const answer = await peerRequest(configuration, peerName("authority"), { method, path, headers, ...body }).catch(
     (error: Error) => {

@@ -358,13 +358,13 @@ export const runAuthority = async (
   const signing: Signing = {
     ...{ authority, authorityPem, verifying, running, configuration, keep, atWork: { enrol: 0, renew: 0 } },
   };
-  const enrol = async (id: string, wish: Json): Promise<void> => {
-    const answer = await decide(signing, { kind: "enrolment", id, enrolment: wish });
+  const enrol = async (id: string, desire: Json): Promise<void> => {
+    const answer = await decide(signing, { kind: "enrolment", id, enrolment: desire });
     if (answer.kind === "refused") throw new Refused(409, answer.why);
     await keep();
   };
   const births = Object.entries(configuration.authority?.enrolments ?? {});
-  for (const [id, wish] of births) await enrol(id, wish as unknown as Json);
+  for (const [id, desire] of births) await enrol(id, desire as unknown as Json);
   await keep();
   const enrolment = await serveEnrolment(signing);
   const epochs = serveGossip({ directory, request: running.request, heardAt: (peer) => book.heardAt(peer) });

@@ -60,7 +60,7 @@ const end = async ({ child }: Program, signal: NodeJS.Signals): Promise<void> =>
   await exited;
 };
 
-const wish = (name: string, role: string, hash: string, cell: string, endsInMs = 600_000): DesiredEnrolment => ({
+const desire = (name: string, role: string, hash: string, cell: string, endsInMs = 600_000): DesiredEnrolment => ({
   hash,
   cell: cellName(cell),
   grants: [{ name: peerName(name), role, addresses: ["127.0.0.1"] }],
@@ -131,9 +131,9 @@ before(async () => {
         lifetimeMs,
         enrolmentPort,
         enrolments: {
-          placer: wish("placer", "placer", tokens.placer?.hash ?? "", "root"),
-          shop: ofCell("c-8", wish("controller.shop", "controller", tokens.shop?.hash ?? "", "shop")),
-          late: wish("placer.2", "placer", tokens.late?.hash ?? "", "root", -1000),
+          placer: desire("placer", "placer", tokens.placer?.hash ?? "", "root"),
+          shop: ofCell("c-8", desire("controller.shop", "controller", tokens.shop?.hash ?? "", "shop")),
+          late: desire("placer.2", "placer", tokens.late?.hash ?? "", "root", -1000),
         },
       },
     },

@@ -51,8 +51,8 @@ test("without its store the authority knows whom an operator had enrolled, says 
   const grants = (name: string) => [{ name, role: name.split(".")[0], addresses: ["127.0.0.1"] }];
   const joinAs = async (name: string): Promise<ProcessConfiguration> => {
     const { token } = newToken();
-    const wish = { hash: hashOfToken(token), cell: "root", grants: grants(name), endsAtMs: Date.now() + hour };
-    await authority.enrol(`joined-${name.replace(".", "-")}`, wish as never);
+    const desire = { hash: hashOfToken(token), cell: "root", grants: grants(name), endsAtMs: Date.now() + hour };
+    await authority.enrol(`joined-${name.replace(".", "-")}`, desire as never);
     const own = place(name);
     writeFileSync(own.peersFile, JSON.stringify({ peers }));
     const enrolment = { authority: `127.0.0.1:${authority.enrolmentPort}`, fingerprint: authority.fingerprint };

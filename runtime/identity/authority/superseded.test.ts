@@ -197,8 +197,8 @@ test("the authority tells everybody, itself included, when a name shows a newer 
     const [role = ""] = name.split(".");
     const grants = [{ name, role, addresses: ["127.0.0.1"] }];
     const hash = token === null ? "" : hashOfToken(token);
-    const wish = token === null ? null : { hash, cell: "root", grants, endsAtMs: Date.now() + hour };
-    await authority.enrol(name.replace(".", "-"), wish as never);
+    const desire = token === null ? null : { hash, cell: "root", grants, endsAtMs: Date.now() + hour };
+    await authority.enrol(name.replace(".", "-"), desire as never);
   };
   const join1 = async (name: string, label: string): Promise<ProcessConfiguration> => {
     const { token } = newToken();

@@ -29,7 +29,7 @@ test("an older store whose newest volume lies on a server that is away: it is fo
     for (const [key, value] of old) one.records.set(key, value);
     for (const documents of one.desiredAt.values()) documents.clear();
     one.wanted.clear();
-    for (const [key, wish] of stale) one.wanted.set(key, wish);
+    for (const [key, desire] of stale) one.wanted.set(key, desire);
     one.cut(away);
     one.restart();
     one.cut(away);

@@ -9,7 +9,7 @@ const stranger = peerName("controller.bank");
 const has = (of: StorageWorld, name: string): boolean =>
   [...of.agents.values()].some(({ actual }) => actual.has(`volume/${name}`));
 
-/** An origin with two copies, of which a VM writes the first; then the store is lost, and the first copy is wished for no more. */
+/** An origin with two copies, of which a VM writes the first; then the store is lost, and the first copy is desired no more. */
 const lostWithCopies = (): StorageWorld => {
   const one = new StorageWorld({ s1: { freeMiB: 9000 } });
   one.want("volume/a-1", volume("a-1", empty, 10));
@@ -60,7 +60,7 @@ test("while its server is silent that is remembered, over restarts, and said", (
   assert.equal(one.published.has(`${shop}/volume/a-2`), false);
 });
 
-test("what is wished for once more meanwhile is found, and stays", () => {
+test("what is desired once more meanwhile is found, and stays", () => {
   const one = lostWithCopies();
   const agent = one.agent("s1");
   agent.connected = false;

@@ -54,13 +54,13 @@ export function endUnknown(state: ManagerState, client: PeerName, volume: Uid, b
   state.leases.set(volume, known);
 }
 
-/** An operator says of what was named to him (`unclaimed.ts`) that nobody wishes for it. */
+/** An operator says of what was named to him (`unclaimed.ts`) that nobody desires it. */
 export function endUnclaimed(state: ManagerState, client: PeerName, keys: readonly string[]): void {
   saidAll(state, client, keys);
   for (const key of keys) takeUnknownEnd(state, client, key, true);
 }
 
-/** Another's wish under that UID is none of this client's. */
+/** Another's desire under that UID is none of this client's. */
 export function takeUnknownEnd(state: ManagerState, client: PeerName, key: string, byOperator = false): void {
   const [kind, volume] = splitKey(key);
   if (kind !== "volume" || state.volumes.has(volume) || state.wantedVolumes.has(volume)) return;
@@ -68,7 +68,7 @@ export function takeUnknownEnd(state: ManagerState, client: PeerName, key: strin
   mark(state, volume);
 }
 
-/** It is wished for once more, or what became of it is known. */
+/** It is desired once more, or what became of it is known. */
 export function forgetEnded({ ended, outbox }: ManagerState, client: PeerName, volume: Uid): void {
   if (ended.get(client)?.delete(volume) === true) write(outbox, record(client, volume), null);
 }

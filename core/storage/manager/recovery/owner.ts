@@ -6,20 +6,20 @@ import { servicePeer } from "../../../service-roles.ts";
 import { type ManagerState, splitKey, type Wanted } from "../state.ts";
 
 /*
- * Whose a UID is. Ordinarily the records say it, and whoever wishes for what another cell has is refused. A store that was
- * lost knows nobody, and then the first to wish for a UID need not be its owner: a cell knows UIDs of others that it may
+ * Whose a UID is. Ordinarily the records say it, and whoever desires what another cell has is refused. A store that was
+ * lost knows nobody, and then the first to desire a UID need not be its owner: a cell knows UIDs of others that it may
  * see, and they are counted through. So the evidence counts before the order: of a volume what its record says, else the
  * servers that have its file, also in a bin; of what has neither, whose other volumes begin with the same UID of a cell.
  *
- * What somebody else wishes is kept and refused. It counts as soon as the evidence says so, or when nobody else wishes for that
- * UID any more: nobody has to wish again.
+ * What somebody else desires is kept and refused. It counts as soon as the evidence says so, or when nobody else desires that
+ * UID any more: nobody has to desire again.
  *
- * Rejected: whoever came first, which lets a stranger fail an owner's volumes; and no one while two wish for it, which does the same.
+ * Rejected: whoever came first, which lets a stranger fail an owner's volumes; and no one while two desire it, which does the same.
  */
 
 /**
- * Somebody else's wish is kept, and said to be refused, as long as the UID is not that client's. @param before the wish that
- * counts so far @param has who has something under that UID without wishing for it any more
+ * Somebody else's desire is kept, and said to be refused, as long as the UID is not that client's. @param before the desire that
+ * counts so far @param has who has something under that UID without desiring for it any more
  */
 export function isRefused(
   state: ManagerState,
@@ -31,7 +31,7 @@ export function isRefused(
 ): boolean {
   forgetRival(state, client, key);
   if (value === null && has === client) return false;
-  // With the second wish it is in doubt, and the evidence is looked for everywhere.
+  // With the second desire it is in doubt, and the evidence is looked for everywhere.
   if (value !== null && has !== undefined && has !== client) keepRival(state, client, key, value);
   const owner = ownerOf(state, key) ?? has ?? client;
   if (owner === client && (value !== null || before === undefined)) {
@@ -44,7 +44,7 @@ export function isRefused(
   return true;
 }
 
-/** Looks at the wishes for this key: its owner's counts, and where there is no evidence that of the first who still wishes. */
+/** Looks at what is desired under this key: its owner's desire counts, and without evidence that of the first who still desires it. */
 export function settleOwner(
   state: ManagerState,
   key: string,
@@ -72,7 +72,7 @@ export function settleOwner(
   outrank(state, key, volume);
 }
 
-/** What is known of servers' files has become more: of everything that two wish for the owner is looked for anew. */
+/** What is known of servers' files has become more: of everything that two desire, the owner is looked for anew. */
 export function lookAgain({ rivals, unsettled }: ManagerState): void {
   for (const key of rivals.keys()) unsettled.add(key);
 }
@@ -100,7 +100,7 @@ function forgetRival({ rivals }: ManagerState, client: PeerName, key: string): v
   if (others?.size === 0) rivals.delete(key);
 }
 
-/** Who owns what is wished for under this key, by evidence; null: there is none, and who came first has it. */
+/** Who owns what is desired under this key, by evidence; null: there is none, and who came first has it. */
 function ownerOf(state: ManagerState, key: string): PeerName | null {
   const [kind, id] = splitKey(key);
   if (kind === "volume") return ownerOfVolume(state, id) ?? ownerOfCell(state, key, id);
@@ -119,7 +119,7 @@ function ownerOfVolume(state: ManagerState, volume: Uid): PeerName | null {
   return onlyOne(cells);
 }
 
-/** By its other volumes: looked up only where two wish for the same, since it goes through all of them. */
+/** By its other volumes: looked up only where two desire the same, since it goes through all of them. */
 function ownerOfCell(state: ManagerState, key: string, id: Uid): PeerName | null {
   if (!state.rivals.has(key)) return null;
   const cell = cellUidOf(id);

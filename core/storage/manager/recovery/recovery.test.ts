@@ -35,7 +35,7 @@ const placed = (of: StorageWorld, name: string): { readonly agent: string } =>
   (of.records.get(`volume/${name}`) as { readonly agent: string } | undefined) ?? assert.fail(`${name} is nowhere`);
 const epochs = (of: StorageWorld) => [...of.agents.values()].flatMap(({ leases }) => [...leases]).sort();
 
-test("a blank store: every volume is found where it is, and no lease of who is still wished for ends", () => {
+test("a blank store: every volume is found where it is, and no lease of who is still desired ends", () => {
   const one = world();
   const [before, leases, places] = [
     attachments(one),
@@ -58,11 +58,11 @@ test("a blank store: every volume is found where it is, and no lease of who is s
   assert.ok(one.events.includes("volume/adopted"));
 
   // Agents are often there before the controllers.
-  const wishes = [...one.wanted.values()];
+  const desires = [...one.wanted.values()];
   lose(one);
   one.wanted.clear();
   one.restart();
-  for (const { from, key, value } of wishes) {
+  for (const { from, key, value } of desires) {
     one.want(key, value as object, from);
     one.settle();
   }
@@ -102,22 +102,22 @@ test("a blank store: nothing is placed before every server has said what it has,
   assert.equal(one.volume("a-4")?.phase, "ready");
 });
 
-test("an older store: what came since is found, older wishes fence nobody, and silent servers are waited for", () => {
+test("an older store: what came since is found, older desires fence nobody, and silent servers are waited for", () => {
   const one = world();
   const old = snapshot(one);
   const stale = [...one.wanted];
   one.want("connection/a-8", connection("a-8", "a-1", "a-9", 4, "h2"));
   one.want("volume/a-4", volume("a-4", empty, 10, "bank"), bank);
   one.settle();
-  const wishes = [...one.wanted];
+  const desires = [...one.wanted];
   const place = placed(one, "a-4").agent;
   const now = epochs(one);
   lose(one, old);
   const silent = one.agent(place.slice("agent.".length));
   for (const agent of one.agents.values()) one.cut(agent);
-  // Its own store has the wishes of then.
+  // Its own store has the desires of then.
   one.wanted.clear();
-  for (const [key, wish] of stale) one.wanted.set(key, wish);
+  for (const [key, desire] of stale) one.wanted.set(key, desire);
   one.restart();
   const hear = (agent: TestAgent): void => {
     one.input({ kind: "forked", peer: agent.name, forked: true, itForked: false });
@@ -132,14 +132,14 @@ test("an older store: what came since is found, older wishes fence nobody, and s
   assert.equal(placed(one, "a-4").agent, place);
   one.explain();
   one.settle();
-  assert.deepEqual(epochs(one), now, "a wish for an incarnation that is over takes nothing from the present one");
-  for (const [, { from, key, value }] of wishes) one.want(key, value as object, from);
+  assert.deepEqual(epochs(one), now, "a desire of an incarnation that is over takes nothing from the present one");
+  for (const [, { from, key, value }] of desires) one.want(key, value as object, from);
   one.explain();
   one.settle();
   assert.deepEqual(epochs(one), now);
 });
 
-test("a holder whom nobody wishes for any more is cut off when controllers have had their time", () => {
+test("a holder whom nobody desires any more is cut off when controllers have had their time", () => {
   const one = world();
   lose(one);
   one.wanted.delete("controller.shop/connection/a-8");
@@ -203,18 +203,18 @@ test("whoever asks first takes no lease of a later incarnation either: an earlie
   }
 });
 
-test("another cell's wish for a later incarnation neither keeps a lease nor ends it", () => {
+test("another cell's desire for a later incarnation neither keeps a lease nor ends it", () => {
   const later = { ...connection("t-1", "a-1", "a-9", 1000), cell: "bank" };
-  for (const wish of [later, { ...later, asksFirst: true }]) {
+  for (const desire of [later, { ...later, asksFirst: true }]) {
     const one = world();
     const now = epochs(one);
-    one.want("connection/t-1", wish, bank);
+    one.want("connection/t-1", desire, bank);
     one.settle();
     lose(one);
     one.wanted.delete("controller.shop/connection/a-8");
     one.restart();
     one.settle();
-    assert.deepEqual(epochs(one), now, "its own cell has yet to say what it wishes");
+    assert.deepEqual(epochs(one), now, "its own cell has yet to say what it desires");
     one.want("connection/a-8", connection("a-8", "a-1", "a-9", 3));
     one.settle();
     one.explain();
@@ -252,20 +252,20 @@ test("a UID that two servers have, or that is another cell's, or nobody's, is gi
   assert.ok(["c-1", "c-2", "c-3"].every((name) => !one.records.has(`volume/${name}`)));
 });
 
-test("nobody else's wish gets the secrets of a lease that only the agent remembers", () => {
+test("nobody else's desire gets the secrets of a lease that only the agent remembers", () => {
   const one = world();
   const { holder } = one.agent(placed(one, "a-1").agent.slice(6)).leases.get("a-1") ?? { holder: null };
   assert.ok(holder !== null);
   lose(one);
   one.wanted.delete("controller.shop/connection/a-8");
   one.restart();
-  const wish = { ...connection("t-1", "a-1", holder.vm, holder.incarnation), cell: "bank" };
-  one.want("connection/t-1", wish, bank);
+  const desire = { ...connection("t-1", "a-1", holder.vm, holder.incarnation), cell: "bank" };
+  one.want("connection/t-1", desire, bank);
   one.settle();
   assert.equal(one.connection("t-1", bank)?.attachment, null);
 });
 
-test("an origin that nobody wishes for any more is found with its copy, and goes with it", () => {
+test("an origin that nobody desires any more is found with its copy, and goes with it", () => {
   const one = world();
   lose(one);
   one.wanted.delete("controller.shop/volume/a-2");

@@ -27,14 +27,14 @@ import { heldCopy } from "./unclaimed.ts";
 
 /*
  * A Storage Manager whose store is lost, blank or older than what others have seen. All that it decides follows from what
- * controllers wish and what agents hold, so it finds its own way back:
+ * controllers desire and what agents hold, so it finds its own way back:
  *
  *  - A volume that some agent has is where that agent has it. It is adopted, never placed.
  *  - Nothing is placed before each server has said what it has: a blank file under the UID of a volume that lies on a server
  *    which is still silent would be taken for that volume.
  *  - A holder that only an agent remembers is left alone until its controller has spoken, and has had time to say that it
- *    wishes for it. It is fenced sooner only for a later incarnation of itself, and where the volume goes.
- *  - What was found under a copy of another cell stays until its own cell has said all that it wishes for, or until an operator
+ *    desires it. It is fenced sooner only for a later incarnation of itself, and where the volume goes.
+ *  - What was found under a copy of another cell stays until its own cell has said all that it desires, or until an operator
  *    says that the cell is gone. What a server has a copy of stays in any case.
  *  - An agent has the last word on epochs, so the next one that is asked for exceeds what it has.
  *
@@ -42,7 +42,7 @@ import { heldCopy } from "./unclaimed.ts";
  * so as well (`behind`), where the one server that knows is away: its own volumes wait then, and nobody else's, since it may be lying.
  */
 
-/** What controllers have, after a start, to say what they wish. */
+/** What controllers have, after a start, to say what they desire. */
 export const explainMs = 5 * 60_000;
 export const explainTimer = "explain";
 
@@ -68,14 +68,14 @@ export function beginRecovery(state: ManagerState): void {
   if (state.recovery?.waitsFor.length !== 0) letExplain(state);
 }
 
-/** For a while nobody is fenced whose controller may only have yet to say that it wishes for it. */
+/** For a while nobody is fenced whose controller may only have yet to say that it desires it. */
 function letExplain(state: ManagerState): void {
   state.explained = false;
   state.lost = true;
   state.outbox.effects.push({ kind: "timer", name: explainTimer, afterMs: explainMs });
 }
 
-/** A controller says what it wishes, for the first time since the start; the rest comes behind it. */
+/** A controller says what it desires, for the first time since the start; the rest comes behind it. */
 export function heardClient(state: ManagerState, client: PeerName): void {
   if (!state.started || state.spoke.has(client)) return;
   state.spoke.add(client);
@@ -121,7 +121,7 @@ export function heard(state: ManagerState, agent: AgentView): void {
   if (state.lostAt.has(agent.name)) releaseAt(state, agent);
 }
 
-/** A client has seen more of this store than it contains: what it wishes for may lie on a server that is silent. */
+/** A client has seen more of this store than it contains: what it desires may lie on a server that is silent. */
 export function takeBehind(state: ManagerState, client: PeerName): void {
   const before = state.recovery?.behind?.[client] ?? [];
   const servers = [...new Set([...before, ...silentOf(state)])].sort();
@@ -129,7 +129,7 @@ export function takeBehind(state: ManagerState, client: PeerName): void {
   log(state.outbox, "recovery/behind", { client, servers: servers.map(serverOf) });
   waitBehind(state, client, servers);
 }
-/** An operator has looked: what that client wishes for is waited for no more, and what no server has by then is made anew. */
+/** An operator has looked: what that client desires is waited for no more, and what no server has by then is made anew. */
 export function excuse(state: ManagerState, client: PeerName): void {
   if (state.recovery?.behind?.[client] !== undefined) waitBehind(state, client, []);
 }
@@ -245,7 +245,7 @@ export const sourceOf = (origin: Uid | null, document: DesiredVolume | null): Ag
 export const sizeOf = ({ sizeMiB }: Pick<AgentVolumeActual, "sizeMiB">): number | null =>
   sizeMiB === null ? null : Math.min(Math.max(Math.ceil(sizeMiB), fileSizes.leastMiB), fileSizes.mostMiB);
 
-/** Takes an adopted volume's origins into the records, also those for which nobody wishes: their cells may have left them. */
+/** Takes an adopted volume's origins into the records, also those for which nobody desires: their cells may have left them. */
 export function adoptOrigins(state: ManagerState, copy: VolumeRecord): void {
   for (let origin = copy.origin; origin !== null && !state.volumes.has(origin); ) {
     const at: Uid = origin;
@@ -273,7 +273,7 @@ export function adoptOrigins(state: ManagerState, copy: VolumeRecord): void {
 }
 
 /**
- * A cell has said all that it wishes for, or an operator says of one of its volumes that nobody does. What was found under a copy
+ * A cell has said all that it desires, or an operator says of one of its volumes that nobody does. What was found under a copy
  * alone goes with its last one from now on; until then the silence of its cell is no reason to remove it.
  */
 export function saidAll(state: ManagerState, client: PeerName, only?: readonly string[]): void {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { peerName } from "../../../../model/cell/identifiers.ts";
 import { connection, copyOf, StorageWorld, shop, volume } from "../manager.testing.ts";
 
-/** Two cells wish for the same UID, and the store that knew whose it was is lost: the owner's word counts when it comes. */
+/** Two cells desire the same UID, and the store that knew whose it was is lost: the owner's word counts when it comes. */
 const empty = { kind: "empty" } as const;
 const bank = peerName("controller.bank");
 const foreign = /belongs to an element of another cell$/;
@@ -22,13 +22,13 @@ const blank = (): StorageWorld => {
   for (const documents of one.desiredAt.values()) documents.clear();
   return one;
 };
-const wishes = (of: StorageWorld) => [...of.wanted.values()];
+const desires = (of: StorageWorld) => [...of.wanted.values()];
 const epochs = (of: StorageWorld) => [...of.agents.values()].flatMap(({ leases }) => [...leases]).sort();
 
-test("a stranger who wishes first for a volume's UID harms nobody, whoever is heard first", () => {
+test("a stranger who desires first for a volume's UID harms nobody, whoever is heard first", () => {
   for (const serversFirst of [true, false]) {
     const one = blank();
-    const owned = wishes(one);
+    const owned = desires(one);
     const leases = epochs(one);
     one.wanted.clear();
     for (const agent of one.agents.values()) if (!serversFirst) one.cut(agent);
@@ -55,7 +55,7 @@ test("a stranger who wishes first for a volume's UID harms nobody, whoever is he
   }
 });
 
-test("an origin that a stranger wishes for is found with its copy, and is not as the stranger would have it", () => {
+test("an origin that a stranger desires is found with its copy, and is not as the stranger would have it", () => {
   const one = blank();
   one.wanted.delete("controller.shop/volume/a-2");
   one.wanted.set("controller.bank/volume/a-2", {
@@ -71,7 +71,7 @@ test("an origin that a stranger wishes for is found with its copy, and is not as
   assert.equal(one.volume("a-2")?.phase, "ready");
 });
 
-test("what two wish for and nobody has is the other's when the first does not want it any more", () => {
+test("what two desire and nobody has is the other's when the first does not want it any more", () => {
   const one = new StorageWorld({ s1: { freeMiB: 5 } });
   one.want("volume/x-1", volume("x-1", empty, 10, "bank"), bank);
   one.want("volume/x-1", volume("x-1", empty, 4));
@@ -99,10 +99,10 @@ test("a file in the bin comes back to its own cell alone", () => {
   assert.deepEqual(asked?.about, about);
 });
 
-test("a stranger who wishes first for a connection's UID neither has it nor ends the lease under it", () => {
+test("a stranger who desires first for a connection's UID neither has it nor ends the lease under it", () => {
   for (const with_ of ["a-1", "t-1"]) {
     const one = blank();
-    const owned = wishes(one);
+    const owned = desires(one);
     const leases = epochs(one).filter(([id]) => id === "a-1");
     one.wanted.clear();
     one.restart();

@@ -28,7 +28,7 @@ const bothForgot = (): StorageWorld => {
   return one;
 };
 
-test("a copy that nobody wishes for is named, with what waits for it, and goes by an operator's word alone: its writer first", () => {
+test("a copy that nobody desires is named, with what waits for it, and goes by an operator's word alone: its writer first", () => {
   const one = bothForgot();
   assert.deepEqual(named(one), { [shop]: ["volume/a-2"] });
   for (const name of ["a-3", "a-1"]) one.want(`volume/${name}`, null);
@@ -63,7 +63,7 @@ for (const sizeMiB of [null, 0, 0.4, 1e12])
     assert.deepEqual(named(one), {});
   });
 
-test("what is wished for once more is nobody's no longer, and stays whatever an operator says", () => {
+test("what is desired once more is nobody's no longer, and stays whatever an operator says", () => {
   const one = bothForgot();
   one.want("volume/a-2", volume("a-2", copyOf("a-1")));
   one.settle();
@@ -90,7 +90,7 @@ test("a cell is not told what another one has over its volume", () => {
   assert.deepEqual(named(one), { [bank]: ["volume/b-1"] });
 });
 
-test("of two files of a volume that nobody wishes for both go, one after the other", () => {
+test("of two files of a volume that nobody desires both go, one after the other", () => {
   const one = bothForgot();
   const [first, second] = [one.agent("s1"), one.agent("s2")];
   one.say(second, "volume/a-2", first.actual.get("volume/a-2") ?? null);

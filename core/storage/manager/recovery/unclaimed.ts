@@ -4,13 +4,13 @@ import { hasOnlyBinned } from "../binned.ts";
 import { type AgentView, type ManagerState, placesOf, serverOf } from "../state.ts";
 
 /*
- * What servers have of cells that nobody wishes for. A controller that lost its store does not know of it, and a Storage Manager that lost
+ * What servers have of cells that nobody desires. A controller that lost its store does not know of it, and a Storage Manager that lost
  * its own has no document of it: nobody would ever take it back, and where it is a copy its origin would wait for its end, and the cell
  * that the origin is of. It stays, and is named to an operator (`cells orphans list`), whose word alone ends it (`ended.ts`): as
  * any other volume, whoever writes it first.
  *
  * Rejected: the servers' own lists of what was not repeated, which name it as well. They have also what a cell that is cut off has
- * yet to wish for; here it counts once its cell has said all, or is gone.
+ * yet to desire; here it counts once its cell has said all, or is gone.
  */
 
 /** By the controllers of their cells, as documents of theirs. */

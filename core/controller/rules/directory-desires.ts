@@ -13,37 +13,37 @@ import { actualReach, desiredPublic } from "../../documents/readers/cells.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
 
 import { serviceNumber } from "../../service-roles.ts";
-import type { Wishes } from "../changes/wishes.ts";
+import type { Desires } from "../changes/desires.ts";
 import { isManagement, isOnManagement } from "../network/management.ts";
 import type { ElementRecord } from "../records.ts";
 import { foreignEnd, longestKey, saveForeign, wantsOf } from "../references/foreign.ts";
 import {
   actualOf,
+  addDesire,
   type ControllerState,
   desiredNow,
   directory,
   elementOf,
-  keepWish,
+  keepDesire,
   linksOf,
   recordAt,
   storageManagerOf,
-  wish,
 } from "../state.ts";
 import { seenByOthers } from "../upgrade/follow-images.ts";
 import { placedInterfaces } from "../vm/virtual-machines.ts";
 import { trueSizeMiB } from "../volumes/true-size.ts";
 
 /** Everything that should be known at the directory. */
-export function wishForDirectory(state: ControllerState): void {
+export function desireDirectory(state: ControllerState): void {
   if (state.options.directory !== true) return;
-  state.pass.each("directory", state.elements, (record, _uid, wishes) => wishForElement(state, record, wishes));
+  state.pass.each("directory", state.elements, (record, _uid, desires) => desireElement(state, record, desires));
 }
 
-function wishForElement(state: ControllerState, record: ElementRecord, wishes: Wishes): void {
+function desireElement(state: ControllerState, record: ElementRecord, desires: Desires): void {
   const say = (key: string, document: object): void => {
     if (key.length > longestKey) return;
     if (!state.foreign.has(key)) saveForeign(state, key, { answer: null });
-    wish(wishes, directory, key, document);
+    addDesire(desires, directory, key, document);
   };
   const element = elementOf(state, record);
   if (element === undefined) return;
@@ -52,7 +52,7 @@ function wishForElement(state: ControllerState, record: ElementRecord, wishes: W
     const { uid, path } = record;
     const seen = seenByOthers(state)(uid, path);
     if (seen === uid) say(directoryKey.public(uid), { uid, path, shows } satisfies DesiredPublic);
-    else if (seen !== null) keepWish(state, wishes, directory, directoryKey.public(seen));
+    else if (seen !== null) keepDesire(state, desires, directory, directoryKey.public(seen));
   }
   for (const want of wantsOf(element)) say(directoryKey.want(want), want);
   const reach = element.type === "NetworkRule" ? reachDocument(state, record.uid, element) : null;

@@ -4,20 +4,20 @@ import { desire, type Outbox } from "../../outbox.ts";
 import { TrackedMap, type Tracking } from "./tracked.ts";
 
 /** The documents that should be desired now. */
-export interface Wishes {
+export interface Desires {
   /** The last one for a key counts. */
   add(peer: PeerName, key: string, document: Json): void;
-  /** What was wished for so far. */
+  /** What was desired so far. */
   get(peer: PeerName, key: string): Json | undefined;
 }
 
-/** Who wishes: the step of a pass, and within it the element. Later ones overrule earlier ones. */
+/** Who desires: the step of a pass, and within it the element. Later ones overrule earlier ones. */
 export interface Place {
   readonly rank: number;
   order: number;
 }
 
-/** One wish of one place. */
+/** One desire of one place. */
 export interface Entry {
   readonly place: Place;
   /** Among those of one place. */
@@ -31,26 +31,26 @@ const byPlace = (one: Entry, other: Entry): number =>
   one.place.rank - other.place.rank || one.place.order - other.place.order || one.sequence - other.sequence;
 
 /**
- * All wishes, kept from pass to pass: each with who made it, so that who wishes anew takes back what it wished for before. Only
+ * All desires, kept from pass to pass: each with who made it, so that who desires anew takes back what it desired before. Only
  * documents that something was said about since the last time are compared with what is desired.
  */
-export class WishBook {
+export class DesireBook {
   /** What counts, for those who ask for it. */
   readonly #tracking: Tracking;
   readonly #counts = new Map<PeerName, TrackedMap<string, Json>>();
   readonly #entries = new Map<PeerName, Map<string, readonly Entry[]>>();
-  /** Entries by peer and rank: which peer comes first is seen by the first step that wishes anything there. */
+  /** Entries by peer and rank: which peer comes first is seen by the first step that desires anything there. */
   readonly #ranks = new Map<PeerName, number[]>();
   readonly #touched = new Map<PeerName, Set<string>>();
 
   constructor(tracking: Tracking, outbox: Outbox) {
     this.#tracking = tracking;
-    // What is desired already and nobody wishes for is to be taken back.
+    // What is desired already and nobody wants any more is to be taken back.
     for (const [peer, documents] of outbox.desired) for (const key of documents.keys()) this.#touch(peer, key);
   }
 
-  /** @returns what was wished for now, to be handed in next time; `before`: what was last time */
-  collect(place: Place, before: readonly Entry[], work: (wishes: Wishes) => void): readonly Entry[] {
+  /** @returns what was desired now, to be handed in next time; `before`: what was last time */
+  collect(place: Place, before: readonly Entry[], work: (desires: Desires) => void): readonly Entry[] {
     const now: Entry[] = [];
     const own = new Map<string, Entry>();
     work({
@@ -127,7 +127,7 @@ export class WishBook {
     this.#touched.set(peer, keys.add(key));
   }
 
-  /** Desires what is wished for, and takes back the rest, of all that something was said about. Stops after each document. */
+  /** Desires what is desired, and takes back the rest, of all that something was said about. Stops after each document. */
   *place(outbox: Outbox): Generator<void, void> {
     const touched = new Map(this.#touched);
     this.#touched.clear();
@@ -172,10 +172,10 @@ const byFirstRank = (
   other: { readonly peer: PeerName; readonly first: number },
 ): number => one.first - other.first || (one.peer < other.peer ? -1 : 1);
 
-/** The wishes of one pass over everything, collected anew. */
-export class AllWishes implements Wishes {
+/** The desires of one pass over everything, collected anew. */
+export class AllDesires implements Desires {
   readonly #documents = new Map<PeerName, Map<string, Json>>();
-  /** By peer, the first step that wishes for anything there. */
+  /** By peer, the first step that desires anything there. */
   readonly #first = new Map<PeerName, number>();
   rank = 0;
 
