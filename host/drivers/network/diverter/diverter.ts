@@ -18,7 +18,8 @@ import type {
 import { type Addressing, createAddressing } from "./addressing.ts";
 import { examinePacket } from "./examine.ts";
 import { type Names, openNames } from "./names.ts";
-import { closeOutside, detachOutside, openOutside, type WayOut } from "./outside/outside.ts";
+import { closeOutside } from "./outside/in-force.ts";
+import { detachOutside, openOutside, type WayOut } from "./outside/outside.ts";
 import { closeDataplane, type Dataplane, mountBpffs, openDataplane, unmountBpffs, unpin } from "./program/dataplane.ts";
 import { config, dropReasons, interfaceCounters, policyState, ruleCounters, ruleKey, word } from "./program/layout.ts";
 import { attachedProgram, detachAll, ensureAttached, indexOf, programId } from "./program/libbpf.ts";

@@ -1,11 +1,12 @@
 import type { Ipv4 } from "../../../../../model/cell/identifiers.ts";
 import type { GlobalNetwork, Outside, RouterFact } from "../../driver.ts";
 import type { Dataplane } from "../program/dataplane.ts";
-import { mostRouters, networkKey, networkKinds, octets, outside, router, word } from "../program/layout.ts";
+import { mostRouters, octets, router, word } from "../program/layout.ts";
 import { detachAll, ensureAttached, indexOf, openPacketSocket, sendFrame } from "../program/libbpf.ts";
 import type { Generations } from "../rules/generations.ts";
 import { announcement, macText, question } from "./arp.ts";
-import { type Networks, networksOf } from "./networks.ts";
+import { putNetworks, putRouters } from "./in-force.ts";
+import { networksOf } from "./networks.ts";
 import { answers, askedMac, hear, nextQuestionMs, preferred, type Router, strange } from "./router-watch.ts";
 
 /**
@@ -17,27 +18,9 @@ export interface WayOut {
   tell(global: GlobalNetwork): void;
   close(): void;
 }
-/** In a router's number: it is behind a device of its own (OUTSIDE in layouts.h). */
-const ownDevice = 1n << 40n;
 /** An announcement may be lost (RFC 5227, 2.3); after so many milliseconds it is repeated. */
 const repeatedMs = [1000, 2000] as const;
 const key = (value: number): Buffer => word.encode({ value });
-const config = key(0);
-
-/** Nothing leads out any more, nor in. */
-export function closeOutside({ maps }: Dataplane): void {
-  maps.outside.clear(config);
-  for (let at = 0; at < mostRouters; at++) maps.routers.clear(key(at));
-  for (const network of maps.networks.keys()) maps.networks.delete(network);
-}
-
-function putNetworks({ maps }: Dataplane, wanted: Networks): void {
-  const keyOf = ({ address, prefixLength }: Networks[number]): Buffer =>
-    networkKey.encode({ prefix_length: prefixLength, address });
-  const keys = new Set(wanted.map((network) => keyOf(network).toString("hex")));
-  for (const network of wanted) maps.networks.set(keyOf(network), key(networkKinds[network.kind]));
-  for (const found of maps.networks.keys()) if (!keys.has(found.toString("hex"))) maps.networks.delete(found);
-}
 
 /** Routers in the order of the configuration, with the MACs at which an earlier process has found them. */
 function adopt({ maps }: Dataplane, addresses: readonly Ipv4[]): readonly Router[] {
@@ -77,20 +60,8 @@ export function openOutside(
     timers.add(timer);
   };
   const putInForce = (): void => {
-    for (let at = 0; at < mostRouters; at++) {
-      const known = routers[at];
-      if (known === undefined) maps.routers.clear(key(at));
-      else maps.routers.set(key(at), router.encode({ mac: known.mac, heard: 0n, address: known.address }));
-    }
-    const mac = preferred(routers, inForce);
-    const marked = mac === 0n || !isOwn ? mac : mac | ownDevice;
-    const now = outside.encode({ router: marked, device, mac: way.mac });
-    const before = maps.outside.get(config);
-    inForce = mac;
-    if (before?.equals(now) === true) return;
-    maps.outside.set(config, now);
-    /* Flows know the router by its MAC. */
-    generations.renewAll();
+    inForce = preferred(routers, inForce);
+    putRouters(dataplane, generations, { device, mac: way.mac, isOwn }, routers, inForce);
   };
   const tellRouters = (): void => {
     const facts = routers.map((each) => ({

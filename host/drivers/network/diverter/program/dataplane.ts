@@ -66,11 +66,13 @@ function removePins(directory: string): void {
 /**
  * Opens what is pinned below `bpffs`, or loads the compiled object. Programs of another version are replaced, and the maps
  * taken over if their layouts are the same; otherwise all starts anew, closed.
+ *
+ * @param object absent: the committed one
  */
-export function openDataplane(bpffs: string): Dataplane {
+export function openDataplane(bpffs: string, object = objectFile): Dataplane {
   const root = join(bpffs, "diverter");
   const mapDirectory = join(root, "maps");
-  const version = createHash("sha256").update(readFileSync(objectFile)).digest("hex").slice(0, 16);
+  const version = createHash("sha256").update(readFileSync(object)).digest("hex").slice(0, 16);
   const programDirectory = join(root, `programs_${version}`);
   const found = openAll(mapDirectory, programDirectory);
   if (found !== null) return { ...found, adopted: "all" };
@@ -80,7 +82,7 @@ export function openDataplane(bpffs: string): Dataplane {
       for (const name of readdirSync(root)) if (name.startsWith("programs_")) removePins(join(root, name));
     mkdirSync(mapDirectory, { recursive: true });
     mkdirSync(programDirectory, { recursive: true });
-    loadObject(objectFile, mapNames, mapDirectory, programNames, programDirectory);
+    loadObject(object, mapNames, mapDirectory, programNames, programDirectory);
   };
   let adopted: Dataplane["adopted"] = hadMaps ? "maps" : "nothing";
   try {

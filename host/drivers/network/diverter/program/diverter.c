@@ -38,8 +38,7 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
     return answer_dhcp(skb, ifindex, self, cfg);
   if (p.source != self->address)
     return drop(self, SPOOFED_ADDRESS);
-  /* Clients take answers from any port. */
-  if (p.protocol == IPPROTO_UDP && p.fragment != LATER && (p.source_port == 67 || p.destination_port == 68))
+  if (is_dhcp_answer(&p))
     return drop(self, ROGUE_DHCP);
   if (has_bad_size(skb, &p, self->mtu) || checksum_hits_header(skb, &p, eth))
     return drop(self, MALFORMED);
@@ -136,6 +135,9 @@ struct arrival {
 static __always_inline int receive(struct __sk_buff *skb, struct packet *p, const struct arrival *arrival, __u32 ifindex,
                                    const struct interface_state *self, const struct config *cfg)
 {
+  /* Looked at here too: no host has done it for what comes from outside, and none can be relied upon to. */
+  if (is_dhcp_answer(p))
+    return drop(self, ROGUE_DHCP);
   if (p->error && p->about_source != p->destination)
     return drop(self, NO_RULE);
   struct check check = {.self = self, .packet = p, .bytes = skb->len, .here = !arrival->device, .from_wire = 1,
@@ -161,7 +163,7 @@ static __always_inline int ipv4_from_service(struct __sk_buff *skb, __u32 ifinde
     return drop(self, reason);
   if (p.source != self->address)
     return drop(self, SPOOFED_ADDRESS);
-  if (p.protocol == IPPROTO_UDP && p.fragment != LATER && (p.source_port == 67 || p.destination_port == 68))
+  if (is_dhcp_answer(&p))
     return drop(self, ROGUE_DHCP);
   /* That the destination MAC was tried on must not be seen by the bridge. */
   if (has_bad_size(skb, &p, self->mtu) || checksum_hits_header(skb, &p, eth) ||

@@ -89,15 +89,23 @@ export class BpfMap {
     this.set(key, Buffer.alloc(this.valueSize * this.#cpus));
   }
   setAll(entries: readonly { readonly key: Buffer; readonly value: Buffer }[]): void {
-    if (entries.length === 0) return;
+    this.setMany(Buffer.concat(entries.map(({ key }) => key)), Buffer.concat(entries.map(({ value }) => value)));
+  }
+  /** Keys one behind the other, and their values. */
+  setMany(keys: Buffer, values: Buffer): void {
+    const number = keys.length / this.keySize;
+    if (number === 0) return;
     const count = Buffer.alloc(4);
-    count.writeUInt32LE(entries.length);
-    const keys = Buffer.concat(entries.map(({ key }) => key));
-    const values = Buffer.concat(entries.map(({ value }) => value));
+    count.writeUInt32LE(number);
     const outcome: number = mapUpdateBatch(this.fd, keys, values, count, null);
-    if (outcome === -constants.errno.EOPNOTSUPP || outcome === -524)
-      for (const { key, value } of entries) this.set(key, value);
-    else check(outcome, `writing ${entries.length} entries of a map of the Diverter`);
+    if (outcome !== -constants.errno.EOPNOTSUPP && outcome !== -524) {
+      check(outcome, `writing ${number} entries of a map of the Diverter`);
+      return;
+    }
+    for (let at = 0; at < number; at += 1) {
+      const value = values.subarray(at * this.valueSize, (at + 1) * this.valueSize);
+      this.set(keys.subarray(at * this.keySize, (at + 1) * this.keySize), value);
+    }
   }
   delete(key: Buffer): boolean {
     return mapDelete(this.fd, key) === 0;

@@ -1,5 +1,5 @@
 import type { Dataplane } from "../program/dataplane.ts";
-import { interfaceState, word } from "../program/layout.ts";
+import { interfaceState } from "../program/layout.ts";
 import { slotCount } from "./slots.ts";
 
 /**
@@ -20,17 +20,17 @@ export interface Generations {
  * upgrade may go back to: no flow of theirs is ever taken for one that was decided here, nor one from here by them.
  */
 const lowest = 2 ** 31;
-const key = (value: number): Buffer => word.encode({ value });
+const every = Uint32Array.from({ length: slotCount }, (_, slot) => slot);
+const bytesOf = (words: Uint32Array): Buffer => Buffer.from(words.buffer, words.byteOffset, words.byteLength);
 
 export function createGenerations({ maps }: Dataplane): Generations {
   let last = maps.generations.entries().reduce((most, { value }) => Math.max(most, value.readUInt32LE()), lowest);
-  const next = (slots: readonly Buffer[]): void => {
+  const next = (slots: Uint32Array): void => {
     last = last + 1 < 2 ** 32 ? last + 1 : lowest;
-    const value = key(last);
-    maps.generations.setAll(slots.map((slot) => ({ key: slot, value })));
+    maps.generations.setMany(bytesOf(slots), bytesOf(new Uint32Array(slots.length).fill(last)));
   };
   return {
-    renewAll: () => next(Array.from({ length: slotCount }, (_, slot) => key(slot))),
+    renewAll: () => next(every),
     renew: (cells) => {
       const others = new Set(
         maps.interfaces.entries().flatMap(({ value }) => {
@@ -38,8 +38,8 @@ export function createGenerations({ maps }: Dataplane): Generations {
           return cells.has(cell) ? [] : [slot];
         }),
       );
-      const slots = maps.slots.entries().map(({ value }) => value);
-      next(slots.filter((slot) => !others.has(slot.readUInt32LE())));
+      const slots = maps.slots.entries().map(({ value }) => value.readUInt32LE());
+      next(Uint32Array.from(slots.filter((slot) => !others.has(slot))));
     },
   };
 }

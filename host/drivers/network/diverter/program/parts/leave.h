@@ -70,10 +70,9 @@ static __always_inline int leave_by(struct __sk_buff *skb, const struct interfac
  */
 static __noinline __u64 find_router(__be32 from, __be32 to)
 {
-  struct outside *out = way_out();
-  if (!out || kind_of(from) != EXTERNAL || kind_of(to) != ELSEWHERE)
+  if (!way_out() || kind_of(from) != EXTERNAL || kind_of(to) != ELSEWHERE)
     return NO_LOCATION;
-  __u64 router = *(volatile __u64 *)&out->router;
+  __u64 router = router_in_use();
   return router ? router : NO_ROUTER;
 }
 

@@ -16,6 +16,13 @@ static __always_inline struct outside *way_out(void)
   return out && out->device ? out : NULL;
 }
 
+/* The number of who gets what goes outside; 0: nobody does. */
+static __always_inline __u64 router_in_use(void)
+{
+  struct outside *out = way_out();
+  return out ? *(volatile __u64 *)&out->router : 0;
+}
+
 static __always_inline int is_router(__u64 mac)
 {
   int found = 0;
@@ -35,20 +42,14 @@ static __always_inline int is_router(__u64 mac)
  */
 static __noinline int believe_outside(struct check *c)
 {
-  const struct packet *p = c->packet;
-  __be32 source = p->source;
+  __be32 source = c->packet->source;
   struct outside *out = way_out();
   if (!out || out->device != c->device || kind_of(c->self->address) != EXTERNAL)
     return NO_LOCATION;
   int routed = is_router(c->wire & ~OUTSIDE);
   if (kind_of(source) != ELSEWHERE || bpf_map_lookup_elem(&endpoints, &source))
     return routed || (c->wire & OUTSIDE) ? INSIDE_FROM_OUTSIDE : NO_LOCATION;
-  if (!routed)
-    return NOT_FROM_ROUTER;
-  /* Clients take answers from any port. */
-  if (p->protocol == IPPROTO_UDP && p->fragment != LATER && (p->source_port == 67 || p->destination_port == 68))
-    return ROGUE_DHCP;
-  return PASS;
+  return routed ? PASS : NOT_FROM_ROUTER;
 }
 
 /*

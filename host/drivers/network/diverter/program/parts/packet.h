@@ -154,6 +154,9 @@ static __always_inline int parse(struct __sk_buff *skb, struct packet *p)
     p->icmp_type = l4[0];
     p->source_port = p->destination_port = l4[4] << 8 | l4[5];
     if (is_icmp_error(l4[0])) {
+      /* So short that nobody cuts one: what came behind would be judged by no flow that it is about. */
+      if (p->fragment != WHOLE)
+        return MALFORMED;
       p->error = 1;
       return parse_about(skb, ETH_LENGTH + header + 8, p);
     }
@@ -162,6 +165,12 @@ static __always_inline int parse(struct __sk_buff *skb, struct packet *p)
   p->source_port = l4[0] << 8 | l4[1];
   p->destination_port = l4[2] << 8 | l4[3];
   return PASS;
+}
+
+/* Clients take answers from any port. */
+static __always_inline int is_dhcp_answer(const struct packet *p)
+{
+  return p->protocol == IPPROTO_UDP && p->fragment != LATER && (p->source_port == 67 || p->destination_port == 68);
 }
 
 /*

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { clangVersion, readRecord } from "../program/build.ts";
+import { canRun } from "../testing/namespaces.testing.ts";
+import { compileWithout, mutations } from "./mutations.testing.ts";
+import { Random } from "./random.testing.ts";
+import { fuzz } from "./run.testing.ts";
+
+/**
+ * A hundred thousand frames of a seed that is another one each time, and some checks that are taken out of the program, also
+ * others each time. All of them: `fuzz-mutations.long.test.ts`; ten million frames: `./cells bench fuzz-network`.
+ */
+const seed = Number(process.env.CELLS_SEED ?? Date.now() % 1_000_000_000);
+const frames = 100_000;
+const sample = 2;
+
+describe("frames by a grammar, judged by an oracle", { skip: !canRun() }, () => {
+  test(`${frames} frames do what the oracle says, and none reaches a cell that never agreed (CELLS_SEED=${seed})`, async () => {
+    const report = await fuzz({ seed, frames });
+    assert.equal(report.story, null);
+    assert.deepEqual([report.differences, report.crossings], [0, 0]);
+    // What never gets anywhere proves nothing.
+    assert.ok(
+      report.frames >= frames && report.delivered > frames / 20 && report.between > 100 && report.outside > 100,
+    );
+  });
+
+  const random = new Random(seed);
+  const drawn = new Set<number>();
+  while (drawn.size < sample) drawn.add(random.below(mutations.length));
+  for (const at of drawn) {
+    const mutation = mutations[at]!;
+    test(`without "${mutation.name}" they do not`, { skip: !compiles() && "clang is not here" }, async () => {
+      const directory = mkdtempSync(join(tmpdir(), "diverter-mutation-"));
+      try {
+        const report = await fuzz({ seed, frames, object: compileWithout(mutation, directory), whole: true });
+        assert.notEqual(report.story, null, `nothing differs in ${report.frames} frames`);
+      } finally {
+        rmSync(directory, { recursive: true });
+      }
+    });
+  }
+});
+
+function compiles(): boolean {
+  try {
+    return clangVersion() !== "" && readRecord().clang !== "";
+  } catch {
+    return false;
+  }
+}
