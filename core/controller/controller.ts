@@ -57,7 +57,7 @@ import {
 } from "./state.ts";
 import { upgradeDue, upgradeTimer } from "./upgrade/upgrade.ts";
 import { afterRestoreOf } from "./vm/after-restore.ts";
-import { reservationDue, reservationTimer, resumeReservation } from "./vm/all-or-none.ts";
+import { noMembers, noteMember, reservationDue, reservationTimer, resumeReservation } from "./vm/all-or-none.ts";
 import { delayRetry, retryTimer } from "./vm/life-cycle.ts";
 import { goOnAbove } from "./vm/put-back.ts";
 import { hostIsLost, lostTimer, watchHost } from "./vm/silent-hosts.ts";
@@ -264,6 +264,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     foreign: make.map(),
     waitingChanges: [],
     reservation: noReservation,
+    members: noMembers(),
     life: null,
     initial: null,
     room: record<RoomRecord>("room", noRoom),
@@ -309,13 +310,15 @@ function readRecords(state: ControllerState, restored: Restored): void {
 const tracked = ["cell", "model", "policy", "reservation", "life", "afterRestore", "upgradeClock", "ending"] as const;
 
 /** What was worked out of an element, a VM or a host goes with it. */
-function forgetWith({ elements, vms, derived, indexes }: ControllerState): void {
+function forgetWith(state: ControllerState): void {
+  const { elements, vms, derived, indexes } = state;
   elements.watch((uid, _before, after) => {
     if (after !== undefined) return;
     derived.interfaces.delete(uid);
     derived.subnets.delete(uid);
   });
   vms.watch((uid, _before, after) => void (after === undefined && derived.placed.delete(uid)));
+  indexes.reserving.watch((uid, _before, after) => void (after === undefined && noteMember(state, uid, null)));
   indexes.hosts.present.watch((host, _before, after) => {
     if (after !== undefined) return;
     derived.rulesAt.delete(host);

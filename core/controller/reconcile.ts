@@ -52,7 +52,7 @@ export function* reconcile(state: ControllerState): Work {
   }
   learnForeign(state);
   followImages(state);
-  advanceReservation(state);
+  yield* advanceReservation(state);
   adoptChildren(state);
   advanceGrants(state);
   // What one pass forgets may set free what the next one takes back: an interface's address, then its subnet.
@@ -72,7 +72,7 @@ export function* reconcile(state: ControllerState): Work {
   }
   endForgotten(state);
   followPeers(state);
-  watchReservation(state);
+  yield* watchReservation(state);
   yield* pass.slices(() => updateStates(state));
   giveBack(state);
   publishLife(state);

@@ -133,11 +133,31 @@ export interface ReservationState {
   readonly stage: "asking" | "resting" | "clearing";
   readonly attempt: number;
   readonly isTimed: boolean;
+  /** Those that could not be had when all was given back. */
   readonly short: readonly ElementPath[];
   /** Members that are not had yet, short or still on their way. */
-  readonly lacking: readonly ElementPath[];
+  readonly lacking: Lacking;
 }
-export const noReservation: ReservationState = { stage: "asking", attempt: 0, isTimed: false, short: [], lacking: [] };
+/** A few, and so many beside them, from ten on rounded down to one digit. */
+export interface Lacking {
+  readonly elements: readonly ElementPath[];
+  readonly more?: number;
+}
+export const noReservation: ReservationState = {
+  ...{ stage: "asking", attempt: 0, isTimed: false, short: [] },
+  lacking: { elements: [] },
+};
+
+/** `left`, `gone`: of one that was given back, whether something of it is anywhere. */
+export type MemberStanding = "had" | "lacking" | "short" | "left" | "gone";
+/** How far each member is, as the pass has found last. */
+export interface Members {
+  readonly standing: Map<Uid, MemberStanding>;
+  /** How many are so. */
+  readonly count: Record<MemberStanding, number>;
+  /** Some member lacks now that did not: what is told of them is another thing. */
+  isNews: boolean;
+}
 
 /** Record `abroad/<key>`: a document at the directory, and what it answered last; null: nothing is visible. */
 export interface ForeignRecord {
@@ -209,6 +229,7 @@ export interface ControllerState extends Hearing {
   /** Changes that came before it was known what the installation could ever give; null: no change waits any more. */
   waitingChanges: { readonly id: number; readonly request: Json }[] | null;
   reservation: ReservationState;
+  readonly members: Members;
   /** What the parent says of a child cell; null: nothing yet, or it has no parent. */
   life: DesiredLife | null;
   /** The first model that was submitted, until there is one; and why it was refused. */

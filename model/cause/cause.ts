@@ -125,7 +125,7 @@ export interface CauseFacts {
       readonly own: boolean;
     };
   };
-  /** `asking`: members that are not had yet; otherwise those that could not be had; `more`: beside these few. `seconds`: until all is asked for again. */
+  /** `asking`: members that are not had yet; otherwise those that could not be had; `more`: beside these few, from ten on rounded down to one digit. `seconds`: until all is asked for again. */
   readonly "all-or-none": {
     readonly stage: "asking" | "resting" | "clearing";
     readonly elements: readonly ElementPath[];

@@ -1,5 +1,5 @@
 import type { Cause, CauseFacts, CauseKind } from "./cause.ts";
-import { andMore, serviceNamed, upgradeRemedy } from "./words.ts";
+import { andRoughly, serviceNamed, upgradeRemedy } from "./words.ts";
 
 /** What would lift a cause, in words; null: nobody can say, or what is behind it says so. */
 export function remedy(cause: Cause): string | null {
@@ -53,7 +53,7 @@ const remedies: Remedies = {
     return `${nothing(`its turn comes within about ${queue.seconds} s`)}; ${raise}`;
   },
   "all-or-none": ({ stage, elements, more }) => {
-    const room = `make room for ${andMore(elements, more) || "what it lacks"}, or write x.policy.deploy "as-possible"`;
+    const room = `make room for ${andRoughly(elements, more) || "what it lacks"}, or write x.policy.deploy "as-possible"`;
     return stage === "asking" ? room : `${room}; it asks again by itself`;
   },
   "forgotten-runs": ({ hosts: [host] }) => `bring ${host} back, or \`cells host dead ${host} --power-is-off\``,

@@ -1,5 +1,5 @@
 import type { Cause, CauseFacts, CauseKind, EndKind, Foreign } from "./cause.ts";
-import { andMore, serviceNamed, upgradeRemedy } from "./words.ts";
+import { andRoughly, serviceNamed, upgradeRemedy } from "./words.ts";
 
 /*
  * Causes as sentences: the one place where a cause becomes words. They follow from the cause alone, so that a client can make
@@ -36,7 +36,7 @@ const endings: { readonly [Kind in EndKind]: (detail: string | null) => string }
 const withDetail = (what: string, detail: string | null): string => (detail === null ? what : `${what}: ${detail}`);
 
 const allOrNone = ({ stage, elements, more, seconds }: CauseFacts["all-or-none"]): string => {
-  const names = andMore(elements, more);
+  const names = andRoughly(elements, more);
   if (stage === "asking") return `all-or-none: waits until ${names} can be had too`;
   const back = `all-or-none: not everything could be had${names === "" ? "" : ` (${names})`}, so nothing is held`;
   return stage === "resting" ? `${back}; asked for again after ${seconds} s` : `${back}; waits until all of it is gone`;

@@ -4,6 +4,9 @@ import type { PeerName } from "../cell/identifiers.ts";
 /** Names of some, and how many there are beside them. */
 export const andMore = (names: readonly string[], more = 0): string =>
   more === 0 ? names.join(", ") : `${names.join(", ")} and ${more} more`;
+/** The same of a number that is rounded down from ten on. */
+export const andRoughly = (names: readonly string[], more = 0): string =>
+  more < 10 ? andMore(names, more) : `${names.join(", ")} and ${more} or more others`;
 
 /** What to do about an upgrade that went back. */
 export const upgradeRemedy =

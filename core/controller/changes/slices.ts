@@ -1,6 +1,6 @@
 import type { Cell } from "../../../model/cell/cell.ts";
 import type { InSlices } from "../../../model/slices.ts";
-import type { Input, Instant } from "../../env.ts";
+import type { Effect, Input, Instant } from "../../env.ts";
 import { isObject } from "../../outbox.ts";
 import type { ControllerState } from "../state.ts";
 import type { Work } from "./work.ts";
@@ -88,6 +88,21 @@ export function* inSlices<Result>({ pass }: ControllerState, work: InSlices<Resu
     if (next.done === true) return next.value;
     if (pass.spend(next.value)) yield;
   }
+}
+
+/** Goes through some work in slices, all effects of which come with the last one: it is one transaction. */
+export function* heldBack({ outbox, pass }: ControllerState, work: InSlices<void>): Work {
+  const held: Effect[] = [];
+  const goOn = (): boolean => {
+    const ofThisStep = outbox.effects;
+    outbox.effects = held;
+    let next = work.next();
+    while (next.done !== true && !pass.spend(next.value)) next = work.next();
+    outbox.effects = ofThisStep;
+    return next.done !== true;
+  };
+  while (goOn()) yield;
+  for (const effect of held) outbox.effects.push(effect);
 }
 
 /** For what may not be interrupted. */

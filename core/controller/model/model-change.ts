@@ -9,9 +9,8 @@ import { planInSlices } from "../../../model/plan/plan.ts";
 import { planFaultsInSlices } from "../../../model/plan/plan-check.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";
 import { type InSlices, inOneGo } from "../../../model/slices.ts";
-import type { Effect } from "../../env.ts";
 import { log } from "../../outbox.ts";
-import { finish } from "../changes/slices.ts";
+import { finish, heldBack } from "../changes/slices.ts";
 import type { Work } from "../changes/work.ts";
 import { managementRefusals } from "../network/management.ts";
 import { foreignNetworks } from "../references/foreign.ts";
@@ -126,21 +125,6 @@ export function* executePlan(state: ControllerState, cell: Cell | null, plan: Pl
     if (action !== "none") changes[action] = Number(changes[action] ?? 0) + 1;
   }
   log(state.outbox, "model/accepted", { path, type: "Cell", version, changes });
-}
-
-/** Goes through some work in slices, all effects of which come with the last one. */
-function* heldBack({ outbox, pass }: ControllerState, work: InSlices<void>): Work {
-  const held: Effect[] = [];
-  const goOn = (): boolean => {
-    const ofThisStep = outbox.effects;
-    outbox.effects = held;
-    let next = work.next();
-    while (next.done !== true && !pass.spend(next.value)) next = work.next();
-    outbox.effects = ofThisStep;
-    return next.done !== true;
-  };
-  while (goOn()) yield;
-  for (const effect of held) outbox.effects.push(effect);
 }
 
 /** Makes records for new elements, renames moved ones, and marks those that left the model; UIDs count from the end on. */

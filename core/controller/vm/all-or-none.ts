@@ -1,11 +1,14 @@
 import type { Cause } from "../../../model/cause/cause.ts";
 import type { ElementPath, PeerName, Uid } from "../../../model/cell/identifiers.ts";
+import type { InSlices } from "../../../model/slices.ts";
 import { actualSubnet } from "../../documents/readers/network.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
 import type { ActualVolume } from "../../documents/vocabulary.ts";
 import { log, sameJson, toJson } from "../../outbox.ts";
+import { heldBack } from "../changes/slices.ts";
+import type { Work } from "../changes/work.ts";
 import { isManagement, managementRange } from "../network/management.ts";
-import type { ElementRecord } from "../records.ts";
+import type { ElementRecord, VmRecord } from "../records.ts";
 import {
   actualOf,
   addressManager,
@@ -13,7 +16,10 @@ import {
   confirmedGone,
   desiredNow,
   elementOf,
+  type Lacking,
   linksOf,
+  type MemberStanding,
+  type Members,
   noReservation,
   placerOf,
   recordAt,
@@ -66,53 +72,131 @@ const isMember = (state: ControllerState, record: ElementRecord): boolean =>
   // One that is off needs no place yet; it is a member when it is switched on.
   (record.type !== "VM" || wantedOn(state, record.uid) !== null);
 /** Of an index, in the order of all elements. */
-const recordsIn = (state: ControllerState, index: ReadonlyMap<Uid, true>): readonly ElementRecord[] =>
-  [...index.keys()]
+const recordsIn = (state: ControllerState, uids: Iterable<Uid>): readonly ElementRecord[] =>
+  [...uids]
     .sort((one, other) => state.elements.orderOf(one) - state.elements.orderOf(other))
     .flatMap((uid) => state.elements.get(uid) ?? []);
-const membersOf = (state: ControllerState): readonly ElementRecord[] =>
-  recordsIn(state, state.indexes.reserving).filter((record) => isMember(state, record));
 const unmark = (state: ControllerState, record: ElementRecord): void =>
   saveElement(state, { ...record, reserving: false });
 
-/** At the start of a pass: new elements join, a deployment that has everything is committed, one that rested asks again. */
-export function advanceReservation(state: ControllerState): void {
-  if (state.cell?.deploy === "all-or-none") {
-    for (const record of recordsIn(state, state.indexes.unseen)) {
-      // Without a phase: accepted in this very step.
-      const isNew = record.phase === null && record.reserving === undefined && !record.deleting;
-      if (isNew && bound.has(record.type)) saveElement(state, { ...record, reserving: true });
-    }
-  } else {
-    for (const record of recordsIn(state, state.indexes.reserving)) unmark(state, record);
+export const noMembers = (): Members => ({
+  standing: new Map(),
+  count: { had: 0, lacking: 0, short: 0, left: 0, gone: 0 },
+  isNews: false,
+});
+const isLackingAs = (standing: MemberStanding | undefined): boolean => standing === "lacking" || standing === "short";
+
+/** Null: it is none, or none any more. */
+export function noteMember({ members }: Pick<ControllerState, "members">, uid: Uid, now: MemberStanding | null): void {
+  const { standing, count } = members;
+  const before = standing.get(uid);
+  if (before === (now ?? undefined)) return;
+  if (before !== undefined) count[before] -= 1;
+  if (now === null) standing.delete(uid);
+  else {
+    standing.set(uid, now);
+    count[now] += 1;
   }
-  if (state.reservation.stage === "asking" && state.indexes.reserving.size > 0) releaseUsed(state);
-  const members = membersOf(state);
-  if (members.length === 0) {
+  if (now !== null && isLackingAs(now) && !isLackingAs(before)) members.isNews = true;
+}
+
+function standingOf(state: ControllerState, uid: Uid): MemberStanding | null {
+  const record = state.elements.get(uid);
+  if (record === undefined || !isMember(state, record)) return null;
+  if (state.reservation.stage !== "asking") return isGone(state, record) ? "gone" : "left";
+  if (isHad(state, record)) return "had";
+  return isShort(state, record) ? "short" : "lacking";
+}
+/** Of those of whom something has changed. */
+const settleMembers = (state: ControllerState, when: "first" | "last"): void =>
+  state.pass.each(`members-${when}`, state.indexes.reserving, (_flag, uid) =>
+    noteMember(state, uid, standingOf(state, uid)),
+  );
+
+/** At the start of a pass: new elements join, a deployment that has everything is committed, one that rested asks again. */
+export function* advanceReservation(state: ControllerState): Work {
+  const { pass, indexes } = state;
+  if (state.cell?.deploy === "all-or-none") {
+    // Without a phase: accepted in this very step.
+    yield* pass.slices(() => pass.each("joins", indexes.unseen, (_flag, uid) => join(state, uid)));
+  } else {
+    for (const record of recordsIn(state, indexes.reserving.keys())) unmark(state, record);
+  }
+  if (indexes.reserving.size > 0) {
+    yield* pass.slices(() => {
+      if (state.reservation.stage === "asking") pass.each("used", state.vms, (vm) => releaseUsed(state, vm));
+      settleMembers(state, "first");
+    });
+  }
+  const { standing, count } = state.members;
+  if (standing.size === 0) {
     if (state.reservation.stage !== "asking" || state.reservation.isTimed) setTimer(state, null);
     state.reservation = noReservation;
   } else if (state.reservation.stage === "clearing") {
-    if (!members.every((record) => isGone(state, record))) return;
+    if (count.gone < standing.size) return;
     state.reservation = { ...state.reservation, stage: "asking", attempt: state.reservation.attempt + 1 };
-  } else if (state.reservation.stage === "asking" && members.every((record) => isHad(state, record))) {
-    for (const record of members) unmark(state, record);
+  } else if (state.reservation.stage === "asking" && count.had === standing.size) {
+    const members = recordsIn(state, standing.keys());
+    yield* heldBack(state, unmarkAll(state, members));
     if (state.reservation.isTimed) setTimer(state, null);
     state.reservation = noReservation;
     log(state.outbox, "reservation/complete", { path: state.cell?.path ?? null, elements: members.length });
   }
 }
+function join(state: ControllerState, uid: Uid): void {
+  const record = state.elements.get(uid);
+  const isNew = record?.phase === null && record.reserving === undefined && !record.deleting;
+  if (isNew && bound.has(record.type)) saveElement(state, { ...record, reserving: true });
+}
+function* unmarkAll(state: ControllerState, members: readonly ElementRecord[]): InSlices<void> {
+  for (const record of members) {
+    unmark(state, record);
+    yield 1;
+  }
+}
 
 /** At the end of a pass: the timer runs for as long as something cannot be had. */
-export function watchReservation(state: ControllerState): void {
-  const { reservation } = state;
+export function* watchReservation(state: ControllerState): Work {
+  if (state.indexes.reserving.size > 0) yield* state.pass.slices(() => settleMembers(state, "last"));
+  const { reservation, members } = state;
   if (reservation.stage !== "asking") return;
-  const lacking = membersOf(state).filter((record) => !isHad(state, record));
-  const short = lacking.filter((record) => isShort(state, record));
-  if (short.length > 0 && !reservation.isTimed) setTimer(state, holdMs(state.options.cellNumber, reservation.attempt));
-  if (short.length === 0 && reservation.isTimed) setTimer(state, null);
-  const pathsOf = (records: readonly ElementRecord[]) => records.map(({ path }) => path);
-  const next = { ...reservation, isTimed: short.length > 0, short: pathsOf(short), lacking: pathsOf(lacking) };
-  if (!sameJson(toJson(reservation), toJson(next))) state.reservation = next;
+  const isTimed = members.count.short > 0;
+  if (isTimed && !reservation.isTimed) setTimer(state, holdMs(state.options.cellNumber, reservation.attempt));
+  if (!isTimed && reservation.isTimed) setTimer(state, null);
+  const lacking = lackingNow(state);
+  if (isTimed !== reservation.isTimed || !sameJson(toJson(reservation.lacking), toJson(lacking)))
+    state.reservation = { ...reservation, isTimed, lacking };
+}
+
+/**
+ * What every member says of those that are not had yet. Of many, the last ones are named and the others counted roughly: whoever is
+ * had next changes then what few members say, and not all of them each time.
+ */
+function lackingNow(state: ControllerState): Lacking {
+  const { members, uids, reservation } = state;
+  const count = members.count.lacking + members.count.short;
+  const more = roughly(count - mostNamed);
+  const isStill = (path: ElementPath): boolean => {
+    const uid = uids.get(path);
+    return uid !== undefined && isLackingAs(members.standing.get(uid));
+  };
+  const { elements } = reservation.lacking;
+  if (count > mostNamed && !members.isNews && elements.length === mostNamed && elements.every(isStill))
+    return { elements, ...more };
+  members.isNews = false;
+  const lacking = recordsIn(
+    state,
+    [...members.standing].flatMap(([uid, standing]) => (isLackingAs(standing) ? [uid] : [])),
+  );
+  return { elements: lacking.slice(-mostNamed).map(({ path }) => path), ...more };
+}
+/** As many as a person wants to read, since every member says it. */
+const mostNamed = 5;
+/** From ten on rounded down to one digit. */
+function roughly(count: number): { readonly more?: number } {
+  if (count <= 0) return {};
+  const unit = 10 ** Math.floor(Math.log10(count));
+  return { more: Math.floor(count / unit) * unit };
 }
 
 /** After a restart: whoever had given everything back rests once more, since how long it did is not known. */
@@ -121,7 +205,8 @@ export function resumeReservation(state: ControllerState): void {
     const [peer, key] = documentOf(state, type, uid) ?? [];
     return peer === undefined || key === undefined || desiredNow(state, peer, key) !== undefined;
   };
-  if (membersOf(state).every(isAsked)) return;
+  const members = recordsIn(state, state.indexes.reserving.keys()).filter((record) => isMember(state, record));
+  if (members.every(isAsked)) return;
   state.reservation = { ...state.reservation, stage: "resting", isTimed: true };
   setTimer(state, restMs(0));
 }
@@ -131,14 +216,16 @@ export function reservationDue(state: ControllerState): void {
   const { reservation } = state;
   if (reservation.stage === "resting") state.reservation = { ...reservation, stage: "clearing", isTimed: false };
   if (reservation.stage !== "asking" || !reservation.isTimed) return;
-  for (const record of membersOf(state)) {
+  const { standing } = state.members;
+  const members = recordsIn(state, standing.keys());
+  const short = members.flatMap(({ uid, path }) => (standing.get(uid) === "short" ? [path] : []));
+  for (const record of members) {
     if (record.type === "VM") stopRun(state, record.uid);
     else if (record.range !== null) saveElement(state, { ...record, range: null });
   }
-  state.reservation = { ...reservation, stage: "resting" };
+  state.reservation = { ...reservation, stage: "resting", short };
   const afterMs = restMs(reservation.attempt);
   setTimer(state, afterMs);
-  const { short } = reservation;
   log(state.outbox, "reservation/given-back", { path: state.cell?.path ?? null, short: short.slice(0, 5), afterMs });
 }
 
@@ -208,14 +295,12 @@ function isVolumeShort(state: ControllerState, record: ElementRecord): boolean {
 }
 
 /** What a VM that is no member has, with all that it is made of, is in use and stays. */
-function releaseUsed(state: ControllerState): void {
-  for (const { uid, run } of state.vms.values()) {
-    if (run === null || state.elements.get(uid)?.reserving === true) continue;
-    for (const { volume } of run.disks) settleChain(state, volume);
-    for (const card of run.interfaces) {
-      const subnet = state.elements.get(state.elements.get(card)?.allocation?.subnet ?? card);
-      if (subnet?.type === "Subnet" && subnet.reserving === true) unmark(state, subnet);
-    }
+function releaseUsed(state: ControllerState, { uid, run }: VmRecord): void {
+  if (run === null || state.elements.get(uid)?.reserving === true) return;
+  for (const { volume } of run.disks) settleChain(state, volume);
+  for (const card of run.interfaces) {
+    const subnet = state.elements.get(state.elements.get(card)?.allocation?.subnet ?? card);
+    if (subnet?.type === "Subnet" && subnet.reserving === true) unmark(state, subnet);
   }
 }
 function settleChain(state: ControllerState, volume: Uid): void {
@@ -233,12 +318,13 @@ export function whyGivenBack(state: ControllerState, record: ElementRecord): Cau
   const again = stage === "resting" ? { seconds: restMs(attempt) / 1000 } : {};
   return { kind: "all-or-none", stage, ...few(short), ...again };
 }
-/** As many as a person wants to read, since every member says it. */
-const few = (paths: readonly ElementPath[]): { readonly elements: readonly ElementPath[]; readonly more?: number } =>
-  paths.length <= 5 ? { elements: paths } : { elements: paths.slice(0, 5), more: paths.length - 5 };
+const few = (paths: readonly ElementPath[]): Lacking => ({
+  elements: paths.slice(0, mostNamed),
+  ...roughly(paths.length - mostNamed),
+});
 /** Of a VM that has its place: what is not had yet beside it. */
 export const whyPlaceIsHeld = ({ reservation }: ControllerState): Cause => ({
   kind: "all-or-none",
   stage: "asking",
-  ...few(reservation.lacking),
+  ...reservation.lacking,
 });
