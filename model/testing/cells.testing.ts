@@ -169,6 +169,10 @@ export const cells: fc.Arbitrary<JsonObject> = fc
       if (index < 3) inCell[`e${index}`] = element(each, index, params);
       else if (left[index]) (each.group ? group : inCell)[`e${index}`] = element(each, index, params);
     });
+    // Every interface is on the first subnet; one that leads outside is for internal ones alone.
+    if (pieces[2]?.values[names("Subnet").indexOf("x.addressRange")] !== "internal")
+      for (const each of [...Object.values(inCell), ...Object.values(group)])
+        delete (each as Record<string, Json>)["x.forwards"];
     const attributes = limited ? { "x.limits.vms": 100, "x.policy.subnetConnectivity": true, "x.public": false } : {};
     return { shop: { "x.type": "Cell", ...attributes, ...inCell, group }, params, beside };
   });
