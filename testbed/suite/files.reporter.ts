@@ -1,4 +1,4 @@
-import { relative } from "node:path";
+import { relative, resolve } from "node:path";
 import type { TestEvent } from "node:test/reporters";
 
 /**
@@ -7,9 +7,10 @@ import type { TestEvent } from "node:test/reporters";
  */
 async function* files(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   for await (const event of events) {
-    // The test that has its file's name is the file's process.
-    if (event.type !== "test:complete" || event.data.name !== event.data.file) continue;
-    const { file, details } = event.data;
+    if (event.type !== "test:complete" || event.data.file === undefined) continue;
+    const { name, file, details } = event.data;
+    // The test that has its file's name, as it was given, is the file's process.
+    if (resolve(name) !== file) continue;
     const ended = details.passed ? "passed" : "failed";
     yield `${Math.round(details.duration_ms ?? 0)}\t${relative(process.cwd(), file)}\t${ended}\n`;
   }
