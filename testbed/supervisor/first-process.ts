@@ -97,8 +97,9 @@ export const startFirstProcess = (at: Places, listenDescriptor: number): Process
   closeSync(log);
   child.on("error", () => undefined);
   child.unref();
-  const identity = child.pid === undefined ? undefined : processIdentity(child.pid);
-  if (identity === undefined) throw new Error("cannot start `unshare`: is util-linux installed?");
+  if (child.pid === undefined) throw new Error("cannot start `unshare`: is util-linux installed?");
+  const identity = processIdentity(child.pid);
+  if (identity === undefined) throw new Error(`\`unshare\` ended at once; ${at.logs}/supervisor.log says why`);
   return identity;
 };
 

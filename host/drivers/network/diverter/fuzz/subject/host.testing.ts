@@ -178,14 +178,13 @@ export class HostUnderTest {
     const found = routerAddresses.map((each, at) => ({ address: addressText(each), mac: BigInt(macs[at] ?? 0) }));
     putRouters(this.#dataplane, this.#generations, { device, mac, isOwn }, found, BigInt(used));
   }
-  /** Flows were last seen so much earlier. */
+  /** Flows were last seen so much earlier: before the machine started, if it runs for less. */
   age(seconds: number): void {
     for (const at of this.#open)
       for (const table of this.#tablesOf(at)) {
         const entries = table.entries().map(({ key: name, value }) => {
           const seen = flow.offsets.last_seen;
-          const before = value.readBigUInt64LE(seen) - BigInt(seconds) * 1_000_000_000n;
-          value.writeBigUInt64LE(before > 0n ? before : 0n, seen);
+          value.writeBigInt64LE(value.readBigInt64LE(seen) - BigInt(seconds) * 1_000_000_000n, seen);
           return { key: name, value };
         });
         table.setAll(entries);
