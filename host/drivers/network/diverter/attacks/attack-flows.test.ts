@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
 import { after, before, beforeEach, describe, test } from "node:test";
-
+import { setTimeout as sleep } from "node:timers/promises";
 import { arp, ethernet, everyone, icmp, icmpTypes, ip, tcp, tcpFlags, udp } from "../testing/frames.testing.ts";
 import { Hand, markPort } from "../testing/hands.testing.ts";
 import {
@@ -12,7 +15,7 @@ import {
   policy,
   rule,
 } from "../testing/installation.testing.ts";
-import { type Agent, canRun } from "../testing/namespaces.testing.ts";
+import { type Agent, canRun, type Machine } from "../testing/namespaces.testing.ts";
 
 /**
  * Attacks on what the dataplane remembers and on whom it believes: a server that wants to open connections, floods against
@@ -46,6 +49,32 @@ const rules = [
     ),
   ),
 ];
+
+/** The answers to ARP for `address` that come in by the machine's cable, a line each. */
+const watchAnswers = async (machine: Machine, address: string) => {
+  const filter = `arp[6:2] = 2 and arp src host ${address}`;
+  const [program, args] = machine.inside([
+    "tcpdump",
+    "-i",
+    "eth0",
+    "-Q",
+    "in",
+    "-nn",
+    "-l",
+    "--immediate-mode",
+    filter,
+  ]);
+  const child = spawn(program, [...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const lines: string[] = [];
+  createInterface({ input: child.stdout }).on("line", (line) => lines.push(line));
+  for await (const line of createInterface({ input: child.stderr })) if (line.includes("listening on")) break;
+  const stop = async (): Promise<void> => {
+    const ended = once(child, "exit");
+    child.kill("SIGKILL");
+    await ended;
+  };
+  return { lines, stop };
+};
 
 describe("attacks on flows and locations", { skip: !canRun() }, () => {
   const installation = new Installation();
@@ -304,27 +333,22 @@ describe("attacks on flows and locations", { skip: !canRun() }, () => {
 
   test("on the wire, ARP for an endpoint is answered to its controller alone", async () => {
     const { machine } = installation.controller;
-    const answers = (): number => {
-      const [link] = JSON.parse(machine.run("ip", "-j", "-s", "link", "show", "dev", "eth0")) as readonly {
-        readonly stats64: { readonly rx: { readonly packets: number } };
-      }[];
-      return link!.stats64.rx.packets;
-    };
-    const settle = () => new Promise((resolve) => setTimeout(resolve, 150));
+    const answers = await watchAnswers(machine, far.address);
     const request = (mac: string, sender: string): string =>
       ethernet(hosts.b[1], mac, 0x0806, arp(1, mac, sender, far.address));
-    await settle();
-    const before = answers();
-    await wire.call("inject", "eth0", [
-      request("02:00:00:00:09:09", controllerAddress),
-      request(controllerMac, "10.0.0.77"),
-      request(controllerMac, client.address),
-    ]);
-    await settle();
-    assert.equal(answers(), before);
-    await wire.call("inject", "eth0", [request(controllerMac, controllerAddress)]);
-    await settle();
-    assert.equal(answers(), before + 1);
+    try {
+      await wire.call("inject", "eth0", [
+        request("02:00:00:00:09:09", controllerAddress),
+        request(controllerMac, "10.0.0.77"),
+        request(controllerMac, client.address),
+        request(controllerMac, controllerAddress),
+      ]);
+      while (answers.lines.length === 0) await sleep(20);
+      await sleep(150);
+      assert.deepEqual(answers.lines.length, 1, answers.lines.join("\n"));
+    } finally {
+      await answers.stop();
+    }
     assert.equal(await far.next(1), null);
   });
 
