@@ -31,10 +31,11 @@ import {
 import { keptFor, upgradeState } from "../upgrade/upgrade.ts";
 import { whyGivenBack, whyPlaceIsHeld } from "../vm/all-or-none.ts";
 import { hostDied } from "../vm/host-died.ts";
-import { actualVmOf, connectionOf, lastEndOf, retryDelayMs } from "../vm/life-cycle.ts";
+import { actualVmOf, connectionOf, lastEndOf } from "../vm/life-cycle.ts";
 import { noHost, placementOf } from "../vm/placement.ts";
 import { whyUnheard } from "../vm/put-back.ts";
 import { requirementsOf } from "../vm/requirements.ts";
+import { retryDelayMs } from "../vm/retry-delay.ts";
 import { whyNoTurn } from "../vm/start-limit.ts";
 import { whyNotGrown } from "../volumes/growth.ts";
 import { grantState, whyNotAsked, whyNotConfirmed, whyNotServed } from "./confirmed.ts";

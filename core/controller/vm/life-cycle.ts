@@ -24,6 +24,7 @@ import {
 import { placementOf } from "./placement.ts";
 import { askFirst, settleUnheard, waitsForOwnVm, whyUnheard } from "./put-back.ts";
 import { requirementsOf } from "./requirements.ts";
+import { retryDelayMs, stableMs } from "./retry-delay.ts";
 import { chargeStart, settleStarts, takeStart } from "./start-limit.ts";
 
 /**
@@ -35,15 +36,6 @@ import { chargeStart, settleStarts, takeStart } from "./start-limit.ts";
  * A stage goes back to nothing at once while no host was told of it; later only the host's word ends it, since the
  * volumes and the place of an incarnation that may still run must not be given away.
  */
-/** Of the second failure in a row. After the first one nothing is waited for: a VM that was well is back soonest. */
-const firstRetryMs = 1_000;
-const longestRetryMs = 60_000;
-/** An incarnation that ran this long starts the back-off anew. */
-const stableMs = 300_000;
-
-export const retryDelayMs = (failures: number): number =>
-  failures <= 1 ? 0 : Math.min(longestRetryMs, firstRetryMs * 2 ** (failures - 2));
-
 /** The VM's element if the model wants it to run. */
 export function wantedOn(state: ControllerState, uid: Uid): VmElement | null {
   const record = state.elements.get(uid);

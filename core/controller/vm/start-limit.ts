@@ -16,7 +16,7 @@ import { type ControllerState, elementOf } from "../state.ts";
  * holds and as come in during it. Who does not get a token waits in a queue, first come, first served; it holds each VM at
  * most once, so the quota of VMs is its bound.
  *
- * How long one VM pauses after a failure is another matter: `retryDelayMs` in `life-cycle.ts`.
+ * How long one VM waits after a failure is another matter: `retry-delay.ts`.
  *
  * The rate is the provider's, or the parent's for a child cell, and a cell may limit itself to less. A cell shares its rate
  * with its child cells: many children are no way to more.

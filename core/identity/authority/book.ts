@@ -6,25 +6,13 @@ import { type BookRecord, bookOf, entryOf, type GrantedPlace, type PeerEntries, 
 import { isMachine } from "../presented.ts";
 import { rotateGossip } from "./gossip-epochs.ts";
 import { publishedKeys, settleKeys } from "./key-records.ts";
+import { defaultLifetimeMs, validFromOf } from "./lifetime.ts";
 import type { AuthorityState, Book } from "./state.ts";
 
 /* What the authority tells everybody, as it follows from its state: where all are, and which keys are theirs. */
 
 export const selfRecord = "self";
 export const bookRecord = "book";
-const hourMs = 3_600_000;
-/** How long a certificate is valid where the installation does not say. */
-export const defaultLifetimeMs = 24 * hourMs;
-
-/** How much a clock may be slow against the authority's: a certificate begins that long before it is issued. */
-export const toleranceMs = (lifetimeMs: number): number => Math.min(hourMs, lifetimeMs / 24);
-
-/** When a certificate of now begins. Whole seconds: certificates know no finer time. */
-export const validFromOf = (
-  { options: { lifetimeMs = defaultLifetimeMs } }: AuthorityState,
-  { wallMs }: Instant,
-): number => Math.floor((wallMs - toleranceMs(lifetimeMs)) / 1000) * 1000;
-
 export function newBook(state: AuthorityState, now: Instant): Book {
   const places = new Map<PeerName, GrantedPlace[]>();
   for (const [desire, { document }] of [...state.enrolments].sort(([a], [b]) => (a < b ? -1 : 1)))

@@ -1,13 +1,13 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import { span } from "../may-connect.ts";
 import { isPinnable } from "../presented.ts";
-import { toleranceMs } from "./book.ts";
+import { toleranceMs } from "./lifetime.ts";
 
 /**
  * When a service asks for its next certificate, and how: with its token, or with the certificate that it has. At two
  * thirds of the certificate's time, a little earlier by chance so that services that began together do not ask together;
  * while the authority is away, ever more seldom, but always several times before the end. How long a certificate is
- * valid, 24 h: `defaultLifetimeMs` in `book.ts`.
+ * valid, 24 h: `lifetime.ts`.
  */
 export interface Held {
   readonly validFromMs: number;

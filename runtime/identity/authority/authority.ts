@@ -7,7 +7,7 @@ import type { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { mayAsk } from "../../../core/documents/permissions.ts";
 import { createAuthorityService } from "../../../core/identity/authority/authority.ts";
-import { defaultLifetimeMs, toleranceMs } from "../../../core/identity/authority/book.ts";
+import { defaultLifetimeMs, toleranceMs } from "../../../core/identity/authority/lifetime.ts";
 import { nextAsk } from "../../../core/identity/authority/renewal.ts";
 import type { AuthorityAnswer, Issue } from "../../../core/identity/authority/requests.ts";
 import { type CurrentKeys, mergeKeys, writeCurrentKeys } from "../../../core/identity/current-keys.ts";
