@@ -2,6 +2,8 @@ import type { Phase } from "../documents/vocabulary.ts";
 
 /**
  * What is measured, as data: a service derives it from its state (`Service.measure`), `runtime/observation/metrics.ts` writes it down.
+ * The metrics themselves are in each service's `measure.ts`, or beside its step function where there are few; those of a process
+ * are in `runtime/observation/service-numbers.ts`, those of a host in `host/service/observation.ts`.
  * Names follow Prometheus' practice: a prefix, base units (seconds, bytes), `_total` for what only grows.
  */
 export interface Metric {

@@ -5,6 +5,7 @@ import type { SessionChannel } from "./session-channel.ts";
 /**
  * One person at a machine's serial console. All who are there see the same and all may type, as at one keyboard that is
  * handed round: the console has no notion of who types, and somebody who joins to help must be able to.
+ * Output that a slow client does not take is left out (`offer` in `session-channel.ts`).
  */
 export const serveConsole = (
   channel: SessionChannel,

@@ -5,7 +5,8 @@ import type { ControllerState } from "../state.ts";
 
 /**
  * Credentials that open one cell, beside the operator's. A controller knows their hashes only and keeps them itself, so
- * that what opens a cell is a matter of that cell alone: no other controller, and no gateway, could let somebody in.
+ * that what opens a cell is a matter of that cell alone: no other controller, and no gateway, could let somebody in. Which
+ * requests a credential of a cell may make is said by each route in `model/contract/routes.ts`.
  */
 
 const mostCredentials = 64;

@@ -2,7 +2,8 @@ import type { SwimConfig } from "./configuration.ts";
 
 /**
  * How long a suspicion lasts (Lifeguard, "Local Health Aware Suspicion"): long while one host alone says so, who may be the
- * sick one itself, and shorter with every other host that comes to the same result on its own.
+ * sick one itself, and shorter with every other host that comes to the same result on its own. The numbers are in
+ * `configuration.ts`.
  */
 const scale = (members: number): number => Math.max(1, Math.log10(Math.max(1, members)));
 

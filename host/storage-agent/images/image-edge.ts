@@ -33,7 +33,8 @@ interface Refusal {
  * DELETE /images/<name>?staged=<id>           → the staged image is dropped
  * DELETE /images/<name>                       → the image is deleted
  *
- * Answers false when the request is none of these.
+ * What is refused for its size, its name or the room that there is: `image-store.ts`; for what is in it: `image-header.ts`,
+ * `image-convert.ts`. Answers false when the request is none of these.
  */
 export const createImageEdge =
   (places: ImagePlaces, store: ImageStore) =>
