@@ -34,7 +34,7 @@ import { createHostObservation } from "./service/observation.ts";
 import { overheadMiB } from "./service/planner.ts";
 import { createHostSessions } from "./sessions/sessions.ts";
 
-/** What this host says of itself. */
+/** The document that this host publishes about itself. */
 const describe = (
   configuration: ProcessConfiguration,
   part: NonNullable<ProcessConfiguration["host"]>,
@@ -68,13 +68,13 @@ const readConfiguration = async (
   return { configuration, part };
 };
 
-/** What the network driver is to work with. Throws a sentence where what is configured leads nowhere. */
+/** The devices that the network driver uses. Throws with a sentence if the configured device cannot be used. */
 const uplinkOf = (part: NonNullable<ProcessConfiguration["host"]>, host: ActualHost): Uplink => {
   const { uplink: device, bridge, outside } = part;
   const uplink = { device, address: host.address, mac: host.mac, ...(bridge === undefined ? {} : { bridge }) };
   if (outside === undefined) return uplink;
   const name = outside.device ?? device;
-  // Where the uplink is the port of a bridge, that has the host's address.
+  // If the uplink is a port of a bridge, the bridge has the host's address.
   const found = findDevice(name === device ? (bridge ?? device) : name);
   const way = wayOutside(outside, device, found, installationNetwork);
   if (!way.ok) throw new Error(way.error);
@@ -82,10 +82,10 @@ const uplinkOf = (part: NonNullable<ProcessConfiguration["host"]>, host: ActualH
 };
 
 const prepare = async (runDirectory: string): Promise<void> => {
-  // Whoever runs out of memory on this machine, it is not the management that goes; refused where we may not say so.
+  // When memory runs out, the kernel should kill something else. Not permitted in some containers, and then left out.
   await writeFile("/proc/self/oom_score_adj", "-500").catch(() => undefined);
   await mkdir(runDirectory, { recursive: true });
-  // QEMU's user passes through to its own machine's directory and can list nothing on the way.
+  // QEMU's users may enter this directory to reach their own machine's, and may not list it.
   await chmod(runDirectory, 0o711);
 };
 
@@ -157,7 +157,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const filesFor = (desired: DesiredVm) => bootstrap?.birth(desired) ?? null;
   executor = createExecutor({ hypervisor, network, storage, request, log, filesFor });
   const { close } = executor;
-  // The latest is stopped first: no action may lose its service half-way.
+  // Stop functions run in reverse order: the executor ends its actions before what they use is stopped.
   stopAtSignals(close);
   await executor.start();
   asking = askGuests({ hypervisor, network, request, log });

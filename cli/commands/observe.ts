@@ -28,10 +28,10 @@ const picture = async (client: Client, context: Context): Promise<string> => {
   });
 };
 
-/** A burst of events is not a burst of pictures. */
+/** At most one drawing per this time, however many events there are. */
 const pictureEveryMs = 500;
 
-/** The picture again whenever something happens, until Ctrl-C. */
+/** Draws the status again whenever something happens, until Ctrl-C. */
 const watchStatus = async (client: Client, context: Context): Promise<void> => {
   const { terminal } = context;
   const changes = watchServices(client, new Date().toISOString());
@@ -67,14 +67,14 @@ const status = async (
 
 export interface EventsOptions {
   readonly follow: boolean;
-  /** Its own events, as its controller keeps them; undefined: those of all services. */
+  /** A cell, for its own events as its controller keeps them; undefined: those of all services. */
   readonly own: string | undefined;
   readonly cell: string | undefined;
   readonly service: string | undefined;
   readonly since: string | undefined;
 }
 
-/** How many events are remembered, to tell which of a new connection's past were shown already. */
+/** How many events are remembered, so that none is shown twice after a reconnect. */
 const rememberedEvents = 5_000;
 const reconnectMs = 1_000;
 
@@ -97,8 +97,8 @@ async function* eventsOf(
 }
 
 /**
- * What happened, in one form whether all services tell it or one cell. Following begins with now unless `since` is given; a
- * gateway that goes away is waited for, and nothing is shown twice.
+ * Events of all services, or of one cell, in one form. With `follow` they begin now unless `since` is given. If the gateway
+ * goes away, it reconnects and shows nothing twice.
  */
 export const events = async (context: Context, options: EventsOptions): Promise<void> => {
   const { terminal } = context;
@@ -130,14 +130,14 @@ export const events = async (context: Context, options: EventsOptions): Promise<
       for await (const event of eventsOf(client, options, { query: query(), opened })) show(event);
       if (!options.follow) return;
     } catch (error) {
-      // What never worked is told; what worked before comes back.
+      // A first connection that fails is an error; one that was there before is made again.
       if (!options.follow || !connected || error instanceof Refused) throw error;
     }
     await sleep(reconnectMs);
   }
 };
 
-/** A person looks on; ends with Ctrl-C. */
+/** `cells watch`: shows a cell as it changes, until Ctrl-C. */
 export const watch = async (context: Context, cellText: string | undefined): Promise<void> => {
   const client = context.client();
   const cell = cellText === undefined ? await onlyCell(client) : cellOfPath(cellText).cell;

@@ -35,23 +35,23 @@ export const changesSince = (
 
 export interface FollowOptions {
   readonly timeoutMs: number;
-  /** Resolves when this holds. */
+  /** Ends the following when it returns true. */
   readonly until: (elements: readonly ElementWithState[]) => boolean;
-  /** Nothing is shown: the answer is printed as JSON at the end. */
+  /** Prints nothing; the caller prints the result as JSON. */
   readonly silent?: boolean;
-  /** Whoever asks has just been answered: who is away is away for a moment. */
+  /** The cell has just answered a request, so if it does not answer now it is waited for. */
   readonly known?: boolean;
-  /** Looks again after this long, also where nothing happens. */
+  /** Looks again after this long even if there was no event. */
   readonly lookAgainMs?: () => number;
   /** Restricts what is shown and waited for. */
   readonly filter?: (element: ElementWithState) => boolean;
 }
 
 /**
- * Shows how a cell becomes what was declared: drawn over on a terminal, a line per change elsewhere. The cell's events
- * tell when to look; it looks at the whole state each time rather than adding up events, so nothing is missed and nothing is shown that is no longer so.
- * Returns the last state and whether the desire came true in time. Once it has seen the cell, a controller or a gateway that
- * is away is waited for, as each is for a moment in an upgrade of the cloud itself; one that stays away is the failure.
+ * Shows how a cell becomes what was declared: redrawn in place on a terminal, a line per change elsewhere. The cell's events
+ * only say when to look. Each look reads the whole state, so nothing is missed and nothing outdated is shown. Returns the
+ * last state, and whether `until` held in time. A controller or gateway that stops answering is waited for, since an upgrade
+ * of the cloud restarts each of them; if the time ends first, its failure is thrown.
  */
 export const follow = async (
   client: Client,
@@ -90,7 +90,7 @@ export const follow = async (
   }
 };
 
-/** Nobody answered, or nobody to whom the gateway passes it on. */
+/** The gateway did not answer, or it could not reach the controller. */
 const isAway = (error: unknown): error is CommandFailure =>
   error instanceof Refused ? [502, 503].includes(error.status) : isUnreachable(error);
 const isUnreachable = (error: unknown): error is CommandFailure =>
@@ -106,7 +106,7 @@ const show = (before: readonly ElementWithState[], elements: readonly ElementWit
   for (const path of gone) terminal.print(`- removed  ${path}`);
 };
 
-/** Before what has failed counts as failed for good: a service may have to hear of the change yet. */
+/** An element that has failed is given this time to leave that phase: its service may not have heard of the change yet. */
 const graceMs = 2_000;
 const mostExplained = 3;
 
@@ -175,7 +175,7 @@ export const followUntilReady = async (
   );
 };
 
-/** What to do about those that failed or are owed something, as `cells why` says it. */
+/** What to do about those that failed, or that wait for something other than an element, as `cells why` says it. */
 const remedies = async (
   client: Client,
   cell: string,

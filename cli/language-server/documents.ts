@@ -4,7 +4,7 @@ import { TextDocument } from "vscode-languageserver-textdocument";
 import { type BundleView, viewBundle } from "../../model/editor/sources/bundle-tree.ts";
 import { Sources } from "./sources.ts";
 
-/** A text as part of the bundle that a main file makes. */
+/** A text as part of a bundle: a main file and what it includes. */
 export interface InBundle {
   readonly view: BundleView;
   /** Directory that the bundle's names are relative to. */
@@ -14,7 +14,7 @@ export interface InBundle {
   readonly name: string;
 }
 
-/** Null for what is no file of a file system. */
+/** Null: it is not a `file:` URI. */
 export function pathOfUri(uri: string): string | null {
   try {
     return uri.startsWith("file:") ? fileURLToPath(uri) : null;
@@ -23,15 +23,15 @@ export function pathOfUri(uri: string): string | null {
   }
 }
 
-/** Views that are kept for texts that are not open, beside those of open ones. */
+/** How many views of texts that are not open are cached. */
 const mostViews = 20;
 
-/** Documents of the editor over the texts of the workspace, and what each bundle was last read as. */
+/** The texts of the workspace with the unsaved changes of the editor, and a cached view of each bundle. */
 export class Documents {
   readonly sources = new Sources();
   readonly #single: boolean;
   readonly #open = new Map<string, TextDocument>();
-  /** How the client writes the address of a path: it must be told the same. */
+  /** The URI that the client uses for a path; answers must use the same spelling. */
   readonly #uris = new Map<string, string>();
   readonly #views = new Map<string, BundleView>();
 
@@ -73,12 +73,12 @@ export class Documents {
   versionOf(path: string): number | null {
     return this.#open.get(path)?.version ?? null;
   }
-  /** For places in a text, open or not. */
+  /** To convert offsets to positions, also in a text that is not open. */
   textDocument(path: string): TextDocument {
     return this.#open.get(path) ?? TextDocument.create(this.uriOf(path), "smartfrog", 0, this.sources.read(path) ?? "");
   }
 
-  /** An open text in each bundle that it is part of; one bundle at least. */
+  /** A text in each bundle that it is part of; there is at least one. */
   bundlesOf(path: string): readonly InBundle[] {
     return this.sources.mains(path).map((main) => this.#inBundle(main, path));
   }

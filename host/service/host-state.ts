@@ -17,15 +17,15 @@ import type { VmRecord } from "./vm-record.ts";
 /** What the Host Manager's service knows, how it comes back after a restart, and what the planner sees of it. */
 export interface HostManagerOptions {
   readonly host: ActualHost;
-  /** Called in a step that may have made new actions due; must only wake the executor, which then asks for them. */
+  /** Called when there may be new actions. It must do no more than wake the executor, which then asks for them. */
   readonly wake: () => void;
-  /** The machine has started since the Host Manager ran last. Absent: not known, and no boot of it is told from another. */
+  /** Whether the machine was booted since the Host Manager ran last. Absent: unknown, and boots are not told apart. */
   readonly booted?: boolean;
-  /** With `booted`: the machine was switched off in order, and nothing that ran here crashed. Absent: not so. */
+  /** With `booted`: the machine had been shut down properly, so no VM here crashed. */
   readonly switchedOff?: true;
-  /** The Presence group declared a generation of a host dead; must only pass it on. */
+  /** The Presence group declared a generation of a host dead. It must do no more than pass that on. */
   readonly onDeath?: (host: HostName, generation: number) => void;
-  /** The authority says which key a peer has; null: that it has none any more. Absent: nobody pins keys here. */
+  /** The authority said which key a peer has; null: none any more. Absent: this process pins no keys. */
   readonly onPin?: (key: string, value: Json) => void;
   /** There is an authority, which says whose gateway may be on the management network. */
   readonly hasAuthority?: true;
@@ -79,14 +79,14 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
   return state;
 };
 
-/** The durable record of a VM; null: it is forgotten. */
+/** Writes the durable record of a VM; null deletes it. */
 export const store = (state: HostState, vm: Uid, record: VmRecord | null, effects: Effect[]): void => {
   if (record === null) state.records.delete(vm);
   else state.records.set(vm, record);
   effects.push({ kind: "write", key: `machine/${vm}`, value: record as unknown as Json });
 };
 
-/** The end of a machine is told under its VM's new path, too, when nobody names it any more. */
+/** Keeps the VM's path up to date, so that events name it by its present path even after its document is gone. */
 export const takePath = (state: HostState, { uid: vm, path }: DesiredVm, effects: Effect[]): void => {
   const record = state.records.get(vm);
   if (record === undefined || record.vm.path === path) return;
@@ -94,8 +94,8 @@ export const takePath = (state: HostState, { uid: vm, path }: DesiredVm, effects
 };
 
 /**
- * Record `in-force/<cell>`: what was put in force there outlives this process, and need not be doubted because it starts
- * again. Where the machine has started anew nothing of it is there, nor is any interface that could send a packet.
+ * Record `in-force/<cell>`: which rules of a cell are in force. They are in pinned maps, so they are still there after this
+ * process has restarted. After a reboot of the machine they are gone, and so is every interface that could send a packet.
  */
 const inForceRecord = "in-force";
 const withPolicy = (allocation: NetworkAllocation, policy: PolicyInForce): NetworkAllocation => ({

@@ -36,9 +36,9 @@ export interface PeerUpgrade {
 export type PeerUpgradeHandler = (upgrade: PeerUpgrade) => void | Promise<void>;
 
 export interface ServeOptions {
-  /** Lets in who shows no certificate, too. */
+  /** Clients without a certificate may connect, too. */
   readonly users?: boolean;
-  /** Of the process: what is refused is counted and logged there. */
+  /** Of the process: it counts and logs what is refused. */
   readonly observer?: Pick<Observer, "log" | "measures">;
 }
 export interface PeerServer {
@@ -57,11 +57,11 @@ const answerFailure = (service: string, response: ServerResponse, error: Error):
   response.end(JSON.stringify({ message: "The service failed to answer this request; its log says why." }));
 };
 
-/** From one address at the same time: connections without a certificate, and handshakes that are not done. */
+/** From one address at the same time: connections without a certificate, and unfinished handshakes. */
 const mostUsers = 64;
 const longestHandshakeMs = 20_000;
 
-/** Nobody vouches for who has no certificate: from one address only so many of them take room. */
+/** Bounds how many clients without a certificate one address may have: nothing else says how much they may use. */
 const boundUsers = (server: Server): void => {
   const strangers = createStrangers();
   server.on("connection", (socket: Socket) => {
@@ -73,18 +73,18 @@ const boundUsers = (server: Server): void => {
   });
 };
 
-/** Who calls: a peer by its certificate, or a user where such are let in and none was shown; null: nobody to talk to. */
+/** The caller's name: that of its certificate, or `user` where clients without one may connect. Null: it is refused. */
 const callerOf = (judge: Judge, refusals: Refusals, socket: TLSSocket, users: boolean): PeerName | null => {
   if (users && socket.getPeerX509Certificate() === undefined) return user;
   const verdict = judge.of(socket, null);
   if (verdict.ok) return verdict.name;
-  // Others never get past the handshake, or are anybody's.
+  // Other refusals are not counted: they fail in the handshake already, or anybody could cause them.
   if (verdict.because === "superseded")
     refusals.refuse(socket.remoteAddress ?? "unknown", reasonOf(verdict), verdict.why);
   return null;
 };
 
-/** Ends the connections of whoever is not the one that has its name, at once and whenever that comes out. */
+/** Ends the connections of peers whose key is not, or is no longer, the one that belongs to their name. */
 const followKeys = (server: Server, judge: Judge, caller: (socket: TLSSocket) => PeerName | null): (() => void) => {
   const all = new Set<TLSSocket>();
   const look = (socket: TLSSocket): void => {
@@ -159,10 +159,10 @@ export const servePeers = async (
   boundUsers(server);
   const forgetNumbers = observer?.measures(() => refusals.metrics());
   const forget = followCredentials(configuration, (credentials) => server.setSecureContext(credentials));
-  // A session or an upload may last; what a client never begins to ask may not.
+  // A session or an upload may last as long as it likes, but a request must have its headers in time.
   server.requestTimeout = 0;
   server.headersTimeout = 30_000;
-  // A kept connection is worth the handshake that it spares.
+  // Long: each connection that is used again saves a TLS handshake.
   server.keepAliveTimeout = 120_000;
   const port = configuration.httpPort ?? ports.http;
   await new Promise<void>((resolve, reject) => {
@@ -195,26 +195,26 @@ export interface OutgoingPeerRequest {
   readonly headers?: OutgoingHttpHeaders;
   readonly body?: string | Buffer | Readable;
   readonly signal?: AbortSignal;
-  /** Without a byte in either direction for this long the request fails; 0 never. Default 60 s. */
+  /** The request fails after this long without a byte in either direction; 0: never. Default 60 s. */
   readonly idleTimeoutMs?: number;
-  /** Of this peer. Default: each request has a connection of its own. */
+  /** A connection to this peer to be used again. Default: each request makes its own. */
   readonly connection?: KeptConnection;
 }
-/** A connection that stays for the next request, as long as the own certificate and the peer's address are the same. */
+/** A connection that is used for many requests, until the own certificate or the peer's address changes. */
 export interface KeptConnection {
   readonly peer: PeerName;
   readonly agent: Agent;
 }
 /**
- * How often the kernel asks the other end of a kept connection whether it is there, while nothing is said. Node's own second
- * would be most of what an idle authority hears: everybody has such a connection to it.
+ * Interval of TCP keep-alive probes on a kept connection. Node's default of one second would be most of the traffic of an idle
+ * authority, to which every process keeps such a connection.
  */
 const keepAliveMsecs = 10_000;
 /** Ended by `agent.destroy()`. */
 export const keepConnection = (configuration: ProcessConfiguration, peer: PeerName): KeptConnection => ({
   peer,
-  // Node keeps no connection whose server a request of its own looked at: the agent looks at every one it makes.
-  // A TLS session that is resumed shows no certificate (RFC 8446, section 2.2), and Node then looks at none: there are none.
+  // The check is the agent's and not a request's: Node uses no connection again that a request brought its own check for.
+  // No session cache: a resumed TLS session shows no certificate (RFC 8446, section 2.2), so Node would not check the name.
   agent: new Agent({
     ...{ keepAlive: true, keepAliveMsecs, maxSockets: 1, maxCachedSessions: 0 },
     checkServerIdentity: expectCurrent(configuration, peer),
@@ -225,14 +225,14 @@ export interface PeerResponse {
   readonly headers: IncomingHttpHeaders;
   /** To be read or destroyed by the caller. */
   readonly body: IncomingMessage;
-  /** The whole body as text, in place of reading the stream. */
+  /** The whole body as text. Reads `body`. */
   text(): Promise<string>;
 }
 
 /**
- * Time for the TCP connection of a request. The peer's kernel answers, however busy its processes are. What is asked of a
- * machine that is not there would go on to wait for a kernel that repeats its attempts ever later, when the machine has
- * long come back; whoever asked is told, and may ask again.
+ * Time for a request to make its TCP connection. A machine that is up answers within it however busy its processes are. The
+ * kernel repeats its attempts at ever longer intervals, so a request to a machine that was down would still wait long after
+ * it has come back. It fails instead, and whoever asked may ask again.
  */
 const reachMs = 5000;
 const giveUpUnreached = (outgoing: ClientRequest): void => {

@@ -26,13 +26,13 @@ const same = (one: Credentials, other: Credentials): boolean =>
   one.cert.equals(other.cert) && one.key.equals(other.key) && one.ca.equals(other.ca);
 
 /**
- * The same for whoever dials, read by OpenSSL once for as long as the files are what they are: reading keys and certificates
- * costs an emulated processor more than all else of a connection.
+ * For the client's end of a connection. OpenSSL reads key and certificates once, and again only when the files have changed:
+ * on an emulated processor, reading them takes longer than the rest of the handshake.
  */
 export const secureContextOf = (configuration: ProcessConfiguration): SecureContext =>
   clientCredentials(configuration).secureContext;
 
-/** For an HTTPS agent, which tells connections apart by what they were made with, and what OpenSSL made of that. */
+/** The texts as well as the context: an HTTPS agent compares the texts to tell whether a connection may be used again. */
 export const clientCredentials = (
   configuration: ProcessConfiguration,
 ): Credentials & { readonly secureContext: SecureContext } => {
@@ -56,25 +56,25 @@ export const expectPeer =
   };
 
 const clocks =
-  "it was not renewed in time, or a clock is wrong; look whether the authority answers, and set the clocks";
+  "it was not renewed in time, or a clock is wrong; check that the authority answers and that the clocks are right";
 
 /** Why a handshake failed, as a sentence where OpenSSL's own does not tell a person what to do. */
 export const tlsFault = (error: NodeJS.ErrnoException): string => {
   const code = error.code ?? "";
   const now = `by this machine's clock, which shows ${new Date().toISOString()}`;
-  if (code === "CERT_HAS_EXPIRED") return `the other end's certificate has ended ${now}: ${clocks}`;
-  if (code === "CERT_NOT_YET_VALID") return `the other end's certificate has not begun ${now}: ${clocks}`;
+  if (code === "CERT_HAS_EXPIRED") return `the other end's certificate has expired ${now}: ${clocks}`;
+  if (code === "CERT_NOT_YET_VALID") return `the other end's certificate is not valid yet ${now}: ${clocks}`;
   if (code.endsWith("ALERT_CERTIFICATE_EXPIRED"))
-    return `the other end says that the certificate of this process has ended: ${clocks}`;
+    return `the other end says that the certificate of this process has expired: ${clocks}`;
   return error.message;
 };
 
-/** Who serves with a certificate that is renewed, by the certificate's file. */
+/** Servers of this process that must be told of a renewed certificate, by the certificate's file. */
 const followers = new Map<string, Set<(credentials: Credentials) => void>>();
 
 /**
- * Told of each new certificate of this process: what listens takes it for its new connections (those that are there go
- * on), what dials reads it anyway. Returns how to be told no more.
+ * Calls `take` with each new certificate of this process. A server uses it for new connections; the present ones go on.
+ * Clients need no call: they read the files for each connection. Returns a function that ends the subscription.
  */
 export const followCredentials = (
   { certificate: { certFile } }: ProcessConfiguration,
@@ -88,7 +88,7 @@ export const followCredentials = (
   };
 };
 
-/** The certificate in this process' file is a new one. */
+/** To be called when the certificate's file was replaced. */
 export const announceCredentials = (configuration: ProcessConfiguration): void => {
   const all = followers.get(configuration.certificate.certFile);
   if (all === undefined) return;

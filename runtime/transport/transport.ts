@@ -23,18 +23,19 @@ import { followCredentials, readCredentials, tlsFault } from "./mutual-tls.ts";
 import { createRefusals } from "./refusals.ts";
 
 /**
- * Connections between services, and a peer that was once asked for is dialled until the end. What happens is handed on as
- * inputs of the node. Each is a channel of a link (`links/`), which is mutual TLS 1.3 over TCP between two processes: where
- * there is none yet that leads to the peer, the connection makes one and is its first channel.
+ * Connections between services. Each is a channel of a link (`links/`): mutual TLS 1.3 over TCP between two processes. The
+ * first connection to a process opens the link; later ones are further channels of it. A peer that was asked for once is
+ * dialled again and again, until `stop`. Frames and changes of a connection become inputs of the node
+ * (`core/distribution/node/`).
  */
 export interface Transport {
-  /** Begins to dial a peer; again and again when the connection ends. Idempotent. */
+  /** Dials a peer, and dials it again whenever the connection ends. Idempotent. */
   connect(peer: PeerName): void;
   /** `sendable` follows once the frames have left for the kernel. Frames for a connection that is gone are dropped. */
   send(connection: number, frames: readonly Frame[]): void;
   /** Ends a connection after what was sent. */
   close(connection: number): void;
-  /** What it refused. */
+  /** Metrics of what was refused. */
   measure(): readonly Metric[];
   /** Port listened at. */
   readonly port: number;
@@ -71,7 +72,7 @@ const stop = async (transport: TransportState, server: Server): Promise<void> =>
     return channel.end();
   });
   for (const socket of transport.sockets) socket.destroy();
-  // It waits for connections too, of which some are links by now that others use.
+  // Not awaited: it would wait for all TCP connections, and some of them are links that other services of this process use.
   server.close();
   await Promise.all(ending);
 };

@@ -7,10 +7,10 @@ import { bootLink, bootLinkIn, serviceVms } from "./boot-disks.ts";
 import { isOwnVmElement } from "./service-data.ts";
 
 /**
- * What of the VM that this very controller runs in cannot change (decision 42). Whatever a VM is started with changes by its
- * next incarnation; of this VM nobody would be there to start one, and what its host can try by itself, and go back from, is
- * another boot volume (upgrade.ts). To take another size or other roles into the model and leave them out would be a
- * promise that nobody keeps.
+ * Refuses changes of the VM that this very controller runs in (decision 42). A change of what a VM starts with needs a new
+ * incarnation, and while this VM is down there is no controller to start one. The exception is another boot volume, which the
+ * host tries by itself and goes back from if it fails (`upgrade.ts`). Other changes are refused rather than taken into the
+ * model, where they would never come true.
  */
 export function ownVmRefusals(state: ControllerState, cell: Cell, plan: Plan): readonly Diagnostic[] {
   if (state.options.root === undefined) return [];

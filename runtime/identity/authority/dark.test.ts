@@ -98,7 +98,7 @@ test("hosts whose certificates have ended know each other by their pinned keys, 
   assert.match(whys(fourth, "transport/unreachable")[0] ?? "", /"host.h1" ended at/);
   fifth.transport.connect(peerName("host.h1"));
   await eventually("a service refuses", () => whys(fifth, "transport/unreachable").length > 0);
-  assert.match(whys(fifth, "transport/unreachable")[0] ?? "", /has ended by this machine's clock, which shows 20/);
+  assert.match(whys(fifth, "transport/unreachable")[0] ?? "", /has expired by this machine's clock, which shows 20/);
   // The other way round: it is called by one whose certificate has ended.
   second.transport.connect(peerName("placer"));
   await eventually("a service lets none in", () => whys(fifth, "transport/refused").length > 0);

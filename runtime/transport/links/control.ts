@@ -1,21 +1,21 @@
 import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 
-/** What the two ends of a link say about the link itself, on its channel 0. */
+/** Messages about the link itself, on its channel 0. */
 export type Control =
-  /** Which services are at this end now, each with the port that it listens at. At most `limits.services`. */
+  /** The services that this end has now, each with the port at which it listens. At most `limits.services`. */
   | { readonly say: "serves"; readonly services: readonly Served[] }
-  /** A service of this end asks for one of the other's. */
+  /** A service of this end wants a connection to a service of the other end. */
   | ({ readonly say: "open"; readonly channel: number; readonly from: PeerName; readonly to: PeerName } & Proof)
   | ({ readonly say: "opened"; readonly channel: number } & Proof)
   | { readonly say: "refused"; readonly channel: number; readonly why: string }
-  /** Nothing more comes on it, in either direction. */
+  /** The channel is closed in both directions. */
   | { readonly say: "closed"; readonly channel: number };
 export interface Served {
   readonly name: PeerName;
   readonly port: number;
 }
-/** Of a service, that it holds the key of its certificate (`proof.ts`). */
+/** Proves that a service holds the key of its certificate (`proof.ts`). */
 export interface Proof {
   /** DER, in Base64. */
   readonly certificate: string;
@@ -23,17 +23,17 @@ export interface Proof {
   readonly signature: string;
 }
 
-/** Longer ones are of nobody. */
+/** Longest texts in characters, and most services, that a message may have. */
 const limits = { name: 256, certificate: 16_384, signature: 1024, why: 1024, services: 64 } as const;
-/** Of a process with more services, those beyond have connections of their own. */
+/** Services of a process beyond the limit are left out; they are reached by links of their own. */
 export const servesOf = (services: Iterable<Served>): Control => ({
   say: "serves",
   services: [...services].slice(0, limits.services).map(({ name, port }) => ({ name, port })),
 });
-/** Of a reason that is told. */
+/** A reason for a refusal, cut to the length that may be sent. */
 export const shortened = (why: string): string => why.slice(0, limits.why);
 
-/** Null: it makes no sense. */
+/** Null: it is not a valid message. */
 export const readControl = (value: Json): Control | null => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
   const fields = value as Readonly<Record<string, Json | undefined>>;
