@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { mkdir } from "node:fs/promises";
 import { type ProcessOwner, setprivArguments } from "../../machine/unix-users.ts";
 import { createImageCgroup } from "./image-cgroup.ts";
-import { systemCallFilter } from "./image-filter.ts";
+import { systemCallFilter } from "./image-system-calls.ts";
 
 /**
  * A place in which a program reads bytes of a stranger and may turn against us. What it has: two files, `/input` to read
@@ -13,7 +13,7 @@ import { systemCallFilter } from "./image-filter.ts";
  * - own mount, network, process, IPC and host name namespaces; a root that is an empty read-only file system (pivot_root,
  *   the old one unmounted), without /proc, /etc and any device but the null one;
  * - a user that owns only `/output`, no groups, no capabilities, no-new-privileges;
- * - a list of allowed system calls (`image-filter.ts`);
+ * - a list of allowed system calls (`image-system-calls.ts`);
  * - limits per process (CPU, address space, file size, number of processes), a control group for all together where one
  *   is given, and a time after which everything in it is killed. With the agent's death it ends as well.
  *
