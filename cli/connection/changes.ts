@@ -2,25 +2,25 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "./client.ts";
 
 /**
- * Tells when something may have changed, so that a command looks then and not every moment. It follows a stream of
- * events and reconnects; what an event says does not matter, since whoever is told looks at the whole state.
+ * Tells when something may have changed, so that a command need not poll. It follows a stream of events and reconnects. The
+ * content of an event does not matter: the caller reads the whole state.
  */
 export interface Changes {
   /**
-   * Resolves when something may have changed since the last call, or after `limitMs`. What comes close together is told
-   * once.
+   * Resolves when something may have changed since the last call, or after `limitMs`. Events that come close together count
+   * as one.
    */
   next(limitMs: number): Promise<void>;
   close(): void;
 }
 
-/** Events come in groups: a VM that starts moves its disks and interfaces along. */
+/** Events come in groups: when a VM starts, its disks and interfaces change too. */
 const coalesceMs = 100;
-/** Some of what is shown, as a load, changes without an event: it is looked at again after this at the latest. */
+/** Some things change without an event, such as a load: the state is read again after this time at the latest. */
 export const longestSilenceMs = 10_000;
 const reconnectMs = { first: 250, last: 2_000 } as const;
 
-/** @param open a stream of events of the contract, without its past; it calls `opened` when it stands */
+/** @param open opens a stream of events without past ones, and calls `opened` once it is connected */
 const watchStream = (open: (signal: AbortSignal, opened: () => void) => AsyncIterable<unknown>): Changes => {
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -33,14 +33,14 @@ const watchStream = (open: (signal: AbortSignal, opened: () => void) => AsyncIte
   const listen = async (): Promise<void> => {
     for (let pauseMs: number = reconnectMs.first; !signal.aborted; ) {
       const opened = (): void => {
-        // What happened before it stood is not told by it.
+        // Something may have changed before it was connected.
         pauseMs = reconnectMs.first;
         tell();
       };
       try {
         for await (const _event of open(signal, opened)) tell();
       } catch {
-        // The next look says what is wrong, if something is.
+        // If something is wrong, the next request of the caller says what.
       }
       if (signal.aborted) return;
       tell();

@@ -41,13 +41,13 @@ import { type ClientConfiguration, type CloudChoice, chosenCloud, readClientConf
 import type { Connection } from "./connection.ts";
 import { type ImageUpload, sendFile } from "./upload.ts";
 
-/** The gateway said no, and why. */
+/** The gateway refused the request. */
 export class Refused extends CommandFailure {
   readonly status: number;
   readonly code: string;
   readonly diagnostics: readonly Diagnostic[];
   constructor(status: number, { error }: Refusal) {
-    // It may quote names of others, and a guest.
+    // The message may quote names that others chose, or a guest: control characters are escaped.
     super(exitCodes.refused, printableLines(error.message));
     this.status = status;
     this.code = error.code;
@@ -58,7 +58,7 @@ export class Refused extends CommandFailure {
 const isRefusal = (body: unknown): body is Refusal =>
   typeof body === "object" && body !== null && "error" in body && typeof body.error === "object" && body.error !== null;
 
-/** Of an answer that is no success. */
+/** Makes an error of an answer that is not a success. */
 export const refusalOf = (status: number, text: string): Refused => {
   let answer: unknown;
   try {
@@ -70,7 +70,7 @@ export const refusalOf = (status: number, text: string): Refused => {
   return new Refused(status, isRefusal(answer) ? answer : otherwise);
 };
 
-/** On which a change is made. */
+/** Conditions of a change. */
 export interface Conditions {
   /** The model has this version; absent: any. */
   readonly version?: number;
@@ -84,12 +84,12 @@ const headersOf = ({ version }: Conditions): Readonly<Record<string, string>> =>
 
 type EventRoute = "followCell" | "followServices";
 
-/** Client of the published contract (`model/contract/routes.ts`). Every method rejects with `Refused`, or that nothing answers. */
+/** Client of the published contract (`model/contract/routes.ts`). Every method rejects with `Refused`, or with `unreachable`. */
 export class Client {
   readonly #configuration: ClientConfiguration;
   readonly #gateway: ContractClient;
 
-  /** What chose this cloud; absent where a program did. */
+  /** How the user chose this cloud; absent if a program made the client. */
   readonly cloud: CloudChoice | undefined;
 
   constructor(configuration: ClientConfiguration, cloud?: CloudChoice) {

@@ -8,16 +8,16 @@ import type { Wanted } from "../service/planner.ts";
 import type { VmRecord } from "../service/vm-record.ts";
 
 /*
- * Whether a guest has come up, which is more than that its machine runs: its agent has answered. It has come up for good, until it
- * resets itself: an agent that somebody stops says nothing of its guest, and no question is asked any more. A guest that
- * resets in circles gets no new time for each turn, or it would never be late.
+ * Whether a guest is up, which is more than that its machine runs: its agent has answered once. After that the agent is asked no
+ * more, since somebody may stop the agent of a guest that is well; only a reset of the guest begins anew. The time in which it
+ * must come up is not extended by a reset: a guest in a reset loop would never be late.
  */
 
 /** A guest whose agent is to be asked. */
 export interface AwaitedGuest {
   readonly vm: Uid;
   readonly incarnation: number;
-  /** An answer from before the last reset says nothing. */
+  /** Resets so far; an answer from before the last one does not count. */
   readonly reboots: number;
 }
 
@@ -36,7 +36,7 @@ export const awaitedGuests = (state: HostState): readonly AwaitedGuest[] =>
     reboots,
   }));
 
-/** A guest has answered. False: that is no news of it. */
+/** A guest has answered. False: nothing changed by that. */
 export function guestAnswered(
   state: HostState,
   { vm, incarnation, reboots }: AwaitedGuest,
@@ -47,7 +47,7 @@ export function guestAnswered(
   return record?.stage === "running" && isOfNow && record.guest !== "up" && note(state, record, "up", effects);
 }
 
-/** A timer of `timeGuests`, by its name after the prefix. False: its guest is not waited for any more. */
+/** A timer of `timeGuests` has expired. False: the guest was not waited for any more. */
 export function guestIsLate(state: HostState, vm: Uid, effects: Effect[]): boolean {
   const record = state.records.get(vm);
   return state.guestTimers.delete(vm) && record !== undefined && note(state, record, "late", effects);
@@ -62,7 +62,7 @@ function note(state: HostState, before: VmRecord, guest: "up" | "late", effects:
 
 export const guestTimer = "guest/";
 
-/** Each guest that boots has a timer, also after a start of this process, and each other one has none. */
+/** Starts a timer for each guest that boots, also after a restart of this process, and stops those of all others. */
 export function timeGuests(state: HostState, effects: Effect[]): void {
   const wanted = wantedOf(state);
   const booting = new Map(

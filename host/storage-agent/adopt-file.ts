@@ -5,10 +5,10 @@ import { synchronize } from "../../runtime/process/durable-files.ts";
 const adoptFile = "adopt";
 
 /**
- * Root of a storage server says beside the agent's store that what the server has is to be adopted. That needs no gateway,
- * which may itself wait for this server's disks. The file is gone before anything is adopted: it counts once. One of
- * another user, or that is no plain file, says nothing.
- * @returns whether it was there. Rejects where it cannot be removed
+ * The file with which root of a storage server orders that what the server has is adopted. A file, as the gateway may
+ * itself wait for this server's disks. It is removed before anything is adopted, so that it counts once. One of another user,
+ * or that is no plain file, is ignored.
+ * @returns whether it was there. Rejects if it cannot be removed
  */
 export const takeAdoptFile = async (directory: string): Promise<boolean> => {
   const file = join(directory, adoptFile);

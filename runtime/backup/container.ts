@@ -21,8 +21,8 @@ import { type LockedKey, readLockedKey, unlockKey } from "./sealing.ts";
  *   header   {order: SignedOrder, key: LockedKey | null, missing: [{name, why}]}
  *   parts    see `part.ts`, one after the other, and an end mark
  *
- * `key` is there where a passphrase opens it; otherwise the operator's own private key does. What is outside of the parts says
- * nothing that is not checked: the order is signed, the key must be the order's, and `missing` is for people.
+ * `key` is there if a passphrase opens the backup; otherwise the operator's own private key does. Nothing in the header is
+ * trusted unchecked: the order is signed, the key must match the order, and `missing` is only shown to people.
  */
 const magic = Buffer.from("cells backup 1\n");
 const longestHeader = 4 * longestOrder;
@@ -42,7 +42,7 @@ export interface ContainerHeader {
 /** The bytes before the parts. */
 export const containerStart = (header: ContainerHeader): Buffer =>
   Buffer.concat([magic, frameOf(Buffer.from(JSON.stringify(header)))]);
-/** The bytes behind them. */
+/** The bytes after the parts. */
 export const containerEnd = (): Buffer => Buffer.alloc(4);
 
 export interface OpenContainer {
@@ -54,7 +54,7 @@ export interface OpenContainer {
   readonly key: LockedKey | null;
   readonly missing: readonly MissingPart[];
 }
-/** What whoever reads knows beforehand of where a backup must come from. */
+/** What a reader knows in advance about the origin of a backup. */
 export interface ReaderTrust {
   /** PEM of the installation's authority; null: the one in the backup is taken, and its fingerprint is to be compared. */
   readonly authority: string | null;
@@ -88,7 +88,7 @@ export const openContainer = async (reader: ByteReader, trust: ReaderTrust): Pro
   };
 };
 
-/** How a backup is opened: whichever of the two it needs is asked for once. */
+/** Asks for the secret that opens a backup: one of the two is called, once. */
 export interface Opener {
   passphrase(): Promise<string>;
   /** Of the operator's key file. */
@@ -100,14 +100,11 @@ export const keyFor = async ({ key, order }: OpenContainer, opener: Opener): Pro
 
 export interface ReadContainer extends OpenContainer {
   readonly parts: readonly ReadPart[];
-  /** Of whom the order asked for a part, and none is there. */
+  /** Processes whose part the order asked for, and that have none in the file. */
   readonly absent: readonly string[];
 }
 
-/**
- * Reads a whole file, each part into the sink that `sinkFor` gives. Throws a `BackupFault` at the first thing that is not
- * right.
- */
+/** Reads a whole file, each part into the sink that `sinkFor` returns. Throws a `BackupFault` at the first fault. */
 export const readContainer = async (
   file: string,
   trust: ReaderTrust,

@@ -3,15 +3,15 @@ import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Refusals } from "./refusals.ts";
 
 /**
- * How many connections a listener bears. Whoever has not shown a certificate costs a socket and some time for its
- * handshake, so these are bounded for themselves, for each address and in all: a flood of them shuts out nobody who
- * stands, and newcomers from elsewhere only while it fills all places.
+ * How many connections a listener accepts. A client that has not shown a certificate yet costs a socket and the time of its
+ * handshake, so handshakes have bounds of their own, per address and in all. A flood of them ends no authenticated connection,
+ * and keeps out new clients from other addresses only while it fills all places.
  */
 export interface AdmissionLimits {
-  /** Under way at one time: in all, and from one address. */
+  /** Handshakes at one time: in all, and from one address. */
   readonly handshakes: number;
   readonly handshakesOfAddress: number;
-  /** Accepted ones, authenticated: in all, and of one peer, whose oldest gives way. */
+  /** Authenticated connections: in all, and of one peer, whose oldest is closed for a new one. */
   readonly connections: number;
   readonly connectionsOfPeer: number;
 }
@@ -23,23 +23,23 @@ export const admissionLimits: AdmissionLimits = {
 };
 
 export interface Admission {
-  /** A connection begins; false: it is one too many, and is to be destroyed. */
+  /** A handshake begins. False: there are too many, and the caller destroys the socket. */
   begin(socket: Socket): boolean;
-  /** Who is at the other end of it is known: it is under way no more. */
+  /** The handshake is done: it counts as one no more. */
   arrived(socket: Socket): void;
   /**
-   * An authenticated peer's connection takes a place; what is returned gives it back. Null: there is none.
-   * @param destroy ends the connection, when it is the oldest and gives way
+   * Takes a place for an authenticated connection. Returns a function that gives it back; null: there is no place.
+   * @param destroy closes the connection when it is the peer's oldest and a new one needs its place
    */
   admit(peer: PeerName, destroy: () => void): (() => void) | null;
 }
 
-/** Sockets of whom nothing is known yet, by the address that they come from. */
+/** Counts sockets that are not authenticated yet, by remote address. */
 export interface Strangers {
   /** How many there are in all. */
   count(): number;
   ofAddress(address: string): number;
-  /** It counts until it closes or `leave` is called for its address and port, whichever object then stands for it. */
+  /** Counted until it closes, or until `leave` with any socket object of the same address and port (TLS wraps the first one). */
   begin(socket: Socket): void;
   leave(socket: Socket): void;
 }

@@ -1,12 +1,12 @@
 import type { StreamReader } from "./frame-codec.ts";
 
 /**
- * Signs of life on the connections of one process, and what is due of each: signs of life, a first frame (a sign of life
- * is none), and the end of each that began.
+ * Heartbeats on the connections of one process, and their deadlines: a connection is late if it is silent for too long, if its
+ * first frame does not come (a heartbeat is none), or if a frame that has begun does not end.
  *
- * An idle installation does nothing else, so what this costs is what it costs to do nothing. Hence one timer for all
- * connections of the process; and who hears the other end and has said nothing for a while answers at once, while it is
- * awake. Of the two ends then one has a timer that finds something to say, and the other's finds that it has just spoken.
+ * An idle installation does nothing but this, so it is made cheap. There is one timer for all connections of the process. An
+ * end that receives a heartbeat, and has sent nothing for a while, answers at once, as it is awake anyway. So of the two ends
+ * one wakes up to send, and the other's timer finds that it has just sent something.
  */
 export interface PulseLimits {
   readonly aliveEveryMs: number;
@@ -14,15 +14,15 @@ export interface PulseLimits {
   readonly frameMs: number;
 }
 export type Late = "silent" | "no first frame" | "frame too slow";
-/** Of a `TLSSocket`, what is needed here. */
+/** The part of a `TLSSocket` that is used here. */
 export interface Speaking {
   readonly writable: boolean;
   readonly writableLength: number;
   write(bytes: Uint8Array): unknown;
 }
-/** How much of what came is whole, and what to say. */
+/** Of the reader: how many frames are complete, how many bytes of the next one are there, and the bytes of a heartbeat. */
 type Heard = Pick<StreamReader<unknown>, "cut" | "waiting" | "alive">;
-/** The process', but for tests; `every` returns how to end it. */
+/** Tests bring their own; `every` returns a function that ends the timer. */
 export interface PulseClock {
   now(): number;
   every(ms: number, look: () => void): () => void;
@@ -35,15 +35,15 @@ const ownClock: PulseClock = {
   },
 };
 export interface Life {
-  /** Bytes came; among them at least one frame that is no sign of life. */
+  /** Bytes arrived. @param frame among them was at least one frame that is no heartbeat */
   heard(frame: boolean): void;
-  /** Something was said. */
+  /** Something was sent. */
   said(): void;
-  /** Forgets it. */
+  /** Watches it no more. */
   end(): void;
 }
 export interface Pulse {
-  /** Watches over a connection until it ends. `late` is called at every look that finds it so. */
+  /** Watches a connection until `end` is called. `late` is called at each check that finds it late. */
   watch(socket: Speaking, reader: Heard, late: (why: Late) => void): Life;
 }
 
@@ -69,7 +69,7 @@ export const createPulse = (limits: PulseLimits, clock: PulseClock = ownClock): 
     const stoodMs = now - lookedAt;
     lookedAt = now;
     for (const one of all) {
-      // This process itself stood still for so long, and has not read what came meanwhile.
+      // This process itself was suspended, and has not read what arrived meanwhile.
       if (stoodMs > 2 * aliveEveryMs) stood(one, stoodMs, now);
       const why = lateness(one, limits, now);
       if (why !== null) one.late(why);
@@ -96,7 +96,7 @@ export const createPulse = (limits: PulseLimits, clock: PulseClock = ownClock): 
       return {
         heard: (frame) => {
           heard(one, frame, clock.now());
-          // What a frame brings about says more.
+          // A frame will be answered by more than a heartbeat.
           if (!frame) sayAlive(one, aliveEveryMs / 2, clock.now());
         },
         said: () => {
@@ -116,7 +116,7 @@ const heard = (one: Watched, frame: boolean, now: number): void => {
   one.frameSince = now;
 };
 
-/** Unless something was said within `quietMs`, or waits to be sent. */
+/** Sends a heartbeat, unless something was sent within `quietMs` or waits to be sent. */
 const sayAlive = (one: Watched, quietMs: number, now: number): void => {
   const { socket, reader } = one;
   if (now - one.saidAt < quietMs || !socket.writable || socket.writableLength > 0) return;
@@ -124,7 +124,7 @@ const sayAlive = (one: Watched, quietMs: number, now: number): void => {
   socket.write(reader.alive);
 };
 
-/** It may have begun while the process stood still. */
+/** Does not count the time for which the process was suspended. */
 const stood = (one: Watched, ms: number, now: number): void => {
   one.since = Math.min(now, one.since + ms);
   one.heardAt = Math.min(now, one.heardAt + ms);

@@ -29,7 +29,7 @@ import { rendered } from "../../spec/diagnostics.ts";
 
 /** `cells plan`, `cells apply` and `cells delete`: what changes a cell's model. */
 
-/** Reads and checks here first: a fault in the text is told without the gateway, and the cell's name is known. */
+/** Reads and checks a specification before the gateway is asked: for its faults, and for the name of its cell. */
 const specification = async ({ terminal }: Context, file: string) => {
   const bundle = readBundle(file);
   const evaluated = await evaluate(bundle, { said: (text) => process.stderr.write(printableLines(text)) });
@@ -48,14 +48,14 @@ const explained = async <T>(
   try {
     return await work();
   } catch (error) {
-    // What is no fault of the text says all in its message.
+    // Other refusals say everything in their message.
     if (!(error instanceof Refused) || error.diagnostics.length === 0 || error.code === destroysData) throw error;
     const faults = rendered(file, bundle, error.diagnostics, terminal.colour).join("\n\n");
     const isNotEvaluated = error.diagnostics.some(({ code }) => code === noWalls);
     throw isNotEvaluated ? new NotEvaluated(error.exitCode, faults) : new CommandFailure(error.exitCode, faults);
   }
 };
-/** The gateway or the controller runs no TypeScript where it is. */
+/** The gateway, or the controller, does not evaluate TypeScript on its machine. */
 class NotEvaluated extends CommandFailure {}
 
 /** @param child the whole name of the child cell that the file is a model of; undefined: its own name is all of it */
@@ -65,19 +65,19 @@ const planOf = async (context: Context, file: string, child: string | undefined)
     throw usage(`${file} is a model of a cell called ${cell.name}, and ${child} is one called ${ownNameOf(child)}`);
   const name = child ?? cell.name;
   const client = context.client();
-  // Also of a cell that is not there: the gateway answers without making one, and knows what there is to have.
+  // Also for a new cell: the gateway plans it without making it, by what the installation can give.
   const asked = (sent: Bundle) => explained(context, { file, bundle: sent }, () => client.apply(name, sent, true));
   try {
     return { bundle, cell, name, changed: await asked(bundle) };
   } catch (error) {
-    // The cloud runs no programs of its clients. This one has run here, and what it gave says the same.
+    // The program was evaluated here: its outcome is sent instead.
     if (!(error instanceof NotEvaluated) || document === undefined) throw error;
     const outcome: Bundle = { main: "outcome.json", files: { "outcome.json": JSON.stringify(document) } };
     return { bundle: outcome, cell, name, changed: await asked(outcome) };
   }
 };
 
-/** A plan that was not checked against everything says so. */
+/** Says against what the plan could not be checked. */
 const uncheckedLines = ({ unchecked = [] }: Changed): readonly string[] =>
   unchecked.length === 0
     ? []
@@ -86,7 +86,7 @@ const uncheckedLines = ({ unchecked = [] }: Changed): readonly string[] =>
         "What could never be had is refused when this is applied.",
       ];
 
-/** Restarts of the plan that do not happen at once. */
+/** Restarts that happen later, one after another. */
 const upgradeLines = ({ upgraded = [] }: Changed): readonly string[] =>
   upgraded.length === 0
     ? []
@@ -232,7 +232,7 @@ export interface WaitOptions {
   readonly cell?: string | undefined;
 }
 
-/** What a change moves: its own steps, and the links of VMs that start with it, which are ready with them. */
+/** Paths that a change affects: those of its steps, and the links of its VMs, which become ready together with them. */
 const touchedBy = (cell: Cell, { steps }: Plan): ReadonlySet<string> => {
   const touched = new Set<string>(steps.flatMap(({ action, path }) => (action === "none" ? [] : [path])));
   for (const element of cell.elements.values())
@@ -241,7 +241,7 @@ const touchedBy = (cell: Cell, { steps }: Plan): ReadonlySet<string> => {
   return touched;
 };
 
-/** What has failed, and is left so. */
+/** Elements that have failed, and that this change does not start again. */
 const failedLines = (cell: string, { failed = [] }: Changed): readonly string[] =>
   failed.length === 0
     ? []
@@ -254,11 +254,11 @@ const failedLines = (cell: string, { failed = [] }: Changed): readonly string[] 
         }),
       ];
 
-/** Of a change whose command is left. */
+/** Printed when a command is interrupted after its change was accepted. */
 export const goesOn = (cell: string): string =>
   `The change was accepted and goes on without this command: \`cells watch ${cell}\` shows it.`;
 
-/** What is known before to come to nothing. */
+/** Elements of which it is known already that they will not become ready. */
 const foreseenLines = ({ foreseen = [] }: Changed): readonly string[] =>
   foreseen.length === 0
     ? []
@@ -267,7 +267,7 @@ const foreseenLines = ({ foreseen = [] }: Changed): readonly string[] =>
         ...foreseen.map(({ path, type, says }) => printable(`  ${path} (${type}): ${says}`)),
       ];
 
-/** There was nothing before. */
+/** The cell is new. */
 const isFirst = ({ steps }: Plan): boolean => steps.every(({ action }) => action === "create");
 
 /** Makes the cell what the file says, and waits until it is. */

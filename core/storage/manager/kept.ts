@@ -7,13 +7,13 @@ import { cellUidOf } from "./recovery/owner.ts";
 import type { ManagerState } from "./state.ts";
 
 /*
- * What stays of deleted volumes. An origin goes only with its last copy, and what others have connected only with its last
- * connection; until then it is in no model and so in no quota, and two cells that copy from each other in turn and delete
- * their parts would have all but the last one for nothing. So it counts for whoever left it, and for those whose copies lie
- * over it, in each of their quotas, and their controllers are told how much that is.
+ * Space of deleted volumes that is still taken. An origin is deleted only with its last copy, and a volume that others have
+ * connected only with its last connection. Until then it is in no model, and so it would be in no quota: two cells that copy
+ * from each other in turn and delete their own parts would get all but the last copy for free. So such a volume counts in the
+ * quota of the cell that deleted it and of each cell whose copies lie over it. Their controllers are told how much that is.
  *
- * Volumes change by the thousand, so what is known of one is kept as it was counted, and what became of it is counted anew
- * along the chain below it alone.
+ * Volumes change by the thousand, so sums are not computed anew each time: a change of one volume only updates the sums along
+ * the chain of origins below it.
  */
 
 export function publishKept(state: ManagerState): void {
@@ -71,14 +71,14 @@ function recount(kept: Kept, volume: Uid, now: Counted): void {
   charge(kept, volume, 1);
 }
 
-/** The client wants so many more volumes over this one and over all that it is made of. A chain is as long as it is. */
+/** The client desires `more` more volumes (or fewer) that lie over this origin, and over each origin below it. */
 function below(kept: Kept, origin: Uid | null, client: PeerName, more: number): void {
   const gone = new Set<Uid>();
   for (let at = origin; at !== null && !gone.has(at); at = kept.counted.get(at)?.origin ?? null) {
     gone.add(at);
     const over = kept.over.get(at) ?? new Map<PeerName, number>();
     const count = (over.get(client) ?? 0) + more;
-    // How many it wants says nothing, only whether it wants any.
+    // What counts is whether it desires any, not how many.
     const isOther = count === 0 || !over.has(client);
     if (isOther) charge(kept, at, -1);
     if (count === 0) over.delete(client);
@@ -89,7 +89,7 @@ function below(kept: Kept, origin: Uid | null, client: PeerName, more: number): 
   }
 }
 
-/** Adds what is kept of the volume to all sums that it is in, or takes it out of them. */
+/** Adds the size of a deleted volume to every sum that it belongs to, or subtracts it. */
 function charge(kept: Kept, volume: Uid, sign: 1 | -1): void {
   const left = kept.counted.get(volume)?.left ?? null;
   if (left === null) return;

@@ -9,20 +9,21 @@ import { gossipKeyOf } from "../certificates.ts";
 import { gossipKeyBytes, markOfGossipKey } from "../own/gossip-key.ts";
 
 /**
- * `GET /gossip?oldest=&send=&newest=&marks=<epoch>.<mark>,…` at the authority, of hosts alone: a host says which epochs of the
- * key of datagrams it has, and is told which there are, with their keys (hexadecimal). The marks show that it has them: without
- * them, or with others', it is told `fits: false`, and what it says counts for nothing.
+ * `GET /gossip?oldest=&send=&newest=&marks=<epoch>.<mark>,…` at the authority, by hosts alone. The key of the hosts' datagrams
+ * (SWIM) is replaced from time to time; each version is an *epoch*. A host says which epochs it has, and is told which there
+ * are, with their keys (hexadecimal). A mark proves that it has an epoch's key: if one is missing or wrong it is told
+ * `fits: false`, and its word does not count.
  */
 export const isGossipQuestion = (url: string): boolean => url.split("?", 1)[0] === "/gossip";
 
-/** Between two looks whether everybody has what a change waits for. */
+/** Time between two checks whether all hosts have the new key, before it is used. */
 const turnMs = 2000;
-/** A host that asked for nothing in that time is not waited for. When it comes back it asks before anything else. */
+/** A host that asked for nothing in that time is not waited for: when it comes back, it asks before it sends. */
 const goneMs = 86_400_000;
 
 export interface ServedGossip {
   readonly answer: PeerHandler;
-  /** There is a new book. */
+  /** The book of peers has changed. */
   look(peers: PeerEntries): void;
   stop(): void;
 }
@@ -53,11 +54,11 @@ export const serveGossip = ({
   const wait = (): void => {
     timer ??= setTimeout(() => {
       timer = null;
-      // The service has stopped, and this with it.
+      // Fails only when the service has stopped.
       turn().catch(() => undefined);
     }, turnMs);
   };
-  /** The first epoch's key needs no mark: it is the one that hosts had before, whichever that was. */
+  /** The key of epoch 0 needs no mark: it is whatever key a host had before there were epochs. */
   const haveKeys = async (has: Ring, marks: string): Promise<boolean> => {
     const shown = new Set(marks.split(","));
     const later = epochsOf(has).filter((epoch) => epoch > 0);
@@ -73,7 +74,7 @@ export const serveGossip = ({
       response.end(JSON.stringify(body));
     };
     if (!mayAsk("authority", peer, method, url)) {
-      say(403, { error: { code: "forbidden", message: `keys of datagrams are hosts' alone, and this is "${peer}"` } });
+      say(403, { error: { code: "forbidden", message: `only hosts get the keys of datagrams, and this is "${peer}"` } });
       return;
     }
     const query = new URLSearchParams(url.split("?", 2)[1] ?? "");
@@ -81,7 +82,7 @@ export const serveGossip = ({
     const has = readRing({ oldest, send, newest } as unknown as Json);
     const fits = has !== null && (await haveKeys(has, query.get("marks") ?? ""));
     const { gossip } = await ask({ kind: "gossip", host: peer, has: fits ? has : null });
-    // It may be the authority that is behind.
+    // The host has a newer epoch, so the authority's store is older than what it has given out: it catches up.
     if (fits && has.newest > gossip.newest && !stopped) wait();
     const epochs = epochsOf(gossip);
     const keys = await Promise.all(
