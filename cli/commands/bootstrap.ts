@@ -33,7 +33,7 @@ export interface BootstrapArguments extends MachineArguments {
   readonly lostServers: string | undefined;
 }
 const pauseMs = 1000;
-const patienceMs = 5000;
+const answerTimeoutMs = 5000;
 
 export const bootstrap = async (context: Context, options: BootstrapArguments): Promise<void> => {
   const { name, address, profile, storage = "/var/lib/cells/storage", timeoutMs } = options;
@@ -142,7 +142,7 @@ const changed = async (directory: string): Promise<void> => {
 const gatewayAnswers = async ({ url, credential }: ClientConfiguration): Promise<boolean> => {
   try {
     const headers = { authorization: `Bearer ${credential}` };
-    const response = await fetch(`${url}/cells`, { headers, signal: AbortSignal.timeout(patienceMs) });
+    const response = await fetch(`${url}/cells`, { headers, signal: AbortSignal.timeout(answerTimeoutMs) });
     await response.body?.cancel();
     return response.ok;
   } catch {

@@ -35,7 +35,7 @@ import {
   hearLife,
   initialId,
   offersHeard,
-  patienceTimer,
+  offersTimer,
   resumeRoom,
   roomTimer,
   submit,
@@ -189,7 +189,7 @@ const timers: Readonly<Record<string, (state: ControllerState, rest: string) => 
   [retryTimer]: ({ resting }, vm) => void resting.delete(uid(vm)),
 };
 function* due(state: ControllerState, name: string): Work {
-  if (name === patienceTimer) yield* answerWaiting(state);
+  if (name === offersTimer) yield* answerWaiting(state);
   if (name === roomTimer) yield* givenUp(state);
   const at = name.indexOf("/") + 1;
   timers[at === 0 ? name : name.slice(0, at)]?.(state, name.slice(at));

@@ -23,9 +23,9 @@ export interface Cells
   stop(): Promise<void>;
 }
 
-const summaryPatienceMs = 2_000;
+const summaryTimeoutMs = 2_000;
 /** Of a controller in a VM, whose emulated processor may have other things to do. */
-const vmPatienceMs = 20_000;
+const vmTimeoutMs = 20_000;
 const pollMs = 500;
 /** A deletion may wait for a server that is away. After this, listing the cells goes on with it. */
 const longestPolls = 1_200;
@@ -62,13 +62,13 @@ export function createCells({ configuration, present }: Way, registry: Registry,
   /** null: its controller does not answer. */
   const summaryOf = async (cell: string, authorization: string): Promise<Summary | null> => {
     try {
-      const patience = AbortSignal.timeout(registry.empties ? vmPatienceMs : summaryPatienceMs);
+      const timeout = AbortSignal.timeout(registry.empties ? vmTimeoutMs : summaryTimeoutMs);
       const answer = await present(cell, authorization, (shown) =>
         peerRequest(configuration, controllerOf(cell), {
           method: "GET",
           path: `/cells/${encodeURIComponent(cell)}`,
           headers: { authorization: shown },
-          signal: AbortSignal.any([patience, stopping.signal]),
+          signal: AbortSignal.any([timeout, stopping.signal]),
         }),
       );
       const text = await answer.text();

@@ -22,7 +22,7 @@ import type { Registry } from "./registry.ts";
 const defaultLongestStartMs = 120_000;
 /** The root controller holds an answer back for less than this. */
 const heldBackMs = 90_000;
-const patienceMs = 10_000;
+const answerTimeoutMs = 10_000;
 
 interface Answer {
   readonly status: number;
@@ -41,7 +41,7 @@ export function createRootCells(
     authorization: string,
     {
       body,
-      signal = AbortSignal.timeout(patienceMs),
+      signal = AbortSignal.timeout(answerTimeoutMs),
     }: { readonly body?: JsonObject; readonly signal?: AbortSignal } = {},
   ): Promise<Answer> => {
     try {

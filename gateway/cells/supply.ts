@@ -6,7 +6,7 @@ import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { offersQuestion } from "../../runtime/process/asked.ts";
 
 /** A service that says nothing for longer leaves its part unknown; the new cell's controller checks that then. */
-const patienceMs = 1_500;
+const answerTimeoutMs = 1_500;
 
 /**
  * What the installation could ever give, asked of those who know it: for the first model of a cell, which has no
@@ -15,7 +15,7 @@ const patienceMs = 1_500;
 export async function installationSupply(configuration: ProcessConfiguration): Promise<Supply> {
   const ask = async <Offers>(service: string): Promise<Offers | undefined> => {
     try {
-      const signal = AbortSignal.timeout(patienceMs);
+      const signal = AbortSignal.timeout(answerTimeoutMs);
       const answer = await peerRequest(configuration, peerName(service), {
         method: "GET",
         path: offersQuestion.path,

@@ -19,7 +19,7 @@ const mostRemembered = 16_384;
 const strangers: QuestionLimits = { inAll: 256, perAddress: 64, perCell: 8, perBoth: 4 };
 /** Of credentials that were known once: whoever makes some up takes no place of theirs. */
 const acquaintances: QuestionLimits = { inAll: 64, perAddress: 64, perCell: 4, perBoth: 4 };
-const patienceMs = 30_000;
+const answerTimeoutMs = 30_000;
 
 export interface Introduction {
   /**
@@ -56,7 +56,7 @@ export const createIntroduction = (
       method: "GET",
       path: `/cells/${cell}`,
       headers: { authorization },
-      signal: AbortSignal.timeout(patienceMs),
+      signal: AbortSignal.timeout(answerTimeoutMs),
     }).catch((error: Error) => {
       const message = `the controller of the cell "${cell}" does not answer: ${error.message}`;
       throw refused(502, "controller-unreachable", message);

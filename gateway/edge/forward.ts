@@ -47,8 +47,8 @@ export function forward({ configuration, present }: Way, cell: string, what: For
 }
 
 /** The same for a controller that was only just made: its process may not listen yet. A whole model may be sent twice. */
-export async function forwardToNew(way: Way, cell: string, what: Forwarded, patienceMs: number): Promise<PeerResponse> {
-  const until = performance.now() + patienceMs;
+export async function forwardToNew(way: Way, cell: string, what: Forwarded, timeoutMs: number): Promise<PeerResponse> {
+  const until = performance.now() + timeoutMs;
   for (;;) {
     try {
       return await forward(way, cell, what);

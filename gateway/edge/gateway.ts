@@ -50,7 +50,7 @@ import { createPresent } from "./tickets.ts";
 const bodyLimitBytes = 16 * 1024 * 1024;
 /** What a controller gives is some 300 bytes. */
 const longestGrantBytes = 16 * 1024;
-const newControllerPatienceMs = 20_000;
+const newControllerTimeoutMs = 20_000;
 
 interface Context extends Way {
   readonly credentialHashes: readonly string[];
@@ -285,7 +285,7 @@ async function putModel(
   await cells.make(cell, authorization, what.signal);
   try {
     const first = withFirstVersion(what, cells.firstVersion);
-    const answer = await reachable(cell, forwardToNew(context, cell, first, newControllerPatienceMs));
+    const answer = await reachable(cell, forwardToNew(context, cell, first, newControllerTimeoutMs));
     if (answer.status !== 200) await discard(cells, cell, what);
     return answer;
   } catch (error) {

@@ -19,7 +19,7 @@ export type Present = (
   send: (authorization: string) => Promise<PeerResponse>,
 ) => Promise<PeerResponse>;
 
-const patienceMs = 10_000;
+const answerTimeoutMs = 10_000;
 const mostKept = 1024;
 
 interface Kept {
@@ -91,7 +91,7 @@ const issueAtRoot = async (
       path: ticketPath(hash),
       headers: { authorization, "content-type": "application/json" },
       body: JSON.stringify({ cell }),
-      signal: AbortSignal.timeout(patienceMs),
+      signal: AbortSignal.timeout(answerTimeoutMs),
     });
     answer.body.resume();
     status = answer.status;

@@ -3,7 +3,7 @@ import { type KeptConnection, keepConnection } from "../../runtime/http/https.ts
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 
 /** Where all are emulated VMs: the first handshakes with each of them, all at once, take the gateway many seconds. */
-export const patienceWithVmsMs = 20_000;
+export const timeoutWithVmsMs = 20_000;
 
 /** The gateway's connections to those that it asks about themselves: whoever was asked is asked over the same one the next time. */
 export interface Connections {

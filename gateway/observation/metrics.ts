@@ -16,9 +16,9 @@ export interface MetricsOptions {
 }
 
 /** A scrape by Prometheus waits 10 s at most by default; one service must not hold up the others' numbers. */
-const patienceMs = 2_000;
+const processTimeoutMs = 2_000;
 /** Of services in VMs, whose emulated processors may have other things to do. */
-const vmPatienceMs = 8_000;
+const vmTimeoutMs = 8_000;
 
 /**
  * One exposition over all services, each sample with the label `service`, asked for in parallel. `up` is 0 for a service
@@ -29,9 +29,9 @@ export const installationMetrics = async (options: MetricsOptions, only: string 
   const wanted = (service: string): boolean => only === null || isService(service, only);
   const services = (await sources.services()).filter(wanted);
   if (services.length === 0 && !wanted(self)) return null;
-  const patience = options.supervisorSocket === null ? vmPatienceMs : patienceMs;
+  const timeoutMs = options.supervisorSocket === null ? vmTimeoutMs : processTimeoutMs;
   const parts = services.map(async (service): Promise<readonly Metric[]> => {
-    const metrics = await scrape(sources, service, patience);
+    const metrics = await scrape(sources, service, timeoutMs);
     return [up(service, metrics !== null), ...withLabels(metrics ?? [], { service })];
   });
   if (wanted(self)) {
@@ -50,10 +50,10 @@ const up = (service: string, answers: boolean): Metric =>
 const scrape = async (
   sources: Sources,
   service: Parameters<Sources["metrics"]>[0],
-  patience: number,
+  timeoutMs: number,
 ): Promise<readonly Metric[] | null> => {
   try {
-    const read = parseMetrics(await sources.metrics(service, AbortSignal.timeout(patience)));
+    const read = parseMetrics(await sources.metrics(service, AbortSignal.timeout(timeoutMs)));
     return read.ok ? read.value : null;
   } catch {
     return null;

@@ -7,7 +7,7 @@ import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { leftoversPath } from "../../runtime/process/leftovers.ts";
 import { askSupervisor } from "../cells/supervisor.ts";
-import { type Connections, patienceWithVmsMs } from "./connections.ts";
+import { type Connections, timeoutWithVmsMs } from "./connections.ts";
 import { mergePresence } from "./presence.ts";
 
 type Host = InstallationStatus["hosts"][number];
@@ -15,7 +15,7 @@ type Server = InstallationStatus["servers"][number];
 interface PresenceAnswer {
   readonly hosts: readonly HostPresence[];
 }
-const patienceMs = 5_000;
+const processTimeoutMs = 5_000;
 
 /**
  * Answers with the state of the whole installation: services from the supervisor, or where there is none from themselves,
@@ -32,14 +32,14 @@ async function installationStatus(
   supervisorSocket: string | null,
   connections: Connections,
 ): Promise<InstallationStatus> {
-  const patience = supervisorSocket === null ? patienceWithVmsMs : patienceMs;
+  const timeoutMs = supervisorSocket === null ? timeoutWithVmsMs : processTimeoutMs;
   const { peers } = JSON.parse(await readFile(configuration.peersFile, "utf8")) as PeerBook;
   const all = Object.keys(peers).sort(byNumber);
   const addressOf = (peer: string) => peers[peer]?.split(":")[0] ?? "";
   /** Null: there was no answer, or a refusal, or nothing that can be read. */
   const answerOf = async <T>(peer: string, path: string, read: (text: string) => T): Promise<T | null> => {
     try {
-      const [name, signal] = [peerName(peer), AbortSignal.timeout(patience)];
+      const [name, signal] = [peerName(peer), AbortSignal.timeout(timeoutMs)];
       const asked = { method: "GET", path, signal, connection: connections.to(name) };
       const answer = await peerRequest(configuration, name, asked);
       const text = await answer.text();

@@ -1,6 +1,6 @@
 import type { ServiceEvent } from "../../model/api.ts";
 import type { EventRing } from "../../runtime/observation/events.ts";
-import { patienceWithVmsMs } from "./connections.ts";
+import { timeoutWithVmsMs } from "./connections.ts";
 import { createPathBook, eventKey, inOrder, isNews, type Mark, markOf, Newest } from "./event-merge.ts";
 import { type Sources, supervisorName } from "./sources.ts";
 
@@ -26,7 +26,7 @@ export interface Past {
   readonly leftOut: number;
 }
 
-const patienceMs = 2_000;
+const processTimeoutMs = 2_000;
 /** A process keeps a thousand, and there may be a thousand processes. */
 const mostPast = 20_000;
 /** Events of different machines arrive in another order than they happened: they wait this long for one another. */
@@ -53,7 +53,7 @@ export const createTimeline = (sources: Sources, own: EventRing): Timeline => {
   const past = async (wanted: (event: ServiceEvent) => boolean = () => true): Promise<Past> => {
     const names = [...sources.supervisor, ...(await sources.services())];
     // Where there is no supervisor, services are VMs.
-    const patience = sources.supervisor.length === 0 ? patienceWithVmsMs : patienceMs;
+    const timeoutMs = sources.supervisor.length === 0 ? timeoutWithVmsMs : processTimeoutMs;
     const newest = new Newest(mostPast);
     const take = (event: ServiceEvent): void => {
       book.learn(event);
@@ -63,7 +63,7 @@ export const createTimeline = (sources: Sources, own: EventRing): Timeline => {
     await Promise.all(
       names.map(async (name) => {
         try {
-          for await (const event of sources.events(name, false, AbortSignal.timeout(patience))) take(event);
+          for await (const event of sources.events(name, false, AbortSignal.timeout(timeoutMs))) take(event);
         } catch {
           // What came until then counts.
           silent.push(name);

@@ -12,7 +12,7 @@ import { type Asked, serveRoute } from "../edge/serve.ts";
  * The bins of the storage servers, for the operator alone: what is in them, a file brought back, a file emptied. Each server
  * answers for its own; one that is away is named.
  */
-const patienceMs = 5_000;
+const answerTimeoutMs = 5_000;
 type ServerFile = Omit<BinEntry, "server">;
 
 export function registerBin(app: FastifyInstance, configuration: ProcessConfiguration): void {
@@ -76,7 +76,7 @@ async function serversOf({ peersFile }: ProcessConfiguration): Promise<readonly 
 async function ask<T>(configuration: ProcessConfiguration, server: string, method: string, path: string): Promise<T> {
   const unreachable = (why: string) =>
     refused(503, "bin/unreachable", `the storage server ${server} does not answer: ${why}`);
-  const signal = AbortSignal.timeout(patienceMs);
+  const signal = AbortSignal.timeout(answerTimeoutMs);
   const answer = await peerRequest(configuration, peerName(`agent.${server}`), { method, path, signal }).catch(
     (error: Error) => {
       throw unreachable(error.message);

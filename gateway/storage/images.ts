@@ -35,7 +35,7 @@ interface Failure {
 type Told<T> = { readonly server: string; readonly value: T } | Failure;
 const failed = <T>(told: Told<T>): told is Failure => "code" in told;
 
-const patienceMs = 5_000;
+const answerTimeoutMs = 5_000;
 /** A conversion takes minutes at most, and the server ends it itself; then comes the turn of the next. */
 const conversionMs = 2 * 60 * 60_000;
 const mostUploads = 4;
@@ -132,7 +132,7 @@ class Images {
   async #lists(): Promise<readonly Told<readonly ServerImage[]>[]> {
     return Promise.all(
       (await this.#servers()).map((server) =>
-        this.#ask<readonly ServerImage[]>(server, { method: "GET", path: "/images", patience: patienceMs }),
+        this.#ask<readonly ServerImage[]>(server, { method: "GET", path: "/images", timeoutMs: answerTimeoutMs }),
       ),
     );
   }
@@ -175,7 +175,11 @@ class Images {
     const causes = failures.filter(({ server }) => !cutOff.has(server));
     await Promise.all(
       staged.map(({ server, value }) =>
-        this.#ask(server, { method: "DELETE", path: `/images/${value.name}?staged=${value.id}`, patience: patienceMs }),
+        this.#ask(server, {
+          method: "DELETE",
+          path: `/images/${value.name}?staged=${value.id}`,
+          timeoutMs: answerTimeoutMs,
+        }),
       ),
     );
     throw joint(causes);
@@ -203,12 +207,12 @@ class Images {
 
   async #ask<T>(
     server: string,
-    { patience, ...request }: OutgoingPeerRequest & { readonly patience?: number },
+    { timeoutMs, ...request }: OutgoingPeerRequest & { readonly timeoutMs?: number },
   ): Promise<Told<T>> {
     try {
       const answer = await peerRequest(this.#configuration, peerName(`agent.${server}`), {
         idleTimeoutMs: conversionMs,
-        ...(patience === undefined ? {} : { signal: AbortSignal.timeout(patience) }),
+        ...(timeoutMs === undefined ? {} : { signal: AbortSignal.timeout(timeoutMs) }),
         ...request,
       });
       const body = JSON.parse(await answer.text()) as unknown;

@@ -14,7 +14,7 @@ import { serveRoute } from "../edge/serve.ts";
  * Documents that stay in force although their client does not desire them any more, or not so, since its store was lost or is
  * older: for the operator alone. Each service answers for its own; one that is away is named.
  */
-const patienceMs = 10_000;
+const answerTimeoutMs = 10_000;
 type Said = Omit<ServiceOrphans, "service">;
 
 export function registerOrphans(app: FastifyInstance, configuration: ProcessConfiguration): void {
@@ -46,7 +46,7 @@ export function registerOrphans(app: FastifyInstance, configuration: ProcessConf
 async function requireRootModel(configuration: ProcessConfiguration, authorization: string): Promise<void> {
   const root = controllerOf(rootCell);
   const asked = { method: "GET", path: `/cells/${rootCell}`, headers: { authorization } };
-  const signal = AbortSignal.timeout(patienceMs);
+  const signal = AbortSignal.timeout(answerTimeoutMs);
   const answer = await peerRequest(configuration, root, { ...asked, signal }).catch((error: Error) => {
     throw refused(
       503,
@@ -105,7 +105,7 @@ async function requireName(configuration: ProcessConfiguration, name: string): P
 
 /** Throws a refusal: the service's own, or that it does not answer. */
 async function ask(configuration: ProcessConfiguration, service: string, method: string, path: string): Promise<Said> {
-  const signal = AbortSignal.timeout(patienceMs);
+  const signal = AbortSignal.timeout(answerTimeoutMs);
   const answer = await peerRequest(configuration, peerName(service), { method, path, signal }).catch((error: Error) => {
     throw refused(503, "orphans/unreachable", `"${service}" does not answer: ${error.message}`);
   });

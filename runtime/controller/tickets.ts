@@ -21,7 +21,7 @@ export type TicketWorth = { readonly known: boolean } | { readonly fault: string
 export type TicketCheck = (authorization: string | undefined) => Promise<TicketWorth>;
 
 const mostRemembered = 256;
-const patienceMs = 10_000;
+const answerTimeoutMs = 10_000;
 
 /**
  * A ticket is spent at its issuer once, however many requests come with it at the same time, and then remembered for
@@ -38,7 +38,7 @@ export const createTicketCheck = (
 
   const spend = async (hash: string): Promise<TicketWorth> => {
     try {
-      const signal = AbortSignal.timeout(patienceMs);
+      const signal = AbortSignal.timeout(answerTimeoutMs);
       const answer = await peerRequest(configuration, issuer, { method: "DELETE", path: ticketPath(hash), signal });
       answer.body.resume();
       if (answer.status === 404) return { known: false };

@@ -16,7 +16,7 @@ import { answerInSlices, type ControllerResponse } from "./requests.ts";
 export function* submit(state: ControllerState, id: number, request: Json): Work {
   if (mustWait(state, request)) {
     if (state.waitingChanges?.length === 0)
-      state.outbox.effects.push({ kind: "timer", name: patienceTimer, afterMs: patienceMs });
+      state.outbox.effects.push({ kind: "timer", name: offersTimer, afterMs: offersTimeoutMs });
     state.waitingChanges?.push({ id, request });
   } else if (state.roomWaiting.length > 0 && isChange(request) && state.roomWaiting.length < mostWaiting)
     state.roomWaiting.push({ id, request });
@@ -32,7 +32,7 @@ function* reply(state: ControllerState, id: number, request: Json, isLast = fals
   if (needed !== undefined && !isLast && state.roomWaiting.length < mostWaiting) {
     state.roomWaiting.unshift({ id, request });
     if (askForRoom(state, needed, "change"))
-      state.outbox.effects.push({ kind: "timer", name: roomTimer, afterMs: roomPatienceMs });
+      state.outbox.effects.push({ kind: "timer", name: roomTimer, afterMs: roomTimeoutMs });
     yield* reconcile(state);
     return;
   }
@@ -57,7 +57,7 @@ const messageOf = (body: Json): string =>
     : "it is refused";
 
 /** How long a change waits for more room. A parent that is away, or has to ask its own, may take a moment. */
-const roomPatienceMs = 10_000;
+const roomTimeoutMs = 10_000;
 export const roomTimer = "room";
 
 export function* hearLife(state: ControllerState, value: Json): Work {
@@ -75,7 +75,7 @@ function* nextInRoom(state: ControllerState): Work {
 }
 export function* givenUp(state: ControllerState): Work {
   if (state.ask?.by === "change") state.ask = null;
-  state.upRefusal = { by: "change", reason: `its parent did not answer within ${roomPatienceMs / 1000} s; try again` };
+  state.upRefusal = { by: "change", reason: `its parent did not answer within ${roomTimeoutMs / 1000} s; try again` };
   yield* nextInRoom(state);
 }
 /** Those that waited behind another question are asked for in their turn. */
@@ -91,8 +91,8 @@ export function* resumeRoom(state: ControllerState): Work {
  * a moment for that: what can never be had is then refused at once. A Placer, a Storage Manager or an IP Address Manager
  * that stays silent delays a change no longer than this.
  */
-const patienceMs = 3_000;
-export const patienceTimer = "offers-unknown";
+const offersTimeoutMs = 3_000;
+export const offersTimer = "offers-unknown";
 const mostWaiting = 16;
 
 export const offersHeard = (state: ControllerState): boolean =>
@@ -109,6 +109,6 @@ const mustWait = (state: ControllerState, request: Json): boolean =>
 export function* answerWaiting(state: ControllerState): Work {
   const waiting = state.waitingChanges ?? [];
   state.waitingChanges = null;
-  if (waiting.length > 0) state.outbox.effects.push({ kind: "timer", name: patienceTimer, afterMs: null });
+  if (waiting.length > 0) state.outbox.effects.push({ kind: "timer", name: offersTimer, afterMs: null });
   for (const { id, request } of waiting) yield* reply(state, id, request);
 }

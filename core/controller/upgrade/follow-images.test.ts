@@ -8,7 +8,7 @@ import type { DesiredConnection, DesiredVolume } from "../../documents/vocabular
 import { toJson } from "../../outbox.ts";
 import type { RootOptions } from "../state.ts";
 import { World } from "../world.testing.ts";
-import { patienceMs, provedAfterMs } from "./upgrade.ts";
+import { provedAfterMs, trialTimeoutMs } from "./upgrade.ts";
 
 const means: RootOptions = {
   management: cidr("10.0.0.0/16"),
@@ -142,7 +142,7 @@ test("a gateway that does not come up goes back, and tries the next image; also 
       cell.world.standing("shop/disk"),
       "failed: upgrade-went-back shop/gateway shop/boot (ended crashed), upgrade-over",
     );
-    cell.pass(patienceMs);
+    cell.pass(trialTimeoutMs);
     cell.end();
     assert.deepEqual(cell.runs(), [5, "root-1"], "it stays at what works");
     cell.show("root-3");

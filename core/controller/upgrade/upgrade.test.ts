@@ -7,7 +7,7 @@ import type { JsonObject } from "../../../model/json/json.ts";
 import type { DesiredConnection, DesiredVm, DesiredVolume } from "../../documents/vocabulary.ts";
 import type { RootOptions } from "../state.ts";
 import { World } from "../world.testing.ts";
-import { mostEnds, patienceMs, provedAfterMs } from "./upgrade.ts";
+import { mostEnds, provedAfterMs, trialTimeoutMs } from "./upgrade.ts";
 
 const root: RootOptions = {
   management: cidr("10.0.0.0/16"),
@@ -180,7 +180,7 @@ test("the VM of the own controller keeps both disks until its host has settled",
   const [old] = before.disks;
   assert.deepEqual(tried.disks, before.disks, "its host can go back");
   assert.deepEqual([tried.incarnation, tried.restart], [1, "host"]);
-  assert.deepEqual([tried.trial?.replaces, tried.trial?.withinMs], [old?.connection, patienceMs]);
+  assert.deepEqual([tried.trial?.replaces, tried.trial?.withinMs], [old?.connection, trialTimeoutMs]);
   const leases = () =>
     cloud.world
       .documents<DesiredConnection>("storage-manager", "connection")
@@ -223,7 +223,7 @@ test("an image that does not come up: the first VM goes back, nothing more is to
   assert.equal(world.standing("shop/three/bootDisk"), "waiting: upgrade-stopped shop/two/vm");
   const why = world.ask({ method: "WHY-ELEMENT", path: "shop/two/vm" }).body as unknown as { verdict: string };
   assert.match(why.verdict, /boot volume.*went back|boot volume.*did not come up/);
-  cloud.pass(patienceMs);
+  cloud.pass(trialTimeoutMs);
   assert.deepEqual([cloud.trying(), cloud.images()], [[], { core: "one", two: "one", three: "one" }]);
   // The old name again: what runs is what is wanted, and nothing is started again for that.
   cloud.put("one");
@@ -251,14 +251,14 @@ test("one that runs and does not answer goes back when its time is over; not whi
   cloud.world.settle();
   assert.deepEqual(cloud.trying(), ["two"]);
   const host = peerName(cloud.world.vm("shop/two/vm")?.host ?? "");
-  cloud.world.wait(patienceMs - 1000);
+  cloud.world.wait(trialTimeoutMs - 1000);
   cloud.world.silent.add(host);
   cloud.world.settle();
-  cloud.world.wait(patienceMs);
+  cloud.world.wait(trialTimeoutMs);
   cloud.world.silent.delete(host);
   cloud.world.settle();
   assert.deepEqual(cloud.trying(), ["two"], "it is counted anew");
-  cloud.world.wait(patienceMs);
+  cloud.world.wait(trialTimeoutMs);
   cloud.world.fire("upgrade");
   assert.deepEqual(cloud.trying(), []);
   assert.equal(
@@ -357,7 +357,10 @@ test("a controller of this version goes on from what a later one wrote, and lose
 const events = fc.oneof(
   {
     weight: 6,
-    arbitrary: fc.record({ kind: fc.constant("pass" as const), ms: fc.constantFrom(500, provedAfterMs, patienceMs) }),
+    arbitrary: fc.record({
+      kind: fc.constant("pass" as const),
+      ms: fc.constantFrom(500, provedAfterMs, trialTimeoutMs),
+    }),
   },
   {
     weight: 2,

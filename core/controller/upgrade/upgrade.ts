@@ -23,7 +23,7 @@ import { placementOf } from "../vm/placement.ts";
  * starts from that until its turn has come. Its turn is a *trial*: the next incarnation starts from the new one. It has
  * proved itself when it answers, and whoever of its roles is heard here is in step, without a pause for `provedAfterMs`;
  * then the record goes, and with it the old volume. If it ends by itself `mostEnds` times, or has not come up in
- * `patienceMs`, the next incarnation starts from the old one, and no other trial begins while the model wants what was
+ * `trialTimeoutMs`, the next incarnation starts from the old one, and no other trial begins while the model wants what was
  * refused. Everything that decides is in records; times alone are counted anew after a start.
  *
  * The VM of the root controller is tried by its host, since nobody else is there while it starts: the same incarnation gets
@@ -31,7 +31,7 @@ import { placementOf } from "../vm/placement.ts";
  * takes the disk over. A disk that the host may still choose stays leased until the host has said that it is settled.
  */
 export const provedAfterMs = 15_000;
-export const patienceMs = 240_000;
+export const trialTimeoutMs = 240_000;
 /** More than one: a machine may end for reasons of its host's. */
 export const mostEnds = 2;
 export const upgradeTimer = "upgrade";
@@ -256,14 +256,14 @@ function judge(state: ControllerState, { vm, element, target, own }: Pending): v
   const { ms } = state.now;
   const sinceMs = canAnswer ? (known?.sinceMs ?? ms) : null;
   const wellMs = canAnswer && run?.stage === "running" && isWell(state, element) ? (known?.wellMs ?? ms) : null;
-  const isOver = !own && wellMs === null && sinceMs !== null && ms - sinceMs >= patienceMs;
+  const isOver = !own && wellMs === null && sinceMs !== null && ms - sinceMs >= trialTimeoutMs;
   if (wellMs !== null && ms - wellMs >= provedAfterMs) prove(state, vm, target, own);
   else if (isOver) {
-    const seconds = patienceMs / 1000;
+    const seconds = trialTimeoutMs / 1000;
     const late: Cause = { kind: "upgrade-timed-out", seconds, ...because(whyNotWell(state, vm, actual)) };
     goBack(state, vm, target, { why: [late], own });
   } else {
-    const dueMs = wellMs !== null ? wellMs + provedAfterMs : sinceMs !== null ? sinceMs + patienceMs : null;
+    const dueMs = wellMs !== null ? wellMs + provedAfterMs : sinceMs !== null ? sinceMs + trialTimeoutMs : null;
     if (dueMs !== (known?.dueMs ?? null)) setTimer(state, dueMs === null ? null : Math.max(1, dueMs - ms));
     state.upgradeClock = { vm: vm.uid, sinceMs, wellMs, dueMs };
   }

@@ -13,7 +13,7 @@ import type { ElementRecord, Run, RunDisk } from "../records.ts";
 import { byBootOrder } from "../services/boot-disks.ts";
 import { isOwnController, isService, serviceData, servicesOf } from "../services/service-data.ts";
 import { addDesire, type ControllerState, desiredNow, elementOf, hostPeer, keepDesire, recordAt } from "../state.ts";
-import { patienceMs } from "../upgrade/upgrade.ts";
+import { trialTimeoutMs } from "../upgrade/upgrade.ts";
 import { attachmentOf } from "./life-cycle.ts";
 
 /** The interfaces of incarnations that a host was told of, and where they are, by VM. */
@@ -148,7 +148,7 @@ function trialOf(state: ControllerState, vm: Uid, run: Run): Pick<DesiredVm, "tr
   const upgrade = state.vms.get(vm)?.upgrade;
   if (run.spare === undefined || upgrade?.trying !== run.spare.connection) return {};
   const disk = diskDocument(state, vm, run, run.spare);
-  return disk === null ? {} : { trial: { disk, replaces: upgrade.from.connection, withinMs: patienceMs } };
+  return disk === null ? {} : { trial: { disk, replaces: upgrade.from.connection, withinMs: trialTimeoutMs } };
 }
 
 /** What the guest is told; null: its roles are not right, and what it was told stays. */

@@ -74,7 +74,9 @@ export const serveGossip = ({
       response.end(JSON.stringify(body));
     };
     if (!mayAsk("authority", peer, method, url)) {
-      say(403, { error: { code: "forbidden", message: `only hosts get the keys of datagrams, and this is "${peer}"` } });
+      say(403, {
+        error: { code: "forbidden", message: `only hosts get the keys of datagrams, and this is "${peer}"` },
+      });
       return;
     }
     const query = new URLSearchParams(url.split("?", 2)[1] ?? "");
