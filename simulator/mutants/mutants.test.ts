@@ -4,23 +4,32 @@ import { stripTypeScriptTypes } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { changeNothing, whyNothing } from "./changes-nothing.ts";
+import { runTests } from "./judges.ts";
 import { mutantsIn } from "./mutants.ts";
+import { addToRecord, readRecord } from "./record.ts";
+import { drawn, idOf } from "./sample.ts";
+import { testsOf } from "./tests-of.ts";
 
 const root = join(import.meta.dirname, "../..");
 
-/** Of a text alone. */
-const mutantsOfText = (text: string): ReturnType<typeof mutantsIn> => {
+async function withFolder<T>(use: (folder: string) => T | Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), "cells-mutants-test-"));
   try {
-    writeFileSync(join(folder, "a.ts"), text);
-    return mutantsIn(folder, ["a.ts"]);
+    return await use(folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-};
+}
+/** Of a text alone. */
+const mutantsOfText = (text: string): Promise<ReturnType<typeof mutantsIn>> =>
+  withFolder((folder) => {
+    writeFileSync(join(folder, "a.ts"), text);
+    return mutantsIn(folder, ["a.ts"]);
+  });
 
-test("each operator is exchanged alone, and what is no operator stays", () => {
-  const found = mutantsOfText(
+test("each operator is exchanged alone, and what is no operator stays", async () => {
+  const found = await mutantsOfText(
     [
       "export type Both<T> = T extends (a: number) => infer R ? R & { b: 1 } : never; // a && b, in a comment",
       'export const text = (name: string): string => "a < b" + name + (name.length > 1);',
@@ -58,3 +67,109 @@ test("every mutant is a program, and none is the text itself or another mutant",
 test("a file that is none is named", () => {
   assert.throws(() => mutantsIn(root, ["core/none.ts"]), /core\/none\.ts is no file below /);
 });
+
+test("what is added to a text moves nothing of the order that a seed gives", async () => {
+  const text = "export const a = (b: number, c: number): boolean => b < c && b === 1 && c - b > 2;\n";
+  const [few, more] = [await mutantsOfText(text), await mutantsOfText(`export const d = 1 + 2;\n${text}`)];
+  const added = more.filter(({ before }) => before === "1 + 2").map(idOf);
+  assert.equal(added.length, 1);
+  for (const seed of [1, 2, 3]) {
+    const order = drawn(more, seed).map(idOf);
+    assert.deepEqual(
+      order.filter((id) => !added.includes(id)),
+      drawn(few, seed).map(idOf),
+    );
+  }
+  assert.notDeepEqual(drawn(more, 1).map(idOf), drawn(more, 2).map(idOf));
+});
+
+test("two operators that read the same are two", async () => {
+  const found = await mutantsOfText("export const a = (b: number): number => (b > 1 ? (b > 1 ? 1 : 2) : 3);");
+  assert.equal(new Set(found.map(idOf)).size, found.length);
+  assert.deepEqual(
+    found.filter(({ before }) => before === "b > 1").map(({ nth }) => nth),
+    [1, 2],
+  );
+});
+
+test("a choice of the lesser of two changes nothing where they are equal; one of others does", async () => {
+  const whys = async (text: string): Promise<readonly boolean[]> =>
+    (await mutantsOfText(`export const a = (b: number, c: number): number => ${text};`))
+      .filter(({ before }) => before === "b < c")
+      .map((mutant) => whyNothing(mutant) !== null);
+  assert.deepEqual(await whys("(b < c ? b : c)"), [true]);
+  assert.deepEqual(await whys("(b < c ? 0 - b : c)"), [false]);
+  assert.deepEqual(await whys("(b < c ? -1 : 1)"), [false]);
+});
+
+test("what is said to change nothing is of files that are there, once, with a reason", () => {
+  const keys = changeNothing.map(({ file, before, after, nth }) => JSON.stringify([file, before, after, nth ?? 1]));
+  assert.equal(new Set(keys).size, keys.length);
+  for (const { file, why } of changeNothing) {
+    assert.ok(readFileSync(join(root, file), "utf8").length > 0);
+    assert.ok(why.length > 10, file);
+  }
+});
+
+test("tests of a file: its own first, then the nearest that use it, and elsewhere those that need no root", () => {
+  const texts = new Map([
+    ["core/a/part.ts", ""],
+    ["core/a/part.test.ts", 'import { part } from "./part.ts";'],
+    ["core/a/aa.test.ts", ""],
+    ["core/b/uses.ts", 'import {\n  part,\n} from "../a/part.ts";'],
+    ["core/b/uses.test.ts", 'import { uses } from "./uses.ts";'],
+    ["core/b/direct.test.ts", 'const it = await import("../a/part.ts");'],
+    ["core/c/typed.test.ts", 'import type { Part } from "../a/part.ts";'],
+    ["runtime/edge.test.ts", 'import { uses } from "../core/b/uses.ts";'],
+    ["host/root.test.ts", 'import { part } from "../core/a/part.ts"; process.getuid();'],
+    ["simulator/world.test.ts", 'import { part } from "../core/a/part.ts";'],
+    ["core/a/deep/below/it.ts", ""],
+  ]);
+  assert.deepEqual(testsOf("core/a/part.ts", texts), {
+    own: ["core/a/part.test.ts"],
+    near: ["core/a/aa.test.ts"],
+    importing: ["core/b/direct.test.ts", "core/b/uses.test.ts"],
+    elsewhere: ["runtime/edge.test.ts"],
+  });
+  assert.deepEqual(testsOf("core/a/deep/below/it.ts", texts).near, ["core/a/part.test.ts", "core/a/aa.test.ts"]);
+});
+
+test("a test that fails kills; one that takes its processor time never ends; of one that only takes long nothing is said", () =>
+  withFolder(async (folder) => {
+    const bodies: Readonly<Record<string, string>> = {
+      passes: "",
+      fails: "throw new Error();",
+      turns: "for (;;);",
+      waits: "return new Promise((resolve) => setTimeout(resolve, 1e8));",
+      exits: "process.exit(3);",
+    };
+    for (const [name, body] of Object.entries(bodies))
+      writeFileSync(
+        join(folder, `${name}.test.mjs`),
+        `import { test } from "node:test"; test("of it", () => { ${body} });`,
+      );
+    const verdict = (name: string, ms = 600_000): ReturnType<typeof runTests> =>
+      runTests(folder, [`${name}.test.mjs`], { ms, cpuS: 2 });
+    assert.deepEqual(await verdict("passes"), { kind: "passes" });
+    assert.deepEqual(await verdict("fails"), { kind: "fails", what: "of it", file: "fails.test.mjs" });
+    assert.deepEqual(await verdict("turns"), { kind: "never ends", seconds: 2 });
+    assert.deepEqual(await verdict("waits", 3_000), { kind: "undecided" });
+    assert.equal((await verdict("exits")).kind, "fails");
+  }));
+
+test("a record goes on where its process ended, in the midst of a line, too", () =>
+  withFolder((folder) => {
+    const file = join(folder, "record");
+    const finding = { id: "a", outcome: "lives", passed: ["near"], by: "", commit: "c" } as const;
+    assert.equal(readRecord(file).size, 0);
+    addToRecord(file, finding);
+    addToRecord(file, { ...finding, id: "b" });
+    addToRecord(file, { ...finding, outcome: "killed", passed: [], by: "near: x" });
+    const whole = readFileSync(file, "utf8");
+    writeFileSync(file, `${whole}\n${JSON.stringify(finding).slice(0, 20)}`);
+    addToRecord(file, { ...finding, id: "c" });
+    assert.deepEqual(
+      [...readRecord(file).values()].map(({ id, outcome }) => `${id} ${outcome}`),
+      ["a killed", "b lives", "c lives"],
+    );
+  }));

@@ -18,6 +18,10 @@ export interface Mutant {
   /** The expression before and after, each on one line. */
   readonly before: string;
   readonly after: string;
+  /** Which of several that read the same in this file; the first is 1. */
+  readonly nth: number;
+  /** What a condition that is a comparison chooses from; null: it is none. */
+  readonly choice: readonly string[] | null;
   /** The whole text of the file with it. */
   readonly text: string;
 }
@@ -75,6 +79,12 @@ function changeOf(node: Node, source: SourceFile): { from: number; to: number; b
 
 const oneLine = (text: string): string => text.replace(/\s+/g, " ");
 
+const choiceOf = (node: Node, source: SourceFile): readonly string[] | null => {
+  const above = node.parent;
+  if (above === undefined || !isConditionalExpression(above) || above.condition !== node) return null;
+  return [above.whenTrue, above.whenFalse].map((part) => oneLine(part.getText(source)));
+};
+
 /** All of one text, in the order of their operators. */
 function mutantsOf(file: string, source: SourceFile): readonly Mutant[] {
   const found: (Mutant & { readonly at: number })[] = [];
@@ -86,12 +96,21 @@ function mutantsOf(file: string, source: SourceFile): readonly Mutant[] {
       const line = starts.findLastIndex((start) => start <= at);
       const text = source.text.slice(0, from) + by + source.text.slice(to);
       const before = oneLine(source.text.slice(from, to));
-      found.push({ file, line: line + 1, column: at - (starts[line] ?? 0) + 1, before, after: oneLine(by), text, at });
+      const place = { file, line: line + 1, column: at - (starts[line] ?? 0) + 1 };
+      found.push({ ...place, before, after: oneLine(by), nth: 1, choice: choiceOf(node, source), text, at });
     }
     node.forEachChild(visit);
   };
   visit(source);
-  return found.sort((a, b) => a.at - b.at).map(({ at: _, ...mutant }) => mutant);
+  const counts = new Map<string, number>();
+  return found
+    .sort((a, b) => a.at - b.at)
+    .map(({ at: _, ...mutant }) => {
+      const what = `${mutant.before}\n${mutant.after}`;
+      const nth = (counts.get(what) ?? 0) + 1;
+      counts.set(what, nth);
+      return { ...mutant, nth };
+    });
 }
 
 /** Of files below `root`, in their order. */

@@ -1,0 +1,30 @@
+import type { Mutant } from "./mutants.ts";
+
+/** A mutant that behaves as the text does, and why: what somebody has found out once. */
+export interface ChangesNothing {
+  readonly file: string;
+  readonly before: string;
+  readonly after: string;
+  /** Which of several that read the same there; the first is 1. */
+  readonly nth?: number;
+  readonly why: string;
+}
+
+export const changeNothing: readonly ChangesNothing[] = [];
+
+/** `a < b ? a : b` is the lesser of two, whichever of two equal ones. */
+function isChoiceOfEquals({ before, choice }: Mutant): boolean {
+  if (choice === null) return false;
+  const sides = before.split(/ [<>]=? /);
+  return sides.length === 2 && /^.+ [<>]=? .+$/.test(before) && sides.every((side) => choice.includes(side));
+}
+
+/** Why it changes nothing; null: as far as is known it changes something. */
+export function whyNothing(mutant: Mutant): string | null {
+  if (isChoiceOfEquals(mutant)) return "of two equal values either is chosen";
+  const known = changeNothing.find(
+    ({ file, before, after, nth }) =>
+      file === mutant.file && before === mutant.before && after === mutant.after && (nth ?? 1) === mutant.nth,
+  );
+  return known?.why ?? null;
+}
