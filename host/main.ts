@@ -24,7 +24,7 @@ import { createHostEdge } from "./edge.ts";
 import { createGuestWatch, type GuestWatchOptions } from "./liveness/guest-watch.ts";
 import { createProber, type Prober, type ProberOptions } from "./liveness/prober.ts";
 import { howItStarts, readBootMark } from "./machine/boot.ts";
-import { wayOutside } from "./network/outside.ts";
+import { installationNetworks, wayOutside } from "./network/outside.ts";
 import { followAddresses } from "./network/peer-addresses.ts";
 import { routerNews } from "./network/routers.ts";
 import { type HostPresence, startHostPresence, viewPath } from "./presence/presence.ts";
@@ -72,7 +72,7 @@ const readConfiguration = async (
 const uplinkOf = (part: NonNullable<ProcessConfiguration["host"]>, host: ActualHost): Uplink => {
   const { uplink: device, bridge, outside } = part;
   const uplink = { device, address: host.address, mac: host.mac, ...(bridge === undefined ? {} : { bridge }) };
-  if (outside === undefined) return uplink;
+  if (outside === undefined) return { ...uplink, networks: installationNetworks(installationNetwork) };
   const name = outside.device ?? device;
   // If the uplink is a port of a bridge, the bridge has the host's address.
   const found = findDevice(name === device ? (bridge ?? device) : name);

@@ -38,6 +38,13 @@ function whyNoRouter(router: string, device: string, own: string, pools: readonl
     : `the upstream router ${router} is in the pool ${pool}, whose addresses VMs are given: take it out of the pool`;
 }
 
+type Pools = Readonly<Record<"underlay" | "internalPool" | "externalPool", string>>;
+/** What of the network is the installation's own. */
+export const installationNetworks = ({ underlay, internalPool, externalPool }: Pools) => ({
+  external: [cidr(externalPool)],
+  inside: [cidr(underlay), cidr(internalPool)],
+});
+
 /**
  * @param found the device that leads outside, or for the uplink of a bridge that bridge, which has the addresses; null: there
  * is none
@@ -47,7 +54,7 @@ export function wayOutside(
   { device, routers }: Configured,
   uplink: string,
   found: FoundDevice | null,
-  pools: { readonly underlay: string; readonly internalPool: string; readonly externalPool: string },
+  pools: Pools,
 ): Result<Outside, string> {
   const name = device ?? uplink;
   if (found === null)
@@ -65,7 +72,7 @@ export function wayOutside(
     return fail(
       `${name} leads outside and has no IPv4 address: give this host one on the network of ${routers[0]}, in whose name it asks for the router`,
     );
-  const { externalPool, internalPool, underlay } = pools;
+  const { externalPool, internalPool } = pools;
   for (const router of routers) {
     const why = whyNoRouter(router, name, own, [externalPool, internalPool]);
     if (why !== null) return fail(why);
@@ -74,7 +81,6 @@ export function wayOutside(
   return ok({
     ...{ device: name, address: ipv4(address), prefixLength: Number(prefixLength), mac: mac(found.mac) },
     routers: routers.map((router) => ipv4(router)),
-    external: [cidr(externalPool)],
-    inside: [cidr(underlay), cidr(internalPool)],
+    ...installationNetworks(pools),
   });
 }

@@ -91,6 +91,8 @@ export interface Uplink {
   readonly bridge?: string;
   /** Absent: nothing of this host's machines leaves the installation. */
   readonly outside?: Outside;
+  /** The installation's pools of external addresses, and its other networks, where `outside` does not say so. */
+  readonly networks?: Pick<Outside, "external" | "inside">;
 }
 /** The way out of the installation, to upstream routers of which the first that answers gets what goes there. */
 export interface Outside {

@@ -18,7 +18,8 @@ import type {
 import { type Addressing, createAddressing } from "./addressing.ts";
 import { examinePacket } from "./examine.ts";
 import { type Names, openNames } from "./names.ts";
-import { closeOutside } from "./outside/in-force.ts";
+import { closeOutside, putNetworks } from "./outside/in-force.ts";
+import { networksOf } from "./outside/networks.ts";
 import { detachOutside, openOutside, type WayOut } from "./outside/outside.ts";
 import { closeDataplane, type Dataplane, mountBpffs, openDataplane, unmountBpffs, unpin } from "./program/dataplane.ts";
 import { config, dropReasons, interfaceCounters, policyState, ruleCounters, ruleKey, word } from "./program/layout.ts";
@@ -119,7 +120,10 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       const wire: Wire = { device, mtu, bridge, outside };
       const told = options.onRouters ?? (() => undefined);
       const wayOut = outside === null ? null : openOutside(dataplane, device, outside, generations, told);
-      if (outside === null) closeOutside(dataplane);
+      if (outside === null) {
+        closeOutside(dataplane);
+        if (uplink.networks !== undefined) putNetworks(dataplane, networksOf(uplink.networks).networks);
+      }
       opened = { dataplane, uplink: wire, prober, names, generations, rules, addressing, wayOut };
     },
     async inspect(): Promise<LocalNetwork> {

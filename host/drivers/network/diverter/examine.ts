@@ -1,6 +1,7 @@
 import type { Ipv4, Mac } from "../../../../model/cell/identifiers.ts";
 import type { PacketCheck, PacketQuestion } from "../driver.ts";
 import { examineWayIn, examineWayOut } from "./outside/examine-outside.ts";
+import { examineOwnRouter } from "./outside/examine-router.ts";
 import type { Dataplane } from "./program/dataplane.ts";
 import {
   addressKey,
@@ -300,7 +301,8 @@ function examineSender(dataplane: Dataplane, question: PacketQuestion, knowledge
     if (strange !== null) checks.push(stop("entry", strange));
     checks.push(
       host === null
-        ? examineWayOut(dataplane, question.source, question.destination)
+        ? (examineOwnRouter(dataplane, "sender", local.cell, question.source, question.destination) ??
+            examineWayOut(dataplane, question.source, question.destination))
         : pass("location", `${question.destination} is behind ${host.mac}, ${host.what}`),
     );
   }
@@ -318,7 +320,8 @@ function examineReceiver(dataplane: Dataplane, question: PacketQuestion, knowled
     if (strange !== null) checks.push(stop("entry", strange));
     checks.push(
       host === null
-        ? examineWayIn(dataplane, question.destination, question.source)
+        ? (examineOwnRouter(dataplane, "receiver", local.cell, question.destination, question.source) ??
+            examineWayIn(dataplane, question.destination, question.source))
         : pass("source", `frames from ${question.source} are accepted from ${host.mac} alone, ${host.what}`),
     );
   }

@@ -17,6 +17,7 @@ const packet = "parts/packet.h";
 const rules = "parts/rules.h";
 const flows = "parts/flows.h";
 const outside = "parts/outside.h";
+const router = "parts/router.h";
 const admit = "parts/admit.h";
 const leave = "parts/leave.h";
 const arp = "parts/arp.h";
@@ -152,6 +153,42 @@ export const mutations: readonly Mutation[] = [
     replace: "!out || kind_of",
   },
   {
+    name: "a router speaks for its networks alone",
+    file: router,
+    find: "  if (!bpf_map_lookup_elem(trie, &key))\n    return 0;\n",
+    replace: "",
+  },
+  {
+    name: "a router speaks for nobody of the installation",
+    file: router,
+    find: "  if (kind_of(outside) != ELSEWHERE || bpf_map_lookup_elem(&endpoints, &outside) ||\n      bpf_map_lookup_elem(&locations, &outside))\n    return 0;\n",
+    replace: "",
+  },
+  {
+    name: "a router speaks to the machines that it routes for",
+    file: router,
+    find: " && way.address == self->address",
+    replace: "",
+  },
+  {
+    name: "what a router sends comes from the machine where it is",
+    file: router,
+    find: " && mac_number(location->mac) == c->wire",
+    replace: "",
+  },
+  {
+    name: "what comes to a router comes from where its sender is",
+    file: main,
+    find: "  if (!same_mac(location->mac, eth->h_source))\n    return drop(self, WRONG_HOST);\n",
+    replace: "",
+  },
+  {
+    name: "a router's error is about what came by it",
+    file: main,
+    find: "    if (!routes_between(self, p.destination, p.about_destination))\n      return drop(self, NO_RULE);\n",
+    replace: "",
+  },
+  {
     name: "a frame comes from the machine where its source is",
     file: admit,
     find: "  } else if (mac_number(mac) != c->wire)\n    return other_host(c, mac_number(mac));\n",
@@ -166,7 +203,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "answers go to the router in use",
     file: admit,
-    find: "    next = router_in_use();\n",
+    find: "    if (!reason)\n      next = router_in_use();\n",
     replace: "",
   },
   {
@@ -215,8 +252,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "a VM sends from its own address",
     file: main,
-    find: "  if (p.source != self->address)\n    return drop(self, SPOOFED_ADDRESS);\n  if (is_dhcp_answer(&p))\n    return drop(self, ROGUE_DHCP);\n  if (has_bad_size",
-    replace: "  if (is_dhcp_answer(&p))\n    return drop(self, ROGUE_DHCP);\n  if (has_bad_size",
+    find: "  if (forwards && !routes_between(self, p.destination, p.source))\n    return drop(self, SPOOFED_ADDRESS);\n",
+    replace: "",
   },
   {
     name: "a VM gives nobody an address",
@@ -233,7 +270,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "an error quotes what its receiver sent to this VM",
     file: main,
-    find: "  if (p.error && (p.about_source != p.destination || p.about_destination != p.source))\n    return drop(self, NO_RULE);\n",
+    find: "  if (p.error && p.about_source != p.destination)\n    return drop(self, NO_RULE);\n",
     replace: "",
   },
   {

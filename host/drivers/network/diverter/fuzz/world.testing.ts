@@ -91,11 +91,19 @@ export interface Rule {
   readonly ports: readonly [Ports | null, Ports | null];
   readonly direction: "both" | "1to2";
 }
+/** `x.forwards` of an interface: networks that it may speak for, null for every address outside. */
+export interface Forwards {
+  readonly interface: number;
+  readonly networks: readonly (Range | null)[];
+}
 export interface RuleSet {
   readonly version: number;
   readonly rules: readonly Rule[];
   /** `x.policy.subnetConnectivity`. */
   readonly subnetConnectivity: boolean;
+  /** `x.router` of subnets: an interface by a subnet's name. */
+  readonly routers: ReadonlyMap<string, number>;
+  readonly forwards: readonly Forwards[];
 }
 
 /** Where an address is, as a host was told. */

@@ -15,9 +15,10 @@ const nobodys = ["0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "2
 
 /**
  * What is not outside: the installation's own networks, of which the external pools may speak with the outside, and the
- * segment that leads there, whose machines are hosts like this one; its routers alone are outside.
+ * segment that leads there, whose machines are hosts like this one; its routers alone are outside. A host without a way there
+ * has to know it too: a machine of a cell may lead outside.
  */
-export function networksOf({ external, inside, address, prefixLength, routers }: Outside): {
+export function networksOf({ external, inside, ...way }: Pick<Outside, "external" | "inside"> & Partial<Outside>): {
   readonly networks: Networks;
   readonly isExternal: (address: Ipv4) => boolean;
 } {
@@ -31,9 +32,9 @@ export function networksOf({ external, inside, address, prefixLength, routers }:
   };
   const all = [
     ...[...nobodys, ...inside].map((text) => network(text, "notOutside")),
-    network(`${address}/${prefixLength}`, "notOutside"),
+    ...(way.address === undefined ? [] : [network(`${way.address}/${way.prefixLength}`, "notOutside")]),
     ...external.map((text) => network(text, "external")),
-    ...routers.map((router) => network(`${router}/32`, "elsewhere")),
+    ...(way.routers ?? []).map((router) => network(`${router}/32`, "elsewhere")),
   ];
   /* Of the same network the later word counts. */
   const networks = [...new Map(all.map((each) => [`${each.address}/${each.prefixLength}`, each])).values()];

@@ -17,11 +17,34 @@
 #include "parts/rules.h"
 #include "parts/flows.h"
 #include "parts/outside.h"
+#include "parts/router.h"
 #include "parts/admit.h"
 #include "parts/leave.h"
 #include "parts/arp.h"
 #include "parts/dhcp.h"
 #include "parts/liveness.h"
+
+/* A machine's packet to the outside goes to the router of its subnet, which is an interface of its cell. */
+static __noinline int send_to_own_router(struct __sk_buff *skb, const struct interface_state *self, __be32 address,
+                                         struct check *sender, const struct config *cfg)
+{
+  __u32 *local = bpf_map_lookup_elem(&endpoints, &address);
+  if (local) {
+    __u32 ifindex = *local;
+    struct interface_state *router = bpf_map_lookup_elem(&interfaces, &ifindex);
+    if (!router || router->cell != self->cell)
+      return drop(self, NO_ROUTER);
+    count_sent(skb, self);
+    return deliver(skb, ifindex, router, cfg);
+  }
+  struct location *location = bpf_map_lookup_elem(&locations, &address);
+  if (!location || location->cell != self->cell)
+    return drop(self, NO_ROUTER);
+  __u64 host = mac_number(location->mac);
+  if (sender->flow && is_of(sender->flow, sender->local_port, sender->remote_port))
+    learn_host(sender->flow, host, sender->generation);
+  return leave_by(skb, self, host, cfg);
+}
 
 static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *self,
                                         const struct config *cfg, const struct ethhdr *eth)
@@ -36,7 +59,8 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
       (p.source == 0 || p.source == self->address) &&
       (p.destination == 0xffffffff || p.destination == broadcast || p.destination == self->gateway))
     return answer_dhcp(skb, ifindex, self, cfg);
-  if (p.source != self->address)
+  int forwards = p.source != self->address;
+  if (forwards && !routes_between(self, p.destination, p.source))
     return drop(self, SPOOFED_ADDRESS);
   if (is_dhcp_answer(&p))
     return drop(self, ROGUE_DHCP);
@@ -49,11 +73,18 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
   if (p.destination == self->gateway)
     return answers_probe(skb, &p, ifindex) ? TC_ACT_SHOT : drop(self, NO_RULE);
   /* An error quotes a packet that its receiver sent to this interface; anything else is made up. */
-  if (p.error && (p.about_source != p.destination || p.about_destination != p.source))
+  if (p.error && p.about_source != p.destination)
     return drop(self, NO_RULE);
+  /* A router says why a packet did not get there, as if its receiver did. */
+  if (p.error && p.about_destination != p.source) {
+    if (!routes_between(self, p.destination, p.about_destination))
+      return drop(self, NO_RULE);
+    p.source = p.about_destination;
+    forwards = 1;
+  }
 
   struct check sender = {.self = self, .packet = &p, .bytes = skb->len, .out = 1};
-  reason = admit(&sender);
+  reason = forwards ? PASS : admit(&sender);
   if (reason)
     return drop(self, reason);
 
@@ -69,7 +100,7 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
   }
   if (receiver && receiver_index != ifindex) {
     struct check check = {.self = receiver, .packet = &p, .bytes = skb->len,
-                          .counted = receiver->cell == self->cell};
+                          .counted = !forwards && receiver->cell == self->cell};
     reason = admit(&check);
     if (reason)
       return drop(receiver, reason);
@@ -87,6 +118,9 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
       }
       host = mac_number(controller->mac);
     } else {
+      struct own_router way = {.cell = self->cell, .inside = p.source, .outside = p.destination};
+      if (find_own_router(&way) && way.address != self->address)
+        return send_to_own_router(skb, self, way.address, &sender, cfg);
       host = find_router(p.source, p.destination);
       if (host < DROP_REASONS)
         return drop(self, host);
@@ -144,7 +178,7 @@ static __always_inline int receive(struct __sk_buff *skb, struct packet *p, cons
                         .device = arrival->device, .wire = arrival->from};
   /* Any router on the way outside may say why a packet did not get there (RFC 1812, 5.2.7), as if its receiver did. */
   if (p->error && p->about_destination != p->source) {
-    if (believe_outside(&check))
+    if (believe_outside(&check) && !believe_own_router(&check, p->about_destination))
       return drop(self, NO_RULE);
     p->source = p->about_destination;
   }
@@ -211,6 +245,40 @@ int from_service(struct __sk_buff *skb)
   return drop(self, eth.h_proto == bpf_htons(ETH_P_IPV6) ? IPV6 : OTHER_ETHERTYPE);
 }
 
+/* From another host, for nobody here, and not for the host either: a machine's packet to its router, which is here? */
+static __noinline int to_own_router_here(struct __sk_buff *skb, const struct config *cfg, const struct ethhdr *eth,
+                                         __be32 destination)
+{
+  __be32 source;
+  if (load(skb, ETH_LENGTH + 12, &source, 4))
+    return TC_ACT_OK;
+  struct location *location = bpf_map_lookup_elem(&locations, &source);
+  if (!location)
+    return TC_ACT_OK;
+  struct own_router way = {.cell = location->cell, .inside = source, .outside = destination};
+  if (!find_own_router(&way))
+    return TC_ACT_OK;
+  __be32 address = way.address;
+  __u32 *local = bpf_map_lookup_elem(&endpoints, &address);
+  if (!local)
+    return TC_ACT_OK;
+  __u32 ifindex = *local;
+  struct interface_state *self = bpf_map_lookup_elem(&interfaces, &ifindex);
+  if (!self || self->cell != way.cell)
+    return TC_ACT_SHOT;
+  if (!same_mac(location->mac, eth->h_source))
+    return drop(self, WRONG_HOST);
+  struct packet p = {};
+  int reason = parse(skb, &p);
+  if (reason)
+    return drop(self, reason);
+  if (is_dhcp_answer(&p))
+    return drop(self, ROGUE_DHCP);
+  if (p.error && (p.about_source != p.destination || p.about_destination != p.source))
+    return drop(self, NO_RULE);
+  return deliver(skb, ifindex, self, cfg);
+}
+
 /* A frame from a segment where this host has the MAC `own`: the underlay, or the network outside. */
 static __always_inline int from_segment(struct __sk_buff *skb, const struct config *cfg, struct arrival *arrival,
                                         const __u8 *own)
@@ -227,8 +295,11 @@ static __always_inline int from_segment(struct __sk_buff *skb, const struct conf
   if (load(skb, ETH_LENGTH + 16, &destination, 4))
     return TC_ACT_OK;
   __u32 *local = bpf_map_lookup_elem(&endpoints, &destination);
-  if (!local)
-    return TC_ACT_OK;
+  if (!local) {
+    if (destination == cfg->host_address || arrival->from || !same_mac(eth.h_dest, own))
+      return TC_ACT_OK;
+    return to_own_router_here(skb, cfg, &eth, destination);
+  }
   __u32 ifindex = *local;
   struct interface_state *self = bpf_map_lookup_elem(&interfaces, &ifindex);
   if (!self || !same_mac(eth.h_dest, own))

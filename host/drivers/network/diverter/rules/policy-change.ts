@@ -57,11 +57,13 @@ export function changeOf(
   const pairs = new Map<number, Set<number>>();
   for (const { from, to } of [...removed, ...added]) pairs.set(from, (pairs.get(from) ?? new Set()).add(to));
   const networks = !sameNetworks(before.networks, after.networks);
+  const routing = JSON.stringify([before.routers, before.traits]) !== JSON.stringify([after.routers, after.traits]);
   const part = (policy: CellPolicy) =>
     compilePolicy({
       cell: policy.cell,
       rules: pairs.size === 0 ? [] : policy.rules.filter(({ from, to }) => pairs.get(from)?.has(to)),
       networks: networks ? policy.networks : [],
+      ...(routing ? { routers: policy.routers ?? [], traits: policy.traits ?? [] } : {}),
     });
   const [old, now] = [part(before), part(after)];
   if (!now.ok) return now;

@@ -1,4 +1,4 @@
-import type { CellPolicy, CompiledRule } from "../../../../../core/documents/vocabulary.ts";
+import type { CellPolicy, CompiledRule, Forwarded, PolicyRouter } from "../../../../../core/documents/vocabulary.ts";
 import { fail, ok, type Result } from "../../../../../model/result.ts";
 import { octets, policyEntry, policyKey, sourceRange, sourceRanges } from "../program/layout.ts";
 
@@ -13,7 +13,7 @@ export interface PolicyEntry {
   readonly value: Buffer;
 }
 /** What of a policy becomes entries. */
-export type PolicyPart = Pick<CellPolicy, "cell" | "rules" | "networks">;
+export type PolicyPart = Pick<CellPolicy, "cell" | "rules" | "networks" | "routers" | "traits">;
 interface Ports {
   readonly from: number;
   readonly to: number;
@@ -22,7 +22,7 @@ interface Source extends Ports {
   readonly rule: number;
 }
 
-export const kinds = { network: 1, rule: 2 } as const;
+export const kinds = { network: 1, rule: 2, router: 3, forwards: 4 } as const;
 /** IP protocol numbers; 0 stands for any. */
 export const protocolNumbers = { any: 0, icmp: 1, tcp: 6, udp: 17 } as const;
 /** Bits of a rule's key before its port. */
@@ -90,17 +90,39 @@ function encodeSources(sources: readonly Source[]): Buffer {
   return entry;
 }
 
-function networkEntry(network: CellPolicy["networks"][number]): PolicyEntry {
-  const [address = "", length = "32"] = network.cidr.split("/");
-  const bits = Number(length);
+/** An address as a number of the machine, in the order that it has in packets. */
+const inOrderOfPackets = (address: string): number => Buffer.from(octets(address)).readUInt32LE();
+const partsOf = (cidr: string): { readonly address: number; readonly bits: number } => {
+  const [address = "", length = "32"] = cidr.split("/");
+  return { address: inOrderOfPackets(address), bits: Number(length) };
+};
+function networkEntry({ cidr, identity }: CellPolicy["networks"][number]): PolicyEntry {
+  const { address, bits } = partsOf(cidr);
   return {
-    key: policyKey.encode({
-      prefix_length: 32 + bits,
-      kind: kinds.network,
-      from: Buffer.from(octets(address)).readUInt32LE(),
-    }),
-    value: encodeSources([{ ...allPorts, rule: network.identity }]),
+    key: policyKey.encode({ prefix_length: 32 + bits, kind: kinds.network, from: address }),
+    value: encodeSources([{ ...allPorts, rule: identity }]),
   };
+}
+const routerEntry = ({ subnet, identity, address }: PolicyRouter): PolicyEntry => ({
+  key: policyKey.encode({ prefix_length: 64, kind: kinds.router, from: subnet }),
+  value: encodeSources([
+    { ...allPorts, rule: inOrderOfPackets(address) },
+    { ...allPorts, rule: identity },
+  ]),
+});
+function forwardsEntry(identity: number, network: Forwarded): PolicyEntry {
+  const { address, bits } = partsOf(network === "internet" ? "0.0.0.0/0" : network);
+  return {
+    key: policyKey.encode({ prefix_length: 64 + bits, kind: kinds.forwards, from: identity, to: address }),
+    value: encodeSources([{ ...allPorts, rule: identity }]),
+  };
+}
+/** Who routes for which subnet, and in whose name: what a router's own traits say again is one entry. */
+function routing({ routers = [], traits = [] }: PolicyPart): readonly PolicyEntry[] {
+  const forwards = new Map<string, PolicyEntry>();
+  for (const { identity, forwards: networks } of [...routers, ...traits])
+    for (const network of networks) forwards.set(`${identity} ${network}`, forwardsEntry(identity, network));
+  return [...routers.map(routerEntry), ...forwards.values()];
 }
 
 /** Of rules that may stand for each other the older one is named, in whatever order a document has them. */
@@ -124,7 +146,7 @@ export function compilePolicy(policy: PolicyPart): Result<readonly PolicyEntry[]
       group.ranges.push({ ports, source });
       groups.set(name, group);
     }
-  const entries = policy.networks.map(networkEntry);
+  const entries = [...policy.networks.map(networkEntry), ...routing(policy)];
   for (const { from, to, protocol, ranges } of groups.values())
     for (const { ports, sources } of disjoint(ranges.sort(bySource))) {
       if (sources.length > sourceRanges)

@@ -44,6 +44,7 @@ export const outsideNetwork = {
 } as const;
 export type WayOutside = keyof typeof outsideNetwork.router;
 export const externalPool = "198.18.0.0/15";
+const networks = { external: [cidr(externalPool)], inside: [cidr("10.0.0.0/16"), cidr("10.64.0.0/10")] };
 export const macOf = ({ number }: GuestPlan): string => `02:00:00:00:aa:${number.toString(16).padStart(2, "0")}`;
 export const uidOf = ({ name }: GuestPlan) => uid(`test-${name}`);
 
@@ -202,8 +203,7 @@ export class Installation {
       prefixLength: isOwn ? 24 : 16,
       mac: mac(this.outsideMac(key)),
       routers: [ipv4(outsideNetwork.router[way])],
-      external: [cidr(externalPool)],
-      inside: [cidr("10.0.0.0/16"), cidr("10.64.0.0/10")],
+      ...networks,
     };
   }
   /** What the host had on its uplink is the bridge's from now on. */
@@ -231,6 +231,7 @@ export class Installation {
       address: hosts[key][0],
       mac: hosts[key][1],
       ...this.#uplinkMore,
+      networks,
       outside: this.#outsideOf(key),
     });
   }

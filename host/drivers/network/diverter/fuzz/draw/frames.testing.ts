@@ -106,7 +106,21 @@ export class FrameDrawer {
     const packet = packetOf(this.#random, talk, quoted);
     const self = this.#byAddress.get(talk.source);
     const isHere = self !== undefined && hostKeys.some((key) => this.#views[key]().here.includes(self.at));
-    return isHere ? this.#fromTap(self, packet) : this.#bySegment(talk, packet);
+    if (isHere) return this.#fromTap(self, packet);
+    // Somebody outside: a router of the machine's cell may speak for him.
+    const router = self === undefined ? this.#routerOf(talk.destination) : null;
+    if (router !== null && this.#random.percent(80)) return this.#fromTap(router, packet);
+    return this.#bySegment(talk, packet);
+  }
+  /** The interface that routes for a machine, where one of the two hosts has it. */
+  #routerOf(machine: number): Interface | null {
+    const self = this.#byAddress.get(machine);
+    for (const key of hostKeys) {
+      const { rules, here } = this.#views[key]();
+      const at = self === undefined ? undefined : rules.get(self.cell)?.routers.get(self.subnet.name);
+      if (at !== undefined && here.includes(at)) return this.#world.interfaces[at]!;
+    }
+    return null;
   }
   #quotable({ source, destination }: Talk): Talk {
     const { percent } = { percent: (of: number) => this.#random.percent(of) };
@@ -128,7 +142,12 @@ export class FrameDrawer {
     // An error about it, from its receiver or from somebody on the way.
     const from = random.percent(70)
       ? talk.destination
-      : random.pick([...strangers, ...routerAddresses, this.#someInterface().address]);
+      : random.pick([
+          ...strangers,
+          ...routerAddresses,
+          this.#someInterface().address,
+          this.#routerOf(talk.source)?.address ?? strangers[0]!,
+        ]);
     const error = { ...answerTo(random, talk), source: from, protocol: 1, icmpType: random.pick([3, 11, 12]) };
     return this.#say(error, random.percent(85) ? talk : changed(random, talk));
   }
@@ -188,7 +207,9 @@ export class FrameDrawer {
                 : chance < 95
                   ? random.pick(interfaces).address
                   : random.pick(Object.values(hostAddresses));
-    const talk = drawTalk(random, source, self.address);
+    // A machine elsewhere may also send to somebody outside, by a router that is here.
+    const isMachine = this.#byAddress.has(source);
+    const talk = drawTalk(random, source, isMachine && random.percent(25) ? random.pick(strangers) : self.address);
     this.#note(talk);
     const isError = talk.protocol === 1 && [3, 11, 12].includes(talk.icmpType);
     return this.#bySegment(talk, packetOf(random, talk, isError ? quote(random, this.#quotable(talk)) : null));

@@ -1,5 +1,18 @@
 import type { Random } from "../random.testing.ts";
-import type { Cell, End, Place, Ports, Rule, RuleSet, Told, View, World } from "../world.testing.ts";
+import {
+  type Cell,
+  type End,
+  holds,
+  networks,
+  type Place,
+  type Ports,
+  type Rule,
+  type RuleSet,
+  range,
+  type Told,
+  type View,
+  type World,
+} from "../world.testing.ts";
 import { someRanges } from "./worlds.testing.ts";
 
 /** Few ports, so that packets and rules often mean the same ones. */
@@ -44,6 +57,19 @@ export function drawRule(random: Random, world: World, cell: Cell, name: string)
   };
 }
 
+/** Networks outside that a machine may be a router to. */
+const someNetworks = [null, null, range("203.0.113.0/24"), range("8.8.8.8/32"), range("0.0.0.0/0")];
+/** Who leads outside: some subnets have a router, which may be on any subnet of the cell, and speaks for some networks. */
+export function drawRouters(random: Random, cell: Cell): Pick<RuleSet, "routers" | "forwards"> {
+  const forwards = cell.interfaces
+    .filter(() => random.percent(35))
+    .map(({ at }) => ({ interface: at, networks: [random.pick(someNetworks), random.pick(someNetworks)] }));
+  if (forwards.length === 0) return { routers: new Map(), forwards };
+  // One with external addresses has no use for a router, as the check of specifications says.
+  const routed = cell.subnets.filter((subnet) => !holds(networks.external, subnet.range.first) && random.percent(75));
+  return { routers: new Map(routed.map(({ name }) => [name, random.pick(forwards).interface])), forwards };
+}
+
 export function drawRules(random: Random, world: World, cell: Cell, before: RuleSet | null): RuleSet {
   const version = (before?.version ?? 0) + 1;
   const subnetConnectivity = before === null ? random.percent(40) : before.subnetConnectivity !== random.percent(5);
@@ -51,12 +77,13 @@ export function drawRules(random: Random, world: World, cell: Cell, before: Rule
     const rules = Array.from({ length: random.between(3, 8) }, (_, at) =>
       drawRule(random, world, cell, `r${version}-${at}`),
     );
-    return { version, rules, subnetConnectivity };
+    return { version, rules, subnetConnectivity, ...drawRouters(random, cell) };
   }
   // Some go, some come.
   const kept = before.rules.filter(() => !random.percent(25));
   const more = Array.from({ length: random.below(3) }, (_, at) => drawRule(random, world, cell, `r${version}-${at}`));
-  return { version, rules: random.percent(5) ? [] : [...kept, ...more], subnetConnectivity };
+  const { routers, forwards } = random.percent(15) ? drawRouters(random, cell) : before;
+  return { version, rules: random.percent(5) ? [] : [...kept, ...more], subnetConnectivity, routers, forwards };
 }
 
 /** Rules of two cells that let the same ends speak with one another, as their owners would agree on them. */
@@ -126,6 +153,7 @@ function mayKnow(
       rules.get(each.cell)?.rules.some(({ ends }) => ends.some(({ kind }) => kind === "foreign")),
     );
   if (set.subnetConnectivity && one.subnet === two.subnet) return true;
+  if (set.routers.get(one.subnet.name) === two.at || set.routers.get(two.subnet.name) === one.at) return true;
   return set.rules.some(
     ({ ends: [a, b] }) =>
       (isEnd(a, one) && (isEnd(b, two) || b.kind === "cidr")) ||

@@ -67,11 +67,24 @@ export function strangerReason(
   return isRouted ? null : "not-from-router";
 }
 
+/** Does a frame in the name of somebody outside come from where the router of the receiver's subnet is? */
+export function isFromOwnRouter(
+  { knowledge, self }: Pick<Question, "knowledge" | "self">,
+  outside: number,
+  { mac, isOwnDevice }: Arrival,
+): boolean {
+  const router = knowledge.routerBetween(self.cell, self.address, outside);
+  return router !== null && !isOwnDevice && knowledge.placeOf(self.cell, router.address) === mac;
+}
+
 /** Does a frame come from the machine where its source is? */
 function sourceReason(question: Question, arrival: Arrival): Reason | null {
   const { knowledge, routers, self, packet } = question;
   const place = knowledge.machineOf(self.cell, packet.source);
-  if (place === null) return strangerReason(question, arrival);
+  if (place === null) {
+    const reason = strangerReason(question, arrival);
+    return reason !== null && isFromOwnRouter(question, packet.source, arrival) ? null : reason;
+  }
   if (place === arrival.mac && !arrival.isOwnDevice) return null;
   const isOutsider = isRouter(routers, arrival.mac) || arrival.isOwnDevice;
   return arrival.isWayOut && isOutsider ? "inside-from-outside" : "wrong-host";

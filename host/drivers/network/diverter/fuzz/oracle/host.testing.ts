@@ -1,6 +1,7 @@
 import {
   gatewayMac,
   type HostKey,
+  hostAddresses,
   hostMacs,
   type Interface,
   lastOf,
@@ -12,6 +13,7 @@ import {
 import {
   type Arrival,
   isDhcpAnswer,
+  isFromOwnRouter,
   type Question,
   type Reason,
   type Routers,
@@ -96,16 +98,49 @@ export class HostOracle {
     const packet = readPacket(frame);
     if (packet === null) return drop(self, "malformed");
     if (isBootp(packet, self)) return this.#dhcp(self, frame);
-    if (packet.source !== self.address) return drop(self, "spoofed-address");
+    const isOther = packet.source !== self.address;
+    if (isOther && this.#routesBetween(self, packet.destination, packet.source) === false)
+      return drop(self, "spoofed-address");
     if (isDhcpAnswer(packet)) return drop(self, "rogue-dhcp");
     if (!hasGoodSize(frame, pieces, packet)) return drop(self, "malformed");
     const { destination, about } = packet;
     if (destination === everyone || destination === lastOf(self.subnet.range) || isGroup(destination))
       return drop(self, "broadcast");
     if (destination === gatewayOf(self)) return drop(self, "no-rule");
-    if (about !== null && (about.source !== destination || about.destination !== self.address))
-      return drop(self, "no-rule");
-    return this.#send(self, packet, now);
+    if (about !== null && about.source !== destination) return drop(self, "no-rule");
+    if (about !== null && about.destination !== packet.source) {
+      // A router tells why it did not get there, as if its receiver did.
+      if (!this.#routesBetween(self, destination, about.destination)) return drop(self, "no-rule");
+      return this.#forward(self, { ...packet, source: about.destination }, now);
+    }
+    return isOther ? this.#forward(self, packet, now) : this.#send(self, packet, now);
+  }
+  #routesBetween({ cell, at }: Interface, inside: number, outside: number): boolean {
+    return this.#knowledge.routerBetween(cell, inside, outside)?.at === at;
+  }
+  /** In the name of somebody outside: the machine itself is asked, and nobody else. */
+  #forward(self: Interface, packet: Packet, now: number): Outcome {
+    const receiver = this.#knowledge.endpoint(packet.destination);
+    if (receiver === null) {
+      const host = this.#knowledge.hostOf(packet.destination);
+      return host === null
+        ? drop(self, "no-location")
+        : { kind: "goes", to: host, from: hostMacs[this.key], sender: self.at, receiver: null };
+    }
+    if (receiver === self) return drop(self, "no-location");
+    const refused = reasonAgainst(this.#question(receiver, packet, false, null, now));
+    if (refused !== null) return drop(receiver, refused);
+    return { kind: "goes", to: receiver.mac, from: gatewayMac, sender: self.at, receiver: receiver.at };
+  }
+  /** To the router of the machine's subnet; null: it has none for that address. */
+  #toOwnRouter(self: Interface, { destination }: Packet): Outcome | null {
+    const router = this.#knowledge.routerBetween(self.cell, self.address, destination);
+    if (router === null || router === self) return null;
+    if (this.#knowledge.endpoint(router.address) !== null)
+      return { kind: "goes", to: router.mac, from: gatewayMac, sender: self.at, receiver: router.at };
+    const host = this.#knowledge.placeOf(self.cell, router.address);
+    if (host === null) return drop(self, "no-router");
+    return { kind: "goes", to: host, from: hostMacs[this.key], sender: self.at, receiver: null };
   }
   #question(self: Interface, packet: Packet, isOut: boolean, arrival: Arrival | null, now: number): Question {
     const memory = this.#memories.get(self.at)!;
@@ -123,7 +158,7 @@ export class HostOracle {
     if (receiver === self) return drop(self, "no-location");
     const host = this.#knowledge.machineOf(self.cell, packet.destination);
     if (host !== null) return { kind: "goes", to: host, from: hostMacs[this.key], sender: self.at, receiver: null };
-    return this.#leave(self, packet);
+    return this.#toOwnRouter(self, packet) ?? this.#leave(self, packet);
   }
   #leave(self: Interface, { destination }: Packet): Outcome {
     const { wayOut } = this.world;
@@ -143,7 +178,7 @@ export class HostOracle {
     if (type === 0x0806) return this.#arpFromSegment(kind, isWayOut, frame);
     if (type !== 0x0800 || frame.length < 34) return untouched;
     const self = this.#knowledge.endpoint(frame.readUInt32BE(30));
-    if (self === null) return untouched;
+    if (self === null) return kind === "wire" ? this.#passesOn(frame) : untouched;
     const own = kind === "outside" ? outsideMacs[this.key as keyof typeof outsideMacs] : hostMacs[this.key];
     if (macAt(frame, 0) !== own) return silently;
     const mac = macAt(frame, 6);
@@ -151,6 +186,24 @@ export class HostOracle {
     const packet = readPacket(frame);
     if (packet === null) return drop(self, "malformed");
     return this.#receive(self, packet, { mac, isWayOut, isOwnDevice: kind === "outside" }, now);
+  }
+  /** From another host, to nobody here: what a machine sends to a router of its cell that is here. */
+  #passesOn(frame: Buffer): Outcome {
+    const [source, destination] = [frame.readUInt32BE(26), frame.readUInt32BE(30)];
+    if (destination === hostAddresses[this.key] || macAt(frame, 0) !== hostMacs[this.key]) return untouched;
+    const host = this.#knowledge.hostOf(source);
+    const machine = this.world.interfaces.find(({ address }) => address === source);
+    if (host === null || machine === undefined) return untouched;
+    const router = this.#knowledge.routerBetween(machine.cell, source, destination);
+    if (router === null || this.#knowledge.endpoint(router.address) === null) return untouched;
+    if (macAt(frame, 6) !== host) return drop(router, "wrong-host");
+    const packet = readPacket(frame);
+    if (packet === null) return drop(router, "malformed");
+    if (isDhcpAnswer(packet)) return drop(router, "rogue-dhcp");
+    const { about } = packet;
+    if (about !== null && (about.source !== destination || about.destination !== source))
+      return drop(router, "no-rule");
+    return { kind: "goes", to: router.mac, from: gatewayMac, sender: null, receiver: router.at };
   }
   #receive(self: Interface, packet: Packet, arrival: Arrival, now: number): Outcome {
     const { about } = packet;
@@ -160,7 +213,11 @@ export class HostOracle {
     if (about !== null && about.destination !== packet.source) {
       // Somebody on the way outside says why it did not get there, as if its receiver did.
       const { routers } = this;
-      if (strangerReason({ knowledge: this.#knowledge, routers, self, packet }, arrival) !== null)
+      const knowledge = this.#knowledge;
+      if (
+        strangerReason({ knowledge, routers, self, packet }, arrival) !== null &&
+        !isFromOwnRouter({ knowledge, self }, about.destination, arrival)
+      )
         return drop(self, "no-rule");
       judged = { ...packet, source: about.destination };
     }

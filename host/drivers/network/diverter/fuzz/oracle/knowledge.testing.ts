@@ -56,6 +56,23 @@ export class Knowledge {
     const isController = this.view.rules.has(cell) && address === controller.address;
     return this.hostOf(address) ?? (isController ? controller.mac : null);
   }
+  /**
+   * The interface by which a machine of that cell speaks with an address outside, where that one is somebody for whom it may
+   * speak, as far as this host knows.
+   */
+  routerBetween(cell: number, inside: number, outside: number): Interface | null {
+    const machine = this.interfaceOf(cell, inside);
+    const set = this.view.rules.get(cell);
+    const at = machine === null ? undefined : set?.routers.get(machine.subnet.name);
+    if (at === undefined || kindOf(outside) !== "outside") return null;
+    if (this.endpoint(outside) !== null || this.hostOf(outside) !== null) return null;
+    const speaksFor = set!.forwards.filter((each) => each.interface === at).flatMap(({ networks }) => networks);
+    return speaksFor.some((each) => each === null || holds(each, outside)) ? this.world.interfaces[at]! : null;
+  }
+  /** MAC of the other host where an interface of that cell is known to be. */
+  placeOf(cell: number, address: number): number | null {
+    return this.interfaceOf(cell, address) === null ? null : this.hostOf(address);
+  }
   cell(number: number): Cell {
     const found = this.world.cells.find((each) => each.number === number);
     if (found === undefined) throw new Error(`there is no cell ${number}`);

@@ -1,5 +1,14 @@
-import { compilePolicy, type PolicyInput } from "../../../../../../core/controller/network/policy.ts";
-import type { ActualLocation, CellPolicy, DesiredInterface } from "../../../../../../core/documents/vocabulary.ts";
+import {
+  compilePolicy,
+  type PolicyInput,
+  type PolicySubnet,
+} from "../../../../../../core/controller/network/policy.ts";
+import type {
+  ActualLocation,
+  CellPolicy,
+  DesiredInterface,
+  Forwarded,
+} from "../../../../../../core/documents/vocabulary.ts";
 import type { NetworkRuleElement, RuleEnd } from "../../../../../../model/cell/cell.ts";
 import {
   type Cidr,
@@ -86,8 +95,20 @@ export class Compiler {
     this.#compiled.set(set, known);
     return known;
   }
-  #input(cell: Cell, { version, rules, subnetConnectivity }: RuleSet): PolicyInput {
+  #input(cell: Cell, set: RuleSet): PolicyInput {
+    const { version, rules, subnetConnectivity } = set;
     const { number, subnets, interfaces, controller } = cell;
+    const forwardsOf = (at: number): readonly Forwarded[] =>
+      set.forwards
+        .filter((each) => each.interface === at)
+        .flatMap(({ networks }) => networks.map((each) => (each === null ? "internet" : cidrText(each))));
+    const routerOf = (subnet: string): Pick<PolicySubnet, "router"> => {
+      const at = set.routers.get(subnet);
+      const found = interfaces.find((each) => each.at === at);
+      if (found === undefined) return {};
+      const { identity, address } = found;
+      return { router: { identity, address: addressText(address), forwards: forwardsOf(found.at) } };
+    };
     const identities = new Map<string, number>([
       ...subnets.map(({ name, identity }) => [name, identity] as const),
       ...interfaces.flatMap(({ name, identity, vm, vmIdentity }) => [
@@ -105,9 +126,9 @@ export class Compiler {
       },
       interfaces: interfaces.map((each) => ({
         ...{ path: pathOf(number, each.name), address: addressText(each.address), identity: each.identity },
-        ...{ vmIdentity: each.vmIdentity, subnetIdentity: each.subnet.identity },
+        ...{ vmIdentity: each.vmIdentity, subnetIdentity: each.subnet.identity, forwards: forwardsOf(each.at) },
       })),
-      subnets: subnets.map(({ range, identity }) => ({ cidr: cidrText(range), identity })),
+      subnets: subnets.map(({ name, range, identity }) => ({ cidr: cidrText(range), identity, ...routerOf(name) })),
       rules: rules.map((rule) => ({ uid: uid(`r-${rule.name}`), element: elementOf(number, rule) })),
       hosts: [hostName("a"), hostName("b"), hostName("c")],
       foreignNetworks: ({ domain, path }) => ({

@@ -93,15 +93,14 @@ export class HostUnderTest {
     this.#isStale = true;
     const { external, internal, underlay, outside } = networks;
     if (world.wayOut === "none") closeOutside(this.#dataplane);
-    else
-      putNetworks(
-        this.#dataplane,
-        networksOf({
-          ...{ device: "", address: addressText(outside.first), prefixLength: outside.prefixLength },
-          ...{ mac: macText(0), routers: routerAddresses.map(addressText) },
-          ...{ external: [cidrText(external)], inside: [cidrText(underlay), cidrText(internal)] },
-        }).networks,
-      );
+    putNetworks(
+      this.#dataplane,
+      networksOf({
+        ...{ device: "", address: addressText(outside.first), prefixLength: outside.prefixLength },
+        ...{ mac: macText(0), routers: routerAddresses.map(addressText) },
+        ...{ external: [cidrText(external)], inside: [cidrText(underlay), cidrText(internal)] },
+      }).networks,
+    );
     this.routers([0, 0], 0);
   }
   /** As the executor does: devices, then rules, then addresses. */

@@ -25,10 +25,11 @@ static __always_inline int believe(struct check *c, struct flow *flow, __u32 gen
   __u64 next = c->wire;
   if (!mac) {
     int reason = believe_outside(c);
-    if (reason)
+    if (reason && !believe_own_router(c, source))
       return reason;
     /* Answers go to the router in use, whichever sent this: of that one alone every flow hears when it is another. */
-    next = router_in_use();
+    if (!reason)
+      next = router_in_use();
   } else if (mac_number(mac) != c->wire)
     return other_host(c, mac_number(mac));
   if (flow && (c->packet->fragment == LATER || is_of(flow, c->local_port, c->remote_port))) {

@@ -88,8 +88,12 @@ struct controller {
 struct policy_state {
   __u32 version;
 };
-/* One trie holds both the rules and the networks of a cell, so that both change in the same instant. */
-enum policy_kind { NETWORK = 1, RULE = 2 };
+/*
+ * One trie holds the rules and the networks of a cell and who routes for whom, so that all change in the same instant.
+ * ROUTER: from a subnet's identity to an interface, its address and its identity in the first two ranges. FORWARDS: from an
+ * interface's identity to networks outside in whose name it may speak.
+ */
+enum policy_kind { NETWORK = 1, RULE = 2, ROUTER = 3, FORWARDS = 4 };
 struct policy_key {
   __u32 prefix_length;
   __u8 kind;
