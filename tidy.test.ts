@@ -9,7 +9,14 @@ import { test } from "node:test";
  * Each rule is tried on a text that breaks it, so that none can fall silent unnoticed.
  */
 const layers = ["model", "core", "runtime", "host", "gateway", "cli"] as const;
-const upperFolders = ["web", "simulator", "testbed", "image", "bench"];
+/** What stands on top of the layers, and which of the others there each may use. */
+const onTop: Readonly<Record<string, readonly string[]>> = {
+  web: [],
+  image: [],
+  simulator: [],
+  testbed: ["image"],
+  bench: ["image", "simulator", "testbed"],
+};
 const maximumLines = 520;
 const maximumFunctionLines = 80;
 
@@ -57,7 +64,7 @@ function importsOf({ path, text }: Source, dynamic = true): readonly string[] {
 function layerFaults(source: Source): readonly string[] {
   const folder = source.path.split("/")[0] ?? "";
   const level = layers.indexOf(folder as (typeof layers)[number]);
-  if (level < 0) return [];
+  if (level < 0) return isTest(source.path) ? [] : topFaults(source, folder);
   const pure = (folder === "model" || folder === "core") && !isTest(source.path);
   return importsOf(source).flatMap((target) => {
     const other = target.split("/")[0] ?? "";
@@ -65,13 +72,24 @@ function layerFaults(source: Source): readonly string[] {
     const entry = ["cli/commands/up.ts", "cli/commands/demo.ts", "cli/commands/simulate.ts"].includes(source.path);
     if (otherLevel > level)
       return [`${source.path} imports ${target}: ${folder}/ is below ${other}/; move the shared part down`];
-    if (upperFolders.includes(other) && !isTest(source.path) && !entry)
+    if (Object.hasOwn(onTop, other) && !isTest(source.path) && !entry)
       return [`${source.path} imports ${target}: nothing imports from ${other}/; it stands on top`];
     if (pure && otherLevel < 0)
       return [
         `${source.path} imports ${target}: model/ and core/ have no dependencies; take what you need as an argument`,
       ];
     return [];
+  });
+}
+
+function topFaults(source: Source, folder: string): readonly string[] {
+  const allowed = onTop[folder];
+  if (allowed === undefined) return [];
+  return importsOf(source).flatMap((target) => {
+    const other = target.split("/")[0] ?? "";
+    return other === folder || !Object.hasOwn(onTop, other) || allowed.includes(other)
+      ? []
+      : [`${source.path} imports ${target}: ${folder}/ does not stand on ${other}/; give what both need a layer below`];
   });
 }
 
@@ -291,6 +309,8 @@ test("each rule catches what breaks it", () => {
   assert.equal(layerFaults({ path: "core/a.ts", text: 'import { x } from "node:fs";' }).length, 1);
   assert.equal(layerFaults({ path: "host/a.ts", text: 'import { x } from "../testbed/b.ts";' }).length, 1);
   assert.equal(layerFaults({ path: "host/a.ts", text: 'import { x } from "../core/b.ts";' }).length, 0);
+  assert.equal(layerFaults({ path: "simulator/a.ts", text: 'import { x } from "../testbed/b.ts";' }).length, 1);
+  assert.equal(layerFaults({ path: "bench/a.ts", text: 'import { x } from "../testbed/b.ts";' }).length, 0);
   const one = { path: "core/a.ts", text: 'import { x } from "./b.ts";' };
   assert.equal(circleFaults([one, { path: "core/b.ts", text: 'import type { y } from "./a.ts";' }]).length, 1);
   assert.equal(circleFaults([one, { path: "core/b.ts", text: 'const y = await import("./a.ts");' }]).length, 0);

@@ -1,5 +1,5 @@
 import type { ElementState } from "../../model/api.ts";
-import type { Json, JsonObject } from "../../model/json/json.ts";
+import { isObject, type Json } from "../../model/json/json.ts";
 
 /** One element of a cell with its actual state, as `GET …?state=true` tells it. */
 export interface ElementWithState {
@@ -7,9 +7,6 @@ export interface ElementWithState {
   readonly type: string;
   readonly state: ElementState;
 }
-
-const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Elements in document order. `path` is where `document` stands, "" for a whole one. */
 export const elementsOf = (document: Json, path: string): readonly ElementWithState[] => {

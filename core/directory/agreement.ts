@@ -48,7 +48,8 @@ export function agreementOf(own: Side, others: readonly Side[]): ActualReach {
   };
 }
 
-const networksOf = (texts: readonly string[]): readonly Network[] => texts.flatMap((text) => parseNetwork(text) ?? []);
+export const networksOf = (texts: readonly string[]): readonly Network[] =>
+  texts.flatMap((text) => parseNetwork(text) ?? []);
 const isIn = (address: string, networks: readonly Network[]): boolean => meet(networksOf([address]), networks);
 const meet = (some: readonly Network[], others: readonly Network[]): boolean =>
   some.some((a) => others.some((b) => a.first <= b.last && b.first <= a.last));

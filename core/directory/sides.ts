@@ -1,6 +1,6 @@
-import { type Network, parseNetwork } from "../../model/addresses.ts";
+import type { Network } from "../../model/addresses.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
-import type { Side } from "./agreement.ts";
+import { networksOf, type Side } from "./agreement.ts";
 
 /**
  * Rules of one cell with ends in one other, to be asked which of them may agree with a rule of the other cell. Both have to name
@@ -22,7 +22,7 @@ export class Sides {
   }
   set(uid: Uid, side: Side): void {
     this.delete(uid);
-    const indexed = { uid, side, names: parsed(side.names), has: parsed(side.reach.networks) };
+    const indexed = { uid, side, names: networksOf(side.names), has: networksOf(side.reach.networks) };
     this.#sides.set(uid, indexed);
     this.#naming.add(indexed, indexed.names);
     this.#having.add(indexed, indexed.has);
@@ -41,7 +41,7 @@ export class Sides {
    */
   counterpartsOf({ reach, names }: Side, looked: () => void): readonly { readonly uid: Uid; readonly side: Side }[] {
     // Of the two that have to be so the one that fewer fulfil: many rules may have one end in common.
-    const ways = [this.#naming.meeting(parsed(reach.networks)), this.#having.meeting(parsed(names))];
+    const ways = [this.#naming.meeting(networksOf(reach.networks)), this.#having.meeting(networksOf(names))];
     const found = ways.map(() => new Set<Indexed>());
     for (;;)
       for (const [at, way] of ways.entries()) {
@@ -59,8 +59,6 @@ interface Indexed {
   readonly names: readonly Network[];
   readonly has: readonly Network[];
 }
-const parsed = (texts: readonly string[]): readonly Network[] => texts.flatMap((text) => parseNetwork(text) ?? []);
-
 /**
  * Who is at which network. Of two networks that have an address in common one lies in the other: those around a network are
  * found by their own text, and those inside it stand side by side when all are sorted by their first address.

@@ -8,7 +8,8 @@ import { inner } from "./host-state.ts";
 import type { HostState } from "./known.ts";
 
 /** What this host hears of the network: rules and places from controllers, locations from other hosts. */
-const cellOf = (controller: PeerName): string => controller.slice("controller.".length);
+/** The cell of a controller, by its name as a peer. */
+export const cellOf = (controller: PeerName): string => controller.slice("controller.".length);
 
 /** @returns whether something changed, or why the document is refused */
 export const takeRules = (

@@ -33,7 +33,7 @@ import {
   takeStandby,
 } from "../root-vm/succession.ts";
 import { isHealthOf, logHealth, pathOf, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
-import { followPeers, forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
+import { cellOf, followPeers, forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
 import type { ExecTarget, HostRequest, Outcome } from "./host-requests.ts";
 import {
   foundOf,
@@ -89,8 +89,6 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
   read: documentsOf("host"),
   measure: (state) => measureHost(state, options.host),
 });
-
-const cellOf = (controller: PeerName): string => controller.slice("controller.".length);
 
 /** True when something changed that others or the plan may depend on. */
 const handle = (

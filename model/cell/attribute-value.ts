@@ -1,8 +1,8 @@
 import { formatNetwork, type Network, parseIpv4, parseNetwork } from "../addresses.ts";
 import { didYouMean, truthMeant } from "../diagnostics/closest-name.ts";
 import { isIncomplete } from "../diagnostics/unknown.ts";
-import type { Json, JsonObject } from "../json/json.ts";
-import { follow, isBrokenReference, isObject, referenceIn, type Target } from "../reference/reference.ts";
+import { isObject, type Json, type JsonObject } from "../json/json.ts";
+import { follow, isBrokenReference, referenceIn, type Target } from "../reference/reference.ts";
 import type { ElementType, PortRange, RuleEnd } from "./cell.ts";
 import { cidr, elementPath } from "./identifiers.ts";
 import { limits } from "./limits.ts";

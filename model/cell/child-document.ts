@@ -1,5 +1,4 @@
-import type { Json, JsonObject } from "../json/json.ts";
-import { isObject } from "../reference/reference.ts";
+import { isObject, type Json, type JsonObject } from "../json/json.ts";
 
 /**
  * The document of a child cell from its `x.cell`: that is a component of type Cell, which then stands there under its name or

@@ -1,8 +1,7 @@
 import { closestName } from "../diagnostics/closest-name.ts";
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import type { Diagnostics } from "../diagnostics/diagnostics.ts";
-import type { Json, JsonObject } from "../json/json.ts";
-import { isObject } from "../reference/reference.ts";
+import { isObject, type Json, type JsonObject } from "../json/json.ts";
 import { fail, ok, type Result } from "../result.ts";
 import { type InSlices, inOneGo } from "../slices.ts";
 import { limits } from "./limits.ts";

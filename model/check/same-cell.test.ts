@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Bundle, Cell } from "../cell/cell.ts";
-import type { Json, JsonObject } from "../json/json.ts";
-import { isObject } from "../reference/reference.ts";
+import { isObject, type Json, type JsonObject } from "../json/json.ts";
 import { scalarText } from "../smartfrog/text/print.ts";
 import { readSpecification } from "../specification/specification.ts";
 

@@ -1,5 +1,4 @@
-import type { JsonObject } from "../json/json.ts";
-import { isObject } from "../reference/reference.ts";
+import { isObject, type JsonObject } from "../json/json.ts";
 import type { Diagnostic, Position, RelatedPosition } from "./diagnostic.ts";
 import type { Positions } from "./positions.ts";
 

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from "./json.ts";
+import { isObject, type Json, type JsonObject } from "./json.ts";
 
 /**
  * Readers turn JSON from another process into a value of a declared type, or into a fault that says where it is wrong.
@@ -64,9 +64,6 @@ function describe(value: Json | undefined): string {
   return typeof value === "object" && value !== null ? "an object" : String(value);
 }
 export const faultOf = (value: Json | undefined, right: string): Fault => new Fault([], describe(value), right);
-
-const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 // --- single values -----------------------------------------------------------------------------------------------
 

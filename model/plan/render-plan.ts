@@ -1,6 +1,6 @@
 import { sameJson } from "../cell/described.ts";
 import { painter, printable } from "../diagnostics/render-diagnostic.ts";
-import type { Json, JsonObject } from "../json/json.ts";
+import { isObject, type Json } from "../json/json.ts";
 import { losesOf, lossText } from "./data-loss.ts";
 import type { CellStep, Plan, PlanAction, PlanStep, VolumeGrowth } from "./plan-types.ts";
 
@@ -122,9 +122,6 @@ function causeLines({ attribute, from, to }: PlanStep["causes"][number], paint: 
 }
 
 const plain = (json: Json): string => (typeof json === "string" ? printable(json) : value(json));
-
-const isObject = (json: Json | undefined): json is JsonObject =>
-  typeof json === "object" && json !== null && !Array.isArray(json);
 
 /** What differs inside of two structures, each with its own name: of large data a person wants to see just that. */
 function differences(name: string, from: Json, to: Json): (readonly [string, Json, Json])[] {

@@ -11,11 +11,10 @@ import {
   elementSchemas,
   elementTypes,
 } from "../cell/schema.ts";
-import type { Json, JsonObject } from "../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../json/json.ts";
 import { checkDocument } from "../specification/specification.ts";
 import { cells } from "../testing/cells.testing.ts";
 import { specificationSchema } from "./json-schema.ts";
-import { isObject } from "./reference.ts";
 
 const seed = process.env.CELLS_SEED === undefined ? {} : { seed: Number(process.env.CELLS_SEED) };
 const schema = specificationSchema();

@@ -1,7 +1,7 @@
 import { limits } from "../cell/limits.ts";
 import { closestName, mostNames } from "../diagnostics/closest-name.ts";
 import { isIncomplete, isUnknown } from "../diagnostics/unknown.ts";
-import type { Json, JsonObject } from "../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../json/json.ts";
 
 /** What a reference leads to. */
 export type Target =
@@ -11,9 +11,6 @@ export type Target =
   | { readonly kind: "unknown" }
   | { readonly kind: "foreign"; readonly domain: string; readonly path: string }
   | { readonly kind: "fault"; readonly code: string; readonly message: string; readonly hint?: string };
-
-export const isObject = (json: Json | undefined): json is JsonObject =>
-  typeof json === "object" && json !== null && !Array.isArray(json);
 
 /** The part behind `ref:` of `<ref:…>` or `ref:…`; null if the text is no reference. */
 export function referenceIn(text: string): string | null {

@@ -1,8 +1,7 @@
 import { canonical } from "../cell/document.ts";
 import type { Diagnostics } from "../diagnostics/diagnostics.ts";
 import type { AttributePositions, ObjectPositions, Positions } from "../diagnostics/positions.ts";
-import type { Json, JsonObject } from "../json/json.ts";
-import { isObject } from "../reference/reference.ts";
+import { isObject, type Json, type JsonObject } from "../json/json.ts";
 
 /**
  * What a front end outside of the model made of a bundle's main text: YAML through its library, TypeScript by running it

@@ -1,5 +1,4 @@
-import type { Json, JsonObject } from "../json/json.ts";
-import { isObject } from "../reference/reference.ts";
+import { isObject, type Json, type JsonObject } from "../json/json.ts";
 
 /** A document as SmartFrog. Vectors may hold no objects, and numbers no exponents. */
 export function smartFrogText(document: JsonObject): string {

@@ -14,8 +14,7 @@ import {
 import { limits } from "../../model/cell/limits.ts";
 import type { Diagnostic, Position } from "../../model/diagnostics/diagnostic.ts";
 import { Diagnostics } from "../../model/diagnostics/diagnostics.ts";
-import type { Json, JsonObject } from "../../model/json/json.ts";
-import { isObject } from "../../model/reference/reference.ts";
+import { isObject, type Json, type JsonObject } from "../../model/json/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { type Evaluated, type Place, pointerPart } from "../../model/specification/evaluated.ts";
 import {

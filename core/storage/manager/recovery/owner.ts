@@ -132,7 +132,7 @@ function ownerOfCell(state: ManagerState, key: string, id: Uid): PeerName | null
 
 /** Elements are counted through below the UID of their cell. */
 export const cellUidOf = (element: Uid): Uid => element.slice(0, element.lastIndexOf("-")) as Uid;
-const controllerOf = (cell: CellName): PeerName => servicePeer("controller", cell);
+export const controllerOf = (cell: CellName): PeerName => servicePeer("controller", cell);
 
 /** Null: nobody, or not everybody says the same. */
 function onlyOne(cells: Set<CellName | undefined>): PeerName | null {

@@ -1,7 +1,7 @@
 import type { CellName, PeerName, Uid } from "../../../../model/cell/identifiers.ts";
-import { servicePeer } from "../../../service-roles.ts";
 import { hasOnlyBinned } from "../binned.ts";
 import { type AgentView, type ManagerState, placesOf, serverOf } from "../state.ts";
+import { controllerOf } from "./owner.ts";
 
 /*
  * What servers have of cells that nobody desires. A controller that lost its store does not know of it, and a Storage Manager that lost
@@ -26,8 +26,6 @@ export function unclaimedVolumes(state: ManagerState): ReadonlyMap<PeerName, rea
       if (about !== undefined && isUnclaimed(state, agent, about.cell, volume)) name(about.cell, volume);
   return new Map([...named].map(([client, keys]) => [client, [...keys]]));
 }
-
-const controllerOf = (cell: CellName): PeerName => servicePeer("controller", cell);
 
 /** What an older server has counts once an operator has looked at it; and of what a bin alone has something another verb decides. */
 function isUnclaimed(state: ManagerState, agent: AgentView, cell: CellName, volume: Uid): boolean {
