@@ -1,6 +1,6 @@
 /**
  * What a machine takes of its host beside its guest's memory, counted alike by the host that runs it and by whoever places
- * machines there (`ActualHost.machineMiB`). A guest with more memory runs more code, and where processors are emulated the
+ * machines there (`ActualHost.machineMiB`; its value is `overheadMiB` in `host/service/planner.ts`). A guest with more memory runs more code, and where processors are emulated the
  * translated code is kept in the host's memory: a larger machine has more room for it, and counts twice.
  */
 export const largeMachineMiB = 256;
