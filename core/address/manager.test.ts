@@ -28,7 +28,7 @@ function world(pools: Partial<typeof options> = {}) {
   const service = createAddressManager({ ...options, ...pools });
   const records = new Map<string, Json>();
   const wanted = new Map<string, Json>();
-  const published = new Map<string, { phase: string; reason: string | null; cidr: string; gateway: string }>();
+  const published = new Map<string, { phase: string; reason: string | null; cidr: string; gateway: string; taken?: string }>();
   let state = service.restore({ records, desiredAt: new Map() });
   const input = (what: Input) => {
     const step = service.step(state, what, { ms: 0, wallMs: 0 });
@@ -231,7 +231,13 @@ test("a subnet whose range this service has forgotten has the same one again, an
   assert.equal(get("s-2")?.cidr, had[1]);
   want("s-1", { ...subnet("s-1", 8), has: had[0] ?? null });
   assert.equal(get("s-1")?.cidr, null, "a new one was quicker");
-  assert.match(get("s-1")?.reason ?? "", /its range 10\.64\.0\.0\/29 was given to "shop\/s-3".*replace one of the two/);
+  assert.match(get("s-1")?.reason ?? "", /its range 10\.64\.0\.0\/29 was given to "shop\/s-3"/);
+  assert.equal(get("s-1")?.taken, had[0], "its controller is told which, and gives it up where no machine uses it");
+  want("s-1", subnet("s-1", 8));
+  const other = get("s-1");
+  assert.deepEqual([other?.phase, other?.taken], ["ready", undefined]);
+  want("s-1", null);
+  want("s-1", { ...subnet("s-1", 8), has: had[0] ?? null });
   want("s-3", null);
   assert.equal(get("s-1")?.cidr, had[0]);
   want("s-1", { ...subnet("s-1", 16), has: had[0] ?? null });

@@ -1,5 +1,5 @@
 import { formatIpv4, formatNetwork, type Network, parseNetwork } from "../../model/addresses.ts";
-import { cidr, ipv4, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
+import { type Cidr, cidr, ipv4, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { AddressOffer } from "../../model/check/network/check-addresses.ts";
 import type { Json } from "../../model/json/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
@@ -240,7 +240,8 @@ function allocate(state: AddressState, uid: Uid, { client, document }: Wanted, p
   const found = find(state, client, document, pools);
   if (!found.ok) {
     state.unplaced.add(uid);
-    say(state, client, uid, found.error, null);
+    const { taken, ...why } = found.error;
+    say(state, client, uid, why, null, taken);
     return;
   }
   state.unplaced.delete(uid);
@@ -252,7 +253,10 @@ function allocate(state: AddressState, uid: Uid, { client, document }: Wanted, p
   say(state, client, uid, progress("ready"), record);
 }
 
-function find(state: AddressState, client: PeerName, document: DesiredSubnet, pools: Pools): Result<Block, Progress> {
+/** Why a subnet gets no block. */
+type Lack = Progress & Pick<ActualSubnet, "taken">;
+
+function find(state: AddressState, client: PeerName, document: DesiredSubnet, pools: Pools): Result<Block, Lack> {
   const had = document.cidr === null ? given(state, document, pools) : null;
   if (had !== null) return had;
   const may = mayGiveNew(state.recovery);
@@ -303,21 +307,20 @@ function whatFrees(state: AddressState, client: PeerName, pool: Block, order: nu
 
 /**
  * The block that the subnet has had before this service lost its store: machines use it. Null: it had none that would do.
+ * Another has it where this service had forgotten whose it is, and more often where the controller's store is older: the subnet
+ * was deleted since, and is wanted again. The controller knows whether a machine still uses it, and gives it up where none does.
  */
-function given(state: AddressState, document: DesiredSubnet, pools: Pools): Result<Block, Progress> | null {
-  const network = parseNetwork(document.has ?? "");
-  if (network === null || network.hostBits) return null;
+function given(state: AddressState, document: DesiredSubnet, pools: Pools): Result<Block, Lack> | null {
+  const { has } = document;
+  const network = parseNetwork(has ?? "");
+  if (has === undefined || network === null || network.hostBits) return null;
   const block = toBlock(network);
   if (block.order < smallestOrder || block.order > largestOrder || 2 ** block.order < document.size) return null;
   if (!isAllowed(block, document.addressRange, pools)) return null;
   const owner = ownerIn(state.blocks, block);
   if (owner === null) return ok(block);
-  return fail(
-    progress(
-      "failed",
-      `its range ${document.has} was given to ${owner} while the IP Address Manager had lost its store: replace one of the two subnets`,
-    ),
-  );
+  const reason = `its range ${has} was given to ${owner}: it gets another one as soon as no machine uses it`;
+  return fail({ ...progress("failed", reason), taken: has });
 }
 
 function fixed(state: AddressState, document: DesiredSubnet, pools: Pools): Result<Block, Progress> {
@@ -357,11 +360,12 @@ function satisfies(record: SubnetRecord, document: DesiredSubnet, pools: Pools):
   return document.cidr === null || document.cidr === record.cidr;
 }
 
-function say(state: AddressState, client: PeerName, uid: Uid, what: Progress, record: SubnetRecord | null): void {
+function say(state: AddressState, client: PeerName, uid: Uid, what: Progress, record: SubnetRecord | null, taken?: Cidr): void {
   const actual: ActualSubnet = {
     ...what,
     cidr: record === null ? null : cidr(record.cidr),
     gateway: record === null ? null : ipv4(formatIpv4(blockOf(record.cidr).first + 1)),
+    ...(taken === undefined ? {} : { taken }),
   };
   publish(state.outbox, actualKey(client, `subnet/${uid}`), actual);
 }

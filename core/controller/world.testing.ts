@@ -1,6 +1,7 @@
 import type { Cause, CauseKind, CauseOf } from "../../model/cause/cause.ts";
 import { sentenceOf } from "../../model/cause/sentence.ts";
 import {
+  type Cidr,
   type HostName,
   hostName,
   type PeerName,
@@ -55,6 +56,8 @@ export class World {
   ]);
   /** Of each host's machine. */
   readonly boots = new Map<HostName, number>();
+  /** Ranges that the IP Address Manager gave to subnets of other cells. */
+  readonly takenRanges = new Set<Cidr>();
   /** How an incarnation ended: `<uid>@<incarnation>`. */
   readonly ended = new Map<string, Partial<ActualVm>>();
   readonly silent = new Set<PeerName>();
@@ -218,9 +221,14 @@ export class World {
   #answer(peer: PeerName, key: string, value: Json): object | null {
     const [kind, id = ""] = key.split("/");
     if (kind === "subnet") {
+      const { size, has } = value as unknown as DesiredSubnet;
       const index = this.#ranges.get(id) ?? this.#ranges.size;
+      if (has !== undefined && this.takenRanges.has(has)) {
+        this.#ranges.delete(id);
+        this.#ranges.set(`once ${id}`, index);
+        return { phase: "failed", reason: `${has} is another's`, cidr: null, gateway: null, taken: has } as ActualSubnet;
+      }
       this.#ranges.set(id, index);
-      const { size } = value as unknown as DesiredSubnet;
       // A large one lies apart from the others, which follow one another.
       const [base, first] = size > 8 ? [`10.64.${index + 1}`, 0] : ["10.64.0", index * 8];
       const prefix = size > 8 ? 32 - Math.ceil(Math.log2(size)) : 29;

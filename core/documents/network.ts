@@ -42,4 +42,6 @@ export interface ActualSubnet extends Progress {
   readonly cidr: Cidr | null;
   /** First usable address of the range; never given to a VM. */
   readonly gateway: Ipv4 | null;
+  /** The range that it says it has, where another subnet has that, or a part of it. */
+  readonly taken?: Cidr;
 }

@@ -138,6 +138,7 @@ export const eventNames = {
   // Addresses and names.
   "subnet/allocated": "a subnet got its range",
   "subnet/freed": "a subnet's range is free again",
+  "subnet/range-given-up": "another subnet has its range and no machine uses it here, so a subnet asks for another one",
   "subnet/state": "what a controller is told of a subnet changed",
   "subnet/removed": "a controller is told that a subnet is gone",
   "name/state": "what a controller is told of a name changed",

@@ -151,6 +151,8 @@ export interface CauseFacts {
   // --- addresses and names
   readonly "address-asked": Nothing;
   readonly "subnet-full": { readonly element: ElementPath; readonly cidr: Cidr };
+  /** Another subnet has the range, which `vms` still use. */
+  readonly "range-taken": { readonly cidr: Cidr; readonly vms: readonly ElementPath[] };
   readonly "address-outside": {
     readonly element: ElementPath;
     readonly address: Ipv4;

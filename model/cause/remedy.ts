@@ -66,6 +66,10 @@ const remedies: Remedies = {
     `take the role out of one of them${numbered ? ", or give it another number" : ""}`,
   "no-interface": () => "give it a VirtualInterface",
   "subnet-full": () => "remove an interface, or make the subnet larger",
+  "range-taken": ({ vms: [first] }) =>
+    first === undefined
+      ? nothing("it gets another one")
+      : `\`cells stop ${first}\`, and so each machine in it: it gets another range as soon as none uses this one`,
   "address-outside": ({ first, last }) => `use an address from ${first} to ${last}`,
   "address-taken": ({ element }) => `use another address, or let ${element} have another one`,
 

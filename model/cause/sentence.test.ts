@@ -194,6 +194,11 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
     "shop/net (10.0.0.0/29) has no free address: remove an interface, or make the subnet larger",
     "remove an interface, or make the subnet larger",
   ],
+  "range-taken": [
+    { cidr: cidr("10.0.0.0/29"), vms: [elementPath("shop/web")] },
+    "another subnet has its range 10.0.0.0/29, of which shop/web still has an address",
+    "`cells stop shop/web`, and so each machine in it: it gets another range as soon as none uses this one",
+  ],
   "address-outside": [
     {
       ...{ element: elementPath("shop/net"), address: ipv4("10.0.1.1"), cidr: cidr("10.0.0.0/29") },

@@ -128,6 +128,10 @@ const words: Words = {
   "address-asked": () => "gets its address",
   "subnet-full": ({ element, cidr }) =>
     `${element} (${cidr}) has no free address: remove an interface, or make the subnet larger`,
+  "range-taken": ({ cidr, vms }) =>
+    vms.length === 0
+      ? `another subnet has its range ${cidr}: it gets another one`
+      : `another subnet has its range ${cidr}, of which ${vms.slice(0, 3).join(", ")} ${vms.length > 3 ? `and ${vms.length - 3} more ` : ""}still ${vms.length === 1 ? "has an address" : "have addresses"}`,
   "address-outside": ({ element, address, cidr, first, last }) =>
     `${address} is no usable address of ${element} (${cidr}): use one from ${first} to ${last}`,
   "address-taken": ({ element, address }) => `${address} is in use by ${element}`,

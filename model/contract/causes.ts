@@ -102,6 +102,7 @@ const facts: { readonly [Kind in CauseKind]: Fields<CauseFacts[Kind]> } = {
 
   "address-asked": {},
   "subnet-full": { element: path, cidr },
+  "range-taken": { cidr, vms: list(path) },
   "address-outside": { element: path, address, cidr, first: address, last: address },
   "address-taken": { element: path, address },
   "name-failed": { name: text(), ...because },

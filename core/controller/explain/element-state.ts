@@ -8,7 +8,7 @@ import { actualVolume } from "../../documents/readers/storage.ts";
 import { log, sameJson, toJson, tooLong } from "../../outbox.ts";
 import { childState } from "../cells/children.ts";
 import { isHeldAt, whyHeld, whyStrays } from "../histories/fork.ts";
-import { chooseAddress } from "../network/addresses.ts";
+import { chooseAddress, machinesIn, takenRange } from "../network/addresses.ts";
 import { isManagement } from "../network/management.ts";
 import type { ElementRecord, Run, Standing, VmRecord } from "../records.ts";
 import { whyForeign } from "../references/foreign.ts";
@@ -130,6 +130,9 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
     case "Subnet": {
       if (isManagement(state, record)) return standing("ready");
       const actual = actualOf(actualSubnet, state, addressManager, `subnet/${record.uid}`);
+      const taken = takenRange(state, record);
+      if (taken !== null)
+        return standing("failed", { kind: "range-taken", cidr: taken, vms: machinesIn(state, record.uid) });
       const lacks = actual?.phase === "ready" ? whyNotInForce(state, record) : null;
       return lacks ?? answerOf(state, addressManager, actual);
     }

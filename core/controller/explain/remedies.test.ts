@@ -315,6 +315,25 @@ const followed: Readonly<Record<string, Followed>> = {
       },
     ],
   },
+  "range-taken": {
+    arise: () => {
+      const world = worldWith({});
+      const uid = world.uidOf("shop/front");
+      world.takenRanges.add(world.state.elements.get(uid)?.range?.cidr ?? cidr("10.64.0.0/29"));
+      // As after its service or its controller went on with an older store: it is asked for again.
+      world.crash();
+      return world.settle();
+    },
+    ways: [
+      {
+        says: /^`cells stop shop\/web`, and so each machine in it/,
+        follow: (world) => {
+          const off = { "x.desiredState": "off" };
+          world.put(shop(web(off)));
+        },
+      },
+    ],
+  },
   "subnet-full": {
     arise: () => worldWith(full),
     ways: [

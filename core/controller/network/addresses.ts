@@ -1,9 +1,10 @@
 import { parseIpv4, parseNetwork } from "../../../model/addresses.ts";
 import type { Cause } from "../../../model/cause/cause.ts";
 import type { VirtualInterfaceElement } from "../../../model/cell/cell.ts";
-import type { ElementPath, Ipv4, Uid } from "../../../model/cell/identifiers.ts";
+import type { Cidr, ElementPath, Ipv4, Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredSubnet } from "../../documents/network.ts";
 import { actualSubnet } from "../../documents/readers/network.ts";
+import { log } from "../../outbox.ts";
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
 import {
@@ -16,6 +17,7 @@ import {
   isInUse,
   keepDesire,
   recordAt,
+  runs,
   saveElement,
 } from "../state.ts";
 import { addressOf, isUsable, lowestFree, macOf } from "./ipv4-range.ts";
@@ -48,6 +50,10 @@ export function allocateAddresses(state: ControllerState): void {
 }
 
 function takeRange(state: ControllerState, record: ElementRecord): void {
+  if (takenRange(state, record) !== null) {
+    giveUpRange(state, record);
+    return;
+  }
   const given = isManagement(state, record)
     ? managementRange(state)
     : actualOf(actualSubnet, state, addressManager, `subnet/${record.uid}`);
@@ -55,6 +61,36 @@ function takeRange(state: ControllerState, record: ElementRecord): void {
   if (cidr === null || gateway === null || isHeldBack(state, record)) return;
   if (record.range?.cidr === cidr && record.range.gateway === gateway) return;
   saveElement(state, { ...record, range: { cidr, gateway } });
+}
+
+/** The range of a subnet that another one has: one of the two services had an older store when they agreed on it. */
+export function takenRange(state: ControllerState, { uid, type, range }: ElementRecord): Cidr | null {
+  if (type !== "Subnet" || range === null) return null;
+  const taken = actualOf(actualSubnet, state, addressManager, `subnet/${uid}`)?.taken;
+  return taken === range.cidr ? taken : null;
+}
+
+/** Machines that have an address in a subnet. */
+export function machinesIn(state: ControllerState, subnet: Uid): readonly ElementPath[] {
+  const machines: ElementPath[] = [];
+  for (const { vm, run } of runs(state)) {
+    const isThere = run.interfaces.some((card) => state.indexes.allocations.get(card)?.subnet === subnet);
+    const path = isThere ? state.elements.get(vm)?.path : undefined;
+    if (path !== undefined) machines.push(path);
+  }
+  return machines;
+}
+
+/** A range that nobody's machine uses is no loss: the subnet asks for another one, and its interfaces get theirs from that. */
+function giveUpRange(state: ControllerState, record: ElementRecord): void {
+  const cards = [...state.indexes.allocations].flatMap(([uid, { subnet }]) => (subnet === record.uid ? [uid] : []));
+  if (isHeldBack(state, record) || cards.some((uid) => isInUse(state, uid))) return;
+  log(state.outbox, "subnet/range-given-up", { uid: record.uid, path: record.path, cidr: record.range?.cidr ?? null });
+  saveElement(state, { ...record, range: null });
+  for (const uid of cards) {
+    const card = state.elements.get(uid);
+    if (card !== undefined) saveElement(state, { ...card, allocation: null });
+  }
 }
 
 function allocate(state: ControllerState, record: ElementRecord, element: VirtualInterfaceElement): void {

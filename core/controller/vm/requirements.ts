@@ -4,7 +4,7 @@ import type { Uid } from "../../../model/cell/identifiers.ts";
 import { elementPath } from "../../../model/cell/identifiers.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
 import { because } from "../explain/standing.ts";
-import { chooseAddress } from "../network/addresses.ts";
+import { chooseAddress, takenRange } from "../network/addresses.ts";
 import { whyShut } from "../network/entrance.ts";
 import type { RunDisk } from "../records.ts";
 import { foreignLink, foreignVolume, whyNotVisible } from "../references/foreign.ts";
@@ -30,7 +30,11 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
     if (record === undefined) continue;
     if (element.type === "VirtualInterface") {
       const shut = whyShut(state, record);
+      const subnet = recordAt(state, element.subnet);
       if (shut !== null) missing.push(shut);
+      else if (subnet !== undefined && takenRange(state, subnet) !== null) {
+        if (element.requires) missing.push({ kind: "waits-for", element: element.subnet });
+      }
       else if (record.allocation !== null) interfaces.push(record.uid);
       else if (element.requires) {
         const choice = chooseAddress(state, record.uid, element);

@@ -55,7 +55,12 @@ export const desiredSubnet = document(
   { key: { field: "uid", of: ({ uid }) => uid } },
 );
 export const actualSubnet = document(
-  object<ActualSubnet>({ ...progressFields, cidr: nullable(network), gateway: nullable(address) }),
+  object<ActualSubnet>({
+    ...progressFields,
+    cidr: nullable(network),
+    gateway: nullable(address),
+    taken: optional(network),
+  }),
 );
 const served = { name: text(253), address, public: yes };
 export const desiredName = document(object<DesiredName>({ uid: uidText, ...served }), {
