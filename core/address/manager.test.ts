@@ -28,7 +28,10 @@ function world(pools: Partial<typeof options> = {}) {
   const service = createAddressManager({ ...options, ...pools });
   const records = new Map<string, Json>();
   const wanted = new Map<string, Json>();
-  const published = new Map<string, { phase: string; reason: string | null; cidr: string; gateway: string; taken?: string }>();
+  const published = new Map<
+    string,
+    { phase: string; reason: string | null; cidr: string; gateway: string; taken?: string }
+  >();
   let state = service.restore({ records, desiredAt: new Map() });
   const input = (what: Input) => {
     const step = service.step(state, what, { ms: 0, wallMs: 0 });

@@ -360,7 +360,14 @@ function satisfies(record: SubnetRecord, document: DesiredSubnet, pools: Pools):
   return document.cidr === null || document.cidr === record.cidr;
 }
 
-function say(state: AddressState, client: PeerName, uid: Uid, what: Progress, record: SubnetRecord | null, taken?: Cidr): void {
+function say(
+  state: AddressState,
+  client: PeerName,
+  uid: Uid,
+  what: Progress,
+  record: SubnetRecord | null,
+  taken?: Cidr,
+): void {
   const actual: ActualSubnet = {
     ...what,
     cidr: record === null ? null : cidr(record.cidr),

@@ -226,7 +226,13 @@ export class World {
       if (has !== undefined && this.takenRanges.has(has)) {
         this.#ranges.delete(id);
         this.#ranges.set(`once ${id}`, index);
-        return { phase: "failed", reason: `${has} is another's`, cidr: null, gateway: null, taken: has } as ActualSubnet;
+        return {
+          phase: "failed",
+          reason: `${has} is another's`,
+          cidr: null,
+          gateway: null,
+          taken: has,
+        } as ActualSubnet;
       }
       this.#ranges.set(id, index);
       // A large one lies apart from the others, which follow one another.

@@ -241,7 +241,7 @@ export const desiredSamples = {
 export const actualSamples = {
   "address-manager": {
     addresses: { internal: pool, external: pool, reserved: ["10.0.0.0/16"], shortestPrefix: 8, longestPrefix: 29 },
-    "<peer>/subnet/<uid>": { ...progress, cidr: "10.64.0.0/29", gateway: "10.64.0.1" },
+    "<peer>/subnet/<uid>": { ...progress, cidr: "10.64.0.0/29", gateway: "10.64.0.1", taken: "10.64.0.8/29" },
   },
   "dns-manager": {
     "<peer>/name/<uid>": {

@@ -34,8 +34,7 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
       if (shut !== null) missing.push(shut);
       else if (subnet !== undefined && takenRange(state, subnet) !== null) {
         if (element.requires) missing.push({ kind: "waits-for", element: element.subnet });
-      }
-      else if (record.allocation !== null) interfaces.push(record.uid);
+      } else if (record.allocation !== null) interfaces.push(record.uid);
       else if (element.requires) {
         const choice = chooseAddress(state, record.uid, element);
         const why: Cause = typeof choice === "string" ? { kind: "address-asked" } : choice;
