@@ -327,10 +327,7 @@ const followed: Readonly<Record<string, Followed>> = {
     ways: [
       {
         says: /^`cells stop shop\/web`, and so each machine in it/,
-        follow: (world) => {
-          const off = { "x.desiredState": "off" };
-          world.put(shop(web(off)));
-        },
+        follow: (world) => void world.put(shop(web({ "x.desiredState": "off" }))),
       },
     ],
   },
