@@ -1,5 +1,5 @@
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
-import { isoTime } from "../../model/iso-time.ts";
+import { isoTime } from "../../model/cell/iso-time.ts";
 import type { Json } from "../../model/json/json.ts";
 import { type Document, dictionary, document, nullable, object, wallMs } from "../../model/json/reader.ts";
 import { sha256 } from "../documents/readers/values.ts";

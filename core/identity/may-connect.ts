@@ -1,5 +1,5 @@
 import type { PeerName } from "../../model/cell/identifiers.ts";
-import { isoTime } from "../../model/iso-time.ts";
+import { isoTime } from "../../model/cell/iso-time.ts";
 import { type CurrentKeys, supersededFault } from "./current-keys.ts";
 import { isHost, isMachine, type Presented, rootController } from "./presented.ts";
 

@@ -1,8 +1,8 @@
 import type { ElementState } from "../../../model/api.ts";
 import { getAt } from "../../../model/cell/document.ts";
 import { elementPath, type Uid } from "../../../model/cell/identifiers.ts";
+import { isoTime } from "../../../model/cell/iso-time.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
-import { isoTime } from "../../../model/iso-time.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { ok, type Result } from "../../../model/result.ts";
 import { actualCell } from "../../documents/readers/cells.ts";

@@ -1,5 +1,5 @@
 import { type HostName, hostName, type PeerName } from "../../../model/cell/identifiers.ts";
-import { isoTime } from "../../../model/iso-time.ts";
+import { isoTime } from "../../../model/cell/iso-time.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { agreedOn, majorityOf } from "../../documents/declaration.ts";
 import { isBoot } from "../../documents/life-numbers.ts";
