@@ -8,7 +8,7 @@ import type { AgentVolumeActual } from "../documents/vocabulary.ts";
 import type { Effect } from "../env.ts";
 import { createAgentService } from "./agent/agent.ts";
 import type { AgentReport, BinAnswer, VolumeWork, WorkAnswer } from "./agent/work.ts";
-import { type BinFile, binRules, mayBeEmptied, whatGoes } from "./bin.ts";
+import { type BinFile, binRules, mayBeEmptied, mostBinFiles, whatGoes } from "./bin.ts";
 import { copyOf, StorageWorld, volume } from "./manager/manager.testing.ts";
 
 const hourMs = 60 * 60_000;
@@ -39,6 +39,12 @@ test("a file goes after its time, and before that only where the server runs sho
   assert.deepEqual(binRules({}, 2000), { keepMs: 168 * hourMs, reserveMiB: 100 });
   assert.equal(binRules({}, 10_000_000).reserveMiB, 16_384);
   assert.deepEqual(binRules({ keepHours: 1, reserveMiB: 5 }, 1), { keepMs: hourMs, reserveMiB: 5 });
+});
+
+test("a bin holds so many files, and of more the oldest goes", () => {
+  const files = Array.from({ length: mostBinFiles + 1 }, (_, at) => binned(`a-${at}`, at / mostBinFiles));
+  assert.deepEqual(gone(files.slice(1), 5000), []);
+  assert.deepEqual(gone(files, 5000), [`a-${mostBinFiles}`]);
 });
 
 test("an origin goes after the copies of it, in the bin or among the volumes", () => {

@@ -295,6 +295,13 @@ const mistakes: readonly Mistake[] = [
     right: /move or shrink/,
   },
   {
+    what: "a subnet at the last address of another",
+    text: `${net} other extends Subnet { x.cidr ^"10.64.1.255/32"; }`,
+    code: "cell/overlap",
+    message: /`shop\/other` overlaps that of `shop\/net`/,
+    right: /move or shrink/,
+  },
+  {
     what: "a network with host bits",
     text: 'net extends Subnet { x.cidr ^"10.64.1.5/24"; }',
     code: "schema/value",

@@ -41,6 +41,13 @@ test("an attribute comes with unit, default and what a change does", () => {
   const state = items("shop extends Cell { vm extends VM { ‸ } }").find(({ label }) => label === "x.desiredState");
   assert.match(state?.snippet ?? "", /^x\.desiredState "\$\{1\|on,off\|\}";$/);
   assert.match(state?.docs ?? "", /Default: `"on"`/);
+  assert.match(memory?.docs ?? "", /Required\./);
+  assert.doesNotMatch(memory?.docs ?? "", /Default:|Optional\./);
+  const snippet = (type: string, name: string): string | undefined =>
+    items(`shop extends Cell { it extends ${type} { ‸ } }`).find(({ label }) => label === name)?.snippet;
+  // What it is without being written comes second.
+  assert.match(snippet("VolumeConnection", "x.requires") ?? "", /\|false,true\|/);
+  assert.match(snippet("VM", "x.restartOnFailure") ?? "", /\|true,false\|/);
   assert.equal(
     applied("shop extends Cell { vm extends VM { x.me‸ } }", "x.memory"),
     "shop extends Cell { vm extends VM { x.memory } }",

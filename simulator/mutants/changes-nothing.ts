@@ -10,7 +10,26 @@ export interface ChangesNothing {
   readonly why: string;
 }
 
-export const changeNothing: readonly ChangesNothing[] = [];
+export const changeNothing: readonly ChangesNothing[] = [
+  {
+    file: "model/smartfrog/phases/function-phase.ts",
+    before: "!phase || !made",
+    after: "(!phase && !made)",
+    why: "every attribute has a content: the second is there where the first is",
+  },
+  {
+    file: "core/controller/changes/pass.ts",
+    before: "item.desires.length > 0",
+    after: "(item.desires.length >= 0)",
+    why: "to drop nothing does nothing",
+  },
+  {
+    file: "core/storage/manager/manager.ts",
+    before: "!state.volumes.has(id) && (state.wantedVolumes.has(id) || state.copiesOf.has(id))",
+    after: "(!state.volumes.has(id) || (state.wantedVolumes.has(id) || state.copiesOf.has(id)))",
+    why: "what is looked at once more comes to the same",
+  },
+];
 
 /** `a < b ? a : b` is the lesser of two, whichever of two equal ones. */
 function isChoiceOfEquals({ before, choice }: Mutant): boolean {

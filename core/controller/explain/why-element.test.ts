@@ -126,6 +126,17 @@ test("a group and the cell: what holds up the first of their elements that is no
   );
 });
 
+test("of a group what has failed is told before what waits, whatever it is called", () => {
+  const world = new World();
+  world.put(shop({ tier: { a: vm({ "x.memory": 8192 }), b: vm({ "x.restartOnFailure": false }), c: vm({}) } }));
+  assert.match(why(world, "tier").verdict, /not as declared; first shop\/tier\/a /);
+  world.ended.set(`${world.uidOf("shop/tier/b")}@1`, { phase: "failed", power: "off", ended: "exited" });
+  world.settle();
+  const { phase, verdict } = why(world, "tier");
+  assert.equal(phase, "failed");
+  assert.match(verdict, /^2 of 3 elements of shop\/tier are not as declared; first shop\/tier\/b /);
+});
+
 test("an element that is not there is a refusal that says where to look", () => {
   const world = new World();
   world.put(shop());

@@ -133,3 +133,23 @@ test("any part can be put and deleted, a single attribute too, and is checked wi
   assert.equal(world.ask({ method: "DELETE", path: "shop/web/x.restartOnFailure" }).status, 200);
   assert.equal(world.state.model.version, 5);
 });
+
+test("an answer to a change names what has failed and is left so, and says nothing of it where nothing has", () => {
+  const world = new World();
+  const cell = (more: JsonObject): JsonObject => ({
+    "x.type": "Cell",
+    vm: { "x.type": "VM", "x.memory": 64, ...more },
+  });
+  const failed = (more: JsonObject): Changed["failed"] =>
+    (world.ask({ method: "PUT", path: "", json: { shop: cell(more) }, dryRun: true }).body as unknown as Changed)
+      .failed;
+  world.put({ shop: cell({}) });
+  assert.equal(failed({}), undefined);
+  world.ended.set(`${world.uidOf("shop/vm")}@1`, { phase: "failed", power: "off", ended: "exited" });
+  world.settle();
+  assert.deepEqual(
+    failed({})?.map(({ path }) => path),
+    ["shop/vm"],
+  );
+  assert.equal(failed({ "x.memory": 128 }), undefined, "that starts it again");
+});

@@ -371,6 +371,19 @@ const events = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("host" as const), host: fc.constantFrom("h1", "h2") }) },
 );
 
+test("the VM that the root controller is to run in changes as it likes until it was started once", () => {
+  const world = new World({ root });
+  const put = (more: JsonObject): number => {
+    const core = { ...service("core"), vm: { ...(service("core").vm as JsonObject), ...more } };
+    return world.ask({ method: "PUT", path: "", json: cloudOf("one", { core }) }).status;
+  };
+  assert.equal(put({}), 200);
+  assert.equal(put({ "x.memory": 320 }), 200);
+  world.settle();
+  assert.equal(world.vm("shop/core/vm")?.document.memoryMiB, 320);
+  assert.equal(put({ "x.memory": 160 }), 400);
+});
+
 test("of the VM that the root controller runs in, whatever but its boot volume would need a restart is refused", () => {
   const cloud = new Cloud();
   const put = (name: string, more: JsonObject, image = "one") => {
