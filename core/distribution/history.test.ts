@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createOwnHistory } from "./history.ts";
+import { createOwnHistory } from "./node/history.ts";
 
 test("what a store kept of its starts is in their order, however it was kept", () => {
   const mark = (start: string) => ({ start, count: 1 });
