@@ -80,7 +80,15 @@ test("a client that was put back changes and ends nothing that its receiver took
   for (const name of ["b", "controller.c", "b"]) {
     restart(network, name);
     settle(network);
+    assert.deepEqual(leftovers(network, "b").clients[0]?.kept, 2, "what is said again was the client's own");
   }
+  // Changed while nobody listens, and before the client's own next start.
+  halt(network, machineOf(network, "b"));
+  desire(network, "controller.c", "b", "v3", 2);
+  restart(network, "controller.c");
+  boot(network, machineOf(network, "b"));
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), { ...both, "controller.c v3": 2 });
   desire(network, "controller.c", "b", "v3", null);
   settle(network);
   assert.deepEqual(desiredAt(network, "b"), both, "what was added since is the client's own");

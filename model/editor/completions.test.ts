@@ -67,6 +67,12 @@ test("values of choices and booleans", () => {
     's extends Cell { vm extends VM { x.desiredState "off"; } }',
   );
 });
+test("what is placed into a component is completed from there", () => {
+  const tier = "tier extends { vm extends VM { x.memory 64; } }";
+  const inside = (text: string): readonly string[] => labels(`shop extends Cell { ${tier} ${text} }`);
+  has(inside('tier:card extends VirtualInterface { x.vm "<ref:../‸>"; }'), ["vm"], ["tier"]);
+  has(inside('card extends VirtualInterface { x.vm "<ref:../‸>"; }'), ["tier"], ["vm"]);
+});
 test("prototypes: standard ones, and those of the bundle", () => {
   const files = {
     "shop.sf": '#include "lib/t.sf"\nshop extends Cell { vm extends ‸ }',

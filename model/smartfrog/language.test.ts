@@ -119,6 +119,10 @@ test("schemas check what stands beside them, where it was written", () => {
     "4:27",
   ]);
   assert.deepEqual(fault(`${library}${schema}sfConfig extends T { port 1; }`), ["link", "link/operand", "4:10"]);
+  const bound = (when: string): unknown =>
+    fault(`${library}sfConfig extends { s extends Schema { port extends Long { binding ${when}; } } port 1; }`);
+  assert.deepEqual(bound('"soon"'), ["link", "link/operand", "3:84"]);
+  assert.deepEqual(bound("5"), ["link", "link/operand", "3:79"]);
   assert.deepEqual(fault(`${library}sfConfig extends { s extends Schema { port 5; } }`), [
     "function",
     "function/schema",

@@ -18,6 +18,12 @@ export const changeNothing: readonly ChangesNothing[] = [
     why: "every attribute has a content: the second is there where the first is",
   },
   {
+    file: "model/smartfrog/text/parser.ts",
+    before: "this.tokens.length - 1",
+    after: "(this.tokens.length + 1)",
+    why: "what is looked at behind the last token is the last token",
+  },
+  {
     file: "core/controller/changes/pass.ts",
     before: "item.desires.length > 0",
     after: "(item.desires.length >= 0)",

@@ -7,7 +7,7 @@ export interface TestsOf {
   readonly own: readonly string[];
   /** All others of its folder or of the next above that has some. */
   readonly near: readonly string[];
-  /** What else of the pure folders uses it, the nearest first. */
+  /** What else of the pure folders uses it: of its service or subject first, and then the nearest. */
   readonly importing: readonly string[];
   /** Of the other folders what uses it nearly directly, and needs neither root nor a testbed. */
   readonly elsewhere: readonly string[];
@@ -29,9 +29,11 @@ export function testsOf(file: string, texts: ReadonlyMap<string, string>): Tests
   const near = below(folder).filter((name) => !own.includes(name));
   const distances = distancesFrom(file, texts);
   const of = (name: string): number => distances.get(name) ?? Number.POSITIVE_INFINITY;
+  const subject = file.split("/").slice(0, 2).join("/");
+  const isBeside = (name: string): boolean => name.startsWith(`${subject}/`);
   const using = tests
     .filter((name) => distances.has(name) && !near.includes(name) && !own.includes(name))
-    .sort((a, b) => of(a) - of(b) || a.localeCompare(b));
+    .sort((a, b) => Number(isBeside(b)) - Number(isBeside(a)) || of(a) - of(b) || a.localeCompare(b));
   const elsewhere = using
     .filter((name) => !isPure(name) && !isOfRuns(name) && !/getuid|\/testbed\//.test(texts.get(name) ?? ""))
     .filter((name) => of(name) <= nearlyDirect || name.startsWith("docs/"));
