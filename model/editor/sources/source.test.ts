@@ -154,3 +154,13 @@ test("no text and no place makes any of it fail", () => {
     { seed, numRuns: 300 },
   );
 });
+
+test("a value is one text or one reference only where nothing else belongs to it", () => {
+  const soleOf = (value: string): string | null | undefined => {
+    const [first] = smartFrogSource("a.sf", `a ${value};`).top.entries;
+    return first?.kind === "attribute" ? first.sole : undefined;
+  };
+  for (const value of ['"web"', "##web#"]) assert.equal(soleOf(value), "string", value);
+  for (const value of ["b", "b:c", "ATTRIB b"]) assert.equal(soleOf(value), "reference", value);
+  for (const value of ["LAZY b", "(b)", '("a" ++ b)', '[|"a"|]', "5"]) assert.equal(soleOf(value), null, value);
+});
