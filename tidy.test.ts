@@ -232,6 +232,7 @@ const shared = ["documents", "telemetry"];
 const followers: Readonly<Record<string, readonly string[]>> = {
   controller: ["bootstrap", "presence"],
   placer: ["presence"],
+  ha: ["presence"],
   presence: ["distribution"],
   identity: ["distribution"],
 };

@@ -18,6 +18,7 @@ export const serviceRoles = {
   "cell-manager": { distribution: 7122, http: 7123 },
   authority: { distribution: 7124, http: 7125 },
   gateway: { distribution: 7126, http: 7127 },
+  "ha-manager": { distribution: 7128, http: 7129 },
 } as const satisfies Readonly<Record<string, ServicePorts>>;
 
 export interface ServicePorts {

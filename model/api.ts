@@ -287,6 +287,46 @@ export interface InstallationStatus {
   readonly leftovers?: { readonly forked: readonly string[]; readonly keepers: readonly string[] };
 }
 
+/** What the HA Manager works on, and what it has done lately (`core/ha/`). */
+export interface HaReport {
+  /** Incarnations of VMs that it looks after. */
+  readonly protected: number;
+  /** Many hosts were lost at once: tenants' machines wait until a person has looked. Null: not so. ISO 8601. */
+  readonly storm: { readonly since: string; readonly hosts: readonly string[] } | null;
+  /** Those that are being worked on first, then those that have ended, the last one first. */
+  readonly items: readonly HaItem[];
+}
+export interface HaItem {
+  readonly type: "HA" | "Stop";
+  readonly step: "Scheduled" | "Investigating" | "Fencing" | "Restarting" | "Done" | "Cancelled";
+  readonly vm: string;
+  readonly cell: string;
+  readonly path: string;
+  readonly incarnation: number;
+  readonly host: string;
+  /** Why it was scheduled, and why it ended as it did (null: it has not): sentences. */
+  readonly reason: string;
+  readonly outcome: string | null;
+  /** Why it waits for a person, a sentence; null: it does not. */
+  readonly held: string | null;
+  /** What made sure that nothing of it can write; null: nothing has. */
+  readonly fencedBy: "storage" | "stopped" | null;
+  /** ISO 8601: when it was scheduled, and since when it is at its step. */
+  readonly scheduled: string;
+  readonly since: string;
+  /** What each said when it was last asked. */
+  readonly investigators: readonly HaAnswer[];
+  readonly fencers: readonly HaAnswer[];
+}
+export interface HaAnswer {
+  readonly by: string;
+  /** Of a fencer, "Stopped": it is fenced. */
+  readonly says: "Running" | "Stopped" | "Unknown";
+  readonly sentence: string;
+  /** Since when it says that, ISO 8601. */
+  readonly since: string;
+}
+
 /** An image that `x.import` may name, the same for every cell. */
 export interface ImageSummary {
   readonly name: string;

@@ -20,6 +20,7 @@ export const network = {
   storageManager: "10.0.0.14",
   directory: "10.0.0.15",
   cellManager: "10.0.0.16",
+  haManager: "10.0.0.17",
   presence: (number: number): string => `10.0.0.${20 + number}`,
   host: (number: number): string => `10.0.1.${number}`,
   server: (number: number): string => `10.0.2.${number}`,

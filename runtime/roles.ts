@@ -8,7 +8,7 @@ import { servePeers } from "./http/https.ts";
 import { certify } from "./identity/own/certify.ts";
 import { network, type ProcessConfiguration, ports } from "./installation.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observation/observer.ts";
-import { hostsQuestion, offersQuestion, runAsked, serveQuestion } from "./process/asked.ts";
+import { haQuestion, hostsQuestion, offersQuestion, runAsked, serveQuestion } from "./process/asked.ts";
 import { runService } from "./process/process.ts";
 import { type Members, runWithMembers } from "./process/run-with-members.ts";
 import { stopAtSignals } from "./process/signals.ts";
@@ -48,6 +48,23 @@ const runPresence = async (configuration: ProcessConfiguration, observer: Observ
   const serviceFor = (all: Members) =>
     createPresence({ self, members: startWith(all, "presence."), hosts: startWith(all, "host.") });
   await runWithMembers(configuration, ["host.", "presence."], (all) =>
+    runAsked(asked, { configuration, observer, service: serviceFor(all) }),
+  );
+};
+
+const runHaManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
+  const { createHaManager } = await import("../core/ha/manager.ts");
+  const { haReleases } = await import("./process/ha-release.ts");
+  const asked = await serveQuestion(configuration, observer, "ha-manager", haQuestion, haReleases);
+  const self = configuration.name;
+  const serviceFor = (all: Members) =>
+    createHaManager({
+      self,
+      presence: startWith(all, "presence."),
+      storageManagers: startWith(all, "storage-manager"),
+      hosts: startWith(all, "host."),
+    });
+  await runWithMembers(configuration, ["host.", "presence.", "storage-manager"], (all) =>
     runAsked(asked, { configuration, observer, service: serviceFor(all) }),
   );
 };
@@ -146,6 +163,8 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
     case "dns-manager":
       await serveObserver(configuration, observer);
       return runDnsManager(configuration, observer);
+    case "ha-manager":
+      return runHaManager(configuration, observer);
     case "authority": {
       const { runAuthority } = await import("./identity/authority/authority.ts");
       await runAuthority(configuration, observer);

@@ -26,6 +26,7 @@ const losers: Readonly<Record<ServiceRole | "host" | "agent", Loser | Elsewhere>
   presence: { process: "presence.1", findsBack: true },
   directory: { process: "directory", findsBack: true },
   "cell-manager": { process: "cell-manager", findsBack: true },
+  "ha-manager": { process: "ha-manager", findsBack: true },
   host: { process: "host.h1", findsBack: true },
   // Which of its files are whole is for a person to say.
   agent: { process: "agent.s1", findsBack: false },
@@ -44,6 +45,7 @@ const historyOf = (process: string, loss: string, seed: number) =>
     servers 2
     cells 1
     seed ${seed}
+    ha ${process === "ha-manager" ? 1 : 0}
     at 100 apply c1 ${first}
     at 12000 copy ${process}
     at 12500 apply c1 ${second}

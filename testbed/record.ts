@@ -25,6 +25,8 @@ export interface InstallationRecord {
   readonly profile?: "small" | "large";
   /** Placers, and Storage Managers, that run as processes; absent: one. */
   readonly services?: number;
+  /** There is an HA Manager. */
+  readonly ha?: true;
   readonly nextCellNumber: number;
   readonly cells: Readonly<Record<string, CellRecord>>;
 }

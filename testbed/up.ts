@@ -38,6 +38,8 @@ export interface UpOptions {
   readonly servers?: number;
   /** Placers, and Storage Managers, that run as processes. Default: as many as there are, or one. */
   readonly services?: number;
+  /** With an HA Manager, which starts VMs elsewhere whose host is lost. */
+  readonly ha?: true;
   /** Where the management runs: in VMs of its own root cell, or as processes beside the hosts. Default: as before, or `newProfile`. */
   readonly profile?: Profile | "processes";
   /** Default: small. */
@@ -111,6 +113,7 @@ const nextRecord = (
     hostCpus: 2,
     port: found?.port ?? 0,
     ...(services === 1 ? {} : { services }),
+    ...(options.ha === true || found?.ha === true ? { ha: true as const } : {}),
     nextCellNumber: found?.nextCellNumber ?? 1,
     cells: found?.cells ?? {},
     credentialHash: hashCredential(credential),

@@ -15,7 +15,7 @@ import {
 import { imagesFor } from "../machine-images.ts";
 import { type Context, printJson } from "../program/context.ts";
 import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
-import { failing, type MachineArguments, sayTo } from "./host.ts";
+import { failing, type MachineArguments, sayTo } from "./hosts/host.ts";
 
 /** `cells bootstrap`: the first machine of an installation, and the cloud that comes to run in itself on it. */
 export interface BootstrapArguments extends MachineArguments {

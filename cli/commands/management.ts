@@ -12,7 +12,7 @@ import { type Context, printJson } from "../program/context.ts";
 import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
 import { readPassphrase } from "../secrets/passphrase.ts";
 import { writeSecret } from "../secrets/secret-file.ts";
-import { failing } from "./host.ts";
+import { failing } from "./hosts/host.ts";
 
 /** `cells management`: what each of its commands does. */
 

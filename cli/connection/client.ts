@@ -11,6 +11,7 @@ import type {
   ElementAnswer,
   ExecAnswer,
   ExecRequest,
+  HaReport,
   HostEnd,
   HostJoin,
   HostJoining,
@@ -261,6 +262,15 @@ export class Client {
     const { status, text } = await sendFile(url, this.#configuration.credential, upload);
     if (status !== 200) throw refusalOf(status, text);
     return JSON.parse(text) as StoreReturned;
+  }
+
+  ha(): Promise<HaReport> {
+    return this.#gateway.ask("readHa", { parameters: {} });
+  }
+
+  /** Null: after many hosts were lost at once. */
+  releaseHa(vm: string | null): Promise<HaReport> {
+    return this.#gateway.ask("releaseHa", { parameters: {}, ...(vm === null ? {} : { query: { vm } }) });
   }
 
   orphans(): Promise<OrphanList> {

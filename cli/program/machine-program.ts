@@ -47,9 +47,38 @@ const bootstrapCommand: Register = (program, context, withHelp) => {
   );
 };
 
+const haCommands: Register = (program, context, withHelp) => {
+  const commands = () => import("../commands/hosts/ha.ts");
+  const ha = program.command("ha").description("what is done about VMs whose host is lost");
+  withHelp(
+    ha
+      .command("list", { isDefault: true })
+      .description("show what the HA Manager works on, and what it has done in the last day")
+      .action(async () => (await commands()).listHa(context())),
+    ["cells ha", "cells ha list"],
+  );
+  withHelp(
+    ha
+      .command("why")
+      .description("show what each investigator and fencer answered about a VM, and when")
+      .argument("<vm>", "its path, as `cells ha` shows it")
+      .action(async (path) => (await commands()).whyHa(context(), path)),
+    ["cells ha why shop/web/vm"],
+  );
+  withHelp(
+    ha
+      .command("release")
+      .description("say that you have looked: what was held goes on, of one VM or after many hosts were lost at once")
+      .argument("[vm]", "its path, as `cells ha` shows it")
+      .action(async (vm) => (await commands()).releaseHa(context(), vm)),
+    ["cells ha release", "cells ha release shop/web/vm"],
+  );
+};
+
 export const machineCommands: Register = (program, context, withHelp) => {
   bootstrapCommand(program, context, withHelp);
-  const commands = () => import("../commands/host.ts");
+  const commands = () => import("../commands/hosts/host.ts");
+  haCommands(program, context, withHelp);
   const host = program.command("host").description("machines that join the cloud, and leave it");
   withHelp(
     host

@@ -50,6 +50,7 @@ import {
   cellManager,
   directory,
   type ForeignRecord,
+  haManager,
   type ModelRecord,
   noReservation,
   type PolicyRecord,
@@ -148,6 +149,11 @@ function* take(state: ControllerState, input: Input): Work {
       if (input.peer === directory) releasedForeign(state, input.key);
       break;
     case "request": {
+      if (isObject(input.request) && input.request.method === "HA") {
+        state.ha = true;
+        state.outbox.effects.push({ kind: "reply", id: input.id, response: {} });
+        break;
+      }
       if (isObject(input.request) && input.request.method === "PRESENCE") {
         const members = input.request.members as readonly PeerName[];
         state.outbox.effects.push(...followOthers(state.deaths, members), {
@@ -259,6 +265,8 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     forgotten: new Map(),
     ...restoredHearing(restored.records),
     deaths: createDeaths(options.presence),
+    // One that is not in the book for a while is not taken back what it was asked for.
+    ha: options.ha === true || (restored.desiredAt.get(haManager)?.size ?? 0) > 0,
     subscribed: new Set(),
     credentials: new Map(),
     foreign: make.map(),
@@ -307,7 +315,17 @@ function readRecords(state: ControllerState, restored: Restored): void {
 }
 
 /** Those fields on which steps of a pass rest, and that are replaced as a whole. */
-const tracked = ["cell", "model", "policy", "reservation", "life", "afterRestore", "upgradeClock", "ending"] as const;
+const tracked = [
+  "ha",
+  "cell",
+  "model",
+  "policy",
+  "reservation",
+  "life",
+  "afterRestore",
+  "upgradeClock",
+  "ending",
+] as const;
 
 /** What was worked out of an element, a VM or a host goes with it. */
 function forgetWith(state: ControllerState): void {

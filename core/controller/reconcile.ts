@@ -25,6 +25,7 @@ import {
   cellManager,
   directory,
   dnsManager,
+  haManager,
   hostPeer,
   offerKeys,
   placerOf,
@@ -35,6 +36,7 @@ import { advanceUpgrades } from "./upgrade/upgrade.ts";
 import { advanceReservation, watchReservation } from "./vm/all-or-none.ts";
 import { advanceVms } from "./vm/life-cycle.ts";
 import { desirePlacements } from "./vm/placement.ts";
+import { desireProtected } from "./vm/protected.ts";
 import { desireVms, placeInterfaces } from "./vm/virtual-machines.ts";
 import { desireStorage } from "./volumes/storage.ts";
 
@@ -83,6 +85,7 @@ function collectDesires(state: ControllerState): void {
   desireNames(state);
   desireStorage(state);
   desirePlacements(state);
+  desireProtected(state);
   settlePolicy(state);
   // Before the VM documents: a host never learns of a VM without its rules.
   desirePolicies(state);
@@ -112,6 +115,7 @@ function follow(state: ControllerState): void {
   for (const holder of holdersOfForgotten(state) ?? []) wanted.add(holder);
   for (const peer of peersToHear(state)) wanted.add(peer);
   if (state.foreign.size > 0) wanted.add(directory);
+  if (state.ha) wanted.add(haManager);
   if (state.options.root !== undefined) wanted.add(authority);
   // Also where this store knows of no child: it may be blank, and of a cell that has nothing but children nobody else says so.
   if (state.options.cellManager === true) wanted.add(cellManager);

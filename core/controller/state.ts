@@ -55,6 +55,8 @@ export interface ControllerOptions {
   readonly cellManager?: true;
   /** A cell that another one made, as its name alone does not say of a child of the root cell. */
   readonly child?: true;
+  /** There is an HA Manager, which looks after VMs whose host is lost. Absent: nobody does, until one is heard of. */
+  readonly ha?: true;
   /** Members of the Presence group; none: no host is ever declared dead. */
   readonly presence?: readonly PeerName[];
   /** VMs that a cell may start a minute which nobody's child is; absent: `defaultStartsPerMinute` (start-limit.ts). */
@@ -81,6 +83,7 @@ export interface RootOptions {
 export const storageManager = peerName("storage-manager");
 export const addressManager = peerName("address-manager");
 export const dnsManager = peerName("dns-manager");
+export const haManager = peerName("ha-manager");
 export const placer = peerName("placer");
 /** Those that this cell is bound to. */
 export const placerOf = ({ options }: ControllerState): PeerName => options.placer ?? placer;
@@ -222,6 +225,8 @@ export interface ControllerState extends Hearing {
   readonly lost: Set<PeerName>;
   /** Hosts that the Presence group declared dead: their machines may run on, and are not started elsewhere. */
   readonly deaths: Deaths;
+  /** The installation has an HA Manager. */
+  ha: boolean;
   readonly subscribed: Set<PeerName>;
   readonly credentials: Map<string, CredentialRecord>;
   /** By key. What is no longer desired stays until the directory has taken its tombstone. */

@@ -15,7 +15,8 @@ const services = Object.keys(permissions) as ServiceKind[];
 /** One or more of each kind, and names that only look like one. */
 const peers = [
   ...["controller.shop", "controller.root", "host.h1", "agent.s1", "presence.1", "gateway", "authority", "placer"],
-  ...["storage-manager", "storage-manager.2", "address-manager", "dns-manager", "directory", "cell-manager", "ha"],
+  ...["storage-manager", "storage-manager.2", "address-manager", "dns-manager", "directory", "cell-manager"],
+  "ha-manager",
   ...["controller.web.shop"],
 ].map(peerName);
 const strangers = [
@@ -51,6 +52,8 @@ const desired = [
     "subnet/u-1",
     "name/u-1",
     "placement/u-1",
+    "protected/u-1",
+    "fence/u-1",
     "volume/u-1",
     "connection/u-1",
     "grant/u-1",
@@ -85,6 +88,7 @@ const seen = [
     "call",
     "presence.1/call",
     "location/10.0.0.1",
+    "machines",
   ],
   ...[
     "pin/host.h1",
@@ -112,6 +116,8 @@ const asked = [
     "PUT /backups/20261122T172010Z",
     "DELETE /backups/20261122T172010Z",
     "GET /offers",
+    "GET /ha",
+    "POST /ha/release",
     "GET /status",
     "GET /images",
     "PUT /images/x",
@@ -150,7 +156,8 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "address-manager desires": everyController("subnet/u-1"),
   "dns-manager desires": everyController("name/u-1"),
   "placer desires": everyController("placement/u-1"),
-  "storage-manager desires": everyController("connection/u-1", "grant/u-1", "volume/u-1"),
+  "storage-manager desires": [...everyController("connection/u-1", "grant/u-1", "volume/u-1"), "ha-manager fence/u-1"],
+  "ha-manager desires": everyController("protected/u-1"),
   "agent desires": [
     ...["storage-manager", "storage-manager.2"].flatMap((who) =>
       ["lease/u-1", "readers/u-1", "volume/u-1"].map((key) => `${who} ${key}`),
@@ -180,17 +187,19 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     ...own("host"),
     "host.h1 host",
     "host.h1 location/10.0.0.1",
+    "ha-manager machines",
     "placer host",
     "presence.1 presence/self",
     "presence.1 presence.1/call",
   ],
   "presence sees": [
-    ...["address-manager", "agent.s1", ...controllers, "dns-manager", "ha", "host.h1", "placer"],
+    ...["address-manager", "agent.s1", ...controllers, "dns-manager", "ha-manager", "host.h1", "placer"],
     ...["presence.1", "storage-manager", "storage-manager.2"],
   ]
     .map((who) => `${who} dead/h1`)
     .concat("host.h1 call", "presence.1 vote/h1"),
   "directory sees": own(),
+  "ha-manager sees": own(),
   "cell-manager sees": own(),
   "controller sees": [],
   "authority sees": [
@@ -202,6 +211,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   ],
   "address-manager asks": gateway("GET /offers"),
   "dns-manager asks": gateway(),
+  "ha-manager asks": gateway("GET /ha", "POST /ha/release"),
   "placer asks": gateway("GET /offers"),
   "storage-manager asks": gateway("GET /offers"),
   "agent asks": [

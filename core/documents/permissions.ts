@@ -20,7 +20,7 @@ const kinds: ReadonlyMap<string, RegExp> = new Map([
   ["dns-manager", several],
   ["directory", several],
   ["cell-manager", whole],
-  ["ha", several],
+  ["ha-manager", several],
 ]);
 
 /**
@@ -65,8 +65,8 @@ export const permissions = {
     asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /offers"], ...orders },
   },
   "storage-manager": {
-    desires: { controller: ["volume/<uid>", "connection/<uid>", "grant/<uid>"] },
-    sees: { controller: ["storage", "<peer>/…"] },
+    desires: { controller: ["volume/<uid>", "connection/<uid>", "grant/<uid>"], "ha-manager": ["fence/<uid>"] },
+    sees: { controller: ["storage", "<peer>/…"], "ha-manager": ["<peer>/…"] },
     asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /offers"], ...orders },
   },
   agent: {
@@ -103,6 +103,7 @@ export const permissions = {
     sees: {
       controller: ["host", "<peer>/…"],
       placer: ["host", "taken/<uid>"],
+      "ha-manager": ["machines"],
       host: ["host", "location/<name>"],
       presence: ["presence/…", "<peer>/…"],
     },
@@ -131,11 +132,19 @@ export const permissions = {
       "storage-manager": ["dead/<name>"],
       "address-manager": ["dead/<name>"],
       "dns-manager": ["dead/<name>"],
-      ha: ["dead/<name>"],
+      "ha-manager": ["dead/<name>"],
     },
     asks: {
       gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /hosts"],
       "controller.root": ["POST /backup", "GET /hosts/<name>/end", "PUT /hosts/<name>/end"],
+    },
+  },
+  "ha-manager": {
+    desires: { controller: ["protected/<uid>"] },
+    sees: { controller: ["<peer>/…"] },
+    asks: {
+      gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /ha", "POST /ha/release"],
+      ...orders,
     },
   },
   directory: {

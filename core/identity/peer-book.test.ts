@@ -34,7 +34,7 @@ test("the book has whom an enrolment names, at its first address and its ports, 
   world.desireEnrolment(root, "vm-2", enrolment(hex("d"), "web.shop", [["controller.web.shop", "controller"]], later));
   world.desireEnrolment(root, "vm-3", {
     ...placer("10.0.0.1", hex("e")),
-    grants: [{ name: "ha", role: "ha", addresses: [] }],
+    grants: [{ name: "ha-manager", role: "ha-manager", addresses: [] }],
   });
   assert.deepEqual(book(world).peers, {
     authority: "10.0.0.31:7124:7125",

@@ -163,6 +163,17 @@ export const eventNames = {
   "presence/no-majority":
     "this member hears too few of the Presence group: no host is declared dead until it hears more",
   "presence/majority": "it hears a majority of the Presence group again",
+  // High availability.
+  "ha/scheduled": "something is to be done about a VM whose host is lost: type and why",
+  "ha/step": "an item of the HA Manager's queue has gone on: to which step, and why",
+  "ha/held": "an item of the HA Manager's queue waits for a person: why",
+  "ha/paused":
+    "many hosts were lost at once, so tenants' machines are not started elsewhere until a person has looked: which hosts",
+  "ha/released": "a person has looked, and what was held goes on: of which VM; null: after the loss of many hosts",
+  "ha/over":
+    "nothing of an incarnation can write any more, and its controller is told so: by which fence, or that it was seen stopped",
+  "ha/fencing": "a Storage Manager ends the leases of an incarnation for good: vm, incarnation",
+  "ha/fenced": "they have ended: vm, incarnation, how many volumes",
   // Storage.
   "volume/anew":
     "the root controller, whose store was put back, gives a service VM another volume for its stores: path, volume, the one before",

@@ -26,6 +26,7 @@ import { SupervisorError } from "../cells/supervisor.ts";
 import { installationSupply } from "../cells/supply.ts";
 import { firstPlan, readFirstModel } from "../cells/unknown-cell.ts";
 import { createConnections } from "../observation/connections.ts";
+import { registerHa } from "../observation/ha.ts";
 import { registerObservation } from "../observation/observation.ts";
 import { createStatus } from "../observation/status.ts";
 import { registerBackup } from "../storage/backup.ts";
@@ -118,6 +119,7 @@ export function createGateway(
   registerBin(app, configuration);
   registerBackup(app, configuration, supervisorSocket);
   registerOrphans(app, configuration);
+  registerHa(app, configuration);
   registerAdoption(app, configuration);
   registerObservation(app, configuration, supervisorSocket, observer, connections);
   registerSessions(app, configuration, granted);

@@ -1,3 +1,4 @@
+import { type ActualMachine, type ActualMachines, machinesKey } from "../../core/documents/ha.ts";
 import type { ActualPolicy } from "../../core/documents/network.ts";
 import {
   type ActualHost,
@@ -56,6 +57,7 @@ export const publications = (
     const actual = actualPolicy(cell, version, found, troubles.get("network"));
     result.set(actualKey(controllerOf(cell), `policy/${cell}`), actual as unknown as Json);
   }
+  result.set(machinesKey, machinesHere(found, host) as unknown as Json);
   for (const [vm, taken] of takenHere(wanted, found)) result.set(takenKey(vm), taken as unknown as Json);
   return result;
 };
@@ -75,6 +77,17 @@ const actualPolicy = (
   const reason = inForce?.problem ?? trouble ?? null;
   return { version, phase: reason === null ? "working" : "failed", reason };
 };
+
+/** What is there, whoever wants it: "off" is said of what is confirmed gone, or was refused for good. */
+const machinesHere = ({ records }: Found, { host, boot }: ActualHost): ActualMachines => ({
+  host,
+  ...(boot === undefined ? {} : { boot }),
+  machines: [...records.values()]
+    .map(({ vm: { uid: vm, incarnation }, stage }): ActualMachine => {
+      return { vm, incarnation, power: stage === "ended" ? "off" : "on" };
+    })
+    .sort((one, other) => (one.vm < other.vm ? -1 : 1)),
+});
 
 /** What each VM takes that runs here or is about to, for Placers whose VM it is not. */
 const takenHere = (wanted: Wanted, found: Found): ReadonlyMap<Uid, ActualTaken> => {

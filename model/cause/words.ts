@@ -16,6 +16,7 @@ const services: Readonly<Record<string, string>> = {
   "storage-manager": "Storage Manager",
   "address-manager": "IP Address Manager",
   "dns-manager": "DNS Manager",
+  "ha-manager": "HA Manager",
   placer: "Placer",
   "cell-manager": "Cell Manager",
   directory: "directory",

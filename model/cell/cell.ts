@@ -93,6 +93,11 @@ export interface VmElement extends ElementBase {
   /** `x.placement.*` as written, without the prefix. */
   readonly placement: JsonObject;
   readonly priority: number;
+  /** `x.ha.*`: what becomes of it when its host is lost. */
+  readonly ha: {
+    /** Its host is declared dead, and something says that it runs there. */
+    readonly isolated: "keep" | "restart";
+  };
 }
 export interface VolumeElement extends ElementBase {
   readonly type: "Volume";

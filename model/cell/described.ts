@@ -63,6 +63,7 @@ function ownOfVm(element: VmElement, rename: (path: ElementPath) => ElementPath)
     ["x.liveness.failures", element.liveness?.failures],
     ["x.data", element.data],
     ["x.priority", element.priority],
+    ["x.ha.isolated", element.ha.isolated],
     ...Object.entries(element.placement).map(([name, value]): [string, Json] => [`x.placement.${name}`, value]),
   ];
 }

@@ -233,5 +233,6 @@ function vm(values: AttributeValues): Own<Element> {
     ...optional("data", values.data("x.data")),
     placement: values.group("x.placement."),
     priority: values.needNumber("x.priority"),
+    ha: { isolated: values.needChoice("x.ha.isolated", ["keep", "restart"]) },
   };
 }

@@ -217,6 +217,12 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       effect: "change",
       docs: "The higher goes first when resources are short.",
     },
+    "x.ha.isolated": {
+      kind: choice("keep", "restart"),
+      default: "keep",
+      effect: "change",
+      docs: 'What becomes of the VM when its host is declared dead, though something says for 5 minutes that the VM still runs there: "keep" leaves it, "restart" fences it and starts it elsewhere. Only with `x.restartOnFailure`.',
+    },
     "x.placement.*": { kind: data, effect: "restart", docs: "Wishes about the host, such as a pool or affinity." },
   },
   Volume: {

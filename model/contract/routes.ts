@@ -214,6 +214,17 @@ export const routes = {
     answer: gives(values.hostEnd),
   }),
 
+  readHa: route("GET /ha", "operator", "gateway", {
+    doc: "What the HA Manager works on since a host is lost, and what it has done in the last day.",
+    more: "Refused with 404 where the installation has no HA Manager, 503 where it does not answer.",
+    answer: gives(values.haReport),
+  }),
+  releaseHa: route("POST /ha/release", "operator", "gateway", {
+    doc: "A person has looked: what the HA Manager held goes on. Without `vm`: after many hosts were lost at once.",
+    query: { vm: may(text(), "Path of a VM, its cell's whole name first.") },
+    answer: gives(values.haReport),
+  }),
+
   // --- storage, and what was lost ---------------------------------------------------------------------------------
   listBin: route("GET /bin", "operator", "gateway", {
     doc: "Files of deleted volumes that storage servers keep for a time, the last one first.",

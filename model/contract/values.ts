@@ -311,6 +311,28 @@ export const orphanList = record<api.OrphanList>(
   },
   "OrphanList",
 );
+const haAnswer = record<api.HaAnswer>(
+  { by: text(), says: oneOf("Running", "Stopped", "Unknown"), sentence: text(), since: time },
+  "HaAnswer",
+);
+const haItem = record<api.HaItem>(
+  {
+    type: oneOf("HA", "Stop"),
+    step: oneOf("Scheduled", "Investigating", "Fencing", "Restarting", "Done", "Cancelled"),
+    ...{ vm: text(), cell: text(), path: text(), incarnation: integer(), host: text() },
+    ...{ reason: text(), outcome: maybe.text, held: maybe.text, fencedBy: nullable(oneOf("storage", "stopped")) },
+    ...{ scheduled: time, since: time, investigators: list(haAnswer), fencers: list(haAnswer) },
+  },
+  "HaItem",
+);
+export const haReport = record<api.HaReport>(
+  {
+    protected: integer(),
+    storm: nullable(record<NonNullable<api.HaReport["storm"]>>({ since: time, hosts: list(text()) })),
+    items: list(haItem),
+  },
+  "HaReport",
+);
 export const binEntry = record<api.BinEntry>(
   {
     ...{ server: text(), file: text(), volume: text(), path: maybe.text, sizeMiB: number, usedMiB: number },

@@ -362,7 +362,7 @@ function written(element: Element, moved: (path: ElementPath) => ElementPath): M
   for (const [field, value] of Object.entries(fields) as [string, unknown][]) {
     if (value === undefined) continue;
     const name = `x.${field.replace(/M(iB|Hz)$/, "")}`;
-    if (["liveness", "placement", "services"].includes(field)) {
+    if (["liveness", "placement", "services", "ha"].includes(field)) {
       for (const [inner, each] of Object.entries(value as object))
         found.set(`${name}.${inner}`, `${field}.${inner}` === "liveness.interface" ? moved(each) : (each as Json));
     } else if (field === "to") {

@@ -53,6 +53,7 @@ export async function runController(
     // Where there is a Cell Manager, it has made every cell but the one that it runs in.
     ...(controller.cellManager === true && controller.cell !== rootCell ? { child: true } : {}),
     presence: await listPeers(configuration, "presence."),
+    ...((await listPeers(configuration, "ha-manager")).length === 0 ? {} : { ha: true as const }),
   });
   const events = openEvents(configuration.directory, controller.cell);
   // What its cell went through is durable; the time line gets it back from there.
@@ -71,6 +72,12 @@ export async function runController(
     const presence = await watchMembers(configuration, "presence.", tell);
     closers.push(async () => presence.stop());
     tell(presence.members);
+    const tellOfHa = (found: readonly PeerName[]): void => {
+      if (found.length > 0) void running.request({ method: "HA" }).catch(() => undefined);
+    };
+    const ha = await watchMembers(configuration, "ha-manager", tellOfHa);
+    closers.push(async () => ha.stop());
+    tellOfHa(ha.members);
     const manager = await followAddress(configuration, peerName("dns-manager"), network.dnsManager);
     closers.push(manager.stop);
     const names = await serveNames({

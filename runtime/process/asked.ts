@@ -32,6 +32,9 @@ export const offersQuestion: Question = {
 /** What a member of the Presence group thinks of every host, for the gateway's picture of the installation. */
 export const hostsQuestion: Question = { path: "/hosts", request: { kind: "hosts" }, asks: "for all hosts" };
 
+/** What the HA Manager works on. */
+export const haQuestion: Question = { path: "/ha", request: { kind: "ha" }, asks: "what is being worked on" };
+
 /** What else is asked of the service, by whom and how is its own matter. */
 export interface Further {
   answers(url: string): boolean;

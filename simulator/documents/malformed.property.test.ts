@@ -14,6 +14,7 @@ import { createDnsManager } from "../../core/dns/manager.ts";
 import { kindOf, mayDesire, permissions, type ServiceKind } from "../../core/documents/permissions.ts";
 import { actualDocuments, desiredDocuments, documentsOf } from "../../core/documents/readers/table.ts";
 import type { Service } from "../../core/env.ts";
+import { createHaManager } from "../../core/ha/manager.ts";
 import { createAuthorityService } from "../../core/identity/authority/authority.ts";
 import { toJson } from "../../core/outbox.ts";
 import { createPlacer } from "../../core/placer/placer.ts";
@@ -61,11 +62,17 @@ const create = (
       "presence.2",
       createPresence({ self: peerName("presence.2"), members: [member, peerName("presence.2")], hosts }),
     ],
+    "ha-manager": () => [
+      "ha-manager",
+      createHaManager({
+        ...{ self: peerName("ha-manager"), presence: [member], storageManagers: [peerName("storage-manager")], hosts },
+      }),
+    ],
     directory: () => ["directory", createDirectory({ self: peerName("directory") })],
     "cell-manager": () => ["cell-manager", createCellManager({ self: peerName("cell-manager"), firstNumber: 2 })],
     controller: () => [
       "controller.shop",
-      createController({ ...controllerOptions, directory: true, cellManager: true, child: true }),
+      createController({ ...controllerOptions, directory: true, cellManager: true, ha: true, child: true }),
     ],
     authority: () => ["authority", createAuthorityService({ self: peerName("authority") })],
   };

@@ -164,6 +164,7 @@ export const desiredSamples = {
       succession: true,
     },
     "grant/<uid>": { uid: "c1-4", volume: "c1-4", to: { domain: "bank.cells.internal" }, grant: "copy" },
+    "fence/<uid>": { vm: "c1-4", cell: "shop", incarnation: 1 },
   },
   agent: {
     "volume/<uid>": {
@@ -195,6 +196,12 @@ export const desiredSamples = {
     },
   },
   presence: {},
+  "ha-manager": {
+    "protected/<uid>": {
+      ...{ vm: "c1-4", cell: "shop", path: "shop/web", incarnation: 1, host: "h1", boot: 1, lost: "restart" },
+      ...{ priority: 0, isolated: "keep", storageManager: "storage-manager" },
+    },
+  },
   directory: {
     "public/<uid>": { uid: "c1-4", path: "shop/web", shows },
     "reach/<uid>": {
@@ -239,6 +246,7 @@ export const desiredSamples = {
 } as const satisfies Samples<typeof desiredDocuments>;
 
 export const actualSamples = {
+  "ha-manager": { "<peer>/over/<uid>": { vm: "c1-4", incarnation: 1, host: "h1", by: "storage" } },
   "address-manager": {
     addresses: { internal: pool, external: pool, reserved: ["10.0.0.0/16"], shortestPrefix: 8, longestPrefix: 29 },
     "<peer>/subnet/<uid>": { ...progress, cidr: "10.64.0.0/29", gateway: "10.64.0.1", taken: "10.64.0.8/29" },
@@ -273,6 +281,7 @@ export const actualSamples = {
     "<peer>/kept": { keptMiB: 100, left: { c1: 50 } },
     "<peer>/volume/<uid>": { ...progress, server: "s1", sizeMiB: 100, available: false, hidden: true },
     "<peer>/connection/<uid>": { ...progress, incarnation: 1, attachment, hidden: true, holder },
+    "<peer>/fence/<uid>": { incarnation: 1, complete: false, volumes: [{ volume: "c1-1", epoch: 2 }], reason: "waits" },
     "<peer>/grant/<uid>": {
       ...progress,
       grants: { volume: "c1-4", to: { domain: "bank.cells.internal" }, grant: "copy" },
@@ -306,6 +315,7 @@ export const actualSamples = {
   host: {
     host: host("h2"),
     "taken/<uid>": { memoryMiB: 100, cpus: 1 },
+    machines: { host: "h2", boot: 1, machines: [{ vm: "c1-4", incarnation: 1, power: "on" }] },
     "location/<name>": {
       address: "10.64.0.9",
       host: "h2",

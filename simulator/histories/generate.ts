@@ -18,6 +18,8 @@ export interface Wanted {
   readonly faults: readonly FaultKind[];
   /** Placers and Storage Managers; absent: some seeds have two. */
   readonly services?: number;
+  /** There is an HA Manager. */
+  readonly ha?: boolean;
 }
 
 /** Between two faults, and between two changes of one cell, on average. */
@@ -29,7 +31,15 @@ const share = 0.4;
 const overheadMiB = 128;
 
 /** A history from a seed: cells that change, and faults. The same arguments give the same history. */
-export const generateHistory = ({ seed, hosts, cells, minutes, faults, services: asked }: Wanted): History => {
+export const generateHistory = ({
+  seed,
+  hosts,
+  cells,
+  minutes,
+  faults,
+  services: asked,
+  ha = false,
+}: Wanted): History => {
   const random = createRandom(seed, "history");
   const untilMs = Math.round(minutes * 60_000);
   const services = asked ?? (cells > 1 && random.fork("services").chance(0.3) ? 2 : 1);
@@ -50,7 +60,7 @@ export const generateHistory = ({ seed, hosts, cells, minutes, faults, services:
   steps.push(...wordsOf(steps, random.fork("operator")));
   withOtherCells(steps, random.fork("other cells"), { cells, services, untilMs });
   steps.sort((a, b) => a.atMs - b.atMs);
-  return { hosts, servers, cells, services, seed, memoryMiB, operator: faults.includes("store"), untilMs, steps };
+  return { hosts, servers, cells, services, seed, memoryMiB, operator: faults.includes("store"), ha, untilMs, steps };
 };
 
 /** The operator sees to some of the hosts that lost their power, and says so. */

@@ -6,6 +6,10 @@ import { nothingLeft } from "./cells/26-nothing-left.ts";
 import { starts } from "./cells/28-starts.ts";
 import { severalPlacers } from "./cells/29-several-placers.ts";
 import { numberOfACell } from "./cells/45-number-of-a-cell.ts";
+import { restartAfterEnd } from "./ha/05-restart-after-end.ts";
+import { oneItem } from "./ha/09-one-item.ts";
+import { fenceIsPhysical } from "./ha/31-fence-is-physical.ts";
+import { freshIsNotFenced } from "./ha/32-fresh-is-not-fenced.ts";
 import type { Invariant } from "./invariant.ts";
 import { rulesBeforePackets } from "./network/20-rules-before-packets.ts";
 import { needToKnow } from "./network/22-need-to-know.ts";
@@ -35,9 +39,11 @@ export const invariants: readonly Invariant[] = [
   noOldWrite,
   numbersGrow,
   onePlace,
+  restartAfterEnd,
   presenceNeverFences,
   unknownIsNotStopped,
   doneIsSeen,
+  oneItem,
   legalTransitions,
   noRepeatedEffect,
   deadGeneration,
@@ -57,6 +63,8 @@ export const invariants: readonly Invariant[] = [
   starts,
   severalPlacers,
   rulesInForce,
+  fenceIsPhysical,
+  freshIsNotFenced,
   documentsRead,
   lostStores,
   numberOfACell,

@@ -7,6 +7,7 @@
  *   seed 7
  *   memory 2048
  *   operator 1
+ *   ha 1
  *   at 0 apply c1 vm:a1:256 vm:a2:256 rule:a1>a2:80
  *   at 5000 crash host.h1 before-commit for 2000
  */
@@ -25,12 +26,14 @@ export interface History {
   readonly memoryMiB: number;
   /** Somebody looks after stores that were lost (`caretaker.ts`). */
   readonly operator: boolean;
+  /** There is an HA Manager. */
+  readonly ha: boolean;
   /** Faults end and healing begins. */
   readonly untilMs: number;
   readonly steps: readonly HistoryStep[];
 }
 
-const numbers = ["hosts", "servers", "cells", "services", "seed", "memory", "operator", "until"] as const;
+const numbers = ["hosts", "servers", "cells", "services", "seed", "memory", "operator", "ha", "until"] as const;
 type NumberName = (typeof numbers)[number];
 const isNumberName = (word: string): word is NumberName => numbers.some((name) => name === word);
 
@@ -44,6 +47,7 @@ export const parseHistory = (text: string): History => {
     seed: 1,
     memory: 4096,
     operator: 0,
+    ha: 0,
     until: 0,
   };
   const steps: HistoryStep[] = [];
@@ -59,13 +63,13 @@ export const parseHistory = (text: string): History => {
       throw new Error(`"${line}" is neither "at MILLISECONDS WHAT …" nor one of ${numbers.join(", ")} with a number`);
   }
   const last = steps.reduce((latest, { atMs }) => Math.max(latest, atMs), 0);
-  const { hosts, servers, cells, services, seed, memory, operator, until } = found;
+  const { hosts, servers, cells, services, seed, memory, operator, ha, until } = found;
   const sizes = { hosts, servers, cells, services, seed, memoryMiB: memory };
-  return { ...sizes, operator: operator > 0, untilMs: Math.max(until, last), steps };
+  return { ...sizes, operator: operator > 0, ha: ha > 0, untilMs: Math.max(until, last), steps };
 };
 
 export const formatHistory = (history: History): string => {
-  const { hosts, servers, cells, services, seed, memoryMiB, operator, untilMs, steps } = history;
+  const { hosts, servers, cells, services, seed, memoryMiB, operator, ha, untilMs, steps } = history;
   return [
     `hosts ${hosts}`,
     `servers ${servers}`,
@@ -74,6 +78,7 @@ export const formatHistory = (history: History): string => {
     `seed ${seed}`,
     `memory ${memoryMiB}`,
     ...(operator ? ["operator 1"] : []),
+    ...(ha ? ["ha 1"] : []),
     `until ${untilMs}`,
     ...steps.map(({ atMs, words }) => `at ${atMs} ${words.join(" ")}`),
     "",

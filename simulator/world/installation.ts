@@ -9,6 +9,7 @@ import { createDnsManager } from "../../core/dns/manager.ts";
 import type { CellServices } from "../../core/documents/cells.ts";
 import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import type { Service } from "../../core/env.ts";
+import { createHaManager } from "../../core/ha/manager.ts";
 import { createPlacer } from "../../core/placer/placer.ts";
 import { createPresence } from "../../core/presence/group/group.ts";
 import type { GroupState } from "../../core/presence/group/state.ts";
@@ -156,6 +157,15 @@ export class Installation {
       this.#add(placer, () => createPlacer({ self: placer, hosts }));
       this.#add(manager, () => createStorageManager({ self: manager, agents }));
     }
+    if (history.ha)
+      this.#add("ha-manager", () =>
+        createHaManager({
+          self: peerName("ha-manager"),
+          presence: this.#presence,
+          hosts,
+          storageManagers: numbers.map((number) => servicePeerOf("storageManager", number)),
+        }),
+      );
     for (const [index, cell] of this.cells.entries()) {
       const number = (index % history.services) + 1;
       const services = { placer: number, storageManager: number };
@@ -369,6 +379,7 @@ export class Installation {
       directory: true,
       cellManager: true,
       presence: this.#presence,
+      ...(this.history.ha ? { ha: true as const } : {}),
       ...boundPeers(services),
     } as const;
     this.controllers.set(

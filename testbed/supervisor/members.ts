@@ -83,12 +83,13 @@ export const membersOf = (record: InstallationRecord): readonly Member[] =>
     ? [...coreMembers(record), ...substrateOf(record), ...edgeOf(record)]
     : substrateOf(record);
 
-const coreMembers = ({ services = 1 }: InstallationRecord): readonly Member[] => [
+const coreMembers = ({ services = 1, ha }: InstallationRecord): readonly Member[] => [
   service("storage-manager", network.storageManager),
   service("address-manager", network.addressManager),
   service("dns-manager", network.dnsManager),
   service("placer", network.placer),
   service("directory", network.directory),
+  ...(ha === true ? [service("ha-manager", network.haManager)] : []),
   ...Array.from({ length: services - 1 }, (_, index) => furtherMembers(index + 2)).flat(),
   ...Array.from({ length: presenceMembers }, (_, index) => presenceMember(index + 1)),
 ];

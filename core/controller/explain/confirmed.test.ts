@@ -79,6 +79,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.liveness.failures": { fact: probes, at: "web", to: 5, beside: udp },
     "x.data": { fact: incarnation, at: "web", to: { role: "web" } },
     "x.priority": { own: "nobody outside is asked" },
+    "x.ha.isolated": { own: "the HA Manager is told, and confirms nothing before its host is lost" },
     "x.placement.*": { fact: incarnation, at: "web", to: "h1" },
   },
   Volume: {

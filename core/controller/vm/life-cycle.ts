@@ -22,6 +22,7 @@ import {
   storageManagerOf,
 } from "../state.ts";
 import { placementOf } from "./placement.ts";
+import { overOf } from "./protected.ts";
 import { askFirst, settleUnheard, waitsForOwnVm, whyUnheard } from "./put-back.ts";
 import { requirementsOf } from "./requirements.ts";
 import { retryDelayMs, stableMs } from "./retry-delay.ts";
@@ -162,7 +163,7 @@ function advanceConnecting(state: ControllerState, vm: VmRecord, run: Run): void
   if (vm.strays !== undefined) return;
   // The Placer may not have heard of it when it chose: another place is asked for, and this host comes last.
   if (isPlaceOver(state, run)) {
-    placeEnded(state, vm, run, true);
+    placeEnded(state, vm, run, true, hostOff(run));
     return;
   }
   if (run.disks.some((disk) => attachmentOf(state, disk.connection, run) === null)) {
@@ -179,8 +180,9 @@ function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {
     stopRun(state, vm.uid);
     return;
   }
-  if (isPlaceOver(state, run)) {
-    placeEnded(state, vm, run, element.restartOnFailure);
+  const why = isPlaceOver(state, run) ? hostOff(run) : whyOver(state, vm.uid, run);
+  if (why !== null) {
+    placeEnded(state, vm, run, element.restartOnFailure, why);
     return;
   }
   const actual = actualVmOf(state, vm.uid, run);
@@ -223,8 +225,18 @@ function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {
 export const isPlaceOver = (state: ControllerState, { host, boot }: Run): boolean =>
   host !== null && boot !== undefined && hasEnded(state.deaths, host, boot);
 
-function placeEnded(state: ControllerState, vm: VmRecord, run: Run, again: boolean): void {
-  const reason = `the power of its host ${run.host} is off, as the operator knows`;
+const hostOff = ({ host }: Run): string => `the power of its host ${host} is off, as the operator knows`;
+
+/** What the HA Manager has made sure of, a sentence. */
+function whyOver(state: ControllerState, vm: Uid, run: Run): string | null {
+  const over = overOf(state, vm, run);
+  if (over === null) return null;
+  return over.by === "stopped"
+    ? `its host ${run.host} is lost, and it was seen that it had ended`
+    : `its host ${run.host} is lost, and it was fenced there: it can write nothing any more`;
+}
+
+function placeEnded(state: ControllerState, vm: VmRecord, run: Run, again: boolean, reason: string): void {
   const avoid = [...new Set([...(vm.avoid ?? []), ...(run.host === null ? [] : [run.host])])];
   endRun(state, vm, run, { how: "host died", reason }, { failure: reason, again, avoid });
 }
@@ -302,9 +314,12 @@ const isFound = (state: ControllerState, uid: Uid, run: Run): boolean =>
   actualVmOf(state, uid, run)?.power === "on";
 const found = ({ unsure: _unsure, ...run }: Run): Run => run;
 
-/** The host says that this incarnation ended, or is in step and holds nothing of it any more, or certainly died. */
+/**
+ * The host says that this incarnation ended, or is in step and holds nothing of it any more, or certainly died; or the HA
+ * Manager has made sure that it can write nothing.
+ */
 function isConfirmedStopped(state: ControllerState, uid: Uid, run: Run): boolean {
-  if (run.host === null || !run.handedOver || isPlaceOver(state, run)) return true;
+  if (run.host === null || !run.handedOver || isPlaceOver(state, run) || overOf(state, uid, run) !== null) return true;
   const peer = hostPeer(run.host);
   // Another machine by now: what the former one does it cannot know.
   if (run.unsure === "replaced") return false;

@@ -5,6 +5,7 @@ import { fail, ok, type Result } from "../../../model/result.ts";
 import type { DocumentReader } from "../../env.ts";
 import { kindOf, type permissions, type ServiceKind } from "../permissions.ts";
 import * as cells from "./cells.ts";
+import * as ha from "./ha.ts";
 import * as host from "./host.ts";
 import * as identity from "./identity.ts";
 import * as network from "./network.ts";
@@ -50,6 +51,7 @@ export const desiredDocuments = {
     "volume/<uid>": storage.desiredVolume,
     "connection/<uid>": storage.desiredConnection,
     "grant/<uid>": storage.desiredGrant,
+    "fence/<uid>": ha.desiredFence,
   },
   agent: {
     "volume/<uid>": storage.agentVolume,
@@ -65,6 +67,7 @@ export const desiredDocuments = {
     "root-vm": host.desiredStandby,
   },
   presence: {},
+  "ha-manager": { "protected/<uid>": ha.desiredProtected },
   directory: {
     "public/<uid>": cells.desiredPublic,
     "reach/<uid>": cells.desiredReach,
@@ -86,6 +89,7 @@ export const actualDocuments = {
     "<peer>/kept": storage.actualKept,
     "<peer>/connection/<uid>": storage.actualConnection,
     "<peer>/grant/<uid>": storage.actualGrant,
+    "<peer>/fence/<uid>": ha.actualFence,
   },
   agent: {
     "volume/<uid>": storage.agentVolumeActual,
@@ -104,6 +108,7 @@ export const actualDocuments = {
   host: {
     host: placement.actualHost,
     "taken/<uid>": placement.actualTaken,
+    machines: ha.actualMachines,
     "location/<name>": network.actualLocation,
     "<peer>/vm/<uid>": host.actualVm,
     "<peer>/policy/<cell>": network.actualPolicy,
@@ -118,6 +123,7 @@ export const actualDocuments = {
     "dead/<name>": presence.presenceDeath,
     call: presence.presenceCall,
   },
+  "ha-manager": { "<peer>/protected/<uid>": null, "<peer>/over/<uid>": ha.actualOver },
   directory: {
     "<peer>/public/<uid>": null,
     "<peer>/reach/<uid>": cells.actualReach,

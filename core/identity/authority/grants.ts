@@ -24,7 +24,7 @@ const rootRoles: Readonly<Record<string, RegExp>> = {
   directory: several("directory"),
   "cell-manager": /^cell-manager$/,
   placer: several("placer"),
-  ha: several("ha"),
+  "ha-manager": several("ha-manager"),
 };
 const cellRoles = ["controller", "gateway"] as const;
 /** A child's has the names of the cells around it behind its own; a name with `controller.` before it fits a certificate. */

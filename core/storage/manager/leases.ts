@@ -12,6 +12,7 @@ import {
   type Progress,
 } from "../../documents/vocabulary.ts";
 import { desire, log, progress, publish, write } from "../../outbox.ts";
+import { fenceConcerns, isFenced } from "./fences/fences.ts";
 import {
   type ConnectionRecord,
   describeHolder,
@@ -103,6 +104,7 @@ function adopt(
   const isGranted = connection === null || (lease.connection !== null && state.connections.has(connection));
   if (isSame && (lease.holder === null || isGranted)) return lease;
   const adopted: LeaseRecord = { epoch: actual.epoch, holder: actual.holder, connection };
+  if (actual.holder !== null) fenceConcerns(state, actual.holder.vm);
   log(state.outbox, "lease/adopted", { volume, epoch: actual.epoch, remembered: lease.epoch });
   write(state.outbox, `lease/${volume}`, adopted);
   state.leases.set(volume, adopted);
@@ -122,8 +124,12 @@ function isKept(state: ManagerState, volume: Uid, lease: LeaseRecord): boolean {
   if (lease.connection === null) return mayBeExplained(state, volume) && !isSuperseded(state, volume, lease);
   const wanted = state.wantedConnections.get(lease.connection);
   if (wanted?.document.volume !== volume) return false;
+  if (lease.holder !== null && isFencedFor(state, wanted, lease.holder)) return false;
   return sameHolder(holderOf(wanted.document), lease.holder) || mayHaveSucceeded(wanted, lease.holder);
 }
+
+const isFencedFor = (state: ManagerState, wanted: Wanted<DesiredConnection>, holder: LeaseHolder): boolean =>
+  !isSuccession(wanted) && isFenced(state, wanted.client, holder);
 
 /** Of the root controller's VM, whose host may have taken the lease itself for its next incarnation (decision 35). */
 function isOpenToHosts(state: ManagerState, volume: Uid): boolean {
@@ -199,6 +205,7 @@ function nextWriter(state: ManagerState, volume: Uid, record: VolumeRecord): Wan
   for (const id of state.connectionsOf.get(volume) ?? []) {
     const wanted = state.wantedConnections.get(id);
     if (wanted === undefined || wanted.document.volume !== volume || state.connections.has(id)) continue;
+    if (isFencedFor(state, wanted, holderOf(wanted.document))) continue;
     if (wanted.client === record.client || mayUse(state, "connect", volume, wanted.client, wanted.document.vm))
       return wanted;
   }
@@ -292,6 +299,11 @@ function grantReadOnly(
   { client, document }: Wanted<DesiredConnection>,
 ): ConnectionRecord | (Progress & Pick<ActualConnection, "hidden">) {
   const { volume } = document;
+  if (isFencedFor(state, { client, document }, holderOf(document)))
+    return progress(
+      "waiting",
+      `incarnation ${document.incarnation} of its VM is fenced, and is given nothing any more`,
+    );
   const record = state.volumes.get(volume);
   const name = nameOf(state, volume);
   const known = state.wantedVolumes.get(volume) ?? record;

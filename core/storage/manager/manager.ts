@@ -18,6 +18,7 @@ import { type ActualGrant, actualKey, type DesiredGrant } from "../../documents/
 import type { Input, Service } from "../../env.ts";
 import { cellOfController, log, progress, publish, sameJson, takeEffects, toJson, write } from "../../outbox.ts";
 import { storageOffersOf } from "../offers.ts";
+import { fenceConcerns, sayFences, takeFence } from "./fences/fences.ts";
 import { publishKept } from "./kept.ts";
 import { reconcileConnection, reconcileLease } from "./leases.ts";
 import { forgetFormer, forgetMarks, takeMark } from "./marks.ts";
@@ -77,6 +78,7 @@ export function createStorageManager({
     step: (state, input) => {
       take(state, input);
       if (state.started) settle(state);
+      sayFences(state);
       publishKept(state);
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
@@ -228,6 +230,7 @@ function takeDesired(state: ManagerState, client: PeerName, key: string, value: 
   if (kind === "volume") takeVolume(state, client, id, value);
   else if (kind === "connection") takeConnection(state, client, id, value);
   else if (kind === "grant") takeGrant(state, client, id, value);
+  else if (kind === "fence") takeFence(state, client, id, value);
 }
 
 const malformed = (what: string) =>
@@ -277,6 +280,7 @@ function takeConnection(state: ManagerState, client: PeerName, id: Uid, value: J
     return refuse(state, client, key, malformed("connection"));
   }
   state.unread.delete(id);
+  for (const vm of [before?.document.vm, document?.vm]) if (vm !== undefined) fenceConcerns(state, vm);
   if (before !== undefined) {
     mark(state, before.document.volume);
     if (before.document.volume !== document?.volume && record?.volume !== before.document.volume) {
@@ -343,7 +347,9 @@ function takeActual(state: ManagerState, agent: AgentView, key: string, value: J
     if (put(agent.bin, String(id), binned)) touchUnplaced(state);
     if (binned !== null && agent.volumes.has(binned.volume)) mark(state, binned.volume);
   } else if (kind === "lease") {
-    if (put(agent.leases, id, agentLeaseActual.of(value))) mark(state, id);
+    const lease = agentLeaseActual.of(value);
+    if (put(agent.leases, id, lease)) mark(state, id);
+    if (lease?.holder != null) fenceConcerns(state, lease.holder.vm);
   } else if (kind === "readers") {
     if (put(agent.readers, id, agentReadersActual.of(value))) markChains(state, [id]);
     // An older store knows it from before its first copy.

@@ -1,4 +1,13 @@
 import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
+import type { DesiredFence } from "../../documents/ha.ts";
+
+/** An incarnation that is fenced (`fences/fences.ts`). */
+export interface WantedFence {
+  readonly client: PeerName;
+  readonly document: DesiredFence;
+  /** Volumes that the VM's connections name, or that it has; null: they have to be found anew. */
+  concerned: Set<Uid> | null;
+}
 
 /** What stays of deleted volumes, and who pays for it (`kept.ts`). */
 export interface Kept {

@@ -23,7 +23,7 @@ import type {
 } from "../../documents/vocabulary.ts";
 import type { Restored } from "../../env.ts";
 import { createOutbox, type Outbox } from "../../outbox.ts";
-import type { Kept, Recovery } from "./records.ts";
+import type { Kept, Recovery, WantedFence } from "./records.ts";
 import { createKept } from "./records.ts";
 
 /** Where a volume lies and what it is made of. Written before the agent hears of it. */
@@ -110,6 +110,8 @@ export interface ManagerState {
   readonly wantedConnections: Map<Uid, Wanted<DesiredConnection>>;
   /** By client and UID: a grant counts for its granter's volumes alone. */
   readonly grants: Map<string, Wanted<DesiredGrant>>;
+  /** By VM: up to which incarnation it is fenced (`fences/fences.ts`). */
+  readonly fences: Map<Uid, WantedFence>;
   /** What others than the owner of a UID desire under it, by key and client (`recovery/owner.ts`). */
   readonly rivals: Map<string, Map<PeerName, Json>>;
   /** Keys of which the owner may be another by now. */
@@ -156,6 +158,7 @@ export function restoreManager(
     wantedVolumes: new Map(),
     wantedConnections: new Map(),
     grants: new Map(),
+    fences: new Map(),
     rivals: new Map(),
     unsettled: new Set(),
     volumes: new Map(),

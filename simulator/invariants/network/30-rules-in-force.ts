@@ -2,21 +2,25 @@ import { isObject } from "../../../core/outbox.ts";
 import type { HostName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { LogFields } from "../../kernel/kernel.ts";
+import { incarnationOf, watchHa } from "../ha/said-over.ts";
 import type { Invariant } from "../invariant.ts";
 
 /**
  * A rule that is said to be ready is met by packets at each host where a machine of its cell runs, and one that is said to be
- * removed by none any more. Of a machine that a controller without its newer store does not know it says nothing.
+ * removed by none any more. Of a machine that a controller without its newer store does not know it says nothing, nor of one that
+ * the HA Manager has said to be over: it may run on where nobody reaches it.
  */
 export const rulesInForce: Invariant = {
   number: 30,
   title: "a rule that is said to be ready is in force where its cell's machines run, and one that was removed is not",
   watch: ({ kernel, truth, installation }, verdict) => {
+    const said = watchHa(kernel);
     const hostsOf = (cell: string): ReadonlySet<HostName> => {
       const hosts = new Set<HostName>();
       const known = installation.controllers.get(cell)?.state?.elements;
-      for (const { vm, host, interfaces } of truth.machines)
-        if (known?.has(vm) === true && interfaces.some(({ address }) => cellAt(host, address) === cell))
+      for (const { vm, incarnation, host, interfaces } of truth.machines)
+        if (said.over.has(incarnationOf({ vm, incarnation }))) continue;
+        else if (known?.has(vm) === true && interfaces.some(({ address }) => cellAt(host, address) === cell))
           hosts.add(host);
       return hosts;
     };

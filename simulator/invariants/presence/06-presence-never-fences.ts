@@ -1,6 +1,7 @@
 import type { ActualPresenceDeath } from "../../../core/documents/presence.ts";
 import type { Effect, Input } from "../../../core/env.ts";
 import type { MachineTruth } from "../../world/truth.ts";
+import { incarnationOf, watchHa } from "../ha/said-over.ts";
 import type { Invariant, Verdict } from "../invariant.ts";
 
 /** Whoever is told of a death desires nothing of anyone for it. */
@@ -18,12 +19,14 @@ const checkAnswer = (who: string, input: Input, effects: readonly Effect[], verd
 /**
  * What runs on a host that is declared dead, or was lost with its power, is left alone until the host itself says more: nobody
  * stops it or cuts its disks off, and it starts nowhere else. And whoever is told of a death desires nothing of anyone for it.
- * It is another matter where somebody said that the host's power is off (27).
+ * It is another matter where somebody said that the host's power is off (27), and where the HA Manager has asked further and
+ * fences (31, 32).
  */
 export const presenceNeverFences: Invariant = {
   number: 6,
   title: "presence alone never fences",
   watch: ({ kernel, truth, installation, users }, verdict) => {
+    const said = watchHa(kernel);
     /** Host → the life that was declared over, until it is heard of in a later one. */
     const dead = new Map<string, number>();
     /** Last machine of each VM whose end its host could tell nobody. */
@@ -46,8 +49,9 @@ export const presenceNeverFences: Invariant = {
       log: (who, event, fields) => {
         if (event === "distribution/reborn") returns(who.replace("host.", ""));
         if (event !== "lease/fencing") return;
-        for (const { vm, host, disks } of there.values()) {
-          if (!dead.has(host)) continue;
+        for (const machine of there.values()) {
+          const { vm, host, disks } = machine;
+          if (!dead.has(host) || said.fencing.has(incarnationOf(machine))) continue;
           const isIts = disks.some(
             ({ attachment: { volume, epoch } }) => volume === fields.volume && epoch === fields.epoch,
           );
@@ -82,7 +86,8 @@ export const presenceNeverFences: Invariant = {
     truth.watchers.push({
       machineStarted: (machine) => {
         const before = there.get(machine.vm);
-        if (before !== undefined && dead.has(before.host) && before.host !== machine.host)
+        const isOver = before !== undefined && said.over.has(incarnationOf(before));
+        if (before !== undefined && dead.has(before.host) && before.host !== machine.host && !isOver)
           verdict.violate(
             `${machine.vm} starts at ${machine.host} and is on ${before.host}, which was only declared dead`,
           );
@@ -91,6 +96,7 @@ export const presenceNeverFences: Invariant = {
       machineEnded: (machine, how) => {
         if (there.get(machine.vm) !== machine || !kernel.network.isUp(machine.host)) return;
         there.delete(machine.vm);
+        if (said.over.has(incarnationOf(machine))) return;
         const cell = installation.boundCell(machine.vm)?.cell ?? "";
         if (how === "stopped" && dead.has(machine.host) && isLeft(cell))
           verdict.violate(

@@ -1,10 +1,15 @@
+import { canWrite, incarnationOf, watchHa } from "../ha/said-over.ts";
 import type { Invariant } from "../invariant.ts";
 
-/** A controller mints the next incarnation of a VM only when nothing of an earlier one runs, whatever it can see. */
+/**
+ * A controller mints the next incarnation of a VM only when nothing of an earlier one runs, whatever it can see; or when what
+ * runs on was said to be over by the HA Manager, and cannot write.
+ */
 export const unknownIsNotStopped: Invariant = {
   number: 7,
   title: "unknown is never taken for stopped",
   watch: ({ kernel, truth }, verdict) => {
+    const { over } = watchHa(kernel);
     const minted = new Map<string, number>();
     kernel.watchers.push({
       log: (who, event, { vm, incarnation, stage }) => {
@@ -14,7 +19,10 @@ export const unknownIsNotStopped: Invariant = {
         minted.set(String(vm), Number(incarnation));
         if (before === 0) return;
         const still = [...truth.machines].find(
-          (machine) => machine.vm === vm && machine.incarnation < Number(incarnation),
+          (machine) =>
+            machine.vm === vm &&
+            machine.incarnation < Number(incarnation) &&
+            (!over.has(incarnationOf(machine)) || canWrite(truth, machine)),
         );
         verdict.check(
           still === undefined,

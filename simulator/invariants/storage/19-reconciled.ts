@@ -1,3 +1,4 @@
+import { incarnationOf, watchHa } from "../ha/said-over.ts";
 import type { Invariant } from "../invariant.ts";
 
 /** This long before the end nothing may be written any more. */
@@ -16,6 +17,7 @@ export const reconciled: Invariant = {
   watch: ({ kernel, truth, users, installation }, verdict) => {
     let writes: { readonly atMs: number; readonly what: string }[] = [];
     let steps: number[] = [];
+    const said = watchHa(kernel);
     /** So many are kept until those that are too old are sought out. */
     let most = 20_000;
     kernel.watchers.push({
@@ -32,9 +34,10 @@ export const reconciled: Invariant = {
       },
     });
     truth.watchers.push({
-      machineEnded: ({ name, vm, host }, how) => {
+      machineEnded: (machine, how) => {
+        const { name, vm, host } = machine;
         // A controller that does not know it any more, and an operator who therefore ended its document.
-        if (how !== "stopped" || installation.endedByHand.has(vm)) return;
+        if (how !== "stopped" || installation.endedByHand.has(vm) || said.over.has(incarnationOf(machine))) return;
         const cell = installation.cells[Number(/^cell(\d+)-/.exec(vm)?.[1]) - 1] ?? "";
         const texts = users.submitted.get(cell) ?? [];
         const isStill = texts.length === 1 && users.wishes.get(cell)?.text !== null;

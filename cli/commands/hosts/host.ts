@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
-import type { HostJoin } from "../../model/api.ts";
-import type { Context } from "../program/context.ts";
-import { printJson } from "../program/context.ts";
-import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
-import { writeSecret } from "../secrets/secret-file.ts";
+import type { HostJoin } from "../../../model/api.ts";
+import type { Context } from "../../program/context.ts";
+import { printJson } from "../../program/context.ts";
+import { CommandFailure, exitCodes, usage } from "../../program/failure.ts";
+import { writeSecret } from "../../secrets/secret-file.ts";
 
 /** `cells host`: machines that join an installation and leave it, and the tokens with which they do. */
 
@@ -24,8 +24,8 @@ export const hostToken = async (
   context: Context,
   { name, address, agent, out }: { name: string; address: string; agent: boolean; out: string | undefined },
 ): Promise<void> => {
-  const { newToken } = await import("../../runtime/identity/own/keys.ts");
-  const { isMachineName, writeJoinToken } = await import("../../runtime/identity/join-token.ts");
+  const { newToken } = await import("../../../runtime/identity/own/keys.ts");
+  const { isMachineName, writeJoinToken } = await import("../../../runtime/identity/join-token.ts");
   if (!isMachineName(name))
     throw usage(`\`${name}\` cannot name a machine: use lower-case letters, digits and \`-\`, at most 53`);
   const [host, storage] = [newToken(), agent ? newToken() : null];
@@ -76,11 +76,11 @@ export const joinHost = async (
   context: Context,
   options: MachineArguments & { readonly tokenFile: string | undefined },
 ): Promise<void> => {
-  const { readJoinToken } = await import("../../runtime/identity/join-token.ts");
+  const { readJoinToken } = await import("../../../runtime/identity/join-token.ts");
   const token = readJoinToken(await readToken(options.tokenFile, context));
   if (!token.ok) throw usage(token.error);
-  const { joinMachine } = await import("../../host/machine/join.ts");
-  const { imagesFor } = await import("../machine-images.ts");
+  const { joinMachine } = await import("../../../host/machine/join.ts");
+  const { imagesFor } = await import("../../machine-images.ts");
   const say = sayTo(context);
   const { interface: device, storage = null, timeoutMs } = options;
   const images = storage === null ? "" : await failing(() => imagesFor(options.images, say));
@@ -91,7 +91,7 @@ export const joinHost = async (
 };
 
 export const leaveHost = async (context: Context, options: { force: boolean; purge: boolean }): Promise<void> => {
-  const { leaveMachine } = await import("../../host/machine/leave.ts");
+  const { leaveMachine } = await import("../../../host/machine/leave.ts");
   const name = await failing(() => leaveMachine({ ...options, say: sayTo(context) }));
   if (context.json) printJson(context, { left: name });
   else

@@ -1,0 +1,62 @@
+import type { HaItem, HaReport } from "../../../model/api.ts";
+import { printable } from "../../../model/diagnostics/render-diagnostic.ts";
+import { type Paint, table } from "../../output/terminal.ts";
+import { type Context, cellOfPath, printJson } from "../../program/context.ts";
+import { CommandFailure, exitCodes } from "../../program/failure.ts";
+
+/** `cells ha`: what is done about VMs whose host is lost. */
+export const listHa = async (context: Context): Promise<void> => {
+  const report = await context.client().ha();
+  if (context.json) return printJson(context, report);
+  for (const line of linesOf(report, context.terminal.paint)) context.terminal.print(line);
+};
+
+/** `cells ha release [VM]`. */
+export const releaseHa = async (context: Context, vm: string | undefined): Promise<void> => {
+  const report = await context.client().releaseHa(vm ?? null);
+  if (context.json) return printJson(context, report);
+  for (const line of linesOf(report, context.terminal.paint)) context.terminal.print(line);
+};
+
+const linesOf = ({ protected: count, storm, items }: HaReport, paint: Paint): readonly string[] => {
+  const paused =
+    storm === null ? [] : [`paused since ${storm.since}: ${storm.hosts.join(", ")} were lost within minutes`];
+  return [...paused, ...queueOf(count, items, paint)];
+};
+const queueOf = (count: number, items: readonly HaItem[], paint: Paint): readonly string[] => {
+  const looked = `${count} running ${count === 1 ? "VM is" : "VMs are"} looked after`;
+  if (items.length === 0) return [`${looked}, and no host of theirs was lost in the last day`];
+  const rows = items.map((item) => [
+    item.step,
+    item.type,
+    printable(item.path),
+    item.host,
+    item.since,
+    summaryOf(item),
+  ]);
+  return [looked, ...table([["step", "type", "VM", "host", "since", ""].map((head) => paint("grey", head)), ...rows])];
+};
+const summaryOf = ({ outcome, held, reason }: HaItem): string => printable(outcome ?? held ?? reason);
+
+/** `cells ha why VM`: what each investigator and fencer answered, and when. */
+export const whyHa = async (context: Context, path: string): Promise<void> => {
+  const { cell, path: own } = cellOfPath(path);
+  const report = await context.client().ha();
+  const items = report.items.filter((item) => item.path === own && item.cell === cell);
+  if (context.json) return printJson(context, items);
+  if (items.length === 0)
+    throw new CommandFailure(
+      exitCodes.refused,
+      `nothing was to be done about ${path} in the last day; see \`cells why ${path}\``,
+    );
+  for (const item of items) for (const line of detailsOf(item)) context.terminal.print(printable(line));
+};
+
+const detailsOf = (item: HaItem): readonly string[] => [
+  `${item.path}, incarnation ${item.incarnation} at ${item.host}: ${item.step} since ${item.since}`,
+  `  scheduled  ${item.scheduled}  ${item.reason}`,
+  ...item.investigators.map(({ by, says, since, sentence }) => `  asked      ${since}  ${by}: ${says}, ${sentence}`),
+  ...item.fencers.map(({ by, since, sentence }) => `  fenced by  ${since}  ${by}: ${sentence}`),
+  ...(item.held === null ? [] : [`  held       ${item.held}`]),
+  ...(item.outcome === null ? [] : [`  in the end ${item.since}  ${item.outcome}`]),
+];

@@ -1,0 +1,44 @@
+import type { Uid } from "../../../model/cell/identifiers.ts";
+import { type ActualOver, type DesiredProtected, overKey, protectedKey } from "../../documents/ha.ts";
+import { actualOver } from "../../documents/readers/ha.ts";
+import type { Run } from "../records.ts";
+import { isOwnVm } from "../services/service-data.ts";
+import { actualOf, addDesire, type ControllerState, elementOf, haManager, storageManagerOf } from "../state.ts";
+
+/**
+ * What the HA Manager looks after: every incarnation that a host was told to run, until it is confirmed gone. The root
+ * controller's own VM is not among them, since hosts start it again themselves (decision 35), and who is protected by whom must
+ * not go round in a circle.
+ */
+export function desireProtected(state: ControllerState): void {
+  state.pass.each("protected", state.vms, ({ uid: vm, run }, _uid, desires) => {
+    const record = state.elements.get(vm);
+    if (!state.ha || record === undefined || run === null || run.host === null) return;
+    if (!run.handedOver || isOwnVm(state, vm)) return;
+    const element = elementOf(state, record);
+    const isWanted = element?.type === "VM" && element.desiredState === "on" && run.stage !== "stopping";
+    addDesire(desires, haManager, protectedKey(vm), {
+      vm,
+      cell: state.options.cell,
+      path: record.path,
+      incarnation: run.incarnation,
+      host: run.host,
+      ...(run.boot === undefined ? {} : { boot: run.boot }),
+      lost: !isWanted ? "end" : element.restartOnFailure ? "restart" : "leave",
+      priority: element?.type === "VM" ? element.priority : 0,
+      isolated: element?.type === "VM" ? element.ha.isolated : "keep",
+      storageManager: storageManagerOf(state),
+    } satisfies DesiredProtected);
+  });
+}
+
+/**
+ * The HA Manager's word that this very incarnation, at this very host, can write nothing any more; null: it has not said so.
+ * Nothing is asked beside it: whether it was seen stopped or fenced is its matter, and the next epoch of each volume is granted
+ * after a fence in any case.
+ */
+export function overOf(state: ControllerState, vm: Uid, run: Run): ActualOver | null {
+  if (!state.ha || run.host === null || isOwnVm(state, vm)) return null;
+  const over = actualOf(actualOver, state, haManager, overKey(vm));
+  return over?.incarnation === run.incarnation && over.host === run.host ? over : null;
+}

@@ -1,0 +1,92 @@
+import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
+
+/*
+ * High availability (decision 91): what controllers, hosts and Storage Managers say to the HA Manager, and it to them
+ * (`core/documents/vocabulary.ts` has the table of all other keys).
+ *
+ * | key                     | desired by → at                    | actual from                       |
+ * | protected/<vm uid>      | controller → ha-manager            |                                   |
+ * | over/<vm uid>           |                                    | ha-manager → that controller      |
+ * | fence/<vm uid>          | ha-manager → storage-manager       | storage-manager → ha-manager      |
+ * | machines                |                                    | host → ha-manager                 |
+ */
+
+/** What becomes of a VM whose host is declared dead while something of that host still says that the VM runs. */
+export type Isolated = "keep" | "restart";
+
+/**
+ * An incarnation that a host was told to run. Desired for as long as nobody knows that it ended, so that somebody asks when its
+ * host is lost.
+ */
+export interface DesiredProtected {
+  readonly vm: Uid;
+  readonly cell: CellName;
+  readonly path: ElementPath;
+  readonly incarnation: number;
+  readonly host: HostName;
+  /** For which it was placed; absent: not known, and no end of a boot says anything of it. */
+  readonly boot?: number;
+  /**
+   * What is to become of it when its host is lost. `restart`: it starts elsewhere; `end`: it is being stopped, and waits for
+   * the word that it has; `leave`: it is not started again by itself, so it waits for its host.
+   */
+  readonly lost: "restart" | "end" | "leave";
+  /** `x.priority`: the greater is fenced first. */
+  readonly priority: number;
+  readonly isolated: Isolated;
+  /** Whose leases its volumes have. */
+  readonly storageManager: PeerName;
+}
+export const protectedKey = (vm: Uid): string => `protected/${vm}`;
+
+/**
+ * This incarnation, at this host, can write nothing any more, and never will: it may be taken for stopped. Durable at the HA
+ * Manager before it is said, and not taken back while the incarnation is protected.
+ */
+export interface ActualOver {
+  readonly vm: Uid;
+  readonly incarnation: number;
+  readonly host: HostName;
+  /** The fencer that has fenced it, or `stopped`: it was seen that it does not run. */
+  readonly by: Fence;
+}
+export const fences = ["storage", "stopped"] as const;
+export type Fence = (typeof fences)[number];
+export const overKey = (vm: Uid): string => `over/${vm}`;
+
+/** Every lease that this incarnation of a VM has, or an earlier one, is to end; it is given none any more. */
+export interface DesiredFence {
+  readonly vm: Uid;
+  /** Whose desires its connections are: nobody else's leases end. */
+  readonly cell: CellName;
+  readonly incarnation: number;
+}
+export interface ActualFence {
+  readonly incarnation: number;
+  /** Nothing of it can write: each of its leases has ended at the server's own word. */
+  readonly complete: boolean;
+  /** By volume, the epoch that nobody holds. */
+  readonly volumes: readonly FencedVolume[];
+  /** What it waits for, a sentence; null: for nothing. */
+  readonly reason: string | null;
+}
+export interface FencedVolume {
+  readonly volume: Uid;
+  readonly epoch: number;
+}
+export const fenceKey = (vm: Uid): string => `fence/${vm}`;
+
+/** A host of all machines that are there, whoever wants them. */
+export interface ActualMachines {
+  readonly host: HostName;
+  /** `ActualHost.boot`; absent: a host that does not know it. */
+  readonly boot?: number;
+  readonly machines: readonly ActualMachine[];
+}
+export interface ActualMachine {
+  readonly vm: Uid;
+  readonly incarnation: number;
+  /** "off": it has ended, or was refused, and is never started. */
+  readonly power: "on" | "off";
+}
+export const machinesKey = "machines";

@@ -1,0 +1,63 @@
+import {
+  boolean,
+  count,
+  document,
+  list,
+  nullable,
+  number,
+  object,
+  oneOf,
+  optional,
+} from "../../../model/json/reader.ts";
+import {
+  type ActualFence,
+  type ActualMachine,
+  type ActualMachines,
+  type ActualOver,
+  type DesiredFence,
+  type DesiredProtected,
+  type FencedVolume,
+  fences,
+} from "../ha.ts";
+import { cellText, hostText, most, pathText, peerText, sentence, uidText } from "./values.ts";
+
+/** Readers of what is said about VMs that are started again when their host is lost. */
+
+const ofVm = { key: { field: "vm", of: ({ vm }: { readonly vm: string }) => vm } } as const;
+
+export const desiredProtected = document(
+  object<DesiredProtected>({
+    vm: uidText,
+    cell: cellText,
+    path: pathText,
+    incarnation: count,
+    host: hostText,
+    boot: optional(count),
+    lost: oneOf("restart", "end", "leave"),
+    priority: number(-(2 ** 48), 2 ** 48),
+    isolated: oneOf("keep", "restart"),
+    storageManager: peerText,
+  }),
+  ofVm,
+);
+export const actualOver = document(
+  object<ActualOver>({ vm: uidText, incarnation: count, host: hostText, by: oneOf(...fences) }),
+  ofVm,
+);
+
+export const desiredFence = document(object<DesiredFence>({ vm: uidText, cell: cellText, incarnation: count }), ofVm);
+const fencedVolume = object<FencedVolume>({ volume: uidText, epoch: count });
+export const actualFence = document(
+  object<ActualFence>({
+    incarnation: count,
+    complete: boolean,
+    volumes: list(fencedVolume, most.ofMachine),
+    reason: nullable(sentence),
+  }),
+);
+
+const machine = object<ActualMachine>({ vm: uidText, incarnation: count, power: oneOf("on", "off") });
+export const actualMachines = document(
+  object<ActualMachines>({ host: hostText, boot: optional(count), machines: list(machine, most.networks) }),
+  { speaker: { field: "host", of: ({ host }) => `host.${host}` } },
+);

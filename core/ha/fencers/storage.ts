@@ -1,0 +1,20 @@
+import type { Fencer } from "./fencer.ts";
+
+/**
+ * Fences at the storage: each lease of the incarnation ends at its server, whose agent says so when the export has ended and
+ * the last accepted write has landed. An incarnation that writes nowhere has nothing to fence.
+ */
+export const storageFencer: Fencer = {
+  name: "storage",
+  judge: (said, incarnation) => {
+    if (said === undefined || said.incarnation !== incarnation)
+      return { isFenced: false, sentence: "the Storage Manager has not answered yet" };
+    if (!said.complete) return { isFenced: false, sentence: said.reason ?? "not every lease of it has ended" };
+    const { length } = said.volumes;
+    const sentence =
+      length === 0
+        ? "it could write to no volume"
+        : `its leases of ${length} ${length === 1 ? "volume" : "volumes"} have ended`;
+    return { isFenced: true, sentence };
+  },
+};

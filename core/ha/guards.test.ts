@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import type { Effect, Input, Restored } from "../env.ts";
+import { createHaManager } from "./manager.ts";
+import type { HaState } from "./state.ts";
+
+/** One member of the Presence group is its majority here; there are as many hosts as a test says. */
+const member = peerName("presence.1");
+const manager = peerName("storage-manager");
+const wallMs = 1_700_000_000_000;
+
+class World {
+  readonly service;
+  state: HaState;
+  readonly records = new Map<string, Json>();
+  ms = 1000;
+
+  constructor(hosts: number) {
+    this.service = createHaManager({
+      ...{ self: peerName("ha-manager"), presence: [member], storageManagers: [manager] },
+      hosts: Array.from({ length: hosts }, (_, index) => peerName(`host.h${index + 1}`)),
+    });
+    this.state = this.service.restore(this.#restored());
+    this.give({ kind: "start" });
+  }
+  #restored(): Restored {
+    return { records: new Map(this.records), desiredAt: new Map() };
+  }
+  restart(): void {
+    this.state = this.service.restore(this.#restored());
+    this.give({ kind: "start" });
+  }
+  give(input: Input): readonly Effect[] {
+    const { effects } = this.service.step(this.state, input, { ms: this.ms, wallMs: wallMs + this.ms });
+    for (const effect of effects) {
+      if (effect.kind !== "write") continue;
+      if (effect.value === null) this.records.delete(effect.key);
+      else this.records.set(effect.key, effect.value);
+    }
+    return effects;
+  }
+  protect(vm: string, incarnation: number, host: string, cell = "shop"): void {
+    const value: JsonObject = {
+      ...{ vm, cell, path: `${cell}/${vm}`, incarnation, host, boot: 7, lost: "restart", priority: 0 },
+      ...{ isolated: "keep", storageManager: "storage-manager" },
+    };
+    this.give({ kind: "desired", from: peerName(`controller.${cell}`), key: `protected/${vm}`, value });
+  }
+  lose(host: string, generation = 1): void {
+    const declaredAt = wallMs + this.ms;
+    const value = { host, generation, incarnation: 0, declaredAt, reporters: 3 };
+    this.give({ kind: "actual", from: member, key: `dead/${host}`, value });
+  }
+  fenced(vm: string, incarnation: number): void {
+    const value = { incarnation, complete: true, volumes: [], reason: null };
+    this.give({ kind: "actual", from: manager, key: `ha-manager/fence/${vm}`, value });
+  }
+  release(more: JsonObject = {}): void {
+    this.give({ kind: "request", id: 1, request: { kind: "ha-release", ...more } });
+  }
+  stepOf(vm: string): string | undefined {
+    return this.state.active.get(vm as never)?.step;
+  }
+}
+
+test("many hosts that are lost at once: tenants' VMs wait until a person has looked, the management's do not", () => {
+  const world = new World(20);
+  world.protect("a-1", 1, "h3");
+  world.protect("r-1", 1, "h3", "root");
+  world.protect("a-2", 1, "h1");
+  world.lose("h1");
+  assert.equal(world.stepOf("a-2"), "Fencing", "one host is no storm");
+  world.lose("h2");
+  world.lose("h3");
+  assert.deepEqual(world.state.storm?.hosts, ["h1", "h2", "h3"]);
+  assert.equal(world.stepOf("a-1"), "Investigating");
+  assert.match(world.state.active.get("a-1" as never)?.held ?? "", /3 hosts were lost/);
+  assert.equal(world.stepOf("r-1"), "Fencing");
+  world.ms += 3_600_000;
+  world.give({ kind: "timer", name: "look" });
+  assert.equal(world.stepOf("a-1"), "Investigating", "time alone releases nothing");
+  world.release();
+  assert.deepEqual([world.stepOf("a-1"), world.state.storm], ["Fencing", null]);
+});
+
+test("that it is paused outlasts a start; three of a hundred hosts are no storm, nor are three in an hour", () => {
+  const world = new World(20);
+  for (const host of ["h1", "h2", "h3"]) world.lose(host);
+  world.restart();
+  assert.notEqual(world.state.storm, null);
+  const many = new World(100);
+  for (const host of ["h1", "h2", "h3"]) many.lose(host);
+  assert.equal(many.state.storm, null);
+  const slow = new World(20);
+  for (const host of ["h1", "h2", "h3"]) {
+    slow.lose(host);
+    slow.ms += 200_000;
+  }
+  assert.equal(slow.state.storm, null);
+});
+
+test("a VM whose hosts die soon after it comes is held at the second one, until it is released", () => {
+  const world = new World(5);
+  world.protect("a-1", 1, "h1");
+  world.ms += 60_000;
+  world.lose("h1");
+  world.fenced("a-1", 1);
+  world.protect("a-1", 2, "h2");
+  world.ms += 400_000;
+  world.lose("h2");
+  assert.equal(world.stepOf("a-1"), "Investigating");
+  world.release({ cell: "shop", path: "shop/other" });
+  assert.equal(world.stepOf("a-1"), "Investigating");
+  world.release({ cell: "shop", path: "shop/a-1" });
+  assert.equal(world.stepOf("a-1"), "Fencing");
+});
+
+test("a VM that was started again five times within an hour is held", () => {
+  const world = new World(5);
+  let incarnation = 1;
+  for (let times = 0; times < 5; times += 1) {
+    world.protect("a-1", incarnation, "h1");
+    world.ms += 610_000;
+    world.lose("h1", incarnation);
+    assert.equal(world.stepOf("a-1"), "Fencing", `the start ${times + 1}`);
+    world.fenced("a-1", incarnation);
+    incarnation += 1;
+    const returned = { host: "h1", generation: incarnation - 1, incarnation: 0, declaredAt: wallMs, reporters: 3 };
+    world.give({ kind: "actual", from: member, key: "dead/h1", value: { ...returned, returned: incarnation } });
+  }
+  world.protect("a-1", incarnation, "h1");
+  world.ms += 10_000;
+  world.lose("h1", incarnation);
+  assert.equal(world.stepOf("a-1"), "Investigating");
+  assert.match(world.state.active.get("a-1" as never)?.held ?? "", /5 times within an hour/);
+});

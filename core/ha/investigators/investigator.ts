@@ -1,0 +1,41 @@
+import type { HostName, PeerName, Uid } from "../../../model/cell/identifiers.ts";
+import type { ActualMachines } from "../../documents/ha.ts";
+import type { Deaths } from "../../presence/group/deaths.ts";
+
+/**
+ * Whether an incarnation of a VM runs, by one kind of evidence. An investigator says *Running* or *Stopped* only where it is
+ * sure, and what it does not know is *Unknown*: nothing is ever concluded from silence.
+ */
+export interface Investigator {
+  readonly name: string;
+  ask(subject: Subject, known: Known): Answer;
+}
+export type State = "Running" | "Stopped" | "Unknown";
+export interface Answer {
+  readonly state: State;
+  /** Why, for people. */
+  readonly sentence: string;
+}
+/** One incarnation, where it was placed. */
+export interface Subject {
+  readonly vm: Uid;
+  readonly incarnation: number;
+  readonly host: HostName;
+  readonly boot?: number;
+}
+/** What the HA Manager was told. */
+export interface Known {
+  readonly deaths: Deaths;
+  /** By host, what it says of its machines. */
+  readonly machines: ReadonlyMap<HostName, ActualMachines>;
+  /** Peers in step, or not any more. Absent: not heard since the start. */
+  readonly reachable: ReadonlyMap<PeerName, boolean>;
+}
+
+export const unknown = (sentence: string): Answer => ({ state: "Unknown", sentence });
+
+/** One *Running* vetoes; without any, one *Stopped* is enough. */
+export function merge(answers: readonly Answer[]): State {
+  if (answers.some(({ state }) => state === "Running")) return "Running";
+  return answers.some(({ state }) => state === "Stopped") ? "Stopped" : "Unknown";
+}

@@ -1,0 +1,221 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type HostName, hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import type { Effect, Input, Restored } from "../env.ts";
+import { createHaManager } from "./manager.ts";
+import type { HaState } from "./state.ts";
+
+const shop = peerName("controller.shop");
+const bank = peerName("controller.bank");
+const manager = peerName("storage-manager");
+const members = ["presence.1", "presence.2", "presence.3"].map(peerName);
+const h1 = hostName("h1");
+const options = {
+  self: peerName("ha-manager"),
+  presence: members,
+  storageManagers: [manager],
+  hosts: [peerName("host.h1")],
+};
+
+const protectedVm = (more: JsonObject = {}): Json => ({
+  ...{ vm: "a-1", cell: "shop", path: "shop/web", incarnation: 1, host: "h1", boot: 7, lost: "restart", priority: 0 },
+  ...{ isolated: "keep", storageManager: "storage-manager", ...more },
+});
+const death = (more: JsonObject = {}): Json => ({
+  ...{ host: "h1", generation: 1, incarnation: 0, declaredAt: 1_700_000_000_000, reporters: 3, ...more },
+});
+
+/** An HA Manager with its store, which can be started again. */
+class World {
+  readonly service = createHaManager(options);
+  readonly records = new Map<string, Json>();
+  readonly desired = new Map<string, Json>();
+  readonly fences = new Map<string, Json>();
+  readonly said = new Map<string, Json>();
+  state: HaState;
+  ms = 1000;
+
+  constructor() {
+    this.state = this.service.restore(this.#restored());
+    this.give({ kind: "start" });
+  }
+  #restored(): Restored {
+    return { records: new Map(this.records), desiredAt: new Map([[manager, new Map(this.fences)]]) };
+  }
+  restart(): void {
+    this.state = this.service.restore(this.#restored());
+    this.said.clear();
+    for (const [key, value] of this.desired) {
+      const [from = "", ...rest] = key.split(" ");
+      this.give({ kind: "desired", from: from as PeerName, key: rest.join(" "), value });
+    }
+    this.give({ kind: "start" });
+  }
+  give(input: Input): readonly Effect[] {
+    const { effects } = this.service.step(this.state, input, { ms: this.ms, wallMs: 1_700_000_000_000 + this.ms });
+    for (const effect of effects) {
+      if (effect.kind === "write") set(this.records, effect.key, effect.value);
+      if (effect.kind === "desire") set(this.fences, effect.key, effect.value);
+      if (effect.kind === "publish") set(this.said, effect.key, effect.value);
+    }
+    return effects;
+  }
+  protect(value: Json, from = shop, key = "protected/a-1"): void {
+    set(this.desired, `${from} ${key}`, value);
+    this.give({ kind: "desired", from, key, value });
+  }
+  declare(value: Json = death(), by: readonly PeerName[] = members): void {
+    for (const from of by) this.give({ kind: "actual", from, key: "dead/h1", value });
+  }
+  fenced(more: JsonObject = {}): void {
+    const value = { incarnation: 1, complete: true, volumes: [{ volume: "v-1", epoch: 2 }], reason: null, ...more };
+    this.give({ kind: "actual", from: manager, key: "ha-manager/fence/a-1", value });
+  }
+  machines(host: HostName, machines: readonly JsonObject[], isHeard = true): void {
+    this.give({ kind: "reachable", peer: peerName(`host.${host}`), reachable: isHeard });
+    this.give({
+      ...{ kind: "actual", from: peerName(`host.${host}`), key: "machines" },
+      value: { host, boot: 7, machines },
+    });
+  }
+  get step(): string | undefined {
+    return this.state.active.get("a-1" as never)?.step;
+  }
+  get over(): Json | undefined {
+    return this.said.get("controller.shop/over/a-1");
+  }
+}
+const set = (map: Map<string, Json>, key: string, value: Json): void => {
+  if (value === null) map.delete(key);
+  else map.set(key, value);
+};
+
+test("a host that is declared dead: its VM is fenced, and only then said to be over", () => {
+  const world = new World();
+  world.protect(protectedVm());
+  assert.equal(world.step, undefined);
+  world.declare(death(), members.slice(0, 1));
+  assert.equal(world.step, undefined, "one member's word is one of several");
+  world.declare();
+  assert.equal(world.step, "Fencing");
+  assert.deepEqual(world.fences.get("fence/a-1"), { vm: "a-1", cell: "shop", incarnation: 1 });
+  assert.equal(world.over, undefined);
+  world.fenced({ complete: false, volumes: [], reason: "it is being fenced" });
+  world.fenced({ incarnation: 2 });
+  assert.equal(world.over, undefined);
+  world.fenced();
+  assert.deepEqual(world.over, { vm: "a-1", incarnation: 1, host: "h1", by: "storage" });
+  assert.equal(world.step, "Restarting");
+  world.protect(protectedVm({ incarnation: 2, host: "h2" }));
+  assert.deepEqual([world.step, world.over, world.fences.size], [undefined, undefined, 0]);
+});
+
+test("each step is durable: a start again goes on where it was, and says again what it has said", () => {
+  const world = new World();
+  world.protect(protectedVm());
+  world.declare();
+  world.restart();
+  assert.equal(world.step, "Fencing");
+  assert.equal(world.fences.size, 1);
+  world.declare();
+  world.fenced();
+  world.restart();
+  assert.equal(world.step, "Restarting");
+  assert.deepEqual(world.over, { vm: "a-1", incarnation: 1, host: "h1", by: "storage" });
+  world.declare();
+  assert.equal(world.step, "Restarting", "there is one item of an incarnation, for good");
+});
+
+test("what its Host Manager says to run is not fenced, as long as it is heard", () => {
+  const world = new World();
+  world.protect(protectedVm());
+  world.machines(h1, [{ vm: "a-1", incarnation: 1, power: "on" }]);
+  world.declare();
+  assert.equal(world.step, "Investigating");
+  world.give({ kind: "reachable", peer: peerName("host.h1"), reachable: false });
+  assert.equal(world.step, "Fencing", "it goes on at once when the word lapses");
+});
+
+test("what its Host Manager says to have ended needs no fence, and not being listed says nothing", () => {
+  const world = new World();
+  world.protect(protectedVm());
+  world.machines(h1, [{ vm: "a-1", incarnation: 1, power: "off" }]);
+  world.declare();
+  assert.deepEqual(world.over, { vm: "a-1", incarnation: 1, host: "h1", by: "stopped" });
+  assert.equal(world.fences.size, 0);
+  const other = new World();
+  other.protect(protectedVm());
+  other.machines(h1, [{ vm: "a-1", incarnation: 2, power: "off" }]);
+  other.declare();
+  assert.deepEqual([other.step, other.over], ["Fencing", undefined]);
+});
+
+test("x.ha.isolated decides about a VM that is said to run for five minutes", () => {
+  for (const isolated of ["keep", "restart"]) {
+    const world = new World();
+    world.protect(protectedVm({ isolated }));
+    world.machines(h1, [{ vm: "a-1", incarnation: 1, power: "on" }]);
+    world.declare();
+    world.ms += 299_000;
+    world.give({ kind: "timer", name: "look" });
+    assert.equal(world.step, "Investigating");
+    world.ms += 2000;
+    world.give({ kind: "timer", name: "look" });
+    assert.equal(world.step, isolated === "keep" ? "Investigating" : "Fencing");
+  }
+});
+
+test("a host that is there again: nothing is done that had not begun", () => {
+  const world = new World();
+  world.protect(protectedVm());
+  world.machines(h1, [{ vm: "a-1", incarnation: 1, power: "on" }]);
+  world.declare();
+  world.declare(death({ returned: 2 }));
+  assert.equal(world.step, undefined);
+  assert.equal(world.state.ended.get("item/a-1/1")?.step, "Cancelled");
+  world.declare(death({ generation: 2 }));
+  assert.equal(world.step, "Investigating", "it is lost once more");
+});
+
+test("a VM that is not started again by itself is left, until it is being stopped", () => {
+  const world = new World();
+  world.protect(protectedVm({ lost: "leave" }));
+  world.declare();
+  assert.equal(world.step, undefined);
+  world.protect(protectedVm({ lost: "end" }));
+  assert.deepEqual([world.step, world.state.active.get("a-1" as never)?.type], ["Fencing", "Stop"]);
+});
+
+test("the power of its host was off for certain: nothing is left to fence", () => {
+  const world = new World();
+  world.protect(protectedVm());
+  world.declare(death({ ended: 7, endedIn: 1 }));
+  assert.equal((world.over as JsonObject | undefined)?.by, "stopped");
+  const later = new World();
+  later.protect(protectedVm({ boot: 8 }));
+  later.declare(death({ ended: 7, endedIn: 1 }));
+  assert.equal(later.step, "Fencing", "that was another boot");
+});
+
+test("a controller speaks for its own cell's VMs, and for none that another one protects", () => {
+  const world = new World();
+  const refused = (from: PeerName, value: Json): boolean =>
+    world
+      .give({ kind: "desired", from, key: "protected/a-1", value })
+      .some((effect) => effect.kind === "log" && effect.event === "document/refused");
+  assert.ok(refused(bank, protectedVm()), "it names another cell");
+  assert.ok(!refused(shop, protectedVm()));
+  assert.ok(refused(bank, protectedVm({ cell: "bank" })), "another one protects it");
+  assert.ok(refused(shop, protectedVm({ storageManager: "storage-manager.9" })));
+  assert.ok(refused(shop, { vm: "a-1" }));
+  world.give({ kind: "desired", from: bank, key: "protected/a-1", value: null });
+  assert.equal(world.state.wanted.size, 1, "nor does it take it back");
+});
+
+test("a fence that an earlier store knew is taken back", () => {
+  const world = new World();
+  const value = { vm: "a-1", cell: "shop", incarnation: 1 };
+  const effects = world.give({ kind: "kept", peer: manager, key: "fence/a-1", value });
+  assert.ok(effects.some((effect) => effect.kind === "desire" && effect.key === "fence/a-1" && effect.value === null));
+});

@@ -1,0 +1,182 @@
+import { hostName, type PeerName, type Uid, uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { fenceKey, machinesKey } from "../documents/ha.ts";
+import { mayDesire, maySee } from "../documents/permissions.ts";
+import { actualFence, actualMachines, desiredProtected } from "../documents/readers/ha.ts";
+import { documentsOf } from "../documents/readers/table.ts";
+import { actualKey } from "../documents/vocabulary.ts";
+import type { Input, Instant, Service } from "../env.ts";
+import { cellOfController, isObject, log, takeEffects, toJson } from "../outbox.ts";
+import { followDeaths, hearMember, takeDeath } from "../presence/group/deaths.ts";
+import { endStorm, noteLoss } from "./guards.ts";
+import { measureHa } from "./measure.ts";
+import { followHosts, lookTimer, settleQueue } from "./queue.ts";
+import { reportOf } from "./report.ts";
+import { settings } from "./settings.ts";
+import { forgetItem, type HaOptions, type HaState, keepProtected, restoreHa, saveItem } from "./state.ts";
+
+/**
+ * The HA Manager: a VM whose host is lost starts elsewhere without anybody being asked, and never twice.
+ *
+ * A VM's integrity comes before its availability. A declared death is evidence of silence and of nothing else: it opens an
+ * investigation, and what the investigators do not know is fenced. Only an incarnation that was seen stopped, or that has been
+ * fenced by the word of whoever holds its data, is said to be over; and that is all that this manager does about it. The
+ * controller, which alone mints incarnations, takes it for confirmed stopped and goes on as after every other end: back-off,
+ * limits, placement and leases stay where they are. So a mistake here can start nothing that the storage does not allow.
+ *
+ * Rejected: an HA Manager that starts VMs itself. Two would know how, and a crash between its start and its record would
+ * have to be told from a start that a controller made.
+ */
+export function createHaManager(options: HaOptions): Service<HaState> {
+  return {
+    restore: (restored) => restoreHa(restored, options),
+    step: (state, input, now) => {
+      take(state, input, now);
+      if (state.started) {
+        followHosts(state);
+        settleQueue(state, now);
+      }
+      return { state, effects: takeEffects(state.outbox) };
+    },
+    audience: () => null,
+    entitled: (_state, peer, key) => maySee("ha-manager", peer, key),
+    accepts: (peer, key) => mayDesire("ha-manager", peer, key),
+    read: documentsOf("ha-manager"),
+    measure: measureHa,
+  };
+}
+
+function take(state: HaState, input: Input, now: Instant): void {
+  switch (input.kind) {
+    case "start":
+      start(state, now);
+      return;
+    case "desired":
+      takeProtected(state, input.from, uid(input.key.slice("protected/".length)), input.value, now);
+      return;
+    case "actual":
+      takeActual(state, input.from, input.key, input.value, now);
+      return;
+    case "reachable":
+      hearMember(state.deaths, input.peer, input.reachable);
+      state.reachable.set(input.peer, input.reachable);
+      if (input.peer.startsWith("host.")) touchHost(state, input.peer.slice("host.".length));
+      else if (state.deaths.members.has(input.peer)) for (const vm of state.wanted.keys()) state.dirty.add(vm);
+      return;
+    case "timer":
+      if (input.name === lookTimer) {
+        state.isTimed = false;
+        for (const vm of state.active.keys()) state.dirty.add(vm);
+        cleanUp(state, now);
+      }
+      return;
+    case "kept":
+      endForgotten(state, input.peer, input.key, input.value);
+      return;
+    case "released":
+      state.outbox.releasing.get(input.peer)?.delete(input.key);
+      return;
+    case "request":
+      release(state, input.request);
+      state.outbox.effects.push({ kind: "reply", id: input.id, response: toJson(reportOf(state)) });
+      return;
+    default:
+      return;
+  }
+}
+
+function start(state: HaState, now: Instant): void {
+  state.started = true;
+  log(state.outbox, "service/restored", { protected: state.wanted.size, items: state.active.size });
+  state.outbox.effects.push(...followDeaths(state.deaths));
+  for (const to of state.options.storageManagers)
+    state.outbox.effects.push({ kind: "subscribe", to, prefix: actualKey(state.options.self, fenceKey("" as Uid)) });
+  for (const vm of [...state.wanted.keys(), ...state.active.keys(), ...state.over.keys()]) state.dirty.add(vm);
+  cleanUp(state, now);
+}
+
+/** A controller speaks for its own cell's VMs, and whoever was first for one goes on speaking for it. */
+function takeProtected(state: HaState, client: PeerName, vm: Uid, value: Json, { wallMs }: Instant): void {
+  const before = state.wanted.get(vm);
+  if (value === null) {
+    state.unread.delete(vm);
+    if (before?.client === client) keepProtected(state, vm, null);
+    return;
+  }
+  const document = desiredProtected.of(value, vm);
+  const why =
+    document === null
+      ? "it is malformed; see core/documents/readers/ha.ts for its fields"
+      : document.cell !== cellOfController(client)
+        ? `it names the cell ${document.cell}`
+        : before !== undefined && before.client !== client
+          ? `${before.client} protects that VM`
+          : !state.options.storageManagers.includes(document.storageManager)
+            ? `there is no ${document.storageManager}`
+            : null;
+  if (document === null && before === undefined && !state.started) state.unread.add(vm);
+  if (document === null || why !== null) {
+    log(state.outbox, "document/refused", { from: client, key: `protected/${vm}`, why });
+    return;
+  }
+  state.unread.delete(vm);
+  const isSame = before?.document.incarnation === document.incarnation;
+  keepProtected(state, vm, { client, document, since: isSame ? before.since : wallMs });
+}
+
+/** An operator has looked: at a VM by its path, or at many hosts that were lost at once. */
+function release(state: HaState, request: Json): void {
+  if (!isObject(request) || request.kind !== "ha-release") return;
+  const { cell, path } = request;
+  if (typeof path !== "string") {
+    endStorm(state);
+    return;
+  }
+  for (const item of [...state.active.values()]) {
+    if (item.path !== path || item.cell !== cell || item.held === undefined) continue;
+    log(state.outbox, "ha/released", { vm: item.vm, path, cell });
+    saveItem(state, { ...item, released: true });
+    state.dirty.add(item.vm);
+  }
+}
+
+function takeActual(state: HaState, from: PeerName, key: string, value: Json, now: Instant): void {
+  const dead = takeDeath(state.deaths, from, key, value);
+  if (dead !== null) {
+    noteLoss(state, dead, now);
+    touchHost(state, dead);
+    return;
+  }
+  if (key === machinesKey && from.startsWith("host.")) {
+    const host = hostName(from.slice("host.".length));
+    const said = actualMachines.of(value);
+    if (said === null) state.machines.delete(host);
+    else state.machines.set(host, said);
+    touchHost(state, host);
+    return;
+  }
+  const prefix = actualKey(state.options.self, fenceKey("" as Uid));
+  if (!key.startsWith(prefix)) return;
+  const vm = uid(key.slice(prefix.length));
+  const said = actualFence.of(value);
+  // Of a Storage Manager that is not the one of this VM.
+  if (state.wanted.get(vm)?.document.storageManager !== from) return;
+  if (said === null) state.fences.delete(vm);
+  else state.fences.set(vm, said);
+  state.dirty.add(vm);
+}
+
+function touchHost({ at, dirty }: HaState, host: string): void {
+  for (const vm of at.get(hostName(host)) ?? []) dirty.add(vm);
+}
+
+/** A fence that a store knew which was lost since. What it began is done, and begun anew where it has to be. */
+function endForgotten({ outbox }: HaState, peer: PeerName, key: string, value: Json): void {
+  if (value === null || outbox.desired.get(peer)?.has(key) === true) return;
+  outbox.releasing.set(peer, (outbox.releasing.get(peer) ?? new Set()).add(key));
+  outbox.effects.push({ kind: "desire", to: peer, key, value: null });
+}
+
+function cleanUp(state: HaState, { wallMs }: Instant): void {
+  for (const [key, item] of [...state.ended]) if (wallMs - item.since > settings.keptMs) forgetItem(state, key);
+}

@@ -1,0 +1,215 @@
+import type { Uid } from "../../model/cell/identifiers.ts";
+import { rootCell } from "../documents/cells.ts";
+import { type DesiredFence, type DesiredProtected, fenceKey } from "../documents/ha.ts";
+import type { Instant } from "../env.ts";
+import { desire, log, sameJson, toJson } from "../outbox.ts";
+import { deathOf, diedAt } from "../presence/group/deaths.ts";
+import { type Circumstances, decide, type Move, type Since } from "./decide.ts";
+import { storageFencer } from "./fencers/storage.ts";
+import { heldBy, youngMs } from "./guards.ts";
+import { hostManager } from "./investigators/host-manager.ts";
+import { type Answer, type Investigator, merge, type Subject } from "./investigators/investigator.ts";
+import { power } from "./investigators/power.ts";
+import { itemKey, type SaidAnswer, type WorkItem } from "./item.ts";
+import { settings } from "./settings.ts";
+import { forgetOver, type HaState, hostPeer, type Protected, saveItem, saveOver, sayOver } from "./state.ts";
+
+/**
+ * The work queue: what is so of each protected incarnation becomes an item, and items go on. Looks at the state alone, so that
+ * a repeated input, or a start after a crash, leads to the same. An item's step is durable before what it asks for leaves.
+ */
+export const investigators: readonly Investigator[] = [power, hostManager];
+
+/** More than one look can take: to the end of an item, and with the next one as far as it goes. */
+const mostMoves = 10;
+
+export function settleQueue(state: HaState, now: Instant): void {
+  const order = [...state.dirty].sort((one, other) => compare(state, one, other));
+  state.dirty.clear();
+  for (const vm of order) {
+    if (state.unread.has(vm)) continue;
+    settleOver(state, vm);
+    for (let moves = 0; moves < mostMoves; moves += 1) {
+      schedule(state, vm, now);
+      if (!advance(state, vm, now)) break;
+    }
+    settleFence(state, vm);
+  }
+  setTimer(state);
+}
+
+/** The root cell's first, since the others rest on them; then by priority. */
+function compare({ wanted }: HaState, one: Uid, other: Uid): number {
+  const [a, b] = [wanted.get(one)?.document, wanted.get(other)?.document];
+  if (a === undefined || b === undefined) return a === b ? byText(one, other) : a === undefined ? 1 : -1;
+  const isRoot = ({ cell }: DesiredProtected): number => (cell === rootCell ? 1 : 0);
+  return isRoot(b) - isRoot(a) || b.priority - a.priority || byText(a.path, b.path) || byText(one, other);
+}
+const byText = (one: string, other: string): number => (one < other ? -1 : one === other ? 0 : 1);
+
+/** What was said to be over is forgotten with the incarnation. */
+function settleOver(state: HaState, vm: Uid): void {
+  const over = state.over.get(vm);
+  if (over === undefined) return;
+  const { client, document } = state.wanted.get(vm) ?? {};
+  const isOf = document?.incarnation === over.incarnation && document.host === over.host && client === over.client;
+  if (isOf) sayOver(state, over);
+  else forgetOver(state, over);
+}
+
+const subjectOf = ({ vm, incarnation, host, boot }: DesiredProtected): Subject => ({
+  ...{ vm, incarnation, host },
+  ...(boot === undefined ? {} : { boot }),
+});
+
+/** Something is to be done about an incarnation, and there never was an item of it. */
+function schedule(state: HaState, vm: Uid, { wallMs }: Instant): void {
+  const wanted = state.wanted.get(vm);
+  if (wanted === undefined || state.active.has(vm)) return;
+  const { client, document } = wanted;
+  const { incarnation, host, cell, path, lost } = document;
+  const death = deathOf(state.deaths, host);
+  if (lost === "leave" || death === null) return;
+  const before = state.ended.get(itemKey(vm, incarnation));
+  // What was cancelled since its host was there again is due anew when that is lost once more.
+  if (before?.step === "Done" || state.over.has(vm)) return;
+  const type = lost === "end" ? "Stop" : "HA";
+  const reason = `${host} was declared dead at ${diedAt(death)}`;
+  const isYoung = wallMs - wanted.since < youngMs;
+  const item: WorkItem = {
+    ...{ type, step: "Scheduled", client, vm, cell, path, incarnation, host },
+    ...{ scheduledAt: wallMs, since: wallMs, reason, answers: [], fencing: [] },
+    ...(isYoung ? { young: true as const } : {}),
+  };
+  log(state.outbox, "ha/scheduled", { vm, path, cell, incarnation, host, type, reason });
+  saveItem(state, item);
+}
+
+/** @returns whether the item has gone a step further */
+function advance(state: HaState, vm: Uid, now: Instant): boolean {
+  const item = state.active.get(vm);
+  if (item === undefined) return false;
+  const wanted = state.wanted.get(vm);
+  const since = sinceOf(item, wanted);
+  const asks = item.step === "Investigating" || item.step === "Fencing";
+  const answers = since !== "same" || !asks || wanted === undefined ? null : ask(state, wanted.document);
+  const together = answers === null ? "Unknown" : merge(answers.map(({ answer }) => answer));
+  if (together !== "Running" || item.step !== "Investigating") state.vetoedSince.delete(vm);
+  else if (!state.vetoedSince.has(vm)) state.vetoedSince.set(vm, now.ms);
+  const isWaiting = item.step === "Scheduled" || item.step === "Investigating";
+  const held = isWaiting ? heldBy(state, item, now) : null;
+  if (held !== null && item.held === undefined)
+    log(state.outbox, "ha/held", { vm, path: item.path, cell: item.cell, incarnation: item.incarnation, reason: held });
+  const fence = storageFencer.judge(state.fences.get(vm), item.incarnation);
+  const so: Circumstances = {
+    since,
+    lost: wanted?.document.lost ?? "restart",
+    isHostLost: deathOf(state.deaths, item.host) !== null,
+    state: together,
+    isFenced: item.step === "Fencing" && fence.isFenced,
+    isolated: wanted?.document.isolated ?? "keep",
+    isHeld: held !== null,
+    isVetoedLong: now.ms - (state.vetoedSince.get(vm) ?? now.ms) >= settings.isolatedMs,
+  };
+  const fencing = item.step === "Fencing" ? [{ by: storageFencer.name, answer: fenced(fence) }] : null;
+  const noted = noteAnswers(item, { answers, fencing, held }, now);
+  const move = decide(item.step, so);
+  if (move === null) {
+    if (!sameJson(toJson(noted), toJson(item))) saveItem(state, noted);
+    return false;
+  }
+  take(state, noted, move, now);
+  return true;
+}
+
+function sinceOf({ client, incarnation, host }: WorkItem, wanted: Protected | undefined): Since {
+  if (wanted === undefined || wanted.client !== client) return "gone";
+  const { document } = wanted;
+  if (document.incarnation > incarnation) return "later";
+  return document.incarnation === incarnation && document.host === host ? "same" : "gone";
+}
+
+interface By {
+  readonly by: string;
+  readonly answer: Answer;
+}
+const ask = (state: HaState, document: DesiredProtected): readonly By[] =>
+  investigators.map((each) => ({ by: each.name, answer: each.ask(subjectOf(document), state) }));
+const fenced = ({ isFenced, sentence }: { readonly isFenced: boolean; readonly sentence: string }): Answer => ({
+  state: isFenced ? "Stopped" : "Unknown",
+  sentence,
+});
+
+interface Noted {
+  readonly answers: readonly By[] | null;
+  readonly fencing: readonly By[] | null;
+  readonly held: string | null;
+}
+/** What was said before stays with its time. */
+function noteAnswers(item: WorkItem, { answers, fencing, held }: Noted, now: Instant): WorkItem {
+  const note = (before: readonly SaidAnswer[], said: readonly By[]): readonly SaidAnswer[] =>
+    said.map(({ by, answer }) => {
+      const same = before.find((each) => each.by === by);
+      const isSame = same?.state === answer.state && same.sentence === answer.sentence;
+      return isSame ? same : { by, ...answer, at: now.wallMs };
+    });
+  const { held: _held, ...rest } = item;
+  return {
+    ...rest,
+    ...(held === null ? {} : { held }),
+    ...(answers === null ? {} : { answers: note(item.answers, answers) }),
+    ...(fencing === null ? {} : { fencing: note(item.fencing, fencing) }),
+  };
+}
+
+function take(state: HaState, item: WorkItem, { to, by, why }: Move, { wallMs }: Instant): void {
+  const { vm, path, cell, incarnation, host, client } = item;
+  const ends = to === "Done" || to === "Cancelled";
+  const next: WorkItem = {
+    ...item,
+    ...{ step: to, since: wallMs },
+    ...(by === undefined ? {} : { fencedBy: by }),
+    ...(ends ? { outcome: why } : {}),
+  };
+  log(state.outbox, "ha/step", { vm, path, cell, incarnation, host, step: to, reason: why });
+  saveItem(state, next);
+  if (by === undefined) return;
+  log(state.outbox, "ha/over", { vm, path, cell, incarnation, host, by });
+  saveOver(state, { client, vm, incarnation, host, by });
+}
+
+/** A fence is desired from the step that begins it until nobody could begin anything for that incarnation any more. */
+function settleFence(state: HaState, vm: Uid): void {
+  const item = state.active.get(vm);
+  const wanted = state.wanted.get(vm);
+  const isDue = item !== undefined && wanted !== undefined && (item.step === "Fencing" || item.step === "Restarting");
+  const at = isDue ? wanted.document.storageManager : null;
+  for (const manager of state.options.storageManagers) {
+    const isHere = manager === at && item !== undefined && item.step === "Fencing";
+    const isDesired = state.outbox.desired.get(manager)?.has(fenceKey(vm)) === true;
+    if (isHere) desire(state.outbox, manager, fenceKey(vm), fenceOf(item));
+    else if (isDesired && !(manager === at && isDue)) desire(state.outbox, manager, fenceKey(vm), null);
+  }
+  if (!isDue) state.fences.delete(vm);
+}
+const fenceOf = ({ vm, cell, incarnation }: WorkItem): DesiredFence => ({ vm, cell, incarnation });
+
+/** Items that wait are looked at now and then, whatever is heard, and those that have ended are forgotten one day. */
+function setTimer(state: HaState): void {
+  const waits = state.active.size + state.ended.size > 0;
+  if (waits === state.isTimed) return;
+  state.isTimed = waits;
+  const afterMs = waits ? settings.lookMs : null;
+  state.outbox.effects.push({ kind: "timer", name: lookTimer, afterMs });
+}
+export const lookTimer = "look";
+
+/** Follows the hosts on which something is protected. */
+export function followHosts(state: HaState): void {
+  for (const host of state.at.keys()) {
+    const peer = hostPeer(host);
+    if (state.subscribed.has(peer)) continue;
+    state.subscribed.add(peer);
+    state.outbox.effects.push({ kind: "subscribe", to: peer, prefix: "machines" });
+  }
+}

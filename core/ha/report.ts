@@ -1,0 +1,29 @@
+import type { HaItem, HaReport } from "../../model/api.ts";
+import { isoTime } from "../../model/cell/iso-time.ts";
+import type { WorkItem } from "./item.ts";
+import type { HaState } from "./state.ts";
+
+/** The queue as people see it: what is being worked on, then what has ended, the last first. */
+export function reportOf({ active, ended, wanted, storm }: HaState): HaReport {
+  const byTime = (one: WorkItem, other: WorkItem): number => other.since - one.since;
+  const items = [...[...active.values()].sort(byTime), ...[...ended.values()].sort(byTime)].map(shown);
+  return {
+    protected: wanted.size,
+    storm: storm === null ? null : { since: isoTime(storm.since), hosts: storm.hosts },
+    items,
+  };
+}
+
+const shown = (item: WorkItem): HaItem => {
+  const { type, step, vm, cell, path, incarnation, host, reason, outcome = null, held = null, fencedBy = null } = item;
+  const said = ({ by, state, sentence, at }: WorkItem["answers"][number]) => ({
+    ...{ by, says: state, sentence, since: isoTime(at) },
+  });
+  return {
+    ...{ type, step, vm, cell, path, incarnation, host, reason, outcome, held, fencedBy },
+    scheduled: isoTime(item.scheduledAt),
+    since: isoTime(item.since),
+    investigators: item.answers.map(said),
+    fencers: item.fencing.map(said),
+  };
+};

@@ -1,0 +1,158 @@
+import { type HostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import {
+  type ActualFence,
+  type ActualMachines,
+  type ActualOver,
+  type DesiredProtected,
+  overKey,
+} from "../documents/ha.ts";
+import { actualKey } from "../documents/vocabulary.ts";
+import type { Restored } from "../env.ts";
+import { createOutbox, type Outbox, toJson, write } from "../outbox.ts";
+import { createDeaths, type Deaths } from "../presence/group/deaths.ts";
+import type { Known } from "./investigators/investigator.ts";
+import { isActive, itemKey, type WorkItem } from "./item.ts";
+
+export interface HaOptions {
+  readonly self: PeerName;
+  /** Members of the Presence group. */
+  readonly presence: readonly PeerName[];
+  readonly storageManagers: readonly PeerName[];
+  /** All hosts of the installation: how many are lost is a share of them. */
+  readonly hosts: readonly PeerName[];
+}
+/** Record `storm`: many hosts were lost at once, and nobody has looked since. `since`: milliseconds since 1970. */
+export interface Storm {
+  readonly since: number;
+  readonly hosts: readonly HostName[];
+}
+
+/** What the HA Manager knows. Records: `item/<vm>/<incarnation>`, `over/<vm>`. The rest is desired here, or said again. */
+export interface HaState extends Known {
+  readonly options: HaOptions;
+  readonly outbox: Outbox;
+  started: boolean;
+  /** By VM: who protects it, and what it says. */
+  readonly wanted: Map<Uid, Protected>;
+  /** VMs of which a stored desire cannot be read: what is done about them stays as it is. */
+  readonly unread: Set<Uid>;
+  readonly at: Map<HostName, Set<Uid>>;
+  readonly deaths: Deaths;
+  readonly machines: Map<HostName, ActualMachines>;
+  readonly reachable: Map<PeerName, boolean>;
+  /** By VM, what its Storage Manager says of its fence. */
+  readonly fences: Map<Uid, ActualFence>;
+  /** Active items, by VM. */
+  readonly active: Map<Uid, WorkItem>;
+  /** Those that have ended, by their keys. */
+  readonly ended: Map<string, WorkItem>;
+  readonly over: Map<Uid, OverRecord>;
+  storm: Storm | null;
+  /** Hosts that are declared dead, and when that was heard, monotonic ms. */
+  readonly losses: Map<HostName, { readonly generation: number; ms: number }>;
+  /** Since when somebody says that the incarnation of an item runs, monotonic ms; counted anew after a start. */
+  readonly vetoedSince: Map<Uid, number>;
+  readonly subscribed: Set<PeerName>;
+  /** VMs to look at before the step ends. */
+  readonly dirty: Set<Uid>;
+  /** The timer that has them looked at again is set. */
+  isTimed: boolean;
+}
+/** Record `over/<vm>`. */
+export interface OverRecord extends ActualOver {
+  readonly client: PeerName;
+}
+export interface Protected {
+  readonly client: PeerName;
+  readonly document: DesiredProtected;
+  /** When this incarnation was heard of first, milliseconds since 1970; by this process. */
+  readonly since: number;
+}
+
+export const hostPeer = (host: HostName): PeerName => peerName(`host.${host}`);
+
+export function restoreHa(restored: Restored, options: HaOptions): HaState {
+  const state: HaState = {
+    options,
+    outbox: createOutbox(restored),
+    started: false,
+    wanted: new Map(),
+    unread: new Set(),
+    at: new Map(),
+    deaths: createDeaths(options.presence),
+    machines: new Map(),
+    reachable: new Map(),
+    fences: new Map(),
+    active: new Map(),
+    ended: new Map(),
+    over: new Map(),
+    storm: (restored.records.get("storm") ?? null) as unknown as Storm | null,
+    losses: new Map(),
+    vetoedSince: new Map(),
+    subscribed: new Set(),
+    dirty: new Set(),
+    isTimed: false,
+  };
+  for (const [key, value] of restored.records) {
+    if (key.startsWith("item/")) keepItem(state, value as unknown as WorkItem);
+    if (key.startsWith("over/")) {
+      const over = value as unknown as OverRecord;
+      state.over.set(over.vm, over);
+    }
+  }
+  return state;
+}
+
+function keepItem({ active, ended }: HaState, item: WorkItem): void {
+  const key = itemKey(item.vm, item.incarnation);
+  if (isActive(item.step)) {
+    active.set(item.vm, item);
+    ended.delete(key);
+  } else {
+    if (active.get(item.vm)?.incarnation === item.incarnation) active.delete(item.vm);
+    ended.set(key, item);
+  }
+}
+export function saveItem(state: HaState, item: WorkItem): void {
+  write(state.outbox, itemKey(item.vm, item.incarnation), item);
+  keepItem(state, item);
+}
+export function forgetItem(state: HaState, key: string): void {
+  write(state.outbox, key, null);
+  state.ended.delete(key);
+}
+
+/** Durable before it is said: whoever hears it starts the next incarnation. */
+export function saveOver(state: HaState, over: OverRecord): void {
+  write(state.outbox, overKey(over.vm), over);
+  state.over.set(over.vm, over);
+  sayOver(state, over);
+}
+export function sayOver({ outbox }: HaState, { client, ...over }: OverRecord): void {
+  const key = actualKey(client, overKey(over.vm));
+  if (outbox.published.has(key)) return;
+  outbox.published.set(key, toJson(over));
+  outbox.effects.push({ kind: "publish", key, value: toJson(over) });
+}
+export function forgetOver({ outbox, over }: HaState, { client, vm }: OverRecord): void {
+  over.delete(vm);
+  write(outbox, overKey(vm), null);
+  const key = actualKey(client, overKey(vm));
+  if (outbox.published.delete(key)) outbox.effects.push({ kind: "publish", key, value: null });
+}
+
+export function keepProtected(state: HaState, vm: Uid, wanted: Protected | null): void {
+  const before = state.wanted.get(vm)?.document.host;
+  if (before !== undefined) {
+    const there = state.at.get(before);
+    there?.delete(vm);
+    if (there?.size === 0) state.at.delete(before);
+  }
+  if (wanted === null) state.wanted.delete(vm);
+  else {
+    state.wanted.set(vm, wanted);
+    const { host } = wanted.document;
+    state.at.set(host, (state.at.get(host) ?? new Set()).add(vm));
+  }
+  state.dirty.add(vm);
+}

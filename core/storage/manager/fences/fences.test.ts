@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cellName, peerName, uid } from "../../../../model/cell/identifiers.ts";
+import type { ActualFence } from "../../../documents/ha.ts";
+import { connection, StorageWorld, shop, volume } from "../manager.testing.ts";
+
+const ha = peerName("ha-manager");
+const fence = (incarnation: number, cell = "shop") => ({ vm: uid("a-1"), cell: cellName(cell), incarnation });
+const saidOf = (made: StorageWorld): ActualFence | undefined =>
+  made.published.get("ha-manager/fence/a-1") as unknown as ActualFence | undefined;
+/** A VM has two volumes, on two servers or on one. */
+const world = (): StorageWorld => {
+  const made = new StorageWorld({ s1: { freeMiB: 1000 }, s2: { freeMiB: 1000 } });
+  for (const each of ["v-1", "v-2"]) made.want(`volume/${each}`, volume(each, { kind: "empty" }, 10));
+  made.settle();
+  for (const each of ["v-1", "v-2"]) made.want(`connection/c${each}`, connection(`c${each}`, each, "a-1", 1, "h1"));
+  made.settle();
+  for (const each of ["v-1", "v-2"]) assert.equal(made.connection(`c${each}`)?.phase, "ready");
+  return made;
+};
+const holders = (made: StorageWorld) =>
+  ["v-1", "v-2"].map((each) => [...made.agents.values()].map(({ leases }) => leases.get(each)?.holder).find(Boolean));
+
+test("every lease of a fenced incarnation ends, at the servers' own word, and it is given none any more", () => {
+  const made = world();
+  made.want("fence/a-1", fence(1), ha);
+  assert.equal(saidOf(made)?.complete, false, "nothing was said by any server yet");
+  made.settle();
+  assert.deepEqual(holders(made), [undefined, undefined]);
+  assert.deepEqual(saidOf(made), {
+    ...{ incarnation: 1, complete: true, reason: null },
+    volumes: [
+      { volume: "v-1", epoch: 2 },
+      { volume: "v-2", epoch: 2 },
+    ],
+  });
+  assert.equal(made.connection("cv-1")?.attachment, null);
+  assert.match(made.connection("cv-1")?.reason ?? "", /fenced/);
+  // The next incarnation has them, while the fence stands.
+  for (const each of ["v-1", "v-2"]) made.want(`connection/c${each}`, connection(`c${each}`, each, "a-1", 2, "h2"));
+  made.settle();
+  assert.deepEqual(holders(made)[0], { vm: "a-1", incarnation: 2, host: "h2" });
+  made.want("fence/a-1", null, ha);
+  assert.equal(saidOf(made), undefined);
+});
+
+test("a server that does not answer: the fence is not complete, and says what it waits for", () => {
+  const made = world();
+  const away = [...made.agents.values()].find(({ leases }) => leases.has(uid("v-1"))) ?? assert.fail();
+  made.cut(away);
+  made.want("fence/a-1", fence(1), ha);
+  made.settle();
+  assert.equal(saidOf(made)?.complete, false);
+  assert.match(saidOf(made)?.reason ?? "", /is not reachable/);
+  // Nor does a start forget what it may have: what was asked for is no answer.
+  made.restart();
+  made.settle();
+  assert.equal(saidOf(made)?.complete, false);
+  made.connect(away);
+  made.settle();
+  assert.equal(saidOf(made)?.complete, true);
+});
+
+test("a fence counts for one cell's connections alone", () => {
+  const made = world();
+  made.want("fence/a-1", fence(1, "bank"), ha);
+  made.settle();
+  assert.equal(saidOf(made)?.complete, false);
+  assert.equal(made.connection("cv-1", shop)?.phase, "ready");
+});
+
+test("an incarnation without volumes has nothing to fence", () => {
+  const made = new StorageWorld({ s1: { freeMiB: 1000 } });
+  made.want("fence/a-1", fence(1), ha);
+  made.settle();
+  assert.deepEqual(saidOf(made), { incarnation: 1, complete: true, volumes: [], reason: null });
+});
+
+test("the root controller's own VM is never fenced", () => {
+  const made = new StorageWorld({ s1: { freeMiB: 1000 } });
+  const root = peerName("controller.root");
+  made.want("volume/v-1", { ...volume("v-1", { kind: "empty" }, 10, "root") }, root);
+  made.settle();
+  const desire = { ...connection("c-1", "v-1", "a-1", 1, "h1"), cell: cellName("root"), succession: true };
+  made.want("connection/c-1", desire, root);
+  made.settle();
+  made.want("fence/a-1", fence(1, "root"), ha);
+  made.settle();
+  assert.equal(made.connection("c-1", root)?.phase, "ready");
+  assert.equal(saidOf(made)?.complete, false);
+});

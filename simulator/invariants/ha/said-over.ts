@@ -1,0 +1,30 @@
+import type { Kernel } from "../../kernel/kernel.ts";
+import type { MachineTruth, Truth } from "../../world/truth.ts";
+
+/** What the HA Manager has said, by its log; that it was right is checked by 31. */
+export interface SaidByHa {
+  readonly fencing: ReadonlySet<string>;
+  readonly over: ReadonlySet<string>;
+}
+type Incarnation = { readonly vm: unknown; readonly incarnation: unknown };
+export const incarnationOf = ({ vm, incarnation }: Incarnation): string => `${vm}.${incarnation}`;
+
+export const watchHa = (kernel: Kernel): SaidByHa => {
+  const fencing = new Set<string>();
+  const over = new Set<string>();
+  kernel.watchers.push({
+    log: (who, event, { vm, incarnation, step }) => {
+      if (who !== "ha-manager") return;
+      if (event === "ha/step" && step === "Fencing") fencing.add(incarnationOf({ vm, incarnation }));
+      if (event === "ha/over") over.add(incarnationOf({ vm, incarnation }));
+    },
+  });
+  return { fencing, over };
+};
+
+/** An export of one of its writable disks takes writes, or has some that have not landed. */
+export const canWrite = (truth: Truth, { disks }: MachineTruth): boolean =>
+  disks.some(({ attachment: { layers } }) => {
+    const [layer] = layers;
+    return layer?.writable === true && [...truth.exports].some(({ exportName }) => exportName === layer.exportName);
+  });
