@@ -36,7 +36,8 @@ const isPart = /^examples\/shop-typescript\/.*\.json$/;
  *
  * A comment `<!-- … -->` in the line before a block `console` says `cell: FILE`, of which specification the cell is that
  * `plan` and `apply` find; `edit: FILE: old => new && old => new`, what is changed first; or `recorded`, that a running cloud printed
- * this: then only what is printed before it is asked is compared.
+ * this: then only what is printed before it is asked is compared; of the tutorial, the rest by
+ * `testbed/tenants/tutorial.test.ts`.
  */
 
 const root = join(import.meta.dirname, "..");
