@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CellSummary } from "../../model/api.ts";
+import { saidStanding } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { Observer } from "../../runtime/observation/observer.ts";
 import type { Way } from "../edge/forward.ts";
+import { answerAs } from "../edge/peer-answer.ts";
 import { controllerOf } from "./cell-names.ts";
 import type { Registry, Summary } from "./registry.ts";
 
@@ -72,7 +74,7 @@ export function createCells({ configuration, present }: Way, registry: Registry,
         }),
       );
       const text = await answer.text();
-      return answer.status === 200 ? (JSON.parse(text) as Summary) : null;
+      return answer.status === 200 ? { ...answerAs(saidStanding, text, controllerOf(cell)), cell } : null;
     } catch {
       return null;
     }

@@ -122,7 +122,8 @@ before(async () => {
   const supervisorSocket = join(root, "supervisor.sock");
   supervisor = await startSupervisor(supervisorSocket);
   await serve("host.h1", "host", (_request, response) => {
-    response.end(JSON.stringify({ host: "h1", state: "up", vms: 2 }));
+    const unused = { address: "10.0.0.1", memoryMiB: 1024, usedMiB: 0, cpus: 2, accelerator: "tcg" };
+    response.end(JSON.stringify({ host: "h1", state: "up", vms: 2, ...unused }));
   });
   // Accepts and never answers.
   await serve("agent.s1", "agent", () => {});

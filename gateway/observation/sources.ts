@@ -2,10 +2,13 @@ import { readFile } from "node:fs/promises";
 import { type IncomingMessage, request } from "node:http";
 import type { ServiceEvent } from "../../model/api.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import { serviceEvent } from "../../model/contract/values.ts";
+import type { Json } from "../../model/json/json.ts";
 import { readEventStream } from "../../runtime/http/event-stream.ts";
 import { type OutgoingPeerRequest, type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { watchPeers } from "../../runtime/transport/peers-watch.ts";
+import { saidAs } from "../edge/peer-answer.ts";
 import type { Connections } from "./connections.ts";
 
 /** Whom the gateway asks about itself: every service, and the supervisor. */
@@ -66,7 +69,11 @@ export const createSources = (
     },
     watch: (changed) => watchPeers(configuration.peersFile, changed),
     events: async function* (source, follow, signal) {
-      yield* readEventStream<ServiceEvent>(await open(source, follow, signal));
+      for await (const said of readEventStream<Json>(await open(source, follow, signal))) {
+        const event = saidAs(serviceEvent, said, source);
+        // In nobody else's name.
+        yield source === supervisorName ? event : { ...event, service: source };
+      }
     },
     metrics: async (service, signal) => {
       const answer = await askKept(service, { method: "GET", path: "/metrics", signal });

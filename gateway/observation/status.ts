@@ -1,12 +1,25 @@
 import { readFile } from "node:fs/promises";
-import type { Leftovers } from "../../core/distribution/node/release.ts";
 import type { HostPresence } from "../../core/presence/group/group.ts";
 import type { InstallationStatus } from "../../model/api.ts";
-import { peerName } from "../../model/cell/identifiers.ts";
+import { type HostName, peerName } from "../../model/cell/identifiers.ts";
+import {
+  branded,
+  exactly,
+  integer,
+  list,
+  number,
+  type Of,
+  oneOf,
+  optional,
+  record,
+  type Schema,
+} from "../../model/contract/schema.ts";
+import { hostStatus, leftoversOf, serverStatus } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { leftoversPath } from "../../runtime/process/leftovers.ts";
 import { askSupervisor } from "../cells/supervisor.ts";
+import { answerAs } from "../edge/peer-answer.ts";
 import { type Connections, timeoutWithVmsMs } from "./connections.ts";
 import { mergePresence } from "./presence.ts";
 
@@ -15,6 +28,22 @@ type Server = InstallationStatus["servers"][number];
 interface PresenceAnswer {
   readonly hosts: readonly HostPresence[];
 }
+/** The last time that a date can be. */
+const latestMs = 8.64e15;
+const sinceMs: Schema<number> = { ...number, minimum: 0, maximum: latestMs };
+const presenceAnswer = record<PresenceAnswer>({
+  hosts: list(
+    record<HostPresence>({
+      ...{
+        host: branded<HostName>("a host's name"),
+        generation: integer(),
+        incarnation: integer(),
+        reports: integer(),
+      },
+      ...{ state: oneOf("alive", "reported", "dead", "gone"), sinceMs, powerIsOff: optional(exactly(true)) },
+    }),
+  ),
+});
 const processTimeoutMs = 5_000;
 
 /**
@@ -48,17 +77,19 @@ async function installationStatus(
       return null;
     }
   };
-  const ask = <T>(peer: string, path = "/status"): Promise<T | null> =>
-    answerOf(peer, path, (text) => JSON.parse(text) as T);
+  const ask = <T>(peer: string, schema: Schema<T>, path = "/status"): Promise<T | null> =>
+    answerOf(peer, path, (text) => answerAs(schema, text, peer));
   const presence = Promise.all(
-    all.filter((peer) => peer.startsWith("presence.")).map((peer) => ask<PresenceAnswer>(peer, "/hosts")),
+    all.filter((peer) => peer.startsWith("presence.")).map((peer) => ask(peer, presenceAnswer, "/hosts")),
   ).then((answers) => mergePresence(answers.flatMap((answer) => (answer === null ? [] : [answer.hosts]))));
   const hosts = all
     .filter((peer) => peer.startsWith("host."))
     .map(async (peer): Promise<Host> => {
       const [host, address] = [peer.slice("host.".length), addressOf(peer)];
       const unknown = { memoryMiB: 0, usedMiB: 0, cpus: 0, accelerator: "unknown", vms: 0 };
-      const status = (await ask<Host>(peer)) ?? { host, address, state: "unreachable", ...unknown };
+      const said = await ask(peer, hostStatus);
+      // Whose line it is says the name that it was asked by.
+      const status = said === null ? { host, address, state: "unreachable", ...unknown } : { ...said, host, address };
       const seen = (await presence).get(host);
       return { ...status, ...(seen === undefined ? {} : { presence: seen }) };
     });
@@ -66,8 +97,8 @@ async function installationStatus(
     .filter((peer) => peer.startsWith("agent."))
     .map(async (peer): Promise<Server> => {
       const [server, address] = [peer.slice("agent.".length), addressOf(peer)];
-      const answer = await ask<Server>(peer);
-      if (answer !== null) return { ...answer, state: "up" };
+      const answer = await ask(peer, serverStatus);
+      if (answer !== null) return { ...answer, server, address, state: "up" };
       return { server, address, totalMiB: 0, freeMiB: 0, volumes: 0, state: "unreachable" };
     });
   // Where services are VMs, whether one runs is whether it answers; its VM's state is in the root cell.
@@ -86,13 +117,15 @@ async function installationStatus(
   };
   const said = all
     .filter((peer) => peer !== configuration.name)
-    .map(async (peer) => [peer, await ask<Leftovers>(peer, leftoversPath)] as const);
+    .map(async (peer) => [peer, await ask(peer, leftoversOf, leftoversPath)] as const);
   const [asked, theHosts, theServers] = [services(), Promise.all(hosts), Promise.all(servers)];
   const leftovers = leftoversIn(await Promise.all(said));
   return { services: await asked, hosts: await theHosts, servers: await theServers, ...leftovers };
 }
 
-const leftoversIn = (said: readonly (readonly [string, Leftovers | null])[]): Pick<InstallationStatus, "leftovers"> => {
+const leftoversIn = (
+  said: readonly (readonly [string, Of<typeof leftoversOf> | null])[],
+): Pick<InstallationStatus, "leftovers"> => {
   const forked = new Set<string>();
   const keepers = new Set<string>();
   for (const [service, found] of said) {

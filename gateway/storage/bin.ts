@@ -1,10 +1,13 @@
 import { readFile } from "node:fs/promises";
 import type { FastifyInstance } from "fastify";
 import { isBinFileName } from "../../core/documents/bin.ts";
-import type { BinEntry, BinList, MissingServer, Refusal, ServerAdopted } from "../../model/api.ts";
+import type { BinEntry, BinList, MissingServer, ServerAdopted } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
+import { list, record, type Schema } from "../../model/contract/schema.ts";
+import { adoptedLeases, binnedFile } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
+import { answerAs, answerOr, refusalIn } from "../edge/peer-answer.ts";
 import { refused } from "../edge/refused.ts";
 import { type Asked, serveRoute } from "../edge/serve.ts";
 
@@ -16,18 +19,22 @@ const answerTimeoutMs = 5_000;
 type ServerFile = Omit<BinEntry, "server">;
 
 export function registerBin(app: FastifyInstance, configuration: ProcessConfiguration): void {
-  serveRoute(app, "listBin", () => list(configuration));
-  const tell = async (method: string, { server, file }: Asked<"emptyBin">["parameters"]): Promise<ServerFile> => {
+  serveRoute(app, "listBin", () => listAll(configuration));
+  const tell = async <T>(
+    method: string,
+    { server, file }: Asked<"emptyBin">["parameters"],
+    schema: Schema<T>,
+  ): Promise<T> => {
     await requireServer(configuration, server);
     if (!isBinFileName(file)) throw refused(404, "bin/unknown", `"${`${file}`.slice(0, 80)}" names no file of a bin`);
-    return ask<ServerFile>(configuration, server, method, `/bin/${file}`);
+    return ask(configuration, server, method, `/bin/${file}`, schema);
   };
   serveRoute(app, "restoreFromBin", async ({ parameters }) => {
-    const restored = await tell("POST", parameters);
+    const restored = await tell("POST", parameters, binnedFile);
     return { ...restored, server: parameters.server };
   });
   serveRoute(app, "emptyBin", async ({ parameters: { server, file } }) => {
-    await tell("DELETE", { server, file });
+    await tell("DELETE", { server, file }, record<object>({}));
     return { server, file };
   });
 }
@@ -36,7 +43,7 @@ export function registerBin(app: FastifyInstance, configuration: ProcessConfigur
 export function registerAdoption(app: FastifyInstance, configuration: ProcessConfiguration): void {
   serveRoute(app, "adoptServer", async ({ parameters: { server } }): Promise<ServerAdopted> => {
     await requireServer(configuration, server);
-    const leases = await ask<ServerAdopted["leases"]>(configuration, server, "POST", "/adopt");
+    const leases = await ask(configuration, server, "POST", "/adopt", adoptedLeases);
     return { server, leases };
   });
 }
@@ -48,14 +55,14 @@ async function requireServer(configuration: ProcessConfiguration, server: string
   throw refused(404, "server/unknown", `there is no storage server "${server.slice(0, 80)}"; ${known}`);
 }
 
-async function list(configuration: ProcessConfiguration): Promise<BinList> {
+async function listAll(configuration: ProcessConfiguration): Promise<BinList> {
   const files: BinEntry[] = [];
   const missing: MissingServer[] = [];
   await Promise.all(
     (await serversOf(configuration)).map(async (server) => {
       try {
-        const found = await ask<readonly ServerFile[]>(configuration, server, "GET", "/bin");
-        files.push(...found.map((file) => ({ server, ...file })));
+        const found = await ask(configuration, server, "GET", "/bin", list(binnedFile));
+        files.push(...found.map((file) => ({ ...file, server })));
       } catch (error) {
         missing.push({ server, why: (error as Error).message });
       }
@@ -73,7 +80,13 @@ async function serversOf({ peersFile }: ProcessConfiguration): Promise<readonly 
 }
 
 /** Throws a refusal: the server's own, or that it does not answer. */
-async function ask<T>(configuration: ProcessConfiguration, server: string, method: string, path: string): Promise<T> {
+async function ask<T>(
+  configuration: ProcessConfiguration,
+  server: string,
+  method: string,
+  path: string,
+  schema: Schema<T>,
+): Promise<T> {
   const unreachable = (why: string) =>
     refused(503, "bin/unreachable", `the storage server ${server} does not answer: ${why}`);
   const signal = AbortSignal.timeout(answerTimeoutMs);
@@ -82,8 +95,8 @@ async function ask<T>(configuration: ProcessConfiguration, server: string, metho
       throw unreachable(error.message);
     },
   );
-  const body = JSON.parse(await answer.text()) as T & Partial<Refusal>;
-  if (answer.status === 200) return body;
-  const { code = "bin/failed", message = "it failed; its log says why" } = body.error ?? {};
+  const text = await answer.text();
+  if (answer.status === 200) return answerOr(() => answerAs(schema, text, `agent.${server}`), "bin/unreadable");
+  const { code = "bin/failed", message = "it failed; its log says why" } = refusalIn(text);
   throw refused(answer.status, code, message);
 }

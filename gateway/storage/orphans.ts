@@ -3,10 +3,12 @@ import type { FastifyInstance } from "fastify";
 import { rootCell } from "../../core/documents/cells.ts";
 import type { CellSummary, MissingService, OrphanList, Refusal, ServiceOrphans } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
+import { leftoversOf } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { leftoversPath } from "../../runtime/process/leftovers.ts";
 import { controllerOf } from "../cells/cell-names.ts";
+import { answerAs, answerOr, refusalIn } from "../edge/peer-answer.ts";
 import { refused } from "../edge/refused.ts";
 import { serveRoute } from "../edge/serve.ts";
 
@@ -28,14 +30,14 @@ export function registerOrphans(app: FastifyInstance, configuration: ProcessConf
   serveRoute(app, "adoptOrphan", async ({ parameters: { service, peer }, query: { key } }) => {
     await requireName(configuration, service);
     const path = `${leftoversPath}?${new URLSearchParams({ peer, adopt: key })}`;
-    return { service, ...(await ask(configuration, service, "POST", path)) } satisfies ServiceOrphans;
+    return { ...(await ask(configuration, service, "POST", path)), service } satisfies ServiceOrphans;
   });
   serveRoute(app, "endOrphans", async ({ parameters: { service, peer }, request }) => {
     await requireName(configuration, service);
     const query = new URLSearchParams(request.url.split("?", 2)[1] ?? "");
     query.set("peer", peer);
     const found = await ask(configuration, service, "DELETE", `${leftoversPath}?${query}`);
-    return { service, ...found } satisfies ServiceOrphans;
+    return { ...found, service } satisfies ServiceOrphans;
   });
 }
 
@@ -78,7 +80,7 @@ export async function everywhere(
     .map(async (service): Promise<readonly ServiceOrphans[]> => {
       try {
         const said = await ask(configuration, service, method, path);
-        return said.clients.length + said.receivers.length === 0 ? [] : [{ service, ...said }];
+        return said.clients.length + said.receivers.length === 0 ? [] : [{ ...said, service }];
       } catch (error) {
         missing.push({ service, why: (error as Error).message });
         return [];
@@ -109,8 +111,8 @@ async function ask(configuration: ProcessConfiguration, service: string, method:
   const answer = await peerRequest(configuration, peerName(service), { method, path, signal }).catch((error: Error) => {
     throw refused(503, "orphans/unreachable", `"${service}" does not answer: ${error.message}`);
   });
-  const body = JSON.parse(await answer.text()) as Said & Partial<Refusal>;
-  if (answer.status === 200) return body;
-  const { code = "orphans/failed", message = "it failed; its log says why" } = body.error ?? {};
+  const text = await answer.text();
+  if (answer.status === 200) return answerOr(() => answerAs(leftoversOf, text, service), "orphans/unreadable");
+  const { code = "orphans/failed", message = "it failed; its log says why" } = refusalIn(text);
   throw refused(answer.status, code, message);
 }

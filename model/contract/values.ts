@@ -1,4 +1,5 @@
 import type * as api from "../api.ts";
+import type { Cause } from "../cause/cause.ts";
 import type { Bundle } from "../cell/cell.ts";
 import type { ElementPath } from "../cell/identifiers.ts";
 import { elementTypes } from "../cell/schema.ts";
@@ -125,6 +126,13 @@ export const cellStanding = record<api.CellSummary & { readonly empty: boolean }
   { ...summaryFields, empty: boolean },
   "CellStanding",
 );
+/** The same as a controller of any version says it: of causes of later versions only the kind is known. */
+const anyCauses = list(record<{ readonly kind: string }>({ kind: text() })) as Schema<readonly Cause[]>;
+const notReady = { path: text(), phase: text(), reason: maybe.text, causes: optional(anyCauses) };
+export const saidStanding = record<api.CellSummary & { readonly empty: boolean }>({
+  ...{ ...summaryFields, waiting: optional(list(record<api.NotReady>(notReady))) },
+  empty: boolean,
+});
 export const elementState = record<api.ElementState>(
   {
     phase: oneOf("waiting", "working", "ready", "failed", "deleting"),
@@ -242,7 +250,8 @@ const service = record<Status["services"][number]>({
   ...{ since: optional(maybe.time), memoryMiB: optional(maybe.number), lastEnd: optional(maybe.text) },
 });
 type Host = Status["hosts"][number];
-const host = record<Host>({
+/** As a host says it of itself. */
+export const hostStatus = record<Host>({
   ...{ host: text(), address: text(), state: text(), memoryMiB: number, usedMiB: number, cpus: number },
   ...{ accelerator: text(), vms: integer() },
   presence: optional(
@@ -264,7 +273,8 @@ const host = record<Host>({
     ),
   ),
 });
-const storageServer = record<Status["servers"][number]>({
+/** As a storage server says it of itself. */
+export const serverStatus = record<Status["servers"][number]>({
   ...{ server: text(), address: text(), totalMiB: number, freeMiB: number, volumes: integer() },
   bin: optional(record<{ readonly files: number; readonly usedMiB: number }>({ files: integer(), usedMiB: number })),
   state: optional(oneOf("up", "unreachable")),
@@ -272,8 +282,8 @@ const storageServer = record<Status["servers"][number]>({
 export const installationStatus = record<Status>(
   {
     services: list(service),
-    hosts: list(host),
-    servers: list(storageServer),
+    hosts: list(hostStatus),
+    servers: list(serverStatus),
     leftovers: optional(record<NonNullable<Status["leftovers"]>>({ forked: list(text()), keepers: list(text()) })),
   },
   "InstallationStatus",
@@ -290,20 +300,19 @@ export const imageRemoved = record<api.ImageRemoved>(
 // --- storage and what was lost ------------------------------------------------------------------------------------
 
 export const storeReturned = record<api.StoreReturned>({ returned: text() }, "StoreReturned");
-export const serviceOrphans = record<api.ServiceOrphans>(
-  {
-    service: text(),
-    clients: list(
-      record<api.ServiceOrphans["clients"][number]>({
-        ...{ client: text(), forked: boolean, kept: integer(), orphans: integer(), keys: list(text()) },
-      }),
-    ),
-    receivers: list(
-      record<api.ServiceOrphans["receivers"][number]>({ receiver: text(), forked: boolean, itForked: boolean }),
-    ),
-  },
-  "ServiceOrphans",
-);
+const leftovers: Fields<Omit<api.ServiceOrphans, "service">> = {
+  clients: list(
+    record<api.ServiceOrphans["clients"][number]>({
+      ...{ client: text(), forked: boolean, kept: integer(), orphans: integer(), keys: list(text()) },
+    }),
+  ),
+  receivers: list(
+    record<api.ServiceOrphans["receivers"][number]>({ receiver: text(), forked: boolean, itForked: boolean }),
+  ),
+};
+/** As a service says it of itself. */
+export const leftoversOf = record(leftovers);
+export const serviceOrphans = record<api.ServiceOrphans>({ service: text(), ...leftovers }, "ServiceOrphans");
 export const orphanList = record<api.OrphanList>(
   {
     services: list(serviceOrphans),
@@ -333,30 +342,26 @@ export const haReport = record<api.HaReport>(
   },
   "HaReport",
 );
-export const binEntry = record<api.BinEntry>(
-  {
-    ...{ server: text(), file: text(), volume: text(), path: maybe.text, sizeMiB: number, usedMiB: number },
-    ...{ deleted: time, overlay: boolean, offered: boolean },
-  },
-  "BinEntry",
-);
+const binned: Fields<Omit<api.BinEntry, "server">> = {
+  ...{ file: text(), volume: text(), path: maybe.text, sizeMiB: number, usedMiB: number },
+  ...{ deleted: time, overlay: boolean, offered: boolean },
+};
+/** As a storage server says it. */
+export const binnedFile = record(binned);
+export const binEntry = record<api.BinEntry>({ server: text(), ...binned }, "BinEntry");
 export interface BinFile {
   readonly server: string;
   readonly file: string;
 }
 export const binFile = record<BinFile>({ server: text(), file: text() }, "BinFile");
 export const binList = record<api.BinList>({ files: list(binEntry), missing: missingServers }, "BinList");
-export const serverAdopted = record<api.ServerAdopted>(
-  {
-    server: text(),
-    leases: list(
-      record<api.ServerAdopted["leases"][number]>({
-        ...{ volume: text(), path: maybe.text, epoch: integer(), known: integer() },
-      }),
-    ),
-  },
-  "ServerAdopted",
+/** As a storage server says it. */
+export const adoptedLeases: Schema<api.ServerAdopted["leases"]> = list(
+  record<api.ServerAdopted["leases"][number]>({
+    ...{ volume: text(), path: maybe.text, epoch: integer(), known: integer() },
+  }),
 );
+export const serverAdopted = record<api.ServerAdopted>({ server: text(), leases: adoptedLeases }, "ServerAdopted");
 
 // --- backups ------------------------------------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "./ht
 import { longPoll } from "./long-poll.ts";
 import type { ControllerSessions } from "./sessions.ts";
 import { answerIssue, answerSpending, createTicketCheck, type TicketCheck } from "./tickets.ts";
-import { type Check, connectionAnswer, type Examined, type Question } from "./why.ts";
+import { connectionAnswer, type Examined, examinedChecks, type Question } from "./why.ts";
 
 /**
  * The part of the published contract (`model/contract/routes.ts`) that a cell answers itself, below `/cells/<cell>`. Only the gateway may call, and only with a credential of the cell; and at
@@ -438,7 +438,9 @@ async function examine(
   if (!answered.ok) return answered;
   const { status, json } = answered.value;
   if (status !== 200) return fail(`host ${end.host} could not read its maps: ${JSON.stringify(json)}`);
-  return ok({ where: `host ${end.host} (${side})`, checks: json as unknown as readonly Check[] });
+  const checks = readAs(examinedChecks, json);
+  if (checks instanceof Fault) return fail(`what host ${end.host} says of its maps cannot be read: ${checks}`);
+  return ok({ where: `host ${end.host} (${side})`, checks });
 }
 
 async function askHost(

@@ -1,5 +1,6 @@
 import type { WhyEnd, WhyEnds } from "../../core/controller/requests/connection-ends.ts";
 import type { ConnectionAnswer } from "../../model/api.ts";
+import { boolean, list, record, text } from "../../model/contract/schema.ts";
 
 /**
  * Puts together what both hosts read from their maps. This shape is the hosts' answer to `POST /examine` (see
@@ -14,6 +15,8 @@ export interface Check {
   readonly passes: boolean;
   readonly detail: string;
 }
+/** As a host says them. */
+export const examinedChecks = list(record<Check>({ check: text(), passes: boolean, detail: text() }), { most: 100 });
 export interface Examined {
   readonly where: string;
   readonly checks: readonly Check[];

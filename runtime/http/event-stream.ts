@@ -1,3 +1,6 @@
+/** Whoever says them without end fills nobody's memory. */
+const longestEvent = 4 * 1024 * 1024;
+
 /** Events of a text/event-stream (HTML Living Standard, section 9.2.6) as they come; only `data` matters here. Ends with the stream, rejects when it breaks. */
 export async function* readEventStream<E>(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<E> {
   const decoder = new TextDecoder();
@@ -6,6 +9,7 @@ export async function* readEventStream<E>(chunks: AsyncIterable<Uint8Array>): As
     rest += decoder.decode(chunk, { stream: true });
     const blocks = rest.split(/\r?\n\r?\n/);
     rest = blocks.pop() ?? "";
+    if (rest.length > longestEvent) throw new Error(`an event has more than ${longestEvent} characters`);
     for (const block of blocks) {
       const data = block
         .split(/\r?\n/)
