@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type FastifyInstance, fastify } from "fastify";
-import type { BinList, InstallationStatus, OrphanList, ServiceEvent } from "../../model/api.ts";
+import type { BinList, ImageSummary, InstallationStatus, OrphanList, ServiceEvent } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { readEventStream } from "../../runtime/http/event-stream.ts";
@@ -11,6 +11,7 @@ import { createTestInstallation, type TestInstallation } from "../../runtime/ins
 import { createObserver } from "../../runtime/observation/observer.ts";
 import { serveRoute } from "../edge/serve.ts";
 import { registerBin } from "../storage/bin.ts";
+import { registerImages } from "../storage/images.ts";
 import { registerOrphans } from "../storage/orphans.ts";
 import { createConnections } from "./connections.ts";
 import { registerObservation } from "./observation.ts";
@@ -34,6 +35,7 @@ const event = (id: number, more: object = {}): Json => ({
   ...{ id: `a-${id}`, time: "2026-11-26T00:00:00.000Z", service: "host.h1", event: "vm/started" },
   ...{ cell: null, path: null, fields: {}, ...more },
 });
+const image = { name: "tiny", digest: "d", sizeMiB: 64, provided: true };
 /** By `<who> <path>`. */
 const said = new Map<string, string>();
 const streamOf = (events: readonly unknown[]): string =>
@@ -42,6 +44,7 @@ const honest: readonly (readonly [string, Json])[] = [
   ["host.h1 /status", host("h1")],
   ["agent.s1 /status", { server: "s1", address: "10.0.0.2", totalMiB: 9, freeMiB: 9, volumes: 1 }],
   ["agent.s1 /bin", [binned]],
+  ["agent.s1 /images", [image]],
   ["presence.1 /hosts", { hosts: [] }],
 ];
 const liars = ["host.h9", "agent.s9", "presence.9", "controller.shop"];
@@ -66,6 +69,7 @@ before(async () => {
   serveRoute(app, "readStatus", () => status());
   registerOrphans(app, configuration);
   registerBin(app, configuration);
+  registerImages(app, configuration);
   registerObservation(
     app,
     configuration,
@@ -123,6 +127,12 @@ test("what one service answers that makes no sense hides nothing of the others, 
     assert.deepEqual(
       bins.files.filter(({ server }) => server === "s1").map(({ file: name }) => name),
       ["v.1"],
+    );
+    const images = await ask<readonly ImageSummary[]>("/images");
+    assert.deepEqual(
+      images.map(({ name, servers: having }) => [name, having]),
+      [["tiny", ["s1"]]],
+      told,
     );
     const orphans = await ask<OrphanList>("/orphans");
     assert.deepEqual(

@@ -2,11 +2,13 @@ import { readFile } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import { PassThrough } from "node:stream";
 import type { FastifyInstance } from "fastify";
-import type { ImageAdded, ImageRemoved, ImageSummary, Refusal } from "../../model/api.ts";
+import type { ImageAdded, ImageRemoved, ImageSummary } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { imageNameRule, isImageName } from "../../model/cell/image-name.ts";
+import { boolean, json, list, nullable, number, record, type Schema, text } from "../../model/contract/schema.ts";
 import { type OutgoingPeerRequest, peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
+import { answerAs, refusalIn } from "../edge/peer-answer.ts";
 import { type RefusedError, refused } from "../edge/refused.ts";
 import { type Asked, serveRoute } from "../edge/serve.ts";
 
@@ -25,6 +27,9 @@ interface ServerImage {
 interface Staged extends Omit<ServerImage, "provided"> {
   readonly id: string | null;
 }
+const parts = { name: text(), digest: text(), sizeMiB: number };
+const serverImages = list(record<ServerImage>({ ...parts, provided: boolean }));
+const stagedImage = record<Staged>({ ...parts, id: nullable(text()) });
 interface Failure {
   readonly server: string;
   readonly status: number;
@@ -114,7 +119,7 @@ class Images {
   async remove(name: string): Promise<ImageRemoved> {
     const servers = await this.#servers();
     const told = await Promise.all(
-      servers.map((server) => this.#ask<unknown>(server, { method: "DELETE", path: `/images/${name}` })),
+      servers.map((server) => this.#ask(server, { method: "DELETE", path: `/images/${name}` }, json)),
     );
     const gone = told.flatMap((each) => (failed(each) ? [] : [each.server]));
     const failures = told.filter(failed).filter(({ code }) => code !== "image/unknown");
@@ -132,7 +137,7 @@ class Images {
   async #lists(): Promise<readonly Told<readonly ServerImage[]>[]> {
     return Promise.all(
       (await this.#servers()).map((server) =>
-        this.#ask<readonly ServerImage[]>(server, { method: "GET", path: "/images", timeoutMs: answerTimeoutMs }),
+        this.#ask(server, { method: "GET", path: "/images", timeoutMs: answerTimeoutMs }, serverImages),
       ),
     );
   }
@@ -149,7 +154,7 @@ class Images {
     const answers = ways.map(async (way) => {
       // `keep-alive`: an answer that comes before the body's end must not be lost with a connection closed behind it.
       const headers = { "content-length": length, connection: "keep-alive" };
-      const told = await this.#ask<Staged>(way.server, { method: "PUT", path, body: way.stream, headers });
+      const told = await this.#ask(way.server, { method: "PUT", path, body: way.stream, headers }, stagedImage);
       // Whoever waits for it to take more goes on without it.
       way.stream.destroy();
       for (const { server, stream } of failed(told) ? ways : [])
@@ -175,11 +180,11 @@ class Images {
     const causes = failures.filter(({ server }) => !cutOff.has(server));
     await Promise.all(
       staged.map(({ server, value }) =>
-        this.#ask(server, {
-          method: "DELETE",
-          path: `/images/${value.name}?staged=${value.id}`,
-          timeoutMs: answerTimeoutMs,
-        }),
+        this.#ask(
+          server,
+          { method: "DELETE", path: `/images/${value.name}?staged=${value.id}`, timeoutMs: answerTimeoutMs },
+          json,
+        ),
       ),
     );
     throw joint(causes);
@@ -194,7 +199,7 @@ class Images {
       staged.map(async ({ server, value }): Promise<Told<unknown>> => {
         if (value.id === null) return { server, value };
         const path = `/images/${name}?staged=${value.id}${replace ? "&replace=true" : ""}`;
-        return this.#ask(server, { method: "POST", path });
+        return this.#ask(server, { method: "POST", path }, json);
       }),
     );
     const failures = told.filter(failed);
@@ -208,6 +213,7 @@ class Images {
   async #ask<T>(
     server: string,
     { timeoutMs, ...request }: OutgoingPeerRequest & { readonly timeoutMs?: number },
+    schema: Schema<T>,
   ): Promise<Told<T>> {
     try {
       const answer = await peerRequest(this.#configuration, peerName(`agent.${server}`), {
@@ -215,10 +221,9 @@ class Images {
         ...(timeoutMs === undefined ? {} : { signal: AbortSignal.timeout(timeoutMs) }),
         ...request,
       });
-      const body = JSON.parse(await answer.text()) as unknown;
-      if (answer.status === 200) return { server, value: body as T };
-      const { code = "image/failed", message = "it failed; its log says why" } =
-        (body as Partial<Refusal>).error ?? ({} as Partial<Refusal["error"]>);
+      const body = await answer.text();
+      if (answer.status === 200) return { server, value: answerAs(schema, body, `agent.${server}`) };
+      const { code = "image/failed", message = "it failed; its log says why" } = refusalIn(body);
       return { server, status: answer.status, code, message };
     } catch (error) {
       const message = `the storage server ${server} does not answer: ${(error as Error).message}`;

@@ -4,7 +4,7 @@ import { hostName, type PeerName, peerName } from "../../../model/cell/identifie
 import type { Json } from "../../../model/json/json.ts";
 import { type ActualPresenceDeath, presenceKey } from "../../documents/presence.ts";
 import type { Effect, Input } from "../../env.ts";
-import { type EndAnswer, mergeEnds } from "./end.ts";
+import { type EndAnswer, mergeEnds, readEndAnswer } from "./end.ts";
 import { createPresence, type HostPresence } from "./group.ts";
 
 const members = [1, 2, 3].map((number) => peerName(`presence.${number}`));
@@ -154,4 +154,25 @@ test("several members know together what one of them does, and what speaks again
   assert.equal(mergeEnds(h1, [answer(3, 100), answer(3, 100, "it runs")]).against, "it runs");
   assert.match(mergeEnds(h1, [answer(null, null)]).against ?? "", /nobody knows of any life/);
   assert.match(mergeEnds(h1, [answer(3, null)]).against ?? "", /does not say when its machine started/);
+});
+
+test("what a member answers is taken with numbers that a life can have, and otherwise as no answer", () => {
+  const known = { generation: 7, boot: 3 };
+  const sound = { known, against: null, ended: 2 };
+  assert.deepEqual(readEndAnswer(sound), sound);
+  assert.deepEqual(readEndAnswer({ known: null, against: "x", ended: null }), {
+    known: null,
+    against: "x",
+    ended: null,
+  });
+  const wrong: readonly Json[] = [
+    ...[null, 5, [], {}, { ...sound, ended: 2 ** 53 }, { ...sound, ended: "2" }, { ...sound, against: 5 }],
+    ...[
+      { ...sound, known: 5 },
+      { ...sound, known: { ...known, generation: 2 ** 53 } },
+      { ...sound, known: { boot: 1 } },
+    ],
+    { ...sound, known: { ...known, boot: -1 } },
+  ];
+  for (const answer of wrong) assert.equal(readEndAnswer(answer), null, JSON.stringify(answer));
 });

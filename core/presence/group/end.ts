@@ -31,6 +31,17 @@ export interface EndAnswer {
   readonly ended: number | null;
 }
 
+/** What one of them answered; null: it makes no sense. */
+export function readEndAnswer(answer: Json): EndAnswer | null {
+  if (!isObject(answer)) return null;
+  const { known, against, ended } = answer;
+  const isKnown =
+    known === null ||
+    (isObject(known) && isGeneration(known.generation) && (known.boot === null || isBoot(known.boot)));
+  const isSound = isKnown && (against === null || typeof against === "string") && (ended === null || isBoot(ended));
+  return isSound ? (answer as unknown as EndAnswer) : null;
+}
+
 /** What several members know together. Only where `against` is null, `known` is a life with a boot. */
 export function mergeEnds(host: HostName, answers: readonly EndAnswer[]): EndAnswer {
   let known: KnownLife | null = null;

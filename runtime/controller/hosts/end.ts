@@ -1,8 +1,9 @@
-import { type EndAnswer, mergeEnds } from "../../../core/presence/group/end.ts";
+import { type EndAnswer, mergeEnds, readEndAnswer } from "../../../core/presence/group/end.ts";
 import type { HostEnd, HostPowerOff } from "../../../model/api.ts";
 import type { HostName, PeerName } from "../../../model/cell/identifiers.ts";
 import { read as readAs } from "../../../model/contract/schema.ts";
 import { hostPowerOff } from "../../../model/contract/values.ts";
+import type { Json } from "../../../model/json/json.ts";
 import { Fault } from "../../../model/json/reader.ts";
 import { peerRequest } from "../../http/https.ts";
 import type { PeerRequest } from "../../http/peer-handler.ts";
@@ -86,7 +87,7 @@ const askMember = async (
       ...(end === null ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(end) }),
     });
     const text = await answer.text();
-    return answer.status === 200 ? (JSON.parse(text) as EndAnswer) : null;
+    return answer.status === 200 ? readEndAnswer(JSON.parse(text) as Json) : null;
   } catch {
     return null;
   }
