@@ -1,6 +1,11 @@
+import { addressOffer } from "../../core/documents/readers/network.ts";
+import { hostOffers } from "../../core/documents/readers/placement.ts";
+import { storageOffers } from "../../core/documents/readers/storage.ts";
 import { supplyOf } from "../../core/documents/supply.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Supply } from "../../model/check/check-supply.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { Document } from "../../model/json/reader.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { offersQuestion } from "../../runtime/process/asked.ts";
@@ -13,7 +18,7 @@ const answerTimeoutMs = 1_500;
  * controller that would have been told.
  */
 export async function installationSupply(configuration: ProcessConfiguration): Promise<Supply> {
-  const ask = async <Offers>(service: string): Promise<Offers | undefined> => {
+  const ask = async <Offers>(service: string, kind: Document<Offers>): Promise<Offers | undefined> => {
     try {
       const signal = AbortSignal.timeout(answerTimeoutMs);
       const answer = await peerRequest(configuration, peerName(service), {
@@ -22,16 +27,15 @@ export async function installationSupply(configuration: ProcessConfiguration): P
         signal,
       });
       const text = await answer.text();
-      return answer.status === 200 ? (JSON.parse(text) as Offers) : undefined;
+      return answer.status === 200 ? (kind.of(JSON.parse(text) as Json) ?? undefined) : undefined;
     } catch {
       return undefined;
     }
   };
-  type Said = Parameters<typeof supplyOf>[0];
   const [hosts, storage, addresses] = await Promise.all([
-    ask<NonNullable<Said["hosts"]>>("placer"),
-    ask<NonNullable<Said["storage"]>>("storage-manager"),
-    ask<NonNullable<Said["addresses"]>>("address-manager"),
+    ask("placer", hostOffers),
+    ask("storage-manager", storageOffers),
+    ask("address-manager", addressOffer),
   ]);
   return supplyOf({ hosts, storage, addresses });
 }
