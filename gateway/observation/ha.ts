@@ -1,9 +1,11 @@
 import type { FastifyInstance } from "fastify";
 import type { HaReport } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
+import { haReport } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { listPeers } from "../../runtime/transport/peers.ts";
+import { answerAs, answerOr } from "../edge/peer-answer.ts";
 import { refused } from "../edge/refused.ts";
 import { serveRoute } from "../edge/serve.ts";
 
@@ -27,5 +29,5 @@ async function ask(configuration: ProcessConfiguration, method: string, path: st
   });
   const text = await answer.text();
   if (answer.status !== 200) throw refused(503, "ha/unreachable", "the HA Manager is starting");
-  return JSON.parse(text) as HaReport;
+  return answerOr(() => answerAs(haReport, text, haManager), "ha/unreadable");
 }
