@@ -3,6 +3,7 @@ import type { GlobalNetwork } from "../driver.ts";
 import type { Dataplane } from "./program/dataplane.ts";
 import { addressKey, identityKey, interfaceState, location } from "./program/layout.ts";
 import type { CellRules } from "./rules/cell-rules.ts";
+import { createFanOut } from "./rules/fan-out.ts";
 import type { Generations } from "./rules/generations.ts";
 import { type Device, deviceOf } from "./rules/slots.ts";
 import {
@@ -89,6 +90,7 @@ export function createAddressing(
 ): Addressing {
   const { maps } = dataplane;
   const look = deviceOf(dataplane);
+  const fanOut = createFanOut(dataplane);
   let inForce: InForce | null = null;
 
   const devicesOf = ({ interfaces }: GlobalNetwork): InForce["devices"] =>
@@ -109,7 +111,8 @@ export function createAddressing(
     return { changes, renew: () => generations.renew(concerned(changes, [old, next], rules)) };
   };
   return {
-    isInForce: (global) => workFor({ global, devices: devicesOf(global) }).changes.every(isEmpty),
+    isInForce: (global) =>
+      workFor({ global, devices: devicesOf(global) }).changes.every(isEmpty) && fanOut.isInForce(global, look),
     /** Takes away before it adds, opens an address last. */
     implement: (global) => {
       const now = { global, devices: devicesOf(global) };
@@ -118,11 +121,13 @@ export function createAddressing(
       inForce = null;
       for (const { name, remove } of changes.toReversed()) for (const entry of remove) maps[name].delete(entry);
       for (const { name, change, add } of changes) maps[name].setAll([...change, ...add]);
+      fanOut.implement(global, look);
       if (!changes.every(isEmpty)) renew();
       inForce = now;
     },
     doubt: () => {
       inForce = null;
+      fanOut.doubt();
     },
   };
 }

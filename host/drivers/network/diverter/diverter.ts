@@ -28,6 +28,7 @@ import { type CellRules, createCellRules } from "./rules/cell-rules.ts";
 import { createGenerations, type Generations } from "./rules/generations.ts";
 import { deviceOf, slotOf } from "./rules/slots.ts";
 import { whatWasTold } from "./rules/told.ts";
+import { addressingMaps } from "./rules/wanted.ts";
 import { bringUp, createTap, findTaps, leaveBridge, portsOf, removeDevice, tapName } from "./taps/devices.ts";
 import { closeInterface, isOpenInterface, openInterface } from "./taps/interfaces.ts";
 import { mtuOf } from "./taps/mtu.ts";
@@ -195,7 +196,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       state().addressing.doubt();
       for (const tap of findTaps()) removeTap(tap);
       const { maps } = state().dataplane;
-      for (const name of ["endpoints", "services", "interfaces", "identities", "locations", "dhcp"] as const)
+      for (const name of [...addressingMaps, "fanout"] as const)
         for (const entry of maps[name].keys()) maps[name].delete(entry);
       state().generations.renewAll();
     },
@@ -315,6 +316,8 @@ function readInterfaceCounters(dataplane: Dataplane, names: Names): readonly Int
       reason,
       sum(perCpu.map(({ drops }) => Buffer.from(drops).readBigUInt64LE(8 * (index + 1)))),
     ]);
+    // Its counter is where that of no drop would be.
+    const copies = sum(perCpu.map(({ drops }) => Buffer.from(drops).readBigUInt64LE(0)));
     return {
       interface: uid,
       sent: {
@@ -325,7 +328,7 @@ function readInterfaceCounters(dataplane: Dataplane, names: Names): readonly Int
         packets: sum(perCpu.map(({ received_packets }) => received_packets)),
         bytes: sum(perCpu.map(({ received_bytes }) => received_bytes)),
       },
-      drops: Object.fromEntries(drops),
+      drops: { ...Object.fromEntries(drops), "too-many-copies": copies },
     };
   });
 }

@@ -6,7 +6,6 @@ import type { Dataplane } from "./program/dataplane.ts";
 import {
   addressKey,
   controller,
-  fromNumber,
   identities,
   identityKey,
   interfaceState,
@@ -16,10 +15,10 @@ import {
   policyKey,
   policyState,
   sourceRange,
-  toNumber,
   word,
 } from "./program/layout.ts";
 import { attachedProgram, openInner, programId } from "./program/libbpf.ts";
+import { examineMany } from "./rules/examine-many.ts";
 import { kinds, protocolNumbers } from "./rules/policy.ts";
 import { deviation, type RuleFound, type Told } from "./rules/told.ts";
 
@@ -282,11 +281,29 @@ function strangeHost(dataplane: Dataplane, cell: number, address: Ipv4, knowledg
   return other === null ? null : `where the controller ${address} is, by the entry in force: ${other}`;
 }
 
+/** The rule in force for one packet; `only`: with that identity as its end. */
+function ruleFor(dataplane: Dataplane, cell: number, question: PacketQuestion, only: number | null): RuleFound | null {
+  const rules = openRules(dataplane, cell);
+  if (rules === null) return null;
+  try {
+    const from = identify(dataplane, rules, cell, question.source);
+    const to = only === null ? identify(dataplane, rules, cell, question.destination) : [only];
+    return findRule(rules, cell, { from, to }, question, { rulePath: () => null, told: null }).inForce?.found ?? null;
+  } finally {
+    rules.close();
+  }
+}
+
 function examineSender(dataplane: Dataplane, question: PacketQuestion, knowledge: Knowledge): readonly PacketCheck[] {
   const { checks, local } = examineInterface(dataplane, question.source, knowledge);
   if (local === null) return checks;
-  const broadcast = toNumber(question.destination) >>> 28 === 14 || question.destination === fromNumber(0xffffffff);
-  if (broadcast) return [...checks, stop("broadcast", "broadcast and multicast do not leave an interface")];
+  const many = examineMany(dataplane, local, question, (to, only) => {
+    const found = ruleFor(dataplane, local.cell, { ...question, destination: to }, only);
+    if (found === null) return null;
+    const path = knowledge.rulePath(local.cell, found.rule);
+    return path === null ? `rule ${found.rule}` : `rule ${found.rule} (${path})`;
+  });
+  if (many !== null) return [...checks, ...many];
   checks.push(...examineRules(dataplane, local.cell, question, knowledge));
   const there = localEndpoint(dataplane, question.destination);
   if (there !== null)

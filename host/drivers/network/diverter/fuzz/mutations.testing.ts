@@ -18,6 +18,7 @@ const rules = "parts/rules.h";
 const flows = "parts/flows.h";
 const outside = "parts/outside.h";
 const router = "parts/router.h";
+const many = "parts/many.h";
 const admit = "parts/admit.h";
 const leave = "parts/leave.h";
 const arp = "parts/arp.h";
@@ -151,6 +152,60 @@ export const mutations: readonly Mutation[] = [
     file: outside,
     find: "!out || out->device != c->device || kind_of",
     replace: "!out || kind_of",
+  },
+  {
+    name: "a member's own cell judges its copy",
+    file: many,
+    find: "  int reason = admit(&check);\n",
+    replace: "  int reason = check.self ? PASS : NO_RULE;\n",
+  },
+  {
+    name: "the sender's cell judges each copy",
+    file: many,
+    find: "  if (!is_admitted(w, w->cell, address, w->only))\n    return 0;\n",
+    replace: "",
+  },
+  {
+    name: "nobody pings all of another subnet",
+    file: many,
+    find: "  return !w->directed || w->packet.protocol != IPPROTO_ICMP;\n",
+    replace: "  return 1;\n",
+  },
+  {
+    name: "what goes to all of a subnet is let in by a rule about it",
+    file: many,
+    find: "  if (w->directed && !is_admitted(w, to->cell, address, to->subnet_identity)) {",
+    replace: "  if (w->directed && !to->cell) {",
+  },
+  {
+    name: "what goes to all of a subnet is let out by a rule about it",
+    file: many,
+    find: "  w->only = w->directed ? found->subnet : 0;\n",
+    replace: "",
+  },
+  {
+    name: "what is copied is one packet",
+    file: many,
+    find: "  return p->fragment == WHOLE && !p->error &&\n         (",
+    replace: "  return (",
+  },
+  {
+    name: "a group of a subnet is of that one",
+    file: many,
+    find: "    if (!is_of_subnet(destination))\n",
+    replace: "",
+  },
+  {
+    name: "who answers what was sent to many could have had it",
+    file: admit,
+    find: "    rule = evaluate_opening(c, &key, 1);\n",
+    replace: "    rule = 0;\n",
+  },
+  {
+    name: "what was sent to many comes from where its sender is",
+    file: main,
+    find: "  if (!location || !same_mac(location->mac, eth.h_source))\n",
+    replace: "  if (!location)\n",
   },
   {
     name: "a router speaks for its networks alone",

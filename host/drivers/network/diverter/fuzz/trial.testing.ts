@@ -34,7 +34,7 @@ export interface Tally {
 }
 export const newTally = (): Tally => ({ frames: 0, delivered: 0, between: 0, outside: 0, dropped: 0 });
 
-const verdicts = { untouched: 0, dropped: 2, goes: 7, answers: 7 } as const;
+const verdicts = { untouched: 0, dropped: 2, copied: 2, goes: 7, answers: 7 } as const;
 const notBelieved = ["wrong-host", "no-location", "inside-from-outside", "not-from-router"];
 /** Which of these is told depends on what was looked at first; each is a refusal for where the frame came from or goes. */
 const reasonClass = (reason: string): string => (notBelieved.includes(reason) ? "not believed" : reason);
@@ -130,6 +130,7 @@ export class Trial {
           isCrossing: this.#isCrossing(sender, ran.verdict, ran.frame),
         };
       count(counts, expected, this.#tally);
+      if (expected.kind === "copied") return this.#followCopies(expected, at, bytes, sender);
       if (expected.kind !== "goes") return null;
       if (expected.receiver !== null) {
         if (sender !== null && this.#cellOf(sender) !== this.#cellOf(expected.receiver)) this.#tally.between += 1;
@@ -143,6 +144,25 @@ export class Trial {
       bytes = Buffer.from(ran.frame);
       at = { host: next, kind: "wire" };
     }
+  }
+  /** What each of the two hosts does with the copy that it gets. */
+  #followCopies(
+    { hosts, receivers, from }: Outcome & { readonly kind: "copied" },
+    at: Port,
+    frame: Buffer,
+    sender: number | null,
+  ): Difference | null {
+    if (sender !== null)
+      this.#tally.between += receivers.filter((each) => this.#cellOf(sender) !== this.#cellOf(each)).length;
+    for (const key of hostKeys) {
+      if (key === at.host || !hosts.includes(hostMacs[key])) continue;
+      const copy = Buffer.from(frame);
+      copy.writeUIntBE(hostMacs[key], 0, 6);
+      copy.writeUIntBE(from, 6, 6);
+      const wrong = this.#follow({ host: key, kind: "wire" }, copy, 0);
+      if (wrong !== null) return wrong;
+    }
+    return null;
   }
   #cellOf(at: number): number {
     return this.#world.interfaces[at]!.cell;
@@ -191,6 +211,17 @@ function count(counts: ReadonlyMap<number, Counts>, outcome: Outcome, tally: Tal
     const reason = reasonClass(outcome.counted?.reason ?? "");
     of?.drops.set(reason, (of.drops.get(reason) ?? 0) + 1);
   }
+  if (outcome.kind === "copied") {
+    for (const { interface: at, reason } of outcome.drops)
+      count(counts, { kind: "dropped", counted: { interface: at, reason } }, tally);
+    const from = outcome.sender === null ? undefined : counts.get(outcome.sender);
+    if (from !== undefined) from.sent += 1;
+    for (const at of outcome.receivers) {
+      const to = counts.get(at);
+      if (to !== undefined) to.received += 1;
+      tally.delivered += 1;
+    }
+  }
   if (outcome.kind !== "goes") return;
   const { sender, receiver } = outcome;
   const [from, to] = [
@@ -206,7 +237,7 @@ function count(counts: ReadonlyMap<number, Counts>, outcome: Outcome, tally: Tal
 function difference(expected: Outcome, verdict: number, before: Buffer, after: Buffer): string | null {
   const should = verdicts[expected.kind];
   if (verdict !== should) return `verdict ${verdict} where ${say(expected)} (${should})`;
-  if (expected.kind === "dropped") return null;
+  if (expected.kind === "dropped" || expected.kind === "copied") return null;
   if (expected.kind === "untouched") return before.equals(after) ? null : `left alone, and changed to ${hex(after)}`;
   const [to, from] = [after.readUIntBE(0, 6), after.readUIntBE(6, 6)];
   if (to !== expected.to || from !== expected.from)

@@ -104,6 +104,10 @@ export interface RuleSet {
   /** `x.router` of subnets: an interface by a subnet's name. */
   readonly routers: ReadonlyMap<string, number>;
   readonly forwards: readonly Forwards[];
+  /** `x.groups`, by interface. */
+  readonly groups: ReadonlyMap<number, readonly number[]>;
+  /** `x.policy.broadcast`. */
+  readonly broadcast: "on" | "off";
 }
 
 /** Where an address is, as a host was told. */

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
-import { type MapName, mapNames, mapSizes } from "./layout.ts";
+import { type MapName, mapNames, mapSizes, word } from "./layout.ts";
 import { BpfMap, close, loadObject, openPinned } from "./libbpf.ts";
 
 /**
@@ -15,7 +15,9 @@ export interface Dataplane {
   /** What was there before: everything, the maps alone (the programs were another version's), or nothing. */
   readonly adopted: "all" | "maps" | "nothing";
 }
-const programNames = ["from_vm", "from_wire", "from_outside", "from_service"] as const;
+const programNames = ["from_vm", "from_wire", "from_outside", "from_service", "fan_out", "fan_in"] as const;
+/** Programs that others go on with, in the order of `enum part`. */
+const parts = ["fan_out", "fan_in"] as const satisfies readonly ProgramName[];
 export type ProgramName = (typeof programNames)[number];
 export const objectFile = join(import.meta.dirname, "diverter.o");
 const perCpu: readonly MapName[] = ["counters", "rule_counts"];
@@ -94,6 +96,8 @@ export function openDataplane(bpffs: string, object = objectFile): Dataplane {
     load();
   }
   const opened = openAll(mapDirectory, programDirectory);
+  for (const [at, name] of parts.entries())
+    opened?.maps.parts.set(word.encode({ value: at }), word.encode({ value: opened.programs[name] }));
   if (opened === null) throw new Error(`the Diverter's maps were loaded but are not pinned below ${root}`);
   return { ...opened, adopted };
 }

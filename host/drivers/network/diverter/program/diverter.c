@@ -20,6 +20,7 @@
 #include "parts/router.h"
 #include "parts/admit.h"
 #include "parts/leave.h"
+#include "parts/many.h"
 #include "parts/arp.h"
 #include "parts/dhcp.h"
 #include "parts/liveness.h"
@@ -46,6 +47,13 @@ static __noinline int send_to_own_router(struct __sk_buff *skb, const struct int
   return leave_by(skb, self, host, cfg);
 }
 
+/* Is that the broadcast address of another subnet, of this cell or of one that its rules name? */
+static __noinline int is_directed(const struct interface_state *self, __be32 destination)
+{
+  struct identity_key key = {.cell = self->cell, .address = destination};
+  return bpf_map_lookup_elem(&broadcasts, &key) != NULL;
+}
+
 static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, const struct interface_state *self,
                                         const struct config *cfg, const struct ethhdr *eth)
 {
@@ -66,9 +74,11 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
     return drop(self, ROGUE_DHCP);
   if (has_bad_size(skb, &p, self->mtu) || checksum_hits_header(skb, &p, eth))
     return drop(self, MALFORMED);
-  if (p.destination == 0xffffffff || (self->mask != 0xffffffff && p.destination == broadcast) ||
-      (bpf_ntohl(p.destination) >> 28) == 14)
+  if (p.destination == EVERYBODY || (self->mask != 0xffffffff && p.destination == broadcast) ||
+      is_group(p.destination)) {
+    bpf_tail_call(skb, &parts, FAN_OUT);
     return drop(self, BROADCAST);
+  }
   /* What a VM sends to its gateway goes nowhere, and its answers to probes need no rule. */
   if (p.destination == self->gateway)
     return answers_probe(skb, &p, ifindex) ? TC_ACT_SHOT : drop(self, NO_RULE);
@@ -85,8 +95,11 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
 
   struct check sender = {.self = self, .packet = &p, .bytes = skb->len, .out = 1};
   reason = forwards ? PASS : admit(&sender);
-  if (reason)
+  if (reason) {
+    if (reason == NO_RULE && is_directed(self, p.destination))
+      bpf_tail_call(skb, &parts, FAN_OUT);
     return drop(self, reason);
+  }
 
   if (sender.host)
     return leave_by(skb, self, sender.host, cfg);
@@ -118,6 +131,10 @@ static __always_inline int ipv4_from_vm(struct __sk_buff *skb, __u32 ifindex, co
       }
       host = mac_number(controller->mac);
     } else {
+      if (is_directed(self, p.destination)) {
+        bpf_tail_call(skb, &parts, FAN_OUT);
+        return drop(self, BROADCAST);
+      }
       struct own_router way = {.cell = self->cell, .inside = p.source, .outside = p.destination};
       if (find_own_router(&way) && way.address != self->address)
         return send_to_own_router(skb, self, way.address, &sender, cfg);
@@ -298,6 +315,11 @@ static __always_inline int from_segment(struct __sk_buff *skb, const struct conf
   if (!local) {
     if (destination == cfg->host_address || arrival->from || !same_mac(eth.h_dest, own))
       return TC_ACT_OK;
+    struct identity_key many = {.address = destination};
+    if (destination == EVERYBODY || is_group(destination) || bpf_map_lookup_elem(&broadcasts, &many)) {
+      bpf_tail_call(skb, &parts, FAN_IN);
+      return TC_ACT_SHOT;
+    }
     return to_own_router_here(skb, cfg, &eth, destination);
   }
   __u32 ifindex = *local;
@@ -338,12 +360,75 @@ int from_outside(struct __sk_buff *skb)
   return from_segment(skb, cfg, &arrival, out->mac);
 }
 
+/* What a VM sends to many; `from_vm` has looked at all that is not about who gets it. */
+SEC("tc")
+int fan_out(struct __sk_buff *skb)
+{
+  __u32 ifindex = skb->ingress_ifindex ? skb->ingress_ifindex : skb->ifindex, zero = 0;
+  struct interface_state *self = bpf_map_lookup_elem(&interfaces, &ifindex);
+  struct walk *walk = bpf_map_lookup_elem(&walks, &zero);
+  if (!self || !walk)
+    return TC_ACT_SHOT;
+  __builtin_memset(walk, 0, sizeof(*walk));
+  int reason = parse_into(skb, walk);
+  if (reason)
+    return drop(self, reason);
+  walk->sender = ifindex;
+  walk->cell = self->cell;
+  __be32 broadcast = self->mask == 0xffffffff ? EVERYBODY : self->address | ~self->mask;
+  struct copies *copies = bpf_map_lookup_elem(&copies_left, &self->slot);
+  if (!copies || !can_be_copied(&walk->packet) || !find_members(walk, self->subnet_identity, broadcast, self->cell) ||
+      !bpf_map_lookup_elem(&fanout, &walk->key))
+    return drop(self, BROADCAST);
+  __u64 now = bpf_ktime_get_coarse_ns(), earned = copies->left + (now - copies->last);
+  if (earned > MOST_COPIES)
+    earned = MOST_COPIES;
+  /* To look for members takes its time, too, whether anybody gets a copy or not. */
+  if (earned < COPY_COST)
+    return drop(self, TOO_MANY_COPIES);
+  walk->left = earned;
+  remember_sent_to_many(self, &walk->packet);
+  copy_for_all(skb, walk);
+  copies->last = now;
+  copies->left = walk->left == earned ? earned - COPY_COST : walk->left;
+  if (walk->copies)
+    count_sent(skb, self);
+  if (walk->exhausted)
+    return drop(self, TOO_MANY_COPIES);
+  return walk->copies ? TC_ACT_SHOT : drop(self, NO_RULE);
+}
+
+/* What a VM of another host sends to many: a copy for each member here. */
+SEC("tc")
+int fan_in(struct __sk_buff *skb)
+{
+  __u32 zero = 0;
+  struct walk *walk = bpf_map_lookup_elem(&walks, &zero);
+  struct ethhdr eth;
+  if (!walk || load(skb, 0, &eth, sizeof(eth)))
+    return TC_ACT_SHOT;
+  __builtin_memset(walk, 0, sizeof(*walk));
+  if (parse_into(skb, walk) || !can_be_copied(&walk->packet) || is_dhcp_answer(&walk->packet))
+    return TC_ACT_SHOT;
+  struct location *location = bpf_map_lookup_elem(&locations, &walk->packet.source);
+  if (!location || !same_mac(location->mac, eth.h_source))
+    return TC_ACT_SHOT;
+  walk->cell = location->cell;
+  walk->wire = mac_number(eth.h_source);
+  struct identity_key sender = {.cell = walk->cell, .address = walk->packet.source};
+  struct identities *known = bpf_map_lookup_elem(&identities, &sender);
+  if (find_members(walk, known ? known->subnet_identity : 0, EVERYBODY, 0))
+    copy_for_all(skb, walk);
+  return TC_ACT_SHOT;
+}
+
 /* Types that no map declaration names, kept in the BTF for the comparison with layout.ts. */
 struct declared {
   struct policy_key policy_key;
   struct policy_entry policy_entry;
   struct flow_key flow_key;
   struct flow flow;
+  struct member member;
   enum network_kind network_kind;
   enum drop_reason drop_reason;
 };

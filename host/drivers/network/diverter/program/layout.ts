@@ -221,6 +221,12 @@ export const mostRouters = 4;
 export const networkKey = layout("network_key", { prefix_length: "u32", address: "ipv4" });
 /** `enum network_kind`. */
 export const networkKinds = { elsewhere: 0, notOutside: 1, external: 2 } as const;
+export const fanoutKey = layout("fanout_key", { cell: "u32", subnet: "u32", group: "ipv4" });
+export const member = layout("member", { address: "ipv4", ifindex: "u32", mac: "mac", padding: { bytes: 2 } });
+/** Members that a list may have: those behind are left out. */
+export const mostMembers = 1024;
+export const subnetKey = layout("subnet_key", { cell: "u32", subnet: "u32" });
+export const copies = layout("copies", { last: "u64", left: "u64" });
 export const word = layout("u32", { value: "u32" });
 export const addressKey = layout("address", { address: "ipv4" });
 
@@ -246,6 +252,10 @@ export const declared = [
   outside,
   router,
   networkKey,
+  fanoutKey,
+  member,
+  subnetKey,
+  copies,
 ] as const;
 
 /** Maps of the object with the sizes of their keys and values; per-CPU values count once. */
@@ -262,6 +272,10 @@ export const mapSizes = {
   locations: [4, location.size],
   controllers: [4, controller.size],
   policies: [4, policyState.size],
+  fanout: [fanoutKey.size, 4],
+  broadcasts: [identityKey.size, subnetKey.size],
+  copies_left: [4, copies.size],
+  parts: [4, 4],
   dhcp: [4, dhcpAnswer.size],
   probes: [probeKey.size, 4],
   rules: [4, 4],

@@ -163,7 +163,7 @@ export class BpfMap {
   }
 }
 
-export const mapTypes = { lruHash: 9, lpmTrie: 11 } as const;
+export const mapTypes = { array: 2, lruHash: 9, lpmTrie: 11 } as const;
 /** `BPF_F_NO_PREALLOC`, which a trie demands. */
 export const noPreallocation = 1;
 export function createMap(
@@ -179,6 +179,21 @@ export function createMap(
   options.writeUInt32LE(flags, 28);
   const fd = check(mapCreate(type, name, keySize, valueSize, entries, options), `creating map ${name}`);
   return new BpfMap(fd, keySize, valueSize);
+}
+/** `BPF_F_INNER_MAP`: arrays of different lengths may be in one outer map. */
+const ofAnyLength = 0x1000;
+/** An array with these values, one behind the other. */
+export function createArray(name: string, valueSize: number, values: Buffer): BpfMap {
+  const length = values.length / valueSize;
+  const made = createMap(mapTypes.array, name, 4, valueSize, length, ofAnyLength);
+  const indices = Uint32Array.from({ length }, (_, at) => at);
+  try {
+    made.setMany(Buffer.from(indices.buffer), values);
+    return made;
+  } catch (problem) {
+    made.close();
+    throw problem;
+  }
 }
 /** A map inside another one, from the id that the outer map shows. Null if it is gone. */
 export function openInner(id: number, keySize: number, valueSize: number): BpfMap | null {

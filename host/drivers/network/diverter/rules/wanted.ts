@@ -7,15 +7,25 @@ import {
   interfaceState,
   location,
   type MapName,
+  subnetKey,
   word,
 } from "../program/layout.ts";
 import type { BpfMap } from "../program/libbpf.ts";
 import { tapName } from "../taps/devices.ts";
+import { broadcastOf, isOpenToMany } from "./fan-out.ts";
 import type { DeviceOf } from "./slots.ts";
 
 /** What the addressing maps should hold, and the difference to what they do hold. */
 export type Entries = ReadonlyMap<string, { readonly key: Buffer; readonly value: Buffer }>;
-export const addressingMaps = ["dhcp", "identities", "locations", "interfaces", "services", "endpoints"] as const;
+export const addressingMaps = [
+  "dhcp",
+  "identities",
+  "locations",
+  "interfaces",
+  "services",
+  "endpoints",
+  "broadcasts",
+] as const;
 export type AddressingMap = (typeof addressingMaps)[number] & MapName;
 
 /** An interface whose tap has no device (yet) stays closed. */
@@ -31,10 +41,24 @@ export function wantedAddressing(
     interfaces: new Map<string, { key: Buffer; value: Buffer }>(),
     services: new Map<string, { key: Buffer; value: Buffer }>(),
     endpoints: new Map<string, { key: Buffer; value: Buffer }>(),
+    broadcasts: new Map<string, { key: Buffer; value: Buffer }>(),
   };
   const put = (map: AddressingMap, key: Buffer, value: Buffer): void => {
     wanted[map].set(key.toString("hex"), { key, value });
   };
+  const open = new Set(global.policies.filter(isOpenToMany).map(({ cellNumber }) => cellNumber));
+  for (const { cellNumber: cell, subnets = [], networks } of global.policies) {
+    if (!open.has(cell)) continue;
+    for (const { identity, cidr } of [...subnets, ...networks.filter(({ subnet }) => subnet === true)]) {
+      const many = broadcastOf(cidr);
+      if (many === null) continue;
+      put(
+        "broadcasts",
+        identityKey.encode({ cell, address: many.address }),
+        subnetKey.encode({ cell, subnet: identity }),
+      );
+    }
+  }
   for (const { cellNumber: cell, address, hostMac, ...found } of global.locations) {
     put("locations", addressKey.encode({ address }), location.encode({ mac: hostMac, cell }));
     put(
@@ -75,6 +99,13 @@ export function wantedAddressing(
     put("endpoints", addressKey.encode({ address }), device);
     put("identities", identityKey.encode({ cell, address }), identities.encode(who));
     put("dhcp", device, encodeDhcpAnswer(desired, mtu));
+    const many = broadcastOf(`${address}/${desired.prefixLength}`);
+    if (many !== null && open.has(cell))
+      put(
+        "broadcasts",
+        identityKey.encode({ cell: 0, address: many.address }),
+        subnetKey.encode({ cell, subnet: desired.subnetIdentity }),
+      );
     /* An address that came here is here, whatever its former host last said. */
     wanted.locations.delete(addressKey.encode({ address }).toString("hex"));
   }

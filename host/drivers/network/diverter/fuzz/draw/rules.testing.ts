@@ -70,6 +70,17 @@ export function drawRouters(random: Random, cell: Cell): Pick<RuleSet, "routers"
   return { routers: new Map(routed.map(({ name }) => [name, random.pick(forwards).interface])), forwards };
 }
 
+/** Of a subnet, of a cell, and some that nobody joins. */
+export const someGroups = [0xe0000001, 0xe00000fb, 0xefc00001, 0xeffffffa, 0xe1020304] as const;
+const drawMany = (random: Random, cell: Cell): Pick<RuleSet, "groups" | "broadcast"> => ({
+  broadcast: random.percent(85) ? "on" : "off",
+  groups: new Map(
+    cell.interfaces
+      .filter(() => random.percent(60))
+      .map(({ at }) => [at, [...new Set([random.pick(someGroups), random.pick(someGroups)])]]),
+  ),
+});
+
 export function drawRules(random: Random, world: World, cell: Cell, before: RuleSet | null): RuleSet {
   const version = (before?.version ?? 0) + 1;
   const subnetConnectivity = before === null ? random.percent(40) : before.subnetConnectivity !== random.percent(5);
@@ -77,13 +88,15 @@ export function drawRules(random: Random, world: World, cell: Cell, before: Rule
     const rules = Array.from({ length: random.between(3, 8) }, (_, at) =>
       drawRule(random, world, cell, `r${version}-${at}`),
     );
-    return { version, rules, subnetConnectivity, ...drawRouters(random, cell) };
+    return { version, rules, subnetConnectivity, ...drawRouters(random, cell), ...drawMany(random, cell) };
   }
   // Some go, some come.
   const kept = before.rules.filter(() => !random.percent(25));
   const more = Array.from({ length: random.below(3) }, (_, at) => drawRule(random, world, cell, `r${version}-${at}`));
   const { routers, forwards } = random.percent(15) ? drawRouters(random, cell) : before;
-  return { version, rules: random.percent(5) ? [] : [...kept, ...more], subnetConnectivity, routers, forwards };
+  const { groups, broadcast } = random.percent(15) ? drawMany(random, cell) : before;
+  const now = random.percent(5) ? [] : [...kept, ...more];
+  return { version, rules: now, subnetConnectivity, routers, forwards, groups, broadcast };
 }
 
 /** Rules of two cells that let the same ends speak with one another, as their owners would agree on them. */

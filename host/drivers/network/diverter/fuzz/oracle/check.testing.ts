@@ -90,6 +90,12 @@ function sourceReason(question: Question, arrival: Arrival): Reason | null {
   return arrival.isWayOut && isOutsider ? "inside-from-outside" : "wrong-host";
 }
 
+/** Under which what was sent to many is remembered. */
+export const keyOfMany = (packet: Packet): Omit<FlowKey, "remote"> => {
+  const { protocol, sourcePort, port } = packet;
+  return { protocol, localPort: sourcePort, remotePort: protocol === icmp ? 1 : port };
+};
+
 /** Under which a packet's flow is remembered: an echo's by who asked, an error's by the packet that it is about. */
 function keyOf({ packet, isOut }: Question): FlowKey {
   const remote = isOut ? packet.destination : packet.source;
@@ -142,6 +148,14 @@ function flowOf(question: Question, key: FlowKey): Flow | null {
   return null;
 }
 
+function isAnswerToMany({ memory, packet, isOut, now }: Question, key: FlowKey): boolean {
+  const isKind = packet.protocol === udp || (packet.protocol === icmp && packet.icmpType === 0);
+  return !isOut && packet.part === "whole" && isKind && memory.hasMany(key, now);
+}
+/** It needs no question to be let in. */
+const mayOpenBy = (question: Question, key: FlowKey): boolean =>
+  question.packet.protocol === udp && mayOpen(question, key, false);
+
 export function reasonAgainst(question: Question): Reason | null {
   const { memory, packet, isOut, arrival, now } = question;
   const wrong = arrival === null ? null : sourceReason(question, arrival);
@@ -155,6 +169,11 @@ export function reasonAgainst(question: Question): Reason | null {
   if (flow !== null) {
     if (packet.about === null) note(flow, question);
     remember(flow);
+    return null;
+  }
+  // Who got a copy of what was sent to many may answer it.
+  if (isAnswerToMany(question, key) && mayOpen(question, key, true) && !mayOpenBy(question, key)) {
+    if (packet.protocol === udp) memory.put(key, true, now);
     return null;
   }
   // Answers and errors belong to a flow or to nothing; nobody here says which way others shall go.

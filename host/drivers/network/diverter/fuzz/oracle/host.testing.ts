@@ -7,6 +7,7 @@ import {
   lastOf,
   mtu,
   outsideMacs,
+  type Subnet,
   type View,
   type World,
 } from "../world.testing.ts";
@@ -14,6 +15,7 @@ import {
   type Arrival,
   isDhcpAnswer,
   isFromOwnRouter,
+  keyOfMany,
   type Question,
   type Reason,
   type Routers,
@@ -21,8 +23,9 @@ import {
   strangerReason,
 } from "./check.testing.ts";
 import { Knowledge, kindOf } from "./knowledge.testing.ts";
+import { directedAt, isCopied, mayHaveCopy, membersOf } from "./many.testing.ts";
 import { Memory } from "./memory.testing.ts";
-import { type Packet, readPacket, udp } from "./packet.testing.ts";
+import { icmp, type Packet, readPacket, udp } from "./packet.testing.ts";
 
 /**
  * What one host should do with a frame. It is left to the host's own stack, it is dropped, or it goes somewhere with other
@@ -37,6 +40,15 @@ export type Outcome =
       readonly from: number;
       readonly sender: number | null;
       readonly receiver: number | null;
+    }
+  | {
+      /** To each of these, and once to each host; nothing else is left of it. */
+      readonly kind: "copied";
+      readonly sender: number | null;
+      readonly receivers: readonly number[];
+      readonly hosts: readonly number[];
+      readonly from: number;
+      readonly drops: readonly { readonly interface: number; readonly reason: Reason }[];
     }
   | { readonly kind: "answers"; readonly what: "arp" | "dhcp"; readonly to: number; readonly from: number };
 
@@ -105,7 +117,7 @@ export class HostOracle {
     if (!hasGoodSize(frame, pieces, packet)) return drop(self, "malformed");
     const { destination, about } = packet;
     if (destination === everyone || destination === lastOf(self.subnet.range) || isGroup(destination))
-      return drop(self, "broadcast");
+      return this.#copy(self, packet, now);
     if (destination === gatewayOf(self)) return drop(self, "no-rule");
     if (about !== null && about.source !== destination) return drop(self, "no-rule");
     if (about !== null && about.destination !== packet.source) {
@@ -148,6 +160,8 @@ export class HostOracle {
   }
   #send(self: Interface, packet: Packet, now: number): Outcome {
     const reason = reasonAgainst(this.#question(self, packet, true, null, now));
+    const isDirected = directedAt(this.#knowledge, this.#knowledge.cell(self.cell), packet.destination) !== null;
+    if (reason === "no-rule" && isDirected) return this.#copy(self, packet, now);
     if (reason !== null) return drop(self, reason);
     const receiver = this.#knowledge.endpoint(packet.destination);
     if (receiver !== null && receiver !== self) {
@@ -158,7 +172,74 @@ export class HostOracle {
     if (receiver === self) return drop(self, "no-location");
     const host = this.#knowledge.machineOf(self.cell, packet.destination);
     if (host !== null) return { kind: "goes", to: host, from: hostMacs[this.key], sender: self.at, receiver: null };
+    if (isDirected) return this.#copy(self, packet, now);
     return this.#toOwnRouter(self, packet) ?? this.#leave(self, packet);
+  }
+  /** What a machine here sends to many. */
+  #copy(self: Interface, packet: Packet, now: number): Outcome {
+    const many = isCopied(packet) ? membersOf(this.#knowledge, self, packet.destination) : null;
+    if (many === null || (many.directed !== null && packet.protocol === icmp)) return drop(self, "broadcast");
+    this.#memories.get(self.at)!.putMany(keyOfMany(packet), now);
+    const cell = this.#knowledge.cell(self.cell);
+    const admitted = many.members.filter(
+      (each) => each !== self && mayHaveCopy(this.#knowledge, cell, packet, each, many.directed),
+    );
+    const hosts = new Set(admitted.flatMap(({ address }) => this.#knowledge.hostOf(address) ?? []));
+    const here = admitted.filter(({ at }) => this.#knowledge.has(at));
+    const got = this.#copyHere(here, packet, many.directed, null, now);
+    if (got.receivers.length + hosts.size === 0) got.drops.push({ interface: self.at, reason: "no-rule" });
+    const sender = got.receivers.length + hosts.size === 0 ? null : self.at;
+    return { kind: "copied", sender, ...got, hosts: [...hosts], from: hostMacs[this.key] };
+  }
+  #copyHere(
+    members: readonly Interface[],
+    packet: Packet,
+    directed: Subnet | null,
+    arrival: Arrival | null,
+    now: number,
+  ) {
+    const receivers: number[] = [];
+    const drops: { interface: number; reason: Reason }[] = [];
+    for (const each of members) {
+      const isNamed =
+        directed === null || mayHaveCopy(this.#knowledge, this.#knowledge.cell(each.cell), packet, each, each.subnet);
+      const reason = isNamed ? reasonAgainst(this.#question(each, packet, false, arrival, now)) : "no-rule";
+      if (reason === null) receivers.push(each.at);
+      else drops.push({ interface: each.at, reason });
+    }
+    return { receivers, drops };
+  }
+  /** The same, from another host; null: that address is not of many. */
+  #copyIn(frame: Buffer, now: number): Outcome | null {
+    const [source, destination] = [frame.readUInt32BE(26), frame.readUInt32BE(30)];
+    const knowledge = this.#knowledge;
+    const here = this.world.interfaces.filter(({ at }) => knowledge.has(at));
+    const open = here.filter(({ cell }) => knowledge.view.rules.get(cell)?.broadcast === "on");
+    const of = open.find(({ subnet }) => lastOf(subnet.range) === destination)?.subnet;
+    if (destination !== everyone && !isGroup(destination) && of === undefined) return null;
+    const packet = readPacket(frame);
+    if (packet === null || !isCopied(packet) || isDhcpAnswer(packet)) return silently;
+    const mac = knowledge.hostOf(source);
+    if (mac === null || mac !== macAt(frame, 6)) return silently;
+    const sender = this.world.interfaces.find(({ address }) => address === source)!;
+    const isOwn = knowledge.interfaceOf(sender.cell, source) !== null;
+    const directed = of !== undefined && !(isOwn && of === sender.subnet) ? of : null;
+    if (directed !== null && packet.protocol === icmp) return silently;
+    const members =
+      of === undefined
+        ? isOwn
+          ? (membersOf(knowledge, sender, destination)?.members ?? [])
+          : []
+        : open.filter(({ subnet }) => subnet === of);
+    const arrival = { mac, isWayOut: this.world.wayOut === "uplink", isOwnDevice: false };
+    const got = this.#copyHere(
+      members.filter(({ at }) => knowledge.has(at)),
+      packet,
+      directed,
+      arrival,
+      now,
+    );
+    return { kind: "copied", sender: null, ...got, hosts: [], from: hostMacs[this.key] };
   }
   #leave(self: Interface, { destination }: Packet): Outcome {
     const { wayOut } = this.world;
@@ -178,7 +259,7 @@ export class HostOracle {
     if (type === 0x0806) return this.#arpFromSegment(kind, isWayOut, frame);
     if (type !== 0x0800 || frame.length < 34) return untouched;
     const self = this.#knowledge.endpoint(frame.readUInt32BE(30));
-    if (self === null) return kind === "wire" ? this.#passesOn(frame) : untouched;
+    if (self === null) return kind === "wire" ? this.#passesOn(frame, now) : untouched;
     const own = kind === "outside" ? outsideMacs[this.key as keyof typeof outsideMacs] : hostMacs[this.key];
     if (macAt(frame, 0) !== own) return silently;
     const mac = macAt(frame, 6);
@@ -188,9 +269,11 @@ export class HostOracle {
     return this.#receive(self, packet, { mac, isWayOut, isOwnDevice: kind === "outside" }, now);
   }
   /** From another host, to nobody here: what a machine sends to a router of its cell that is here. */
-  #passesOn(frame: Buffer): Outcome {
+  #passesOn(frame: Buffer, now: number): Outcome {
     const [source, destination] = [frame.readUInt32BE(26), frame.readUInt32BE(30)];
     if (destination === hostAddresses[this.key] || macAt(frame, 0) !== hostMacs[this.key]) return untouched;
+    const copied = this.#copyIn(frame, now);
+    if (copied !== null) return copied;
     const host = this.#knowledge.hostOf(source);
     const machine = this.world.interfaces.find(({ address }) => address === source);
     if (host === null || machine === undefined) return untouched;

@@ -43,6 +43,10 @@ export class Knowledge {
     if (found === undefined || found.cell !== cell) return null;
     return this.#here.has(found.at) || this.#told.get(found.at)?.isOwn === true ? found : null;
   }
+  /** An interface here, or at a host that this one was told of. */
+  isSomewhere(address: number): boolean {
+    return this.endpoint(address) !== null || this.hostOf(address) !== null;
+  }
   /** MAC of the other host where an address is. */
   hostOf(address: number): number | null {
     const found = this.#byAddress.get(address);

@@ -36,6 +36,7 @@ const idleSeconds = (flow: Flow): number => {
 export class Memory {
   readonly #flows = new Map<string, Flow>();
   readonly #fragments = new Map<string, Fragments>();
+  readonly #many = new Map<string, number>();
 
   find(key: FlowKey, now: number): Flow | null {
     const found = this.#flows.get(nameOf(key));
@@ -45,6 +46,14 @@ export class Memory {
     const flow = { ...key, isOut, lastSeen: now, openerEnded: false, otherEnded: false, wasReset: false };
     this.#flows.set(nameOf(key), flow);
     return flow;
+  }
+  /** What was sent to many, whoever they are. */
+  putMany({ protocol, localPort, remotePort }: Omit<FlowKey, "remote">, now: number): void {
+    this.#many.set(`${protocol} ${localPort} ${remotePort}`, now);
+  }
+  hasMany({ protocol, localPort, remotePort }: FlowKey, now: number): boolean {
+    const seen = this.#many.get(`${protocol} ${localPort} ${remotePort}`);
+    return seen !== undefined && now - seen <= (protocol === icmp ? 30 : 180);
   }
   forget(key: FlowKey): void {
     this.#flows.delete(nameOf(key));

@@ -1,4 +1,13 @@
-import { type Cell, type End, holds, type Interface, type Ports, type Rule } from "../world.testing.ts";
+import {
+  type Cell,
+  type End,
+  holds,
+  type Interface,
+  lastOf,
+  type Ports,
+  type Rule,
+  type Subnet,
+} from "../world.testing.ts";
 import type { Knowledge } from "./knowledge.testing.ts";
 
 /**
@@ -85,6 +94,43 @@ export function opens(knowledge: Knowledge, cell: Cell, opening: Opening): boole
     return (
       (lets(rule, true, opening) && isAt(knowledge, one, from) && isAt(knowledge, other, to)) ||
       (lets(rule, false, opening) && isAt(knowledge, other, from) && isAt(knowledge, one, to))
+    );
+  });
+}
+
+const covers = (range: Subnet["range"], inner: Subnet["range"]): boolean =>
+  holds(range, inner.first) && holds(range, lastOf(inner));
+/** Does an end stand for the whole of a subnet? */
+function isWhole(end: End, cell: Cell, subnet: Subnet): boolean {
+  const isOwn = subnet.cell === cell.number;
+  switch (end.kind) {
+    case "subnet":
+      return isOwn && end.name === subnet.name;
+    case "foreign":
+      return !isOwn && end.of === "subnet" && end.cell === subnet.cell && end.name === subnet.name;
+    case "cidr":
+      return covers(end.range, subnet.range);
+    case "internet":
+      return !isOwn;
+    default:
+      return false;
+  }
+}
+/** The same, by a rule whose end is a subnet as a whole. */
+export function isOpenedTowards(knowledge: Knowledge, cell: Cell, opening: Opening, subnet: Subnet): boolean {
+  const set = knowledge.view.rules.get(cell.number);
+  const found = knowledge.interfaceOf(cell.number, opening.from);
+  const from: Somebody = {
+    ...{ address: opening.from, found },
+    isController: found === null && opening.from === cell.controller.address,
+  };
+  if (set?.subnetConnectivity === true && found?.subnet === subnet) return true;
+  return (set?.rules ?? []).some((rule) => {
+    if (rule.protocol !== "any" && protocols[rule.protocol] !== opening.protocol) return false;
+    const [one, other] = rule.ends;
+    return (
+      (lets(rule, true, opening) && isAt(knowledge, one, from) && isWhole(other, cell, subnet)) ||
+      (lets(rule, false, opening) && isAt(knowledge, other, from) && isWhole(one, cell, subnet))
     );
   });
 }

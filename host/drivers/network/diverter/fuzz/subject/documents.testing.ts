@@ -118,7 +118,7 @@ export class Compiler {
     ]);
     return {
       ...{ cell: cellName(`c${number}`), cellNumber: number, version },
-      openness: { subnetConnectivity, internet: "none", broadcast: "on" },
+      openness: { subnetConnectivity, internet: "none", broadcast: set.broadcast },
       controller: {
         address: addressText(controller.address),
         mac: macText(controller.mac),
@@ -127,6 +127,7 @@ export class Compiler {
       interfaces: interfaces.map((each) => ({
         ...{ path: pathOf(number, each.name), address: addressText(each.address), identity: each.identity },
         ...{ vmIdentity: each.vmIdentity, subnetIdentity: each.subnet.identity, forwards: forwardsOf(each.at) },
+        groups: (set.groups.get(each.at) ?? []).map(addressText),
       })),
       subnets: subnets.map(({ name, range, identity }) => ({ cidr: cidrText(range), identity, ...routerOf(name) })),
       rules: rules.map((rule) => ({ uid: uid(`r-${rule.name}`), element: elementOf(number, rule) })),

@@ -201,6 +201,9 @@ export class HostUnderTest {
   run(port: Port, frame: Buffer, pieces: number): Ran {
     if (this.#isStale) this.tell({ rules: new Map(), here: [], elsewhere: [] });
     const { programs } = this.#dataplane;
+    // As if a while had gone by: what an interface may have copied is tried elsewhere.
+    if (port.kind === "tap" && this.#open.has(port.interface))
+      this.#dataplane.maps.copies_left.clear(key(slotOf(this.#dataplane, this.#devices.taps[port.interface]!)!));
     if (port.kind === "tap") return this.#run.run(programs.from_vm, frame, this.#devices.taps[port.interface]!, pieces);
     return port.kind === "wire"
       ? this.#run.run(programs.from_wire, frame, this.#devices.uplink, pieces)

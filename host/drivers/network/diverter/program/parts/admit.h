@@ -151,12 +151,20 @@ static __noinline int admit(struct check *c)
     }
   }
   /* Errors and echo answers belong to a flow or to nothing; redirects and router messages have no place here. */
-  if (p->error || (p->protocol == IPPROTO_ICMP && (p->icmp_type == 0 || p->icmp_type == 4 || p->icmp_type == 5 ||
-                                                   p->icmp_type == 9 || p->icmp_type == 10)))
+  int is_reply = p->protocol == IPPROTO_ICMP && p->icmp_type == 0;
+  if (p->error || (is_reply && c->out) ||
+      (p->protocol == IPPROTO_ICMP && (p->icmp_type == 4 || p->icmp_type == 5 || p->icmp_type == 9 || p->icmp_type == 10)))
     return NO_RULE;
-  long rule = evaluate_opening(c, &key, c->out);
+  int opened_out = c->out;
+  long rule = is_reply ? NO_RULE_FOUND : evaluate_opening(c, &key, c->out);
+  /* What this interface has sent to many is answered by whom its rules let have a copy. */
+  if (rule == NO_RULE_FOUND && !c->out && p->fragment == WHOLE && answers_many(openings_of(c, table), &key, now)) {
+    opened_out = 1;
+    rule = evaluate_opening(c, &key, 1);
+  }
   if (rule == NO_RULE_FOUND) {
-    forget_fragments(table, c);
+    if (!is_reply)
+      forget_fragments(table, c);
     return NO_RULE;
   }
   struct flow opened = {.last_seen = now,
@@ -164,7 +172,7 @@ static __noinline int admit(struct check *c)
                         .generation = now_in_force,
                         .local_port = key.local_port,
                         .remote_port = key.remote_port,
-                        .opened_out = c->out};
+                        .opened_out = opened_out};
   if (p->protocol != IPPROTO_ICMP || p->icmp_type == 8)
     bpf_map_update_elem(in, &key, &opened, BPF_ANY);
   remember_fragments(table, c, &key, &opened);

@@ -168,6 +168,16 @@ static __always_inline void forget_fragments(void *table, const struct check *c)
   bpf_map_delete_elem(openings_of(c, table), &key);
 }
 
+/* Is it an answer to what this interface has sent to many? That has the same ports, and nobody's address. */
+static __always_inline int answers_many(void *openings_table, const struct flow_key *key, __u64 now)
+{
+  struct flow_key many = *key;
+  many.remote = EVERYBODY;
+  struct flow *flow = bpf_map_lookup_elem(openings_table, &many);
+  return flow && (__s64)(now - flow->last_seen) <= (__s64)idle_limit(&many, flow) &&
+         is_of(flow, key->local_port, key->remote_port);
+}
+
 static __always_inline int passes(const struct check *c, __u32 rule)
 {
   if (!c->counted)

@@ -21,6 +21,7 @@
 #define SOURCE_RANGES 8
 #define NO_RULE_FOUND (-1)
 #define ROUTERS 4
+#define EVERYBODY 0xffffffff
 /*
  * In the number of a MAC, where a group's bit would be, which no machine has: it is behind the device that leads out of the
  * installation, and not on the underlay.
@@ -46,6 +47,8 @@ enum drop_reason {
   NO_ROUTER,
   DROP_REASONS = 16,
 };
+/* More copies than an interface may have made of what it sends to many. Counted where PASS would be, which drops nothing. */
+#define TOO_MANY_COPIES PASS
 
 struct config {
   __u32 uplink;
@@ -84,6 +87,28 @@ struct controller {
   __u32 identity;
   __u8 mac[6];
   __u8 padding[2];
+};
+/* Who may get a copy of what is sent to a group: of a subnet, or of a cell (subnet 0). `everybody`: to all of the subnet. */
+struct fanout_key {
+  __u32 cell;
+  __u32 subnet;
+  __be32 group;
+};
+struct member {
+  __be32 address;
+  __u32 ifindex; /* 0: it is on another host, which has that MAC */
+  __u8 mac[6];
+  __u8 padding[2];
+};
+/* Whose broadcast address that is. */
+struct subnet_key {
+  __u32 cell;
+  __u32 subnet;
+};
+/* Copies that an interface may still have made, in nanoseconds of the time in which it earns them, and when that was. */
+struct copies {
+  __u64 last;
+  __u64 left;
 };
 struct policy_state {
   __u32 version;

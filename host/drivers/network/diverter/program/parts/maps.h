@@ -54,6 +54,35 @@ HASH(identities, struct identity_key, struct identities, 262144);
 HASH(locations, __be32, struct location, 262144);
 HASH(controllers, __u32, struct controller, 65536);
 HASH(policies, __u32, struct policy_state, 65536);
+struct member_list {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(key_size, sizeof(__u32));
+  __uint(value_size, sizeof(struct member));
+  __uint(max_entries, 1);
+  __uint(map_flags, BPF_F_INNER_MAP);
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
+  __type(key, struct fanout_key);
+  __uint(max_entries, 65536);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __array(values, struct member_list);
+} fanout SEC(".maps");
+/* Of a cell's own subnets and of others that its rules name; with the cell 0 of those that have an interface here. */
+HASH(broadcasts, struct identity_key, struct subnet_key, 65536);
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __type(key, __u32);
+  __type(value, struct copies);
+  __uint(max_entries, 4096);
+} copies_left SEC(".maps");
+/* Programs that others go on with: `fan_out` and `fan_in`. */
+struct {
+  __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+  __type(key, __u32);
+  __type(value, __u32);
+  __uint(max_entries, 2);
+} parts SEC(".maps");
 HASH(dhcp, __u32, struct dhcp_answer, 4096);
 HASH(probes, struct probe_key, __u32, 16384);
 

@@ -9,6 +9,7 @@ struct question {
   __u16 source_port;
   __u16 destination_port;
   __u8 protocol;
+  __u32 only; /* identity that the rule has to name as its end; 0: any that `to` has */
 };
 
 /* Who an address is within a cell: an interface (itself, its VM, its subnet), the controller, or the longest network. */
@@ -58,7 +59,11 @@ __noinline long evaluate(struct question *q)
   if (!trie)
     return NO_RULE_FOUND;
   identify(trie, cell, q->from, from);
-  identify(trie, cell, q->to, to);
+  if (q->only) {
+    to[0] = q->only;
+    to[1] = to[2] = 0;
+  } else
+    identify(trie, cell, q->to, to);
   struct policy_key key = {.prefix_length = 112, .kind = RULE, .port = bpf_htons(q->destination_port)};
 #pragma unroll
   for (int i = 0; i < 3; i++) {
