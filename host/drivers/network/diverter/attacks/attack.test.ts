@@ -375,8 +375,6 @@ describe("a guest that attacks", { skip: !canRun() }, () => {
       "0.0.0.0": "no-rule",
       "10.64.0.1": "no-rule",
       [attacker.address]: "no-rule",
-      "255.255.255.255": "broadcast",
-      "10.64.0.255": "broadcast",
       "224.0.0.1": "broadcast",
       "239.255.255.250": "broadcast",
     };
@@ -390,6 +388,14 @@ describe("a guest that attacks", { skip: !canRun() }, () => {
           const body = ip(attacker.address, destination, protocol, payload);
           await attacker.refused(near, reason, attacker.frame(0x0800, body, mac), `${destination} at ${mac}`);
         }
+    // Machines of the subnet get it, as one packet to each would, and no host does.
+    for (const destination of ["255.255.255.255", "10.64.0.255"])
+      for (const mac of [gatewayMac, hosts.a[1], everyone])
+        await attacker.send(
+          attacker.frame(0x0800, ip(attacker.address, destination, 17, udp(1, 4711, ping)), mac),
+          attacker.frame(0x0800, ip(attacker.address, destination, 1, ping), mac),
+        );
+    await attacker.arrivedAt(near);
     assert.equal(received("a"), before.a, "the attacker's own host got nothing");
     assert.equal(received("b"), before.b, "the other host got nothing");
     assert.deepEqual(await listener.call("datagrams"), []);

@@ -172,12 +172,6 @@ export const mutations: readonly Mutation[] = [
     replace: "  return 1;\n",
   },
   {
-    name: "what goes to all of a subnet is let in by a rule about it",
-    file: many,
-    find: "  if (w->directed && !is_admitted(w, to->cell, address, to->subnet_identity)) {",
-    replace: "  if (w->directed && !to->cell) {",
-  },
-  {
     name: "what goes to all of a subnet is let out by a rule about it",
     file: many,
     find: "  w->only = w->directed ? found->subnet : 0;\n",

@@ -166,7 +166,11 @@ describe("what is sent to many", { skip: !canRun() }, () => {
     await drops("broadcast", hands.sender.packet("10.64.1.255", 1, icmp(icmpTypes.request, 7, 1)));
     await installation.apply(plans, [first(1), second(2, { rules: [rule(2, strangers, 20, "udp", markPort)] })]);
     await reaches(datagram("10.64.2.255", 5354), "", "without the consent of the other cell");
-    await installation.apply(plans, [first(1), second(3)]);
+    const one = [rule(1, strangers, 7, "udp", 5354), rule(2, strangers, 20, "udp", markPort)];
+    await installation.apply(plans, [first(1), second(3, { rules: one })]);
+    await reaches(datagram("10.64.2.255", 5354), "", "with consent for one of its machines alone");
+    await reaches(datagram("10.64.2.60", 5354), "stranger", "which that one hears");
+    await installation.apply(plans, [first(1), second(4)]);
     await reaches(datagram("10.64.2.255", 5354), "stranger", "with it again");
   });
   test("a group reaches its members, in its scope", async () => {
@@ -211,10 +215,10 @@ describe("what is sent to many", { skip: !canRun() }, () => {
   });
   test('`x.policy.broadcast` "off" closes all of it', async () => {
     await new Promise((resolve) => setTimeout(resolve, 500));
-    await installation.apply(plans, [first(2, { broadcast: "off" }), second(3)]);
+    await installation.apply(plans, [first(2, { broadcast: "off" }), second(4)]);
     await drops("broadcast", datagram("10.64.0.255", 5353));
     await drops("broadcast", datagram(group, 5353));
-    await installation.apply(plans, [first(3), second(3)]);
+    await installation.apply(plans, [first(3), second(4)]);
     await reaches(datagram("10.64.0.255", 5353), "near far far2", "on again");
   });
   test("another process finds it in force", async () => {
@@ -222,7 +226,7 @@ describe("what is sent to many", { skip: !canRun() }, () => {
     await installation.drivers.a.stop();
     await reaches(datagram("10.64.0.255", 5353), "near far far2", "without one");
     await installation.startDriver("a");
-    await installation.apply(plans, [first(3), second(3)]);
+    await installation.apply(plans, [first(3), second(4)]);
     await reaches(datagram(group, 5353), "near far other", "with the next one");
   });
 });

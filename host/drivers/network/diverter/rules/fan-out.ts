@@ -4,7 +4,7 @@ import { type Ipv4, ipv4, mac } from "../../../../../model/cell/identifiers.ts";
 import type { GlobalNetwork } from "../../driver.ts";
 import type { Dataplane } from "../program/dataplane.ts";
 import { fanoutKey, member, mostMembers, word } from "../program/layout.ts";
-import { createArray } from "../program/libbpf.ts";
+import { createArray, openInner } from "../program/libbpf.ts";
 import { tapName } from "../taps/devices.ts";
 import type { DeviceOf } from "./slots.ts";
 
@@ -90,22 +90,37 @@ export function wantedLists(global: GlobalNetwork, deviceOf: DeviceOf): Readonly
   return new Map([...lists].map(([key, members]) => [key, Buffer.concat(members)]));
 }
 
-export function createFanOut({ maps }: Dataplane): FanOut {
-  /** What this process wrote; null: nobody knows what is there. */
+/** Lists in force, by their key. */
+function readLists({ maps }: Dataplane): ReadonlyMap<string, Buffer> {
+  const lists = new Map<string, Buffer>();
+  for (const key of maps.fanout.keys()) {
+    const id = maps.fanout.get(key);
+    const list = id === null ? null : openInner(word.decode(id).value, 4, member.size);
+    if (list === null) continue;
+    lists.set(key.toString("hex"), Buffer.concat(list.entries().map(({ value }) => value)));
+    list.close();
+  }
+  return lists;
+}
+
+export function createFanOut(dataplane: Dataplane): FanOut {
+  const { maps } = dataplane;
+  /** What this process wrote, or found; null: nobody knows what is there. */
   let inForce: ReadonlyMap<string, Buffer> | null = null;
-  const isSame = (wanted: ReadonlyMap<string, Buffer>): boolean =>
-    inForce !== null &&
-    inForce.size === wanted.size &&
-    [...wanted].every(([key, list]) => inForce?.get(key)?.equals(list) === true);
+  const isSame = (wanted: ReadonlyMap<string, Buffer>): boolean => {
+    inForce ??= readLists(dataplane);
+    const found = inForce;
+    return found.size === wanted.size && [...wanted].every(([key, list]) => found.get(key)?.equals(list) === true);
+  };
   return {
     isInForce: (global, deviceOf) => isSame(wantedLists(global, deviceOf)),
     implement: (global, deviceOf) => {
       const wanted = wantedLists(global, deviceOf);
-      const before = inForce;
+      const before = inForce ?? readLists(dataplane);
       inForce = null;
       for (const key of maps.fanout.keys()) if (!wanted.has(key.toString("hex"))) maps.fanout.delete(key);
       for (const [key, list] of wanted) {
-        if (before?.get(key)?.equals(list) === true) continue;
+        if (before.get(key)?.equals(list) === true) continue;
         const made = createArray("member_list", member.size, list);
         try {
           maps.fanout.set(Buffer.from(key, "hex"), word.encode({ value: made.fd }));
