@@ -138,3 +138,34 @@ test("no rule is offered towards an address that nobody could reach", () => {
   const passing = [{ where: "host h1 (sender)", checks: [{ check: "rule", passes: true, detail: "rule 7" }] }];
   assert.equal(connectionAnswer(ask(world, "web1", unused).ends, { protocol: "tcp", port: 1 }, passing).allowed, true);
 });
+
+test("outwards a rule is offered where the subnet has a router, or is external, and it is one that opens it", () => {
+  const inside = 'spare extends VM { x.memory 64; } net extends Subnet { x.size 8; x.addressRange "internal"; ';
+  const card = (name: string, vm: string, more = ""): string =>
+    `${name} extends VirtualInterface { x.vm "<ref:../${vm}>"; x.subnet "<ref:../net>"; ${more} }`;
+  const router = `${card("inner", "gate", 'x.forwards ["internet"];')} gate extends VM { x.memory 64; }`;
+  for (const more of [
+    `${inside} } ${card("out", "spare")} ${router}`,
+    `${inside} x.router "<ref:../inner>"; } ${card("out", "spare")} ${router}`,
+  ]) {
+    const world = cloud();
+    put(world, more);
+    for (const to of ["203.0.113.7", "internet"]) {
+      const { verdict } = connectionAnswer(
+        { ...ask(world, "shop/out", to).ends, waiting: [] },
+        { protocol: "tcp", port: 443 },
+        blocked,
+      );
+      const rule = /To open it, add: (allow extends NetworkRule \{.*\})$/.exec(verdict)?.[1];
+      if (!more.includes("x.router")) {
+        assert.equal(rule, undefined);
+        assert.match(verdict, /or with an `x\.router` speaks with addresses outside/);
+        continue;
+      }
+      assert.ok(rule !== undefined, verdict);
+      put(world, `${more} ${rule}`);
+      assert.ok(hostPolicyRules(world.state).some(({ path, ports }) => path === "shop/allow" && ports.from === 443));
+      put(world, more);
+    }
+  }
+});

@@ -186,9 +186,9 @@ function whyNotOutside(state: ControllerState, { path, address }: WhyEnd): strin
     const element = elementOf(state, record);
     const subnet = element?.type === "VirtualInterface" ? recordAt(state, element.subnet) : undefined;
     const of = subnet === undefined ? undefined : elementOf(state, subnet);
-    if (of?.type === "Subnet" && of.addressRange === "external") return null;
+    if (of?.type === "Subnet" && (of.addressRange === "external" || of.router !== undefined)) return null;
     const where = of === undefined ? "" : `, of ${of.path}`;
-    return `${path} has the internal address ${address}${where}: only an interface of a subnet with \`x.addressRange "external"\` speaks with addresses outside`;
+    return `${path} has the internal address ${address}${where}: only an interface of a subnet with \`x.addressRange "external"\` or with an \`x.router\` speaks with addresses outside`;
   }
   return `${path} has no external address`;
 }
