@@ -36,6 +36,12 @@ test("an element that takes such a value, in whatever way, is told where it is m
     assert.deepEqual(told(lacking + cell(attributes)), faults, attributes);
 });
 
+test("a path that leads nowhere is told by the check alone", () => {
+  const lacking = "p extends { a TBD; b 1; }\n";
+  for (const path of ["/p/none", "/none", "/p/none/a", "/p/b/none", "../../../..", "../none"])
+    assert.match(told(lacking + cell(`x.data "<ref:${path}>";`)).join(), /^reference\/[a-z-]+ 2:\d+$/, path);
+});
+
 test("a path through a text that is a path itself is followed", () => {
   const chain = 'p extends { a TBD; } q extends { x "<ref:/p/a>"; y "<ref:../p>"; z 1; }\n';
   assert.deepEqual(told(chain + cell('x.data "<ref:/q>";')), ["link/tbd 1:15"]);
