@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readFirstModel } from "./unknown-cell.ts";
+import { type Supply, unknownSupply } from "../../model/check/check-supply.ts";
+import { smallInstallation } from "../../model/testing/small-installation.testing.ts";
+import { firstPlan, readFirstModel } from "./unknown-cell.ts";
 
 const json = "application/json";
 const text = '{"shop":{"x.type":"Cell","vm":{"x.type":"VM","x.memory":16,"x.data":{"a":"?"}}}}';
@@ -25,4 +27,25 @@ test("a first model may be YAML, and its faults say where they are", async () =>
   const unread = await yaml("application/yaml", "[");
   assert.match(JSON.stringify(unread), /yaml\/unclosed/);
   assert.equal((await yaml("application/json", "16")).ok, false);
+});
+
+test("the plan of a first model says what will not become ready, as that of any other does", async () => {
+  const { storage } = smallInstallation;
+  assert.ok(storage !== null);
+  const offering: Supply = { ...smallInstallation, storage: { ...storage, images: [{ name: "tiny", sizeMiB: 64 }] } };
+  const foreseen = async (image: string, supply = offering): Promise<readonly string[]> => {
+    const golden = { "x.type": "Volume", "x.size": 64, "x.access": "ro", "x.import": image };
+    const model = { shop: { "x.type": "Cell", golden, vm: { "x.type": "VM", "x.memory": 64 } } };
+    const read = await readFirstModel("shop", json, Buffer.from(JSON.stringify(model)));
+    assert.ok(read.ok);
+    return firstPlan(read.value, supply).foreseen?.map(({ path, says }) => `${path}: ${says}`) ?? [];
+  };
+  const boots = /^shop\/vm: .*boot/;
+  const known = await foreseen("tiny");
+  assert.equal(known.length, 1, known.join("\n"));
+  assert.match(known[0] ?? "", boots);
+  const [image, vm] = await foreseen("tny");
+  assert.match(image ?? "", /^shop\/golden: it will wait: there is no image "tny"; did you mean "tiny"\?/);
+  assert.match(vm ?? "", boots);
+  assert.equal((await foreseen("tny", unknownSupply)).length, 1, "of images nothing is known");
 });

@@ -4,6 +4,7 @@ import type { Bundle, Cell } from "../../model/cell/cell.ts";
 import { type Supply, uncheckedIn, unknownSupply } from "../../model/check/check-supply.ts";
 import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
+import { foreseenOf } from "../../model/plan/foreseen.ts";
 import { planChange } from "../../model/plan/plan.ts";
 import { fail, type Result } from "../../model/result.ts";
 import { checkDocument, readSpecification } from "../../model/specification/specification.ts";
@@ -31,7 +32,13 @@ export async function readFirstModel(
 /** What the controller would answer to a dry run of a first model. */
 export function firstPlan(cell: Cell, supply: Supply): Changed {
   const unchecked = uncheckedIn(supply);
-  return { plan: planChange(null, cell), version: 0, dryRun: true, ...(unchecked.length > 0 ? { unchecked } : {}) };
+  const plan = planChange(null, cell);
+  const foreseen = foreseenOf(cell, plan, supply.storage);
+  return {
+    ...{ plan, version: 0, dryRun: true },
+    ...(unchecked.length > 0 ? { unchecked } : {}),
+    ...(foreseen.length > 0 ? { foreseen } : {}),
+  };
 }
 
 async function readBody(

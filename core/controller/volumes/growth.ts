@@ -81,12 +81,14 @@ export const withSizes = (state: ControllerState, plan: Plan): Plan => ({
     if (step.type !== "Volume" && step.type !== "VolumeCopy") return step;
     const uid = state.uids.get(step.movedFrom ?? step.path);
     if (uid === undefined) return step;
-    const grows = growthOf(state, plan, step, uid);
     const sizeMiB = trueSizeMiB(saidOf(state, uid));
     const loss = step.loss === undefined || sizeMiB === null ? {} : { loss: { ...step.loss, sizeMiB } };
-    const isLeftOut =
-      step.action === "change" && step.causes.some((each) => each.attribute === "x.size" && each.to === null);
-    const keeps = isLeftOut && sizeMiB !== null ? { keepsMiB: sizeMiB } : {};
+    // Its size is left out, or written as it is.
+    const isKept =
+      step.action === "change" &&
+      step.causes.some(({ attribute, to }) => attribute === "x.size" && (to === null || to === sizeMiB));
+    const grows = isKept ? null : growthOf(state, plan, step, uid);
+    const keeps = isKept && sizeMiB !== null ? { keepsMiB: sizeMiB } : {};
     return { ...step, ...loss, ...(grows === null ? {} : { grows }), ...keeps };
   }),
 });

@@ -87,6 +87,14 @@ test("a copy whose size is left out keeps what it has, which the plan says and t
   const { plan } = answer.body as unknown as { readonly plan: { readonly steps: readonly JsonObject[] } };
   const step = plan.steps.find(({ path }) => path === "shop/webDisk");
   assert.deepEqual([step?.action, step?.keepsMiB], ["change", 128]);
+  const planned = (sizeMiB: number): JsonObject | undefined => {
+    const { body } = world.ask({ method: "PUT", path: "", json: limited(copy(sizeMiB)), dryRun: true });
+    const { steps } = (body as unknown as { readonly plan: { readonly steps: readonly JsonObject[] } }).plan;
+    return steps.find(({ path }) => path === "shop/webDisk");
+  };
+  const [same, larger] = [planned(128), planned(200)];
+  assert.deepEqual([same?.action, same?.keepsMiB, same?.grows], ["change", 128, undefined], "it is as large already");
+  assert.deepEqual([larger?.keepsMiB, larger?.grows !== undefined], [undefined, true]);
   world.settle();
   assert.equal(world.uidOf("shop/webDisk"), uid);
   assert.equal(world.phase("shop/webDisk"), "ready");
