@@ -30,9 +30,13 @@ interface Part {
 }
 
 /**
- * The kernels of images, kept by digest under `<directory>/boot/<digest>/`, and their saved states under
- * `<digest>-saved/`, or `<digest>-saved-<memory>/` where there are several. A directory appears whole or not at all, so that a crash while fetching leaves nothing that looks
+ * The kernels of images, kept under `<directory>/boot/<digest>-<files>/`, and their saved states under
+ * `<digest>-saved-<files>/`. A directory appears whole or not at all, so that a crash while fetching leaves nothing that looks
  * like a kernel.
+ *
+ * `files` says which hashes the files have, or who handed them out where the image's record has none. The digest alone is
+ * what one storage server says of its own image: one in somebody else's hands could name another image's, with a kernel of its
+ * own, and every machine of that image on this host would boot it from then on.
  */
 export class BootCache {
   readonly #configuration: ProcessConfiguration;
@@ -44,7 +48,7 @@ export class BootCache {
 
   /** Local paths of both files, fetched from the storage agent if need be. Rejects with a sentence. */
   async files(boot: BootRecord): Promise<BootFiles> {
-    const directory = await this.#find(boot, boot.digest, [
+    const directory = await this.#find(boot, "", [
       { name: "kernel", sha256: boot.kernelSha256 },
       { name: "initrd", sha256: boot.initrdSha256 },
     ]);
@@ -55,7 +59,7 @@ export class BootCache {
   async saved(boot: BootRecord, state: SavedState): Promise<SavedFiles> {
     const { memorySha256, stateSha256, memoryMiB } = state;
     if (boot.saved !== undefined) {
-      const directory = await this.#find(boot, `${boot.digest}-saved`, [
+      const directory = await this.#find(boot, "-saved", [
         { name: "memory", sha256: memorySha256 },
         { name: "state", sha256: stateSha256 },
       ]);
@@ -63,7 +67,7 @@ export class BootCache {
     }
     const name = savedPart("state", state);
     // The same image has another one where QEMU became another.
-    const directory = await this.#find(boot, `${boot.digest}-saved-${memorySha256.slice(0, 16)}`, [
+    const directory = await this.#find(boot, "-saved", [
       { name: savedPart("memory", state), sha256: memorySha256, unpackedBytes: memoryMiB * 1024 * 1024 },
       { name, sha256: stateSha256 },
     ]);
@@ -71,9 +75,10 @@ export class BootCache {
   }
 
   /** The directory with these files, from which whoever asks at the same time gets the same answer. */
-  #find(boot: BootRecord, name: string, parts: readonly Part[]): Promise<string> {
+  #find(boot: BootRecord, what: string, parts: readonly Part[]): Promise<string> {
     if (!/^[A-Za-z0-9_-]{1,128}$/.test(boot.digest))
       return Promise.reject(new Error(`"${boot.digest}" is no digest of an image`));
+    const name = `${boot.digest}${what}-${whoseFiles(boot, parts)}`;
     let fetching = this.#underWay.get(name);
     if (fetching === undefined) {
       fetching = this.#make(boot, name, parts).finally(() => this.#underWay.delete(name));
@@ -136,6 +141,12 @@ export class BootCache {
     if (agent !== null) return agent;
     throw new Error(`no storage agent is known at ${boot.address}:${boot.port}, where a kernel is to be fetched`);
   }
+}
+
+/** The same for the same files alone. */
+function whoseFiles({ address, port }: BootRecord, parts: readonly Part[]): string {
+  const all = parts.map(({ name, sha256 }) => `${name} ${sha256?.toLowerCase() ?? `of ${address}:${port}`}`);
+  return createHash("sha256").update(all.join("\n")).digest("hex").slice(0, 32);
 }
 
 /** What a refusal of a peer says, in its own words. */
