@@ -4,6 +4,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { request } from "node:https";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
 import { after, before, test } from "node:test";
 import { connect, type TLSSocket } from "node:tls";
 import { peerName } from "../../model/cell/identifiers.ts";
@@ -25,6 +26,11 @@ before(async () => {
   const { configuration } = await installation.configure(serverName);
   server = await servePeers(configuration, async ({ peer, method, url, headers, body }, response) => {
     if (url === "/fails") throw new Error("a cause that is nobody's business");
+    if (url === "/long") {
+      const piece = Buffer.alloc(1024 * 1024, 97);
+      await pipeline(Readable.from(Array.from({ length: 65 }, () => piece)), response).catch(() => undefined);
+      return;
+    }
     const received = await text(body);
     response.writeHead(201, { "content-type": "application/json" });
     response.end(JSON.stringify({ peer, method, url, note: headers["x-note"] ?? null, received }));
@@ -53,6 +59,17 @@ test("a handler that fails answers 500 and keeps its cause to itself", async () 
   const response = await peerRequest(client, serverName, { method: "GET", path: "/fails" });
   assert.equal(response.status, 500);
   assert.doesNotMatch(await response.text(), /nobody's business/);
+});
+
+test("an answer that is longer than anybody's is given up, on a kept connection too, which goes on", async () => {
+  for (const connection of [undefined, keepConnection(client, serverName)]) {
+    const kept = connection === undefined ? {} : { connection };
+    const long = await peerRequest(client, serverName, { method: "GET", path: "/long", ...kept });
+    await assert.rejects(long.text(), /"host\.h1" answers more than 64 MiB/);
+    const next = await peerRequest(client, serverName, { method: "GET", path: "/short", ...kept });
+    assert.equal((JSON.parse(await next.text()) as { readonly url: string }).url, "/short");
+    connection?.agent.destroy();
+  }
 });
 
 test("a client of another authority is refused, and so is a server", async () => {

@@ -8,7 +8,6 @@ import type {
 import { Agent, createServer, request, type Server } from "node:https";
 import type { Socket } from "node:net";
 import { type Duplex, Readable } from "node:stream";
-import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import type { TLSSocket } from "node:tls";
 import { user } from "../../core/documents/permissions.ts";
@@ -225,8 +224,22 @@ export interface PeerResponse {
   readonly headers: IncomingHttpHeaders;
   /** To be read or destroyed by the caller. */
   readonly body: IncomingMessage;
-  /** The whole body as text. Reads `body`. */
+  /** The whole body as text, of at most 64 MiB. Reads `body`. */
   text(): Promise<string>;
+}
+
+/** Far more than anybody here answers as a whole: a peer in somebody else's hands fills nobody's memory by answering without end. */
+const longestAnswerMiB = 64;
+async function boundedText(incoming: IncomingMessage, peer: PeerName): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    // Leaving the loop ends the connection.
+    if (length > longestAnswerMiB * 1024 * 1024) throw new Error(`"${peer}" answers more than ${longestAnswerMiB} MiB`);
+    chunks.push(chunk);
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
 /**
@@ -289,6 +302,6 @@ export const peerRequest = async (
     status: incoming.statusCode ?? 0,
     headers: incoming.headers,
     body: incoming,
-    text: () => text(incoming),
+    text: () => boundedText(incoming, peer),
   };
 };
