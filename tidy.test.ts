@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { test } from "node:test";
@@ -305,6 +305,13 @@ test("comments and documents point at what is here", () => {
   report(speaking.flatMap((source) => pointerFaults(source, tracked)));
 });
 test("every decision is in the index", () => report(unlistedDecisions(tracked, read("decisions/README.md").text)));
+test("each mutation still takes out what it names", () => {
+  const unfit = (file: string): boolean =>
+    spawnSync("patch", ["-p1", "--dry-run", "-s", "-f", "-i", file], { cwd: import.meta.dirname }).status !== 0;
+  const mutations = tracked.filter((path) => /^simulator\/mutations\/.*\.patch$/.test(path));
+  assert.notEqual(mutations.length, 0);
+  report(mutations.filter(unfit).map((file) => `${file}: the code is another one now; say anew what is taken out`));
+});
 test("each rule catches what breaks it", () => {
   assert.equal(layerFaults({ path: "model/a.ts", text: 'import { x } from "../core/b.ts";' }).length, 1);
   assert.equal(layerFaults({ path: "core/a.ts", text: 'import { x } from "node:fs";' }).length, 1);
