@@ -24,6 +24,7 @@ import { createHostEdge } from "./edge.ts";
 import { createGuestWatch, type GuestWatchOptions } from "./liveness/guest-watch.ts";
 import { createProber, type Prober, type ProberOptions } from "./liveness/prober.ts";
 import { howItStarts, readBootMark } from "./machine/boot.ts";
+import { askNeighbour, createNeighbours, type Neighbours } from "./network/neighbours.ts";
 import { installationNetworks, wayOutside } from "./network/outside.ts";
 import { followAddresses } from "./network/peer-addresses.ts";
 import { routerNews } from "./network/routers.ts";
@@ -89,6 +90,12 @@ const prepare = async (runDirectory: string): Promise<void> => {
   await chmod(runDirectory, 0o711);
 };
 
+const neighboursOn = (device: string): Neighbours => {
+  const neighbours = createNeighbours((wanted) => askNeighbour(wanted, device));
+  stopAtSignals(async () => neighbours.stop());
+  return neighbours;
+};
+
 const emulates = (observer: Pick<ReturnType<typeof createObserver>, "log">) => (why: string) =>
   observer.log("host/emulates", { why });
 
@@ -134,9 +141,10 @@ async function main(configurationFile: string | undefined): Promise<void> {
     asking?.wake();
   };
   let presence: HostPresence | null = null;
+  const neighbours = neighboursOn(part.bridge ?? part.uplink);
   const { pinsFile } = configuration;
   const boot = await readBootMark(runDirectory);
-  const starts = await howItStarts(directory, boot);
+  const starts = { ...(await howItStarts(directory, boot)), onProbes: neighbours.take };
   const service = createHostManager({
     host,
     wake,
@@ -151,14 +159,13 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const { request, beginLife, declaredDead } = running;
   if (configuration.followPeers === true) stopAtSignals(followAddresses(configuration, request));
   const log = logOf(running.observer, "host");
-  routers.tell(request);
+  for (const each of [routers, neighbours]) each.tell(request);
   const bootstrap = await startBootstrap({ configuration, log: observer.log });
   if (bootstrap !== null) stopAtSignals(() => bootstrap.close());
   const filesFor = (desired: DesiredVm) => bootstrap?.birth(desired) ?? null;
   executor = createExecutor({ hypervisor, network, storage, request, log, filesFor });
-  const { close } = executor;
   // Stop functions run in reverse order: the executor ends its actions before what they use is stopped.
-  stopAtSignals(close);
+  stopAtSignals(executor.close);
   await executor.start();
   asking = askGuests({ hypervisor, network, request, log });
   stopAtSignals(async () => asking?.close());

@@ -1,4 +1,4 @@
-import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { CellName, ElementPath, HostName, Ipv4, Mac, PeerName, Uid } from "../../model/cell/identifiers.ts";
 
 /*
  * High availability (decision 91): what controllers, hosts and Storage Managers say to the HA Manager, and it to them
@@ -8,6 +8,7 @@ import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model
  * | protected/<vm uid>      | controller → ha-manager            |                                   |
  * | over/<vm uid>           |                                    | ha-manager → that controller      |
  * | fence/<vm uid>          | ha-manager → storage-manager       | storage-manager → ha-manager      |
+ * | probe/<host>            | ha-manager → host                  | host → ha-manager                 |
  * | machines                |                                    | host → ha-manager                 |
  */
 
@@ -90,3 +91,19 @@ export interface ActualMachine {
   readonly power: "on" | "off";
 }
 export const machinesKey = "machines";
+
+/** A host is to find out whether another one answers on the underlay. */
+export interface DesiredProbe {
+  readonly host: HostName;
+  readonly address: Ipv4;
+  readonly mac: Mac;
+}
+/** How often it has asked so far, how often there was an answer, and from where the last one came. */
+export interface ActualProbe {
+  readonly host: HostName;
+  readonly asked: number;
+  readonly answered: number;
+  /** Null: nobody has answered yet. */
+  readonly mac: Mac | null;
+}
+export const probeKey = (host: HostName): string => `probe/${host}`;

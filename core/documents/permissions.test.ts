@@ -54,6 +54,7 @@ const desired = [
     "placement/u-1",
     "protected/u-1",
     "fence/u-1",
+    "probe/h1",
     "volume/u-1",
     "connection/u-1",
     "grant/u-1",
@@ -89,6 +90,7 @@ const seen = [
     "presence.1/call",
     "location/10.0.0.1",
     "machines",
+    "ha-manager/probe/h1",
   ],
   ...[
     "pin/host.h1",
@@ -167,6 +169,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "host desires": [
     ...everyController("vm/u-1"),
     ...["controller.root policy/root", "controller.shop policy/shop", "controller.root root-vm"],
+    "ha-manager probe/h1",
   ],
   "presence desires": [],
   "directory desires": everyController("public/u-1", "reach/u-1", "want/shop.cells.internal/a/b"),
@@ -176,7 +179,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "address-manager sees": own("addresses"),
   "dns-manager sees": own(),
   "placer sees": own("hosts"),
-  "storage-manager sees": own("storage"),
+  "storage-manager sees": [...own("storage"), "ha-manager ha-manager/probe/h1"],
   "agent sees": [
     ...["storage-manager", "storage-manager.2"].flatMap((who) =>
       ["image/tiny", "lease/u-1", "readers/u-1", "server", "volume/u-1"].map((key) => `${who} ${key}`),
@@ -187,7 +190,9 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     ...own("host"),
     "host.h1 host",
     "host.h1 location/10.0.0.1",
+    "ha-manager host",
     "ha-manager machines",
+    "ha-manager ha-manager/probe/h1",
     "placer host",
     "presence.1 presence/self",
     "presence.1 presence.1/call",

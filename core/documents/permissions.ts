@@ -99,11 +99,15 @@ export const permissions = {
     },
   },
   host: {
-    desires: { controller: ["vm/<uid>", "policy/<cell>", "places/<cell>"], "controller.root": ["root-vm"] },
+    desires: {
+      controller: ["vm/<uid>", "policy/<cell>", "places/<cell>"],
+      "controller.root": ["root-vm"],
+      "ha-manager": ["probe/<name>"],
+    },
     sees: {
       controller: ["host", "<peer>/…"],
       placer: ["host", "taken/<uid>"],
-      "ha-manager": ["machines"],
+      "ha-manager": ["host", "machines", "<peer>/…"],
       host: ["host", "location/<name>"],
       presence: ["presence/…", "<peer>/…"],
     },

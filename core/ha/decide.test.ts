@@ -11,9 +11,11 @@ const all: readonly Circumstances[] = (["same", "later", "gone"] as const).flatM
         [true, false].flatMap((isHostLost) =>
           [true, false].flatMap((isFenced) =>
             [true, false].flatMap((isHeld) =>
-              [true, false].map((isVetoedLong) => ({
-                ...{ since, lost, state, isolated, isHostLost, isFenced, isHeld, isVetoedLong },
-              })),
+              [true, false].flatMap((isAsking) =>
+                [true, false].map((isVetoedLong) => ({
+                  ...{ since, lost, state, isolated, isHostLost, isFenced, isHeld, isAsking, isVetoedLong },
+                })),
+              ),
             ),
           ),
         ),
@@ -40,7 +42,7 @@ test("every case of the table ends at a step that may follow, and says why", () 
       assert.ok((follows[step] as readonly string[]).includes(move.to), `${step} → ${move.to}`);
       assert.notEqual(move.why, "");
     }
-  assert.equal(count, 6 * 864);
+  assert.equal(count, 6 * 1728);
 });
 
 test("an incarnation is over only when it was seen stopped, or is fenced", () => {
@@ -63,7 +65,14 @@ test("what is said to run is not fenced, but where its owner wants that after a 
 });
 
 test("a fence that has begun is carried through, whatever its host does", () => {
-  const base = { lost: "restart", isolated: "keep", isVetoedLong: false, state: "Unknown", isHeld: false } as const;
+  const base = {
+    lost: "restart",
+    isolated: "keep",
+    isVetoedLong: false,
+    state: "Unknown",
+    isHeld: false,
+    isAsking: false,
+  } as const;
   for (const isHostLost of [true, false]) {
     assert.equal(decide("Fencing", { ...base, since: "same", isHostLost, isFenced: false }), null);
     assert.equal(decide("Fencing", { ...base, since: "same", isHostLost, isFenced: true })?.to, "Restarting");

@@ -26,6 +26,8 @@ export interface Circumstances {
   readonly state: State;
   readonly isFenced: boolean;
   readonly isolated: Isolated;
+  /** Somebody has been asked, and has yet to answer. */
+  readonly isAsking: boolean;
   /** It waits for a person. */
   readonly isHeld: boolean;
   /** Somebody has said *Running* for as long as an operator would bear it. */
@@ -66,12 +68,12 @@ function cancelled({ since, lost, isHostLost }: Circumstances): Move | null {
   return isHostLost ? null : { to: "Cancelled", why: "its host is there again" };
 }
 
-function investigated({ state, isolated, isVetoedLong }: Circumstances): Move | null {
+function investigated({ state, isAsking, isolated, isVetoedLong }: Circumstances): Move | null {
   switch (state) {
     case "Stopped":
       return { to: "Restarting", by: "stopped", why: "it was seen that it has ended" };
     case "Unknown":
-      return { to: "Fencing", why: "nobody knows whether it runs" };
+      return isAsking ? null : { to: "Fencing", why: "nobody knows whether it runs" };
     case "Running":
       return isVetoedLong && isolated === "restart"
         ? {

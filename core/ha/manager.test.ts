@@ -15,7 +15,7 @@ const options = {
   self: peerName("ha-manager"),
   presence: members,
   storageManagers: [manager],
-  hosts: [peerName("host.h1")],
+  hosts: ["h1", "h2", "h3", "h4"].map((name) => peerName(`host.${name}`)),
 };
 
 const protectedVm = (more: JsonObject = {}): Json => ({
@@ -32,6 +32,7 @@ class World {
   readonly records = new Map<string, Json>();
   readonly desired = new Map<string, Json>();
   readonly fences = new Map<string, Json>();
+  readonly probes = new Map<string, Json>();
   readonly said = new Map<string, Json>();
   state: HaState;
   ms = 1000;
@@ -56,7 +57,9 @@ class World {
     const { effects } = this.service.step(this.state, input, { ms: this.ms, wallMs: 1_700_000_000_000 + this.ms });
     for (const effect of effects) {
       if (effect.kind === "write") set(this.records, effect.key, effect.value);
-      if (effect.kind === "desire") set(this.fences, effect.key, effect.value);
+      if (effect.kind === "desire" && effect.to === manager) set(this.fences, effect.key, effect.value);
+      if (effect.kind === "desire" && effect.to !== manager)
+        set(this.probes, `${effect.to} ${effect.key}`, effect.value);
       if (effect.kind === "publish") set(this.said, effect.key, effect.value);
     }
     return effects;
@@ -78,6 +81,20 @@ class World {
       ...{ kind: "actual", from: peerName(`host.${host}`), key: "machines" },
       value: { host, boot: 7, machines },
     });
+  }
+  /** A host says where it is on the network; the others are heard. */
+  known(): void {
+    const value = {
+      ...{ host: "h1", state: "up", address: "10.0.1.1", mac: "02:00:00:00:01:01", memoryMiB: 1000, reservedMiB: 0 },
+      ...{ cpus: 4, cpuSpeedMHz: 0, accelerator: "tcg" },
+    };
+    this.give({ kind: "actual", from: peerName("host.h1"), key: "host", value });
+    for (const name of ["h2", "h3", "h4"])
+      this.give({ kind: "reachable", peer: peerName(`host.${name}`), reachable: true });
+  }
+  probed(by: string, asked: number, answered: number, mac = "02:00:00:00:01:01"): void {
+    const value = { host: "h1", asked, answered, mac: answered === 0 ? null : mac };
+    this.give({ kind: "actual", from: peerName(`host.${by}`), key: "ha-manager/probe/h1", value });
   }
   get step(): string | undefined {
     return this.state.active.get("a-1" as never)?.step;
@@ -218,4 +235,50 @@ test("a fence that an earlier store knew is taken back", () => {
   const value = { vm: "a-1", cell: "shop", incarnation: 1 };
   const effects = world.give({ kind: "kept", peer: manager, key: "fence/a-1", value });
   assert.ok(effects.some((effect) => effect.kind === "desire" && effect.key === "fence/a-1" && effect.value === null));
+});
+
+test("two neighbours of a host are asked first: what answers on the network may run", () => {
+  const world = new World();
+  world.known();
+  world.protect(protectedVm());
+  world.declare();
+  assert.equal(world.step, "Investigating", "they have their time");
+  const wanted = { host: "h1", address: "10.0.1.1", mac: "02:00:00:00:01:01" };
+  assert.deepEqual([...world.probes].sort(), [
+    ["host.h2 probe/h1", wanted],
+    ["host.h3 probe/h1", wanted],
+  ]);
+  world.probed("h2", 1, 1);
+  world.probed("h3", 2, 0);
+  world.ms += 6000;
+  world.give({ kind: "timer", name: "asked" });
+  assert.equal(world.step, "Investigating", "one answer is enough");
+  world.ms += 4000;
+  world.probed("h2", 2, 1);
+  assert.equal(world.step, "Fencing", "an answer that is not fresh is none");
+  assert.equal(world.probes.size, 0, "nobody is asked any more");
+});
+
+test("nobody answers, or another machine does, or no neighbour: then the host is as lost as it was", () => {
+  const silent = new World();
+  silent.known();
+  silent.protect(protectedVm());
+  silent.declare();
+  silent.probed("h2", 2, 0);
+  assert.equal(silent.step, "Investigating");
+  silent.probed("h3", 2, 0);
+  assert.equal(silent.step, "Fencing");
+  const foreign = new World();
+  foreign.known();
+  foreign.protect(protectedVm());
+  foreign.declare();
+  for (const by of ["h2", "h3"]) foreign.probed(by, 2, 2, "02:00:00:00:09:09");
+  assert.equal(foreign.step, "Fencing", "an answer from another MAC is none of that host");
+  const late = new World();
+  late.known();
+  late.protect(protectedVm());
+  late.declare();
+  late.ms += 5000;
+  late.give({ kind: "timer", name: "asked" });
+  assert.equal(late.step, "Fencing", "who does not say anything is not waited for");
 });

@@ -1,6 +1,6 @@
-import { hostName, type PeerName, type Uid, uid } from "../../model/cell/identifiers.ts";
+import { type HostName, hostName, type PeerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import { fenceKey, machinesKey } from "../documents/ha.ts";
+import { fenceKey, machinesKey, probeKey } from "../documents/ha.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { actualFence, actualMachines, desiredProtected } from "../documents/readers/ha.ts";
 import { documentsOf } from "../documents/readers/table.ts";
@@ -10,7 +10,8 @@ import { cellOfController, isObject, log, takeEffects, toJson } from "../outbox.
 import { followDeaths, hearMember, takeDeath } from "../presence/group/deaths.ts";
 import { endStorm, noteLoss } from "./guards.ts";
 import { measureHa } from "./measure.ts";
-import { followHosts, lookTimer, settleQueue } from "./queue.ts";
+import { takeHost, takeProbe } from "./probes.ts";
+import { askedTimer, followHosts, lookTimer, settleQueue } from "./queue.ts";
 import { reportOf } from "./report.ts";
 import { settings } from "./settings.ts";
 import { forgetItem, type HaOptions, type HaState, keepProtected, restoreHa, saveItem } from "./state.ts";
@@ -31,9 +32,10 @@ export function createHaManager(options: HaOptions): Service<HaState> {
   return {
     restore: (restored) => restoreHa(restored, options),
     step: (state, input, now) => {
+      state.nowMs = now.ms;
       take(state, input, now);
       if (state.started) {
-        followHosts(state);
+        if (state.subscribed.size === 0 || input.kind === "desired") followHosts(state);
         settleQueue(state, now);
       }
       return { state, effects: takeEffects(state.outbox) };
@@ -64,6 +66,7 @@ function take(state: HaState, input: Input, now: Instant): void {
       else if (state.deaths.members.has(input.peer)) for (const vm of state.wanted.keys()) state.dirty.add(vm);
       return;
     case "timer":
+      if (input.name === askedTimer) for (const vm of state.active.keys()) state.dirty.add(vm);
       if (input.name === lookTimer) {
         state.isTimed = false;
         for (const vm of state.active.keys()) state.dirty.add(vm);
@@ -152,6 +155,17 @@ function takeActual(state: HaState, from: PeerName, key: string, value: Json, no
     const said = actualMachines.of(value);
     if (said === null) state.machines.delete(host);
     else state.machines.set(host, said);
+    touchHost(state, host);
+    return;
+  }
+  if (key === "host" && from.startsWith("host.")) {
+    takeHost(state, hostName(from.slice("host.".length)), value);
+    return;
+  }
+  const probed = actualKey(state.options.self, probeKey("" as HostName));
+  if (key.startsWith(probed)) {
+    const host = hostName(key.slice(probed.length));
+    takeProbe(state, from, host, value);
     touchHost(state, host);
     return;
   }

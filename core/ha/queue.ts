@@ -1,6 +1,7 @@
 import type { Uid } from "../../model/cell/identifiers.ts";
 import { rootCell } from "../documents/cells.ts";
 import { type DesiredFence, type DesiredProtected, fenceKey } from "../documents/ha.ts";
+import { actualKey } from "../documents/vocabulary.ts";
 import type { Instant } from "../env.ts";
 import { desire, log, sameJson, toJson } from "../outbox.ts";
 import { deathOf, diedAt } from "../presence/group/deaths.ts";
@@ -9,8 +10,10 @@ import { storageFencer } from "./fencers/storage.ts";
 import { heldBy, youngMs } from "./guards.ts";
 import { hostManager } from "./investigators/host-manager.ts";
 import { type Answer, type Investigator, merge, type Subject } from "./investigators/investigator.ts";
+import { neighbours } from "./investigators/neighbours.ts";
 import { power } from "./investigators/power.ts";
 import { itemKey, type SaidAnswer, type WorkItem } from "./item.ts";
+import { isAskingAbout, probePatienceMs, settleProbes } from "./probes.ts";
 import { settings } from "./settings.ts";
 import { forgetOver, type HaState, hostPeer, type Protected, saveItem, saveOver, sayOver } from "./state.ts";
 
@@ -18,12 +21,13 @@ import { forgetOver, type HaState, hostPeer, type Protected, saveItem, saveOver,
  * The work queue: what is so of each protected incarnation becomes an item, and items go on. Looks at the state alone, so that
  * a repeated input, or a start after a crash, leads to the same. An item's step is durable before what it asks for leaves.
  */
-export const investigators: readonly Investigator[] = [power, hostManager];
+export const investigators: readonly Investigator[] = [power, hostManager, neighbours];
 
 /** More than one look can take: to the end of an item, and with the next one as far as it goes. */
 const mostMoves = 10;
 
 export function settleQueue(state: HaState, now: Instant): void {
+  const asked = state.asking.size;
   const order = [...state.dirty].sort((one, other) => compare(state, one, other));
   state.dirty.clear();
   for (const vm of order) {
@@ -35,6 +39,9 @@ export function settleQueue(state: HaState, now: Instant): void {
     }
     settleFence(state, vm);
   }
+  settleProbes(state);
+  if (state.asking.size > asked)
+    state.outbox.effects.push({ kind: "timer", name: askedTimer, afterMs: probePatienceMs });
   setTimer(state);
 }
 
@@ -108,6 +115,7 @@ function advance(state: HaState, vm: Uid, now: Instant): boolean {
     state: together,
     isFenced: item.step === "Fencing" && fence.isFenced,
     isolated: wanted?.document.isolated ?? "keep",
+    isAsking: item.step === "Investigating" && isAskingAbout(state, item.host),
     isHeld: held !== null,
     isVetoedLong: now.ms - (state.vetoedSince.get(vm) ?? now.ms) >= settings.isolatedMs,
   };
@@ -203,13 +211,15 @@ function setTimer(state: HaState): void {
   state.outbox.effects.push({ kind: "timer", name: lookTimer, afterMs });
 }
 export const lookTimer = "look";
+/** Those that were asked have had their time. */
+export const askedTimer = "asked";
 
-/** Follows the hosts on which something is protected. */
+/** Follows all hosts, and others on which something is protected. */
 export function followHosts(state: HaState): void {
-  for (const host of state.at.keys()) {
-    const peer = hostPeer(host);
+  for (const peer of [...state.options.hosts, ...[...state.at.keys()].map(hostPeer)]) {
     if (state.subscribed.has(peer)) continue;
     state.subscribed.add(peer);
-    state.outbox.effects.push({ kind: "subscribe", to: peer, prefix: "machines" });
+    for (const prefix of ["machines", "host", actualKey(state.options.self, "probe/")])
+      state.outbox.effects.push({ kind: "subscribe", to: peer, prefix });
   }
 }

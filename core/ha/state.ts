@@ -1,4 +1,4 @@
-import { type HostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import {
   type ActualFence,
   type ActualMachines,
@@ -10,7 +10,7 @@ import { actualKey } from "../documents/vocabulary.ts";
 import type { Restored } from "../env.ts";
 import { createOutbox, type Outbox, toJson, write } from "../outbox.ts";
 import { createDeaths, type Deaths } from "../presence/group/deaths.ts";
-import type { Known } from "./investigators/investigator.ts";
+import type { Known, Probed } from "./investigators/investigator.ts";
 import { isActive, itemKey, type WorkItem } from "./item.ts";
 
 export interface HaOptions {
@@ -20,6 +20,11 @@ export interface HaOptions {
   readonly storageManagers: readonly PeerName[];
   /** All hosts of the installation: how many are lost is a share of them. */
   readonly hosts: readonly PeerName[];
+}
+/** Record `host/<name>`. */
+export interface KnownHost {
+  readonly address: string;
+  readonly mac: string;
 }
 /** Record `storm`: many hosts were lost at once, and nobody has looked since. `since`: milliseconds since 1970. */
 export interface Storm {
@@ -49,6 +54,13 @@ export interface HaState extends Known {
   readonly over: Map<Uid, OverRecord>;
   storm: Storm | null;
   /** Hosts that are declared dead, and when that was heard, monotonic ms. */
+  /** Where hosts are on the network, as they said last. */
+  readonly known: Map<HostName, KnownHost>;
+  /** Hosts that are looked into: who asks them, and since when. */
+  readonly asking: Map<HostName, { readonly peers: readonly PeerName[]; readonly sinceMs: number }>;
+  readonly probes: Map<HostName, Map<PeerName, Probed>>;
+  /** Of the step. */
+  nowMs: number;
   readonly losses: Map<HostName, { readonly generation: number; ms: number }>;
   /** Since when somebody says that the incarnation of an item runs, monotonic ms; counted anew after a start. */
   readonly vetoedSince: Map<Uid, number>;
@@ -88,6 +100,10 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     over: new Map(),
     storm: (restored.records.get("storm") ?? null) as unknown as Storm | null,
     losses: new Map(),
+    known: new Map(),
+    asking: new Map(),
+    probes: new Map(),
+    nowMs: 0,
     vetoedSince: new Map(),
     subscribed: new Set(),
     dirty: new Set(),
@@ -95,6 +111,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
   };
   for (const [key, value] of restored.records) {
     if (key.startsWith("item/")) keepItem(state, value as unknown as WorkItem);
+    if (key.startsWith("host/")) state.known.set(hostName(key.slice("host/".length)), value as unknown as KnownHost);
     if (key.startsWith("over/")) {
       const over = value as unknown as OverRecord;
       state.over.set(over.vm, over);

@@ -1,4 +1,4 @@
-import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { Mac, PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hypervisor/driver.ts";
 import type { NetworkAllocation, RouterFact } from "../drivers/network/driver.ts";
 import type { AwaitedGuest } from "../liveness/guest-state.ts";
@@ -16,6 +16,8 @@ export type HostRequest =
   | { readonly kind: "peer-addresses"; readonly addresses: Readonly<Record<string, string>> }
   | PresenceRequest
   | SuccessionRequest
+  /** Another host was asked on the network for the HA Manager; `mac`: who answered. */
+  | { readonly kind: "probed"; readonly host: string; readonly mac: Mac | null }
   /** What the network driver knows of the upstream routers, all of it. */
   | { readonly kind: "routers"; readonly routers: readonly RouterFact[] }
   /** Once at the start: the machines that run. */

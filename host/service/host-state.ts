@@ -1,3 +1,4 @@
+import type { DesiredProbe } from "../../core/documents/ha.ts";
 import { actualLocation } from "../../core/documents/readers/network.ts";
 import type { ActualHost, DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Effect, Restored } from "../../core/env.ts";
@@ -27,6 +28,8 @@ export interface HostManagerOptions {
   readonly onDeath?: (host: HostName, generation: number) => void;
   /** The authority said which key a peer has; null: none any more. Absent: this process pins no keys. */
   readonly onPin?: (key: string, value: Json) => void;
+  /** Whom this host is to ask on the network (`host/network/neighbours.ts`); must only hand it on. */
+  readonly onProbes?: (wanted: readonly DesiredProbe[]) => void;
   /** There is an authority, which says whose gateway may be on the management network. */
   readonly hasAuthority?: true;
 }
@@ -63,6 +66,7 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
     subscribed: new Set(),
     presence: restorePresence(records),
     succession: createSuccession(host.host, restored),
+    probes: new Map(),
     now: 0,
   };
   for (const [key, value] of records) {

@@ -1,6 +1,7 @@
+import type { ActualProbe, DesiredProbe } from "../../core/documents/ha.ts";
 import type { DesiredPlaces } from "../../core/documents/network.ts";
 import type { ActualLocation, CellPolicy, DesiredVm } from "../../core/documents/vocabulary.ts";
-import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { FoundMachine } from "../drivers/hypervisor/driver.ts";
 import type { NetworkAllocation, RouterFact } from "../drivers/network/driver.ts";
 import type { Claims } from "../network/addresses.ts";
@@ -56,6 +57,8 @@ export interface HostState {
   readonly presence: PresenceState;
   /** This host's part in bringing the root controller's VM back when its host is lost. */
   readonly succession: SuccessionState;
+  /** Other hosts that are to be asked on the network, and how often they were, and answered. */
+  readonly probes: Map<HostName, { readonly wanted: DesiredProbe; readonly said: ActualProbe }>;
   /** Of the step: monotonic. */
   now: number;
 }

@@ -13,6 +13,7 @@ import { awaitedGuests, guestAnswered, guestIsLate, guestTimer, timeGuests } fro
 import type { HealthChange } from "../liveness/liveness.ts";
 import { confirmEntrances, takeEntrance } from "../network/entrances.ts";
 import { freeNumbers, numbered, takeAddresses } from "../network/locations.ts";
+import { probesSaid, takeProbeDesire, takeProbed } from "../network/neighbours.ts";
 import { hostSays, takeRouters } from "../network/routers.ts";
 import { endLife } from "../presence/own-life.ts";
 import { answerCall, beginBoot, endsThisBoot, handlePresence } from "../presence/presence-state.ts";
@@ -110,7 +111,7 @@ const handle = (
       if (options.hasAuthority === true) effects.push({ kind: "subscribe", to: authorityName, prefix: entrancePrefix });
       return true;
     case "desired":
-      return handleDesired(state, input.from, input.key, input.value, effects);
+      return handleDesired(state, input, options, effects);
     case "actual": {
       const { from, key, value } = input;
       const death = takeDeclared(state.presence.declared, state.presence.members, from, key, value);
@@ -157,7 +158,12 @@ const handle = (
   }
 };
 
-const handleDesired = (state: HostState, from: PeerName, key: string, value: Json, effects: Effect[]): boolean => {
+const handleDesired = (
+  state: HostState,
+  { from, key, value }: Extract<Input, { kind: "desired" }>,
+  { onProbes }: HostManagerOptions,
+  effects: Effect[],
+): boolean => {
   const [kind, name = ""] = key.split("/");
   const refuse = (why: string): boolean => {
     effects.push({ kind: "log", event: "document/refused", fields: { from, key, why } });
@@ -167,6 +173,10 @@ const handleDesired = (state: HostState, from: PeerName, key: string, value: Jso
     const standby = desiredStandby.of(value);
     takeStandby(state.succession, standby && { ...standby, policy: numbered(state, standby.policy, effects) });
     return true;
+  }
+  if (kind === "probe") {
+    const taken = takeProbeDesire(state, name, value, onProbes);
+    return typeof taken === "string" ? refuse(taken) : taken;
   }
   if (kind === "places" || kind === "policy") {
     const taken = takeRules(state, from, { kind, cell: name, value }, effects);
@@ -247,6 +257,9 @@ const handleRequest = (
     case "peer-addresses":
       reply(null);
       return takeAddresses(state, request.addresses, effects);
+    case "probed":
+      reply(null);
+      return takeProbed(state, request.host, request.mac);
     case "routers":
       reply(null);
       return takeRouters(state, request.routers, effects);
@@ -477,7 +490,8 @@ const publish = (state: HostState, options: HostManagerOptions, effects: Effect[
   const [wanted, found] = [wantedOf(state), foundOf(state, options)];
   const audiences = audiencesOf(wanted, found);
   if (!sameAudiences(audiences, state.audiences)) state.audiences = audiences;
-  const values = publications(wanted, found, hostSays(state, options.host), state.troubles);
+  const own = publications(wanted, found, hostSays(state, options.host), state.troubles);
+  const values = new Map<string, Json>([...own, ...probesSaid(state)]);
   for (const [key, value] of values) {
     const text = JSON.stringify(value);
     if (state.published.get(key) === text) continue;

@@ -188,6 +188,7 @@ export const desiredSamples = {
       own: [{ address: "10.64.0.9", host: "h2", identity: 4, vmIdentity: 5, subnetIdentity: 6 }],
       foreign: [{ address: "10.64.1.9", host: "h3" }],
     },
+    "probe/<name>": { host: "h3", address: "10.0.1.3", mac: "02:00:00:00:01:03" },
     "root-vm": {
       vm,
       host: "h1",
@@ -337,6 +338,7 @@ export const actualSamples = {
       trial: { connection: "c1-2", boots: true, refused: null },
     },
     "<peer>/policy/<cell>": { ...progress, version: 1 },
+    "<peer>/probe/<name>": { host: "h3", asked: 2, answered: 1, mac: "02:00:00:00:01:03" },
     "presence/self": { ...life, answers: true, boot: 1 },
     "presence/failed/<name>": { ...life, host: "h3" },
     "<peer>/call": { call: 1 },

@@ -7,6 +7,7 @@ import type { ControllerState } from "../../core/controller/state.ts";
 import { createDirectory } from "../../core/directory/directory.ts";
 import { createDnsManager } from "../../core/dns/manager.ts";
 import type { CellServices } from "../../core/documents/cells.ts";
+import type { DesiredProbe } from "../../core/documents/ha.ts";
 import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import type { Service } from "../../core/env.ts";
 import { createHaManager } from "../../core/ha/manager.ts";
@@ -19,6 +20,7 @@ import type { AgentReport } from "../../core/storage/agent/work.ts";
 import { createStorageManager } from "../../core/storage/manager/manager.ts";
 import { createGuestWatch } from "../../host/liveness/guest-watch.ts";
 import { createProber } from "../../host/liveness/prober.ts";
+import { createNeighbours, type Neighbours } from "../../host/network/neighbours.ts";
 import type { PresencePart } from "../../host/presence/presence-part.ts";
 import { createExecutor } from "../../host/service/executor.ts";
 import type { HostState } from "../../host/service/known.ts";
@@ -31,6 +33,7 @@ import {
   hostName,
   type Ipv4,
   ipv4,
+  type Mac,
   mac,
   type PeerName,
   peerName,
@@ -322,17 +325,32 @@ export class Installation {
     };
     const wakes = new WeakMap<Life, () => void>();
     const parts = new WeakMap<Life, PresencePart<Participant>>();
-    const service = (life: Life) =>
-      createHostManager({
+    const asking = new WeakMap<Life, Neighbours>();
+    const pause = (life: Life, ms: number): Promise<void> => new Promise((resolve) => life.after(ms, resolve));
+    /** The kernel of a machine answers whatever runs on it, as long as both ways are open. */
+    const answer = async (life: Life, { host, mac: at }: DesiredProbe): Promise<Mac | null> => {
+      await pause(life, answerMs);
+      return kernel.network.isOpen(name, host) && kernel.network.isOpen(host, name) ? at : null;
+    };
+    const service = (life: Life) => {
+      const neighbours = createNeighbours(
+        (wanted) => answer(life, wanted),
+        (ms) => pause(life, ms),
+      );
+      asking.set(life, neighbours);
+      return createHostManager({
         host,
         wake: () => wakes.get(life)?.(),
         booted: machine.booted,
+        onProbes: neighbours.take,
         onDeath: (dead, generation) => parts.get(life)?.declared(dead, generation),
       });
+    };
     const begun = (life: Life): void => {
       const network = dataplane.driver(life);
       const log = (event: string, fields: LogFields): void => kernel.log(`host.${name}`, event, fields);
       const { request } = life;
+      asking.get(life)?.tell(request);
       const drivers = { hypervisor: machine.hypervisor(life), network, storage: machine.storage(life) };
       const executor = createExecutor({ ...drivers, request, log });
       const prober = createProber({ network, request, log, time: life });
@@ -390,6 +408,8 @@ export class Installation {
 }
 
 const hex = (value: number): string => value.toString(16).padStart(2, "0");
+/** From a question on the network to what came back. */
+const answerMs = 1200;
 /** More than these begin as a running installation would be. */
 const manyHosts = 100;
 const firstLife = (host: HostName): Update => ({

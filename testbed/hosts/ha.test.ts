@@ -15,6 +15,37 @@ const servers = ["s1", "s2"] as const;
 const reportOf = async (t: Testbed): Promise<HaReport> =>
   JSON.parse(await lab.cells(t, "ha", "--output", "json")) as HaReport;
 
+/** The machine's own part of the power: its namespace stays, so its kernel would answer on. */
+const setLink = async (t: Testbed, host: string, to: "up" | "down"): Promise<void> => {
+  const { code, stderr } = await t.exec(host, ["ip", "link", "set", "eth0", to]);
+  assert.equal(code, 0, stderr);
+};
+
+/** A Host Manager that is away is no lost host: the machine answers its neighbours, and its VM is left alone. */
+const managerIsAway = async (t: Testbed, host: string): Promise<void> => {
+  const since = Date.now();
+  await t.stop(host);
+  await untilEvent(
+    t,
+    since,
+    `${host} is declared dead`,
+    ({ event, fields }) => event === "presence/declared" && fields.host === host,
+  );
+  const said = await lab.until(
+    "a neighbour has an answer",
+    () => lab.cells(t, "ha", "why", one),
+    (text) => /neighbours: Running, .* answers h\d on the network/.test(text),
+  );
+  assert.match(said, /Investigating since/);
+  await t.start(host);
+  await lab.until(
+    "its item is cancelled",
+    () => reportOf(t),
+    ({ items }) => items.length > 0 && items.every(({ step }) => step === "Cancelled"),
+  );
+  assert.equal((await lab.untilReady(t, one))?.incarnation, 1);
+};
+
 const hostIsLost = async (t: Testbed, context: TestContext): Promise<void> => {
   await lab.applyLab(t);
   for (const vm of lab.machines) await lab.untilReady(t, vm);
@@ -28,10 +59,12 @@ const hostIsLost = async (t: Testbed, context: TestContext): Promise<void> => {
   const before = await lab.stateOf(t, one);
   const host = before?.host ?? "";
   const elsewhere = (await lab.stateOf(t, two))?.host;
+  await managerIsAway(t, host);
   const least = await lab.durable(t, one);
   const since = Date.now();
   const from = performance.now();
   await lab.cutPowerOf(t, host);
+  await setLink(t, host, "down");
   const declared = await untilEvent(
     t,
     since,
@@ -62,6 +95,7 @@ const hostIsLost = async (t: Testbed, context: TestContext): Promise<void> => {
   await lab.startWriting(t, one);
   await lab.assertWritten(t, one, least);
   if (elsewhere !== host) assert.equal((await lab.stateOf(t, two))?.incarnation, 1, "the other one was left alone");
+  await setLink(t, host, "up");
   await t.start(host);
   await lab.until(
     `nothing of it runs at ${host} any more`,

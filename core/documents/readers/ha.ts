@@ -14,12 +14,14 @@ import {
   type ActualMachine,
   type ActualMachines,
   type ActualOver,
+  type ActualProbe,
   type DesiredFence,
+  type DesiredProbe,
   type DesiredProtected,
   type FencedVolume,
   fences,
 } from "../ha.ts";
-import { cellText, hostText, most, pathText, peerText, sentence, uidText } from "./values.ts";
+import { address, cellText, hostText, macAddress, most, pathText, peerText, sentence, uidText } from "./values.ts";
 
 /** Readers of what is said about VMs that are started again when their host is lost. */
 
@@ -60,4 +62,11 @@ const machine = object<ActualMachine>({ vm: uidText, incarnation: count, power: 
 export const actualMachines = document(
   object<ActualMachines>({ host: hostText, boot: optional(count), machines: list(machine, most.networks) }),
   { speaker: { field: "host", of: ({ host }) => `host.${host}` } },
+);
+
+const ofHost = { key: { field: "host", of: ({ host }: { readonly host: string }) => host } } as const;
+export const desiredProbe = document(object<DesiredProbe>({ host: hostText, address, mac: macAddress }), ofHost);
+export const actualProbe = document(
+  object<ActualProbe>({ host: hostText, asked: count, answered: count, mac: nullable(macAddress) }),
+  ofHost,
 );

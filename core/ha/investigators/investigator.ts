@@ -23,6 +23,13 @@ export interface Subject {
   readonly host: HostName;
   readonly boot?: number;
 }
+/** What a neighbour of a host has got back from it. */
+export interface Probed {
+  readonly asked: number;
+  readonly answered: number;
+  /** When it said last that there was one more answer, monotonic ms; null: never. */
+  readonly answeredMs: number | null;
+}
 /** What the HA Manager was told. */
 export interface Known {
   readonly deaths: Deaths;
@@ -30,6 +37,9 @@ export interface Known {
   readonly machines: ReadonlyMap<HostName, ActualMachines>;
   /** Peers in step, or not any more. Absent: not heard since the start. */
   readonly reachable: ReadonlyMap<PeerName, boolean>;
+  /** By host, what each neighbour that asks it has got back. */
+  readonly probes: ReadonlyMap<HostName, ReadonlyMap<PeerName, Probed>>;
+  readonly nowMs: number;
 }
 
 export const unknown = (sentence: string): Answer => ({ state: "Unknown", sentence });

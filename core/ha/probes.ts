@@ -1,0 +1,88 @@
+import type { HostName, PeerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { probeKey } from "../documents/ha.ts";
+import { actualProbe } from "../documents/readers/ha.ts";
+import { actualHost } from "../documents/readers/placement.ts";
+import { desire, write } from "../outbox.ts";
+import { deathOf } from "../presence/group/deaths.ts";
+import { type HaState, hostPeer, type KnownHost } from "./state.ts";
+
+/**
+ * Neighbours of a host that is looked into: two others that are heard put a question to it for as long as an item is about that,
+ * and say what came back. Where a host is on the network it has said itself, and that is kept for when it says nothing.
+ */
+const neighbourCount = 2;
+/** From the first question on nobody waits longer for an answer; each takes a second or so. */
+export const probePatienceMs = 5_000;
+/** A neighbour that has asked so often without an answer has got none. */
+const enough = 2;
+
+const hostRecord = (host: HostName): string => `host/${host}`;
+
+/** What a host says of itself; that it says nothing any more is no news. */
+export function takeHost(state: HaState, host: HostName, value: Json): void {
+  const said = actualHost.of(value);
+  if (said === null) return;
+  const known: KnownHost = { address: said.address, mac: said.mac };
+  write(state.outbox, hostRecord(host), known);
+  state.known.set(host, known);
+}
+
+/** What a neighbour got back; null: it does not ask any more. */
+export function takeProbe(state: HaState, from: PeerName, host: HostName, value: Json): void {
+  const said = actualProbe.of(value, host);
+  const byPeer = state.probes.get(host);
+  if (byPeer === undefined) return;
+  if (said === null) {
+    byPeer.delete(from);
+    return;
+  }
+  const before = byPeer.get(from);
+  const isAnswer = said.answered > (before?.answered ?? 0) && said.mac === state.known.get(host)?.mac;
+  const answeredMs = isAnswer ? state.nowMs : (before?.answeredMs ?? null);
+  byPeer.set(from, { asked: said.asked, answered: said.answered, answeredMs });
+}
+
+/** Has the neighbours that are to be asked asked, and no others. */
+export function settleProbes(state: HaState): void {
+  const looked = new Set<HostName>();
+  for (const { step, host } of state.active.values())
+    if ((step === "Scheduled" || step === "Investigating") && state.known.has(host)) looked.add(host);
+  for (const host of looked) {
+    const { address, mac } = state.known.get(host) ?? {};
+    const asked = state.asking.get(host) ?? { peers: [], sinceMs: state.nowMs };
+    const peers = neighboursOf(state, host, asked.peers);
+    for (const gone of asked.peers) if (!peers.includes(gone)) desire(state.outbox, gone, probeKey(host), null);
+    for (const peer of peers) desire(state.outbox, peer, probeKey(host), { host, address, mac });
+    state.asking.set(host, { peers, sinceMs: asked.sinceMs });
+    if (!state.probes.has(host)) state.probes.set(host, new Map());
+  }
+  for (const [peer, documents] of state.outbox.desired)
+    for (const key of [...documents.keys()])
+      if (key.startsWith("probe/") && !looked.has(key.slice("probe/".length) as HostName))
+        desire(state.outbox, peer, key, null);
+  for (const host of [...state.asking.keys()]) {
+    if (looked.has(host)) continue;
+    state.asking.delete(host);
+    state.probes.delete(host);
+  }
+}
+
+/** Those that were asked already, as long as they are heard, and then others by their names. */
+function neighboursOf(state: HaState, host: HostName, before: readonly PeerName[]): readonly PeerName[] {
+  const isHeard = (peer: PeerName): boolean =>
+    peer !== hostPeer(host) &&
+    state.reachable.get(peer) === true &&
+    deathOf(state.deaths, peer.slice("host.".length) as HostName) === null;
+  return [...new Set([...before, ...state.options.hosts])].filter(isHeard).slice(0, neighbourCount);
+}
+
+/** Whether some neighbour has yet to say what came back. */
+export function isAskingAbout({ asking, probes, known, nowMs }: HaState, host: HostName): boolean {
+  if (!known.has(host)) return false;
+  const asked = asking.get(host);
+  // Who is to be asked is found out behind this look.
+  if (asked === undefined) return true;
+  if (nowMs - asked.sinceMs >= probePatienceMs) return false;
+  return asked.peers.some((peer) => (probes.get(host)?.get(peer)?.asked ?? 0) < enough);
+}

@@ -1,0 +1,111 @@
+import { execFile } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { type ActualProbe, type DesiredProbe, probeKey } from "../../core/documents/ha.ts";
+import { desiredProbe } from "../../core/documents/readers/ha.ts";
+import { toJson } from "../../core/outbox.ts";
+import { hostName, type Mac, mac } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { HostState } from "../service/known.ts";
+
+/**
+ * Whether other hosts answer on the underlay, asked for the HA Manager. The kernel puts the question: an entry of its table of
+ * neighbours that is set to `probe` (ip-neighbour(8)) is verified at once by ARP requests to that very MAC, and is `REACHABLE`
+ * when it was answered. No tool beside `ip` is needed, and nothing of Cells has to run at the host that is asked.
+ */
+const run = promisify(execFile);
+const everyMs = 2_000;
+/** The kernel asks three times, a second apart; a machine that runs answers the first. */
+const answerMs = 1_200;
+
+/** @returns the MAC that has answered; null: nobody has. Rejects where the kernel cannot be asked. */
+export async function askNeighbour({ address, mac: at }: DesiredProbe, device: string): Promise<Mac | null> {
+  await run("ip", ["neigh", "replace", address, "lladdr", at, "dev", device, "nud", "probe"]);
+  await sleep(answerMs);
+  const { stdout } = await run("ip", ["-j", "neigh", "show", "to", address, "dev", device]);
+  const [entry] = JSON.parse(stdout === "" ? "[]" : stdout) as {
+    readonly lladdr?: string;
+    readonly state?: string[];
+  }[];
+  return entry?.state?.includes("REACHABLE") === true && entry.lladdr !== undefined ? mac(entry.lladdr) : null;
+}
+
+export interface Neighbours {
+  readonly take: (wanted: readonly DesiredProbe[]) => void;
+  /** Whom to tell what came back; the service may begin after it has said what is wanted. */
+  readonly tell: (request: (request: Json) => Promise<Json>) => void;
+  readonly stop: () => void;
+}
+export type Ask = (wanted: DesiredProbe) => Promise<Mac | null>;
+
+/** Asks those that are wanted, again and again, and tells the service what came back. */
+export function createNeighbours(
+  ask: Ask,
+  pause: (ms: number) => Promise<unknown> = (ms) => sleep(ms, undefined, { ref: false }),
+): Neighbours {
+  const rounds = new Map<string, { wanted: DesiredProbe }>();
+  let to: ((request: Json) => Promise<Json>) | null = null;
+  let stopped = false;
+  const go = async (host: string, round: { wanted: DesiredProbe }): Promise<void> => {
+    while (!stopped && rounds.get(host) === round) {
+      const answer = await ask(round.wanted).catch(() => null);
+      if (stopped || rounds.get(host) !== round) return;
+      await to?.({ kind: "probed", host, mac: answer }).catch(() => undefined);
+      await pause(everyMs);
+    }
+  };
+  return {
+    take: (wanted) => {
+      const names = new Set<string>(wanted.map(({ host }) => host));
+      for (const host of [...rounds.keys()]) if (!names.has(host)) rounds.delete(host);
+      for (const each of wanted) {
+        const known = rounds.get(each.host);
+        if (known !== undefined) known.wanted = each;
+        else {
+          const round = { wanted: each };
+          rounds.set(each.host, round);
+          void go(each.host, round);
+        }
+      }
+    },
+    tell: (request) => {
+      to = request;
+    },
+    stop: () => {
+      stopped = true;
+    },
+  };
+}
+
+// --- the service's part ------------------------------------------------------------------------------------------------
+
+/** @returns whether others may want to know, or why the document is refused */
+export function takeProbeDesire(
+  state: HostState,
+  name: string,
+  value: Json,
+  onProbes: ((wanted: readonly DesiredProbe[]) => void) | undefined,
+): boolean | string {
+  const host = hostName(name);
+  const wanted = desiredProbe.of(value, host);
+  if (value !== null && wanted === null) return "it is malformed, or about another host than its key";
+  if (wanted === null) state.probes.delete(host);
+  else state.probes.set(host, { wanted, said: state.probes.get(host)?.said ?? nothingYet(wanted) });
+  onProbes?.([...state.probes.values()].map((each) => each.wanted));
+  return true;
+}
+const nothingYet = ({ host }: DesiredProbe): ActualProbe => ({ host, asked: 0, answered: 0, mac: null });
+
+/** One question was put, and this came back. */
+export function takeProbed(state: HostState, host: string, answer: Mac | null): boolean {
+  const known = state.probes.get(hostName(host));
+  if (known === undefined) return false;
+  const { asked, answered, mac: before } = known.said;
+  const came = answer === null ? 0 : 1;
+  const said = { ...known.said, asked: asked + 1, answered: answered + came, mac: answer ?? before };
+  state.probes.set(hostName(host), { ...known, said });
+  return true;
+}
+
+export const probesSaid = ({ probes }: Pick<HostState, "probes">): readonly (readonly [key: string, said: Json])[] =>
+  [...probes].map(([host, { said }]) => [`ha-manager/${probeKey(host)}`, toJson(said)] as const);
