@@ -374,7 +374,9 @@ export const actualSamples = {
 /** What `<uid>`, `<name>` and `<cell>` stand for in the samples. */
 export const keyOf = (pattern: string, self: string, sample: Json): string => {
   const fields = sample as JsonObject;
-  const name = fields.file ?? fields.address ?? fields.host ?? fields.name ?? "x1";
+  // A neighbour is named by its host, though the document says where that is.
+  const named = pattern.includes("probe/") ? fields.host : undefined;
+  const name = named ?? fields.file ?? fields.address ?? fields.host ?? fields.name ?? "x1";
   return pattern
     .replace("<peer>", self)
     .replace("<name>/…", `${want.domain}/${want.path}`)
