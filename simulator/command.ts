@@ -10,12 +10,16 @@ export interface SimulateOptions {
   readonly cells: number;
   /** Placers, and Storage Managers; absent: the seed says it. */
   readonly services?: number;
+  /** There is an HA Manager; absent: with every third seed. */
+  readonly ha?: boolean;
   readonly seed: number;
   readonly minutes: number;
   readonly faults: readonly FaultKind[];
   /** Print the whole log. */
   readonly log: boolean;
 }
+const historyOf = (wanted: Parameters<typeof generateHistory>[0]): History =>
+  generateHistory({ ...wanted, ha: wanted.ha ?? wanted.seed % 3 === 0 });
 export type Print = (line: string) => void;
 
 /** Reads `partition,crash,…`; throws a sentence for a kind that there is not. "none" is none. */
@@ -68,7 +72,7 @@ const simulate = async (history: History, log: boolean, print: Print): Promise<b
 
 /** One run from a seed; true: all invariants held. */
 export const simulateSeed = ({ log, ...wanted }: SimulateOptions, print: Print): Promise<boolean> =>
-  simulate(generateHistory(wanted), log, print);
+  simulate(historyOf(wanted), log, print);
 
 /** A history from a file; throws a sentence where it is none. */
 export const simulateText = (text: string, log: boolean, print: Print): Promise<boolean> =>
@@ -91,7 +95,7 @@ export const simulateMany = async (options: ManyOptions, print: Print): Promise<
   const rate = (): string =>
     `${seeds} seeds, ${Math.round((seeds * 3_600_000) / Math.max(1, nowMs() - startedMs))} per hour`;
   for (let seed = options.seed; (until === null || seeds < until) && !isOver(); seed += 1) {
-    const history = generateHistory({ ...options, seed });
+    const history = historyOf({ ...options, seed });
     const result = await runHistory(history);
     addPremises(premises, result);
     seeds += 1;

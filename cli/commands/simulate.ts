@@ -9,6 +9,7 @@ interface Given {
   readonly hosts: string;
   readonly cells: string;
   readonly services?: string;
+  readonly ha?: boolean;
   readonly seed: string;
   readonly minutes: string;
   readonly faults: string;
@@ -32,7 +33,8 @@ const run = async (context: Context, given: Given): Promise<void> => {
   const minutes = positive("minutes", given.minutes);
   const log = given.log === true;
   const services = given.services === undefined ? {} : { services: positive("services", given.services) };
-  const wanted = { hosts, cells, seed, minutes, faults: faultsOf(given.faults), ...services };
+  const ha = given.ha === undefined ? {} : { ha: given.ha };
+  const wanted = { hosts, cells, seed, minutes, faults: faultsOf(given.faults), ...services, ...ha };
   const isWell =
     given.history !== undefined
       ? await simulateText(await readFile(given.history, "utf8"), log, print)
@@ -74,6 +76,8 @@ export const simulateCommand: Register = (program, context, withHelp) => {
       .option("--hosts <count>", "hosts of the installation", "10")
       .option("--cells <count>", "cells, each changing at random", "3")
       .option("--services <count>", "Placers, and Storage Managers (default: two with some seeds, one with the others)")
+      .option("--ha", "an HA Manager (default: with every third seed)")
+      .option("--no-ha", "none")
       .option("--seed <number>", "the same seed and commit give the same log to the byte", "1")
       .option("--minutes <count>", "virtual time with faults, before everything is healed", "1")
       .option("--faults <kinds>", `of ${[...faultKinds, ...namedFaultKinds].join(", ")}; or none`, faultKinds.join(","))

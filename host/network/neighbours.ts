@@ -14,15 +14,22 @@ import type { HostState } from "../service/known.ts";
  * when it was answered. No tool beside `ip` is needed, and nothing of Cells has to run at the host that is asked.
  */
 const run = promisify(execFile);
+/** What `ip` prints, with these arguments. */
+export type Ip = (args: readonly string[]) => Promise<string>;
+const here: Ip = async (args) => (await run("ip", [...args])).stdout;
 const everyMs = 2_000;
 /** The kernel asks three times, a second apart; a machine that runs answers the first. */
 const answerMs = 1_200;
 
 /** @returns the MAC that has answered; null: nobody has. Rejects where the kernel cannot be asked. */
-export async function askNeighbour({ address, mac: at }: DesiredProbe, device: string): Promise<Mac | null> {
-  await run("ip", ["neigh", "replace", address, "lladdr", at, "dev", device, "nud", "probe"]);
+export async function askNeighbour(
+  { address, mac: at }: Pick<DesiredProbe, "address" | "mac">,
+  device: string,
+  ip: Ip = here,
+): Promise<Mac | null> {
+  await ip(["neigh", "replace", address, "lladdr", at, "dev", device, "nud", "probe"]);
   await sleep(answerMs);
-  const { stdout } = await run("ip", ["-j", "neigh", "show", "to", address, "dev", device]);
+  const stdout = await ip(["-j", "neigh", "show", "to", address, "dev", device]);
   const [entry] = JSON.parse(stdout === "" ? "[]" : stdout) as {
     readonly lladdr?: string;
     readonly state?: string[];
