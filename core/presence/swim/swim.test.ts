@@ -93,6 +93,57 @@ test("who does not answer is doubted in private, asked again, and suspected in p
   assert.equal(new Set(helpers.map(({ to }) => to)).size, config.indirectProbes);
 });
 
+test("each round has another order", () => {
+  const { state, step, packet } = member(12);
+  const turn = (): HostName => {
+    const output = step({ kind: "wake" }, Math.max(state.probeAt, state.wakeAt));
+    const ping = output.packets.find((sent) => sent.packet.kind === "ping");
+    assert.ok(ping !== undefined);
+    step(packet("ack", Number(ping.to.slice(1)), { seq: ping.packet.seq, target: ping.to }));
+    return ping.to;
+  };
+  const rounds = [1, 2, 3].map(() => Array.from({ length: 11 }, turn).join());
+  assert.equal(new Set(rounds).size, 3, rounds.join("\n"));
+  assert.equal(new Set(rounds.map((round) => round.split(",").sort().join())).size, 1);
+});
+
+test("helpers who say that they are there and hear nothing either lay it on the one that does not answer", () => {
+  const healthWith = (about: (target: HostName) => HostName): number => {
+    const { state, step, packet, sleep } = member(6);
+    const asked = [step({ kind: "wake" }, state.probeAt), ...sleep(config.probeTimeoutMs + 10)];
+    const requests = asked.flatMap(({ packets }) => packets).filter((sent) => sent.packet.kind === "ping-req");
+    assert.ok(requests.length > 0);
+    for (const { to, packet: sent } of requests)
+      step(packet("nack", Number(to.slice(1)), { seq: sent.seq, target: about(sent.target ?? to) }));
+    sleep(config.probeEveryMs - config.probeTimeoutMs);
+    return state.localHealth;
+  };
+  assert.equal(
+    healthWith((target) => target),
+    0,
+  );
+  assert.equal(
+    healthWith(() => h(1)),
+    config.indirectProbes,
+    "a word about somebody else is none",
+  );
+});
+
+test("while somebody is doubted, helpers are asked at first, and not again before the end", () => {
+  const { state, step, sleep } = member(6);
+  const outputs = [step({ kind: "wake" }, state.probeAt), ...sleep(config.doubtMs - 100)];
+  const packets = outputs.flatMap((output) => output.packets);
+  const target = packets.find((sent) => sent.packet.kind === "ping")?.to;
+  const seqs = (kind: Packet["kind"]): number =>
+    new Set(
+      packets
+        .filter(({ packet: sent }) => sent.kind === kind && sent.target === target)
+        .map(({ packet: sent }) => sent.seq),
+    ).size;
+  assert.ok(seqs("ping") >= 3, String(seqs("ping")));
+  assert.equal(seqs("ping-req"), 1);
+});
+
 test("an answer ends a doubt, and a late one of another probe does not count", () => {
   const { state, step, sleep, packet } = member(2);
   const [ping] = step({ kind: "wake" }, state.probeAt).packets;
