@@ -19,6 +19,7 @@ export const serviceRoles = {
   authority: { distribution: 7124, http: 7125 },
   gateway: { distribution: 7126, http: 7127 },
   "ha-manager": { distribution: 7128, http: 7129 },
+  tenancy: { distribution: 7132, http: 7133 },
 } as const satisfies Readonly<Record<string, ServicePorts>>;
 
 export interface ServicePorts {

@@ -21,6 +21,7 @@ export const network = {
   directory: "10.0.0.15",
   cellManager: "10.0.0.16",
   haManager: "10.0.0.17",
+  tenancy: "10.0.0.18",
   presence: (number: number): string => `10.0.0.${20 + number}`,
   host: (number: number): string => `10.0.1.${number}`,
   server: (number: number): string => `10.0.2.${number}`,
@@ -116,6 +117,10 @@ export interface ProcessConfiguration {
       /** Where service VMs enrol: address, and SHA-256 (hexadecimal) of the authority's public key. */
       readonly authority: { readonly address: string; readonly fingerprint: string };
     };
+  };
+  readonly tenancy?: {
+    /** SHA-256 (hex) of the operator's credentials. */
+    readonly credentialHashes: readonly string[];
   };
   readonly host?: {
     readonly host: string;

@@ -69,6 +69,7 @@ test("each core role runs as a process and ends in order", async () => {
     "controller.shop": "controller",
     directory: "directory",
     "cell-manager": "cell-manager",
+    tenancy: "tenancy",
   };
   const tried = [...Object.values(roles), ...triedElsewhere].sort();
   assert.deepEqual(tried, Object.keys(serviceRoles).sort(), "a new role is tried here as well");

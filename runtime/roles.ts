@@ -170,6 +170,11 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
       await runAuthority(configuration, observer);
       return;
     }
+    case "tenancy": {
+      const { runTenancy } = await import("./tenancy/edge.ts");
+      await runTenancy(configuration, observer);
+      return;
+    }
     case "gateway":
     case "host":
     case "agent":

@@ -28,6 +28,8 @@ const losers: Readonly<Record<ServiceRole | "host" | "agent", Loser | Elsewhere>
   "cell-manager": { process: "cell-manager", findsBack: true },
   "ha-manager": { process: "ha-manager", findsBack: true },
   host: { process: "host.h1", findsBack: true },
+  // Whose rights were taken back since is for a person to say.
+  tenancy: { process: "tenancy", findsBack: false },
   // Which of its files are whole is for a person to say.
   agent: { process: "agent.s1", findsBack: false },
   authority: {
@@ -47,6 +49,7 @@ const historyOf = (process: string, loss: string, seed: number) =>
     seed ${seed}
     ha ${process === "ha-manager" ? 1 : 0}
     at 100 apply c1 ${first}
+    at 5000 visit c1 ann
     at 12000 copy ${process}
     at 12500 apply c1 ${second}
     at 25000 ${loss}

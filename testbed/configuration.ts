@@ -39,7 +39,7 @@ export const memberFiles = (at: Places, member: Member): MemberFiles => {
 /** Memory of a host that its own management keeps. */
 const reservedMiB = 256;
 
-type RolePart = Pick<ProcessConfiguration, "controller" | "host" | "presence" | "agent" | "gateway">;
+type RolePart = Pick<ProcessConfiguration, "controller" | "host" | "presence" | "agent" | "gateway" | "tenancy">;
 const rolePart = (
   at: Places,
   record: InstallationRecord,
@@ -79,6 +79,8 @@ const rolePart = (
           credentialHashes: [record.credentialHash],
         },
       };
+    case "tenancy":
+      return { tenancy: { credentialHashes: [record.credentialHash] } };
     default:
       return {};
   }

@@ -19,7 +19,7 @@ import { down, type UpOptions } from "./up.ts";
 const standIn = [process.execPath, fileURLToPath(new URL("supervisor/stand-in.testing.ts", import.meta.url))];
 const roles: readonly Role[] = [
   ...(["controller", "storage-manager", "address-manager", "dns-manager", "directory"] as const),
-  ...(["placer", "presence", "host", "agent", "gateway"] as const),
+  ...(["placer", "presence", "tenancy", "host", "agent", "gateway"] as const),
 ];
 const imagesDirectory = mkdtempSync(join(tmpdir(), "cells-test-images-"));
 mkdirSync(join(imagesDirectory, "tiny"));

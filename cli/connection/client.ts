@@ -31,7 +31,7 @@ import type { Bundle } from "../../model/cell/cell.ts";
 import type { SessionGrant, SessionRequest } from "../../model/cell/session-messages.ts";
 import { type Asking, addressOf, type ContractClient, createClient } from "../../model/contract/client.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
-import type { Routes } from "../../model/contract/routes.ts";
+import type { RouteName, Routes } from "../../model/contract/routes.ts";
 import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
 import { printableLines } from "../../model/diagnostics/render-diagnostic.ts";
 import type { Json } from "../../model/json/json.ts";
@@ -102,6 +102,11 @@ export class Client {
         throw unreachable(url, error instanceof Error && error.cause !== undefined ? error.cause : error, cloud?.by);
       });
     this.#gateway = createClient({ fetch: asked, url, credential, refuse: refusalOf });
+  }
+
+  /** One route of the contract, as it is. */
+  ask<N extends RouteName>(name: N, asking: Asking<N>): Promise<AnswerOf<Routes[N]["answer"]>> {
+    return this.#gateway.ask(name, asking);
   }
 
   cells(): Promise<readonly CellSummary[]> {

@@ -20,6 +20,7 @@ import { detailedExitCode, usage } from "./failure.ts";
 import { machineCommands } from "./machine-program.ts";
 import { managementCommands } from "./management-program.ts";
 import { scriptCommands } from "./script-program.ts";
+import { registerTenancy } from "./tenancy-program.ts";
 
 const countOf = (text: string): number => {
   if (!/^\d+$/.test(text)) throw usage(`\`${text}\` is no number`);
@@ -358,6 +359,7 @@ export const createProgram = (
     observeCommands(program, context, withHelp);
     sessionCommands(program, context, withHelp);
     credentialCommands(program, context);
+    registerTenancy(program, context, withHelp);
     imageCommands(program, context);
     binCommands(program, context);
     managementCommands(program, context, withHelp);

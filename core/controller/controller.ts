@@ -40,6 +40,7 @@ import {
   roomTimer,
   submit,
 } from "./requests/submitted.ts";
+import { createTickets, dropStale, takeTicketInput } from "./requests/tickets.ts";
 import { createAudiences } from "./rules/audiences.ts";
 import { controllerIdentity } from "./rules/cell-policy.ts";
 import { createTurns, turnDue, turnTimer } from "./rules/told-places.ts";
@@ -80,6 +81,8 @@ export function createController(
     instance: options.cellUid,
     restore: (restored) => restore(options, restored, passOf),
     step: (state, input, now) => {
+      const ofTickets = takeTicketInput(state.tickets, input, now);
+      if (ofTickets !== null) return { state, effects: ofTickets };
       takeInput(state, input, now, {
         take: (next) => take(state, next),
         read: (next) => {
@@ -109,7 +112,7 @@ function* take(state: ControllerState, input: Input): Work {
       if (state.wasPutBack) goOnAbove(state);
       watchHearing(state);
       resumeReservation(state);
-      state.outbox.effects.push(...followDeaths(state.deaths));
+      state.outbox.effects.push(...followDeaths(state.deaths), ...dropStale(state.tickets));
       for (const vm of state.vms.values()) {
         // How long it has waited already is not known: it waits once more.
         if (vm.run === null && vm.failure !== null && vm.again) delayRetry(state, vm.uid, vm.failures);
@@ -269,6 +272,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     ha: options.ha === true || (restored.desiredAt.get(haManager)?.size ?? 0) > 0,
     subscribed: new Set(),
     credentials: new Map(),
+    tickets: createTickets(options.self, restored, outbox),
     foreign: make.map(),
     waitingChanges: [],
     reservation: noReservation,

@@ -31,6 +31,7 @@ import type { Pass } from "./changes/pass.ts";
 import type { TrackedMap, Tracking } from "./changes/tracked.ts";
 import type { Working } from "./changes/work.ts";
 import type { CredentialRecord, ElementRecord, Hearing, Run, StartState, VmRecord } from "./records.ts";
+import type { Tickets } from "./requests/tickets.ts";
 import type { Audiences } from "./rules/audiences.ts";
 import type { Turns } from "./rules/told-places.ts";
 import type { AfterRestore } from "./vm/after-restore.ts";
@@ -229,6 +230,8 @@ export interface ControllerState extends Hearing {
   ha: boolean;
   readonly subscribed: Set<PeerName>;
   readonly credentials: Map<string, CredentialRecord>;
+  /** What tickets of tenants are worth here. Not durable: who has one shows it again. */
+  readonly tickets: Tickets;
   /** By key. What is no longer desired stays until the directory has taken its tombstone. */
   readonly foreign: Map<string, ForeignRecord>;
   /** Changes that came before it was known what the installation could ever give; null: no change waits any more. */

@@ -17,7 +17,7 @@ const peers = [
   ...["controller.shop", "controller.root", "host.h1", "agent.s1", "presence.1", "gateway", "authority", "placer"],
   ...["storage-manager", "storage-manager.2", "address-manager", "dns-manager", "directory", "cell-manager"],
   "ha-manager",
-  ...["controller.web.shop"],
+  ...["controller.web.shop", "tenancy"],
 ].map(peerName);
 const strangers = [
   ...[
@@ -44,7 +44,7 @@ const strangers = [
     "placer.",
     "placer.0",
   ],
-  ...["authority.2", "agent", "storage-manager.x", "constructor", "__proto__", "toString"],
+  ...["authority.2", "tenancy.2", "agent", "storage-manager.x", "constructor", "__proto__", "toString"],
 ].map(peerName);
 
 const desired = [
@@ -73,7 +73,7 @@ const desired = [
     "",
   ],
   ...["succession/u-1", "root-vm"],
-  ...["public/u-1", "reach/u-1", "want/shop.cells.internal/a/b", "cell/u-1", "life"],
+  ...["public/u-1", "reach/u-1", "want/shop.cells.internal/a/b", "cell/u-1", "life", "look/u-1"],
 ];
 const seen = [
   ...[
@@ -107,6 +107,14 @@ const seen = [
   ],
 ];
 const asked = [
+  ...[
+    "POST /logins",
+    "GET /logins",
+    "DELETE /logins/current",
+    "GET /domains?dryRun=x",
+    "PUT /users/ab12",
+    "GET /users/a/b",
+  ],
   ...[
     "GET /metrics",
     "GET /events",
@@ -175,6 +183,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "directory desires": everyController("public/u-1", "reach/u-1", "want/shop.cells.internal/a/b"),
   "cell-manager desires": everyController("cell/u-1"),
   "controller desires": ["cell-manager life"],
+  "tenancy desires": everyController("look/u-1"),
   "authority desires": [...everyController("enrolment/u-1"), "controller.root entrance/shop"],
   "address-manager sees": own("addresses"),
   "dns-manager sees": own(),
@@ -206,6 +215,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "directory sees": own(),
   "ha-manager sees": own(),
   "cell-manager sees": own(),
+  "tenancy sees": own(),
   "controller sees": [],
   "authority sees": [
     ...own(),
@@ -231,6 +241,9 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "presence asks": gateway(),
   "directory asks": gateway(),
   "cell-manager asks": gateway(),
+  "tenancy asks": gateway(
+    ...["PUT /tickets/ab12", "POST /logins", "DELETE /logins/current", "GET /domains?dryRun=x", "PUT /users/ab12"],
+  ),
   "controller asks": [
     ...asked.map((what) => `gateway ${what}`),
     "controller.root POST /backup",

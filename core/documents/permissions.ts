@@ -21,6 +21,7 @@ const kinds: ReadonlyMap<string, RegExp> = new Map([
   ["directory", several],
   ["cell-manager", whole],
   ["ha-manager", several],
+  ["tenancy", whole],
 ]);
 
 /**
@@ -34,7 +35,7 @@ const everybody = (pattern: string): Readonly<Record<string, readonly string[]>>
   Object.fromEntries([...kinds.keys()].map((kind) => [kind, [pattern]]));
 
 /** Whose stores hold what nobody else knows: each may have its own from a backup that was restored (decision 59). */
-const keepers = ["controller", "cell-manager", "address-manager"] as const;
+const keepers = ["controller", "cell-manager", "address-manager", "tenancy"] as const;
 
 /** The root cell's controller has backups made by the root specification's schedule; by hand they come through the gateway. */
 const orders = { "controller.root": ["POST /backup"] } as const;
@@ -178,6 +179,20 @@ export const permissions = {
       host: ["GET /cells/root/model", "PUT /cells/root/model"],
       // At the root cell: what a ticket is worth that the gateway shows in place of the operator's credential.
       controller: ["DELETE /tickets/<uid>"],
+    },
+  },
+  tenancy: {
+    desires: { controller: ["look/<uid>"] },
+    sees: { controller: ["<peer>/…"] },
+    asks: {
+      ...orders,
+      gateway: [
+        ...["GET /metrics", "GET /events", "* /orphans", "POST /backup"],
+        ...["POST /logins", "DELETE /logins/current", "GET /whoami", "GET /can", "* /owners/<name>"],
+        ...["domains", "accounts", "users", "roles"].flatMap((all) => [`* /${all}`, `* /${all}/<uid>`]),
+        // What the gateway asks on its own account: a ticket for a client's session, and which cells that may see.
+        ...["PUT /tickets/<uid>", "GET /cells"],
+      ],
     },
   },
   // Only where the services are processes of one machine and there is no root cell.

@@ -22,7 +22,8 @@ import type { GrownDisk, VolumeSize } from "./volume-size.ts";
 /**
  * The documents that services publish to each other: the whole vocabulary of "desired down, actual up".
  * One table: who says it to whom, under which key. Those between cells are in `cells.ts`, what is believed of the network in `network.ts`,
- * those of the bin in `bin.ts`, those of Presence, the authority and the HA Manager in `presence.ts`, `identity.ts` and `ha.ts`, all beside this. Who may say it
+ * those of the bin in `bin.ts`, those of Presence, the authority, the HA Manager and tenants in `presence.ts`, `identity.ts`, `ha.ts` and `tenancy.ts`,
+ * all beside this. Who may say it
  * is in `permissions.ts`, what is well-formed in `readers/table.ts`. Every document is plain JSON.
  *
  * | key                     | desired by → at                    | actual from                       |
@@ -59,6 +60,7 @@ import type { GrownDisk, VolumeSize } from "./volume-size.ts";
  * | dead/<host>             |                                    | presence.<n> → whoever asks       |
  * | enrolment/<id>          | controller → authority             | authority → that controller       |
  * | pin/<name>              |                                    | authority → hosts, root controller |
+ * | look/<ticket's hash>    | controller → tenancy               | tenancy → that controller         |
  *
  * Keys that name an element use its UID. The client of a desired document is known from the connection, so a controller
  * sees only what concerns its own documents: the source publishes under `<client>/<key>` where several clients share it

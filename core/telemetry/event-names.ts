@@ -134,6 +134,14 @@ export const eventNames = {
   "credential/revoked": "a credential of the cell opens nothing any more",
   "controller/overlooked":
     "a controller found work that it should have seen before: a mistake of the program, mended by this",
+  "ticket/ended": "a ticket for this cell is worth nothing any more, or less than it was: what was opened with it ends",
+  // Tenants.
+  "tenancy/changed": "somebody changed domains, accounts, users, roles, or whose a cell is: verb, by whom, what",
+  "tenancy/held":
+    "the store of the service tenancy is older than it was, so root administrators alone get in until somebody lets it count: why",
+  "tenancy/released": "the store of the service tenancy counts again",
+  "login/accepted": "a user logged in: who, from which address",
+  "login/refused": "a login failed: from which address",
   "policy/version": "a cell's compiled rules changed: version and number of rules",
   // Addresses and names.
   "subnet/allocated": "a subnet got its range",

@@ -5,17 +5,17 @@ import { peerRequest } from "../../runtime/http/https.ts";
 import type { Observer } from "../../runtime/observation/observer.ts";
 import type { Way } from "../edge/forward.ts";
 import { answerAs } from "../edge/peer-answer.ts";
-import { controllerOf } from "./cell-names.ts";
+import { controllerOf, isChildName } from "./cell-names.ts";
 import type { Registry, Summary } from "./registry.ts";
 
 /** Which cells there are, and the life of their controllers. */
 export interface Cells
-  extends Pick<Registry, "names" | "has" | "isMade" | "make" | "mayEnd" | "empties" | "firstVersion"> {
+  extends Pick<Registry, "names" | "has" | "isMade" | "make" | "mayEnd" | "mayMake" | "empties" | "firstVersion"> {
   /**
-   * Of all cells, or of one alone: then nothing is said of it unless its controller knows the credential. A cell that was
+   * Of all cells, or of these alone, of which nothing is said unless their controllers know the credential. A cell that was
    * deleted is there no longer once nothing is left of it, though its controller has yet to end.
    */
-  summaries(authorization: string, only: string | null): Promise<readonly CellSummary[]>;
+  summaries(authorization: string, only: readonly string[] | null): Promise<readonly CellSummary[]>;
   /** Runs `work` while nothing else makes or ends this cell's controller. */
   exclusively<T>(cell: string, work: () => Promise<T>): Promise<T>;
   /** Ends a cell that was made and never got a model. To be called inside `exclusively`. */
@@ -32,7 +32,13 @@ const pollMs = 500;
 /** A deletion may wait for a server that is away. After this, listing the cells goes on with it. */
 const longestPolls = 1_200;
 
-export function createCells({ configuration, present }: Way, registry: Registry, log: Observer["log"]): Cells {
+/** `freed`: a cell has ended, by who shows this. */
+export function createCells(
+  { configuration, present }: Way,
+  registry: Registry,
+  log: Observer["log"],
+  freed: (cell: string, authorization: string) => Promise<void>,
+): Cells {
   const busy = new Map<string, Promise<unknown>>();
   const ending = new Map<string, Promise<void>>();
   /** Nothing is left of them, and their controllers are being ended. */
@@ -58,6 +64,8 @@ export function createCells({ configuration, present }: Way, registry: Registry,
       removing.delete(cell);
     }
     log("cell/ended", { cell });
+    // Should this be lost, its name stays its account's, until the operator makes a cell of it.
+    if (!isChildName(cell)) await freed(cell, authorization).catch(() => undefined);
   };
   const isGone = async (cell: string): Promise<boolean> => removing.has(cell) || !(await registry.has(cell));
 
@@ -105,13 +113,14 @@ export function createCells({ configuration, present }: Way, registry: Registry,
     ending.set(cell, following);
   };
 
-  const namesFor = async (authorization: string, only: string | null): Promise<readonly string[]> => {
+  const namesFor = async (authorization: string, only: readonly string[] | null): Promise<readonly string[]> => {
     if (only === null) return registry.names(authorization);
-    return (await registry.has(only)) ? [only] : [];
+    const there = await Promise.all(only.map((cell) => registry.has(cell)));
+    return only.filter((_cell, index) => there[index]);
   };
-  const { names, has, isMade, mayEnd, empties, firstVersion } = registry;
+  const { names, has, isMade, mayEnd, mayMake, empties, firstVersion } = registry;
   return {
-    ...{ names, has, isMade, mayEnd, empties, firstVersion },
+    ...{ names, has, isMade, mayEnd, mayMake, empties, firstVersion },
     exclusively,
     endWhenEmpty,
     make: async (cell, authorization, signal) => {

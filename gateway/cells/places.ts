@@ -29,6 +29,9 @@ export class Counts {
 }
 
 const operator = "";
+/** A user's requests count for his account, whichever cell they are about. */
+const ownerOf = (scope: Scope): string =>
+  scope.kind === "cell" ? scope.cell : scope.kind === "account" ? `account ${scope.account}` : operator;
 
 /**
  * A cell that has none gets a place as long as there is a free one; one that has some needs twice as many to be free. So a cell
@@ -45,10 +48,10 @@ export class Places {
   /** How to give it back, at any time and once; or why there is none. */
   take(scope: Scope): (() => void) | NoPlace {
     const { inAll, reserved, perCell } = this.limits;
-    const owner = scope.kind === "cell" ? scope.cell : operator;
+    const owner = ownerOf(scope);
     const left = inAll - this.#taken.all;
     if (left <= 0) return "full";
-    if (scope.kind === "cell") {
+    if (scope.kind !== "operator") {
       const own = this.#taken.of(owner);
       const ofCells = this.#taken.all - this.#taken.of(operator);
       const free = Math.min(left, inAll - reserved - ofCells);

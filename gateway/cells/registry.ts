@@ -16,6 +16,8 @@ export interface Registry {
   /** `end` sees to it that everything of the cell goes first. Otherwise it may be called only once nothing is left. */
   readonly empties: boolean;
   mayEnd(authorization: string): boolean;
+  /** May who shows this make a cell? */
+  mayMake(authorization: string): boolean;
   /** Version of a cell that was made and never given a model. */
   readonly firstVersion: number;
 }
@@ -39,6 +41,7 @@ export function createSupervised(supervisorSocket: string): Registry {
     },
     empties: false,
     mayEnd: () => true,
+    mayMake: () => true,
     firstVersion: 0,
   };
 }

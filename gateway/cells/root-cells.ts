@@ -133,6 +133,7 @@ export function createRootCells(
     end,
     empties: true,
     mayEnd: (authorization) => isAuthorized(authorization, operatorHashes),
+    mayMake: (authorization) => isAuthorized(authorization, operatorHashes),
     firstVersion: 1,
   };
 }

@@ -122,7 +122,8 @@ export const createPlaces = () => {
     }
     reply.header("retry-after", "1");
     if (taken === "full" || scope.kind === "operator") throw busy();
-    const message = `as many ${kind} of the cell "${scope.cell}" are under way as it may have now (at most ${most[kind].perCell}); try again in a second`;
+    const whose = scope.kind === "cell" ? `the cell "${scope.cell}"` : "your account";
+    const message = `as many ${kind} of ${whose} are under way as it may have now (at most ${most[kind].perCell}); try again in a second`;
     throw refused(503, "busy", message);
   };
 };

@@ -1,8 +1,14 @@
 import { match } from "../../model/contract/match.ts";
 import { bearerOf, cellOf, isAuthorized } from "../../runtime/http/bearer.ts";
 
-/** Who asks: the operator, or whoever holds something that says it is a credential of that cell. */
-export type Scope = { readonly kind: "operator" } | { readonly kind: "cell"; readonly cell: string };
+/**
+ * Who asks: the operator, whoever holds something that says it is a credential of that cell, or a user of that account, whom the service
+ * `tenancy` knows.
+ */
+export type Scope =
+  | { readonly kind: "operator" }
+  | { readonly kind: "cell"; readonly cell: string }
+  | { readonly kind: "account"; readonly account: string };
 
 /** Null: neither. What a cell's credential is worth, its controller says; here it only narrows what may be asked. */
 export function scopeOf(header: string | undefined, operatorHashes: readonly string[]): Scope | null {
@@ -16,6 +22,10 @@ export function scopeOf(header: string | undefined, operatorHashes: readonly str
 export function beyondScope(scope: Scope, method: string, url: string): string | null {
   if (scope.kind === "operator") return null;
   const { who, path } = match(method, url)?.route ?? {};
+  if (scope.kind === "account")
+    return who === "operator"
+      ? "this is for the operator, by the operator's credential: no user's session opens it"
+      : null;
   if (who === "cell" && path === url.split("?")[0]) return null;
   const below = /^\/cells\/([^/?]+)/.exec(url)?.[1];
   const cell = who === "operator" ? undefined : below;

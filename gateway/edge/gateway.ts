@@ -20,6 +20,7 @@ import { createObserver, type Observer } from "../../runtime/observation/observe
 import { addressOf } from "../../runtime/transport/admission.ts";
 import { isChildName, requireCellName, requireFreeName } from "../cells/cell-names.ts";
 import { type Cells, createCells } from "../cells/cells.ts";
+import type { Questions } from "../cells/places.ts";
 import { createSupervised } from "../cells/registry.ts";
 import { createRootCells } from "../cells/root-cells.ts";
 import { SupervisorError } from "../cells/supervisor.ts";
@@ -33,8 +34,9 @@ import { registerBackup } from "../storage/backup.ts";
 import { registerAdoption, registerBin } from "../storage/bin.ts";
 import { registerImages } from "../storage/images.ts";
 import { registerOrphans } from "../storage/orphans.ts";
+import { createTenants, isOfSession, loginPlaces, registerTenants, type Tenants } from "../tenancy/tenants.ts";
 import { createIntroduction, createPlaces, type Introduction } from "./admission.ts";
-import { beyondScope, scopeOf } from "./credentials.ts";
+import { beyondScope, type Scope, scopeOf } from "./credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack, type Way } from "./forward.ts";
 import { GrantedSessions } from "./granted.ts";
 import { RefusedError, refused } from "./refused.ts";
@@ -58,6 +60,7 @@ interface Context extends Way {
   readonly cells: Cells;
   readonly introduction: Introduction;
   readonly granted: GrantedSessions;
+  readonly tenants: Tenants;
 }
 
 /** Ready to listen, by `serve` where it is there; `close` also ends what it does in the background. */
@@ -72,11 +75,12 @@ export function createGateway(
   const registry =
     supervisorSocket === null ? createRootCells(configuration, credentialHashes) : createSupervised(supervisorSocket);
   const tickets = supervisorSocket === null ? null : new IssuedTickets(() => performance.now());
-  const way: Way = { configuration, present: createPresent(configuration, credentialHashes, tickets) };
-  const cells = createCells(way, registry, observer.log);
+  const tenants = createTenants(configuration);
+  const way: Way = { configuration, present: createPresent(configuration, credentialHashes, tickets, tenants) };
+  const cells = createCells(way, registry, observer.log, tenants.free);
   const introduction = createIntroduction(configuration, cells);
   const granted = new GrantedSessions();
-  const context: Context = { ...way, credentialHashes, cells, introduction, granted };
+  const context: Context = { ...way, credentialHashes, cells, introduction, granted, tenants };
   const app = fastify({
     bodyLimit: bodyLimitBytes,
     routerOptions: { maxParamLength: 512 },
@@ -86,9 +90,15 @@ export function createGateway(
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   const takePlace = createPlaces();
+  const logins = loginPlaces();
   app.addHook("onRequest", async (request, reply) => {
     const { authorization = "" } = request.headers;
-    const scope = scopeOf(authorization, credentialHashes);
+    if (match(request.method, request.url)?.route.who === "anyone") {
+      takeLoginPlace(logins, request, reply);
+      return;
+    }
+    if (isOfSession(authorization)) await tenants.introduce(authorization, addressOf(request.raw.socket));
+    const scope = scopeHere(context, authorization);
     if (scope === null)
       throw refused(401, "unauthorized", "a valid credential is needed: Authorization: Bearer <credential>");
     const beyond = beyondScope(scope, request.method, request.url);
@@ -106,10 +116,12 @@ export function createGateway(
   });
   app.addHook("onClose", () => context.cells.stop());
   if (tickets !== null) serveTickets(app, configuration, tickets);
-  serveRoute(app, "listCells", ({ request }) => {
+  registerTenants(app, configuration);
+  serveRoute(app, "listCells", async ({ request }) => {
     const { authorization = "" } = request.headers;
+    if (isOfSession(authorization)) return cells.summaries(authorization, await tenants.cells(authorization));
     const scope = scopeOf(authorization, credentialHashes);
-    return context.cells.summaries(authorization, scope?.kind === "cell" ? scope.cell : null);
+    return cells.summaries(authorization, scope?.kind === "cell" ? [scope.cell] : null);
   });
   serveRoute(app, "readOpenApi", () => openApi());
   const connections = createConnections(configuration);
@@ -128,6 +140,20 @@ export function createGateway(
     app.all<{ Params: { cell: string } }>(url, (request, reply) => onCell(context, request, reply));
   }
   return app;
+}
+
+/** Of a session, once it was introduced. */
+function scopeHere({ credentialHashes, tenants }: Context, authorization: string): Scope | null {
+  const account = isOfSession(authorization) ? tenants.accountOf(authorization) : null;
+  return account === null ? scopeOf(authorization, credentialHashes) : { kind: "account", account };
+}
+function takeLoginPlace(logins: Questions, request: FastifyRequest, reply: FastifyReply): void {
+  const end = logins.begin("", addressOf(request.raw.socket));
+  if (end !== null) reply.raw.once("close", end);
+  else {
+    reply.header("retry-after", "1");
+    throw refused(503, "busy", "too many logins are under way; try again in a second");
+  }
 }
 
 /** Where there is no root controller, the cells' controllers ask this process what a ticket is worth. */
@@ -236,7 +262,7 @@ async function onCell(
 
 /** Keeps in mind what it passes on, so that the client is known by it when it opens the session. */
 async function giveSession(
-  { granted, credentialHashes }: Context,
+  context: Context,
   { cell, authorization }: { readonly cell: string; readonly authorization: string },
   answer: PeerResponse,
   reply: FastifyReply,
@@ -244,12 +270,12 @@ async function giveSession(
   const text = await readBody(answer.body, longestGrantBytes);
   const grant = text.ok ? parseJson(text.value) : text;
   const { session } = ((grant.ok ? grant.value : null) ?? {}) as { readonly session?: unknown };
-  const scope = scopeOf(authorization, credentialHashes);
+  const scope = scopeHere(context, authorization);
   if (!text.ok || typeof session !== "string" || scope === null) {
     answer.body.destroy();
     throw refused(502, "controller-unreachable", `the controller of the cell "${cell}" gave no sound session`);
   }
-  granted.add(cell, session, scope);
+  context.granted.add(cell, session, scope);
   reply.code(201).type("application/json").header("cache-control", "no-store").send(text.value);
 }
 
@@ -259,7 +285,10 @@ async function give(answer: PeerResponse, reply: FastifyReply): Promise<void> {
 }
 
 /** Which other cells there are is for the operator. */
-async function requireCell({ cells, credentialHashes }: Context, cell: string, authorization: string): Promise<void> {
+async function requireCell(context: Context, cell: string, authorization: string): Promise<void> {
+  const { cells, credentialHashes, tenants } = context;
+  // A user is told in the same words, by the same service, what is not there and what is not his.
+  if (isOfSession(authorization)) await tenants.ticketFor(cell, authorization);
   if (await cells.has(cell)) return;
   const tellOthers = isAuthorized(authorization, credentialHashes);
   const others = tellOthers ? `; there are: ${(await cells.names(authorization)).join(", ") || "none"}` : "";
@@ -276,14 +305,22 @@ async function putModel(
   const { configuration, cells, credentialHashes } = context;
   const authorization = String(what.headers.authorization);
   const byOperator = isAuthorized(authorization, credentialHashes);
+  const byUser = isOfSession(authorization);
+  const { tenants } = context;
+  const isThere = byUser && (await cells.has(cell));
+  if (byUser) await tenants.claim(cell, authorization, { isThere, dryRun: dryRun || !isThere });
   if (await (byOperator ? cells.isMade(cell, authorization) : cells.has(cell)))
     return reachable(cell, forward(context, cell, what));
-  if (!byOperator) throw refused(404, "not-found", `there is no cell "${cell}", and only the operator makes one`);
+  if (!cells.mayMake(authorization) || !(byOperator || byUser))
+    throw refused(404, "not-found", `there is no cell "${cell}", and only the operator makes one`);
   requireFreeName(cell);
   const supply = await installationSupply(configuration);
   const first = await readFirstModel(cell, String(what.headers["content-type"]), what.body ?? Buffer.alloc(0), supply);
   if (!first.ok) throw new RefusedError(400, first.error);
   if (dryRun) return firstPlan(first.value, supply);
+  // Its name is whose it is from before it is there: the operator's, or the account's of who makes it.
+  if (byUser) await tenants.claim(cell, authorization, { isThere: false, dryRun: false });
+  else await tenants.free(cell, authorization);
   await cells.make(cell, authorization, what.signal);
   try {
     const first = withFirstVersion(what, cells.firstVersion);

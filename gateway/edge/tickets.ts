@@ -4,6 +4,7 @@ import { type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import { type IssuedTickets, newTicket, shownAgainMs, ticketPath } from "../../runtime/identity/tickets.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { controllerOf } from "../cells/cell-names.ts";
+import { isOfSession, type Tenants } from "../tenancy/tenants.ts";
 import { refused } from "./refused.ts";
 
 /**
@@ -33,6 +34,7 @@ export const createPresent = (
   configuration: ProcessConfiguration,
   operatorHashes: readonly string[],
   own: IssuedTickets | null,
+  tenants: Tenants,
 ): Present => {
   /** By cell and credential, oldest first. */
   const kept = new Map<string, Kept>();
@@ -65,6 +67,7 @@ export const createPresent = (
   };
 
   return async (cell, authorization, send) => {
+    if (isOfSession(authorization)) return presentSession(tenants, cell, authorization, send);
     if (!isAuthorized(authorization, operatorHashes) || (own === null && cell === rootCell)) return send(authorization);
     for (const attempt of [1, 2]) {
       const ticket = ticketFor(cell, authorization);
@@ -78,6 +81,29 @@ export const createPresent = (
     const message = `the controller of the cell "${cell}" takes no ticket in place of the operator's credential, which is shown to the root cell's alone: it is of the previous version, and is open to the operator again when it is upgraded. A credential of the cell opens it meanwhile`;
     throw refused(502, "controller-unreachable", message);
   };
+};
+
+/** In place of a user's session: a ticket of the service `tenancy`. */
+const presentSession = async (
+  tenants: Tenants,
+  cell: string,
+  authorization: string,
+  send: (authorization: string) => Promise<PeerResponse>,
+): Promise<PeerResponse> => {
+  const answer = await send(await tenants.ticketFor(cell, authorization));
+  if (answer.status !== 401) return answer;
+  // The ticket is too old, or its user is out: then there is no other.
+  answer.body.destroy();
+  tenants.forget(cell, authorization);
+  const again = await send(await tenants.ticketFor(cell, authorization));
+  if (again.status !== 401) return again;
+  again.body.destroy();
+  tenants.forget(cell, authorization);
+  throw refused(
+    502,
+    "controller-unreachable",
+    `the controller of the cell "${cell}" takes no ticket of a user: it is of the previous version, and is open to users when it is upgraded`,
+  );
 };
 
 const issueAtRoot = async (

@@ -18,6 +18,7 @@ export const load = async (): Promise<void> => {
     import("../../runtime/controller/edge.ts"),
     import("../../runtime/dns/dns-server.ts"),
     import("../../runtime/identity/own/enrol.ts"),
+    import("../../runtime/tenancy/edge.ts"),
     import("../../runtime/transport/peers-follow.ts"),
   ]);
 };

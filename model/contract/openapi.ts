@@ -40,7 +40,9 @@ export function openApi(): JsonObject {
 
 const who = {
   operator: "With the operator's credential.",
-  cell: "With a credential of the cell or the operator's.",
+  cell: "With a credential of the cell or the operator's, or a user's session whose role allows it.",
+  tenant: "With the operator's credential, or a user's session whose role allows it.",
+  anyone: "Without a credential.",
   capability: "With a capability in place of a credential.",
 } as const;
 
@@ -63,7 +65,7 @@ function operationOf(name: RouteName, route: Route, components: Map<string, Json
     operationId: name,
     summary: doc,
     description: more === undefined ? who[route.who] : `${who[route.who]} ${more}`,
-    ...(route.who === "capability" ? { security: [] } : {}),
+    ...(route.who === "capability" || route.who === "anyone" ? { security: [] } : {}),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === null
       ? {}

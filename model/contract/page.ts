@@ -67,7 +67,9 @@ function sectionOf(
 const audience = {
   operator: "for the operator",
   cell: "for the operator and the cell's users",
+  tenant: "for the operator and users whose roles allow it",
   capability: "for whoever has the capability",
+  anyone: "for anybody",
 } as const;
 
 /** Of a value in a query. */

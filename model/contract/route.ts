@@ -8,10 +8,11 @@ import type { Of, Schema } from "./schema.ts";
 export type Method = "GET" | "PUT" | "POST" | "DELETE";
 
 /**
- * `operator`: the operator's credential alone. `cell`: that, or a credential of the cell in the path; where there is none in
- * the path, of any cell. `capability`: no credential, but what a request before it gave.
+ * `operator`: the operator's credential alone. `cell`: that, a credential of the cell in the path, or where there is none in
+ * the path of any cell, or the session of a user whose role allows it. `tenant`: the operator's, or such a session. `capability`: no
+ * credential, but what a request before it gave. `anyone`: none is needed.
  */
-export type Who = "operator" | "cell" | "capability";
+export type Who = "operator" | "cell" | "tenant" | "capability" | "anyone";
 
 /**
  * Which process answers: the gateway itself, the cell's controller (the gateway passes the request on), or the controller of

@@ -15,6 +15,7 @@ import {
   several,
 } from "./route.ts";
 import { boolean, integer, jsonObject, list, oneOf, record, text, time } from "./schema.ts";
+import * as tenancy from "./tenancy/values.ts";
 import * as values from "./values.ts";
 
 /**
@@ -294,6 +295,122 @@ export const routes = {
     doc: "One of them, sealed to the operator's key.",
     answer: givesBytes(bytesType),
   }),
+
+  // --- tenants ----------------------------------------------------------------------------------------------------
+  logIn: route("POST /logins", "anyone", "gateway", {
+    doc: "A session for a user, as a bearer credential. This is its only appearance.",
+    more: "Refused with 401 for an unknown user and for a wrong password alike, 429 where too many have failed, and 503 where too many wait, both with `Retry-After`.",
+    body: sends(tenancy.loginRequest),
+    answer: gives(tenancy.login, 201),
+  }),
+  logOut: route("DELETE /logins/current", "tenant", "gateway", {
+    doc: "Ends the session, and what was opened with it.",
+    answer: gives(record<Record<never, never>>({})),
+  }),
+  whoAmI: route("GET /whoami", "tenant", "gateway", {
+    doc: "Who asks, and what the role allows.",
+    answer: gives(tenancy.whoAmI),
+  }),
+  can: route("GET /can", "tenant", "gateway", {
+    doc: "Whether a user may do something, and which rule decides.",
+    query: {
+      user: must(text(64), "Its name."),
+      domain: must(text(2048), "Path of the domain that it logs in to."),
+      verb: must(text(256), "As rules name it: `cell.change`."),
+      path: must(text(4096), "Path in a cell, or of an account: `shop/web/vm`, `ROOT/acme/dev`."),
+    },
+    answer: gives(tenancy.canAnswer),
+  }),
+  listDomains: route("GET /domains", "tenant", "gateway", {
+    doc: "Domains that the asker may see, by their paths.",
+    answer: gives(list(tenancy.domainSummary)),
+  }),
+  addDomain: route("POST /domains", "tenant", "gateway", {
+    doc: "A new domain below another.",
+    query: { dryRun },
+    body: sends(tenancy.newDomain),
+    answer: gives(tenancy.domainSummary),
+  }),
+  changeDomain: route("PUT /domains/{uid}", "tenant", "gateway", {
+    doc: "Enables, locks or disables all that is in it.",
+    query: { dryRun },
+    body: sends(tenancy.stateChange),
+    answer: gives(tenancy.domainSummary),
+  }),
+  deleteDomain: route("DELETE /domains/{uid}", "tenant", "gateway", {
+    doc: "Deletes a domain that has nothing in it.",
+    query: { dryRun },
+    answer: gives(tenancy.domainSummary),
+  }),
+  listAccounts: route("GET /accounts", "tenant", "gateway", {
+    doc: "Accounts that the asker may see, by their paths, with their cells.",
+    answer: gives(list(tenancy.accountSummary)),
+  }),
+  addAccount: route("POST /accounts", "tenant", "gateway", {
+    doc: "A new account in a domain.",
+    query: { dryRun },
+    body: sends(tenancy.newAccount),
+    answer: gives(tenancy.accountSummary),
+  }),
+  changeAccount: route("PUT /accounts/{uid}", "tenant", "gateway", {
+    doc: "Enables, locks or disables it with all its users.",
+    query: { dryRun },
+    body: sends(tenancy.stateChange),
+    answer: gives(tenancy.accountSummary),
+  }),
+  deleteAccount: route("DELETE /accounts/{uid}", "tenant", "gateway", {
+    doc: "Deletes an account that has no cells, with its users.",
+    query: { dryRun },
+    answer: gives(tenancy.accountSummary),
+  }),
+  listUsers: route("GET /users", "tenant", "gateway", {
+    doc: "Users that the asker may see; without the right to that, himself.",
+    answer: gives(list(tenancy.userSummary)),
+  }),
+  addUser: route("POST /users", "tenant", "gateway", {
+    doc: "A new user of an account, with a role that is no more than the asker's.",
+    query: { dryRun },
+    body: sends(tenancy.newUser),
+    answer: gives(tenancy.userSummary),
+  }),
+  changeUser: route("PUT /users/{uid}", "tenant", "gateway", {
+    doc: "Gives a user another state, role or password. Who is disabled, or has another password, is out within a second.",
+    query: { dryRun },
+    body: sends(tenancy.userChange),
+    answer: gives(tenancy.userSummary),
+  }),
+  deleteUser: route("DELETE /users/{uid}", "tenant", "gateway", {
+    doc: "Deletes a user, who is out within a second.",
+    query: { dryRun },
+    answer: gives(tenancy.userSummary),
+  }),
+  listRoles: route("GET /roles", "tenant", "gateway", {
+    doc: "Roles that the asker may see, those of every installation first.",
+    answer: gives(list(tenancy.roleSummary)),
+  }),
+  addRole: route("POST /roles", "tenant", "gateway", {
+    doc: "A new role of a domain. Its rules are looked at in their order: the first that has a verb decides.",
+    query: { dryRun },
+    body: sends(tenancy.newRole),
+    answer: gives(tenancy.roleSummary),
+  }),
+  changeRole: route("PUT /roles/{uid}", "tenant", "gateway", {
+    doc: "Gives a role other rules. They count within a second.",
+    query: { dryRun },
+    body: sends(tenancy.roleChange),
+    answer: gives(tenancy.roleSummary),
+  }),
+  deleteRole: route("DELETE /roles/{uid}", "tenant", "gateway", {
+    doc: "Deletes a role that nobody has.",
+    query: { dryRun },
+    answer: gives(tenancy.roleSummary),
+  }),
+  giveCell: route("PUT /owners/{cell}", "tenant", "gateway", {
+    doc: "Says to which account a cell belongs from now on.",
+    query: { dryRun },
+    body: sends(tenancy.ownerChange),
+    answer: gives(tenancy.cellOwner),
+  }),
 } as const satisfies { readonly [name: string]: Route };
 
 export type Routes = typeof routes;
@@ -314,4 +431,5 @@ export const parameterDocs: Readonly<Record<string, string>> = {
   file: "Name of the file, as the list of the bin gives it.",
   peer: "Name of the service whose documents they are: `controller.shop`.",
   service: "Name of the service that keeps them.",
+  uid: "UID of the domain, account, user or role, as their lists have it.",
 };

@@ -39,7 +39,14 @@ function codesIn(text: string): ReadonlySet<string> {
 }
 
 test("each code of the sources has a page, and each page a code", () => {
-  const folders = ["model", "core/controller", "runtime/specification", "runtime/controller", "gateway"];
+  const folders = [
+    "model",
+    "core/controller",
+    "core/tenancy",
+    "runtime/specification",
+    "runtime/controller",
+    "gateway",
+  ];
   const images = readFileSync(join(root, "host/storage-agent/images/image-store.ts"), "utf8");
   const used = new Set([...folders.flatMap(sources), images].flatMap((text) => [...codesIn(text)]));
   assert.deepEqual(

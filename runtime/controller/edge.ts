@@ -7,7 +7,7 @@ import { placeReturned } from "../backup/returned-store.ts";
 import { servePeers } from "../http/https.ts";
 import { network, type ProcessConfiguration, ports } from "../installation.ts";
 import { createObserver, type Observer, observed } from "../observation/observer.ts";
-import { runService } from "../process/process.ts";
+import { type RunningService, runService } from "../process/process.ts";
 import { restartSelf, stopAtSignals } from "../process/signals.ts";
 import { findPeer, listPeers } from "../transport/peers.ts";
 import { watchMembers, watchPeers } from "../transport/peers-watch.ts";
@@ -15,7 +15,8 @@ import { openEvents } from "./events.ts";
 import { serveNames } from "./name-server.ts";
 import { serviceOptions } from "./root-secret.ts";
 import { createRoutes, createUpgrades } from "./routes.ts";
-import { createSessions } from "./sessions.ts";
+import { type ControllerSessions, createSessions } from "./sessions.ts";
+import { TenantAnswers, TicketHolds } from "./tenants/tenants.ts";
 
 const answerMs = 100;
 
@@ -91,8 +92,11 @@ export async function runController(
       restart: () => void setTimeout(restartSelf, answerMs),
     };
     const context = { configuration, controller, events, request: running.request, returning };
-    const sessions = createSessions({ configuration, cell: controller.cell, request: running.request });
-    const routes = observed(observer, createRoutes(context, sessions));
+    const holds = new TicketHolds(running.request);
+    const sessions = createSessions({ configuration, cell: controller.cell, request: running.request, holds });
+    const answers = new TenantAnswers(holds);
+    closers.push(endWithTickets(running, sessions, answers));
+    const routes = observed(observer, createRoutes(context, sessions, answers));
     const server = await servePeers(configuration, routes, createUpgrades(controller.cell, sessions), {
       // The root cell is reached from nowhere; every other one by its own VMs, where its rules open this.
       users: controller.cell !== rootCell,
@@ -112,6 +116,21 @@ export async function runController(
     throw error;
   }
 }
+
+/** What was opened with a user's ticket ends when that is worth less than it was. */
+const endWithTickets = (
+  { subscribeLog }: Pick<RunningService, "subscribeLog">,
+  sessions: ControllerSessions,
+  answers: TenantAnswers,
+): (() => Promise<void>) => {
+  const forget = subscribeLog(({ event, fields }) => {
+    if (event !== "ticket/ended") return;
+    // A service that is stopping ends them all.
+    void sessions.revoked().catch(() => undefined);
+    void answers.ended(String(fields.ticket)).catch(() => undefined);
+  });
+  return async () => forget();
+};
 
 /** Where a peer is by the peers file, now and after it moved; `otherwise` as long as the file does not name it. */
 const followAddress = async (

@@ -19,6 +19,7 @@ import { readJsonBody, readQuery } from "../../model/contract/request.ts";
 import type { BodyOf, QueryOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes, ServedAt } from "../../model/contract/routes.ts";
 import { read as readAs } from "../../model/contract/schema.ts";
+import { sessionVerb } from "../../model/contract/tenancy/verbs.ts";
 import { bundleBody } from "../../model/contract/values.ts";
 import type { Json } from "../../model/json/json.ts";
 import { Fault } from "../../model/json/reader.ts";
@@ -27,7 +28,7 @@ import { bearerOf, hashCredential, isAuthorized, newCredential } from "../http/b
 import { type PeerUpgradeHandler, peerRequest } from "../http/https.ts";
 import type { PeerHandler, PeerRequest } from "../http/peer-handler.ts";
 import { refuseUpgrade } from "../http/websocket-hop.ts";
-import { cellOfController, IssuedTickets, issuerOf, isTicket, ticketAt } from "../identity/tickets.ts";
+import { cellOfController, IssuedTickets, issuerOf, isTenantTicket, isTicket, ticketAt } from "../identity/tickets.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { streamEvents } from "../observation/events.ts";
 import { evaluate } from "../specification/evaluate.ts";
@@ -37,7 +38,8 @@ import type { CellEvents } from "./events.ts";
 import { hostHandler } from "./hosts/hosts.ts";
 import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
 import { longPoll } from "./long-poll.ts";
-import type { ControllerSessions } from "./sessions.ts";
+import type { ControllerSessions, SessionHolder } from "./sessions.ts";
+import { type Tenant, TenantAnswers, TicketHolds, tenantMayNot, tenantMayNotAsk, tenantOf } from "./tenants/tenants.ts";
 import { answerIssue, answerSpending, createTicketCheck, type TicketCheck } from "./tickets.ts";
 import { connectionAnswer, type Examined, examinedChecks, type Question } from "./why.ts";
 
@@ -54,8 +56,11 @@ export interface EdgeContext {
   /** Absent: no store is taken back. */
   readonly returning?: Returning;
 }
-/** Who was let in: the operator, or whoever holds the cell's own credential with this hash. */
-type Caller = { readonly operator: true } | { readonly operator: false; readonly hash: string };
+/** Who was let in: the operator, whoever holds the cell's own credential with this hash, or a user of its account. */
+type Caller =
+  | { readonly operator: true }
+  | { readonly operator: false; readonly hash: string }
+  | { readonly operator: false; readonly tenant: Tenant };
 /** The controller's own; `openSession` is no request but a handshake: `createUpgrades`. */
 type Served = Exclude<ServedAt<"controller" | "root-controller">, "openSession">;
 interface Exchange<N extends RouteName = Served> {
@@ -101,7 +106,11 @@ const handlers: Handlers = {
 const isServed = (name: RouteName): name is Served => Object.hasOwn(handlers, name);
 
 /** Without `sessions` none is granted. */
-export const createRoutes = (context: EdgeContext, sessions: ControllerSessions | null = null): PeerHandler => {
+export const createRoutes = (
+  context: EdgeContext,
+  sessions: ControllerSessions | null = null,
+  answers = new TenantAnswers(new TicketHolds(context.request)),
+): PeerHandler => {
   const issued = new IssuedTickets(() => performance.now());
   const tickets = createTicketCheck(context.configuration, issuerOf(context.controller));
   return async (incoming, response) => {
@@ -140,6 +149,13 @@ export const createRoutes = (context: EdgeContext, sessions: ControllerSessions 
       sendRefusal(response, 404, "not-found", message);
       return;
     }
+    const tenant = caller !== null && "tenant" in caller ? caller.tenant : null;
+    const no = tenant === null ? null : tenantMayNotAsk(tenant, found.name);
+    if (no !== null) {
+      sendRefusal(response, no.status, no.code, no.message);
+      return;
+    }
+    if (tenant !== null) answers.follow(tenant, found.name, response);
     await serve(found.name, { context, caller, sessions, incoming, response, parameters: found.parameters });
   };
 };
@@ -165,11 +181,22 @@ export const createUpgrades =
 async function grantSession(exchange: Exchange<"grantSession">): Promise<void> {
   const body = await bodyOf(exchange);
   if (body === null || exchange.sessions === null) return;
-  const { caller } = exchange;
-  const holder = caller === null || caller.operator ? null : caller.hash;
-  const answer = await exchange.sessions.grant(body, holder);
+  const holder = holderOf(exchange.caller, sessionVerb(body.verb));
+  if ("refused" in holder) {
+    sendRefusal(exchange.response, holder.refused.status, holder.refused.code, holder.refused.message);
+    return;
+  }
+  const answer = await exchange.sessions.grant(body, holder.holder);
   // The body of a grant is a secret for a minute.
   sendJson(exchange.response, answer.status, answer.body, { "cache-control": "no-store" });
+}
+
+/** By what a session goes on. */
+function holderOf(caller: Caller | null, verb: string): { readonly holder: SessionHolder } | Refused {
+  if (caller === null || caller.operator) return { holder: null };
+  if ("hash" in caller) return { holder: { credential: caller.hash } };
+  const no = tenantMayNot(caller.tenant, verb);
+  return no === null ? { holder: { ticket: caller.tenant.ticket, verb } } : { refused: no };
 }
 
 const hosts = ({ context, caller, incoming, response, parameters }: Exchange, ...part: string[]): Promise<void> =>
@@ -205,6 +232,9 @@ async function callerOf(context: EdgeContext, tickets: TicketCheck, incoming: Pe
       return { refused: { status: 502, code: "controller-unreachable", message } };
     }
     if (worth.known) return { operator: true };
+  } else if (credential !== null && isTenantTicket(credential) && incoming.peer === gateway && cell !== rootCell) {
+    const tenant = await tenantOf(context.request, cell, credential);
+    return "refused" in tenant ? tenant : { operator: false, tenant };
   } else if (credential !== null) {
     const hash = hashCredential(credential);
     if ((await ask(context, { method: "CREDENTIAL-KNOWN", hash })).body === true) return { operator: false, hash };

@@ -16,45 +16,51 @@ import type { PeerUpgrade } from "../http/https.ts";
 import { capabilityLifetimeMs, encodeCapability, hostCapabilityHeader } from "../http/session-capability.ts";
 import { passUpgradeBack, peerUpgrade, refuseUpgrade } from "../http/websocket-hop.ts";
 import type { ProcessConfiguration } from "../installation.ts";
+import { TicketHolds } from "./tenants/tenants.ts";
 
 /**
  * Sessions as the cell's controller sees them: it gives an authorised client a capability for one stream, and when that is
  * presented it opens the stream at the VM's host. It neither reads nor keeps what flows.
  */
 export interface ControllerSessions {
-  /**
-   * Answers `POST …/sessions`; the credential was checked before. `holder`: its hash, if it is one of the cell's own, which
-   * can be revoked; null for the operator's.
-   */
+  /** Answers `POST …/sessions`; the credential was checked before. */
   grant(
     asked: SessionRequest,
-    holder: string | null,
+    holder: SessionHolder,
   ): Promise<{ readonly status: number; readonly body: SessionGrant | Json }>;
   /** Answers the handshake of `GET …/sessions`. */
   open(upgrade: PeerUpgrade): Promise<void>;
-  /** A credential was revoked: ends what was opened under one that the cell does not know any more. */
+  /** A credential was revoked, or a ticket is worth less: ends what was opened under one that does not allow it any more. */
   revoked(): Promise<void>;
 }
+/**
+ * By what a session may go on: one of the cell's own credentials, by its hash, or a user's ticket, for as long as that allows the verb; null: the
+ * operator's.
+ */
+export type SessionHolder = { readonly credential: string } | { readonly ticket: string; readonly verb: string } | null;
 export interface ControllerSessionsOptions {
   readonly configuration: ProcessConfiguration;
   readonly cell: string;
   readonly request: (request: Json) => Promise<Json>;
+  /** Absent: its own. */
+  readonly holds?: TicketHolds;
 }
 
 const mostGranted = 256;
 const mostOpen = 128;
 
-export const createSessions = ({ configuration, cell, request }: ControllerSessionsOptions): ControllerSessions => {
+export const createSessions = (options: ControllerSessionsOptions): ControllerSessions => {
+  const { configuration, cell, request, holds = new TicketHolds(request) } = options;
   const grants = new SessionGrants(() => performance.now());
   /** From the handshake on. */
-  const underWay = new Set<{ readonly holder: string | null; readonly socket: Duplex }>();
+  const underWay = new Set<{ readonly holder: SessionHolder; readonly socket: Duplex }>();
 
-  const isKnown = async (holder: string | null): Promise<boolean> => {
+  const isKnown = async (holder: SessionHolder): Promise<boolean> => {
     if (holder === null) return true;
-    const answer = (await request({ method: "CREDENTIAL-KNOWN", hash: holder })) as unknown as ControllerResponse;
-    return answer.body === true;
+    if ("ticket" in holder) return holds.allows(holder.ticket, holder.verb);
+    const asked = { method: "CREDENTIAL-KNOWN", hash: holder.credential };
+    return ((await request(asked)) as unknown as ControllerResponse).body === true;
   };
-
   const refusal = (status: number, code: string, message: string) => ({ status, body: { error: { code, message } } });
 
   const passOn = async ({ socket, head, headers }: PeerUpgrade, { path, verb, target }: Grant): Promise<void> => {
@@ -117,12 +123,15 @@ export const createSessions = ({ configuration, cell, request }: ControllerSessi
       } else {
         const session = { holder: granted.holder, socket };
         underWay.add(session);
+        const { holder } = granted;
+        const letGo = holder !== null && "ticket" in holder ? holds.hold(holder.ticket) : () => undefined;
         try {
           // Once it is under way, a revocation finds it; this is for one that came before.
-          if (await isKnown(granted.holder)) await passOn(upgrade, granted);
+          if (await isKnown(holder)) await passOn(upgrade, granted);
           else refuseUpgrade(socket, 403, "capability", "the credential that this capability was given to was revoked");
         } finally {
           underWay.delete(session);
+          letGo();
         }
       }
     },
@@ -140,8 +149,7 @@ interface Grant {
   readonly path: string;
   readonly verb: SessionVerb;
   readonly target: ExecTarget;
-  /** Hash of the credential that it was given to; null: the operator's. */
-  readonly holder: string | null;
+  readonly holder: SessionHolder;
 }
 
 /**

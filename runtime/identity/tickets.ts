@@ -13,6 +13,18 @@ export const newTicket = (): string => `ticket.${randomBytes(32).toString("base6
 const form = /^ticket\.[A-Za-z0-9_-]{43}$/;
 export const isTicket = (credential: string): boolean => form.test(credential);
 
+/**
+ * The same for a session of a user: `tenant.<256 random bits>`, issued by the service `tenancy`, which says to the controller of that cell
+ * what it is worth, and when no longer (`core/controller/requests/tickets.ts`).
+ */
+export const newTenantTicket = (): string => `tenant.${randomBytes(32).toString("base64url")}`;
+const tenantForm = /^tenant\.[A-Za-z0-9_-]{43}$/;
+export const isTenantTicket = (credential: string): boolean => tenantForm.test(credential);
+/** A user's session, by which the gateway is asked; no controller sees one. */
+export const newSession = (): string => `session.${randomBytes(32).toString("base64url")}`;
+const sessionForm = /^session\.[A-Za-z0-9_-]{43}$/;
+export const isSession = (credential: string): boolean => sessionForm.test(credential);
+
 const path = /^\/tickets\/([0-9a-f]{64})$/;
 /** `PUT` by the gateway, with the operator's credential: issues it. `DELETE` by the cell's controller: spends it. */
 export const ticketPath = (hash: string): string => `/tickets/${hash}`;

@@ -33,6 +33,8 @@ export interface ServiceSeed {
   readonly controller?: ControlledCell;
   /** Of a gateway, and of nobody else. */
   readonly gateway?: { readonly credentialHashes: readonly string[] };
+  /** Of the service `tenancy`, and of nobody else. */
+  readonly tenancy?: { readonly credentialHashes: readonly string[] };
 }
 export interface ControlledCell {
   readonly cell: string;
@@ -89,6 +91,7 @@ const seedOf = (files: ReadonlyMap<string, string>, role: string): ServiceSeed =
     hasToken: role !== "authority" && read.matching(tokenPath, tokenPattern, "a token") !== "",
     ...(role === "controller" ? { controller: controlled(read) } : {}),
     ...(role === "gateway" ? { gateway: { credentialHashes: read.hashes("role/gateway/credentialHashes") } } : {}),
+    ...(role === "tenancy" ? { tenancy: { credentialHashes: read.hashes("role/tenancy/credentialHashes") } } : {}),
   };
   read.end();
   return seed;
@@ -192,7 +195,7 @@ export interface RolePlaces {
 
 /** What the role's process is to be told, as any process of an installation is. */
 export const configureRole = (seed: ServiceSeed, places: RolePlaces): ProcessConfiguration => {
-  const { role, name, authority, controller, gateway, interfaces } = seed;
+  const { role, name, authority, controller, gateway, tenancy, interfaces } = seed;
   const { directory, runDirectory, seedDirectory } = places;
   const [card = { mac: "", address: "" }] = interfaces;
   const { distribution, http } = serviceRoles[role];
@@ -216,6 +219,7 @@ export const configureRole = (seed: ServiceSeed, places: RolePlaces): ProcessCon
           },
         }),
     ...(controller === undefined ? {} : { controller: controllerOf(seed, controller, card.mac) }),
+    ...(tenancy === undefined ? {} : { tenancy }),
     ...(gateway === undefined ? {} : { gateway: { ...gateway, listen: { address: card.address, port: http } } }),
   };
 };

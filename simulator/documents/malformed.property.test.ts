@@ -22,6 +22,7 @@ import { createPresence } from "../../core/presence/group/group.ts";
 import { serviceRoles } from "../../core/service-roles.ts";
 import { createAgentService } from "../../core/storage/agent/agent.ts";
 import { createStorageManager } from "../../core/storage/manager/manager.ts";
+import { createTenancy } from "../../core/tenancy/tenancy.ts";
 import { desiredVm, host as hostOptions, policy, Room } from "../../host/service/manager.testing.ts";
 import { createHostManager } from "../../host/service/manager.ts";
 import { ipv4, type PeerName, peerName } from "../../model/cell/identifiers.ts";
@@ -74,6 +75,7 @@ const create = (
       "controller.shop",
       createController({ ...controllerOptions, directory: true, cellManager: true, ha: true, child: true }),
     ],
+    tenancy: () => ["tenancy", createTenancy({ self: peerName("tenancy") })],
     authority: () => ["authority", createAuthorityService({ self: peerName("authority") })],
   };
   const [self, service] = made[at]();

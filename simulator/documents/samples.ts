@@ -244,6 +244,7 @@ export const desiredSamples = {
     },
     "entrance/<name>": { address: "10.0.3.9" },
   },
+  tenancy: { "look/<uid>": { ticket: "c1-4" } },
 } as const satisfies Samples<typeof desiredDocuments>;
 
 export const actualSamples = {
@@ -368,6 +369,14 @@ export const actualSamples = {
     "pin/<name>": { key: sha },
     "entrance/<name>": { address: "10.0.3.9" },
     "<peer>/enrolment/<uid>": { ...progress, key: sha },
+  },
+  tenancy: {
+    "<peer>/look/<uid>": {
+      open: true,
+      user: "ann@ROOT",
+      account: "ROOT/dev",
+      rules: [{ verb: "cell.*", effect: "allow" }],
+    },
   },
 } as const satisfies Samples<typeof actualDocuments>;
 

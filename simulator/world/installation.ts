@@ -18,6 +18,7 @@ import type { Update } from "../../core/presence/swim/types.ts";
 import { createAgentService } from "../../core/storage/agent/agent.ts";
 import type { AgentReport } from "../../core/storage/agent/work.ts";
 import { createStorageManager } from "../../core/storage/manager/manager.ts";
+import { createTenancy } from "../../core/tenancy/tenancy.ts";
 import { createGuestWatch } from "../../host/liveness/guest-watch.ts";
 import { createProber } from "../../host/liveness/prober.ts";
 import { createNeighbours, type Neighbours } from "../../host/network/neighbours.ts";
@@ -52,6 +53,7 @@ import type { History } from "./history.ts";
 import { HostMachine } from "./host-machine.ts";
 import { hostOfPeer, takePart } from "./host-presence.ts";
 import { ServerMachine } from "./server-machine.ts";
+import { Visitors } from "./tenants.ts";
 import { Truth } from "./truth.ts";
 
 /** What the world needs of a process, whatever it runs. */
@@ -95,6 +97,8 @@ const restartMs = 1000;
 export class Installation {
   readonly kernel: Kernel;
   readonly truth = new Truth();
+  /** Users at the cells' doors. */
+  readonly visitors = new Visitors(this);
   readonly history: History;
   readonly processes = new Map<PeerName, AnyProcess>();
   readonly controllers = new Map<string, SimulatedProcess<ControllerState>>();
@@ -149,6 +153,7 @@ export class Installation {
     );
     this.#add("directory", () => createDirectory({ self: peerName("directory"), domain }));
     this.#add("dns-manager", () => createDnsManager({ self: peerName("dns-manager"), domain }));
+    this.#add("tenancy", () => createTenancy({ self: peerName("tenancy") }));
     this.#add(
       "cell-manager",
       () => createCellManager({ self: peerName("cell-manager"), firstNumber: firstChildNumber, instances }),

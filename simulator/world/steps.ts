@@ -75,6 +75,7 @@ export class Steps {
     const { kernel } = this.#installation;
     kernel.log("history", "heal", {});
     this.isHealing = true;
+    this.#installation.visitors.haveLeft = true;
     for (const repair of [...this.#repairs]) repair();
     kernel.network.quality = goodQuality;
     this.#installation.startAll();
@@ -399,6 +400,8 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
     const boot = installation.powerOff(machine, forMs);
     steps.lasting(forMs, boot);
   },
+  visit: ({ installation, args: [cell = "", user = ""] }) => installation.visitors.arrive(cell, user),
+  "disable-user": ({ installation, args: [user = ""] }) => installation.visitors.disable(user),
   dead,
   pause,
   cut,

@@ -90,6 +90,7 @@ const coreMembers = ({ services = 1, ha }: InstallationRecord): readonly Member[
   service("placer", network.placer),
   service("directory", network.directory),
   ...(ha === true ? [service("ha-manager", network.haManager)] : []),
+  service("tenancy", network.tenancy),
   ...Array.from({ length: services - 1 }, (_, index) => furtherMembers(index + 2)).flat(),
   ...Array.from({ length: presenceMembers }, (_, index) => presenceMember(index + 1)),
 ];

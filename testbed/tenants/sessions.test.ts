@@ -15,6 +15,7 @@ import {
   sessionProtocol,
 } from "../../model/cell/session-messages.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
+import { tryUsers } from "./users.testing.ts";
 
 /** Console and commands of one real guest, through gateway, controller and Host Manager. */
 const specification = `one extends Cell {
@@ -238,6 +239,10 @@ test("console and exec reach a real guest, under a capability, and end with a se
     await t.test("on a terminal, Ctrl-] leaves and the terminal is as before", () => tryTerminal(testbed));
     await t.test("exec gives output as it comes, takes input, and ends with its client", () => tryExec(testbed));
     await t.test("a capability is for the cell's own, and opens once", () => tryCapabilities(testbed));
+    await t.test(
+      "a user has what is of his account, sees nothing of others', and is out of his console when disabled",
+      () => tryUsers(testbed, vm),
+    );
     await t.test("a restart of the Host Manager ends a session with a sentence and loses no record", () =>
       tryRestart(testbed),
     );

@@ -44,6 +44,7 @@ import { whyEnds } from "./connection-ends.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
 import { execTarget, prefixesOf, recordOf } from "./session-requests.ts";
 import { shownAt, shownWithState } from "./shown.ts";
+import type { TicketRequest } from "./tickets.ts";
 
 /**
  * What a controller's edge may ask. `path` counts from the document, without a leading slash; "" is the whole.
@@ -69,6 +70,8 @@ export type ControllerRequest =
   | { readonly method: "CREDENTIAL-REVOKE"; readonly id: string }
   /** Is that the hash of a credential of this cell? */
   | { readonly method: "CREDENTIAL-KNOWN"; readonly hash: string }
+  /** Answered elsewhere, since it may have to wait: `tickets.ts`. */
+  | TicketRequest
   | { readonly method: "WHY-ELEMENT"; readonly path: string }
   | { readonly method: "WHY-ENDS"; readonly from: string; readonly to: string }
   | { readonly method: "EXEC-TARGET"; readonly vm: string };

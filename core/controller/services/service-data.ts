@@ -162,7 +162,7 @@ export function serviceData(
               ...(controlled.cell === own ? { root: true } : {}),
             },
           }),
-      ...(role === "gateway" ? { gateway: { credentialHashes } } : {}),
+      ...(role === "gateway" || role === "tenancy" ? { [role]: { credentialHashes } } : {}),
     },
   ]);
   const { address, fingerprint } = means.authority;

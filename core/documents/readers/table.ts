@@ -12,6 +12,7 @@ import * as network from "./network.ts";
 import * as placement from "./placement.ts";
 import * as presence from "./presence.ts";
 import * as storage from "./storage.ts";
+import * as tenancy from "./tenancy.ts";
 
 /**
  * Every kind of document that crosses a connection, with its reader, by the same keys as `permissions`: what a peer may
@@ -76,6 +77,7 @@ export const desiredDocuments = {
   },
   "cell-manager": { "cell/<uid>": cells.desiredCell },
   controller: { life: cells.desiredLife },
+  tenancy: { "look/<uid>": tenancy.desiredLook },
   gateway: {},
   authority: { "enrolment/<uid>": identity.desiredEnrolment, "entrance/<name>": identity.entrance },
 } as const satisfies Desired;
@@ -133,6 +135,7 @@ export const actualDocuments = {
   },
   "cell-manager": { "<peer>/cell/<uid>": cells.actualCell },
   controller: { "<peer>/life": cells.actualLife },
+  tenancy: { "<peer>/look/<uid>": tenancy.actualLook },
   gateway: {},
   authority: {
     "pin/<name>": identity.actualPin,

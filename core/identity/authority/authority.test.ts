@@ -134,6 +134,7 @@ test("who may have whom enrolled", () => {
     ["gateway", "gateway"],
     ["directory", "directory"],
     ["cell-manager", "cell-manager"],
+    ["tenancy", "tenancy"],
     ["address-manager", "address-manager"],
     ["dns-manager", "dns-manager"],
     ["controller.root", "controller"],

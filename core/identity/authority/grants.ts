@@ -23,6 +23,7 @@ const rootRoles: Readonly<Record<string, RegExp>> = {
   "dns-manager": several("dns-manager"),
   directory: several("directory"),
   "cell-manager": /^cell-manager$/,
+  tenancy: /^tenancy$/,
   placer: several("placer"),
   "ha-manager": several("ha-manager"),
 };

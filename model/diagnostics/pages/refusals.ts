@@ -4,13 +4,13 @@ import { type DiagnosticPage, requestPage } from "../diagnostic-page.ts";
 export const refusalPages: Readonly<Record<string, DiagnosticPage>> = {
   unauthorized: requestPage(
     "no valid credential",
-    "Every request names a credential: the operator's, or one of a cell. This one has none, or one that was never given out or was revoked. `cells credential add CELL` gives a new one.",
+    "Every request names a credential: the operator's, one of a cell, or a user's session. This one has none, or one that was never given out, was revoked or has ended. `cells credential add CELL` gives a new one, `cells login USER` a new session.",
     "GET /cells",
     "GET /cells   Authorization: Bearer <credential>",
   ),
   forbidden: requestPage(
     "a credential that does not open this",
-    "A cell's credential opens what is below `/cells/<cell>`, and no other cell. What concerns the installation is the operator's.",
+    "A cell's credential opens what is below `/cells/<cell>`, and no other cell; a user's session what the rules of his role allow, and the message names the rule that decides (`cells whoami`, `cells can`). What concerns the installation is the operator's.",
     "GET /cells/bank/model   (with a credential of the cell shop)",
     "GET /cells/shop/model   (with a credential of the cell shop)",
   ),
@@ -25,6 +25,30 @@ export const refusalPages: Readonly<Record<string, DiagnosticPage>> = {
     "Requests, uploads and sessions are bounded, in all and for each cell, so that no cell is in another one's way. Nothing was changed: try again in a moment, and ask less at once.",
     "PUT /cells/shop/model   (while too many requests of the cell are under way)",
     "PUT /cells/shop/model   (a moment later)",
+  ),
+  login: requestPage(
+    "a login that fails",
+    "There is no such user in that domain, or the password is not right: which of the two is not said. After three failures the next one waits a second, then two, four and up to a minute, for this user from this address.",
+    'POST /logins   {"user": "ann", "domain": "ROOT/acme", "password": "…"}   (another one\'s)',
+    'POST /logins   {"user": "ann", "domain": "ROOT/acme", "password": "…"}   (hers)',
+  ),
+  disabled: requestPage(
+    "a user who is disabled",
+    "The user, its account, or a domain that this is in is disabled: nobody gets in until an administrator enables it again (`cells user enable`).",
+    "POST /logins   (of a user whose account is disabled)",
+    "POST /logins   (after `cells account enable`)",
+  ),
+  held: requestPage(
+    "the service that knows users has an older store",
+    "Whose rights were taken back since that store was written would have them again. So root administrators alone get in, and the operator's credential works, until an operator has looked and lets the store count: `cells orphans release tenancy`.",
+    "POST /logins   (of any other user)",
+    "POST /logins   (after `cells orphans release tenancy`)",
+  ),
+  "tenancy-unreachable": requestPage(
+    "the service that knows users does not answer",
+    "Who is in goes on for five minutes; new logins, and changes of accounts, users and roles, wait until the service is there again. The operator's credential and those of cells do not need it.",
+    "POST /logins   (while the service tenancy is being started again)",
+    "POST /logins   (once it answers; `cells status` shows it)",
   ),
   "controller-unreachable": requestPage(
     "the cell's controller does not answer",

@@ -1,0 +1,221 @@
+import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
+import { can, login, logout, whoami } from "../tenancy/login.ts";
+import {
+  addPlace,
+  addRole,
+  addUser,
+  changePassword,
+  changePlace,
+  changeRole,
+  changeUser,
+  deletePlace,
+  deleteRole,
+  deleteUser,
+  giveCell,
+  listPlaces,
+  listRoles,
+  listUsers,
+} from "../tenancy/people.ts";
+import type { Register } from "./register-type.ts";
+
+/** Who logs in, and what administrators do with domains, accounts, users and roles. */
+export const registerTenancy: Register = (program, context, withHelp) => {
+  registerLogin(program, context, withHelp);
+  registerPlaces(program, context, withHelp);
+  registerUsers(program, context, withHelp);
+  registerRoles(program, context, withHelp);
+};
+
+const passwordFile = ["--password-file <file>", "read the password from a file instead of asking for it"] as const;
+const states = { enable: "enabled", lock: "locked", disable: "disabled" } as const satisfies Record<string, Standing>;
+const verbs = Object.keys(states) as readonly (keyof typeof states)[];
+
+const registerLogin: Register = (program, context, withHelp) => {
+  withHelp(
+    program
+      .command("login")
+      .description("begin a session of a user; the password is asked for, or in a file")
+      .argument("<user>", "USER@DOMAIN; without a domain in ROOT")
+      .option("--url <url>", "the gateway (default: that of the configuration)")
+      .option("--out <file>", "write the session there, for CELLS_CONFIG")
+      .option(...passwordFile)
+      .action((user, options) => login(context(), user, options)),
+    ["cells login ann@acme --out ann.json", "CELLS_CONFIG=ann.json cells whoami"],
+  );
+  withHelp(
+    program
+      .command("logout")
+      .description("end the session, and what was opened with it")
+      .action(() => logout(context())),
+    ["cells logout"],
+  );
+  withHelp(
+    program
+      .command("whoami")
+      .description("say who you are here, and what your role allows")
+      .action(() => whoami(context())),
+    ["cells whoami"],
+  );
+  withHelp(
+    program
+      .command("can")
+      .description("say whether a user may do something, and which rule decides")
+      .argument("<user>", "USER@DOMAIN")
+      .argument("<verb>", "as rules name it: cell.change, vm.console")
+      .argument("<path>", "path in a cell, or an account beginning with ROOT/")
+      .action((user, verb, path) => can(context(), user, verb, path)),
+    ["cells can ann@acme vm.console shop/web/vm"],
+  );
+};
+
+const registerPlaces: Register = (program, context, withHelp) => {
+  const described = {
+    domain: "domains, in which accounts and other domains are",
+    account: "accounts, to which cells and users belong",
+  } as const;
+  const examples = { domain: "acme", account: "acme/dev" } as const;
+  for (const what of ["domain", "account"] as const) {
+    const parent = program.command(what).description(described[what]);
+    withHelp(
+      parent
+        .command("list")
+        .description(`show the ${what}s that you may see`)
+        .action(() => listPlaces(context(), what)),
+      [`cells ${what} list`],
+    );
+    withHelp(
+      parent
+        .command("add")
+        .description(`make one`)
+        .argument("<path>", "its name behind those of the domains around it")
+        .action((path) => addPlace(context(), what, path)),
+      [`cells ${what} add ${examples[what]}`],
+    );
+    for (const verb of verbs)
+      withHelp(
+        parent
+          .command(verb)
+          .description(`let all that is in it be ${states[verb]}`)
+          .argument("<path>")
+          .action((path) => changePlace(context(), what, path, states[verb])),
+        [`cells ${what} ${verb} ${examples[what]}`],
+      );
+    withHelp(
+      parent
+        .command("delete")
+        .description(
+          what === "domain" ? "delete one that has nothing in it" : "delete one that has no cells, with its users",
+        )
+        .argument("<path>")
+        .action((path) => deletePlace(context(), what, path)),
+      [`cells ${what} delete ${examples[what]}`],
+    );
+    if (what === "account")
+      withHelp(
+        parent
+          .command("give")
+          .description("say that a cell belongs to an account from now on")
+          .argument("<path>", "the account")
+          .argument("<cell>")
+          .action((path, cell) => giveCell(context(), path, cell)),
+        ["cells account give acme/dev shop"],
+      );
+  }
+};
+
+const registerUsers: Register = (program, context, withHelp) => {
+  const user = program.command("user").description("users of accounts");
+  withHelp(
+    user
+      .command("list")
+      .description("show the users that you may see")
+      .action(() => listUsers(context())),
+    ["cells user list"],
+  );
+  withHelp(
+    user
+      .command("add")
+      .description("make one; the password is asked for, or in a file")
+      .argument("<name>")
+      .requiredOption("--account <path>", "the account that it is of")
+      .option("--role <role>", "what it may", "user")
+      .option(...passwordFile)
+      .action((name, options) => addUser(context(), name, options)),
+    ["cells user add ann --account acme/dev --role account-admin"],
+  );
+  for (const verb of verbs)
+    withHelp(
+      user
+        .command(verb)
+        .description(`let it be ${states[verb]}${verb === "disable" ? ": it is out within a second" : ""}`)
+        .argument("<user>", "USER@DOMAIN")
+        .action((name) => changeUser(context(), name, { state: states[verb] })),
+      [`cells user ${verb} ann@acme`],
+    );
+  withHelp(
+    user
+      .command("role")
+      .description("give it another role")
+      .argument("<user>", "USER@DOMAIN")
+      .argument("<role>", "as `cells role list` shows it")
+      .action((name, role) => changeUser(context(), name, { role })),
+    ["cells user role ann@acme reader"],
+  );
+  withHelp(
+    user
+      .command("password")
+      .description("give it another password; it is out until it logs in anew")
+      .argument("<user>", "USER@DOMAIN")
+      .option(...passwordFile)
+      .action((name, options) => changePassword(context(), name, options.passwordFile)),
+    ["cells user password ann@acme"],
+  );
+  withHelp(
+    user
+      .command("delete")
+      .description("delete it; it is out within a second")
+      .argument("<user>", "USER@DOMAIN")
+      .action((name) => deleteUser(context(), name)),
+    ["cells user delete ann@acme"],
+  );
+};
+
+const collect = (value: string, all: readonly string[] = []): readonly string[] => [...all, value];
+
+const registerRoles: Register = (program, context, withHelp) => {
+  const role = program.command("role").description("roles: rules in their order, of which the first that fits decides");
+  withHelp(
+    role
+      .command("list")
+      .description("show the roles that you may see")
+      .action(() => listRoles(context())),
+    ["cells role list"],
+  );
+  withHelp(
+    role
+      .command("add")
+      .description("make one, which is no more than your own")
+      .argument("<role>", "ROLE@DOMAIN")
+      .option("--reach <reach>", "on what it may be used: installation, domain or account", "account")
+      .requiredOption("--rule <rule>", "'allow VERB' or 'deny VERB'; several in their order", collect)
+      .action((name, options) => addRole(context(), name, options)),
+    ["cells role add viewer@acme --rule 'deny cell.change' --rule 'allow cell.*'"],
+  );
+  withHelp(
+    role
+      .command("change")
+      .description("give it other rules; they count within a second")
+      .argument("<role>", "ROLE@DOMAIN")
+      .requiredOption("--rule <rule>", "'allow VERB' or 'deny VERB'; several in their order", collect)
+      .action((name, options) => changeRole(context(), name, options.rule)),
+    ["cells role change viewer@acme --rule 'allow cell.read'"],
+  );
+  withHelp(
+    role
+      .command("delete")
+      .description("delete one that nobody has")
+      .argument("<role>", "ROLE@DOMAIN")
+      .action((name) => deleteRole(context(), name)),
+    ["cells role delete viewer@acme"],
+  );
+};

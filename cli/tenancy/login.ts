@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { passwordLength } from "../../model/contract/tenancy/tenancy.ts";
+import { Client, Refused } from "../connection/client.ts";
+import {
+  type ClientConfiguration,
+  chosenCloud,
+  readClientConfiguration,
+  writeClientConfiguration,
+} from "../connection/client-config.ts";
+import { type Context, printJson } from "../program/context.ts";
+import { usage } from "../program/failure.ts";
+import { readPassphrase } from "../secrets/passphrase.ts";
+import { userNameOf } from "./names.ts";
+
+export interface LoginOptions {
+  readonly url?: string | undefined;
+  readonly out?: string | undefined;
+  readonly passwordFile?: string | undefined;
+}
+
+const isSession = ({ credential }: ClientConfiguration): boolean => credential.startsWith("session.");
+
+/** Where the session goes. A configuration that holds another credential, the operator's for instance, is not overwritten. */
+const targetOf = (known: ClientConfiguration | undefined, file: string, out: string | undefined): string => {
+  if (out !== undefined) return out;
+  if (known === undefined || isSession(known)) return file;
+  throw usage(`${file} holds a credential that is no user's session: say where the session goes, as --out ann.json`);
+};
+
+const patientAttempts = 5;
+/** Where many log in at once, some are told to come back. */
+const patiently = async <T>(work: () => Promise<T>): Promise<T> => {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof Refused) || error.status !== 503 || error.code !== "busy" || attempt >= patientAttempts)
+        throw error;
+      await sleep(500 * attempt);
+    }
+  }
+};
+
+export const login = async (context: Context, written: string, options: LoginOptions): Promise<void> => {
+  const { user, domain } = userNameOf(written);
+  const { file } = chosenCloud();
+  const known = readClientConfiguration(file);
+  const url = options.url ?? known?.url;
+  if (url === undefined)
+    throw usage("no cloud is known here: say where its gateway is, as --url https://cloud.example");
+  const to = targetOf(known, file, options.out);
+  const password = await readPassphrase(context.terminal, { file: options.passwordFile, what: "password" });
+  if (password.length > passwordLength.most) throw usage(`a password has at most ${passwordLength.most} characters`);
+  const authority = options.url === undefined ? known?.authority : undefined;
+  const place = { url, ...(authority === undefined ? {} : { authority }) };
+  const client = new Client({ ...place, credential: "" });
+  const answer = await patiently(() => client.ask("logIn", { parameters: {}, body: { user, domain, password } }));
+  writeClientConfiguration({ ...place, credential: answer.session }, to);
+  const { user: summary, expires } = answer;
+  if (context.json) printJson(context, { user: summary, expires, file: to });
+  else {
+    const how = options.out === undefined ? "" : `: CELLS_CONFIG=${to} cells whoami`;
+    context.terminal.print(`${summary.name}@${summary.domain} is in until ${expires}${how}`);
+  }
+};
+
+export const logout = async (context: Context): Promise<void> => {
+  await context.client().ask("logOut", { parameters: {} });
+  if (context.json) printJson(context, {});
+  else context.terminal.print("the session has ended");
+};
+
+export const whoami = async (context: Context): Promise<void> => {
+  const answer = await context.client().ask("whoAmI", { parameters: {} });
+  if (context.json) {
+    printJson(context, answer);
+    return;
+  }
+  const { user, reach, rules, expires } = answer;
+  const of = { installation: "the installation", domain: "its domain and all below", account: "its account" }[reach];
+  const who =
+    user === null
+      ? "the operator, by the operator's credential"
+      : `${user.name}@${user.domain}, of the account ${user.account}`;
+  const role = user === null ? "" : `role ${user.role}, `;
+  context.terminal.print(
+    `${who}\n${role}for ${of}: ${rules.map(({ effect, verb }) => `${effect} ${verb}`).join(", ")}`,
+  );
+  if (expires !== null) context.terminal.print(`in until ${expires}`);
+};
+
+export const can = async (context: Context, written: string, verb: string, path: string): Promise<void> => {
+  const answer = await context.client().ask("can", { parameters: {}, query: { ...userNameOf(written), verb, path } });
+  if (context.json) printJson(context, answer);
+  else context.terminal.print(`${answer.allowed ? "yes" : "no"}: ${answer.because}`);
+};

@@ -1,0 +1,184 @@
+import { type Reach, type Rule, reaches, verbPattern, verbPatternRule } from "../../model/contract/tenancy/rules.ts";
+import {
+  type AccountSummary,
+  type DomainSummary,
+  passwordLength,
+  type RoleSummary,
+  type Standing,
+  type UserSummary,
+} from "../../model/contract/tenancy/tenancy.ts";
+import { closestName } from "../../model/diagnostics/closest-name.ts";
+import { type Context, printJson } from "../program/context.ts";
+import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
+import { readPassphrase } from "../secrets/passphrase.ts";
+import { pathOf, userNameOf } from "./names.ts";
+
+/* `cells domain`, `account`, `user`, `role`. People write names; what is said to the cloud are UIDs, which a list tells. */
+
+const print = (context: Context, value: unknown, text: string): void => {
+  if (context.json) printJson(context, value);
+  else context.terminal.print(text);
+};
+const columns = (rows: readonly (readonly string[])[]): string => {
+  const widths = (rows[0] ?? []).map((_cell, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
+  return rows
+    .map((row) =>
+      row
+        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+};
+const found = <T>(what: string, name: string, all: readonly T[], nameOf: (each: T) => string): T => {
+  const one = all.find((each) => nameOf(each) === name);
+  if (one !== undefined) return one;
+  const closest = closestName(name, all.map(nameOf));
+  const meant =
+    closest === undefined ? `\`cells ${what} list\` shows those that you may see` : `did you mean ${closest}?`;
+  throw new CommandFailure(exitCodes.refused, `there is no ${what} ${name}: ${meant}`);
+};
+const stateText = (state: Standing): string => (state === "enabled" ? "" : state);
+
+// --- domains and accounts ------------------------------------------------------------------------------------------
+
+type Place = "domain" | "account";
+const routesOf = {
+  domain: { list: "listDomains", add: "addDomain", change: "changeDomain", remove: "deleteDomain" },
+  account: { list: "listAccounts", add: "addAccount", change: "changeAccount", remove: "deleteAccount" },
+} as const;
+
+export const listPlaces = async (context: Context, what: Place): Promise<void> => {
+  const all: readonly (DomainSummary | AccountSummary)[] = await context
+    .client()
+    .ask(routesOf[what].list, { parameters: {} });
+  const rows = all.map((each) => [
+    each.path,
+    "cells" in each ? each.cells.join(", ") || "no cells" : "",
+    stateText(each.state),
+  ]);
+  print(context, all, all.length === 0 ? `there is no ${what} that you may see` : columns(rows));
+};
+export const addPlace = async (context: Context, what: Place, written: string): Promise<void> => {
+  const path = pathOf(written);
+  const made = await context.client().ask(routesOf[what].add, { parameters: {}, body: { path } });
+  print(context, made, `the ${what} ${made.path} is there`);
+};
+const placeAt = async (context: Context, what: Place, written: string): Promise<DomainSummary | AccountSummary> => {
+  const all: readonly (DomainSummary | AccountSummary)[] = await context
+    .client()
+    .ask(routesOf[what].list, { parameters: {} });
+  return found(what, pathOf(written), all, ({ path }) => path);
+};
+export const changePlace = async (context: Context, what: Place, written: string, state: Standing): Promise<void> => {
+  const { uid } = await placeAt(context, what, written);
+  const changed = await context.client().ask(routesOf[what].change, { parameters: { uid }, body: { state } });
+  print(context, changed, `the ${what} ${changed.path} is ${changed.state}`);
+};
+export const deletePlace = async (context: Context, what: Place, written: string): Promise<void> => {
+  const { uid } = await placeAt(context, what, written);
+  const gone = await context.client().ask(routesOf[what].remove, { parameters: { uid } });
+  print(context, gone, `the ${what} ${gone.path} is deleted`);
+};
+export const giveCell = async (context: Context, written: string, cell: string): Promise<void> => {
+  const body = { account: pathOf(written) };
+  const given = await context.client().ask("giveCell", { parameters: { cell }, body });
+  print(context, given, `the cell ${given.cell} is of the account ${given.account}`);
+};
+
+// --- users -----------------------------------------------------------------------------------------------------------
+
+const nameOfUser = ({ name, domain }: UserSummary): string => `${name}@${domain}`;
+const userAt = async (context: Context, written: string): Promise<UserSummary> => {
+  const { user, domain } = userNameOf(written);
+  const all = await context.client().ask("listUsers", { parameters: {} });
+  return found("user", `${user}@${domain}`, all, nameOfUser);
+};
+const newPassword = ({ terminal }: Context, file: string | undefined): Promise<string> =>
+  readPassphrase(terminal, { file, what: "password", shortest: passwordLength.least });
+
+export const listUsers = async (context: Context): Promise<void> => {
+  const all = await context.client().ask("listUsers", { parameters: {} });
+  const rows = all.map((each) => [nameOfUser(each), each.account, each.role, stateText(each.state)]);
+  print(context, all, all.length === 0 ? "there is no user that you may see" : columns(rows));
+};
+export interface NewUserOptions {
+  readonly account: string;
+  readonly role: string;
+  readonly passwordFile?: string | undefined;
+}
+export const addUser = async (context: Context, name: string, options: NewUserOptions): Promise<void> => {
+  if (name.includes("@"))
+    throw usage("a user is in the domain of its account: `cells user add ann --account acme/dev`");
+  const { user } = userNameOf(name);
+  const password = await newPassword(context, options.passwordFile);
+  const body = { name: user, account: pathOf(options.account), role: options.role, password };
+  const made = await context.client().ask("addUser", { parameters: {}, body });
+  print(context, made, `${nameOfUser(made)} can log in: \`cells login ${nameOfUser(made)}\``);
+};
+export const changeUser = async (
+  context: Context,
+  written: string,
+  change: { readonly state?: Standing; readonly role?: string },
+): Promise<void> => {
+  const { uid } = await userAt(context, written);
+  const changed = await context.client().ask("changeUser", { parameters: { uid }, body: change });
+  print(context, changed, `${nameOfUser(changed)} is ${changed.state}, with the role ${changed.role}`);
+};
+export const changePassword = async (context: Context, written: string, file: string | undefined): Promise<void> => {
+  const { uid } = await userAt(context, written);
+  const password = await newPassword(context, file);
+  const changed = await context.client().ask("changeUser", { parameters: { uid }, body: { password } });
+  print(context, changed, `${nameOfUser(changed)} has another password, and has to log in anew`);
+};
+export const deleteUser = async (context: Context, written: string): Promise<void> => {
+  const { uid } = await userAt(context, written);
+  const gone = await context.client().ask("deleteUser", { parameters: { uid } });
+  print(context, gone, `${nameOfUser(gone)} is deleted`);
+};
+
+// --- roles -----------------------------------------------------------------------------------------------------------
+
+export const ruleOf = (written: string): Rule => {
+  const [effect = "", verb = "", ...more] = written.trim().split(/\s+/);
+  if ((effect !== "allow" && effect !== "deny") || !verbPattern.test(verb) || more.length > 0)
+    throw usage(`\`${written}\` is no rule: it must be allow or deny and ${verbPatternRule}, as 'allow cell.*'`);
+  return { verb, effect };
+};
+const reachOf = (written: string): Reach => {
+  const reach = reaches.find((each) => each === written);
+  if (reach === undefined) throw usage(`\`${written}\` is no reach: it must be ${reaches.join(", ")}`);
+  return reach;
+};
+const nameOfRole = ({ name, domain }: RoleSummary): string => `${name}@${domain}`;
+const roleAt = async (context: Context, written: string): Promise<RoleSummary> => {
+  const { user: name, domain } = userNameOf(written);
+  const all = await context.client().ask("listRoles", { parameters: {} });
+  return found("role", `${name}@${domain}`, all, nameOfRole);
+};
+const rulesText = (rules: readonly Rule[]): string => rules.map(({ effect, verb }) => `${effect} ${verb}`).join(", ");
+
+export const listRoles = async (context: Context): Promise<void> => {
+  const all = await context.client().ask("listRoles", { parameters: {} });
+  print(context, all, columns(all.map((each) => [nameOfRole(each), each.reach, rulesText(each.rules)])));
+};
+export const addRole = async (
+  context: Context,
+  written: string,
+  { reach, rule }: { readonly reach: string; readonly rule: readonly string[] },
+): Promise<void> => {
+  const { user: name, domain } = userNameOf(written);
+  const body = { name, domain, reach: reachOf(reach), rules: rule.map(ruleOf) };
+  const made = await context.client().ask("addRole", { parameters: {}, body });
+  print(context, made, `the role ${nameOfRole(made)} is there: ${rulesText(made.rules)}`);
+};
+export const changeRole = async (context: Context, written: string, rules: readonly string[]): Promise<void> => {
+  const { uid } = await roleAt(context, written);
+  const changed = await context.client().ask("changeRole", { parameters: { uid }, body: { rules: rules.map(ruleOf) } });
+  print(context, changed, `the role ${nameOfRole(changed)}: ${rulesText(changed.rules)}`);
+};
+export const deleteRole = async (context: Context, written: string): Promise<void> => {
+  const { uid } = await roleAt(context, written);
+  const gone = await context.client().ask("deleteRole", { parameters: { uid } });
+  print(context, gone, `the role ${nameOfRole(gone)} is deleted`);
+};

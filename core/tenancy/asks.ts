@@ -1,0 +1,163 @@
+import type {
+  NewAccount,
+  NewDomain,
+  NewRole,
+  NewUser,
+  OwnerChange,
+  RoleChange,
+  StateChange,
+  UserChange,
+  WhoAmI,
+} from "../../model/contract/tenancy/tenancy.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+import { log, toJson } from "../outbox.ts";
+import { type Actor, actorOf, type By } from "./actor.ts";
+import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket } from "./cells.ts";
+import { beginLogin, endLogin, endSession, type LoginBegin, type LoginEnd, sessionSummary } from "./logins.ts";
+import { addRole, addUser, changeRole, changeUser, deleteRole, deleteUser, listRoles, listUsers } from "./people.ts";
+import {
+  addAccount,
+  addDomain,
+  changeAccount,
+  changeDomain,
+  deleteAccount,
+  deleteDomain,
+  listAccounts,
+  listDomains,
+} from "./places.ts";
+import { type Refused, refused } from "./refused.ts";
+import type { TenancyState } from "./state.ts";
+
+/** What the edge asks. Who asks is looked up in the step that makes the change: nobody's rights are older than what he does. */
+export type TenancyRequest =
+  | LoginBegin
+  | LoginEnd
+  | { readonly kind: "ticket"; readonly session: string; readonly hash: string; readonly cell: string }
+  | Ask;
+export interface Ask {
+  readonly kind: "ask";
+  readonly by: By;
+  /** Of a route of the published contract, or what the gateway asks for itself. */
+  readonly name: AskName;
+  readonly parameters: { readonly [name: string]: string };
+  readonly query: JsonObject;
+  /** As the contract's schema has it, without a password. */
+  readonly body: JsonObject;
+  /** PHC string of the password in the body; null: there is none. */
+  readonly password: string | null;
+  /** Drawn for what is made. */
+  readonly fresh: { readonly uid: string; readonly number: string };
+}
+export interface TenancyResponse {
+  readonly status: number;
+  readonly body: Json;
+  /** Seconds. */
+  readonly retryAfter?: number;
+}
+
+interface Asked extends Omit<Ask, "by" | "name" | "kind"> {
+  readonly by: By;
+  readonly dryRun: boolean;
+}
+type Answerer = (state: TenancyState, actor: Actor, asked: Asked) => Result<object, Refused>;
+
+const uidOf = ({ parameters }: Asked): string => parameters.uid ?? "";
+const bodyOf = <T>({ body }: Asked): T => body as unknown as T;
+const textIn = (query: JsonObject, name: string): string => String(query[name] ?? "");
+
+const answerers = {
+  whoAmI: (state, { user, reach, rules }, { by }) => {
+    const session = "session" in by ? sessionSummary(state, by.session) : null;
+    return ok({
+      user: user === null ? null : (session?.user ?? null),
+      reach,
+      rules,
+      expires: session?.expires ?? null,
+    } satisfies WhoAmI);
+  },
+  logOut: (state, _actor, { by }) => {
+    if ("operator" in by) return fail(refused(409, "conflict", "the operator's credential is no session, and stays"));
+    endSession(state, by.session);
+    return ok({});
+  },
+  can: (state, actor, { query }) =>
+    can(state, actor, {
+      ...{ user: textIn(query, "user"), domain: textIn(query, "domain") },
+      ...{ verb: textIn(query, "verb"), path: textIn(query, "path") },
+    }),
+  listDomains,
+  addDomain: (state, actor, asked) =>
+    addDomain(state, actor, { path: bodyOf<NewDomain>(asked).path, uid: asked.fresh.uid, dryRun: asked.dryRun }),
+  changeDomain: (state, actor, asked) =>
+    changeDomain(state, actor, { uid: uidOf(asked), standing: bodyOf<StateChange>(asked).state, dryRun: asked.dryRun }),
+  deleteDomain: (state, actor, asked) => deleteDomain(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
+  listAccounts,
+  addAccount: (state, actor, asked) =>
+    addAccount(state, actor, { path: bodyOf<NewAccount>(asked).path, ...asked.fresh, dryRun: asked.dryRun }),
+  changeAccount: (state, actor, asked) =>
+    changeAccount(state, actor, {
+      uid: uidOf(asked),
+      standing: bodyOf<StateChange>(asked).state,
+      dryRun: asked.dryRun,
+    }),
+  deleteAccount: (state, actor, asked) => deleteAccount(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
+  listUsers,
+  addUser: (state, actor, asked) =>
+    addUser(state, actor, {
+      ...{ uid: asked.fresh.uid, user: bodyOf<NewUser>(asked), password: asked.password, dryRun: asked.dryRun },
+    }),
+  changeUser: (state, actor, asked) =>
+    changeUser(state, actor, {
+      ...{ uid: uidOf(asked), change: bodyOf<UserChange>(asked), password: asked.password, dryRun: asked.dryRun },
+    }),
+  deleteUser: (state, actor, asked) => deleteUser(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
+  listRoles,
+  addRole: (state, actor, asked) =>
+    addRole(state, actor, { uid: asked.fresh.uid, role: bodyOf<NewRole>(asked), dryRun: asked.dryRun }),
+  changeRole: (state, actor, asked) =>
+    changeRole(state, actor, { uid: uidOf(asked), rules: bodyOf<RoleChange>(asked).rules, dryRun: asked.dryRun }),
+  deleteRole: (state, actor, asked) => deleteRole(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
+  giveCell: (state, actor, asked) =>
+    giveCell(state, actor, {
+      ...{ cell: asked.parameters.cell ?? "", account: bodyOf<OwnerChange>(asked).account, dryRun: asked.dryRun },
+    }),
+  // The gateway's own.
+  cells: (state, actor) => ok(cellsOf(state, actor)),
+  claimCell: (state, actor, { parameters, query, dryRun }) =>
+    claimCell(state, actor, { cell: parameters.cell ?? "", isThere: query.isThere === true, dryRun }),
+  freeCell: (state, actor, { parameters }) => freeCell(state, actor, parameters.cell ?? ""),
+} as const satisfies Readonly<Record<string, Answerer>>;
+export type AskName = keyof typeof answerers;
+const reads: readonly AskName[] = ["whoAmI", "can", "listDomains", "listAccounts", "listUsers", "listRoles", "cells"];
+
+export function answer(state: TenancyState, request: TenancyRequest): TenancyResponse {
+  switch (request.kind) {
+    case "login-begin":
+      return responseOf(beginLogin(state, request));
+    case "login-end":
+      return responseOf(endLogin(state, request), 201);
+    case "ticket":
+      return responseOf(issueTicket(state, request.session, request));
+    case "ask":
+      return responseOf(answerAsk(state, request));
+  }
+}
+
+function answerAsk(state: TenancyState, { by, name, ...asked }: Ask): Result<object, Refused> {
+  const actor = actorOf(state, by);
+  if (!actor.ok) return actor;
+  const dryRun = asked.query.dryRun === true;
+  const answered = answerers[name](state, actor.value, { ...asked, by, dryRun });
+  if (answered.ok && !dryRun && !reads.includes(name)) {
+    const target = Object.values(asked.parameters)[0] ?? String(asked.body.path ?? asked.body.name ?? "");
+    log(state.outbox, "tenancy/changed", { verb: name, by: actor.value.label, target });
+  }
+  return answered;
+}
+
+function responseOf(result: Result<object, Refused>, status = 200): TenancyResponse {
+  if (result.ok) return { status, body: toJson(result.value) };
+  const { status: no, code, message, retryAfter } = result.error;
+  return { status: no, body: { error: { code, message } }, ...(retryAfter === undefined ? {} : { retryAfter }) };
+}

@@ -1,0 +1,142 @@
+import { decide, ruleText } from "../../model/contract/tenancy/rules.ts";
+import type { CanAnswer, CellOwner } from "../../model/contract/tenancy/tenancy.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+import { type Actor, actorOf, denied, reaches } from "./actor.ts";
+import { askWithinMs, mayWithCell, rootCell } from "./looks.ts";
+import { accountFor, noSuch } from "./places.ts";
+import { type Refused, refused } from "./refused.ts";
+import {
+  accountAt,
+  accountPath,
+  domainAt,
+  isReached,
+  labelOf,
+  loginKey,
+  operatorUid,
+  ownerOf,
+  rightsOf,
+  save,
+  type TenancyState,
+} from "./state.ts";
+
+/* Whose a cell is, and what a session may do with it. */
+
+const most = { tickets: 100_000, cells: 100_000 } as const;
+
+/** As a controller that is not there answers. */
+const noCell = (cell: string): Refused => refused(404, "not-found", `there is no cell "${cell}"`);
+
+export function issueTicket(
+  state: TenancyState,
+  session: string,
+  { hash, cell }: { readonly hash: string; readonly cell: string },
+): Result<CellOwner, Refused> {
+  const actor = actorOf(state, { session });
+  if (!actor.ok) return actor;
+  const worth = mayWithCell(state, session, cell);
+  if (worth === null) return fail(noCell(cell));
+  if (state.tables.ticket.size >= most.tickets)
+    return fail(refused(503, "busy", "too many tickets are in use; try again in a minute"));
+  if (state.tables.ticket.has(hash)) return fail(refused(409, "conflict", "this ticket was issued before"));
+  save(state, "ticket", hash, { session, cell });
+  state.unused.set(hash, state.now.ms + askWithinMs);
+  return ok({ cell, account: worth.account });
+}
+
+/** Names of the cells that an actor may see, as far as it is known here whose they are. */
+export const cellsOf = (state: TenancyState, actor: Actor): readonly string[] =>
+  denied(state, actor, "cell.read") !== null
+    ? []
+    : [...state.tables.owner]
+        .flatMap(([cell, { account }]) => (reaches(state, actor, { account }) ? [cell] : []))
+        .sort();
+
+/**
+ * A user makes a cell: its name is his account's from before its controller is there until after it has ended. `isThere`: the gateway
+ * knows a cell of that name; one that nobody has claimed is the operator's.
+ */
+export function claimCell(
+  state: TenancyState,
+  actor: Actor,
+  { cell, isThere, dryRun }: { readonly cell: string; readonly isThere: boolean; readonly dryRun: boolean },
+): Result<CellOwner, Refused> {
+  const { user } = actor;
+  if (user === null) return ok({ cell, account: accountPath(state, ownerOf(state, cell)) });
+  const owner = state.tables.owner.get(cell)?.account;
+  const account = accountPath(state, user.account);
+  if (owner !== undefined && reaches(state, actor, { account: owner }))
+    return ok({ cell, account: accountPath(state, owner) });
+  if (owner !== undefined || isThere || cell === rootCell || cell.includes("."))
+    return fail(refused(409, "conflict", `the name "${cell}" is taken: give the cell another one`));
+  const no = denied(state, actor, "cell.create");
+  if (no !== null) return fail(no);
+  if (state.tables.owner.size >= most.cells)
+    return fail(refused(409, "conflict", `${most.cells} cells have accounts, and that is the limit`));
+  if (!dryRun) save(state, "owner", cell, { account: user.account });
+  return ok({ cell, account });
+}
+
+/** The cell has ended, and its name is free. */
+export function freeCell(state: TenancyState, actor: Actor, cell: string): Result<CellOwner, Refused> {
+  const owner = state.tables.owner.get(cell)?.account;
+  if (owner === undefined || !reaches(state, actor, { account: owner })) return fail(noCell(cell));
+  const account = accountPath(state, owner);
+  save(state, "owner", cell, null);
+  return ok({ cell, account });
+}
+
+export function giveCell(
+  state: TenancyState,
+  actor: Actor,
+  { cell, account: path, dryRun }: { readonly cell: string; readonly account: string; readonly dryRun: boolean },
+): Result<CellOwner, Refused> {
+  if (cell === rootCell || cell.includes("."))
+    return fail(
+      refused(400, "bad-request", "the root cell is the operator's, and a child cell goes with the cell around it"),
+    );
+  if (!reaches(state, actor, { account: ownerOf(state, cell) })) return fail(noCell(cell));
+  const account = accountFor(state, actor, path, "account.change");
+  if (!account.ok) return account;
+  if (!dryRun) save(state, "owner", cell, account.value.uid === operatorUid ? null : { account: account.value.uid });
+  return ok({ cell, account: path });
+}
+
+/** Which rule decides what a user may do with an account. */
+export function can(
+  state: TenancyState,
+  actor: Actor,
+  {
+    user: name,
+    domain,
+    verb,
+    path,
+  }: { readonly user: string; readonly domain: string; readonly verb: string; readonly path: string },
+): Result<CanAnswer, Refused> {
+  const uid = state.logins.get(loginKey(domainAt(state, domain)?.uid ?? "", name));
+  const user = uid === undefined ? undefined : state.tables.user.get(uid);
+  if (user === undefined || !reaches(state, actor, { account: user.account }))
+    return fail(noSuch("user", `${name}@${domain}`, "`cells user list` shows them"));
+  if (user.uid !== actor.user?.uid) {
+    const no = denied(state, actor, "user.read");
+    if (no !== null) return fail(no);
+  }
+  const role = rightsOf(state, user);
+  const label = labelOf(state, user);
+  const no = (because: string): Result<CanAnswer, Refused> => ok({ allowed: false, because });
+  if (role === null)
+    return no(`${label} is disabled, or its account or domain is: an administrator can enable it again`);
+  const target =
+    path.startsWith("ROOT/") || path === "ROOT"
+      ? accountAt(state, path)?.uid
+      : ownerOf(state, path.split("/")[0] ?? "");
+  // Of what the asker may not see he learns nothing, and of what its user does not reach it is told what is not there.
+  if (target === undefined || !isReached(state, user, role, target) || !reaches(state, actor, { account: target }))
+    return no(
+      `${path} is not there for ${label}: it is not of its account, nor of one that its role (${role.name}) reaches`,
+    );
+  const decision = decide(role.rules, verb);
+  const rule = `${ruleText(role.rules, decision)} of the role ${role.name}`;
+  return decision.allowed
+    ? ok({ allowed: true, because: rule })
+    : no(`${rule}; who may give ${label} another role can change that: \`cells user role\``);
+}

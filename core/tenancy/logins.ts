@@ -1,0 +1,141 @@
+import { isoTime } from "../../model/cell/iso-time.ts";
+import type { Login, UserSummary } from "../../model/contract/tenancy/tenancy.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+import { log } from "../outbox.ts";
+import { dropTickets } from "./looks.ts";
+import type { UserRecord } from "./records.ts";
+import { type Refused, refused } from "./refused.ts";
+import {
+  domainAt,
+  type Failures,
+  labelOf,
+  loginKey,
+  rightsOf,
+  save,
+  type TenancyState,
+  userOfSession,
+  userSummary,
+} from "./state.ts";
+
+/*
+ * Logins by password. Whoever carries out the steps computes what takes long in between: `begin` gives the hash that the password
+ * must have, `end` says whether it had. An unknown user is answered as one whose password is wrong, after the same work.
+ */
+export interface LoginBegin {
+  readonly kind: "login-begin";
+  readonly domain: string;
+  readonly user: string;
+  /** Address of the client. */
+  readonly source: string;
+}
+export interface LoginBegun {
+  /** Null: there is no such user, or none with a password; the work is done all the same. */
+  readonly password: string | null;
+  readonly user: string | null;
+}
+export interface LoginEnd extends Omit<LoginBegin, "kind"> {
+  readonly kind: "login-end";
+  readonly begun: LoginBegun;
+  readonly matched: boolean;
+  /** Hash of the session that is to be. */
+  readonly session: string;
+  /** The same password with the costs of today; absent: those were its costs already. */
+  readonly grown?: string;
+}
+
+export const sessionMs = 12 * 60 * 60_000;
+const sessionsPerUser = 32;
+
+/** So many may fail before the next one waits: a second, two, four, … a minute. Never for good. */
+const freeFailures = 3;
+const longestWaitMs = 60_000;
+const mostFailures = 10_000;
+
+/**
+ * Of one user from one address: whoever tries passwords of somebody slows down nobody but himself. From many addresses at once
+ * each has its own; the work of all is bounded where it is done.
+ */
+const failureKey = ({ domain, user, source }: Omit<LoginBegin, "kind">): string =>
+  JSON.stringify([domain, user, source]);
+
+function noteFailure(state: TenancyState, key: string): void {
+  const count = (state.failures.get(key)?.count ?? 0) + 1;
+  const waitMs = count < freeFailures ? 0 : Math.min(longestWaitMs, 1000 * 2 ** (count - freeFailures));
+  const noted: Failures = { count, untilMs: state.now.ms + waitMs };
+  state.failures.delete(key);
+  state.failures.set(key, noted);
+  for (const oldest of state.failures.keys()) {
+    if (state.failures.size <= mostFailures) break;
+    state.failures.delete(oldest);
+  }
+}
+
+export function beginLogin(state: TenancyState, asked: LoginBegin): Result<LoginBegun, Refused> {
+  const untilMs = state.failures.get(failureKey(asked))?.untilMs ?? 0;
+  if (untilMs > state.now.ms) {
+    const seconds = Math.ceil((untilMs - state.now.ms) / 1000);
+    const message = `too many logins of this user have failed from your address: try again in ${seconds} s`;
+    return fail({ ...refused(429, "busy", message), retryAfter: seconds });
+  }
+  // It counts from now on, and not only when the work is done: else many could be tried at once.
+  noteFailure(state, failureKey(asked));
+  const domain = domainAt(state, asked.domain);
+  const uid = domain === undefined ? undefined : state.logins.get(loginKey(domain.uid, asked.user));
+  const user = uid === undefined ? undefined : state.tables.user.get(uid);
+  return ok({ user: user?.uid ?? null, password: user?.password ?? null });
+}
+
+const noLogin = refused(401, "login", "there is no such user, or the password is not right: try `cells login` again");
+
+export function endLogin(state: TenancyState, asked: LoginEnd): Result<Omit<Login, "session">, Refused> {
+  const { begun, matched, session, grown } = asked;
+  const user = begun.user === null ? undefined : state.tables.user.get(begun.user);
+  // The password may have been changed while this one was looked at.
+  if (user === undefined || !matched || begun.password === null || user.password !== begun.password) {
+    log(state.outbox, "login/refused", { source: asked.source });
+    return fail(noLogin);
+  }
+  state.failures.delete(failureKey(asked));
+  if (rightsOf(state, user) === null) {
+    if (state.held !== null) return fail(refused(503, "held", heldMessage(state.held.why)));
+    return fail(
+      refused(403, "disabled", "this user, or the account or domain that it is in, is disabled: ask its administrator"),
+    );
+  }
+  if (grown !== undefined) save(state, "user", user.uid, { ...user, password: grown });
+  const untilMs = state.now.wallMs + sessionMs;
+  for (const [oldest] of sessionsOf(state, user).slice(0, 1 - sessionsPerUser)) endSession(state, oldest);
+  save(state, "session", session, { user: user.uid, untilMs });
+  log(state.outbox, "login/accepted", { user: labelOf(state, user), source: asked.source });
+  return ok({ user: userSummary(state, user), expires: isoTime(untilMs) });
+}
+export const heldMessage = (why: string): string =>
+  `the store of the service tenancy is older than it was: ${why}. Until somebody lets it count (\`cells orphans release tenancy\`), root administrators alone get in`;
+
+const sessionsOf = (state: TenancyState, { uid }: UserRecord) =>
+  [...state.tables.session]
+    .filter(([, { user }]) => user === uid)
+    .sort(([, one], [, other]) => one.untilMs - other.untilMs);
+
+export function endSession(state: TenancyState, hash: string): void {
+  dropTickets(state, (session) => session === hash);
+  save(state, "session", hash, null);
+}
+export function endSessionsOf(state: TenancyState, user: UserRecord): void {
+  for (const [hash] of sessionsOf(state, user)) endSession(state, hash);
+}
+/** Those whose time has come. */
+export function endOldSessions(state: TenancyState): void {
+  const over = [...state.tables.session].filter(([, { untilMs }]) => untilMs <= state.now.wallMs);
+  for (const [hash] of over) endSession(state, hash);
+}
+
+/** Who has this session, and until when. */
+export function sessionSummary(
+  state: TenancyState,
+  hash: string,
+): { readonly user: UserSummary; readonly expires: string } | null {
+  const user = userOfSession(state, hash);
+  const untilMs = state.tables.session.get(hash)?.untilMs ?? 0;
+  return user === undefined ? null : { user: userSummary(state, user), expires: isoTime(untilMs) };
+}

@@ -1,0 +1,87 @@
+import type { ActualLook } from "../documents/tenancy.ts";
+import { cellOfController, sameJson, toJson } from "../outbox.ts";
+import {
+  accountPath,
+  isReached,
+  type Look,
+  labelOf,
+  ownerOf,
+  rightsOf,
+  save,
+  type TenancyState,
+  userOfSession,
+} from "./state.ts";
+
+/*
+ * What tickets are worth, as each controller hears it. Whatever changes, all that is said is looked at again: a right that was taken back
+ * is a publication like any other, and there is no change of which somebody would have to remember that it takes rights back.
+ */
+
+/** From the issue until the cell's controller has asked. */
+export const askWithinMs = 60_000;
+const nothing: ActualLook = { open: false, user: "", account: "", rules: [] };
+export const rootCell = "root";
+
+/** What the bearer of a session may with a cell; null: the cell is not there for him. */
+export function mayWithCell(state: TenancyState, session: string, cell: string): ActualLook | null {
+  const user = userOfSession(state, session);
+  const role = rightsOf(state, user);
+  const account = ownerOf(state, cell);
+  // What runs the cloud is opened by the operator's credential alone, which nobody here knows.
+  if (user === undefined || role === null || cell === rootCell || !isReached(state, user, role, account)) return null;
+  return { open: true, user: labelOf(state, user), account: accountPath(state, account), rules: role.rules };
+}
+
+/** A ticket is worth something to the controller of the cell that it was issued for, and to no other. */
+function worthOf(state: TenancyState, { controller, ticket }: Look): ActualLook {
+  const issued = state.tables.ticket.get(ticket);
+  if (issued === undefined || issued.cell !== cellOfController(controller)) return nothing;
+  return mayWithCell(state, issued.session, issued.cell) ?? nothing;
+}
+
+/** Says of every look what it is worth now, where that is another thing than was said last. */
+export function publishLooks(state: TenancyState): void {
+  if (!state.started) return;
+  for (const [key, look] of state.looks) publishLook(state, key, look);
+}
+function publishLook(state: TenancyState, key: string, look: Look | null): void {
+  const { outbox } = state;
+  const value = look === null ? null : toJson(worthOf(state, look));
+  const before = outbox.published.get(key) ?? null;
+  if (sameJson(before, value)) return;
+  if (value === null) outbox.published.delete(key);
+  else outbox.published.set(key, value);
+  outbox.effects.push({ kind: "publish", key, value });
+}
+
+/** Of a session, or of those sessions that are over. */
+export function dropTickets(state: TenancyState, isOver: (session: string) => boolean): void {
+  for (const [hash, { session }] of state.tables.ticket)
+    if (isOver(session)) {
+      state.unused.delete(hash);
+      save(state, "ticket", hash, null);
+    }
+}
+
+/** What no controller has asked about in time is worth nothing any more. */
+export function dropUnused(state: TenancyState): void {
+  for (const [hash, untilMs] of state.unused) {
+    if (untilMs > state.now.ms) continue;
+    state.unused.delete(hash);
+    save(state, "ticket", hash, null);
+  }
+}
+
+export function takeLook(state: TenancyState, key: string, look: Look | null): void {
+  const { ticket, controller } = look ?? state.looks.get(key) ?? { ticket: "" };
+  // Whoever else has asked about it changes nothing of it.
+  const isOwn = controller !== undefined && state.tables.ticket.get(ticket)?.cell === cellOfController(controller);
+  if (isOwn) state.unused.delete(ticket);
+  if (look === null) {
+    if (isOwn) save(state, "ticket", ticket, null);
+    if (state.looks.delete(key)) publishLook(state, key, null);
+    return;
+  }
+  state.looks.set(key, look);
+  if (state.started) publishLook(state, key, look);
+}

@@ -1,0 +1,226 @@
+import { builtInRoles, builtInUid } from "../../model/contract/tenancy/rules.ts";
+import type { NewRole, NewUser, RoleSummary, UserChange, UserSummary } from "../../model/contract/tenancy/tenancy.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+import { type Actor, denied, isStronger, reaches, tooHigh } from "./actor.ts";
+import { endSessionsOf } from "./logins.ts";
+import { accountFor, domainFor, noSuch } from "./places.ts";
+import type { RoleRecord, UserRecord } from "./records.ts";
+import { type Refused, refused } from "./refused.ts";
+import {
+  accountPath,
+  domainPath,
+  isInDomain,
+  loginKey,
+  roleOf,
+  rootUid,
+  save,
+  standingOf,
+  type TenancyState,
+  userSummary,
+} from "./state.ts";
+
+/* Users and roles. Nobody gives a right that he has not, and nobody changes a user or a role that may more than himself. */
+
+const most = { users: 500_000, roles: 10_000 } as const;
+
+// --- roles -----------------------------------------------------------------------------------------------------------
+
+const roleSummary = (state: TenancyState, { uid, name, domain, reach, rules }: RoleRecord): RoleSummary => ({
+  ...{ uid, name, domain: domainPath(state, domain), reach, rules },
+  builtIn: !state.tables.role.has(uid),
+});
+const allRoles = (state: TenancyState): readonly RoleRecord[] => [
+  ...builtInRoles.flatMap(({ name }) => roleOf(state, builtInUid(name)) ?? []),
+  ...state.tables.role.values(),
+];
+/** Roles of a domain are to be had there and below. */
+const isHadIn = (state: TenancyState, role: RoleRecord, domain: string): boolean =>
+  isInDomain(state, domain, role.domain);
+
+export function listRoles(state: TenancyState, actor: Actor): Result<readonly RoleSummary[], Refused> {
+  const no = denied(state, actor, "role.read");
+  if (no !== null) return fail(no);
+  const own = state.tables.account.get(actor.user?.account ?? "")?.domain ?? rootUid;
+  const seen = allRoles(state).filter(
+    (role) => isHadIn(state, role, own) || reaches(state, actor, { domain: role.domain }),
+  );
+  return ok(seen.map((role) => roleSummary(state, role)));
+}
+
+/** The nearest of that name, from the domain upwards. */
+function roleFor(state: TenancyState, actor: Actor, domain: string, name: string): Result<RoleRecord, Refused> {
+  const had = allRoles(state).filter((role) => role.name === name && isHadIn(state, role, domain));
+  const [nearest] = had.sort((one, other) => (isInDomain(state, one.domain, other.domain) ? -1 : 1));
+  if (nearest === undefined)
+    return fail(noSuch("role", name, `\`cells role list\` shows those that ${domainPath(state, domain)} has`));
+  const no = tooHigh(actor, nearest);
+  return no === null ? ok(nearest) : fail(no);
+}
+
+export function addRole(
+  state: TenancyState,
+  actor: Actor,
+  { uid, role, dryRun }: { readonly uid: string; readonly role: NewRole; readonly dryRun: boolean },
+): Result<RoleSummary, Refused> {
+  const domain = domainFor(state, actor, role.domain, "role.add");
+  if (!domain.ok) return domain;
+  const no = tooHigh(actor, role);
+  if (no !== null) return fail(no);
+  const isTaken = allRoles(state).some(
+    (each) => each.name === role.name && (each.domain === domain.value.uid || !state.tables.role.has(each.uid)),
+  );
+  if (isTaken) return fail(refused(409, "conflict", `${role.domain} has a role ${role.name} already`));
+  if (state.tables.role.size >= most.roles)
+    return fail(refused(409, "conflict", `there are ${most.roles} roles, and that is the limit`));
+  const { name, reach, rules } = role;
+  const record: RoleRecord = { uid, name, domain: domain.value.uid, reach, rules };
+  if (!dryRun) save(state, "role", uid, record);
+  return ok({ ...roleSummary(state, record), builtIn: false });
+}
+
+/** A role that the actor may change as it is. */
+function ownRole(state: TenancyState, actor: Actor, uid: string, verb: string): Result<RoleRecord, Refused> {
+  const role = state.tables.role.get(uid);
+  if (role === undefined && roleOf(state, uid) !== undefined)
+    return fail(refused(409, "conflict", "a built-in role stays as it is: `cells role add` makes another"));
+  if (role === undefined || !reaches(state, actor, { domain: role.domain }))
+    return fail(noSuch("role", uid, "`cells role list` shows them"));
+  const no = denied(state, actor, verb) ?? tooHigh(actor, role);
+  return no === null ? ok(role) : fail(no);
+}
+export function changeRole(
+  state: TenancyState,
+  actor: Actor,
+  { uid, rules, dryRun }: { readonly uid: string; readonly rules: RoleRecord["rules"]; readonly dryRun: boolean },
+): Result<RoleSummary, Refused> {
+  const found = ownRole(state, actor, uid, "role.change");
+  if (!found.ok) return found;
+  const record = { ...found.value, rules };
+  const no = tooHigh(actor, record);
+  if (no !== null) return fail(no);
+  if (!dryRun) save(state, "role", uid, record);
+  return ok({ ...roleSummary(state, record), builtIn: false });
+}
+export function deleteRole(
+  state: TenancyState,
+  actor: Actor,
+  { uid, dryRun }: { readonly uid: string; readonly dryRun: boolean },
+): Result<RoleSummary, Refused> {
+  const found = ownRole(state, actor, uid, "role.delete");
+  if (!found.ok) return found;
+  const holder = [...state.tables.user.values()].find(({ role }) => role === uid);
+  if (holder !== undefined)
+    return fail(
+      refused(
+        409,
+        "conflict",
+        `${holder.name} of ${accountPath(state, holder.account)} has this role: give another first`,
+      ),
+    );
+  const gone = roleSummary(state, found.value);
+  if (!dryRun) save(state, "role", uid, null);
+  return ok(gone);
+}
+
+// --- users -----------------------------------------------------------------------------------------------------------
+
+export function listUsers(state: TenancyState, actor: Actor): Result<readonly UserSummary[], Refused> {
+  if (denied(state, actor, "user.read") !== null && actor.user !== null) return ok([userSummary(state, actor.user)]);
+  const seen = [...state.tables.user.values()].filter(({ account }) => reaches(state, actor, { account }));
+  const all = seen.map((user) => userSummary(state, user));
+  return ok(all.sort((one, other) => (`${one.domain}/${one.name}` < `${other.domain}/${other.name}` ? -1 : 1)));
+}
+
+export function addUser(
+  state: TenancyState,
+  actor: Actor,
+  {
+    uid,
+    user,
+    password,
+    dryRun,
+  }: { readonly uid: string; readonly user: NewUser; readonly password: string | null; readonly dryRun: boolean },
+): Result<UserSummary, Refused> {
+  const account = accountFor(state, actor, user.account, "user.add");
+  if (!account.ok) return account;
+  const { domain } = account.value;
+  const role = roleFor(state, actor, domain, user.role);
+  if (!role.ok) return role;
+  // What reaches further than the account is given by who reaches as far: `tooHigh` has seen to that.
+  if (state.logins.has(loginKey(domain, user.name)))
+    return fail(refused(409, "conflict", `${domainPath(state, domain)} has a user ${user.name} already`));
+  if (state.tables.user.size >= most.users)
+    return fail(refused(409, "conflict", `there are ${most.users} users, and that is the limit`));
+  const record: UserRecord = {
+    ...{ uid, name: user.name, account: account.value.uid, role: role.value.uid, state: "enabled", password },
+  };
+  if (!dryRun) save(state, "user", uid, record);
+  return ok(userSummary(state, record));
+}
+
+function userFor(state: TenancyState, actor: Actor, uid: string, verb: string): Result<UserRecord, Refused> {
+  const user = state.tables.user.get(uid);
+  if (user === undefined || !reaches(state, actor, { account: user.account }))
+    return fail(noSuch("user", uid, "`cells user list` shows them"));
+  const no = denied(state, actor, verb) ?? isStronger(state, actor, user);
+  return no === null ? ok(user) : fail(no);
+}
+
+/** Who may do everything everywhere, beside the operator. */
+const isLastRootAdmin = (state: TenancyState, user: UserRecord): boolean => {
+  const isRootAdmin = (each: UserRecord): boolean =>
+    each.role === builtInUid("root-admin") && standingOf(state, each) === "enabled";
+  return (
+    isRootAdmin(user) && ![...state.tables.user.values()].some((each) => each.uid !== user.uid && isRootAdmin(each))
+  );
+};
+const lastRootAdmin = refused(
+  409,
+  "conflict",
+  "this is the last user with the role root-admin: make another one first, or ask by the operator's credential",
+);
+
+export function changeUser(
+  state: TenancyState,
+  actor: Actor,
+  {
+    uid,
+    change,
+    password,
+    dryRun,
+  }: { readonly uid: string; readonly change: UserChange; readonly password: string | null; readonly dryRun: boolean },
+): Result<UserSummary, Refused> {
+  const found = userFor(state, actor, uid, "user.change");
+  if (!found.ok) return found;
+  const user = found.value;
+  const domain = state.tables.account.get(user.account)?.domain ?? rootUid;
+  const role = change.role === undefined ? null : roleFor(state, actor, domain, change.role);
+  if (role !== null && !role.ok) return role;
+  const record: UserRecord = {
+    ...user,
+    state: change.state ?? user.state,
+    role: role?.value.uid ?? user.role,
+    password: change.password === undefined ? user.password : password,
+  };
+  const isLess = record.state !== "enabled" || record.role !== user.role;
+  if (actor.user !== null && isLess && isLastRootAdmin(state, user)) return fail(lastRootAdmin);
+  if (dryRun) return ok(userSummary(state, record));
+  // Whoever got in with the former password, or before he was disabled, is out for good.
+  if (change.password !== undefined || record.state === "disabled") endSessionsOf(state, user);
+  save(state, "user", uid, record);
+  return ok(userSummary(state, record));
+}
+export function deleteUser(
+  state: TenancyState,
+  actor: Actor,
+  { uid, dryRun }: { readonly uid: string; readonly dryRun: boolean },
+): Result<UserSummary, Refused> {
+  const found = userFor(state, actor, uid, "user.delete");
+  if (!found.ok) return found;
+  if (actor.user !== null && isLastRootAdmin(state, found.value)) return fail(lastRootAdmin);
+  const gone = userSummary(state, found.value);
+  if (dryRun) return ok(gone);
+  endSessionsOf(state, found.value);
+  save(state, "user", uid, null);
+  return ok(gone);
+}

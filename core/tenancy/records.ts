@@ -1,0 +1,56 @@
+import type { Reach, Rule } from "../../model/contract/tenancy/rules.ts";
+import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
+
+/*
+ * What `tenancy` keeps, by the first part of a record's key: `domain/<uid>` and so on; sessions and tickets by their hashes, owners by the
+ * names of cells. No record holds what opens anything: hashes of 256 random bits, and of passwords PHC strings.
+ */
+export interface DomainRecord {
+  readonly uid: string;
+  readonly name: string;
+  /** Null: the root of the tree. */
+  readonly parent: string | null;
+  readonly state: Standing;
+}
+export interface AccountRecord {
+  readonly uid: string;
+  readonly name: string;
+  readonly domain: string;
+  readonly number: string;
+  readonly state: Standing;
+}
+export interface UserRecord {
+  readonly uid: string;
+  readonly name: string;
+  readonly account: string;
+  /** UID; of a built-in one `builtInUid`. */
+  readonly role: string;
+  readonly state: Standing;
+  /** PHC string of argon2id; null: none was set. */
+  readonly password: string | null;
+}
+export interface RoleRecord {
+  readonly uid: string;
+  readonly name: string;
+  readonly domain: string;
+  readonly reach: Reach;
+  readonly rules: readonly Rule[];
+}
+export interface SessionRecord {
+  readonly user: string;
+  /** Milliseconds since 1970. */
+  readonly untilMs: number;
+}
+export interface TicketRecord {
+  /** Hash of the session that it is for. */
+  readonly session: string;
+  readonly cell: string;
+}
+/** Record `owner/<cell>`. A cell of which there is none is the operator's. */
+export interface OwnerRecord {
+  readonly account: string;
+}
+/** Record `held`: this store is older than what was seen of it. */
+export interface HeldRecord {
+  readonly why: string;
+}

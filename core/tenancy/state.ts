@@ -1,0 +1,200 @@
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import { builtInRoles, builtInUid, type Rule } from "../../model/contract/tenancy/rules.ts";
+import { rootDomain, type Standing, type UserSummary } from "../../model/contract/tenancy/tenancy.ts";
+import type { Instant } from "../env.ts";
+import { type Outbox, write } from "../outbox.ts";
+import type {
+  AccountRecord,
+  DomainRecord,
+  HeldRecord,
+  OwnerRecord,
+  RoleRecord,
+  SessionRecord,
+  TicketRecord,
+  UserRecord,
+} from "./records.ts";
+
+/** What a controller has asked to know: of this ticket. */
+export interface Look {
+  readonly controller: PeerName;
+  readonly ticket: string;
+}
+/** Logins that failed of one user from one address. */
+export interface Failures {
+  readonly count: number;
+  /** Monotonic: not tried again before. */
+  readonly untilMs: number;
+}
+
+interface Tables {
+  readonly domain: Map<string, DomainRecord>;
+  readonly account: Map<string, AccountRecord>;
+  readonly user: Map<string, UserRecord>;
+  readonly role: Map<string, RoleRecord>;
+  readonly session: Map<string, SessionRecord>;
+  readonly ticket: Map<string, TicketRecord>;
+  readonly owner: Map<string, OwnerRecord>;
+}
+export interface TenancyState {
+  readonly outbox: Outbox;
+  readonly tables: Tables;
+  /** `<uid of a domain>/<name>` → UID of the user. */
+  readonly logins: Map<string, string>;
+  /** By the key of the document. */
+  readonly looks: Map<string, Look>;
+  /** Monotonic, by hash: tickets that no controller has asked about yet are dropped then. */
+  readonly unused: Map<string, number>;
+  readonly failures: Map<string, Failures>;
+  /** Null: this store is whole, as far as anybody knows. */
+  held: HeldRecord | null;
+  started: boolean;
+  /** The store was put back from a copy since the last start. */
+  readonly wasPutBack: boolean;
+  now: Instant;
+}
+export type Kind = keyof Tables;
+
+export const emptyTables = (): Tables => ({
+  ...{ domain: new Map(), account: new Map(), user: new Map(), role: new Map() },
+  ...{ session: new Map(), ticket: new Map(), owner: new Map() },
+});
+
+type RecordOf<K extends Kind> = Tables[K] extends Map<string, infer Value> ? Value : never;
+
+/** Takes a record in, or (null) out, durably. */
+export function save<K extends Kind>(state: TenancyState, kind: K, key: string, value: RecordOf<K> | null): void {
+  const table = state.tables[kind] as Map<string, RecordOf<K>>;
+  if (kind === "user") {
+    noteLogin(state, table.get(key) as UserRecord | undefined, null);
+    noteLogin(state, value as UserRecord | null, key);
+  }
+  if (value === null) table.delete(key);
+  else table.set(key, value);
+  write(state.outbox, `${kind}/${key}`, value as object | null);
+}
+export function noteLogin(state: TenancyState, user: UserRecord | null | undefined, uid: string | null): void {
+  if (user === null || user === undefined) return;
+  const login = loginKey(state.tables.account.get(user.account)?.domain ?? "", user.name);
+  if (uid === null) state.logins.delete(login);
+  else state.logins.set(login, uid);
+}
+export const loginKey = (domain: string, name: string): string => `${domain}/${name}`;
+
+// --- the tree ------------------------------------------------------------------------------------------------------
+
+/** UID of the root of all domains, and of the operator's account in it. */
+export const rootUid = "domain.root";
+export const operatorUid = "account.operator";
+
+/** From the root down to it. */
+export function domainsAbove({ tables }: TenancyState, uid: string): readonly DomainRecord[] {
+  const found: DomainRecord[] = [];
+  for (let next = tables.domain.get(uid); next !== undefined; ) {
+    found.push(next);
+    next = next.parent === null ? undefined : tables.domain.get(next.parent);
+  }
+  return found.reverse();
+}
+export const isInDomain = (state: TenancyState, uid: string, above: string): boolean =>
+  domainsAbove(state, uid).some((each) => each.uid === above);
+
+export const domainPath = (state: TenancyState, uid: string): string =>
+  domainsAbove(state, uid)
+    .map(({ parent, name }) => (parent === null ? rootDomain : name))
+    .join("/");
+export function accountPath(state: TenancyState, uid: string): string {
+  const account = state.tables.account.get(uid);
+  return account === undefined ? "" : `${domainPath(state, account.domain)}/${account.name}`;
+}
+export function domainAt(state: TenancyState, path: string): DomainRecord | undefined {
+  const [root, ...names] = path.split("/");
+  let found = root === rootDomain ? state.tables.domain.get(rootUid) : undefined;
+  for (const name of names) {
+    const parent = found?.uid;
+    found = [...state.tables.domain.values()].find((each) => each.parent === parent && each.name === name);
+  }
+  return found;
+}
+export function accountAt(state: TenancyState, path: string): AccountRecord | undefined {
+  const at = path.lastIndexOf("/");
+  const domain = at < 0 ? undefined : domainAt(state, path.slice(0, at));
+  const name = path.slice(at + 1);
+  return [...state.tables.account.values()].find((each) => each.domain === domain?.uid && each.name === name);
+}
+
+/** A child cell belongs to whom the cell around it belongs to. */
+export const ownerOf = ({ tables }: TenancyState, cell: string): string =>
+  tables.owner.get(cell.split(".").at(-1) ?? cell)?.account ?? operatorUid;
+
+// --- users ---------------------------------------------------------------------------------------------------------
+
+export function roleOf({ tables }: TenancyState, uid: string): RoleRecord | undefined {
+  const builtIn = builtInRoles.find(({ name }) => builtInUid(name) === uid);
+  if (builtIn === undefined) return tables.role.get(uid);
+  const { name, reach, rules } = builtIn;
+  return { uid, name, domain: rootUid, reach, rules };
+}
+
+const worst = (states: readonly Standing[]): Standing =>
+  states.includes("disabled") ? "disabled" : states.includes("locked") ? "locked" : "enabled";
+/** Of a user with all that it is in. */
+export function standingOf(state: TenancyState, user: UserRecord): Standing {
+  const account = state.tables.account.get(user.account);
+  if (account === undefined) return "disabled";
+  return worst([user.state, account.state, ...domainsAbove(state, account.domain).map((each) => each.state)]);
+}
+/** Who is locked does nothing new. */
+const lockedOut: readonly Rule[] = ["cell.create", "cell.change", "credential.add"].map((verb) => ({
+  verb,
+  effect: "deny",
+}));
+
+/** What a user may now; null: nothing, not even that somebody looks who it is. */
+export function rightsOf(state: TenancyState, user: UserRecord | undefined): RoleRecord | null {
+  const role = user === undefined ? undefined : roleOf(state, user.role);
+  if (user === undefined || role === undefined) return null;
+  if (state.held !== null && role.reach !== "installation") return null;
+  const standing = standingOf(state, user);
+  if (standing === "disabled") return null;
+  return standing === "locked" ? { ...role, rules: [...lockedOut, ...role.rules] } : role;
+}
+
+/** May what a user has be used on this account? */
+export function isReached(state: TenancyState, user: UserRecord, role: RoleRecord, account: string): boolean {
+  if (role.reach === "installation" || account === user.account) return state.tables.account.has(account);
+  if (role.reach === "account") return false;
+  const [own, other] = [state.tables.account.get(user.account), state.tables.account.get(account)];
+  return own !== undefined && other !== undefined && isInDomain(state, other.domain, own.domain);
+}
+
+/** The user of a session that counts. */
+export function userOfSession(state: TenancyState, hash: string): UserRecord | undefined {
+  const session = state.tables.session.get(hash);
+  return session === undefined || session.untilMs <= state.now.wallMs ? undefined : state.tables.user.get(session.user);
+}
+
+export const labelOf = (state: TenancyState, user: UserRecord): string =>
+  `${user.name}@${domainPath(state, state.tables.account.get(user.account)?.domain ?? "")}`;
+
+export const userSummary = (state: TenancyState, user: UserRecord): UserSummary => ({
+  uid: user.uid,
+  name: user.name,
+  domain: domainPath(state, state.tables.account.get(user.account)?.domain ?? ""),
+  account: accountPath(state, user.account),
+  role: roleOf(state, user.role)?.name ?? "",
+  state: user.state,
+  hasPassword: user.password !== null,
+});
+
+/** Records of the first start. */
+export function beginTree(state: TenancyState): void {
+  const { domain, account } = state.tables;
+  if (!domain.has(rootUid))
+    save(state, "domain", rootUid, { uid: rootUid, name: rootDomain, parent: null, state: "enabled" });
+  if (!account.has(operatorUid)) {
+    const number = "0".repeat(12);
+    save(state, "account", operatorUid, {
+      ...{ uid: operatorUid, name: "operator", domain: rootUid, number, state: "enabled" },
+    });
+  }
+}

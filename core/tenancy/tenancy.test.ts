@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { UserSummary } from "../../model/contract/tenancy/tenancy.ts";
+import { Bench, operator, settled } from "./tenancy.testing.ts";
+import { createTenancy } from "./tenancy.ts";
+
+const logIn = (bench: Bench, user: string): string => {
+  const domain =
+    { ann: "ROOT/acme", bob: "ROOT/acme", dora: "ROOT/acme", lea: "ROOT/acme/sub", rita: "ROOT" }[user] ?? "";
+  const session = bench.logIn(user, domain, `of ${user}`);
+  assert.ok(session !== null, user);
+  return session;
+};
+const uidOf = (bench: Bench, name: string): string => {
+  const all = bench.ask(operator, "listUsers").body as unknown as readonly UserSummary[];
+  return all.find((user) => user.name === name)?.uid ?? "";
+};
+
+test("a ticket is worth something at the controller of its cell alone, and for whom the account is within reach", () => {
+  const bench = settled();
+  const ann = logIn(bench, "ann");
+  assert.equal(bench.ticket(ann, "shop", "t1"), 200);
+  assert.equal(bench.look("shop", "t1")?.open, true);
+  assert.equal(bench.look("bank", "t1")?.open, false);
+  assert.equal(bench.worth("shop", "t1")?.user, "ann@ROOT/acme");
+  for (const cell of ["bank", "lab", "root", "nothing"]) assert.equal(bench.ticket(ann, cell, `${cell} t`), 404, cell);
+  assert.equal(bench.ticket(ann, "web.shop", "t2"), 200, "a child cell goes with the one around it");
+  const dora = logIn(bench, "dora");
+  for (const [cell, status] of [
+    ["shop", 200],
+    ["lab", 200],
+    ["root", 404],
+    ["others", 404],
+  ] as const)
+    assert.equal(bench.ticket(dora, cell, `d ${cell}`), status, cell);
+  assert.equal(bench.ticket(logIn(bench, "rita"), "root", "r"), 404, "what runs the cloud is the operator's");
+});
+
+test("what is taken back is said to the controllers that follow it, at once, whichever way it was taken", () => {
+  const ways: readonly (readonly [string, (bench: Bench) => void])[] = [
+    [
+      "user disabled",
+      (bench) => bench.ask(operator, "changeUser", { state: "disabled" }, { uid: uidOf(bench, "ann") }),
+    ],
+    ["user deleted", (bench) => bench.ask(operator, "deleteUser", {}, { uid: uidOf(bench, "ann") })],
+    [
+      "password changed",
+      (bench) => bench.ask(operator, "changeUser", { password: "other" }, { uid: uidOf(bench, "ann") }),
+    ],
+    ["role changed", (bench) => bench.ask(operator, "changeUser", { role: "reader" }, { uid: uidOf(bench, "ann") })],
+    ["cell given away", (bench) => bench.ask(operator, "giveCell", { account: "ROOT/others" }, { cell: "shop" })],
+    ["logged out", (bench) => bench.ask({ session: "session 1" }, "logOut")],
+    [
+      "account disabled",
+      (bench) => {
+        const all = bench.ask(operator, "listAccounts").body as unknown as readonly { path: string; uid: string }[];
+        const uid = all.find(({ path }) => path === "ROOT/acme/dev")?.uid ?? "";
+        bench.ask(operator, "changeAccount", { state: "disabled" }, { uid });
+      },
+    ],
+    [
+      "domain disabled",
+      (bench) => {
+        const all = bench.ask(operator, "listDomains").body as unknown as readonly { path: string; uid: string }[];
+        const uid = all.find(({ path }) => path === "ROOT/acme")?.uid ?? "";
+        bench.ask(operator, "changeDomain", { state: "disabled" }, { uid });
+      },
+    ],
+    [
+      "session over",
+      (bench) => {
+        bench.ms += 13 * 3_600_000;
+        bench.step({ kind: "timer", name: "sweep" });
+      },
+    ],
+  ];
+  for (const [how, take] of ways) {
+    const bench = settled();
+    const session = bench.logIn("ann", "ROOT/acme", "of ann") ?? "";
+    bench.ticket(session, "shop", "t");
+    const before = bench.look("shop", "t");
+    assert.equal(before?.open, true);
+    take(how === "logged out" ? Object.assign(bench, { ask: askAs(bench, session) }) : bench);
+    assert.notDeepEqual(bench.worth("shop", "t"), before, how);
+    if (how !== "role changed") assert.equal(bench.worth("shop", "t")?.open, false, how);
+  }
+});
+const askAs =
+  (bench: Bench, session: string): Bench["ask"] =>
+  (_by, name, body, parameters) =>
+    Bench.prototype.ask.call(bench, { session }, name, body, parameters);
+
+test("sessions, tickets and what controllers follow outlast a restart; unasked tickets do not last a minute", () => {
+  const bench = settled();
+  const ann = logIn(bench, "ann");
+  bench.ticket(ann, "shop", "used");
+  bench.ticket(ann, "shop", "unused");
+  bench.look("shop", "used");
+  const next = new Bench(bench.records);
+  next.ms = bench.ms;
+  next.step({ kind: "desired", from: peerName("controller.shop"), key: "look/used", value: { ticket: "used" } });
+  assert.equal(next.worth("shop", "used"), undefined, "nothing is said before all is known");
+  next.step({ kind: "start" });
+  assert.equal(next.worth("shop", "used")?.open, true);
+  next.ms += 61_000;
+  next.step({ kind: "timer", name: "sweep" });
+  assert.equal(next.look("shop", "unused")?.open, false);
+  assert.equal(next.worth("shop", "used")?.open, true);
+  next.step({ kind: "desired", from: peerName("controller.shop"), key: "look/used", value: null });
+  assert.ok(!next.records.has("ticket/used"), "what nobody follows is forgotten");
+});
+
+test("an older store lets in who administers the installation, and nobody else until somebody lets it count", () => {
+  for (const how of ["behind", "restored"] as const) {
+    const before = settled();
+    const ann = logIn(before, "ann");
+    before.ticket(ann, "shop", "t");
+    before.look("shop", "t");
+    const bench = Bench.started(before.records, how === "restored");
+    bench.ms = before.ms;
+    assert.equal(bench.look("shop", "t")?.open, how !== "restored");
+    if (how === "behind") bench.step({ kind: "behind", peer: peerName("controller.shop") });
+    assert.equal(bench.worth("shop", "t")?.open, false, how);
+    assert.equal(bench.logIn("ann", "ROOT/acme", "of ann"), null);
+    assert.notEqual(bench.logIn("rita", "ROOT", "of rita"), null);
+    assert.equal(bench.ask({ session: ann }, "whoAmI").status, 401);
+    assert.equal(createTenancy({ self: peerName("tenancy") }).isLost?.(bench.state), true);
+    const again = Bench.started(bench.records);
+    assert.equal(again.logIn("ann", "ROOT/acme", "of ann"), null, "also after a restart");
+    again.ms += 3_600_000;
+    again.step({ kind: "excused", peer: peerName("tenancy") });
+    assert.notEqual(again.logIn("ann", "ROOT/acme", "of ann"), null);
+    assert.equal(createTenancy({ self: peerName("tenancy") }).isLost?.(again.state), false);
+  }
+});
+
+test("failed logins wait ever longer, of one user from one address, and a good one ends that", () => {
+  const bench = settled();
+  const waits: number[] = [];
+  for (let attempt = 0; attempt < 40; attempt += 1) {
+    const begun = bench.request({ kind: "login-begin", domain: "ROOT/acme", user: "ann", source: "far" });
+    if (begun.status !== 429) continue;
+    waits.push(begun.retryAfter ?? 0);
+    bench.ms += (begun.retryAfter ?? 0) * 1000;
+  }
+  assert.deepEqual(waits.slice(0, 8), [1, 2, 4, 8, 16, 32, 60, 60]);
+  assert.notEqual(bench.logIn("ann", "ROOT/acme", "of ann", "near"), null, "from elsewhere she gets in");
+  assert.notEqual(bench.logIn("bob", "ROOT/acme", "of bob", "far"), null, "and others from there");
+  bench.ms += 60_000;
+  assert.notEqual(bench.logIn("ann", "ROOT/acme", "of ann", "far"), null, "never for good");
+  assert.notEqual(bench.logIn("ann", "ROOT/acme", "of ann", "far"), null);
+});
+
+test("a password that was changed while it was looked at opens nothing", () => {
+  const bench = settled();
+  const begun = bench.request({ kind: "login-begin", domain: "ROOT/acme", user: "ann", source: "here" }).body as never;
+  bench.ask(operator, "changeUser", { password: "other" }, { uid: uidOf(bench, "ann") });
+  const end = { kind: "login-end", domain: "ROOT/acme", user: "ann", source: "here", begun, matched: true } as const;
+  assert.equal(bench.request({ ...end, session: "s" }).status, 401);
+});
+
+test("who is locked does nothing new, and the last root administrator stays", () => {
+  const bench = settled();
+  bench.ask(operator, "changeUser", { state: "locked" }, { uid: uidOf(bench, "ann") });
+  bench.ticket(logIn(bench, "ann"), "shop", "t");
+  const worth = bench.look("shop", "t");
+  assert.deepEqual([worth?.open, worth?.rules[0]?.effect], [true, "deny"]);
+  const rita = { session: logIn(bench, "rita") };
+  const uid = uidOf(bench, "rita");
+  for (const [name, body] of [
+    ["changeUser", { state: "disabled" }],
+    ["changeUser", { role: "reader" }],
+    ["deleteUser", {}],
+  ] as const)
+    assert.equal(bench.ask(rita, name, body, { uid }).status, 409, JSON.stringify(body));
+});

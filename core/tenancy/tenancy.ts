@@ -1,0 +1,144 @@
+import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { mayDesire, maySee } from "../documents/permissions.ts";
+import { documentsOf } from "../documents/readers/table.ts";
+import { desiredLook } from "../documents/readers/tenancy.ts";
+import { actualKey } from "../documents/vocabulary.ts";
+import type { Input, Restored, Service } from "../env.ts";
+import { createOutbox, isObject, log, takeEffects, toJson, write } from "../outbox.ts";
+import { gauge, sample } from "../telemetry/metrics.ts";
+import { answer, type TenancyRequest } from "./asks.ts";
+import { endOldSessions } from "./logins.ts";
+import { askWithinMs, dropUnused, publishLooks, takeLook } from "./looks.ts";
+import type { HeldRecord } from "./records.ts";
+import { beginTree, emptyTables, type Kind, noteLogin, type TenancyState } from "./state.ts";
+
+/*
+ * Who is who, and what they may: domains, accounts, users, roles, sessions, and whose a cell is. Each cell's controller decides what
+ * may be done there, by what this says to it of the ticket that it was shown.
+ *
+ * No request waits for another service. What is in the store is the truth, so a store that is older than what others have seen of it would let
+ * those in again whose rights were taken back: it lets in who administers the installation, and nobody else, until somebody lets it count.
+ */
+export interface TenancyOptions {
+  readonly self: PeerName;
+}
+
+const sweepTimer = "sweep";
+const sweepEveryMs = 30_000;
+const kinds: readonly Kind[] = ["domain", "account", "user", "role", "session", "ticket", "owner"];
+const isKind = (text: string): text is Kind => (kinds as readonly string[]).includes(text);
+
+/** Clients: `controller.<cell>`. Requests: `TenancyRequest` → `TenancyResponse`. */
+export function createTenancy(_options: TenancyOptions): Service<TenancyState> {
+  return {
+    restore,
+    step: (state, input, now) => {
+      state.now = now;
+      take(state, input);
+      return { state, effects: takeEffects(state.outbox) };
+    },
+    audience: () => null,
+    entitled: (_state, peer, key) => maySee("tenancy", peer, key),
+    accepts: (peer, key) => mayDesire("tenancy", peer, key),
+    read: documentsOf("tenancy"),
+    isLost: ({ held }) => held !== null,
+    measure: ({ tables, looks, held }) => [
+      gauge(
+        "cells_tenancy_records",
+        "What is kept, by kind.",
+        kinds.map((kind) => sample(tables[kind].size, { kind })),
+      ),
+      gauge("cells_tenancy_looks", "Tickets that controllers follow.", [sample(looks.size)]),
+      gauge("cells_tenancy_held", "1: the store is older than it was, and lets nobody in but administrators.", [
+        sample(held === null ? 0 : 1),
+      ]),
+    ],
+  };
+}
+
+function restore(restored: Restored): TenancyState {
+  const state: TenancyState = {
+    outbox: createOutbox(restored),
+    tables: emptyTables(),
+    ...{ logins: new Map(), looks: new Map(), unused: new Map(), failures: new Map() },
+    held: (restored.records.get("held") as unknown as HeldRecord | undefined) ?? null,
+    started: false,
+    wasPutBack: restored.wasRestored === true,
+    now: { ms: 0, wallMs: 0 },
+  };
+  for (const [key, value] of restored.records) {
+    const [kind = "", ...rest] = key.split("/");
+    if (isKind(kind)) (state.tables[kind] as Map<string, unknown>).set(rest.join("/"), value);
+  }
+  for (const [uid, user] of state.tables.user) noteLogin(state, user, uid);
+  return state;
+}
+
+function take(state: TenancyState, input: Input): void {
+  switch (input.kind) {
+    case "start":
+      start(state);
+      break;
+    case "desired":
+      takeDesired(state, input.from, input.key, input.value);
+      return;
+    case "behind":
+      hold(state, `${input.peer} has seen more of it`);
+      break;
+    case "excused":
+      release(state);
+      break;
+    case "timer":
+      sweep(state);
+      break;
+    case "request":
+      takeRequest(state, input.id, input.request);
+      break;
+  }
+  publishLooks(state);
+}
+
+function start(state: TenancyState): void {
+  state.started = true;
+  beginTree(state);
+  if (state.wasPutBack) hold(state, "it was put back from a backup");
+  const looked = new Set([...state.looks.values()].map(({ ticket }) => ticket));
+  for (const hash of state.tables.ticket.keys())
+    if (!looked.has(hash)) state.unused.set(hash, state.now.ms + askWithinMs);
+  const { user, session } = state.tables;
+  log(state.outbox, "service/restored", { users: user.size, sessions: session.size });
+  sweep(state);
+}
+
+function takeDesired(state: TenancyState, from: PeerName, key: string, value: Json): void {
+  const document = value === null ? null : desiredLook.of(value);
+  takeLook(state, actualKey(from, key), document === null ? null : { controller: from, ticket: document.ticket });
+}
+
+function hold(state: TenancyState, why: string): void {
+  if (state.held !== null) return;
+  state.held = { why };
+  write(state.outbox, "held", state.held);
+  log(state.outbox, "tenancy/held", { why });
+}
+function release(state: TenancyState): void {
+  if (state.held === null) return;
+  state.held = null;
+  write(state.outbox, "held", null);
+  log(state.outbox, "tenancy/released", {});
+}
+
+function sweep(state: TenancyState): void {
+  endOldSessions(state);
+  dropUnused(state);
+  state.outbox.effects.push({ kind: "timer", name: sweepTimer, afterMs: sweepEveryMs });
+}
+
+function takeRequest(state: TenancyState, id: number, request: Json): void {
+  // Its edge alone asks, and has read what came from outside.
+  const response = isObject(request)
+    ? answer(state, request as unknown as TenancyRequest)
+    : { status: 400, body: { error: { code: "bad-request", message: "a request is an object" } } };
+  state.outbox.effects.push({ kind: "reply", id, response: toJson(response) });
+}

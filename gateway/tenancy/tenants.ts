@@ -1,0 +1,213 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { peerName } from "../../model/cell/identifiers.ts";
+import { routeNames, routeOf, type ServedAt } from "../../model/contract/routes.ts";
+import { rootDomain, type WhoAmI } from "../../model/contract/tenancy/tenancy.ts";
+import type { Json } from "../../model/json/json.ts";
+import { parseJson } from "../../runtime/controller/http.ts";
+import { bearerOf, hashCredential } from "../../runtime/http/bearer.ts";
+import { peerRequest } from "../../runtime/http/https.ts";
+import { isSession, newTenantTicket, shownAgainMs, ticketPath } from "../../runtime/identity/tickets.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { sourceHeader } from "../../runtime/tenancy/source.ts";
+import { addressOf } from "../../runtime/transport/admission.ts";
+import { findPeer } from "../../runtime/transport/peers.ts";
+import { Questions } from "../cells/places.ts";
+import { RefusedError, refused } from "../edge/refused.ts";
+import { serveRoute } from "../edge/serve.ts";
+
+/**
+ * Users at the gateway. It has no rights of its own and keeps nothing that opens anything: who a session is, what it may of domains and accounts, and
+ * whether there is a ticket for a cell, it asks the service `tenancy` with the session that it was shown; what a ticket allows, the cell's
+ * controller decides. A controller never sees a session, and `tenancy` no ticket but its hash.
+ */
+export interface Tenants {
+  /** Whose session this is: the account's path. Rejects with a refusal unless it is one. */
+  introduce(authorization: string, address: string): Promise<string>;
+  /** The account of a session that was introduced not long ago; null: it was not. */
+  accountOf(authorization: string): string | null;
+  /** What the controller of the cell is shown in place of the session. Rejects with a refusal where the cell is not there for it. */
+  ticketFor(cell: string, authorization: string): Promise<string>;
+  /** The ticket was not taken: the next one is another. */
+  forget(cell: string, authorization: string): void;
+  /** Names of the cells that a session may see. */
+  cells(authorization: string): Promise<readonly string[]>;
+  /** A user makes a cell of this name. Rejects with a refusal where it is taken. */
+  claim(
+    cell: string,
+    authorization: string,
+    options: { readonly isThere: boolean; readonly dryRun: boolean },
+  ): Promise<void>;
+  /** A cell has ended, or its name is the operator's from now on. Rejects when that cannot be said. */
+  free(cell: string, authorization: string): Promise<void>;
+}
+
+export const isOfSession = (authorization: string | undefined): boolean => {
+  const credential = bearerOf(authorization);
+  return credential !== null && isSession(credential);
+};
+
+const tenancy = peerName("tenancy");
+const patienceMs = 10_000;
+/** For a login, behind as many others as may wait. */
+const loginPatienceMs = 30_000;
+const rememberedMs = 60_000;
+const mostRemembered = 16_384;
+const strangers = { inAll: 256, perAddress: 32, perCell: 256, perBoth: 32 };
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+  readonly retryAfter: string | undefined;
+}
+interface Kept {
+  readonly ticket: Promise<string>;
+  readonly until: number;
+}
+
+/** `now`: milliseconds, monotonic. */
+export function createTenants(
+  configuration: ProcessConfiguration,
+  now: () => number = () => performance.now(),
+): Tenants {
+  const questions = new Questions(strangers);
+  const accounts = new Map<string, { readonly account: string; readonly until: number }>();
+  const tickets = new Map<string, Kept>();
+
+  const ask = (method: string, path: string, authorization: string, body?: object): Promise<Answer> =>
+    askTenancy(configuration, {
+      method,
+      path,
+      headers: { authorization, ...json },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+  const demand = async (method: string, path: string, authorization: string, body?: object): Promise<Json> => {
+    const answer = await ask(method, path, authorization, body);
+    if (answer.status >= 300) throw refusalIn(answer);
+    const read = parseJson(answer.text);
+    return read.ok ? read.value : null;
+  };
+  const issue = async (cell: string, authorization: string): Promise<string> => {
+    const ticket = newTenantTicket();
+    await demand("PUT", ticketPath(hashCredential(ticket)), authorization, { cell });
+    return `Bearer ${ticket}`;
+  };
+  const keyOf = (cell: string, authorization: string): string => `${cell} ${hashCredential(authorization)}`;
+  const accountOf = (authorization: string): string | null => {
+    const known = accounts.get(hashCredential(authorization));
+    return known !== undefined && known.until > now() ? known.account : null;
+  };
+
+  return {
+    accountOf,
+    introduce: async (authorization, address) => {
+      const known = accountOf(authorization);
+      if (known !== null) return known;
+      const end = questions.begin("", address);
+      if (end === null) throw refused(503, "busy", "too many requests are under way; try again in a second");
+      try {
+        const { user } = (await demand("GET", "/whoami", authorization)) as unknown as WhoAmI;
+        const account = user?.account ?? rootDomain;
+        accounts.delete(hashCredential(authorization));
+        accounts.set(hashCredential(authorization), { account, until: now() + rememberedMs });
+        trim(accounts);
+        return account;
+      } finally {
+        end();
+      }
+    },
+    ticketFor: (cell, authorization) => {
+      const key = keyOf(cell, authorization);
+      const known = tickets.get(key);
+      if (known !== undefined && known.until > now()) return known.ticket;
+      const made: Kept = { ticket: issue(cell, authorization), until: now() + shownAgainMs };
+      tickets.delete(key);
+      tickets.set(key, made);
+      made.ticket.catch(() => {
+        if (tickets.get(key) === made) tickets.delete(key);
+      });
+      trim(tickets);
+      return made.ticket;
+    },
+    forget: (cell, authorization) => void tickets.delete(keyOf(cell, authorization)),
+    cells: async (authorization) => (await demand("GET", "/cells", authorization)) as readonly string[],
+    claim: async (cell, authorization, { isThere, dryRun }) => {
+      await demand("POST", `/owners/${encodeURIComponent(cell)}?isThere=${isThere}&dryRun=${dryRun}`, authorization);
+    },
+    free: async (cell, authorization) => {
+      // An installation of the previous version has no such service, and no cells of accounts.
+      if (!(await findPeer(configuration, tenancy)).ok) return;
+      const answer = await ask("DELETE", `/owners/${encodeURIComponent(cell)}`, authorization);
+      if (answer.status >= 300 && answer.status !== 404) throw refusalIn(answer);
+    },
+  };
+}
+const json = { "content-type": "application/json" } as const;
+
+const trim = (kept: Map<string, unknown>): void => {
+  for (const oldest of kept.keys()) {
+    if (kept.size <= mostRemembered) break;
+    kept.delete(oldest);
+  }
+};
+
+interface Asked {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Buffer | null;
+  readonly waitMs?: number;
+}
+async function askTenancy(
+  configuration: ProcessConfiguration,
+  { method, path, headers, body, waitMs = patienceMs }: Asked,
+): Promise<Answer> {
+  try {
+    const answer = await peerRequest(configuration, tenancy, {
+      ...{ method, path, headers, signal: AbortSignal.timeout(waitMs) },
+      ...(body === null ? {} : { body }),
+    });
+    return { status: answer.status, text: await answer.text(), retryAfter: answer.headers["retry-after"] };
+  } catch (error) {
+    const message = `the service tenancy, which says who users are and what they may, does not answer: ${(error as Error).message}. Who is in goes on for five minutes, and cells' own credentials open their cells`;
+    throw refused(503, "tenancy-unreachable", message);
+  }
+}
+function refusalIn({ status, text }: Answer): RefusedError {
+  const read = parseJson(text);
+  const { error } = ((read.ok ? read.value : null) ?? {}) as { readonly error?: RefusedError["refusal"] };
+  return new RefusedError(
+    status,
+    error ?? { code: "tenancy-unreachable", message: `the service tenancy answered ${status}` },
+  );
+}
+
+/** The routes that `tenancy` answers; they pass as they are. */
+export function registerTenants(app: FastifyInstance, configuration: ProcessConfiguration): void {
+  const relay = async (request: FastifyRequest, reply: FastifyReply, waitMs?: number): Promise<void> => {
+    const { method, url, headers, body } = request;
+    const answer = await askTenancy(configuration, {
+      ...{ method, path: url, body: body instanceof Buffer ? body : null },
+      headers: {
+        ...json,
+        [sourceHeader]: addressOf(request.raw.socket),
+        ...(headers.authorization === undefined ? {} : { authorization: headers.authorization }),
+      },
+      ...(waitMs === undefined ? {} : { waitMs }),
+    });
+    if (answer.retryAfter !== undefined) reply.header("retry-after", answer.retryAfter);
+    // A login's answer is a secret.
+    reply.code(answer.status).type("application/json").header("cache-control", "no-store").send(answer.text);
+  };
+  const isOfTenants = (name: string): name is ServedAt<"gateway"> => {
+    const { who, at } = routeOf(name as ServedAt<"gateway">);
+    return at === "gateway" && (who === "tenant" || who === "anyone");
+  };
+  for (const name of routeNames)
+    if (isOfTenants(name))
+      serveRoute(app, name, ({ request }, reply) =>
+        relay(request, reply, name === "logIn" ? loginPatienceMs : undefined),
+      );
+}
+
+/** Logins from one address at a time: whoever waits for one takes a place of nobody else. */
+export const loginPlaces = (): Questions => new Questions({ inAll: 128, perAddress: 32, perCell: 128, perBoth: 32 });

@@ -1,0 +1,128 @@
+import type { Reach, Rule } from "./rules.ts";
+
+/*
+ * What a client hears and says of domains, accounts, users and roles (`design: who is who`). UIDs stay, names may change.
+ */
+
+/**
+ * `locked`: what runs goes on, and nothing new comes; `disabled`: nobody gets in. One that is in a domain or an account has at most what that
+ * has.
+ */
+export const standings = ["enabled", "locked", "disabled"] as const;
+export type Standing = (typeof standings)[number];
+
+/** Of a domain, an account or a role. */
+export const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+export const nameRule = "at most 63 small letters, digits and hyphens, a hyphen neither first nor last";
+export const userPattern = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
+export const userRule =
+  "at most 63 small letters, digits, points, hyphens and underscores, a letter or digit first and last";
+/** From the root of the tree: `ROOT`, `ROOT/acme`; an account has its name behind its domain's, `ROOT/acme/dev`. */
+export const rootDomain = "ROOT";
+export const pathPattern = /^ROOT(?:\/[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?){0,16}$/;
+export const pathRule = "a path of names from the root of all domains: ROOT/acme/dev";
+export const passwordLength = { least: 8, most: 1024 } as const;
+
+export interface DomainSummary {
+  readonly uid: string;
+  readonly path: string;
+  readonly state: Standing;
+}
+export interface AccountSummary {
+  readonly uid: string;
+  readonly path: string;
+  /** Twelve digits. */
+  readonly number: string;
+  readonly state: Standing;
+  /** Names of the cells that belong to it, sorted; of the operator's account those that were given to it alone. */
+  readonly cells: readonly string[];
+}
+export interface UserSummary {
+  readonly uid: string;
+  readonly name: string;
+  /** Path of the domain in which the name is unique, and with which it logs in. */
+  readonly domain: string;
+  /** Path of the account. */
+  readonly account: string;
+  readonly role: string;
+  readonly state: Standing;
+  /** It can log in with a password. */
+  readonly hasPassword: boolean;
+}
+export interface RoleSummary {
+  readonly uid: string;
+  readonly name: string;
+  /** Where it is to be had: in this domain and all below; a built-in one in `ROOT`. */
+  readonly domain: string;
+  readonly reach: Reach;
+  readonly rules: readonly Rule[];
+  readonly builtIn: boolean;
+}
+
+export interface NewDomain {
+  readonly path: string;
+}
+export interface NewAccount {
+  readonly path: string;
+}
+export interface StateChange {
+  readonly state: Standing;
+}
+export interface NewUser {
+  readonly name: string;
+  /** Path. */
+  readonly account: string;
+  /** Name of the role. */
+  readonly role: string;
+  /** Absent: it cannot log in with a password yet. */
+  readonly password?: string;
+}
+export interface UserChange {
+  readonly state?: Standing;
+  readonly role?: string;
+  readonly password?: string;
+}
+export interface NewRole {
+  readonly name: string;
+  readonly domain: string;
+  readonly reach: Reach;
+  readonly rules: readonly Rule[];
+}
+export interface RoleChange {
+  readonly rules: readonly Rule[];
+}
+export interface OwnerChange {
+  /** Path of the account that a cell belongs to from now on. */
+  readonly account: string;
+}
+export interface CellOwner {
+  readonly cell: string;
+  readonly account: string;
+}
+
+export interface LoginRequest {
+  readonly user: string;
+  /** Path; absent: `ROOT`. */
+  readonly domain?: string;
+  readonly password: string;
+}
+export interface Login {
+  /** A bearer credential, and a secret: this is its only appearance. */
+  readonly session: string;
+  readonly user: UserSummary;
+  /** ISO 8601. */
+  readonly expires: string;
+}
+export interface WhoAmI {
+  /** Null: the operator, by the operator's credential. */
+  readonly user: UserSummary | null;
+  readonly reach: Reach;
+  readonly rules: readonly Rule[];
+  readonly expires: string | null;
+}
+/** Whether a user may do something to a cell, or an account. */
+export interface CanAnswer {
+  readonly allowed: boolean;
+  /** A sentence: what decides, and who could allow it. */
+  readonly because: string;
+}

@@ -1,0 +1,53 @@
+import { boolean, list, nullable, oneOf, optional, pattern, record, type Schema, text } from "../schema.ts";
+import { type Rule, reaches, verbPattern, verbPatternRule } from "./rules.ts";
+import * as tenancy from "./tenancy.ts";
+
+/* What requests and answers about tenants carry: a schema for each interface of `tenancy.ts` beside this. */
+
+const state = oneOf(...tenancy.standings);
+const reach = oneOf(...reaches);
+const path = pattern(tenancy.pathPattern, tenancy.pathRule);
+const name = pattern(tenancy.namePattern, tenancy.nameRule);
+const userName = pattern(tenancy.userPattern, tenancy.userRule);
+/** How long it must be at least is said where it is set. */
+const password = text(tenancy.passwordLength.most);
+const mostRules = 256;
+const rules: Schema<readonly Rule[]> = {
+  ...list(record<Rule>({ verb: pattern(verbPattern, verbPatternRule), effect: oneOf("allow", "deny") })),
+  maxItems: mostRules,
+};
+
+export const domainSummary = record<tenancy.DomainSummary>({ uid: text(), path: text(), state }, "Domain");
+export const accountSummary = record<tenancy.AccountSummary>(
+  { uid: text(), path: text(), number: text(), state, cells: list(text()) },
+  "Account",
+);
+export const userSummary = record<tenancy.UserSummary>(
+  {
+    ...{ uid: text(), name: text(), domain: text(), account: text(), role: text() },
+    ...{ state, hasPassword: boolean },
+  },
+  "User",
+);
+export const roleSummary = record<tenancy.RoleSummary>(
+  { uid: text(), name: text(), domain: text(), reach, rules, builtIn: boolean },
+  "Role",
+);
+export const newDomain = record<tenancy.NewDomain>({ path });
+export const newAccount = record<tenancy.NewAccount>({ path });
+export const stateChange = record<tenancy.StateChange>({ state });
+export const newUser = record<tenancy.NewUser>({
+  ...{ name: userName, account: path, role: name },
+  password: optional(password),
+});
+export const userChange = record<tenancy.UserChange>({
+  ...{ state: optional(state), role: optional(name), password: optional(password) },
+});
+export const newRole = record<tenancy.NewRole>({ name, domain: path, reach, rules });
+export const roleChange = record<tenancy.RoleChange>({ rules });
+export const ownerChange = record<tenancy.OwnerChange>({ account: path });
+export const cellOwner = record<tenancy.CellOwner>({ cell: text(), account: text() });
+export const loginRequest = record<tenancy.LoginRequest>({ user: userName, domain: optional(path), password });
+export const login = record<tenancy.Login>({ session: text(), user: userSummary, expires: text() }, "Login");
+export const whoAmI = record<tenancy.WhoAmI>({ user: nullable(userSummary), reach, rules, expires: nullable(text()) });
+export const canAnswer = record<tenancy.CanAnswer>({ allowed: boolean, because: text() });

@@ -1,0 +1,230 @@
+import { randomInt, randomUUID } from "node:crypto";
+import type { ServerResponse } from "node:http";
+import { mayAsk } from "../../core/documents/permissions.ts";
+import type { By } from "../../core/tenancy/actor.ts";
+import type { Ask, AskName, TenancyRequest, TenancyResponse } from "../../core/tenancy/asks.ts";
+import type { LoginBegun } from "../../core/tenancy/logins.ts";
+import { createTenancy } from "../../core/tenancy/tenancy.ts";
+import { type Match, match } from "../../model/contract/match.ts";
+import { readJsonBody, readQuery } from "../../model/contract/request.ts";
+import { type RouteName, routeOf } from "../../model/contract/routes.ts";
+import { type LoginRequest, passwordLength, rootDomain } from "../../model/contract/tenancy/tenancy.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import { parseJson, readBody, sendJson, sendRefusal } from "../controller/http.ts";
+import { bearerOf, hashCredential, isAuthorized } from "../http/bearer.ts";
+import { servePeers } from "../http/https.ts";
+import type { PeerHandler, PeerRequest } from "../http/peer-handler.ts";
+import { isSession, newSession, ticketAt } from "../identity/tickets.ts";
+import type { ProcessConfiguration } from "../installation.ts";
+import { type Observer, observed } from "../observation/observer.ts";
+import { runService } from "../process/process.ts";
+import { stopAtSignals } from "../process/signals.ts";
+import { hashPassword, verifyPassword } from "./passwords.ts";
+import { sourceHeader } from "./source.ts";
+import { WaitingRoom } from "./waiting-room.ts";
+
+/**
+ * The service `tenancy`: its state, and what the gateway asks over HTTPS. The gateway passes on what clients send, with the operator's credential or
+ * a user's session as it came; who that is, is looked up here.
+ */
+export async function runTenancy(configuration: ProcessConfiguration, observer: Observer): Promise<void> {
+  const service = createTenancy({ self: configuration.name });
+  const running = await runService({ configuration, observer, service });
+  const ask = async (request: TenancyRequest): Promise<TenancyResponse> =>
+    (await running.request(request as unknown as Json)) as unknown as TenancyResponse;
+  const handler = tenancyHandler(ask, configuration.tenancy?.credentialHashes ?? []);
+  const server = await servePeers(configuration, observed(observer, handler), undefined, { observer });
+  stopAtSignals(server.stop);
+}
+
+type AskService = (request: TenancyRequest) => Promise<TenancyResponse>;
+
+const bodyLimitBytes = 256 * 1024;
+const own = /^\/(?:(cells)|owners\/([^/?]+))(?:\?(.*))?$/;
+
+export const tenancyHandler = (ask: AskService, credentialHashes: readonly string[]): PeerHandler => {
+  const room = new WaitingRoom();
+  return async (incoming, response) => {
+    const { peer, method, url } = incoming;
+    if (!mayAsk("tenancy", peer, method, url)) {
+      sendRefusal(response, 403, "forbidden", `the gateway may ask the service tenancy; this is "${peer}"`);
+      return;
+    }
+    const found = match(method, url);
+    if (found?.name === "logIn") {
+      await logIn(ask, room, incoming, response);
+      return;
+    }
+    const by = askedBy(incoming, credentialHashes);
+    if (by === null) {
+      sendRefusal(response, 401, "unauthorized", "a session is needed: `cells login` begins one");
+      return;
+    }
+    const ticket = ticketAt(url);
+    if (ticket !== null) await issue(ask, by, ticket, incoming, response);
+    else if (found !== null && isAsk(found.name))
+      await answerRoute(ask, room, by, { ...found, name: found.name }, incoming, response);
+    else await answerGateway(ask, by, incoming, response);
+  };
+};
+
+function askedBy({ headers }: PeerRequest, credentialHashes: readonly string[]): By | null {
+  if (isAuthorized(headers.authorization, credentialHashes)) return { operator: true };
+  const credential = bearerOf(headers.authorization);
+  return credential !== null && isSession(credential) ? { session: hashCredential(credential) } : null;
+}
+
+const send = (response: ServerResponse, { status, body, retryAfter }: TenancyResponse, more?: JsonObject): void =>
+  sendJson(response, status, more === undefined || status >= 300 ? body : { ...(body as JsonObject), ...more }, {
+    "cache-control": "no-store",
+    ...(retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }),
+  });
+const busy = (response: ServerResponse): void =>
+  send(response, {
+    status: 503,
+    body: { error: { code: "busy", message: "too many logins are under way; try again in a second" } },
+    retryAfter: 1,
+  });
+
+/** The body as the table of routes has it; null: it was refused. */
+async function bodyOf(name: RouteName, { body }: PeerRequest, response: ServerResponse): Promise<JsonObject | null> {
+  if (routeOf(name).body === null) return {};
+  const text = await readBody(body, bodyLimitBytes);
+  const json = text.ok ? parseJson(text.value) : text;
+  const read = json.ok ? readJsonBody(name, json.value) : json;
+  if (read.ok) return read.value as JsonObject;
+  sendRefusal(response, 400, "bad-request", read.error);
+  return null;
+}
+
+async function logIn(
+  ask: AskService,
+  room: WaitingRoom,
+  incoming: PeerRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const body = await bodyOf("logIn", incoming, response);
+  if (body === null) return;
+  const { user, domain = rootDomain, password } = body as unknown as LoginRequest;
+  const source = String(incoming.headers[sourceHeader] ?? "");
+  const work = async (): Promise<void> => {
+    const begun = await ask({ kind: "login-begin", domain, user, source });
+    if (begun.status !== 200) {
+      send(response, begun);
+      return;
+    }
+    const known = begun.body as unknown as LoginBegun;
+    const { matched, grown } = await verifyPassword(password, known.password);
+    const session = newSession();
+    const ended = await ask({
+      ...{ kind: "login-end", domain, user, source, begun: known, matched, session: hashCredential(session) },
+      ...(grown === null ? {} : { grown }),
+    });
+    send(response, ended, { session });
+  };
+  if ((await room.run(source, async () => (await work(), true))) === null) busy(response);
+}
+
+async function issue(
+  ask: AskService,
+  by: By,
+  hash: string,
+  { body }: PeerRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const text = await readBody(body, 1024);
+  const json = text.ok ? parseJson(text.value) : text;
+  const { cell } = ((json.ok ? json.value : null) ?? {}) as { readonly cell?: unknown };
+  if ("operator" in by || typeof cell !== "string")
+    sendRefusal(response, 400, "bad-request", 'a ticket is issued for a session, with the body {"cell": "<name>"}');
+  else send(response, await ask({ kind: "ticket", session: by.session, hash, cell }));
+}
+
+const asks: readonly AskName[] = [
+  ...(["whoAmI", "logOut", "can", "giveCell"] as const),
+  ...(["listDomains", "addDomain", "changeDomain", "deleteDomain"] as const),
+  ...(["listAccounts", "addAccount", "changeAccount", "deleteAccount"] as const),
+  ...(["listUsers", "addUser", "changeUser", "deleteUser"] as const),
+  ...(["listRoles", "addRole", "changeRole", "deleteRole"] as const),
+];
+type RouteAsk = AskName & RouteName;
+const isAsk = (name: RouteName): name is RouteAsk => (asks as readonly string[]).includes(name);
+
+const fresh = (): Ask["fresh"] => ({
+  uid: randomUUID(),
+  number: String(randomInt(1, 10 ** 12 - 1)).padStart(12, "0"),
+});
+
+async function answerRoute(
+  ask: AskService,
+  room: WaitingRoom,
+  by: By,
+  { name, parameters }: Match & { readonly name: RouteAsk },
+  incoming: PeerRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const query = readQuery(name, incoming.url);
+  if (!query.ok) {
+    sendRefusal(response, 400, query.error.code, query.error.message);
+    return;
+  }
+  const body = await bodyOf(name, incoming, response);
+  if (body === null) return;
+  const asked: Ask = {
+    ...{ kind: "ask", by, name, parameters, query: query.value as JsonObject, body, password: null, fresh: fresh() },
+  };
+  const { password } = body;
+  if (typeof password === "string") await withPassword(ask, room, asked, password, response);
+  else send(response, await ask(asked));
+}
+
+/** Its hash costs much: it is made only where all else is right. The password itself goes no further. */
+async function withPassword(
+  ask: AskService,
+  room: WaitingRoom,
+  asked: Ask,
+  password: string,
+  response: ServerResponse,
+): Promise<void> {
+  const { least } = passwordLength;
+  if ([...password].length < least) {
+    sendRefusal(response, 400, "bad-request", `a password has at least ${least} characters: take several words`);
+    return;
+  }
+  const body = { ...asked.body, password: "set" };
+  const tried = await ask({ ...asked, body, query: { ...asked.query, dryRun: true } });
+  if (tried.status !== 200 || asked.query.dryRun === true) {
+    send(response, tried);
+    return;
+  }
+  const source = "operator" in asked.by ? "operator" : asked.by.session;
+  const hash = await room.run(source, () => hashPassword(password));
+  if (hash === null) busy(response);
+  else send(response, await ask({ ...asked, body, password: hash }));
+}
+
+/** What the gateway asks on its own account. */
+async function answerGateway(
+  ask: AskService,
+  by: By,
+  { method, url }: PeerRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const [, all, cell, query = ""] = own.exec(url) ?? [];
+  const parameters = new URLSearchParams(query);
+  const name: AskName | null =
+    all !== undefined && method === "GET"
+      ? "cells"
+      : cell !== undefined && method === "POST"
+        ? "claimCell"
+        : cell !== undefined && method === "DELETE"
+          ? "freeCell"
+          : null;
+  if (name === null) {
+    sendRefusal(response, 404, "not-found", `there is no ${method} of ${url}`);
+    return;
+  }
+  const flags = { isThere: parameters.get("isThere") === "true", dryRun: parameters.get("dryRun") === "true" };
+  const common = { kind: "ask", by, name, body: {}, password: null, fresh: fresh() } as const;
+  send(response, await ask({ ...common, parameters: cell === undefined ? {} : { cell }, query: flags }));
+}

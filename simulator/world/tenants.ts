@@ -1,0 +1,146 @@
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+
+/*
+ * A user of a cell, at a door that is held open: he asks its controller again and again, by the ticket that the service `tenancy` gave for
+ * his session, and what he is told is seen by the invariants. The operator makes and disables him, and asks until there is an answer.
+ */
+export interface Visit {
+  readonly user: string;
+  readonly cell: string;
+  readonly ticket: string;
+  readonly sinceMs: number;
+  /** Somebody has asked for it: from then on it may be so. */
+  isRevoking: boolean;
+  /** When `tenancy` has said that he is disabled; null: it has not. */
+  revokedMs: number | null;
+}
+export interface Told {
+  readonly visit: Visit;
+  /** `open`, `old`, `unknown`, `silent`. */
+  readonly state: string;
+  readonly askedMs: number;
+}
+
+/** Null: it does not run. */
+interface Asked {
+  request(request: Json): Promise<Json> | null;
+}
+/** Of the installation. */
+interface Doors {
+  readonly kernel: Kernel;
+  readonly processes: ReadonlyMap<PeerName, Asked>;
+  readonly controllers: ReadonlyMap<string, Asked>;
+}
+
+const askEveryMs = 200;
+const againMs = 500;
+const tenancy = peerName("tenancy");
+const operator = { operator: true } as const;
+
+export class Visitors {
+  readonly visits: Visit[] = [];
+  /** Invariants look on. */
+  readonly watchers: ((told: Told) => void)[] = [];
+  readonly #installation: Doors;
+  #serial = 0;
+  /** They ask no more. */
+  haveLeft = false;
+  readonly #uids = new Map<string, string>();
+
+  constructor(installation: Doors) {
+    this.#installation = installation;
+  }
+
+  /** An account for the cell, a user in it, and his first ticket. */
+  arrive(cell: string, user: string): void {
+    const account = `ROOT/of-${cell}`;
+    this.#do(
+      [
+        ["addAccount", { path: account }, {}],
+        ["addUser", { name: user, account, role: "account-admin", password: "set" }, {}],
+        ["giveCell", { account }, { cell }],
+      ],
+      () => this.#enter(cell, user),
+    );
+  }
+
+  disable(user: string): void {
+    for (const visit of this.visits) if (visit.user === user) visit.isRevoking = true;
+    this.#do([["changeUser", { state: "disabled" }, { uid: this.#uids.get(user) ?? "" }]], () => {
+      for (const visit of this.visits)
+        if (visit.user === user) visit.revokedMs ??= this.#installation.kernel.clock.nowMs;
+    });
+  }
+
+  /** One after the other, each until it is answered. */
+  #do(asks: readonly (readonly [name: string, body: JsonObject, parameters: JsonObject])[], then: () => void): void {
+    const [first, ...rest] = asks;
+    if (first === undefined) {
+      then();
+      return;
+    }
+    const [name, body, parameters] = first;
+    this.#serial += 1;
+    const uid = `s${this.#serial}`;
+    if (name === "addUser") this.#uids.set(String(body.name), uid);
+    const fresh = { uid, number: String(this.#serial).padStart(12, "0") };
+    const request = { kind: "ask", by: operator, name, parameters, query: {}, body, password: "phc", fresh };
+    // What was made before an answer was lost is there: the second time is refused, and as good.
+    this.#until(request, () => this.#do(rest, then));
+  }
+
+  #enter(cell: string, user: string): void {
+    const login = { domain: "ROOT", user, source: "outside" };
+    this.#serial += 1;
+    const [session, hash] = [`session${this.#serial}`, `ticket${this.#serial}`];
+    const begun = { user: this.#uids.get(user) ?? "", password: "phc" };
+    this.#until({ kind: "login-end", ...login, begun, matched: true, session }, () =>
+      this.#until({ kind: "ticket", session, hash, cell }, () => {
+        const { kernel } = this.#installation;
+        const visit: Visit = {
+          user,
+          cell,
+          ticket: hash,
+          sinceMs: kernel.clock.nowMs,
+          isRevoking: false,
+          revokedMs: null,
+        };
+        this.visits.push(visit);
+        kernel.log(`user.${user}`, "visit", { cell });
+        this.#ask(visit);
+      }),
+    );
+  }
+
+  #until(request: object, then: (body: Json) => void): void {
+    const { kernel, processes } = this.#installation;
+    let isDone = false;
+    const ask = (): void => {
+      if (isDone) return;
+      kernel.clock.after(againMs, ask);
+      void processes
+        .get(tenancy)
+        ?.request(request as unknown as Json)
+        ?.then((answer) => {
+          if (isDone) return;
+          isDone = true;
+          then((answer as { readonly body: Json }).body);
+        });
+    };
+    ask();
+  }
+
+  #ask(visit: Visit): void {
+    const { kernel, controllers } = this.#installation;
+    if (this.haveLeft) return;
+    kernel.clock.after(askEveryMs, () => this.#ask(visit));
+    const askedMs = kernel.clock.nowMs;
+    const answer = controllers.get(visit.cell)?.request({ method: "TICKET-WORTH", hash: visit.ticket });
+    void answer?.then((worth) => {
+      const { state } = worth as { readonly state: string };
+      for (const watcher of this.watchers) watcher({ visit, state, askedMs });
+    });
+  }
+}
