@@ -82,6 +82,11 @@ test("the authority enrols nowhere, and a gateway listens with its certificate",
   assert.deepEqual(gateway, { credentialHashes: [], listen: { address: "10.0.0.31", port: 7127 } });
 });
 
+test("the service of users is told by which credentials it knows the operator, and that it is no other's", () => {
+  const files = { ...placer, "role/name": "tenancy\n", "role/tenancy/credentialHashes": `${hashes[0]}\n` };
+  assert.deepEqual(configured(files, "tenancy").tenancy, { credentialHashes: [hashes[0]] });
+});
+
 test("whatever is wrong is said with its file, and no secret with it", () => {
   const without = (name: string): Files =>
     Object.fromEntries(Object.entries(controller).filter(([key]) => key !== name));
