@@ -22,8 +22,7 @@ import type { GrownDisk, VolumeSize } from "./volume-size.ts";
 /**
  * The documents that services publish to each other: the whole vocabulary of "desired down, actual up".
  * One table: who says it to whom, under which key. Those between cells are in `cells.ts`, what is believed of the network in `network.ts`,
- * those of the bin in `bin.ts`, those of Presence, the authority, the HA Manager and tenants in `presence.ts`, `identity.ts`, `ha.ts` and `tenancy.ts`,
- * all beside this. Who may say it
+ * those of the bin in `bin.ts`, those of Presence, the authority, the HA Manager and tenants in `presence.ts`, `identity.ts`, `ha.ts` and `tenancy.ts`, all beside this. Who may say it
  * is in `permissions.ts`, what is well-formed in `readers/table.ts`. Every document is plain JSON.
  *
  * | key                     | desired by → at                    | actual from                       |

@@ -38,8 +38,15 @@ import type { CellEvents } from "./events.ts";
 import { hostHandler } from "./hosts/hosts.ts";
 import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
 import { longPoll } from "./long-poll.ts";
-import type { ControllerSessions, SessionHolder } from "./sessions.ts";
-import { type Tenant, TenantAnswers, TicketHolds, tenantMayNot, tenantMayNotAsk, tenantOf } from "./tenants/tenants.ts";
+import type { ControllerSessions } from "./sessions.ts";
+import {
+  sessionHolder,
+  type Tenant,
+  TenantAnswers,
+  TicketHolds,
+  tenantMayNotAsk,
+  tenantOf,
+} from "./tenants/tenants.ts";
 import { answerIssue, answerSpending, createTicketCheck, type TicketCheck } from "./tickets.ts";
 import { connectionAnswer, type Examined, examinedChecks, type Question } from "./why.ts";
 
@@ -181,7 +188,7 @@ export const createUpgrades =
 async function grantSession(exchange: Exchange<"grantSession">): Promise<void> {
   const body = await bodyOf(exchange);
   if (body === null || exchange.sessions === null) return;
-  const holder = holderOf(exchange.caller, sessionVerb(body.verb));
+  const holder = sessionHolder(exchange.caller, sessionVerb(body.verb));
   if ("refused" in holder) {
     sendRefusal(exchange.response, holder.refused.status, holder.refused.code, holder.refused.message);
     return;
@@ -189,14 +196,6 @@ async function grantSession(exchange: Exchange<"grantSession">): Promise<void> {
   const answer = await exchange.sessions.grant(body, holder.holder);
   // The body of a grant is a secret for a minute.
   sendJson(exchange.response, answer.status, answer.body, { "cache-control": "no-store" });
-}
-
-/** By what a session goes on. */
-function holderOf(caller: Caller | null, verb: string): { readonly holder: SessionHolder } | Refused {
-  if (caller === null || caller.operator) return { holder: null };
-  if ("hash" in caller) return { holder: { credential: caller.hash } };
-  const no = tenantMayNot(caller.tenant, verb);
-  return no === null ? { holder: { ticket: caller.tenant.ticket, verb } } : { refused: no };
 }
 
 const hosts = ({ context, caller, incoming, response, parameters }: Exchange, ...part: string[]): Promise<void> =>

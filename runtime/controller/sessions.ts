@@ -16,7 +16,7 @@ import type { PeerUpgrade } from "../http/https.ts";
 import { capabilityLifetimeMs, encodeCapability, hostCapabilityHeader } from "../http/session-capability.ts";
 import { passUpgradeBack, peerUpgrade, refuseUpgrade } from "../http/websocket-hop.ts";
 import type { ProcessConfiguration } from "../installation.ts";
-import { TicketHolds } from "./tenants/tenants.ts";
+import { type SessionHolder, TicketHolds } from "./tenants/tenants.ts";
 
 /**
  * Sessions as the cell's controller sees them: it gives an authorised client a capability for one stream, and when that is
@@ -33,11 +33,6 @@ export interface ControllerSessions {
   /** A credential was revoked, or a ticket is worth less: ends what was opened under one that does not allow it any more. */
   revoked(): Promise<void>;
 }
-/**
- * By what a session may go on: one of the cell's own credentials, by its hash, or a user's ticket, for as long as that allows the verb; null: the
- * operator's.
- */
-export type SessionHolder = { readonly credential: string } | { readonly ticket: string; readonly verb: string } | null;
 export interface ControllerSessionsOptions {
   readonly configuration: ProcessConfiguration;
   readonly cell: string;

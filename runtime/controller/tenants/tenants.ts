@@ -60,6 +60,23 @@ export function tenantMayNotAsk(tenant: Tenant, name: RouteName): Refusal | null
   return { status: 403, code: "forbidden", message };
 }
 
+/**
+ * By what a session may go on: one of the cell's own credentials, by its hash, or a user's ticket, for as long as that allows the verb; null: the
+ * operator's.
+ */
+export type SessionHolder = { readonly credential: string } | { readonly ticket: string; readonly verb: string } | null;
+/** Null: the Cell Manager. */
+type Caller = { readonly operator: true } | { readonly hash: string } | { readonly tenant: Tenant } | null;
+export function sessionHolder(
+  caller: Caller,
+  verb: string,
+): { readonly holder: SessionHolder } | { readonly refused: Refusal } {
+  if (caller === null || "hash" in caller) return { holder: caller === null ? null : { credential: caller.hash } };
+  if (!("tenant" in caller)) return { holder: null };
+  const no = tenantMayNot(caller.tenant, verb);
+  return no === null ? { holder: { ticket: caller.tenant.ticket, verb } } : { refused: no };
+}
+
 /** What is open by which ticket: as long as anything is, the ticket is followed. */
 export class TicketHolds {
   readonly ask: Ask;
