@@ -108,3 +108,28 @@ test("where nothing was lost what nobody has is gone at once", () => {
   assert.deepEqual([...one.published.keys()], []);
   assert.ok(![...one.records.keys()].some((key) => key.startsWith("ended/")));
 });
+
+test("an origin that its cell takes back with its copy, and whose server is heard later, is said to be gone", () => {
+  const one = new StorageWorld({ s1: { freeMiB: 9000 }, s2: { freeMiB: 8000 } });
+  one.want("volume/a-1", volume("a-1", empty, 10));
+  one.settle();
+  const origins = one.agent(one.agent("s1").actual.has("volume/a-1") ? "s1" : "s2");
+  const copies = one.agent(origins.name === "agent.s1" ? "s2" : "s1");
+  // A server that is full takes no copy.
+  one.say(origins, "server", { ...(origins.actual.get("server") as object), freeMiB: 0 });
+  one.want("volume/a-2", volume("a-2", copyOf("a-1")));
+  one.settle();
+  assert.ok(copies.actual.has("volume/a-2"), "it is elsewhere than its origin");
+  one.records.clear();
+  for (const documents of one.desiredAt.values()) documents.clear();
+  one.wanted.clear();
+  for (const agent of [origins, copies]) agent.connected = false;
+  one.restart();
+  for (const name of ["a-1", "a-2"]) one.want(`volume/${name}`, null);
+  one.input({ kind: "complete", peer: shop });
+  // The copy is still being removed when the origin is found.
+  for (const agent of [copies, origins]) one.connect(agent);
+  one.settle();
+  assert.deepEqual([has(one, "a-1"), has(one, "a-2")], [false, false]);
+  for (const name of ["a-1", "a-2"]) assert.equal(one.published.has(`${shop}/volume/${name}`), false, name);
+});

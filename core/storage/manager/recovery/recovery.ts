@@ -256,10 +256,20 @@ export function adoptOrigins(state: ManagerState, copy: VolumeRecord): void {
     const { cell, path, origin: next } = actual.about;
     const wanted = state.wantedVolumes.get(at);
     const own = wanted?.document.cell === cell ? wanted : null;
-    const isUnheard = own === null && !state.saidAll.has(peerName(`controller.${cell}`));
+    const controller = peerName(`controller.${cell}`);
+    // What its cell has taken back is told to that one until it is gone.
+    const isEnded = state.ended.get(controller)?.has(at) === true;
+    const isUnheard = own === null && !isEnded && !state.saidAll.has(controller);
     const record: VolumeRecord = {
       ...(isUnheard ? { found: true as const } : {}),
-      ...{ client: own?.client ?? provider, cell, path, agent: agent.name, origin: next, sizeMiB },
+      ...{
+        client: own?.client ?? (isEnded ? controller : provider),
+        cell,
+        path,
+        agent: agent.name,
+        origin: next,
+        sizeMiB,
+      },
       ...{ source: sourceOf(next, own?.document ?? null), frozen: true, made: true },
     };
     adopt(state, at, record);
