@@ -27,7 +27,7 @@ import { howItStarts, readBootMark } from "./machine/boot.ts";
 import { askNeighbour, createNeighbours, type Neighbours } from "./network/neighbours.ts";
 import { installationNetworks, wayOutside } from "./network/outside.ts";
 import { followAddresses } from "./network/peer-addresses.ts";
-import { routerNews } from "./network/routers.ts";
+import { networkNews } from "./network/routers.ts";
 import { type HostPresence, startHostPresence, viewPath } from "./presence/presence.ts";
 import { createExecutor, type Executor } from "./service/executor.ts";
 import { createHostManager } from "./service/manager.ts";
@@ -127,8 +127,8 @@ async function main(configurationFile: string | undefined): Promise<void> {
   if (configuration.followPeers === true) await followPeers(configuration, observer);
   const hypervisor = createQemuDriver({ runDirectory, cgroups: part.cgroups, onDoubt: emulates(observer) });
   const storage = createStorageDriver({ configuration });
-  const routers = routerNews();
-  const network = createDiverter({ directory, runDirectory, onRouters: routers.take });
+  const news = networkNews();
+  const network = createDiverter({ directory, runDirectory, ...news.heard });
   const host = describe(configuration, part, await hypervisor.accelerator());
   await network.init(uplinkOf(part, host));
 
@@ -159,7 +159,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const { request, beginLife, declaredDead } = running;
   if (configuration.followPeers === true) stopAtSignals(followAddresses(configuration, request));
   const log = logOf(running.observer, "host");
-  for (const each of [routers, neighbours]) each.tell(request);
+  for (const each of [news, neighbours]) each.tell(request);
   const bootstrap = await startBootstrap({ configuration, log: observer.log });
   if (bootstrap !== null) stopAtSignals(() => bootstrap.close());
   const filesFor = (desired: DesiredVm) => bootstrap?.birth(desired) ?? null;

@@ -483,8 +483,8 @@ export interface PolicyRouter {
   readonly address: Ipv4;
   readonly forwards: readonly Forwarded[];
 }
+/** Of an interface. */
 export interface PolicyTraits {
-  /** Of an interface. */
   readonly identity: number;
   /** `x.forwards`: whom it may speak for to machines of its cell, beside its own address. */
   readonly forwards: readonly Forwarded[];
@@ -506,14 +506,14 @@ export interface CompiledRule {
   readonly ports: { readonly from: number; readonly to: number };
 }
 
-/** Published by the host where the address is, to the hosts of its audience. */
+/** Published by the host where the address is, to its audience. `hostMac`: of that host on the underlay; `groups`: joined by its guest, sorted. */
 export interface ActualLocation {
   readonly address: Ipv4;
   readonly host: HostName;
-  /** Of that host on the underlay. */
   readonly hostMac: Mac;
   readonly cellNumber: number;
   readonly identity: number;
   readonly vmIdentity: number;
   readonly subnetIdentity: number;
+  readonly groups?: readonly Ipv4[];
 }

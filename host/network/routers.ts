@@ -2,27 +2,32 @@ import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import { mac } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import type { RouterFact } from "../drivers/network/driver.ts";
+import type { InterfaceGroups, RouterFact } from "../drivers/network/driver.ts";
+import type { HostRequest } from "../service/host-requests.ts";
 import type { HostState } from "../service/known.ts";
 
-/** Hands on what the network driver says of routers, to a service that begins after the driver has. */
-export const routerNews = (): {
-  readonly take: (routers: readonly RouterFact[]) => void;
+/** Hands on what the network driver says of routers and of guests' groups, to a service that begins after the driver has. */
+export const networkNews = (): {
+  readonly heard: {
+    readonly onRouters: (routers: readonly RouterFact[]) => void;
+    readonly onGroups: (groups: readonly InterfaceGroups[]) => void;
+  };
   readonly tell: (request: (request: Json) => Promise<Json>) => void;
 } => {
-  let known: readonly RouterFact[] = [];
+  const known = new Map<"routers" | "groups", unknown>();
   let to: ((request: Json) => Promise<Json>) | null = null;
-  const say = (): void => {
-    to?.({ kind: "routers", routers: known } as unknown as Json).catch(() => undefined);
+  const say = (kind: "routers" | "groups"): void => {
+    to?.({ kind, [kind]: known.get(kind) } as unknown as Json).catch(() => undefined);
+  };
+  const take = (kind: "routers" | "groups", facts: unknown): void => {
+    known.set(kind, facts);
+    say(kind);
   };
   return {
-    take: (routers) => {
-      known = routers;
-      say();
-    },
+    heard: { onRouters: (routers) => take("routers", routers), onGroups: (groups) => take("groups", groups) },
     tell: (request) => {
       to = request;
-      say();
+      for (const kind of known.keys()) say(kind);
     },
   };
 };
@@ -35,6 +40,17 @@ export const takeRouters = (state: HostState, routers: readonly RouterFact[], ef
     effects.push({ kind: "log", event: "host/router", fields: { address, mac: at, answers } });
   }
   state.routers = routers;
+  return true;
+};
+
+/** @returns whether others may want to know */
+export const takeNetworkNews = (
+  state: HostState,
+  news: Extract<HostRequest, { readonly kind: "routers" | "groups" }>,
+  effects: Effect[],
+): boolean => {
+  if (news.kind === "routers") return takeRouters(state, news.routers, effects);
+  state.groups = new Map(news.groups.map((each) => [each.interface, each.groups]));
   return true;
 };
 

@@ -1,6 +1,6 @@
 import type { Mac, PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hypervisor/driver.ts";
-import type { NetworkAllocation, RouterFact } from "../drivers/network/driver.ts";
+import type { InterfaceGroups, NetworkAllocation, RouterFact } from "../drivers/network/driver.ts";
 import type { AwaitedGuest } from "../liveness/guest-state.ts";
 import type { HealthChange } from "../liveness/liveness.ts";
 import type { PresenceRequest } from "../presence/presence-state.ts";
@@ -20,6 +20,8 @@ export type HostRequest =
   | { readonly kind: "probed"; readonly host: string; readonly mac: Mac | null }
   /** What the network driver knows of the upstream routers, all of it. */
   | { readonly kind: "routers"; readonly routers: readonly RouterFact[] }
+  /** Multicast groups that guests here have joined, all of them. */
+  | { readonly kind: "groups"; readonly groups: readonly InterfaceGroups[] }
   /** Once at the start: the machines that run. */
   | { readonly kind: "found"; readonly machines: readonly FoundMachine[] }
   /** → `Action[]`, each then under way until `done`. */

@@ -57,6 +57,7 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
     revision: null,
     allocation: { interfaces: [], policies: [] },
     routers: [],
+    groups: new Map(),
     busy: new Set(),
     stalled: new Map(),
     guestTimers: new Map(),

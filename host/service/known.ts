@@ -1,7 +1,7 @@
 import type { ActualProbe, DesiredProbe } from "../../core/documents/ha.ts";
 import type { DesiredPlaces } from "../../core/documents/network.ts";
 import type { ActualLocation, CellPolicy, DesiredVm } from "../../core/documents/vocabulary.ts";
-import type { HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { HostName, Ipv4, PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { FoundMachine } from "../drivers/hypervisor/driver.ts";
 import type { NetworkAllocation, RouterFact } from "../drivers/network/driver.ts";
 import type { Claims } from "../network/addresses.ts";
@@ -43,6 +43,8 @@ export interface HostState {
   allocation: NetworkAllocation;
   /** Upstream routers, as the network driver found them; empty: this host has no way outside. */
   routers: readonly RouterFact[];
+  /** Multicast groups that guests have joined, by interface. */
+  groups: ReadonlyMap<Uid, readonly Ipv4[]>;
   readonly busy: Set<Uid | "network">;
   /** VMs whose CPUs stand still because of a disk, with a sentence. Told anew after a start. */
   readonly stalled: Map<Uid, string>;

@@ -14,7 +14,7 @@ import type { HealthChange } from "../liveness/liveness.ts";
 import { confirmEntrances, takeEntrance } from "../network/entrances.ts";
 import { freeNumbers, numbered, takeAddresses } from "../network/locations.ts";
 import { probesSaid, takeProbeDesire, takeProbed } from "../network/neighbours.ts";
-import { hostSays, takeRouters } from "../network/routers.ts";
+import { hostSays, takeNetworkNews } from "../network/routers.ts";
 import { endLife } from "../presence/own-life.ts";
 import { answerCall, beginBoot, endsThisBoot, handlePresence } from "../presence/presence-state.ts";
 import {
@@ -261,8 +261,9 @@ const handleRequest = (
       reply(null);
       return takeProbed(state, request.host, request.mac);
     case "routers":
+    case "groups":
       reply(null);
-      return takeRouters(state, request.routers, effects);
+      return takeNetworkNews(state, request, effects);
     case "presence-heard":
     case "presence-hosts":
     case "presence-died":
@@ -490,7 +491,7 @@ const publish = (state: HostState, options: HostManagerOptions, effects: Effect[
   const [wanted, found] = [wantedOf(state), foundOf(state, options)];
   const audiences = audiencesOf(wanted, found);
   if (!sameAudiences(audiences, state.audiences)) state.audiences = audiences;
-  const own = publications(wanted, found, hostSays(state, options.host), state.troubles);
+  const own = publications(wanted, found, hostSays(state, options.host), state.troubles, state.groups);
   const values = new Map<string, Json>([...own, ...probesSaid(state)]);
   for (const [key, value] of values) {
     const text = JSON.stringify(value);

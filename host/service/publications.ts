@@ -9,7 +9,7 @@ import {
   type DesiredVm,
   takenKey,
 } from "../../core/documents/vocabulary.ts";
-import { type CellName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import { type CellName, type Ipv4, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { LocalInterface } from "../drivers/network/driver.ts";
 import { trialState } from "../root-vm/boot-trial.ts";
@@ -32,6 +32,8 @@ export const publications = (
   host: ActualHost,
   /** VMs whose last action failed and will be repeated, with the reason. */
   troubles: ReadonlyMap<Uid | "network", string>,
+  /** That guests have joined, by interface. */
+  groups: ReadonlyMap<Uid, readonly Ipv4[]> = new Map(),
 ): ReadonlyMap<string, Json> => {
   const result = new Map<string, Json>([["host", host as unknown as Json]]);
   const inUse = addressesInUse(wanted, found.records);
@@ -42,6 +44,7 @@ export const publications = (
   }
   for (const local of locatedInterfaces(wanted, found)) {
     const { address, identity, vmIdentity, subnetIdentity } = local.desired;
+    const joined = groups.get(local.desired.uid) ?? [];
     const location: ActualLocation = {
       address,
       host: host.host,
@@ -50,6 +53,7 @@ export const publications = (
       identity,
       vmIdentity,
       subnetIdentity,
+      ...(joined.length === 0 ? {} : { groups: joined }),
     };
     result.set(`location/${address}`, location as unknown as Json);
   }

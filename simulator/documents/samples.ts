@@ -326,6 +326,7 @@ export const actualSamples = {
       identity: 4,
       vmIdentity: 5,
       subnetIdentity: 6,
+      groups: ["239.192.0.7"],
     },
     "<peer>/vm/<uid>": {
       ...progress,

@@ -128,7 +128,8 @@ const forgeries = ({ sender, receiver }: Scene): readonly (readonly [string, str
     ["malformed", ethernet(gateway, own, 0x0800, `45000fff${honest.slice(8)}`)],
     ["no-rule", ethernet(gateway, own, 0x0800, packet(sender.address, receiver.address, 22))],
     ["no-rule", ethernet(gateway, own, 0x0800, packet(sender.address, hostAddress(receiver)))],
-    ["broadcast", ethernet(everyone, own, 0x0800, packet(sender.address, "255.255.255.255"))],
+    // Of what is sent to all, datagrams alone are judged by rules.
+    ["broadcast", ethernet(everyone, own, 0x0800, ip(sender.address, "255.255.255.255", 47, Buffer.alloc(16)))],
   ];
 };
 /** Hosts are on the underlay with addresses that no guest may reach. */

@@ -143,6 +143,7 @@ export const actualLocation = document(
     identity: identityNumber,
     vmIdentity: identityNumber,
     subnetIdentity: identityNumber,
+    groups: optional(list(address, most.groups)),
   }),
   {
     key: { field: "address", of: ({ address: at }) => at },

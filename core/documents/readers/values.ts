@@ -75,6 +75,7 @@ export const most = {
   hosts: 100_000,
   rules: 1_000_000,
   networks: 100_000,
+  groups: 256,
 } as const;
 
 function isText(length: number): (value: string) => boolean {

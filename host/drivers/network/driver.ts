@@ -119,6 +119,12 @@ export interface RouterFact {
   readonly isUsed: boolean;
 }
 
+/** Multicast groups that the guest of an interface here has joined, sorted. */
+export interface InterfaceGroups {
+  readonly interface: Uid;
+  readonly groups: readonly Ipv4[];
+}
+
 export interface NetworkDriver {
   /** Programs on the uplink, maps pinned. Adopts what an earlier process left in force, without a gap. */
   init(uplink: Uplink): Promise<void>;

@@ -3,7 +3,7 @@ import type { GlobalNetwork } from "../driver.ts";
 import type { Dataplane } from "./program/dataplane.ts";
 import { addressKey, identityKey, interfaceState, location } from "./program/layout.ts";
 import type { CellRules } from "./rules/cell-rules.ts";
-import { createFanOut } from "./rules/fan-out.ts";
+import { createFanOut, type Joined } from "./rules/fan-out.ts";
 import type { Generations } from "./rules/generations.ts";
 import { type Device, deviceOf } from "./rules/slots.ts";
 import {
@@ -24,6 +24,8 @@ import { tapName } from "./taps/devices.ts";
 export interface Addressing {
   isInForce(global: GlobalNetwork): boolean;
   implement(global: GlobalNetwork): void;
+  /** Guests have joined groups, or left them. */
+  renewGroups(): void;
   doubt(): void;
 }
 interface InForce {
@@ -87,6 +89,7 @@ export function createAddressing(
   mtu: number,
   rules: CellRules,
   generations: Generations,
+  joined: Joined = () => [],
 ): Addressing {
   const { maps } = dataplane;
   const look = deviceOf(dataplane);
@@ -112,7 +115,7 @@ export function createAddressing(
   };
   return {
     isInForce: (global) =>
-      workFor({ global, devices: devicesOf(global) }).changes.every(isEmpty) && fanOut.isInForce(global, look),
+      workFor({ global, devices: devicesOf(global) }).changes.every(isEmpty) && fanOut.isInForce(global, look, joined),
     /** Takes away before it adds, opens an address last. */
     implement: (global) => {
       const now = { global, devices: devicesOf(global) };
@@ -121,9 +124,12 @@ export function createAddressing(
       inForce = null;
       for (const { name, remove } of changes.toReversed()) for (const entry of remove) maps[name].delete(entry);
       for (const { name, change, add } of changes) maps[name].setAll([...change, ...add]);
-      fanOut.implement(global, look);
+      fanOut.implement(global, look, joined);
       if (!changes.every(isEmpty)) renew();
       inForce = now;
+    },
+    renewGroups: () => {
+      if (inForce !== null) fanOut.implement(inForce.global, look, joined);
     },
     doubt: () => {
       inForce = null;

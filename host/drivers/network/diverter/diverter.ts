@@ -5,6 +5,7 @@ import { qemuIdentity } from "../../../machine/unix-users.ts";
 import type {
   GlobalNetwork,
   InterfaceCounters,
+  InterfaceGroups,
   LocalInterface,
   LocalNetwork,
   NetworkAllocation,
@@ -26,6 +27,7 @@ import { config, dropReasons, interfaceCounters, policyState, ruleCounters, rule
 import { attachedProgram, detachAll, ensureAttached, indexOf, programId } from "./program/libbpf.ts";
 import { type CellRules, createCellRules } from "./rules/cell-rules.ts";
 import { createGenerations, type Generations } from "./rules/generations.ts";
+import { createMemberships, type Memberships } from "./rules/memberships.ts";
 import { deviceOf, slotOf } from "./rules/slots.ts";
 import { whatWasTold } from "./rules/told.ts";
 import { addressingMaps } from "./rules/wanted.ts";
@@ -54,6 +56,8 @@ export interface DiverterOptions {
   readonly tapOwner?: { readonly uid: number; readonly gid: number };
   /** Called with what is known of the upstream routers, as often as it changes. */
   readonly onRouters?: (routers: readonly RouterFact[]) => void;
+  /** Called with the groups that guests have joined, all of them, as often as that changes. */
+  readonly onGroups?: (groups: readonly InterfaceGroups[]) => void;
 }
 
 interface Opened {
@@ -65,6 +69,7 @@ interface Opened {
   readonly rules: CellRules;
   readonly addressing: Addressing;
   readonly wayOut: WayOut | null;
+  readonly memberships: Memberships;
 }
 interface Wire {
   readonly device: string;
@@ -116,7 +121,11 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       const names = openNames(options.directory);
       const rules = createCellRules(dataplane, names, generations);
       const mtu = mtuOf(uplink.device);
-      const addressing = createAddressing(dataplane, mtu, rules, generations);
+      const memberships = createMemberships(dataplane, gatewayMac, deviceOf(dataplane), (groups) => {
+        opened?.addressing.renewGroups();
+        options.onGroups?.(groups);
+      });
+      const addressing = createAddressing(dataplane, mtu, rules, generations, memberships.of);
       const { device, bridge = null, outside = null } = uplink;
       const wire: Wire = { device, mtu, bridge, outside };
       const told = options.onRouters ?? (() => undefined);
@@ -125,7 +134,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
         closeOutside(dataplane);
         if (uplink.networks !== undefined) putNetworks(dataplane, networksOf(uplink.networks).networks);
       }
-      opened = { dataplane, uplink: wire, prober, names, generations, rules, addressing, wayOut };
+      opened = { dataplane, uplink: wire, prober, names, generations, rules, addressing, wayOut, memberships };
     },
     async inspect(): Promise<LocalNetwork> {
       return { taps: findTaps() };
@@ -173,9 +182,10 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       for (const cell of gone(dataplane, global)) rules.remove(cell);
     },
     async implementAddressing(global: GlobalNetwork): Promise<NetworkAllocation> {
-      const { dataplane, uplink, rules, addressing, wayOut } = state();
+      const { dataplane, uplink, rules, addressing, wayOut, memberships } = state();
       addressing.implement(global);
       wayOut?.tell(global);
+      memberships.tell(global);
       told = global;
       const ports = servicePorts(global, uplink.bridge);
       return {
@@ -235,7 +245,8 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
   };
 }
 
-function closeAll({ prober, rules, names, dataplane, wayOut }: Opened): void {
+function closeAll({ prober, rules, names, dataplane, wayOut, memberships }: Opened): void {
+  memberships.close();
   wayOut?.close();
   prober.close();
   rules.close();

@@ -21,6 +21,7 @@
 #include "parts/admit.h"
 #include "parts/leave.h"
 #include "parts/many.h"
+#include "parts/igmp.h"
 #include "parts/arp.h"
 #include "parts/dhcp.h"
 #include "parts/liveness.h"
@@ -373,6 +374,11 @@ int fan_out(struct __sk_buff *skb)
   int reason = parse_into(skb, walk);
   if (reason)
     return drop(self, reason);
+  /* A report is this host's to hear, and nobody else's. */
+  if (walk->packet.protocol == IPPROTO_IGMP && walk->packet.fragment == WHOLE && is_group(walk->packet.destination)) {
+    hear_igmp(skb, ifindex, ETH_LENGTH + walk->packet.header_length);
+    return TC_ACT_SHOT;
+  }
   walk->sender = ifindex;
   walk->cell = self->cell;
   __be32 broadcast = self->mask == 0xffffffff ? EVERYBODY : self->address | ~self->mask;

@@ -226,6 +226,9 @@ export const member = layout("member", { address: "ipv4", ifindex: "u32", mac: "
 /** Members that a list may have: those behind are left out. */
 export const mostMembers = 1024;
 export const subnetKey = layout("subnet_key", { cell: "u32", subnet: "u32" });
+/** Groups that a guest may have joined by itself. */
+export const mostGroups = 16;
+export const joined = layout("joined", { heard: { bytes: 8 * mostGroups }, groups: { bytes: 4 * mostGroups } });
 export const copies = layout("copies", { last: "u64", left: "u64" });
 export const word = layout("u32", { value: "u32" });
 export const addressKey = layout("address", { address: "ipv4" });
@@ -256,6 +259,7 @@ export const declared = [
   member,
   subnetKey,
   copies,
+  joined,
 ] as const;
 
 /** Maps of the object with the sizes of their keys and values; per-CPU values count once. */
@@ -275,6 +279,7 @@ export const mapSizes = {
   fanout: [fanoutKey.size, 4],
   broadcasts: [identityKey.size, subnetKey.size],
   copies_left: [4, copies.size],
+  memberships: [4, joined.size],
   parts: [4, 4],
   dhcp: [4, dhcpAnswer.size],
   probes: [probeKey.size, 4],

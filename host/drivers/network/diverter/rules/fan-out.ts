@@ -14,10 +14,12 @@ import type { DeviceOf } from "./slots.ts";
  * of one host behind one another, so that a host gets one copy.
  */
 export interface FanOut {
-  isInForce(global: GlobalNetwork, deviceOf: DeviceOf): boolean;
-  implement(global: GlobalNetwork, deviceOf: DeviceOf): void;
+  isInForce(global: GlobalNetwork, deviceOf: DeviceOf, joined: Joined): boolean;
+  implement(global: GlobalNetwork, deviceOf: DeviceOf, joined: Joined): void;
   doubt(): void;
 }
+/** Groups that the guest behind a device has joined. */
+export type Joined = (ifindex: number) => readonly Ipv4[];
 const everybody = ipv4("255.255.255.255");
 const nowhere = mac("00:00:00:00:00:00");
 
@@ -39,28 +41,38 @@ interface Member {
   readonly bytes: Buffer;
   /** Empty for one that is here. */
   readonly host: string;
+  /** That its guest has joined. */
+  readonly joined: readonly Ipv4[];
 }
-function membersOf({ interfaces, locations }: GlobalNetwork, deviceOf: DeviceOf): readonly Member[] {
+function membersOf({ interfaces, locations }: GlobalNetwork, deviceOf: DeviceOf, joined: Joined): readonly Member[] {
   const here = interfaces.flatMap(({ cellNumber: cell, desired }): Member[] => {
     const device = desired.management === true ? null : deviceOf(tapName(desired.uid));
     if (device === null) return [];
     const { address, identity, subnetIdentity: subnet } = desired;
     const bytes = member.encode({ address, ifindex: device.index, mac: nowhere });
-    return [{ cell, identity, subnet, address, bytes, host: "" }];
+    return [{ cell, identity, subnet, address, bytes, host: "", joined: joined(device.index) }];
   });
   const taken = new Set(here.map(({ address }) => address));
   const elsewhere = locations.flatMap(({ cellNumber: cell, address, hostMac, ...found }): Member[] => {
     if (taken.has(address)) return [];
     const { identity, subnetIdentity: subnet } = found;
     return [
-      { cell, identity, subnet, address, bytes: member.encode({ address, ifindex: 0, mac: hostMac }), host: hostMac },
+      {
+        cell,
+        identity,
+        subnet,
+        address,
+        bytes: member.encode({ address, ifindex: 0, mac: hostMac }),
+        host: hostMac,
+        joined: found.groups ?? [],
+      },
     ];
   });
   return [...here, ...elsewhere].sort((a, b) => (a.host < b.host ? -1 : a.host > b.host ? 1 : 0));
 }
 
 /** Lists by their key as hexadecimal text. */
-export function wantedLists(global: GlobalNetwork, deviceOf: DeviceOf): ReadonlyMap<string, Buffer> {
+export function wantedLists(global: GlobalNetwork, deviceOf: DeviceOf, joined: Joined): ReadonlyMap<string, Buffer> {
   const lists = new Map<string, Buffer[]>();
   const put = (cell: number, subnet: number, group: Ipv4, { bytes }: Member): void => {
     const key = fanoutKey.encode({ cell, subnet, group }).toString("hex");
@@ -68,7 +80,7 @@ export function wantedLists(global: GlobalNetwork, deviceOf: DeviceOf): Readonly
     if (list.length < mostMembers) list.push(bytes);
     lists.set(key, list);
   };
-  const all = membersOf(global, deviceOf);
+  const all = membersOf(global, deviceOf, joined);
   const byCell = Map.groupBy(all, ({ cell }) => cell);
   for (const policy of global.policies) {
     if (!isOpenToMany(policy)) continue;
@@ -76,7 +88,8 @@ export function wantedLists(global: GlobalNetwork, deviceOf: DeviceOf): Readonly
     const groups = new Map(traits.map((each) => [each.identity, each.groups]));
     for (const each of byCell.get(cell) ?? []) {
       put(cell, each.subnet, everybody, each);
-      for (const group of groups.get(each.identity) ?? []) put(cell, isOfSubnet(group) ? each.subnet : 0, group, each);
+      for (const group of new Set([...(groups.get(each.identity) ?? []), ...each.joined]))
+        put(cell, isOfSubnet(group) ? each.subnet : 0, group, each);
     }
     for (const { cidr, identity, subnet } of networks) {
       const range = subnet === true ? broadcastOf(cidr)?.range : undefined;
@@ -113,9 +126,9 @@ export function createFanOut(dataplane: Dataplane): FanOut {
     return found.size === wanted.size && [...wanted].every(([key, list]) => found.get(key)?.equals(list) === true);
   };
   return {
-    isInForce: (global, deviceOf) => isSame(wantedLists(global, deviceOf)),
-    implement: (global, deviceOf) => {
-      const wanted = wantedLists(global, deviceOf);
+    isInForce: (global, deviceOf, joined) => isSame(wantedLists(global, deviceOf, joined)),
+    implement: (global, deviceOf, joined) => {
+      const wanted = wantedLists(global, deviceOf, joined);
       const before = inForce ?? readLists(dataplane);
       inForce = null;
       for (const key of maps.fanout.keys()) if (!wanted.has(key.toString("hex"))) maps.fanout.delete(key);

@@ -22,7 +22,7 @@ export function closeInterface(dataplane: Dataplane, ifindex: number): void {
   const { maps } = dataplane;
   for (const map of [maps.endpoints, maps.services])
     for (const address of map.keys()) if (map.get(address)?.readUInt32LE() === ifindex) map.delete(address);
-  for (const name of ["interfaces", "dhcp"] as const) maps[name].delete(key(ifindex));
+  for (const name of ["interfaces", "dhcp", "memberships"] as const) maps[name].delete(key(ifindex));
   const slot = slotOf(dataplane, ifindex);
   if (slot !== null) removeFlowTables(dataplane, key(slot));
   maps.slots.delete(key(ifindex));

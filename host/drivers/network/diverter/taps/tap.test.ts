@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import type { InterfaceCounters } from "../../driver.ts";
 import { gatewayMac } from "../diverter.ts";
 import { octets } from "../program/layout.ts";
-import { arp, dhcp, ethernet, everyone, hex, ip, macHex, udp } from "../testing/frames.testing.ts";
+import { arp, dhcp, ethernet, everyone, hex, ip, macHex, tcp, tcpFlags, udp } from "../testing/frames.testing.ts";
 import {
   controllerAddress,
   type GuestPlan,
@@ -104,7 +104,8 @@ describe("Diverter at a real tap", { skip: !canRun() }, () => {
     await dropped("rogue-dhcp", ethernet(everyone, mine, 0x0800, ip(vm.address, to, 17, udp(67, 68, Buffer.alloc(8)))));
     await dropped("rogue-arp", ethernet(everyone, mine, 0x0806, arp(2, mine, peer.address, vm.address)));
     await dropped("rogue-arp", ethernet(everyone, mine, 0x0806, arp(1, "02:00:00:00:aa:02", vm.address, to)));
-    await dropped("broadcast", ethernet(everyone, mine, 0x0800, ip(vm.address, "10.64.0.255", 17, udp(9, 9, echo))));
+    const syn = tcp(9, 9, tcpFlags.syn);
+    await dropped("broadcast", ethernet(everyone, mine, 0x0800, ip(vm.address, "10.64.0.255", 6, syn)));
     await dropped(
       "broadcast",
       ethernet("01:00:5e:00:00:fb", mine, 0x0800, ip(vm.address, "224.0.0.251", 17, udp(9, 9, echo))),

@@ -29,6 +29,8 @@ export interface GuestPlan {
   readonly identities: readonly [number, number, number];
   /** Of its guest; absent: little. */
   readonly memoryMiB?: number;
+  /** That its guest has joined, as its host tells the other one. */
+  readonly groups?: readonly string[];
   /** On the management network, which is the wire itself. */
   readonly management?: true;
 }
@@ -258,6 +260,7 @@ export class Installation {
           identity: plan.identities[0],
           vmIdentity: plan.identities[1],
           subnetIdentity: plan.identities[2],
+          ...(plan.groups === undefined ? {} : { groups: plan.groups.map((group) => ipv4(group)) }),
         }),
       );
     const interfaces = plans

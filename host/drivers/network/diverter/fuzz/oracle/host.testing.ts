@@ -60,6 +60,7 @@ const drop = ({ at }: Interface, reason: Reason): Outcome => ({
 });
 const macAt = (frame: Buffer, at: number): number => frame.readUIntBE(at, 6);
 const everyone = 0xffffffff;
+const igmp = 2;
 const isGroup = (address: number): boolean => address >>> 28 === 14;
 const isBootp = (packet: Packet, at: Interface): boolean =>
   packet.protocol === udp &&
@@ -177,6 +178,8 @@ export class HostOracle {
   }
   /** What a machine here sends to many. */
   #copy(self: Interface, packet: Packet, now: number): Outcome {
+    // A report of groups is its own host's to hear.
+    if (packet.protocol === igmp && packet.part === "whole" && isGroup(packet.destination)) return silently;
     const many = isCopied(packet) ? membersOf(this.#knowledge, self, packet.destination) : null;
     if (many === null || (many.directed !== null && packet.protocol === icmp)) return drop(self, "broadcast");
     this.#memories.get(self.at)!.putMany(keyOfMany(packet), now);

@@ -110,6 +110,12 @@ struct copies {
   __u64 last;
   __u64 left;
 };
+/* Groups that a guest is a member of by its own reports, and when each was heard of last. 0: none. */
+#define MOST_GROUPS 16
+struct joined {
+  __u64 heard[MOST_GROUPS];
+  __be32 groups[MOST_GROUPS];
+};
 struct policy_state {
   __u32 version;
 };

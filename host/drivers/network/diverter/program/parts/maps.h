@@ -76,6 +76,8 @@ struct {
   __type(value, struct copies);
   __uint(max_entries, 4096);
 } copies_left SEC(".maps");
+/* By an interface's device. Read by the driver, which ends those of guests that do not answer it any more. */
+HASH(memberships, __u32, struct joined, 4096);
 /* Programs that others go on with: `fan_out` and `fan_in`. */
 struct {
   __uint(type, BPF_MAP_TYPE_PROG_ARRAY);

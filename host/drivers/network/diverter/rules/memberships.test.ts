@@ -1,0 +1,136 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { ipv4, mac } from "../../../../../model/cell/identifiers.ts";
+import { joined, octets } from "../program/layout.ts";
+import { checksum } from "../taps/probe.ts";
+import { udp } from "../testing/frames.testing.ts";
+import { Hand, markPort } from "../testing/hands.testing.ts";
+import { type GuestPlan, type HostKey, Installation, policy, rule } from "../testing/installation.testing.ts";
+import { canRun } from "../testing/namespaces.testing.ts";
+import { membersAt, query } from "./memberships.ts";
+
+const second = 1_000_000_000n;
+test("a question is one of IGMPv3, with a TTL of 1 and the router alert", () => {
+  const frame = query(mac("02:ce:11:5d:00:01"), ipv4("10.64.0.1"));
+  assert.equal(frame.subarray(0, 14).toString("hex"), "01005e00000102ce115d00010800");
+  assert.deepEqual([frame[22], frame[23], frame.subarray(34, 38).toString("hex")], [1, 2, "94040000"]);
+  assert.deepEqual([checksum(frame.subarray(14, 38)), checksum(frame.subarray(38, 50))], [0, 0]);
+  assert.equal(
+    frame
+      .subarray(38, 50)
+      .toString("hex")
+      .replace(/^(....)..../, "$1"),
+    "116400000000027d0000",
+  );
+});
+test("who is silent for 260 s of asking is a member no more, and not before", () => {
+  const groups = Buffer.alloc(64);
+  groups.set(octets("239.192.0.9"), 0);
+  groups.set(octets("239.192.0.7"), 8);
+  const heard = Buffer.alloc(128);
+  heard.writeBigUInt64LE(1000n * second, 0);
+  heard.writeBigUInt64LE(1100n * second, 16);
+  const entry = joined.encode({ groups, heard });
+  const at = (now: bigint, began: bigint) => membersAt(entry, now * second, began * second).groups;
+  assert.deepEqual(at(1260n, 0n), ["239.192.0.7", "239.192.0.9"]);
+  assert.deepEqual(at(1261n, 0n), ["239.192.0.7"]);
+  assert.deepEqual(at(1400n, 0n), []);
+  assert.deepEqual(at(5000n, 4900n), ["239.192.0.7", "239.192.0.9"], "nobody asked until then");
+  assert.deepEqual(membersAt(membersAt(entry, 1261n * second, 0n).left, 0n, 0n).groups, ["239.192.0.7"]);
+});
+
+const plan = (name: string, host: HostKey, number: number): GuestPlan => ({
+  ...{ name, host, address: `10.64.0.${number * 10}`, number, cell: 1 },
+  identities: [number, 100 + number, 10],
+});
+const sender = plan("sender", "a", 1);
+const near = plan("near", "a", 2);
+const far = plan("far", "b", 3);
+const rules = [rule(1, 10, 10, "udp", 5353), rule(2, 10, 10, "udp", markPort)];
+const group = "239.192.7.7";
+
+describe("groups that guests join by themselves", { skip: !canRun() }, () => {
+  const installation = new Installation();
+  const hands = {} as Record<"sender" | "near" | "far", Hand>;
+  const all = [policy(1, 1, rules)];
+  before(async () => {
+    await installation.start();
+    await installation.apply([sender, near, far], all);
+    for (const each of [sender, near, far]) hands[each.name as "near"] = await Hand.open(installation, each);
+  });
+  after(() => installation.stop());
+  beforeEach(async () => {
+    for (const hand of Object.values(hands)) await hand.forget();
+  });
+
+  const report = (type: number, of: string): Buffer => {
+    const message = Buffer.from([type, 0, 0, 0, ...octets(of)]);
+    message.writeUInt16BE(checksum(message), 2);
+    return message;
+  };
+  const records = (...each: readonly (readonly [type: number, group: string])[]): Buffer => {
+    const body = each.flatMap(([type, of]) => [type, 0, 0, 0, ...octets(of)]);
+    const message = Buffer.from([0x22, 0, 0, 0, 0, 0, 0, each.length, ...body]);
+    message.writeUInt16BE(checksum(message), 2);
+    return message;
+  };
+  const says = (hand: Hand, to: string, message: Buffer): Promise<void> => hand.send(hand.packet(to, 2, message));
+  const copies = async (to: string): Promise<string> => {
+    await hands.sender.send(hands.sender.packet(to, 17, udp(6000, 5353, Buffer.from("to many"))));
+    const got: string[] = [];
+    for (const name of ["near", "far"] as const)
+      got.push(...(await hands.sender.arrivedAt(hands[name])).map(() => name));
+    return got.join(" ");
+  };
+  /** Reports are looked at a few times a second; what is sent meanwhile is of no matter. */
+  const until = async (to: string, expected: string): Promise<void> => {
+    for (;;) {
+      if ((await copies(to)) === expected) break;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    assert.equal(await copies(to), expected);
+  };
+
+  test("a report makes a member, and reaches nobody", async () => {
+    assert.equal(await copies(group), "");
+    await says(hands.near, group, report(0x16, group));
+    assert.deepEqual(await hands.near.arrivedAt(hands.sender), []);
+    await until(group, "near");
+  });
+  test("one who leaves is a member no more", async () => {
+    await says(hands.near, "224.0.0.2", report(0x17, group));
+    await until(group, "");
+  });
+  test("reports of version 3 name several groups, and how they are joined", async () => {
+    await says(hands.near, "224.0.0.22", records([4, group], [2, "239.192.7.8"], [6, "239.192.7.9"]));
+    await until(group, "near");
+    assert.deepEqual([await copies("239.192.7.8"), await copies("239.192.7.9")], ["near", ""]);
+    await says(hands.near, "224.0.0.22", records([3, "239.192.7.8"]));
+    await until("239.192.7.8", "");
+    assert.equal(await copies(group), "near");
+  });
+  test("another host is told of members, and sends a copy", async () => {
+    await says(hands.far, group, report(0x16, group));
+    await installation.apply([sender, near, { ...far, groups: [group] }], all);
+    await until(group, "near far");
+    await installation.apply([sender, near, far], all);
+    await until(group, "near");
+  });
+  test("a membership survives the driver", async () => {
+    installation.agents.delete(installation.drivers.a);
+    await installation.drivers.a.stop();
+    assert.equal(await copies(group), "near", "without one");
+    await installation.startDriver("a");
+    await installation.apply([sender, near, { ...far, groups: [group] }], all);
+    await until(group, "near far");
+  });
+  test("who joins more groups than it may has the first of them", async () => {
+    const many = Array.from({ length: 40 }, (_, at) => `239.192.8.${at}`);
+    for (const each of many) await says(hands.near, each, report(0x16, each));
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const got: string[] = [];
+    for (const each of many) if ((await copies(each)) === "near") got.push(each);
+    assert.equal(got.length, 15, "and the one before");
+    assert.equal(await copies(group), "near far");
+  });
+});
