@@ -10,6 +10,7 @@ import { IssuedTickets } from "../runtime/identity/tickets.ts";
 import { isCellName, requireFreeName } from "./cells/cell-names.ts";
 import { readFirstModel } from "./cells/unknown-cell.ts";
 import { beyondScope } from "./edge/credentials.ts";
+import { loginPlaces } from "./tenancy/tenants.ts";
 
 /*
  * A refusal of the gateway, or of a controller to a request, that says what to do instead: what it says is done, and is taken, here
@@ -104,6 +105,15 @@ const followed: Readonly<Record<string, () => void | Promise<void>>> = {
     now += 60_001;
     assert.ok(issued.issue("another", "shop"));
     assert.ok(issued.spend("another", "shop"));
+  },
+  "too many logins are under way; try again in a second": () => {
+    const logins = loginPlaces();
+    const begin = (address: string) => logins.begin("", address);
+    const ends: (() => void)[] = [];
+    for (let end = begin("192.0.2.1"); end !== null; end = begin("192.0.2.1")) ends.push(end);
+    assert.notEqual(begin("192.0.2.2"), null, "one address has not all places");
+    ends[0]?.();
+    assert.notEqual(begin("192.0.2.1"), null);
   },
   "send JSON (RFC 8259, section 8.1) or YAML in UTF-8": async () => {
     const word = Buffer.from('{"shop": {"x.type": "Cell", "a": "é"}}', "latin1");

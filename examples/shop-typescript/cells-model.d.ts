@@ -146,6 +146,10 @@ declare module "cells/model" {
     readonly data?: Data;
     /** The higher goes first when resources are short. -1000 to 1000. Default: 0. A change takes effect in place. */
     readonly priority?: number;
+    readonly ha?: {
+      /** What becomes of the VM when its host is declared dead, though something says for 5 minutes that the VM still runs there: "keep" leaves it, "restart" fences it and starts it elsewhere. Only with `x.restartOnFailure`. Default: "keep". A change takes effect in place. */
+      readonly isolated?: "keep" | "restart";
+    };
     readonly placement?: {
       /** Wishes about the host, such as a pool or affinity. A change restarts the VM. */
       readonly [name: string]: Data;

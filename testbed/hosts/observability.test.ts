@@ -133,7 +133,7 @@ const thePictureIsTrue = async (t: Testbed): Promise<void> => {
     [["look", []]],
   );
   const text = await cells(t, "status");
-  for (const part of ["look/left/vm", "h2", "s1", "controller.look", "13 of 13 run"])
+  for (const part of ["look/left/vm", "h2", "s1", "controller.look", "14 of 14 run"])
     assert.ok(text.includes(part), text);
 };
 

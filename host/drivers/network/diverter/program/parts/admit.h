@@ -157,8 +157,9 @@ static __noinline int admit(struct check *c)
     return NO_RULE;
   int opened_out = c->out;
   long rule = is_reply ? NO_RULE_FOUND : evaluate_opening(c, &key, c->out);
-  /* What this interface has sent to many is answered by whom its rules let have a copy. */
-  if (rule == NO_RULE_FOUND && !c->out && p->fragment == WHOLE && answers_many(openings_of(c, table), &key, now)) {
+  /* What this interface has sent to many is answered by whom its rules let have a copy; to an echo, with its reply. */
+  int may_answer = !c->out && p->fragment == WHOLE && (p->protocol == IPPROTO_UDP || is_reply);
+  if (rule == NO_RULE_FOUND && may_answer && answers_many(openings_of(c, table), &key, now)) {
     opened_out = 1;
     rule = evaluate_opening(c, &key, 1);
   }
