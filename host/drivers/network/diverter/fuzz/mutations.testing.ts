@@ -196,12 +196,6 @@ export const mutations: readonly Mutation[] = [
     replace: "    rule = 0;\n",
   },
   {
-    name: "what was sent to many comes from where its sender is",
-    file: main,
-    find: "  if (!location || !same_mac(location->mac, eth.h_source))\n",
-    replace: "  if (!location)\n",
-  },
-  {
     name: "a router speaks for its networks alone",
     file: router,
     find: "  if (!bpf_map_lookup_elem(trie, &key))\n    return 0;\n",
