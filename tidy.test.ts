@@ -283,12 +283,20 @@ function pointerFaults({ path, text }: Source, all: readonly string[]): readonly
   return [...gone, ...documents, ...decisions];
 }
 /** A decision that nobody finds is taken a second time. */
-const unlistedDecisions = (paths: readonly string[], index: string): readonly string[] =>
-  paths.flatMap((path) =>
-    /^decisions\/\d{4}-/.test(path) && !index.includes(`](${basename(path)})`)
-      ? [`${path} is not in decisions/README.md; list it there, as \`[number. title](file)\``]
-      : [],
-  );
+const decisionFaults = (paths: readonly string[], index: string): readonly string[] => {
+  const numbers = new Map<string, string>();
+  return paths.flatMap((path) => {
+    const number = /^decisions\/(\d{4})-/.exec(path)?.[1];
+    if (number === undefined) return [];
+    const other = numbers.get(number);
+    numbers.set(number, path);
+    const listed = index.includes(`](${basename(path)})`);
+    return [
+      ...(listed ? [] : [`${path} is not in decisions/README.md; list it there, as \`[number. title](file)\``]),
+      ...(other === undefined ? [] : [`${path} has the number of ${other}; take the next free one`]),
+    ];
+  });
+};
 const commentsOf = (text: string): string => (text.match(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm) ?? []).join("\n");
 
 const report = (faults: readonly string[]): void => assert.equal(faults.join("\n"), "");
@@ -304,7 +312,8 @@ test("comments and documents point at what is here", () => {
   const speaking = tracked.filter((path) => /\.(ts|c|h|md)$/.test(path) && path !== "tidy.test.ts").map(read);
   report(speaking.flatMap((source) => pointerFaults(source, tracked)));
 });
-test("every decision is in the index", () => report(unlistedDecisions(tracked, read("decisions/README.md").text)));
+test("every decision is in the index, with a number of its own", () =>
+  report(decisionFaults(tracked, read("decisions/README.md").text)));
 test("each mutation still takes out what it names", () => {
   const unfit = (file: string): boolean =>
     spawnSync("patch", ["-p1", "--dry-run", "-s", "-f", "-i", file], { cwd: import.meta.dirname }).status !== 0;
@@ -329,7 +338,8 @@ test("each rule catches what breaks it", () => {
     assert.ok(pointerFaults({ path: "core/a.ts", text: `/** ${pointer} */` }, []).length > 0, pointer);
   assert.deepEqual(pointerFaults({ path: "core/a.ts", text: 'const STATE = "decision 9";' }, []), []);
   assert.deepEqual(pointerFaults({ path: "a.md", text: "decision 9" }, ["decisions/0009-a.md"]), []);
-  assert.equal(unlistedDecisions(["decisions/0009-a.md", "decisions/0008-b.md"], "[8. B](0008-b.md)").length, 1);
+  assert.equal(decisionFaults(["decisions/0009-a.md", "decisions/0008-b.md"], "[8. B](0008-b.md)").length, 1);
+  assert.equal(decisionFaults(["decisions/0008-a.md", "decisions/0008-b.md"], "](0008-a.md) ](0008-b.md)").length, 1);
   assert.deepEqual(deadFaults([one], [one]).length, 1);
   assert.deepEqual(deadFaults([one], [one, { path: "cells", text: "run core/a.ts" }]).length, 0);
   for (const ban of bans) assert.equal(banFaults({ path: "core/a.ts", text: `${ban.breaks}\n` }).length, 1, ban.breaks);
