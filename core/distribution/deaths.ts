@@ -1,6 +1,6 @@
 import { type HostName, hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import { takeDeclared } from "../documents/declaration.ts";
+import { agreedOn, takeDeclared } from "../documents/declaration.ts";
 import { presenceKey } from "../documents/presence.ts";
 import type { Distribution, Target } from "./node/types.ts";
 
@@ -27,6 +27,13 @@ export function deathIn(
 ): { readonly peer: PeerName; readonly life: number } | null {
   const death = takeDeclared(node.declared, node.presence, from, key, value);
   return death && { peer: peerName(`host.${death.host}`), life: death.generation };
+}
+
+/** The latest life of a peer that is known to be over, 0: none. Whoever begins to follow it later is not told again. */
+export function lastDeath(node: Distribution, peer: PeerName): number {
+  const host = hostOf(peer);
+  const said = host === null ? undefined : node.declared.get(host);
+  return said === undefined ? 0 : (agreedOn(node.presence, said) ?? 0);
 }
 
 /** Whether the service asked for it itself, and so hears of it. */

@@ -341,6 +341,30 @@ test("the death that Presence declares withdraws what a host said at everyone wh
   assert.ok(stateOf(network, "a").actual.has("presence.2 dead/h1"), "a service that asks is told");
 });
 
+test("who follows a host only after its death takes nothing of the life that is over", () => {
+  const members = ["presence.1", "presence.2", "presence.3"];
+  const network = createNetwork([...members, "host.h1", "a"], members);
+  const [a, host] = [machineOf(network, "a"), machineOf(network, "host.h1")];
+  feed(network, host, { kind: "life", life: 1 });
+  publish(network, "host.h1", "vm/1", 1);
+  // The service follows the group itself: it is told of each death once, whomever it follows by then.
+  for (const by of members) {
+    subscribe(network, "a", by, "dead/");
+    publish(network, by, "dead/h1", { host: "h1", generation: 1, incarnation: 0, declaredAt: 0, reporters: 3 });
+  }
+  settle(network);
+  subscribe(network, "a", "host.h1", "");
+  const ofHost = (): string[] => [...stateOf(network, "a").actual.keys()].filter((key) => key.startsWith("host.h1 "));
+  for (let round = 0; round < 3; round += 1) {
+    for (const peer of a.dials) attempt(network, peer);
+    assert.deepEqual(ofHost(), []);
+  }
+  feed(network, host, { kind: "life", life: 2 });
+  publish(network, "host.h1", "vm/1", 2);
+  settle(network);
+  assert.deepEqual(ofHost(), ["host.h1 vm/1"], "a later life is another matter");
+});
+
 test("many followers get their digests one part after the other, each once in the period", () => {
   const names = Array.from({ length: 129 }, (_, at) => `c${at}`);
   const network = createNetwork(["b", ...names]);

@@ -1,7 +1,7 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Effect } from "../../env.ts";
-import { deathIn, interestIn, isForService, isOfService } from "../deaths.ts";
+import { deathIn, interestIn, isForService, isOfService, lastDeath } from "../deaths.ts";
 import { judgeServer, takeKept } from "../fork.ts";
 import type { Mark } from "../marks.ts";
 import { bucketOf, type Digest, differing, digestOf, RunningDigest } from "./digest.ts";
@@ -46,6 +46,7 @@ const targetOf = (node: Distribution, turn: Turn, peer: PeerName): Target => {
   const found = node.targets.get(peer);
   if (found !== undefined) return found;
   const target = createTarget(peer);
+  target.deadLife = lastDeath(node, peer);
   node.targets.set(peer, target);
   turn.connects.push(peer);
   registerInterest(node, turn, peer);
