@@ -1,4 +1,4 @@
-import type { PeerName } from "../../model/cell/identifiers.ts";
+import { hostPeer, type PeerName } from "../../model/cell/identifiers.ts";
 import { adoptChildren } from "./cells/adopted.ts";
 import { desireChildren } from "./cells/children.ts";
 import { advanceEnding, publishLife } from "./cells/life.ts";
@@ -26,7 +26,6 @@ import {
   directory,
   dnsManager,
   haManager,
-  hostPeer,
   offerKeys,
   placerOf,
   storageManagerOf,

@@ -92,8 +92,6 @@ export const storageManagerOf = ({ options }: ControllerState): PeerName => opti
 export const directory = peerName("directory");
 export const cellManager = peerName("cell-manager");
 export const authority = peerName("authority");
-export const hostPeer = (host: HostName): PeerName => peerName(`host.${host}`);
-
 /** Record `model`. The document is null before the first change and after the whole cell was deleted. */
 export interface ModelRecord {
   readonly version: number;

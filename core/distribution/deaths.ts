@@ -1,4 +1,4 @@
-import { type HostName, hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import { type HostName, hostName, hostPeer, type PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { agreedOn, takeDeclared } from "../documents/declaration.ts";
 import { presenceKey } from "../documents/presence.ts";
@@ -26,7 +26,7 @@ export function deathIn(
   value: Json,
 ): { readonly peer: PeerName; readonly life: number } | null {
   const death = takeDeclared(node.declared, node.presence, from, key, value);
-  return death && { peer: peerName(`host.${death.host}`), life: death.generation };
+  return death && { peer: hostPeer(death.host), life: death.generation };
 }
 
 /** The latest life of a peer that is known to be over, 0: none. Whoever begins to follow it later is not told again. */

@@ -1,11 +1,11 @@
-import type { HostName, PeerName } from "../../model/cell/identifiers.ts";
+import { type HostName, hostPeer, type PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { probeKey } from "../documents/ha.ts";
 import { actualProbe } from "../documents/readers/ha.ts";
 import { actualHost } from "../documents/readers/placement.ts";
 import { desire, write } from "../outbox.ts";
 import { deathOf } from "../presence/group/deaths.ts";
-import { type HaState, hostPeer, type KnownHost } from "./state.ts";
+import type { HaState, KnownHost } from "./state.ts";
 
 /**
  * Neighbours of a host that is looked into: two others that are heard put a question to it for as long as an item is about that,

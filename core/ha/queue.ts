@@ -1,4 +1,4 @@
-import type { Uid } from "../../model/cell/identifiers.ts";
+import { hostPeer, type Uid } from "../../model/cell/identifiers.ts";
 import { rootCell } from "../documents/cells.ts";
 import { type DesiredFence, type DesiredProtected, fenceKey } from "../documents/ha.ts";
 import { actualKey } from "../documents/vocabulary.ts";
@@ -15,7 +15,7 @@ import { power } from "./investigators/power.ts";
 import { itemKey, type SaidAnswer, type WorkItem } from "./item.ts";
 import { isAskingAbout, probePatienceMs, settleProbes } from "./probes.ts";
 import { settings } from "./settings.ts";
-import { forgetOver, type HaState, hostPeer, type Protected, saveItem, saveOver, sayOver } from "./state.ts";
+import { forgetOver, type HaState, type Protected, saveItem, saveOver, sayOver } from "./state.ts";
 
 /**
  * The work queue: what is so of each protected incarnation becomes an item, and items go on. Looks at the state alone, so that

@@ -53,7 +53,6 @@ export interface HaState extends Known {
   readonly ended: Map<string, WorkItem>;
   readonly over: Map<Uid, OverRecord>;
   storm: Storm | null;
-  /** Hosts that are declared dead, and when that was heard, monotonic ms. */
   /** Where hosts are on the network, as they said last. */
   readonly known: Map<HostName, KnownHost>;
   /** Hosts that are looked into: who asks them, and since when. */
@@ -61,6 +60,7 @@ export interface HaState extends Known {
   readonly probes: Map<HostName, Map<PeerName, Probed>>;
   /** Of the step. */
   nowMs: number;
+  /** Hosts that are declared dead, and when that was heard, monotonic ms. */
   readonly losses: Map<HostName, { readonly generation: number; ms: number }>;
   /** Since when somebody says that the incarnation of an item runs, monotonic ms; counted anew after a start. */
   readonly vetoedSince: Map<Uid, number>;
@@ -80,8 +80,6 @@ export interface Protected {
   /** When this incarnation was heard of first, milliseconds since 1970; by this process. */
   readonly since: number;
 }
-
-export const hostPeer = (host: HostName): PeerName => peerName(`host.${host}`);
 
 export function restoreHa(restored: Restored, options: HaOptions): HaState {
   const state: HaState = {

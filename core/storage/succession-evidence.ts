@@ -1,4 +1,4 @@
-import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import { type HostName, hostName, hostPeer, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { presenceKey } from "../documents/presence.ts";
 import type { AgentLease } from "../documents/vocabulary.ts";
@@ -88,7 +88,7 @@ function wasFound({ leases }: Evidence, from: PeerName, lease: LeaseRecord): boo
   if (sameHolder(holder, lease.lost)) return true;
   for (const { holder: successor, lost } of leases.values())
     if (successor !== null && successor.vm === holder?.vm && sameHolder(holder, lost))
-      if (peerName(`host.${successor.host}`) === from) return true;
+      if (hostPeer(successor.host) === from) return true;
   return false;
 }
 
@@ -101,7 +101,7 @@ export function evidenceLacks(
 ): string | null {
   const { hosts, members, dead, silent } = evidence;
   const host = (lease.holder ?? lease.last)?.host;
-  const own = host === undefined ? undefined : asked.get(peerName(`host.${host}`));
+  const own = host === undefined ? undefined : asked.get(hostPeer(host));
   if (wasFound(evidence, from, lease) || (own?.holder === null && own.epoch === lease.epoch + 1)) return null;
   let declared = 0;
   for (const member of members)

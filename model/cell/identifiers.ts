@@ -28,6 +28,8 @@ export const uid = (text: string): Uid => text as Uid;
 export const elementPath = (text: string): ElementPath => text as ElementPath;
 export const cellName = (text: string): CellName => text as CellName;
 export const peerName = (text: string): PeerName => text as PeerName;
+/** The peer that a host's Host Manager is. */
+export const hostPeer = (host: HostName): PeerName => peerName(`host.${host}`);
 export const hostName = (text: string): HostName => text as HostName;
 export const serverName = (text: string): ServerName => text as ServerName;
 export const ipv4 = (text: string): Ipv4 => text as Ipv4;

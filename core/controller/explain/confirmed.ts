@@ -1,5 +1,5 @@
 import type { VmElement } from "../../../model/cell/cell.ts";
-import type { HostName, PeerName } from "../../../model/cell/identifiers.ts";
+import { type HostName, hostPeer, type PeerName } from "../../../model/cell/identifiers.ts";
 import { bootAllowanceMs } from "../../documents/guest.ts";
 import { desiredVm } from "../../documents/readers/host.ts";
 import { desiredName } from "../../documents/readers/network.ts";
@@ -7,15 +7,7 @@ import { actualGrant, desiredGrant, storageOffers } from "../../documents/reader
 import type { ActualName, ActualVm, DesiredVm } from "../../documents/vocabulary.ts";
 import { sameJson, toJson } from "../../outbox.ts";
 import type { ElementRecord, Run, Standing } from "../records.ts";
-import {
-  actualOf,
-  type ControllerState,
-  desiredNow,
-  dnsManager,
-  hostPeer,
-  recordAt,
-  storageManagerOf,
-} from "../state.ts";
+import { actualOf, type ControllerState, desiredNow, dnsManager, recordAt, storageManagerOf } from "../state.ts";
 import { answerOf, standing, target, unanswered } from "./standing.ts";
 
 /*

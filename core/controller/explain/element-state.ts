@@ -1,6 +1,6 @@
 import { type Cause, said } from "../../../model/cause/cause.ts";
 import type { Element, VirtualInterfaceElement, VmElement, VolumeConnectionElement } from "../../../model/cell/cell.ts";
-import { type ElementPath, elementPath, type HostName, type Uid } from "../../../model/cell/identifiers.ts";
+import { type ElementPath, elementPath, type HostName, hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
 import { actualName, actualSubnet } from "../../documents/readers/network.ts";
@@ -22,7 +22,6 @@ import {
   cellManager,
   dnsManager,
   elementOf,
-  hostPeer,
   placerOf,
   recordAt,
   saveElement,

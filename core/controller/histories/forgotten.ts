@@ -1,4 +1,4 @@
-import type { HostName, PeerName } from "../../../model/cell/identifiers.ts";
+import { type HostName, hostPeer, type PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { actualPlacement } from "../../documents/readers/placement.ts";
 import { desiredConnection } from "../../documents/readers/storage.ts";
@@ -10,7 +10,6 @@ import {
   desiredNow,
   directory,
   dnsManager,
-  hostPeer,
   placerOf,
   storageManagerOf,
 } from "../state.ts";

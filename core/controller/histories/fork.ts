@@ -1,7 +1,7 @@
 import type { NotReady } from "../../../model/api.ts";
 import type { Cause, CauseOf } from "../../../model/cause/cause.ts";
 import { sentence } from "../../../model/cause/sentence.ts";
-import { type HostName, hostName, type PeerName, type Uid, uid } from "../../../model/cell/identifiers.ts";
+import { type HostName, hostName, hostPeer, type PeerName, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { DesiredCell } from "../../documents/cells.ts";
 import { desiredConnection } from "../../documents/readers/storage.ts";
@@ -15,7 +15,6 @@ import {
   cellManager,
   confirmedGone,
   desiredNow,
-  hostPeer,
   linksOf,
   placerOf,
   runs,

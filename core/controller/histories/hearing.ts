@@ -1,9 +1,9 @@
-import { hostName, type PeerName } from "../../../model/cell/identifiers.ts";
+import { hostName, hostPeer, type PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { hostOffers } from "../../documents/readers/placement.ts";
 import { write } from "../../outbox.ts";
 import type { Hearing } from "../records.ts";
-import { type ControllerState, directory, hostPeer, placerOf } from "../state.ts";
+import { type ControllerState, directory, placerOf } from "../state.ts";
 import { isForked } from "./fork.ts";
 
 /**

@@ -1,5 +1,5 @@
 import type { Cell, NetworkRuleElement, SubnetElement } from "../../../model/cell/cell.ts";
-import type { ElementPath, HostName, Uid } from "../../../model/cell/identifiers.ts";
+import { type ElementPath, type HostName, hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
 import { effectiveOpenness } from "../../../model/check/openness.ts";
 import type { DesiredPlaces } from "../../documents/network.ts";
 import { cellPolicy } from "../../documents/readers/network.ts";
@@ -15,7 +15,6 @@ import {
   type ControllerState,
   desiredNow,
   elementOf,
-  hostPeer,
   keepDesire,
   mintIdentity,
   saveCounters,

@@ -1,5 +1,11 @@
-import type { HostName, PeerName, Uid } from "../../../model/cell/identifiers.ts";
-import { hostName, peerName } from "../../../model/cell/identifiers.ts";
+import {
+  type HostName,
+  hostName,
+  hostPeer,
+  type PeerName,
+  peerName,
+  type Uid,
+} from "../../../model/cell/identifiers.ts";
 import { actualVm, desiredVm } from "../../documents/readers/host.ts";
 import { hostOffers } from "../../documents/readers/placement.ts";
 import { actualConnection, actualVolume } from "../../documents/readers/storage.ts";
@@ -13,7 +19,6 @@ import {
   addDesire,
   type ControllerState,
   desiredNow,
-  hostPeer,
   keepDesire,
   placer,
   saveVm,

@@ -1,7 +1,7 @@
 import { type Cause, type CauseOf, said } from "../../../model/cause/cause.ts";
 import { sentence } from "../../../model/cause/sentence.ts";
 import type { VmElement } from "../../../model/cell/cell.ts";
-import { type ElementPath, elementPath, type Uid } from "../../../model/cell/identifiers.ts";
+import { type ElementPath, elementPath, hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
 import type { PlanStep } from "../../../model/plan/plan-types.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
 import type { ActualVm } from "../../documents/vocabulary.ts";
@@ -10,7 +10,7 @@ import { because, standing } from "../explain/standing.ts";
 import type { Run, RunDisk, Standing, Upgrade, VmRecord } from "../records.ts";
 import { bootLink, serviceVms, targetOf } from "../services/boot-disks.ts";
 import { isOwnVmElement, isService, servicesOf } from "../services/service-data.ts";
-import { actualOf, type ControllerState, elementOf, hostPeer, recordAt, saveVm, storageManagerOf } from "../state.ts";
+import { actualOf, type ControllerState, elementOf, recordAt, saveVm, storageManagerOf } from "../state.ts";
 import { actualVmOf, lastEndOf, stopRun, wantedOn } from "../vm/life-cycle.ts";
 import { placementOf } from "../vm/placement.ts";
 

@@ -1,7 +1,7 @@
 import { type Cause, said } from "../../../model/cause/cause.ts";
 import { sentence } from "../../../model/cause/sentence.ts";
 import type { VmElement } from "../../../model/cell/cell.ts";
-import type { Uid } from "../../../model/cell/identifiers.ts";
+import { hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
 import { actualVm } from "../../documents/readers/host.ts";
 import { actualConnection } from "../../documents/readers/storage.ts";
 import type { ActualConnection, ActualVm, Attachment } from "../../documents/vocabulary.ts";
@@ -16,7 +16,6 @@ import {
   type ControllerState,
   confirmedGone,
   elementOf,
-  hostPeer,
   isHeldBack,
   saveVm,
   storageManagerOf,

@@ -1,5 +1,5 @@
 import type { Cause } from "../../../model/cause/cause.ts";
-import { type ElementPath, type HostName, hostName, type Uid, uid } from "../../../model/cell/identifiers.ts";
+import { type ElementPath, type HostName, hostName, hostPeer, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import { actualConnection } from "../../documents/readers/storage.ts";
 import type { LeaseHolder } from "../../documents/vocabulary.ts";
 import type { GoneHosts } from "../../env.ts";
@@ -16,7 +16,6 @@ import {
   actualOf,
   type ControllerState,
   elementOf,
-  hostPeer,
   linksOf,
   recordAt,
   saveCounters,

@@ -1,6 +1,6 @@
 import { parseNetwork } from "../../../model/addresses.ts";
 import type { Element, VmElement } from "../../../model/cell/cell.ts";
-import type { Uid } from "../../../model/cell/identifiers.ts";
+import { hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { desiredVm } from "../../documents/readers/host.ts";
 import type { Attachment, DesiredDisk, DesiredInterface, DesiredVm } from "../../documents/vocabulary.ts";
@@ -12,7 +12,7 @@ import type { PlacedInterface } from "../network/policy.ts";
 import type { ElementRecord, Run, RunDisk } from "../records.ts";
 import { byBootOrder } from "../services/boot-disks.ts";
 import { isOwnController, isService, serviceData, servicesOf } from "../services/service-data.ts";
-import { addDesire, type ControllerState, desiredNow, elementOf, hostPeer, keepDesire, recordAt } from "../state.ts";
+import { addDesire, type ControllerState, desiredNow, elementOf, keepDesire, recordAt } from "../state.ts";
 import { trialTimeoutMs } from "../upgrade/upgrade.ts";
 import { attachmentOf } from "./life-cycle.ts";
 

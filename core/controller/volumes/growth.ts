@@ -1,6 +1,6 @@
 import { said } from "../../../model/cause/cause.ts";
 import type { Cell, Element } from "../../../model/cell/cell.ts";
-import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
+import { type ElementPath, hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
 import { attributeSchema } from "../../../model/cell/schema.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Plan, PlanStep, VolumeGrowth } from "../../../model/plan/plan-types.ts";
@@ -9,7 +9,7 @@ import type { ActualVolume } from "../../documents/vocabulary.ts";
 import { asSaid, because, standing, target } from "../explain/standing.ts";
 import type { Run, RunDisk, Standing } from "../records.ts";
 import { foreignVolume } from "../references/foreign.ts";
-import { actualOf, type ControllerState, hostPeer, recordAt, runs, storageManagerOf } from "../state.ts";
+import { actualOf, type ControllerState, recordAt, runs, storageManagerOf } from "../state.ts";
 import { actualVmOf } from "../vm/life-cycle.ts";
 import { trueSizeMiB } from "./true-size.ts";
 

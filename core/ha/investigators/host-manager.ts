@@ -1,4 +1,4 @@
-import { peerName } from "../../../model/cell/identifiers.ts";
+import { hostPeer } from "../../../model/cell/identifiers.ts";
 import { type Investigator, unknown } from "./investigator.ts";
 
 /**
@@ -8,7 +8,7 @@ import { type Investigator, unknown } from "./investigator.ts";
 export const hostManager: Investigator = {
   name: "host-manager",
   ask: ({ vm, incarnation, host }, { machines, reachable }) => {
-    if (reachable.get(peerName(`host.${host}`)) !== true) return unknown(`the Host Manager of ${host} does not answer`);
+    if (reachable.get(hostPeer(host)) !== true) return unknown(`the Host Manager of ${host} does not answer`);
     const machine = machines.get(host)?.machines.find((each) => each.vm === vm && each.incarnation === incarnation);
     if (machine === undefined) return unknown(`the Host Manager of ${host} says nothing of incarnation ${incarnation}`);
     return machine.power === "on"

@@ -1,4 +1,4 @@
-import { type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { hostPeer, type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import type { ActualSuccessor, AgentLease, AgentLeaseActual, LeaseHolder } from "../../documents/vocabulary.ts";
 import { type Evidence, evidenceLacks } from "../succession-evidence.ts";
 import type { NextLease } from "./lease.ts";
@@ -24,8 +24,7 @@ export function successionRefusal(
   lease: LeaseRecord,
 ): string | null {
   if (marked?.succession !== true) return "the Storage Manager has not opened this volume to hosts";
-  if (asked.holder === null || peerName(`host.${asked.holder.host}`) !== from)
-    return "a host asks for itself, and for no other";
+  if (asked.holder === null || hostPeer(asked.holder.host) !== from) return "a host asks for itself, and for no other";
   const holder = holderOf(lease);
   if (holder === null) return null;
   if (asked.holder.vm !== holder.vm) return `it is a volume of ${holder.vm}, not of ${asked.holder.vm}`;
@@ -41,7 +40,7 @@ const holderOf = ({ holder, last }: LeaseRecord): LeaseHolder | null => holder ?
 /** It had the epoch, or had it last and nobody else did since: it takes nothing from anybody. */
 const isItsOwn = (from: PeerName, lease: LeaseRecord): boolean => {
   const holder = holderOf(lease);
-  return holder !== null && peerName(`host.${holder.host}`) === from;
+  return holder !== null && hostPeer(holder.host) === from;
 };
 
 /** Why the holder is not fenced for a host that may ask, as a sentence; null: there is evidence, or it is that host. */
