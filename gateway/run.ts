@@ -1,11 +1,11 @@
 import { createServer } from "node:https";
 import type { FastifyServerFactory } from "fastify";
 import { certify } from "../runtime/identity/own/certify.ts";
+import { followPeers } from "../runtime/identity/own/peers-follow.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { stopAtSignals } from "../runtime/life/signals.ts";
 import { createObserver, logFatalErrors } from "../runtime/observation/observer.ts";
-import { stopAtSignals } from "../runtime/process/signals.ts";
 import { type Credentials, followCredentials, readCredentials } from "../runtime/transport/mutual-tls.ts";
-import { followPeers } from "../runtime/transport/peers-follow.ts";
 import { createGateway } from "./edge/gateway.ts";
 
 /** What a client never begins to ask ends; a session or an upload may last. */

@@ -78,7 +78,7 @@ export interface ProcessConfiguration {
   readonly pinsFile?: string;
   /** JSON file `PeerBook`, rewritten atomically when a peer comes or goes; read again at each failed look-up. */
   readonly peersFile: string;
-  /** `peersFile` is this process' own, and kept as the authority knows it (`runtime/transport/peers-follow.ts`). */
+  /** `peersFile` is this process' own, and kept as the authority knows it (`runtime/identity/own/peers-follow.ts`). */
   readonly followPeers?: true;
   /** Listen here instead of at `ports`: several processes may then share one address (loopback, in tests). */
   readonly distributionPort?: number;

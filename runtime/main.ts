@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { ProcessConfiguration } from "./installation.ts";
-import { failStart } from "./observation/error-line.ts";
+import { failStart } from "./life/error-line.ts";
 import { runRole } from "./roles.ts";
 
 /** `node runtime/main.ts CONFIG.json`: runs the core role that the configuration names, until SIGTERM or SIGINT. */

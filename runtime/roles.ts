@@ -6,13 +6,13 @@ import { serviceRoles } from "../core/service-roles.ts";
 import { unconfirmedFile } from "./backup/put-back.ts";
 import { servePeers } from "./http/https.ts";
 import { certify } from "./identity/own/certify.ts";
+import { followPeers } from "./identity/own/peers-follow.ts";
 import { network, type ProcessConfiguration, ports } from "./installation.ts";
+import { stopAtSignals } from "./life/signals.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observation/observer.ts";
 import { haQuestion, hostsQuestion, offersQuestion, runAsked, serveQuestion } from "./process/asked.ts";
 import { runService } from "./process/process.ts";
 import { type Members, runWithMembers } from "./process/run-with-members.ts";
-import { stopAtSignals } from "./process/signals.ts";
-import { followPeers } from "./transport/peers-follow.ts";
 import { watchMembers } from "./transport/peers-watch.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { heapOptions } from "../runtime/heap.ts";
 import { createAuthority } from "../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
+import { heapOptions } from "../runtime/life/heap.ts";
 import { configurationOf, listenDescriptor, memberFiles } from "./configuration.ts";
 import { writeJson } from "./files.ts";
 import { certify, giveGossipKey } from "./identity.ts";

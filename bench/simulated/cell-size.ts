@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { heapOptions } from "../../runtime/heap.ts";
+import { heapOptions } from "../../runtime/life/heap.ts";
 import { cacheDirectory } from "../../testbed/places.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { provenance } from "../measure.ts";
@@ -133,7 +133,7 @@ export const cellSize: Bench = {
     "once (no VMs, no network): its processor time from the model until everything is ready, while every 5 ms of it somebody asks for the " +
     "state of one element, and is heard between batches of 20 ms, as in a process; from when it was asked until it is answered, in " +
     "processor time of the thread that answers. The heap has the bounds of a service's process on a large machine " +
-    "(`runtime/heap.ts`). Machines: four elements each (VM, copy of an image, connection, interface), 25 to a subnet, with " +
+    "(`runtime/life/heap.ts`). Machines: four elements each (VM, copy of an image, connection, interface), 25 to a subnet, with " +
     "rules between neighbouring subnets, at 100 hosts.",
   run: measureAll,
 };

@@ -17,10 +17,10 @@ import type { Json, JsonObject } from "../../model/json/json.ts";
 import { serviceOptions } from "../../runtime/controller/root-secret.ts";
 import { runAuthority } from "../../runtime/identity/authority/authority.ts";
 import { keepIdentity } from "../../runtime/identity/own/enrol.ts";
-import { fingerprintOfCertificate } from "../../runtime/identity/own/fingerprint.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { type RunningService, runService } from "../../runtime/process/process.ts";
+import { fingerprintOfCertificate } from "../../runtime/transport/fingerprint.ts";
 
 /*
  * From `x.gateway` in the root cell's model to the gateway's certificate and its place on the management network: the

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { readJsonBody, readQuery } from "../../model/contract/request.ts";
 import type { BodyOf, ParameterNames, QueryOf } from "../../model/contract/route.ts";
 import { type Routes, routeOf, type ServedAt } from "../../model/contract/routes.ts";
-import { parseJson } from "../../runtime/controller/http.ts";
+import { parseJson } from "../../runtime/http/http.ts";
 import { refused } from "./refused.ts";
 
 type Served = ServedAt<"gateway">;

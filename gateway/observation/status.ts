@@ -17,7 +17,7 @@ import {
 import { hostStatus, leftoversOf, serverStatus } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
-import { leftoversPath } from "../../runtime/process/leftovers.ts";
+import { leftoversPath } from "../../runtime/observation/leftovers.ts";
 import { askSupervisor } from "../cells/supervisor.ts";
 import { answerAs } from "../edge/peer-answer.ts";
 import { type Connections, timeoutWithVmsMs } from "./connections.ts";

@@ -6,7 +6,7 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import { leftoversOf } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
-import { leftoversPath } from "../../runtime/process/leftovers.ts";
+import { leftoversPath } from "../../runtime/observation/leftovers.ts";
 import { controllerOf } from "../cells/cell-names.ts";
 import { answerAs, answerOr, refusalIn } from "../edge/peer-answer.ts";
 import { refused } from "../edge/refused.ts";

@@ -14,7 +14,7 @@ import { checkDocument } from "../../model/specification/specification.ts";
 import { keepPart, keepsItsOwn } from "../../runtime/backup/kept-parts.ts";
 import { asideDirectory, putBack } from "../../runtime/backup/put-back.ts";
 import type { Unpacked, UnpackedPart } from "../../runtime/backup/unpack.ts";
-import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
+import { replaceFile } from "../../runtime/process/replace-file.ts";
 
 /**
  * A birth that begins with a backup (decision 59): authority and root controller go on from their stores of then, as a process

@@ -8,10 +8,10 @@ import { placeOf, servicePeer, serviceRoles } from "../../core/service-roles.ts"
 import { cellName, type Ipv4, ipv4, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
 import { createAuthority } from "../../runtime/identity/certificates.ts";
-import { fingerprintOfCertificate } from "../../runtime/identity/own/fingerprint.ts";
-import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
 import { network, type PeerBook, type ProcessConfiguration, ports } from "../../runtime/installation.ts";
 import { makeDirectoryDurably } from "../../runtime/process/durable-files.ts";
+import { replaceFile } from "../../runtime/process/replace-file.ts";
+import { fingerprintOfCertificate } from "../../runtime/transport/fingerprint.ts";
 import { parsePeerAddress } from "../../runtime/transport/peers.ts";
 import { birthStores } from "./bootstrap-restored.ts";
 

@@ -13,11 +13,11 @@ import type { Bundle, Cell } from "../../model/cell/cell.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { readSpecification } from "../../model/specification/specification.ts";
-import { heapOptions } from "../../runtime/heap.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
-import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { heapOptions } from "../../runtime/life/heap.ts";
 import { makeDirectoryDurably } from "../../runtime/process/durable-files.ts";
+import { replaceFile } from "../../runtime/process/replace-file.ts";
 import { type RestoredBirth, readRestoredBirth } from "./bootstrap-restored.ts";
 import { birthConfigurations, birthDirectory, birthFiles } from "./bootstrap-roles.ts";
 

@@ -3,8 +3,8 @@ import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { JoinToken } from "../../runtime/identity/join-token.ts";
 import { hashOfToken } from "../../runtime/identity/own/keys.ts";
-import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
 import { makeDirectoryDurably, renameDurably } from "../../runtime/process/durable-files.ts";
+import { replaceFile } from "../../runtime/process/replace-file.ts";
 import { machineUsages } from "../drivers/hypervisor/usage.ts";
 import { hostFile, places } from "./configuration.ts";
 

@@ -1,9 +1,9 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Json } from "../../model/json/json.ts";
-import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
+import { stopAtSignals } from "../../runtime/life/signals.ts";
 import { synchronize } from "../../runtime/process/durable-files.ts";
-import { stopAtSignals } from "../../runtime/process/signals.ts";
+import { replaceFile } from "../../runtime/process/replace-file.ts";
 
 /**
  * Whether the machine has started since a Host Manager ran here last. Its run directory does not outlive the machine, nor

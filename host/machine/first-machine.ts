@@ -6,11 +6,11 @@ import { bootstrapModel, firstPlaces, gatewayAddress } from "../../core/bootstra
 import { serviceRoles } from "../../core/service-roles.ts";
 import type { Bundle } from "../../model/cell/cell.ts";
 import { createAuthority, gossipKeyOf, readAuthority, signCertificate } from "../../runtime/identity/certificates.ts";
-import { fingerprintOfCertificate } from "../../runtime/identity/own/fingerprint.ts";
 import { hashOfToken, newToken, ownKey } from "../../runtime/identity/own/keys.ts";
-import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
 import { agentPorts, type ProcessConfiguration, ports } from "../../runtime/installation.ts";
 import { makeDirectoryDurably, renameDurably, synchronize } from "../../runtime/process/durable-files.ts";
+import { replaceFile } from "../../runtime/process/replace-file.ts";
+import { fingerprintOfCertificate } from "../../runtime/transport/fingerprint.ts";
 import { readBundle, readRoot } from "../bootstrap/bootstrap.ts";
 import { readRestoredBirth } from "../bootstrap/bootstrap-restored.ts";
 import { agentConfiguration, hostConfiguration, type Machine, places } from "./configuration.ts";

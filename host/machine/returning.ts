@@ -4,8 +4,8 @@ import { firstPlaces } from "../../core/bootstrap/bootstrap-model.ts";
 import type { Ipv4 } from "../../model/cell/identifiers.ts";
 import { isMachineName, type JoinToken, readJoinToken, writeJoinToken } from "../../runtime/identity/join-token.ts";
 import { hashOfToken, newToken } from "../../runtime/identity/own/keys.ts";
-import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
 import { agentPorts, ports } from "../../runtime/installation.ts";
+import { replaceFile } from "../../runtime/process/replace-file.ts";
 import { parsePeerAddress } from "../../runtime/transport/peers.ts";
 import { places } from "./configuration.ts";
 

@@ -8,13 +8,13 @@ import { peerRequest } from "../../runtime/http/https.ts";
 import { type RunningAuthority, runAuthority } from "../../runtime/identity/authority/authority.ts";
 import { gossipKeyOf } from "../../runtime/identity/certificates.ts";
 import { enrolNow } from "../../runtime/identity/own/enrol.ts";
-import { fingerprintOfCertificate } from "../../runtime/identity/own/fingerprint.ts";
 import { gossipKeyBytes } from "../../runtime/identity/own/gossip-key.ts";
 import { hashOfToken, newToken } from "../../runtime/identity/own/keys.ts";
+import { keepPeers } from "../../runtime/identity/own/peers-follow.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { createSeal } from "../../runtime/presence/seal.ts";
-import { keepPeers } from "../../runtime/transport/peers-follow.ts";
+import { fingerprintOfCertificate } from "../../runtime/transport/fingerprint.ts";
 import { watchPeers } from "../../runtime/transport/peers-watch.ts";
 import { followGossipKeys, type GossipKeys, keysFor } from "./gossip-keys.ts";
 

@@ -12,11 +12,11 @@ import type { EventName } from "../../core/telemetry/event-names.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
-import { fingerprintOfCertificate } from "../../runtime/identity/own/fingerprint.ts";
 import { gossipKeyBytes, gossipRingFile, markOfGossipKey } from "../../runtime/identity/own/gossip-key.ts";
-import { replaceFile } from "../../runtime/identity/own/replace-file.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { createSealRing, type SealRing } from "../../runtime/presence/seal.ts";
+import { replaceFile } from "../../runtime/process/replace-file.ts";
+import { fingerprintOfCertificate } from "../../runtime/transport/fingerprint.ts";
 
 /**
  * The keys of this host's datagrams, as the authority changes them (decision 58). They lie in a file beside the first one, so

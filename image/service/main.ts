@@ -19,6 +19,6 @@ export const load = async (): Promise<void> => {
     import("../../runtime/dns/dns-server.ts"),
     import("../../runtime/identity/own/enrol.ts"),
     import("../../runtime/tenancy/edge.ts"),
-    import("../../runtime/transport/peers-follow.ts"),
+    import("../../runtime/identity/own/peers-follow.ts"),
   ]);
 };

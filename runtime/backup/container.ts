@@ -1,6 +1,6 @@
 import type { KeyObject, X509Certificate } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { fingerprintOf } from "../identity/own/fingerprint.ts";
+import { fingerprintOf } from "../transport/fingerprint.ts";
 import { BackupFault, ByteReader, frameOf, objectIn } from "./frames.ts";
 import {
   certificateIn,

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pipeline } from "node:stream/promises";
 import type { ProcessConfiguration } from "../installation.ts";
+import { copyDirectory, removeLeftCopy } from "../process/left-copy.ts";
 import { copyDatabase, type Store } from "../process/store.ts";
-import { copyDirectory, removeLeftCopy } from "./left-copy.ts";
 import type { HistoryMark, PartFile, PartManifest } from "./part.ts";
 import { besides, storeFile } from "./what-is-kept.ts";
 

@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { kindOf, mayAsk, type ServiceKind } from "../../core/documents/permissions.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
-import { readBody } from "../controller/http.ts";
+import { readBody } from "../http/http.ts";
 import type { PeerHandler } from "../http/peer-handler.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import type { Store } from "../process/store.ts";

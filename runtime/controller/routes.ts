@@ -25,6 +25,7 @@ import type { Json } from "../../model/json/json.ts";
 import { Fault } from "../../model/json/reader.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { bearerOf, hashCredential, isAuthorized, newCredential } from "../http/bearer.ts";
+import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "../http/http.ts";
 import { type PeerUpgradeHandler, peerRequest } from "../http/https.ts";
 import type { PeerHandler, PeerRequest } from "../http/peer-handler.ts";
 import { refuseUpgrade } from "../http/websocket-hop.ts";
@@ -36,7 +37,6 @@ import { orderBackup } from "./backups/order.ts";
 import { type Returning, returnStore } from "./backups/return-store.ts";
 import type { CellEvents } from "./events.ts";
 import { hostHandler } from "./hosts/hosts.ts";
-import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
 import { longPoll } from "./long-poll.ts";
 import type { ControllerSessions } from "./sessions.ts";
 import {

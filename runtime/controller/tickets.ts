@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import { mayAsk } from "../../core/documents/permissions.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { bearerOf, hashCredential, isAuthorized } from "../http/bearer.ts";
+import { parseJson, readBody, sendJson, sendRefusal } from "../http/http.ts";
 import { peerRequest } from "../http/https.ts";
 import type { PeerHandler, PeerRequest } from "../http/peer-handler.ts";
 import {
@@ -13,7 +14,6 @@ import {
   ticketPath,
 } from "../identity/tickets.ts";
 import type { ProcessConfiguration } from "../installation.ts";
-import { parseJson, readBody, sendJson, sendRefusal } from "./http.ts";
 
 /** What a ticket is worth here. `fault`: who issued it cannot be asked, a sentence. */
 export type TicketWorth = { readonly known: boolean } | { readonly fault: string };

@@ -4,8 +4,8 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Refusal } from "../../model/api.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
-import { expectCurrent } from "../identity/authority/judge.ts";
 import type { ProcessConfiguration } from "../installation.ts";
+import { expectCurrent } from "../transport/judge.ts";
 import { readCredentials } from "../transport/mutual-tls.ts";
 import { findPeer } from "../transport/peers.ts";
 

@@ -6,9 +6,9 @@ import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { Metric } from "../../core/telemetry/metrics.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { PeerHandler } from "../http/peer-handler.ts";
-import { answerLeftovers, type LeftoversAccess, leftoversPath } from "../process/leftovers.ts";
-import { breakAtFailure, currentLife } from "../process/role-life.ts";
+import { breakAtFailure, currentLife } from "../life/role-life.ts";
 import { createEventRing, type EventRing, type LogEvent, serviceHeading, streamEvents } from "./events.ts";
+import { answerLeftovers, type LeftoversAccess, leftoversPath } from "./leftovers.ts";
 import { encodeMetrics, metricsMediaType, processMetrics } from "./metrics.ts";
 
 /**

@@ -4,9 +4,9 @@ import type { Json } from "../../model/json/json.ts";
 import { servePeers } from "../http/https.ts";
 import type { PeerHandler } from "../http/peer-handler.ts";
 import type { ProcessConfiguration } from "../installation.ts";
+import { stopAtSignals } from "../life/signals.ts";
 import { type Observer, observed } from "../observation/observer.ts";
 import { type RunningService, runService, type ServiceRun } from "./process.ts";
-import { stopAtSignals } from "./signals.ts";
 
 /** Where a service is asked for that may be started again meanwhile; null: it has not started yet. */
 export interface Asked {

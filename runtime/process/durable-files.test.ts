@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { authorityKeyFile, createAuthority } from "../identity/certificates.ts";
-import { replaceFile } from "../identity/own/replace-file.ts";
 import { FragileFiles } from "./durable-files.testing.ts";
 import { type FileOperations, linkDurably, makeDirectoryDurably, realFiles } from "./durable-files.ts";
+import { replaceFile } from "./replace-file.ts";
 
 test("a file that was replaced is there after a power cut, as a whole, and so is the one before until then", async () => {
   const disk = new FragileFiles();

@@ -10,19 +10,19 @@ import type { AdoptRequest, Instant, Service } from "../../core/env.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import { removeLeftCopy } from "../backup/left-copy.ts";
 import type { PeerHandler } from "../http/peer-handler.ts";
 import type { ProcessConfiguration } from "../installation.ts";
+import { boundToLife, breakAtFailure } from "../life/role-life.ts";
+import { stopAtSignals } from "../life/signals.ts";
 import type { LogEvent } from "../observation/events.ts";
+import type { LeftoversAccess } from "../observation/leftovers.ts";
 import { createObserver, type Observer } from "../observation/observer.ts";
 import { createServiceNumbers, type ServiceNumbers } from "../observation/service-numbers.ts";
 import { type TransportLimits, transportLimits } from "../transport/connections/connection.ts";
 import { listPeers } from "../transport/peers.ts";
 import { watchMembers } from "../transport/peers-watch.ts";
 import { createTransport, type Transport } from "../transport/transport.ts";
-import type { LeftoversAccess } from "./leftovers.ts";
-import { boundToLife, breakAtFailure } from "./role-life.ts";
-import { stopAtSignals } from "./signals.ts";
+import { removeLeftCopy } from "./left-copy.ts";
 import { openStore, type Store } from "./store.ts";
 
 /**

@@ -4,10 +4,10 @@ import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { createEcho, type EchoRequest } from "../http/echo.testing.ts";
 import type { ProcessConfiguration } from "../installation.ts";
+import { restartSelf, stopAtSignals } from "../life/signals.ts";
 import { createObserver, logFatalErrors } from "../observation/observer.ts";
 import { type RunningService, runService } from "./process.ts";
 import { runRoles } from "./roles-of-process.ts";
-import { restartSelf, stopAtSignals } from "./signals.ts";
 
 /** How a role is made to fail: in a step that has begun, in work that nobody waits for, in a timer, while it starts again. */
 export type Failure = "step" | "rejection" | "timer" | "start" | "restart" | "port" | "nobody";

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { writeErrorLine } from "../observation/error-line.ts";
+import { writeErrorLine } from "../life/error-line.ts";
+import { currentLife, inLife, type RoleLife } from "../life/role-life.ts";
+import { stopLife } from "../life/signals.ts";
 import { transportLimits } from "../transport/connections/connection.ts";
 import { createLinks, shareLinks } from "../transport/links/links.ts";
-import { currentLife, inLife, type RoleLife } from "./role-life.ts";
-import { stopLife } from "./signals.ts";
 
 /**
  * Several roles in one process: one start of Node, one heap, one event loop. A role that fails is named, loses what it has

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { ProcessConfiguration } from "../installation.ts";
+import { stopAtSignals } from "../life/signals.ts";
 import { listPeers } from "../transport/peers.ts";
 import { watchPeers } from "../transport/peers-watch.ts";
 import type { RunningService } from "./process.ts";
-import { stopAtSignals } from "./signals.ts";
 
 export type Members = readonly PeerName[];
 /** Services of an installation that starts come one after the other; each new life makes every connection anew. */

@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { peerName } from "../../model/cell/identifiers.ts";
-import { replaceFile } from "../identity/own/replace-file.ts";
 import { createTestInstallation, eventually } from "../installation.testing.ts";
+import { replaceFile } from "../process/replace-file.ts";
 import { watchMembers, watchPeers } from "./peers-watch.ts";
 
 let root = "";

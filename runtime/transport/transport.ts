@@ -3,9 +3,8 @@ import { createServer } from "node:tls";
 import type { Frame } from "../../core/distribution/node/frames.ts";
 import type { Metric } from "../../core/telemetry/metrics.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
-import { createJudge } from "../identity/authority/judge.ts";
 import { type ProcessConfiguration, ports } from "../installation.ts";
-import { boundToLife } from "../process/role-life.ts";
+import { boundToLife } from "../life/role-life.ts";
 import { createAdmission } from "./admission.ts";
 import { accept, acceptChannel, judgeAgain } from "./connections/accept.ts";
 import {
@@ -18,6 +17,7 @@ import {
 } from "./connections/connection.ts";
 import { dial } from "./connections/dial.ts";
 import { encodeFrame } from "./frame-codec.ts";
+import { createJudge } from "./judge.ts";
 import { createLinks, linkProtocol, sharedLinks } from "./links/links.ts";
 import { followCredentials, readCredentials, tlsFault } from "./mutual-tls.ts";
 import { createRefusals } from "./refusals.ts";

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { putBack } from "../../runtime/backup/put-back.ts";
 import type { Unpacked, UnpackedPart } from "../../runtime/backup/unpack.ts";
-import { fingerprintOfCertificate } from "../../runtime/identity/own/fingerprint.ts";
+import { fingerprintOfCertificate } from "../../runtime/transport/fingerprint.ts";
 import { memberFiles } from "../configuration.ts";
 import { withLock } from "../lock.ts";
 import { defaultDirectory, type Places, places } from "../places.ts";

@@ -5,9 +5,9 @@ import { type ServiceRole, serviceRoles } from "../../core/service-roles.ts";
 import { cellName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { createAuthority } from "../../runtime/identity/certificates.ts";
-import { fingerprintOfCertificate } from "../../runtime/identity/own/fingerprint.ts";
 import { newToken } from "../../runtime/identity/own/keys.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { fingerprintOfCertificate } from "../../runtime/transport/fingerprint.ts";
 
 /** Of the VM, and of the namespace that it is in. */
 export const guestAddress = "10.0.0.13";

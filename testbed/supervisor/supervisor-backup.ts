@@ -15,8 +15,8 @@ import {
   signOrder,
 } from "../../runtime/backup/order.ts";
 import { type PartFile, type PartManifest, writePart } from "../../runtime/backup/part.ts";
-import { readBody } from "../../runtime/controller/http.ts";
 import { isAuthorized } from "../../runtime/http/bearer.ts";
+import { readBody } from "../../runtime/http/http.ts";
 import { readAuthority } from "../../runtime/identity/certificates.ts";
 import type { Places } from "../places.ts";
 import { readRecord } from "../record.ts";

@@ -4,8 +4,8 @@ import { isBinFileName } from "../../../core/documents/bin.ts";
 import type { BinLabel } from "../../../core/storage/agent/work.ts";
 import type { BinFile } from "../../../core/storage/bin.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
-import { replaceFile } from "../../../runtime/identity/own/replace-file.ts";
 import { renameDurably, synchronize } from "../../../runtime/process/durable-files.ts";
+import { replaceFile } from "../../../runtime/process/replace-file.ts";
 import { MiB, readHeader } from "../images/qcow2.ts";
 
 /**

@@ -2,10 +2,10 @@ import type { ServerResponse } from "node:http";
 import { rootCell } from "../../../core/documents/cells.ts";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import { isAuthorized } from "../../http/bearer.ts";
+import { readBody, sendRefusal } from "../../http/http.ts";
 import { peerRequest } from "../../http/https.ts";
 import type { PeerRequest } from "../../http/peer-handler.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
-import { readBody, sendRefusal } from "../http.ts";
 
 const longestBody = 4096;
 

@@ -1,9 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { BackupFault } from "../../backup/frames.ts";
 import { keepReturned } from "../../backup/returned-store.ts";
+import { sendJson, sendRefusal } from "../../http/http.ts";
 import type { PeerRequest } from "../../http/peer-handler.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
-import { sendJson, sendRefusal } from "../http.ts";
 
 export interface Returning {
   /** Others know that this process' store was lost or is older. */

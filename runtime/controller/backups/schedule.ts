@@ -10,10 +10,10 @@ import { defaultKept, defaultPeriodMinutes } from "../../../model/check/check-ba
 import type { Json } from "../../../model/json/json.ts";
 import { type Collected, collectBackup } from "../../backup/collect.ts";
 import { type Order, readSignedOrder, type SignedOrder } from "../../backup/order.ts";
+import { readBody } from "../../http/http.ts";
 import { type OutgoingPeerRequest, type PeerResponse, peerRequest } from "../../http/https.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
 import { listPeers } from "../../transport/peers.ts";
-import { readBody } from "../http.ts";
 import {
   type BackupRecord,
   backupNameAt,

@@ -5,11 +5,11 @@ import { read as readAs } from "../../../model/contract/schema.ts";
 import { hostPowerOff } from "../../../model/contract/values.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { Fault } from "../../../model/json/reader.ts";
+import { parseJson, readBody } from "../../http/http.ts";
 import { peerRequest } from "../../http/https.ts";
 import type { PeerRequest } from "../../http/peer-handler.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
 import { listPeers } from "../../transport/peers.ts";
-import { parseJson, readBody } from "../http.ts";
 import { Refused } from "./refused.ts";
 
 /**

@@ -8,12 +8,12 @@ import { cellName, hostName, ipv4, peerName } from "../../../model/cell/identifi
 import { read as readAs } from "../../../model/contract/schema.ts";
 import { hostJoin } from "../../../model/contract/values.ts";
 import { Fault } from "../../../model/json/reader.ts";
+import { parseJson, readBody, sendJson, sendRefusal } from "../../http/http.ts";
 import { peerRequest } from "../../http/https.ts";
 import type { PeerRequest } from "../../http/peer-handler.ts";
 import { isMachineName } from "../../identity/join-token.ts";
 import { agentPorts, type PeerBook, type ProcessConfiguration, ports } from "../../installation.ts";
 import { parsePeerAddress } from "../../transport/peers.ts";
-import { parseJson, readBody, sendJson, sendRefusal } from "../http.ts";
 import { answerHostEnd } from "./end.ts";
 import { Refused } from "./refused.ts";
 

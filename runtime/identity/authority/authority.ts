@@ -20,27 +20,27 @@ import { asideDirectory } from "../../backup/put-back.ts";
 import { servePeers } from "../../http/https.ts";
 import type { PeerHandler, PeerRequest } from "../../http/peer-handler.ts";
 import { type ProcessConfiguration, ports } from "../../installation.ts";
-import { writeErrorLine } from "../../observation/error-line.ts";
+import { writeErrorLine } from "../../life/error-line.ts";
+import { stopAtSignals } from "../../life/signals.ts";
 import { createObserver, type Observer, observed } from "../../observation/observer.ts";
 import { type RunningService, runService } from "../../process/process.ts";
-import { stopAtSignals } from "../../process/signals.ts";
+import { replaceFile } from "../../process/replace-file.ts";
 import { addressOf, createStrangers } from "../../transport/admission.ts";
+import { fingerprintOf } from "../../transport/fingerprint.ts";
+import { presented, readKeys } from "../../transport/judge.ts";
 import {
   announceCredentials,
   type Credentials,
   followCredentials,
   readCredentials,
 } from "../../transport/mutual-tls.ts";
-import { keepKeys } from "../../transport/peers-follow.ts";
 import { type Authority, createAuthority, gossipKeyOf, readAuthority, signCertificate } from "../certificates.ts";
 import type { IssuedAnswer } from "../own/enrol.ts";
-import { fingerprintOf } from "../own/fingerprint.ts";
 import { type AskedKey, hashOfToken, ownKey, readRequest } from "../own/keys.ts";
-import { replaceFile } from "../own/replace-file.ts";
+import { keepKeys } from "../own/peers-follow.ts";
 import { answerOrder, isOrderQuestion } from "./backup-order.ts";
 import { keepBeside, readBeside } from "./beside.ts";
 import { isGossipQuestion, serveGossip } from "./gossip.ts";
-import { presented, readKeys } from "./judge.ts";
 import { createPeerBook, fixedPeers, isPeersQuestion } from "./peer-book.ts";
 
 /**

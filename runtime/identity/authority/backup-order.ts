@@ -3,7 +3,7 @@ import type { PeerEntries } from "../../../core/identity/peer-book.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { signOrder } from "../../backup/order.ts";
 import { isRecipient } from "../../backup/sealing.ts";
-import { readBody } from "../../controller/http.ts";
+import { readBody } from "../../http/http.ts";
 import type { PeerHandler } from "../../http/peer-handler.ts";
 import type { RunningService } from "../../process/process.ts";
 import type { Authority } from "../certificates.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { AuthorityAnswer, Beside } from "../../../core/identity/authority/requests.ts";
 import { isObject } from "../../../core/outbox.ts";
 import type { Json } from "../../../model/json/json.ts";
-import { replaceFile } from "../own/replace-file.ts";
+import { replaceFile } from "../../process/replace-file.ts";
 
 /** The file beside the authority's key by which it knows that its store was lost, and with which it goes on (`core/identity/authority/beside.ts`). */
 export const besideFile = (directory: string): string => join(directory, "records.json");

@@ -7,10 +7,10 @@ import type { NodeInput } from "../../../core/distribution/node/types.ts";
 import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../installation.testing.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
+import { fingerprintOf } from "../../transport/fingerprint.ts";
 import { createTransport, type Transport } from "../../transport/transport.ts";
 import { readAuthority, signCertificate } from "../certificates.ts";
 import { keepIdentity } from "../own/enrol.ts";
-import { fingerprintOf } from "../own/fingerprint.ts";
 import { newToken, ownKey } from "../own/keys.ts";
 import { type RunningAuthority, runAuthority } from "./authority.ts";
 

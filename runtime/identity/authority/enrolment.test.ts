@@ -12,10 +12,10 @@ import { cellName, type PeerName, peerName, uid } from "../../../model/cell/iden
 import { peerRequest } from "../../http/https.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../installation.testing.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
+import { fingerprintOfCertificate } from "../../transport/fingerprint.ts";
 import { aliveFrame } from "../../transport/frame-codec.ts";
 import { readCredentials } from "../../transport/mutual-tls.ts";
 import { keepIdentity } from "../own/enrol.ts";
-import { fingerprintOfCertificate } from "../own/fingerprint.ts";
 import { newToken } from "../own/keys.ts";
 
 /** An authority and a service as processes, certificates of a few seconds, the loopback in between. */

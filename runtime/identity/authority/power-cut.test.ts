@@ -11,7 +11,7 @@ import type { DesiredEnrolment } from "../../../core/documents/identity.ts";
 import { cellName, peerName } from "../../../model/cell/identifiers.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../installation.testing.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
-import { fingerprintOfCertificate } from "../own/fingerprint.ts";
+import { fingerprintOfCertificate } from "../../transport/fingerprint.ts";
 import { newToken } from "../own/keys.ts";
 
 /**

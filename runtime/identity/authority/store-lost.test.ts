@@ -9,9 +9,9 @@ import { createTestInstallation, eventually, type TestInstallation } from "../..
 import type { ProcessConfiguration } from "../../installation.ts";
 import { createObserver } from "../../observation/observer.ts";
 import { readCredentials } from "../../transport/mutual-tls.ts";
-import { keepPeers } from "../../transport/peers-follow.ts";
 import { enrolNow } from "../own/enrol.ts";
 import { certificateRequest, hashOfToken, newToken, ownKey } from "../own/keys.ts";
+import { keepPeers } from "../own/peers-follow.ts";
 import { type RunningAuthority, runAuthority } from "./authority.ts";
 import { besideFile } from "./beside.ts";
 

@@ -16,13 +16,13 @@ import { peerUpgrade } from "../../http/websocket-hop.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../installation.testing.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
 import { copyDatabase } from "../../process/store.ts";
+import { fingerprintOfCertificate } from "../../transport/fingerprint.ts";
 import { readCredentials } from "../../transport/mutual-tls.ts";
-import { keepPeers } from "../../transport/peers-follow.ts";
 import { createTransport, type Transport } from "../../transport/transport.ts";
 import { readAuthority, signCertificate } from "../certificates.ts";
 import { enrolNow } from "../own/enrol.ts";
-import { fingerprintOfCertificate } from "../own/fingerprint.ts";
 import { certificateRequest, hashOfToken, newToken, ownKey } from "../own/keys.ts";
+import { keepPeers } from "../own/peers-follow.ts";
 import { type RunningAuthority, runAuthority } from "./authority.ts";
 import { besideFile } from "./beside.ts";
 

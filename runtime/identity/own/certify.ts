@@ -1,6 +1,6 @@
 import type { ProcessConfiguration } from "../../installation.ts";
+import { stopAtSignals } from "../../life/signals.ts";
 import type { Observer } from "../../observation/observer.ts";
-import { stopAtSignals } from "../../process/signals.ts";
 
 /**
  * Gets a process its certificate before it serves or dials, where the certificate was not issued for good, and keeps it

@@ -9,12 +9,12 @@ import { datesFault, mayConnect } from "../../../core/identity/may-connect.ts";
 import type { EventName } from "../../../core/telemetry/event-names.ts";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
+import { replaceFile } from "../../process/replace-file.ts";
+import { fingerprintOf } from "../../transport/fingerprint.ts";
+import { presented, readKeys, readPins } from "../../transport/judge.ts";
 import { announceCredentials } from "../../transport/mutual-tls.ts";
-import { presented, readKeys, readPins } from "../authority/judge.ts";
-import { fingerprintOf } from "./fingerprint.ts";
 import { gossipRingFile } from "./gossip-key.ts";
 import { certificateRequest, type OwnKey, ownKey } from "./keys.ts";
-import { replaceFile } from "./replace-file.ts";
 
 /**
  * A process' own certificate: got with a token, renewed before its end. Its key is made here and stays in its file; the

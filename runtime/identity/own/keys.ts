@@ -10,8 +10,8 @@ import {
 } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { fail, ok, type Result } from "../../../model/result.ts";
-import { fingerprintOf, fingerprintOfSpki } from "./fingerprint.ts";
-import { replaceFile } from "./replace-file.ts";
+import { replaceFile } from "../../process/replace-file.ts";
+import { fingerprintOf, fingerprintOfSpki } from "../../transport/fingerprint.ts";
 
 /**
  * Keys, requests and tokens. A key is made where it is used and never leaves that directory; what leaves is a request

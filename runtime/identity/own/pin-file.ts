@@ -1,8 +1,8 @@
 import type { Pins } from "../../../core/identity/may-connect.ts";
 import { takePin } from "../../../core/identity/pins.ts";
 import type { Json } from "../../../model/json/json.ts";
-import { readPins } from "../authority/judge.ts";
-import { replaceFile } from "./replace-file.ts";
+import { replaceFile } from "../../process/replace-file.ts";
+import { readPins } from "../../transport/judge.ts";
 
 /**
  * Keeps a host's file of pinned keys in step with what the authority publishes. A failure to write ends the process, as

@@ -2,7 +2,7 @@ import { connect as connectTcp, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, type TLSSocket } from "node:tls";
 import type { PeerName } from "../../../model/cell/identifiers.ts";
-import { boundToLife } from "../../process/role-life.ts";
+import { boundToLife } from "../../life/role-life.ts";
 import type { Answered, Link } from "../links/link.ts";
 import { linkProtocol, type Reaching } from "../links/links.ts";
 import { prove } from "../links/proof.ts";

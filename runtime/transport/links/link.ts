@@ -2,7 +2,7 @@ import type { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
-import { outsideLives } from "../../process/role-life.ts";
+import { outsideLives } from "../../life/role-life.ts";
 import { channelHead, createFrameReader, createPieceReader, type Piece, type StreamReader } from "../frame-codec.ts";
 import type { Late, Life, Pulse } from "../pulse.ts";
 import { type Control, type Proof, readControl, type Served, shortened } from "./control.ts";

@@ -1,17 +1,17 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type CurrentKeys, mergeKeys, readCurrentKeys, writeCurrentKeys } from "../../core/identity/current-keys.ts";
-import { type Ring, readRing } from "../../core/identity/gossip-ring.ts";
-import { toJson } from "../../core/outbox.ts";
-import { placeOf } from "../../core/service-roles.ts";
-import { peerName } from "../../model/cell/identifiers.ts";
-import type { Json } from "../../model/json/json.ts";
-import { type KeptConnection, keepConnection, peerRequest } from "../http/https.ts";
-import { replaceFile } from "../identity/own/replace-file.ts";
-import type { PeerBook, ProcessConfiguration } from "../installation.ts";
-import type { Observer } from "../observation/observer.ts";
-import { stopAtSignals } from "../process/signals.ts";
-import { parsePeerAddress } from "./peers.ts";
+import { type CurrentKeys, mergeKeys, readCurrentKeys, writeCurrentKeys } from "../../../core/identity/current-keys.ts";
+import { type Ring, readRing } from "../../../core/identity/gossip-ring.ts";
+import { toJson } from "../../../core/outbox.ts";
+import { placeOf } from "../../../core/service-roles.ts";
+import { peerName } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
+import { type KeptConnection, keepConnection, peerRequest } from "../../http/https.ts";
+import type { PeerBook, ProcessConfiguration } from "../../installation.ts";
+import { stopAtSignals } from "../../life/signals.ts";
+import type { Observer } from "../../observation/observer.ts";
+import { replaceFile } from "../../process/replace-file.ts";
+import { parsePeerAddress } from "../../transport/peers.ts";
 
 /**
  * Keeps this process' peers file as the authority knows it (decision 31). One question is always under way, which the

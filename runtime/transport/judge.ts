@@ -1,15 +1,15 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { PeerCertificate, TLSSocket } from "node:tls";
-import { type CurrentKeys, readCurrentKeys, supersededFault } from "../../../core/identity/current-keys.ts";
-import { mayConnect, type Pins, type Verdict } from "../../../core/identity/may-connect.ts";
-import type { Presented } from "../../../core/identity/presented.ts";
-import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
-import type { Json } from "../../../model/json/json.ts";
-import type { ProcessConfiguration } from "../../installation.ts";
-import { expectPeer } from "../../transport/mutual-tls.ts";
-import { watchPeers } from "../../transport/peers-watch.ts";
-import { fingerprintOf } from "../own/fingerprint.ts";
+import { type CurrentKeys, readCurrentKeys, supersededFault } from "../../core/identity/current-keys.ts";
+import { mayConnect, type Pins, type Verdict } from "../../core/identity/may-connect.ts";
+import type { Presented } from "../../core/identity/presented.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { ProcessConfiguration } from "../installation.ts";
+import { fingerprintOf } from "./fingerprint.ts";
+import { expectPeer } from "./mutual-tls.ts";
+import { watchPeers } from "./peers-watch.ts";
 
 /**
  * From a TLS connection to the decision about it (`mayConnect`): reads what the other end presented, and whose signature

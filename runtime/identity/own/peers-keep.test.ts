@@ -4,12 +4,12 @@ import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { peerName } from "../../model/cell/identifiers.ts";
-import { servePeers } from "../http/https.ts";
-import { readAuthority, signCertificate } from "../identity/certificates.ts";
-import { ownKey } from "../identity/own/keys.ts";
-import { createTestInstallation, eventually, type TestInstallation } from "../installation.testing.ts";
-import type { ProcessConfiguration } from "../installation.ts";
+import { peerName } from "../../../model/cell/identifiers.ts";
+import { servePeers } from "../../http/https.ts";
+import { createTestInstallation, eventually, type TestInstallation } from "../../installation.testing.ts";
+import type { ProcessConfiguration } from "../../installation.ts";
+import { readAuthority, signCertificate } from "../certificates.ts";
+import { ownKey } from "./keys.ts";
 import { keepPeers } from "./peers-follow.ts";
 
 /** One follower of an authority that says whatever a test wants. */

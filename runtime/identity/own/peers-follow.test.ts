@@ -5,14 +5,14 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import type { DesiredEnrolment } from "../../core/documents/identity.ts";
-import { cellName, peerName } from "../../model/cell/identifiers.ts";
-import { peerRequest } from "../http/https.ts";
-import { keepIdentity } from "../identity/own/enrol.ts";
-import { fingerprintOfCertificate } from "../identity/own/fingerprint.ts";
-import { newToken } from "../identity/own/keys.ts";
-import { createTestInstallation, eventually, type TestInstallation } from "../installation.testing.ts";
-import type { ProcessConfiguration } from "../installation.ts";
+import type { DesiredEnrolment } from "../../../core/documents/identity.ts";
+import { cellName, peerName } from "../../../model/cell/identifiers.ts";
+import { peerRequest } from "../../http/https.ts";
+import { createTestInstallation, eventually, type TestInstallation } from "../../installation.testing.ts";
+import type { ProcessConfiguration } from "../../installation.ts";
+import { fingerprintOfCertificate } from "../../transport/fingerprint.ts";
+import { keepIdentity } from "./enrol.ts";
+import { newToken } from "./keys.ts";
 
 /** An authority and services that follow it, as processes on loopback: nothing but the authority tells them of anybody. */
 const alive = new Set<ChildProcess>();
@@ -28,7 +28,7 @@ interface Program {
   count(event: string): number;
 }
 const start = (file: string): Program => {
-  const child = spawn(process.execPath, [join(import.meta.dirname, "../main.ts"), file], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../../main.ts"), file], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   alive.add(child);

@@ -1,6 +1,6 @@
 import { createHash, type KeyObject, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import type { ProcessConfiguration } from "../../installation.ts";
+import type { ProcessConfiguration } from "../installation.ts";
 
 /** SHA-256 (hexadecimal) of a SubjectPublicKeyInfo in DER: what pins are made of (RFC 7469, section 2.4). */
 export const fingerprintOfSpki = (spki: Uint8Array): string => createHash("sha256").update(spki).digest("hex");

@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import * as x509 from "@peculiar/x509";
-import { peerName } from "../../../model/cell/identifiers.ts";
-import { type Authority, createAuthority, readAuthority, signCertificate } from "../certificates.ts";
-import { fingerprintOf, fingerprintOfCertificate } from "../own/fingerprint.ts";
-import { type OwnKey, ownKey } from "../own/keys.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import { type Authority, createAuthority, readAuthority, signCertificate } from "../identity/certificates.ts";
+import { type OwnKey, ownKey } from "../identity/own/keys.ts";
+import { fingerprintOf, fingerprintOfCertificate } from "./fingerprint.ts";
 import { presented, readPins } from "./judge.ts";
 
 /** Certificates that a hostile peer could show, made with every means that it has. */
