@@ -1,5 +1,4 @@
 import { createHash, verify, webcrypto, X509Certificate } from "node:crypto";
-import type { Authority } from "../identity/certificates.ts";
 import { BackupFault } from "./frames.ts";
 import { isRecipient } from "./sealing.ts";
 
@@ -42,9 +41,14 @@ const signedText = (text: string): Buffer => Buffer.from(`cells backup order 1\n
 const inOrder = (one: string, other: string): number =>
   Number(one.startsWith("controller.")) - Number(other.startsWith("controller.")) || (one < other ? -1 : 1);
 
+/** Who signs: the installation's authority (`identity/certificates.ts`). */
+export interface OrderSigner {
+  readonly certificate: { toString(format: "pem"): string };
+  readonly key: webcrypto.CryptoKey;
+}
 /** @param peers all that keep a store */
 export const signOrder = async (
-  authority: Authority,
+  authority: OrderSigner,
   {
     recipient,
     peers,

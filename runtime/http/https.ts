@@ -10,11 +10,13 @@ import type { Socket } from "node:net";
 import { type Duplex, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { TLSSocket } from "node:tls";
+import type { LogLine } from "../../core/distribution/node/types.ts";
 import { user } from "../../core/documents/permissions.ts";
+import type { EventName } from "../../core/telemetry/event-names.ts";
+import type { Metric } from "../../core/telemetry/metrics.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import { type ProcessConfiguration, ports } from "../installation.ts";
 import { writeErrorLine } from "../life/error-line.ts";
-import type { Observer } from "../observation/observer.ts";
 import { addressOf, createStrangers } from "../transport/admission.ts";
 import { createJudge, expectCurrent, type Judge } from "../transport/judge.ts";
 import { clientCredentials, followCredentials, readCredentials, tlsFault } from "../transport/mutual-tls.ts";
@@ -37,8 +39,11 @@ export type PeerUpgradeHandler = (upgrade: PeerUpgrade) => void | Promise<void>;
 export interface ServeOptions {
   /** Clients without a certificate may connect, too. */
   readonly users?: boolean;
-  /** Of the process: it counts and logs what is refused. */
-  readonly observer?: Pick<Observer, "log" | "measures">;
+  /** The process' (`observation/observer.ts`): it counts and logs what is refused. */
+  readonly observer?: {
+    log(event: EventName, fields: LogLine["fields"]): void;
+    measures(collect: () => readonly Metric[]): () => void;
+  };
 }
 export interface PeerServer {
   readonly port: number;
