@@ -36,7 +36,7 @@ const usage = `Usage: ./cells bench [NAME…] [--quick | --long] [--into DIR]
 
 Measures, and writes Markdown tables to the standard output: goal, figure, whether it holds. Nothing else should run on
 the machine meanwhile. --quick: seconds instead of minutes, to see that it works. --long: also what takes an
-hour or more (presence: a simulated day). --into: where drawings go (figure-6, cell-size).
+hour or more (presence: a simulated day). --into: where drawings go (figure-6, cell-size, self-hosting).
 
 Names: ${Object.keys(benches).join(", ")}; none: all of them.`;
 

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { machineIdentity } from "../../host/machine/unix-users.ts";
@@ -10,6 +10,11 @@ import { cacheDirectory } from "../../testbed/places.ts";
 import { firstProcesses } from "../../testbed/supervisor/first-process.ts";
 import { down } from "../../testbed/up.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
+import { birthOf, type Moments } from "../birth/birth.ts";
+import { renderBirth, stepLines } from "../birth/birth-svg.ts";
+import { happeningsOf, vmsOfServices } from "../birth/record.ts";
+import { provenance } from "../measure.ts";
+import { renderProvenance } from "../table.ts";
 import { interruptible } from "./interrupted.ts";
 
 /** A cloud that runs in itself: how long it takes to come, what it takes, and how it comes back. */
@@ -146,20 +151,46 @@ const apartFrom = ({ machine, controller }: Shares, unit: string): string =>
   `of that the controller of the tenant's cell ${controller.toFixed(1)} ${unit}; the tenant's own machine is not in it and takes ` +
   `${machine.toFixed(1)} ${unit}`;
 
-async function measure(t: Testbed, { quick, say }: BenchOptions): Promise<readonly Figure[]> {
+/** `birth.svg`, and what it is made of, from what the services of this birth recorded. */
+async function drawBirth(t: Testbed, moments: Moments, from: string, { say, into }: BenchOptions): Promise<void> {
+  const vmOf = new Map<string, string>();
+  for (const cell of ["root", "primary"]) {
+    const model: unknown = JSON.parse((await t.cells(["get", cell, "--output", "json"])).stdout);
+    for (const [peer, vm] of vmsOfServices(model, cell)) vmOf.set(peer, vm);
+  }
+  const birth = birthOf(await happeningsOf(t, t.gateway()), moments, vmOf);
+  const directory = into ?? join(cacheDirectory(), "figures");
+  mkdirSync(directory, { recursive: true });
+  const title = "From `cells up` until a tenant's cell is accepted (profile small)";
+  const origin = [
+    "Three hosts and two storage servers of a testbed, every service in a VM on emulated processors.",
+    from,
+  ];
+  writeFileSync(join(directory, "birth.svg"), renderBirth({ title, origin, birth }));
+  writeFileSync(join(directory, "birth.json"), `${JSON.stringify(birth, null, 1)}\n`);
+  for (const line of stepLines(birth)) say(line);
+  say(`drawn: ${join(directory, "birth.svg")}`);
+}
+
+async function measure(t: Testbed, options: BenchOptions): Promise<readonly Figure[]> {
+  const { quick, say } = options;
   const file = join(dirname(t.configFile), "one.sf");
   writeFileSync(file, tenant("one"));
   const figure = (what: string, unit: Figure["unit"], value: number, atMost: number | null, note?: string): Figure => ({
     ...{ what, unit, value, range: null, atMost },
     ...(note === undefined ? {} : { note }),
   });
-  const upSeconds = await seconds(async () => {
-    await t.up();
-    await untilDone(t, ["apply", file, "--yes", "--no-wait"]);
-  });
+  const from = renderProvenance(await provenance(quick), quick);
+  const startMs = Date.now();
+  await t.up();
+  const gatewayMs = Date.now();
+  await untilDone(t, ["apply", file, "--yes", "--no-wait"]);
+  const acceptedMs = Date.now();
+  const upSeconds = (acceptedMs - startMs) / 1000;
   say(`a cell was accepted after ${upSeconds.toFixed(1)} s`);
   await untilAllReady(t, "root", patienceSeconds);
   await untilAllReady(t, "one", patienceSeconds);
+  await drawBirth(t, { startMs, gatewayMs, acceptedMs }, from, options);
   const { memory, processor } = await rest(t, quick ? 10 : 60);
   say(`the management takes ${memory.management.toFixed(0)} MiB and ${processor.management.toFixed(1)} % of a core`);
   const service = await backAgain(t, "root/core2/vm", say);

@@ -1,0 +1,232 @@
+/**
+ * The birth of a cloud that runs in itself, as its services recorded it: a row for each process, machine and wait, and the
+ * critical path through them. What a row needs is written down (`needs`), not guessed from times: of what it needs, the one
+ * that was there last is what it waited for, and from then on its own pieces are on the path. So the pieces of the path add
+ * up to the whole, and a piece that is nobody's is shown as such.
+ */
+
+/** One line of a log, whoever wrote it. */
+export interface Happening {
+  /** Milliseconds since 1970. */
+  readonly atMs: number;
+  readonly service: string;
+  readonly event: string;
+  readonly path: string | null;
+  readonly fields: { readonly [key: string]: unknown };
+}
+/** A machine or a process works, or it stands and something else has to come first. */
+export type PieceKind = "works" | "starts" | "waits";
+export interface Piece {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly kind: PieceKind;
+  readonly text: string;
+}
+export interface Row {
+  readonly name: string;
+  /** In the order of time, without gaps. */
+  readonly pieces: readonly Piece[];
+  /** Moments, as when a role began to listen. */
+  readonly ticks: readonly { readonly atMs: number; readonly text: string }[];
+}
+/** A piece of the path; `row` null: nobody did anything that was recorded. */
+export interface Step extends Piece {
+  readonly row: string | null;
+}
+export interface Birth {
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly rows: readonly Row[];
+  readonly path: readonly Step[];
+}
+/** What the one knows who waits for it, milliseconds since 1970. */
+export interface Moments {
+  readonly startMs: number;
+  readonly gatewayMs: number;
+  readonly acceptedMs: number;
+}
+
+export const rowNames = {
+  firstProcess: "first process",
+  gateway: "gateway answers",
+  accepted: "tenant's cell accepted",
+} as const;
+
+/** Rows that have to be there before a row can end: by their whole name, or with a part that is any. */
+const needs: readonly (readonly [row: RegExp, needed: RegExp])[] = [
+  [/^first process$/, /^host /],
+  [/^root\/core1\/vm$/, /^first process$/],
+  // Their volumes, and hosts of their own.
+  [/^root\/core[23]\/vm$/, /^root\/core1\/vm$|^host |^server /],
+  // The Cell Manager makes it.
+  [/^root\/controllers\/[^/]+\/vm$/, /^root\/core3\/vm$/],
+  [/^primary\/gateway\/vm$/, /^root\/controllers\/primary\/vm$/],
+  [/^gateway answers$/, /^primary\/gateway\/vm$/],
+  [/^root\/controllers\/one\/vm$/, /^gateway answers$/],
+  [/^tenant's cell accepted$/, /^root\/controllers\/one\/vm$|^gateway answers$/],
+];
+
+const endOf = ({ pieces }: Row): number => pieces.at(-1)?.toMs ?? Number.NaN;
+const beginOf = ({ pieces }: Row): number => pieces[0]?.fromMs ?? Number.NaN;
+
+/** From the end back to the start. */
+export function criticalPath(rows: readonly Row[], last: string, startMs: number): readonly Step[] {
+  const steps: Step[] = [];
+  const nobody = (fromMs: number, toMs: number): void => {
+    if (toMs > fromMs) steps.push({ fromMs, toMs, kind: "waits", text: "nothing that was recorded", row: null });
+  };
+  const walked = new Set<string>();
+  let row = rows.find(({ name }) => name === last);
+  let untilMs = row === undefined ? startMs : endOf(row);
+  while (row !== undefined) {
+    const { name, pieces } = row;
+    walked.add(name);
+    const wanted = needs.filter(([each]) => each.test(name)).map(([, needed]) => needed);
+    const [needed] = rows
+      .filter((other) => !walked.has(other.name) && wanted.some((each) => each.test(other.name)))
+      .filter((other) => endOf(other) <= untilMs)
+      .toSorted((one, other) => endOf(other) - endOf(one));
+    const sinceMs = needed === undefined ? startMs : endOf(needed);
+    for (const piece of pieces.toReversed()) {
+      const [fromMs, toMs] = [Math.max(piece.fromMs, sinceMs), Math.min(piece.toMs, untilMs)];
+      if (fromMs >= toMs) continue;
+      nobody(toMs, untilMs);
+      steps.push({ ...piece, fromMs, toMs, row: name });
+      untilMs = fromMs;
+    }
+    nobody(sinceMs, untilMs);
+    untilMs = sinceMs;
+    row = needed;
+  }
+  return steps.toReversed();
+}
+
+const textOf = (value: unknown): string | null => (typeof value === "string" ? value : null);
+
+/** A row of pieces from moments: each holds until the next one, the last one until `endMs`. */
+interface Moment {
+  readonly atMs: number;
+  readonly kind: PieceKind;
+  readonly text: string;
+}
+function piecesOf(moments: readonly Moment[], endMs: number): readonly Piece[] {
+  return moments.flatMap(({ atMs, kind, text }, index) => {
+    const toMs = Math.min(endMs, moments[index + 1]?.atMs ?? endMs);
+    return toMs > atMs ? [{ fromMs: atMs, toMs, kind, text }] : [];
+  });
+}
+
+function memberRows(happenings: readonly Happening[]): readonly Row[] {
+  const started = new Map<string, number>();
+  const rows: Row[] = [];
+  for (const { atMs, event, fields } of happenings) {
+    const peer = textOf(fields.peer) ?? textOf(fields.member);
+    if (peer === null) continue;
+    if (event === "service/started" && !started.has(peer)) started.set(peer, atMs);
+    const fromMs = started.get(peer);
+    if (event !== "service/answers" || fromMs === undefined || rows.some(({ name }) => name === nameOfMember(peer)))
+      continue;
+    const piece = { fromMs, toMs: atMs, kind: "starts" as const, text: "its process starts" };
+    rows.push({ name: nameOfMember(peer), pieces: [piece], ticks: [] });
+  }
+  return rows;
+}
+const nameOfMember = (peer: string): string =>
+  peer.replace(/^(host|agent)\./, (_all, kind) => (kind === "host" ? "host " : "server "));
+
+/** Of what runs before there is a machine, by the steps that it says (host/bootstrap/bootstrap.ts). */
+function firstProcessRow(happenings: readonly Happening[]): Row | null {
+  const steps = happenings.filter(({ event }) => event === "bootstrap/step");
+  const [first] = steps;
+  const ends = steps.find(({ fields }) => /^the process has ended/.test(textOf(fields.text) ?? ""));
+  const begins = happenings.find(({ event, service }) => event === "process/started" && service === first?.service);
+  if (first === undefined || ends === undefined) return null;
+  const moments = steps
+    .filter(({ atMs }) => atMs <= ends.atMs)
+    .map(({ atMs, fields }, index, all): Moment => {
+      const fromMs = all[index - 1]?.atMs ?? begins?.atMs ?? atMs;
+      return { atMs: fromMs, kind: "works", text: `until: ${textOf(fields.text) ?? ""}` };
+    });
+  return { name: rowNames.firstProcess, pieces: piecesOf(moments, ends.atMs), ticks: [] };
+}
+
+/** What a VM's controller and its host say of it, one after the other. */
+function momentOf({ event, fields }: Happening): Moment["kind"] | null {
+  if (event === "element/state") return fields.phase === "working" ? "works" : "waits";
+  if (event === "machine/stage") return "starts";
+  return event === "machine/health" && fields.what === "answering" ? "waits" : null;
+}
+function wordsOf({ event, service, fields }: Happening): string {
+  const at = service.replace(/^host\./, "");
+  if (event === "machine/stage")
+    return fields.stage === "starting" ? `${at} composes its disks and starts QEMU` : "its guest starts, and its roles";
+  if (event === "machine/health") return "it answers; its controller has yet to hear of it";
+  const reason = textOf(fields.reason) ?? textOf(fields.because) ?? "";
+  return reason === "" ? String(fields.phase) : reason;
+}
+
+/** Until it was ready for the first time. */
+function machineRow(path: string, happenings: readonly Happening[], ticks: Row["ticks"]): Row | null {
+  const own = happenings.filter((each) => each.path === path);
+  const ready = own.find(({ event, fields }) => event === "element/state" && fields.phase === "ready");
+  if (ready === undefined) return null;
+  let stage = "";
+  const moments: Moment[] = [];
+  for (const each of own.filter(({ atMs }) => atMs < ready.atMs)) {
+    const kind = momentOf(each);
+    if (kind === null) continue;
+    // From the order to start on, its host knows better than its controller.
+    if (each.event === "element/state" && stage !== "") continue;
+    if (each.event === "machine/stage") stage = String(each.fields.stage);
+    moments.push({ atMs: each.atMs, kind, text: wordsOf(each) });
+  }
+  return { name: path, pieces: piecesOf(moments, ready.atMs), ticks };
+}
+
+/** Which role began to listen when; `vmOf`: the VM that has it. */
+const ticksOf = (
+  path: string,
+  happenings: readonly Happening[],
+  vmOf: ReadonlyMap<string, string>,
+  firstMs: number,
+): Row["ticks"] =>
+  happenings
+    .filter(({ event, service, atMs }) => event === "process/started" && vmOf.get(service) === path && atMs >= firstMs)
+    .map(({ atMs, service }) => ({ atMs, text: service }));
+
+/** @param vmOf which VM has which service, by peer name */
+export function birthOf(
+  all: readonly Happening[],
+  moments: Moments,
+  vmOf: ReadonlyMap<string, string> = new Map(),
+): Birth {
+  const { startMs, gatewayMs, acceptedMs } = moments;
+  const happenings = all
+    .filter(({ atMs }) => atMs >= startMs && atMs <= acceptedMs)
+    .toSorted((one, other) => one.atMs - other.atMs);
+  const isMachine = ({ path, event }: Happening): boolean => event === "machine/stage" && path !== null;
+  const paths = [...new Set(happenings.filter(isMachine).map(({ path }) => path ?? ""))];
+  const machines = paths.flatMap((path) => {
+    const begun = happenings.find((each) => isMachine(each) && each.path === path)?.atMs ?? startMs;
+    return machineRow(path, happenings, ticksOf(path, happenings, vmOf, begun)) ?? [];
+  });
+  const first = firstProcessRow(happenings);
+  const gatewayFrom = machines.find(({ name }) => name === "primary/gateway/vm");
+  const asked = (name: string, fromMs: number, toMs: number, text: string): Row => ({
+    ...{ name, ticks: [] },
+    pieces: [{ fromMs, toMs, kind: "waits", text }],
+  });
+  const rows = [
+    ...memberRows(happenings),
+    ...(first === null ? [] : [first]),
+    ...machines.toSorted((one, other) => beginOf(one) - beginOf(other)),
+    asked(
+      rowNames.gateway,
+      gatewayFrom === undefined ? startMs : Math.min(gatewayMs, endOf(gatewayFrom)),
+      gatewayMs,
+      "`cells up` asks the gateway until it answers",
+    ),
+    asked(rowNames.accepted, gatewayMs, acceptedMs, "`cells apply` until it is accepted"),
+  ];
+  return { startMs, endMs: acceptedMs, rows, path: criticalPath(rows, rowNames.accepted, startMs) };
+}
