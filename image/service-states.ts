@@ -1,8 +1,8 @@
 import { mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { type SavedState, savedPart } from "../core/documents/saved-state.ts";
-import { packMemory } from "../host/drivers/hypervisor/resume/packed-memory.ts";
 import type { SavedForm } from "../host/drivers/hypervisor/resume/saved-machine.ts";
+import { packMemory } from "../host/drivers/storage/packed-memory.ts";
 import type { ImageManifest } from "../runtime/installation.ts";
 import { digestOfFiles, sha256, textOf } from "./parts.ts";
 import { saveState, savingInputs } from "./save.ts";

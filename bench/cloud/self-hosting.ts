@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { machineIdentity } from "../../host/machine/unix-users.ts";
+import { machineIdentity } from "../../host/drivers/unix-users.ts";
 import { buildTinyImage } from "../../image/build.ts";
 import { buildServiceImage } from "../../image/service.ts";
 import { type Testbed, withTestbedDirectory } from "../../testbed/harness.ts";
@@ -40,7 +40,7 @@ interface Usage {
   readonly memoryMiB: number;
   readonly cpuSeconds: number;
 }
-/** What is counted apart: the QEMU of each of these VMs, by its user (host/machine/unix-users.ts). */
+/** What is counted apart: the QEMU of each of these VMs, by its user (host/drivers/unix-users.ts). */
 interface Apart {
   readonly machine: string;
   readonly controller: string;

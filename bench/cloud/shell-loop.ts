@@ -14,7 +14,7 @@ import { dirname, join } from "node:path";
 import { createGuestAgent } from "../../host/drivers/hypervisor/guest/guest-agent.ts";
 import { launchPrefix } from "../../host/drivers/hypervisor/process/arguments.ts";
 import { Machine } from "../../host/drivers/network/diverter/testing/namespaces.testing.ts";
-import { qemuIdentity } from "../../host/machine/unix-users.ts";
+import { qemuIdentity } from "../../host/drivers/unix-users.ts";
 import { processesWith } from "./cloud.ts";
 
 /**

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { type Dirent, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, posix, relative, sep } from "node:path";
 import type { Bundle } from "../../model/cell/cell.ts";
-import { limits } from "../../model/cell/limits.ts";
+import { limits } from "../../model/limits.ts";
 import { includesOf } from "../spec/bundle.ts";
 
 /** Bounds on what is read of a workspace, which may be a whole home directory. */

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, posix, relative, resolve, sep } from "node:path";
 import type { Bundle } from "../../model/cell/cell.ts";
-import { limits } from "../../model/cell/limits.ts";
+import { limits } from "../../model/limits.ts";
 import { isStandardInclude } from "../../model/smartfrog/text/parser.ts";
 import { commentEnd, quotedEnd } from "../../model/smartfrog-format/pieces.ts";
 import { candidates, isRelative } from "../../runtime/specification/typescript/modules.ts";

@@ -5,7 +5,7 @@ import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ActualVm, DesiredDisk, DesiredVm } from "../../core/documents/vocabulary.ts";
 import { ipv4, uid } from "../../model/cell/identifiers.ts";
-import { storageIdentity } from "../machine/unix-users.ts";
+import { storageIdentity } from "../drivers/unix-users.ts";
 import { type ExportProcess, endExport, startExport } from "../storage-agent/export-process.ts";
 
 /**

@@ -13,7 +13,7 @@ import {
   processControl,
 } from "../drivers/hypervisor/process/process.ts";
 import { connectQmp, type Qmp } from "../drivers/hypervisor/qmp.ts";
-import { setprivArguments, storageIdentity } from "../machine/unix-users.ts";
+import { setprivArguments, storageIdentity } from "../drivers/unix-users.ts";
 import { listenAt } from "./listening-socket.ts";
 import { ExportNotGone, PortTaken, type RunningExport } from "./machinery.ts";
 

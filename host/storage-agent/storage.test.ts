@@ -27,7 +27,7 @@ import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { type RunningService, runService } from "../../runtime/process/process.ts";
 import { isAlive, signal, waitGone } from "../drivers/hypervisor/process/process.ts";
 import { createStorageDriver } from "../drivers/storage/driver-nbd.ts";
-import { qemuIdentity, setprivArguments } from "../machine/unix-users.ts";
+import { qemuIdentity, setprivArguments } from "../drivers/unix-users.ts";
 import { findExports } from "./export-process.ts";
 
 /** Two real agents, a Storage Manager reduced to its words, and QEMU's own tools as the VM's host. Needs root and QEMU. */

@@ -12,7 +12,7 @@ import type { BinFile } from "../../core/storage/bin.ts";
 import type { Ipv4, Uid } from "../../model/cell/identifiers.ts";
 import { renameDurably, synchronize } from "../../runtime/process/durable-files.ts";
 import { replaceFile } from "../../runtime/process/replace-file.ts";
-import { storageIdentity } from "../machine/unix-users.ts";
+import { storageIdentity } from "../drivers/unix-users.ts";
 import { BinFiles } from "./bin/bin-files.ts";
 import { bootRecord, type FoundImage, readImage } from "./images/images.ts";
 import { lengthWithRoom, MiB, qemuImg, readHeader, roomMiBOf, servedLength } from "./images/qcow2.ts";

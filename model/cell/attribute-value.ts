@@ -2,10 +2,10 @@ import { formatNetwork, type Network, parseIpv4, parseNetwork } from "../address
 import { didYouMean, truthMeant } from "../diagnostics/closest-name.ts";
 import { isIncomplete } from "../diagnostics/unknown.ts";
 import { isObject, type Json, type JsonObject } from "../json/json.ts";
-import { follow, isBrokenReference, referenceIn, type Target } from "../reference/reference.ts";
+import { limits } from "../limits.ts";
 import type { ElementType, PortRange, RuleEnd } from "./cell.ts";
 import { cidr, elementPath } from "./identifiers.ts";
-import { limits } from "./limits.ts";
+import { follow, isBrokenReference, referenceIn, type Target } from "./reference.ts";
 import type { AttributeKind, AttributeSchema } from "./schema.ts";
 import { inUnit } from "./units.ts";
 

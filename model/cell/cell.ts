@@ -1,6 +1,6 @@
 import type { Position } from "../diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
-import type { Evaluated } from "../specification/evaluated.ts";
+import type { Evaluated } from "./evaluated.ts";
 import type { CellName, Cidr, ElementPath, Ipv4, Mac } from "./identifiers.ts";
 
 /**

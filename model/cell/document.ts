@@ -2,9 +2,9 @@ import { closestName } from "../diagnostics/closest-name.ts";
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import type { Diagnostics } from "../diagnostics/diagnostics.ts";
 import { isObject, type Json, type JsonObject } from "../json/json.ts";
+import { limits } from "../limits.ts";
 import { fail, ok, type Result } from "../result.ts";
 import { type InSlices, inOneGo } from "../slices.ts";
-import { limits } from "./limits.ts";
 
 /** Any empty object: a document may have very many. */
 const nothing: JsonObject = Object.freeze({});

@@ -1,6 +1,6 @@
 import type { Cell, Element, VmElement, VolumeCopyElement } from "../cell/cell.ts";
 import type { ElementPath } from "../cell/identifiers.ts";
-import { limits } from "../cell/limits.ts";
+import { limits } from "../limits.ts";
 import { dataExcess } from "./data-size.ts";
 import type { ReportFault } from "./fault.ts";
 

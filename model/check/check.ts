@@ -4,7 +4,6 @@ import { childDocument } from "../cell/child-document.ts";
 import { AttributeValues, buildElement } from "../cell/elements.ts";
 import { hintOf } from "../cell/example-value.ts";
 import { cellName, type ElementPath, elementPath } from "../cell/identifiers.ts";
-import { limits, tooManyElements } from "../cell/limits.ts";
 import {
   type AttributeSchema,
   attributeNames,
@@ -20,6 +19,7 @@ import { Diagnostics } from "../diagnostics/diagnostics.ts";
 import type { Positions } from "../diagnostics/positions.ts";
 import { isIncomplete, isUnknown } from "../diagnostics/unknown.ts";
 import { isObject, type Json, type JsonObject } from "../json/json.ts";
+import { limits, tooManyElements } from "../limits.ts";
 import { type InSlices, inOneGo } from "../slices.ts";
 import { backupOf } from "./check-backup.ts";
 import { checkBounds } from "./check-bounds.ts";

@@ -1,5 +1,5 @@
-import { limits } from "../cell/limits.ts";
 import type { Json } from "../json/json.ts";
+import { limits } from "../limits.ts";
 
 /** What a guest's data comes to: attributes and items at every depth, and bytes of its JSON text in UTF-8. */
 export interface DataSize {

@@ -1,4 +1,4 @@
-import { limits } from "../cell/limits.ts";
+import { limits } from "../limits.ts";
 import type { Diagnostic, Position } from "./diagnostic.ts";
 
 /** Longest sentence, in characters: names in it are as long as their author made them. */

@@ -1,12 +1,12 @@
 import { getAt } from "../cell/document.ts";
+import { follow, referenceIn } from "../cell/reference.ts";
 import { isElementType, standardPrototypes } from "../cell/schema.ts";
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import { diagnosticPages, exampleText } from "../diagnostics/diagnostic-codes.ts";
 import { Diagnostics } from "../diagnostics/diagnostics.ts";
 import { isObject, type Json, type JsonObject } from "../json/json.ts";
-import { parseJsonText } from "../json/json-text.ts";
-import { follow, referenceIn } from "../reference/reference.ts";
 import { resolveSmartFrog, smartFrogDocument } from "../smartfrog/document.ts";
+import { parseJsonText } from "../specification/json-text.ts";
 import { type Cursor, cursorAt, elementType, schemaFor } from "./cursor.ts";
 import { type Found, foundAt } from "./navigation.ts";
 import type { BundleView, TreeNode } from "./sources/bundle-tree.ts";

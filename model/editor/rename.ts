@@ -3,7 +3,7 @@ import { describedCell } from "../cell/described.ts";
 import { Diagnostics } from "../diagnostics/diagnostics.ts";
 import { planChange } from "../plan/plan.ts";
 import { fail, ok, type Result } from "../result.ts";
-import { isKeyword } from "../smartfrog/phases/expressions.ts";
+import { isKeyword } from "../smartfrog/text/expressions.ts";
 import { parseBundle } from "../smartfrog/text/parser.ts";
 import { readSpecification } from "../specification/specification.ts";
 import { cursorAt } from "./cursor.ts";

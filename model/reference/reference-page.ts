@@ -1,5 +1,4 @@
 import type { ElementType } from "../cell/cell.ts";
-import { limits } from "../cell/limits.ts";
 import {
   type AttributeKind,
   type AttributeSchema,
@@ -10,6 +9,7 @@ import {
   type TypeSchema,
   typeDocs,
 } from "../cell/schema.ts";
+import { limits } from "../limits.ts";
 import { defaultOf, effectOf } from "./json-schema.ts";
 import { referenceExamples } from "./reference-examples.ts";
 

@@ -1,6 +1,6 @@
-import { limits } from "../cell/limits.ts";
 import type { Diagnostic, Position } from "../diagnostics/diagnostic.ts";
 import { Diagnostics } from "../diagnostics/diagnostics.ts";
+import { limits } from "../limits.ts";
 import { fail, ok, type Result } from "../result.ts";
 import { tokenize } from "../smartfrog/text/lexer.ts";
 import { parseBundle } from "../smartfrog/text/parser.ts";

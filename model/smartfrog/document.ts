@@ -8,12 +8,12 @@ import { type InSlices, inOneGo } from "../slices.ts";
 import type { Attribute, Component, Value } from "./component.ts";
 import { attributeOf, constantOrigin } from "./phases/copies.ts";
 import { boundExpansion } from "./phases/expansion.ts";
-import { shortestFloat } from "./phases/java-number.ts";
 import { link } from "./phases/linker.ts";
 import { bounded, costOf, type Phases, runPhasesInSlices } from "./phases/phases.ts";
 import type { Resolver } from "./phases/resolver.ts";
 import { replacedBy } from "./phases/templates.ts";
 import { linkReached } from "./reached.ts";
+import { shortestFloat } from "./text/java-number.ts";
 import { leftUnlinked } from "./text/print.ts";
 
 /**

@@ -1,5 +1,5 @@
+import { referenceIn } from "../cell/reference.ts";
 import type { Diagnostics } from "../diagnostics/diagnostics.ts";
-import { referenceIn } from "../reference/reference.ts";
 import type { Attribute, Component, Value } from "./component.ts";
 import { constantOrigin } from "./phases/copies.ts";
 import { linkAttributes } from "./phases/linker.ts";

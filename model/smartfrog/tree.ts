@@ -4,10 +4,10 @@ import { Diagnostics } from "../diagnostics/diagnostics.ts";
 import type { Json } from "../json/json.ts";
 import type { Component, Value } from "./component.ts";
 import { boundExpansion } from "./phases/expansion.ts";
-import { javaDouble, javaFloat } from "./phases/java-number.ts";
 import { link } from "./phases/linker.ts";
 import { guarded, type Phase, runPhases } from "./phases/phases.ts";
 import { limitPassed } from "./phases/resolver.ts";
+import { javaDouble, javaFloat } from "./text/java-number.ts";
 import { leftUnlinked } from "./text/print.ts";
 
 /** What SmartFrog makes of a bundle, as recorded outcomes have it: `sfConfig` resolved, or the phase that refused. */

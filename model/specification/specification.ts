@@ -1,21 +1,21 @@
 import type { Bundle, Cell } from "../cell/cell.ts";
 import { canonicalInSlices } from "../cell/document.ts";
-import { limits } from "../cell/limits.ts";
+import { readEvaluated } from "../cell/evaluated.ts";
 import { standardPrototypes } from "../cell/schema.ts";
 import { checkTreeInSlices } from "../check/check.ts";
 import { type Supply, unknownSupply } from "../check/check-supply.ts";
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import { Diagnostics } from "../diagnostics/diagnostics.ts";
-import { withInclusions } from "../diagnostics/included-where.ts";
 import type { Positions } from "../diagnostics/positions.ts";
 import { withUses } from "../diagnostics/used-where.ts";
 import type { JsonObject } from "../json/json.ts";
-import { parseJsonText } from "../json/json-text.ts";
+import { limits } from "../limits.ts";
 import { fail, ok, type Result } from "../result.ts";
 import { type InSlices, inOneGo } from "../slices.ts";
 import { resolveInSlices, smartFrogDocument } from "../smartfrog/document.ts";
 import { costOf } from "../smartfrog/phases/phases.ts";
-import { readEvaluated } from "./evaluated.ts";
+import { withInclusions } from "./included-where.ts";
+import { parseJsonText } from "./json-text.ts";
 
 /**
  * Reads the texts of a specification, in the language that the extension of `bundle.main` says, and checks the cell in

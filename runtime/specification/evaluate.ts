@@ -1,7 +1,7 @@
 import type { Bundle } from "../../model/cell/cell.ts";
+import type { Evaluated } from "../../model/cell/evaluated.ts";
 import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
 import { ok, type Result } from "../../model/result.ts";
-import type { Evaluated } from "../../model/specification/evaluated.ts";
 
 /**
  * Languages that the model does not read itself, because that takes a library or running a program. Both ends use the

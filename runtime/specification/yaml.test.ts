@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { limits } from "../../model/cell/limits.ts";
+import { limits } from "../../model/limits.ts";
 import { readSpecification } from "../../model/specification/specification.ts";
 import { evaluate } from "./evaluate.ts";
 import { readYaml } from "./yaml.ts";

@@ -11,12 +11,12 @@ import {
   type Scalar,
   type YAMLMap,
 } from "yaml";
-import { limits } from "../../model/cell/limits.ts";
+import { type Evaluated, type Place, pointerPart } from "../../model/cell/evaluated.ts";
 import type { Diagnostic, Position } from "../../model/diagnostics/diagnostic.ts";
 import { Diagnostics } from "../../model/diagnostics/diagnostics.ts";
 import { isObject, type Json, type JsonObject } from "../../model/json/json.ts";
+import { limits } from "../../model/limits.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import { type Evaluated, type Place, pointerPart } from "../../model/specification/evaluated.ts";
 import {
   collectionName,
   controlCharacter,

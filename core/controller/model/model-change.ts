@@ -1,10 +1,10 @@
 import { parseNetwork } from "../../../model/addresses.ts";
 import type { Cell, Element } from "../../../model/cell/cell.ts";
 import { type ElementPath, elementPath, type Uid } from "../../../model/cell/identifiers.ts";
-import { identify } from "../../../model/cell/identity.ts";
 import { checkRules } from "../../../model/check/network/check-rules.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Json } from "../../../model/json/json.ts";
+import { identify } from "../../../model/plan/identity.ts";
 import { planInSlices } from "../../../model/plan/plan.ts";
 import { planFaultsInSlices } from "../../../model/plan/plan-check.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";

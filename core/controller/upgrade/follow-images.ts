@@ -1,5 +1,5 @@
 import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
-import { identify } from "../../../model/cell/identity.ts";
+import { identify } from "../../../model/plan/identity.ts";
 import { planChange } from "../../../model/plan/plan.ts";
 import { inOneGo } from "../../../model/slices.ts";
 import { directoryKey } from "../../documents/cells.ts";

@@ -6,8 +6,8 @@ import {
   serverName,
   type Uid,
 } from "../../../model/cell/identifiers.ts";
-import { limits } from "../../../model/cell/limits.ts";
 import type { Json } from "../../../model/json/json.ts";
+import { limits } from "../../../model/limits.ts";
 import type { AgentBinned } from "../../documents/bin.ts";
 import type {
   AgentImage,

@@ -1,6 +1,6 @@
 import { type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import { isServiceImage } from "../../../model/cell/image-name.ts";
-import { limits } from "../../../model/cell/limits.ts";
+import { limits } from "../../../model/limits.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import {
   type ActualVolume,

@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Uid, uid } from "../../../model/cell/identifiers.ts";
-import { machineIdentity, qemuIdentity } from "../../machine/unix-users.ts";
+import { machineIdentity, qemuIdentity } from "../unix-users.ts";
 import { type ConditionWatch, watchCondition } from "./condition.ts";
 import type {
   Accelerator,
@@ -18,11 +18,6 @@ import { type MachineConsole, openConsole } from "./guest/console.ts";
 import { createGuestAgent, type GuestAgent, type GuestResult } from "./guest/guest-agent.ts";
 import { type GuestCommand, type GuestOutput, type GuestRun, runInGuest } from "./guest/guest-command.ts";
 import { writeSeed } from "./guest/seed.ts";
-import { boundLog, type LogBound } from "./log-bound.ts";
-import { timeToPowerOff } from "./powering-off.ts";
-import { kvmGroup, probeAccelerator } from "./process/accelerator.ts";
-import { type Identity, machineName } from "./process/arguments.ts";
-import { makeCgroups, removeCgroups } from "./process/cgroup.ts";
 import {
   handOver,
   handOverSecrets,
@@ -32,7 +27,12 @@ import {
   machineFiles,
   panicWords,
   stateDescriptor,
-} from "./process/launch.ts";
+} from "./launch.ts";
+import { boundLog, type LogBound } from "./log-bound.ts";
+import { timeToPowerOff } from "./powering-off.ts";
+import { kvmGroup, probeAccelerator } from "./process/accelerator.ts";
+import { type Identity, machineName } from "./process/arguments.ts";
+import { makeCgroups, removeCgroups } from "./process/cgroup.ts";
 import { asRecord } from "./process/lines.ts";
 import {
   findByArgument,
@@ -60,7 +60,7 @@ const silentMs = 5000;
 export interface QemuOptions {
   /** Volatile; every directory above it must be passable (mode x) for QEMU's user. Short: socket paths end at 107 bytes. */
   readonly runDirectory: string;
-  /** Absent: a user for each machine (`host/machine/unix-users.ts`); null: QEMU runs as we do. */
+  /** Absent: a user for each machine (`host/drivers/unix-users.ts`); null: QEMU runs as we do. */
   readonly identity?: Identity | null;
   /** Parent cgroup directories; none: no limits. */
   readonly cgroups?: readonly string[];

@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Uid, uid } from "../../../model/cell/identifiers.ts";
-import { machineFiles } from "./process/launch.ts";
+import { machineFiles } from "./launch.ts";
 import { type ProcessIdentity, statFields } from "./process/process.ts";
 
 /** What one machine's process has used since it began. */

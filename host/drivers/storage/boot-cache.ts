@@ -11,8 +11,8 @@ import type { PeerName } from "../../../model/cell/identifiers.ts";
 import { peerRequest } from "../../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
 import { renameDurably, synchronize } from "../../../runtime/process/durable-files.ts";
-import { unpackMemory } from "../hypervisor/resume/packed-memory.ts";
 import type { SavedFiles } from "./driver.ts";
+import { unpackMemory } from "./packed-memory.ts";
 import { agentAt } from "./servers.ts";
 
 export interface BootFiles {

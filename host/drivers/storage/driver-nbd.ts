@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { savedFor } from "../../../core/documents/saved-state.ts";
 import type { BootRecord, DesiredDisk } from "../../../core/documents/vocabulary.ts";
 import type { ProcessConfiguration } from "../../../runtime/installation.ts";
-import { qemuIdentity } from "../../machine/unix-users.ts";
+import { qemuIdentity } from "../unix-users.ts";
 import { blockChain, chainNode } from "./block-chain.ts";
 import { BootCache } from "./boot-cache.ts";
 import type { ComposedDisk, MachineSize, StorageDriver } from "./driver.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
-import { imageIdentity } from "../../machine/unix-users.ts";
+import { imageIdentity } from "../../drivers/unix-users.ts";
 import { type ConvertLimits, convertCommand, convertImage } from "./image-convert.ts";
 import { HostileImage, type ImageFormat, inspectImage } from "./image-header.ts";
 import {

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { chmod, chown, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { imageIdentity } from "../../machine/unix-users.ts";
+import { imageIdentity } from "../../drivers/unix-users.ts";
 import { HostileImage, type ImageFormat, type ImageShape, inspectImage } from "./image-header.ts";
 import { runSandboxed, type SandboxEnd, type SandboxLimits, type SandboxOptions } from "./image-sandbox.ts";
 import { MiB } from "./qcow2.ts";

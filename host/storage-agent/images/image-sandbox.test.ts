@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cgroupRoots, makeCgroups, removeCgroups } from "../../../testbed/supervisor/cgroups.ts";
-import type { ProcessOwner } from "../../machine/unix-users.ts";
+import type { ProcessOwner } from "../../drivers/unix-users.ts";
 import { runSandboxed, type SandboxEnd, type SandboxLimits } from "./image-sandbox.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { mkdir } from "node:fs/promises";
-import { type ProcessOwner, setprivArguments } from "../../machine/unix-users.ts";
+import { type ProcessOwner, setprivArguments } from "../../drivers/unix-users.ts";
 import { createImageCgroup } from "./image-cgroup.ts";
 import { systemCallFilter } from "./image-system-calls.ts";
 

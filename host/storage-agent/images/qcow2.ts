@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { open } from "node:fs/promises";
 import { promisify } from "node:util";
-import { setprivArguments, storageIdentity } from "../../machine/unix-users.ts";
+import { setprivArguments, storageIdentity } from "../../drivers/unix-users.ts";
 
 const run = promisify(execFile);
 export const MiB = 1024 * 1024;

@@ -1,8 +1,8 @@
 import { formatNetwork, type Network, parseNetwork } from "../../addresses.ts";
 import type { Cell, NetworkRuleElement, RuleEnd, SubnetElement } from "../../cell/cell.ts";
 import type { ElementPath } from "../../cell/identifiers.ts";
-import { limits } from "../../cell/limits.ts";
 import { NetworkIndex } from "../../cell/network-index.ts";
+import { limits } from "../../limits.ts";
 import type { ReportFault } from "../fault.ts";
 import { openings } from "./rule-openings.ts";
 

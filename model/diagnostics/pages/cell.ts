@@ -1,4 +1,4 @@
-import { limits } from "../../cell/limits.ts";
+import { limits } from "../../limits.ts";
 import { cellPage, type DiagnosticPage, filesPage, requestPage } from "../diagnostic-page.ts";
 
 const net = 'net extends Subnet { x.cidr "10.64.1.0/24"; }\n';

@@ -1,4 +1,4 @@
-import { limits } from "../../cell/limits.ts";
+import { limits } from "../../limits.ts";
 import { type DiagnosticPage, filesPage, largePage, requestPage, smartFrogPage } from "../diagnostic-page.ts";
 
 const shop = (inside: string): string => `shop extends Cell {\n${inside}}\n`;

@@ -1,6 +1,6 @@
 import type { Bundle } from "../../cell/cell.ts";
-import { limits } from "../../cell/limits.ts";
 import { standardPrototypes } from "../../cell/schema.ts";
+import { limits } from "../../limits.ts";
 import { reparsed } from "../reparse.ts";
 import { jsonSource } from "./json-source.ts";
 import { smartFrogSource } from "./smartfrog-source.ts";

@@ -1,4 +1,4 @@
-import { limits } from "../../cell/limits.ts";
+import { limits } from "../../limits.ts";
 import {
   lineStartsOf,
   type Name,

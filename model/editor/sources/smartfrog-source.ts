@@ -1,6 +1,6 @@
-import { limits } from "../../cell/limits.ts";
 import { Diagnostics } from "../../diagnostics/diagnostics.ts";
-import { isKeyword } from "../../smartfrog/phases/expressions.ts";
+import { limits } from "../../limits.ts";
+import { isKeyword } from "../../smartfrog/text/expressions.ts";
 import { tokenize } from "../../smartfrog/text/lexer.ts";
 import type { Token } from "../../smartfrog/text/tokens.ts";
 import {

@@ -1,5 +1,5 @@
-import { limits } from "../../cell/limits.ts";
 import type { Diagnostics } from "../../diagnostics/diagnostics.ts";
+import { limits } from "../../limits.ts";
 import type { Component, Value } from "../component.ts";
 import { constantOrigin } from "./copies.ts";
 import { limitPassed } from "./resolver.ts";

@@ -1,16 +1,16 @@
-import { limits } from "../../cell/limits.ts";
 import { attributeSchema, isElementType } from "../../cell/schema.ts";
 import { closestName, didYouMean, truthMeant } from "../../diagnostics/closest-name.ts";
 import type { Position } from "../../diagnostics/diagnostic.ts";
 import type { Diagnostics } from "../../diagnostics/diagnostics.ts";
+import { limits } from "../../limits.ts";
 import { type Attribute, type Component, isLeftUnlinked, type Value } from "../component.ts";
 import { checkSchemaElement } from "../schema-element.ts";
+import { wordMeant } from "../text/expressions.ts";
 import { isStandardInclude } from "../text/parser.ts";
 import { expressionText, functionText, lazyText, leftUnlinked } from "../text/print.ts";
 import { type Expression, type Reference, type ReferencePart, referenceText } from "../text/syntax.ts";
 import { usesOf } from "./applied-where.ts";
 import { constantOrigin } from "./copies.ts";
-import { wordMeant } from "./expressions.ts";
 import { applyFunction, type FunctionState, refusal, standardClass } from "./functions.ts";
 import { Budget, budgetSpent, OperationError, operate, vectorOf } from "./operations.ts";
 import { enclosing, limitPassed, type Resolver, rootOf, visibleNames } from "./resolver.ts";

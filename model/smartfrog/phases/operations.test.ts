@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { limits } from "../../cell/limits.ts";
+import { limits } from "../../limits.ts";
 import type { Value } from "../component.ts";
 import { OperationError, vectorOf } from "./operations.ts";
 

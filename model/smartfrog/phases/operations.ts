@@ -1,8 +1,8 @@
-import { limits } from "../../cell/limits.ts";
+import { limits } from "../../limits.ts";
 import type { Value } from "../component.ts";
+import { javaDouble, javaFloat } from "../text/java-number.ts";
 import type { Operator } from "../text/syntax.ts";
 import type { NumberType } from "../text/tokens.ts";
-import { javaDouble, javaFloat } from "./java-number.ts";
 
 /** Thrown when working out expressions costs more than a specification may. */
 export const budgetSpent = Symbol("budget spent");

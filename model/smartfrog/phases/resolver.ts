@@ -1,7 +1,7 @@
-import { limits } from "../../cell/limits.ts";
 import { closestName } from "../../diagnostics/closest-name.ts";
 import type { Position } from "../../diagnostics/diagnostic.ts";
 import type { Diagnostics } from "../../diagnostics/diagnostics.ts";
+import { limits } from "../../limits.ts";
 import type { Attribute, Component, Placement } from "../component.ts";
 import { standardFileWith } from "../standard-files.ts";
 import {

@@ -1,7 +1,7 @@
-import { limits } from "../../cell/limits.ts";
 import { withoutUnit } from "../../cell/units.ts";
 import type { Position } from "../../diagnostics/diagnostic.ts";
 import type { Diagnostics } from "../../diagnostics/diagnostics.ts";
+import { limits } from "../../limits.ts";
 import type { NumberType, Token } from "./tokens.ts";
 
 /** Longest first, so that `<=` is not taken for `<`. */

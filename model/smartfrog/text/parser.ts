@@ -1,9 +1,9 @@
 import type { Bundle } from "../../cell/cell.ts";
-import { limits } from "../../cell/limits.ts";
 import { closestName, didYouMean } from "../../diagnostics/closest-name.ts";
 import type { Position } from "../../diagnostics/diagnostic.ts";
 import type { Diagnostics } from "../../diagnostics/diagnostics.ts";
-import { abandoned, ExpressionParser, isKeyword, shown } from "../phases/expressions.ts";
+import { limits } from "../../limits.ts";
+import { abandoned, ExpressionParser, isKeyword, shown } from "./expressions.ts";
 import { tokenize } from "./lexer.ts";
 import type { AttributeSyntax, Expression, Prototype } from "./syntax.ts";
 import type { Token } from "./tokens.ts";

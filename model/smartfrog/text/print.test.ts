@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { javaDouble, javaFloat } from "../phases/java-number.ts";
 import { longJson, smartFrogTree } from "../tree.ts";
+import { javaDouble, javaFloat } from "./java-number.ts";
 import { scalarText } from "./print.ts";
 import type { Scalar } from "./syntax.ts";
 

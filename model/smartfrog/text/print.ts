@@ -1,5 +1,5 @@
 import { type Attribute, type Component, isLeftUnlinked, type Value } from "../component.ts";
-import { javaDouble, javaFloat } from "../phases/java-number.ts";
+import { javaDouble, javaFloat } from "./java-number.ts";
 import { type Expression, type Operator, type Reference, referenceText, type Scalar } from "./syntax.ts";
 
 /**

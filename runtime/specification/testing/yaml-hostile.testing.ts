@@ -1,4 +1,4 @@
-import { limits } from "../../../model/cell/limits.ts";
+import { limits } from "../../../model/limits.ts";
 
 /** YAML texts that cost their reader as much as their author could arrange, and the code that they must be told. */
 interface HostileYaml {

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve, sep } from "node:path";
-import { limits } from "../../../model/cell/limits.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
+import { limits } from "../../../model/limits.ts";
 import { typescriptDeclarations } from "../../../model/reference/typescript-declarations.ts";
 
 /*

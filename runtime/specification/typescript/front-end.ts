@@ -1,9 +1,9 @@
 import type { Bundle } from "../../../model/cell/cell.ts";
-import { limits } from "../../../model/cell/limits.ts";
+import type { Evaluated } from "../../../model/cell/evaluated.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Json } from "../../../model/json/json.ts";
+import { limits } from "../../../model/limits.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
-import type { Evaluated } from "../../../model/specification/evaluated.ts";
 import { noWalls } from "../no-walls.ts";
 import { bounds } from "./bounds.ts";
 import { type Ended, type LaunchOptions, launch } from "./launch.ts";

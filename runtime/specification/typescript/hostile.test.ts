@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { limits } from "../../../model/cell/limits.ts";
+import { limits } from "../../../model/limits.ts";
 import { bounds } from "./bounds.ts";
 import { evaluateTypeScriptBundle } from "./front-end.ts";
 import type { LaunchOptions } from "./launch.ts";

@@ -1,6 +1,6 @@
+import { type Place, pointerPart } from "../../../model/cell/evaluated.ts";
 import type { Position, RelatedPosition } from "../../../model/diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
-import { type Place, pointerPart } from "../../../model/specification/evaluated.ts";
 import type { BuilderSite } from "./builder.ts";
 import { type CallSite, type KeySite, scan } from "./scan.ts";
 

@@ -1,12 +1,12 @@
 import { stripTypeScriptTypes } from "node:module";
 import type { Bundle } from "../../../model/cell/cell.ts";
-import { limits } from "../../../model/cell/limits.ts";
+import type { Evaluated } from "../../../model/cell/evaluated.ts";
 import { elementTypes } from "../../../model/cell/schema.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
+import { limits } from "../../../model/limits.ts";
 import { builderFunctions, nestedAttributes } from "../../../model/reference/typescript-declarations.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
-import type { Evaluated } from "../../../model/specification/evaluated.ts";
 import { bounds } from "./bounds.ts";
 import type { BuilderFault, BuilderResult, BuilderTable } from "./builder.ts";
 import { builderModule, resolveImport } from "./modules.ts";

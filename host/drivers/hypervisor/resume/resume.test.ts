@@ -9,8 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { BootRecord } from "../../../../core/documents/vocabulary.ts";
 import { ipv4, uid } from "../../../../model/cell/identifiers.ts";
 import type { ImageManifest } from "../../../../runtime/installation.ts";
-import { machineIdentity } from "../../../machine/unix-users.ts";
 import type { ComposedDisk } from "../../storage/driver.ts";
+import { machineIdentity } from "../../unix-users.ts";
 import type { HypervisorDriver, MachineSpecification } from "../driver.ts";
 import { createQemuDriver } from "../qemu.ts";
 

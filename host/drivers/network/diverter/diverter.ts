@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { CellPolicy } from "../../../../core/documents/vocabulary.ts";
 import { type Mac, mac } from "../../../../model/cell/identifiers.ts";
-import { qemuIdentity } from "../../../machine/unix-users.ts";
+import { qemuIdentity } from "../../unix-users.ts";
 import type {
   GlobalNetwork,
   InterfaceCounters,

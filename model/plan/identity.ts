@@ -1,5 +1,5 @@
-import type { Plan } from "../plan/plan-types.ts";
-import { type ElementPath, type Uid, uid } from "./identifiers.ts";
+import { type ElementPath, type Uid, uid } from "../cell/identifiers.ts";
+import type { Plan } from "./plan-types.ts";
 
 /**
  * The identities after a plan: elements that go on keep theirs, renamed ones too; created and replaced ones get

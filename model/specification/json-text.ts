@@ -1,10 +1,10 @@
 import { isForEditors } from "../cell/document.ts";
-import { limits, tooManyElements } from "../cell/limits.ts";
 import { withoutUnit } from "../cell/units.ts";
 import type { Position } from "../diagnostics/diagnostic.ts";
 import type { Diagnostics } from "../diagnostics/diagnostics.ts";
 import { PositionedBuilder, type PositionedEntry, type Positions } from "../diagnostics/positions.ts";
-import type { Json, JsonObject } from "./json.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import { limits, tooManyElements } from "../limits.ts";
 
 /** Thrown where nothing further can be learnt: at a limit, at the end of the text, or when enough has been told. */
 const stopped = Symbol("stopped");

@@ -1,8 +1,8 @@
-import { limits } from "../../cell/limits.ts";
 import type { Position } from "../../diagnostics/diagnostic.ts";
 import type { Diagnostics } from "../../diagnostics/diagnostics.ts";
-import type { Expression, ForeignPart, Operator, Prototype, Reference, ReferencePart, Scalar } from "../text/syntax.ts";
-import type { Token } from "../text/tokens.ts";
+import { limits } from "../../limits.ts";
+import type { Expression, ForeignPart, Operator, Prototype, Reference, ReferencePart, Scalar } from "./syntax.ts";
+import type { Token } from "./tokens.ts";
 
 /** Thrown to leave what cannot be parsed; the fault is already reported. Caught where an attribute list goes on. */
 export const abandoned = Symbol("abandoned");

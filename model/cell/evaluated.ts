@@ -1,7 +1,7 @@
-import { canonical } from "../cell/document.ts";
 import type { Diagnostics } from "../diagnostics/diagnostics.ts";
 import type { AttributePositions, ObjectPositions, Positions } from "../diagnostics/positions.ts";
 import { isObject, type Json, type JsonObject } from "../json/json.ts";
+import { canonical } from "./document.ts";
 
 /**
  * What a front end outside of the model made of a bundle's main text: YAML through its library, TypeScript by running it

@@ -1,7 +1,7 @@
-import { limits } from "../cell/limits.ts";
 import { closestName, mostNames } from "../diagnostics/closest-name.ts";
 import { isIncomplete, isUnknown } from "../diagnostics/unknown.ts";
 import { isObject, type Json, type JsonObject } from "../json/json.ts";
+import { limits } from "../limits.ts";
 
 /** What a reference leads to. */
 export type Target =

@@ -1,7 +1,7 @@
 import type { Bundle } from "../cell/cell.ts";
+import type { Diagnostic, Position, RelatedPosition } from "../diagnostics/diagnostic.ts";
+import { Diagnostics } from "../diagnostics/diagnostics.ts";
 import { tokenize } from "../smartfrog/text/lexer.ts";
-import type { Diagnostic, Position, RelatedPosition } from "./diagnostic.ts";
-import { Diagnostics } from "./diagnostics.ts";
 
 interface Inclusion {
   readonly by: string;

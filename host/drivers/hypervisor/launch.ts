@@ -2,10 +2,16 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, chownSync, closeSync, lchownSync, mkdirSync, openSync, readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Accelerator, MachineSpecification } from "../driver.ts";
-import { resumeArguments } from "../resume/resume.ts";
-import { bootSequence, type Identity, launchPrefix, type MachinePlaces, machineArguments } from "./arguments.ts";
-import { openTap } from "./tap.ts";
+import type { Accelerator, MachineSpecification } from "./driver.ts";
+import {
+  bootSequence,
+  type Identity,
+  launchPrefix,
+  type MachinePlaces,
+  machineArguments,
+} from "./process/arguments.ts";
+import { openTap } from "./process/tap.ts";
+import { resumeArguments } from "./resume/resume.ts";
 
 /**
  * Files of one machine below the run directory. All that we read or write lies in a directory of our own: where QEMU's

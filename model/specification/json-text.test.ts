@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { limits } from "../cell/limits.ts";
 import { Diagnostics } from "../diagnostics/diagnostics.ts";
-import type { Json } from "./json.ts";
+import type { Json } from "../json/json.ts";
+import { limits } from "../limits.ts";
 import { parseJsonText } from "./json-text.ts";
 
 const seed = process.env.CELLS_SEED === undefined ? {} : { seed: Number(process.env.CELLS_SEED) };
