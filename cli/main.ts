@@ -1,6 +1,6 @@
 import { CommanderError } from "commander";
-import { CommandFailure, detailedExitCode, exitCodes } from "./program/failure.ts";
-import { Interrupted } from "./program/interrupted.ts";
+import { CommandFailure, detailedExitCode, exitCodes } from "./terminal/failure.ts";
+import { Interrupted } from "./terminal/interrupted.ts";
 
 /** The last step: an expected end becomes a text and an exit code. Anything else is a fault of ours, with its stack. */
 const report = (error: unknown): number => {

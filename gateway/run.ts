@@ -6,7 +6,7 @@ import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { stopAtSignals } from "../runtime/life/signals.ts";
 import { createObserver, logFatalErrors } from "../runtime/observation/observer.ts";
 import { type Credentials, followCredentials, readCredentials } from "../runtime/transport/mutual-tls.ts";
-import { createGateway } from "./edge/gateway.ts";
+import { createGateway } from "./gateway.ts";
 
 /** What a client never begins to ask ends; a session or an upload may last. */
 const headersTimeoutMs = 30_000;

@@ -7,9 +7,9 @@ import { World } from "../core/controller/world.testing.ts";
 import { cidr, uid } from "../model/cell/identifiers.ts";
 import { isImageName } from "../model/cell/image-name.ts";
 import { IssuedTickets } from "../runtime/identity/tickets.ts";
-import { isCellName, requireFreeName } from "./cells/cell-names.ts";
 import { readFirstModel } from "./cells/unknown-cell.ts";
-import { beyondScope } from "./edge/credentials.ts";
+import { isCellName, requireFreeName } from "./requests/cell-names.ts";
+import { beyondScope } from "./requests/credentials.ts";
 import { loginPlaces } from "./tenancy/tenants.ts";
 
 /*
@@ -166,7 +166,7 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
   "ask its operator for one (cells credential add": busy,
   "too many requests are under way; try again": busy,
   "under way as it may have now (at most": busy,
-  "see the API reference": ["gateway/edge/serve.test.ts", "the gateway serves every route of the table"],
+  "see the API reference": ["gateway/requests/serve.test.ts", "the gateway serves every route of the table"],
   "take out of it what is not to run any more": [
     "gateway/cells/root-cells.test.ts",
     "a cell is made, changed and ended through the root cell",

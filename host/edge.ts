@@ -5,7 +5,7 @@ import type { Json } from "../model/json/json.ts";
 import type { PeerHandler } from "../runtime/http/peer-handler.ts";
 import type { HypervisorDriver } from "./drivers/hypervisor/driver.ts";
 import type { NetworkDriver, PacketQuestion } from "./drivers/network/driver.ts";
-import type { ExecTarget } from "./service/host-requests.ts";
+import type { ExecTarget } from "./host-requests.ts";
 import type { HostObservation } from "./service/observation.ts";
 
 export interface HostEdgeOptions {

@@ -13,8 +13,8 @@ import { createAuthority, issueCertificate } from "../runtime/identity/certifica
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { runService } from "../runtime/process/process.ts";
 import { createQemuDriver } from "./drivers/hypervisor/qemu.ts";
+import type { HostStatus } from "./host-requests.ts";
 import { tryBootDisks } from "./root-vm/boot-trial.testing.ts";
-import type { HostStatus } from "./service/host-requests.ts";
 
 /**
  * The inside of `main.test.ts`: a Host Manager process with its real drivers, and a controller that desires documents at

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "../../cli/connection/client.ts";
-import { CommandFailure } from "../../cli/program/failure.ts";
+import { CommandFailure } from "../../cli/terminal/failure.ts";
 import type { Bundle } from "../../model/cell/cell.ts";
 import { cacheDirectory } from "../../testbed/places.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";

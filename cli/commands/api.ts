@@ -1,5 +1,5 @@
+import type { Register } from "../context/register-type.ts";
 import { putText } from "../output/put-text.ts";
-import type { Register } from "../program/register-type.ts";
 
 /** `cells api openapi` and `cells api reference`: what comes of the table of routes. They ask no gateway. */
 export const registerApi: Register = (program, context, withHelp) => {

@@ -1,9 +1,9 @@
 import type { BinEntry } from "../../model/api.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
+import { type Context, printJson } from "../context/context.ts";
 import { renderSize } from "../output/status.ts";
-import { table } from "../output/terminal.ts";
-import { type Context, printJson } from "../program/context.ts";
-import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
+import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
+import { table } from "../terminal/terminal.ts";
 
 /** `cells bin list`, `restore` and `empty`: files of deleted volumes. A file is named `<server>/<file>`. */
 

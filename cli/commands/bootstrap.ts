@@ -12,9 +12,9 @@ import {
   readClientConfiguration,
   writeClientConfiguration,
 } from "../connection/client-config.ts";
+import { type Context, printJson } from "../context/context.ts";
 import { imagesFor } from "../machine-images.ts";
-import { type Context, printJson } from "../program/context.ts";
-import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
+import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
 import { failing, type MachineArguments, sayTo } from "./hosts/host.ts";
 
 /** `cells bootstrap`: the first machine of an installation, and the cloud that comes to run in itself on it. */

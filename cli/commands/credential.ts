@@ -1,6 +1,6 @@
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import { writeClientConfiguration } from "../connection/client-config.ts";
-import { type Context, printJson } from "../program/context.ts";
+import { type Context, printJson } from "../context/context.ts";
 
 /** `cells credential`: what opens one cell and nothing else, for the people who look after it. */
 

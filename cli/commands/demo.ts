@@ -1,7 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { type Client, clientFromConfiguration } from "../connection/client.ts";
 import type { ElementWithState } from "../connection/elements.ts";
-import { readElements } from "../connection/follow.ts";
 import {
   listenerCommand,
   listenersOf,
@@ -11,9 +10,10 @@ import {
   shopProbes,
   tryAll,
 } from "../connection/probe.ts";
-import { table } from "../output/terminal.ts";
-import type { Context } from "../program/context.ts";
-import { CommandFailure, exitCodes } from "../program/failure.ts";
+import type { Context } from "../context/context.ts";
+import { readElements } from "../output/follow.ts";
+import { CommandFailure, exitCodes } from "../terminal/failure.ts";
+import { table } from "../terminal/terminal.ts";
 import { apply } from "./model/change.ts";
 import { type UpArguments, up } from "./up.ts";
 

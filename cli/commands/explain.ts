@@ -1,8 +1,8 @@
 import { diagnosticPages, exampleText, explanationOf, renderPage } from "../../model/diagnostics/diagnostic-codes.ts";
-import { table } from "../output/terminal.ts";
-import { type Context, printJson } from "../program/context.ts";
-import { usage } from "../program/failure.ts";
-import type { Register } from "../program/register-type.ts";
+import { type Context, printJson } from "../context/context.ts";
+import type { Register } from "../context/register-type.ts";
+import { usage } from "../terminal/failure.ts";
+import { table } from "../terminal/terminal.ts";
 
 /**
  * `cells explain CODE`: the page of an error code; without a code all of them, a line each. Asks no gateway. An unknown

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { ImageUpload } from "../connection/upload.ts";
-import { plain } from "../output/terminal.ts";
-import type { Context } from "../program/context.ts";
-import { CommandFailure } from "../program/failure.ts";
+import type { Context } from "../context/context.ts";
+import { CommandFailure } from "../terminal/failure.ts";
+import { plain } from "../terminal/terminal.ts";
 import { addImage } from "./image.ts";
 
 /** 64 KiB with this somewhere in it. */

@@ -2,9 +2,9 @@ import { stat } from "node:fs/promises";
 import type { MissingServer } from "../../model/api.ts";
 import { imageNameRule, isImageName } from "../../model/cell/image-name.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
-import { table } from "../output/terminal.ts";
-import { type Context, printJson } from "../program/context.ts";
-import { usage } from "../program/failure.ts";
+import { type Context, printJson } from "../context/context.ts";
+import { usage } from "../terminal/failure.ts";
+import { table } from "../terminal/terminal.ts";
 import { formatOf, type ImageFormat, readHead } from "./image-format.ts";
 
 /** `cells image add`, `list` and `delete`. */

@@ -7,11 +7,11 @@ import type { LockedKey } from "../../runtime/backup/sealing.ts";
 import type { Unpacked } from "../../runtime/backup/unpack.ts";
 import { renameDurably } from "../../runtime/process/durable-files.ts";
 import { readClientConfiguration } from "../connection/client-config.ts";
-import { table } from "../output/terminal.ts";
-import { type Context, printJson } from "../program/context.ts";
-import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
+import { type Context, printJson } from "../context/context.ts";
 import { readPassphrase } from "../secrets/passphrase.ts";
 import { writeSecret } from "../secrets/secret-file.ts";
+import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
+import { table } from "../terminal/terminal.ts";
 import { failing } from "./hosts/host.ts";
 
 /** `cells management`: what each of its commands does. */

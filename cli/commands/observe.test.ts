@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { CellEvent, ServiceEvent } from "../../model/api.ts";
 import { Client } from "../connection/client.ts";
-import { plain } from "../output/terminal.ts";
-import type { Context } from "../program/context.ts";
+import type { Context } from "../context/context.ts";
+import { plain } from "../terminal/terminal.ts";
 import { type EventsOptions, events } from "./observe.ts";
 
 /** The same thing that happened, as the cell keeps it and as all services tell it. */

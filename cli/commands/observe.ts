@@ -4,12 +4,12 @@ import type { ServiceEvent } from "../../model/api.ts";
 import { parseMetrics } from "../../runtime/observation/metrics-text.ts";
 import { watchServices } from "../connection/changes.ts";
 import { type Client, clientFromConfiguration, Refused } from "../connection/client.ts";
-import { follow } from "../connection/follow.ts";
+import { type Context, cellOfPath, printJson } from "../context/context.ts";
+import type { Register } from "../context/register-type.ts";
+import { follow } from "../output/follow.ts";
 import { hasUtf8, renderStatus } from "../output/status.ts";
 import { asServiceEvent, readSince, renderServiceEvent } from "../output/timeline.ts";
-import { type Context, cellOfPath, printJson } from "../program/context.ts";
-import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
-import type { Register } from "../program/register-type.ts";
+import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
 import { onlyCell } from "./model/change.ts";
 import { testbedStatus } from "./up.ts";
 

@@ -1,8 +1,8 @@
 import type { OrphanList, ServiceOrphans } from "../../model/api.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
-import type { Terminal } from "../output/terminal.ts";
-import { type Context, printJson } from "../program/context.ts";
-import { usage } from "../program/failure.ts";
+import { type Context, printJson } from "../context/context.ts";
+import { usage } from "../terminal/failure.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
 /**
  * `cells orphans list`, `release`, `adopt` and `end`: documents that stay in force although whoever desired them has lost its store, or

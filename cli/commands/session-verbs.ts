@@ -1,9 +1,9 @@
-import { secondsOf } from "../program/context.ts";
-import { usage } from "../program/failure.ts";
-import type { Register } from "../program/register-type.ts";
+import { secondsOf } from "../context/context.ts";
+import type { Register } from "../context/register-type.ts";
 import { openVmConsole } from "../sessions/console.ts";
 import { copy } from "../sessions/cp.ts";
 import { exec } from "../sessions/exec.ts";
+import { usage } from "../terminal/failure.ts";
 
 const positiveSecondsOf = (text: string): number => {
   const seconds = secondsOf(text);

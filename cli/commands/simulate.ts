@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { parseFaults, simulateMany, simulateSeed, simulateText } from "../../simulator/command.ts";
 import { faultKinds, namedFaultKinds } from "../../simulator/histories/generate.ts";
-import type { Context } from "../program/context.ts";
-import { CommandFailure, exitCodes } from "../program/failure.ts";
-import type { Register } from "../program/register-type.ts";
+import type { Context } from "../context/context.ts";
+import type { Register } from "../context/register-type.ts";
+import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 
 interface Given {
   readonly hosts: string;

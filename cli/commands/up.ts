@@ -1,7 +1,7 @@
 import type { RestoreOptions } from "../../testbed/management/restore.ts";
 import type { Restored } from "../../testbed/management/restore-self-hosted.ts";
-import { type Context, printJson } from "../program/context.ts";
-import { CommandFailure, exitCodes } from "../program/failure.ts";
+import { type Context, printJson } from "../context/context.ts";
+import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 
 /** `cells up` and `cells down`: they do not ask the gateway, because they make and end it. */
 

@@ -1,7 +1,7 @@
 import { parseConnection } from "../connection/connection.ts";
+import { type Context, cellOfPath, printJson } from "../context/context.ts";
 import { renderElementAnswer, renderWhy } from "../output/render.ts";
-import { type Context, cellOfPath, printJson } from "../program/context.ts";
-import { exitCodes } from "../program/failure.ts";
+import { exitCodes } from "../terminal/failure.ts";
 import { onlyCell } from "./model/change.ts";
 
 /** `cells why`. */

@@ -37,7 +37,7 @@ import { printableLines } from "../../model/diagnostics/render-diagnostic.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { SignedOrder } from "../../runtime/backup/order.ts";
 import { readEventStream } from "../../runtime/http/event-stream.ts";
-import { CommandFailure, exitCodes, unreachable } from "../program/failure.ts";
+import { CommandFailure, exitCodes, unreachable } from "../terminal/failure.ts";
 import { type ClientConfiguration, type CloudChoice, chosenCloud, readClientConfiguration } from "./client-config.ts";
 import type { Connection } from "./connection.ts";
 import { type ImageUpload, sendFile } from "./upload.ts";

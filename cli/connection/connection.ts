@@ -1,4 +1,4 @@
-import { usage } from "../program/failure.ts";
+import { usage } from "../terminal/failure.ts";
 
 /** A question: does this connection pass? Ends are paths of VMs or interfaces, or addresses. */
 export interface Connection {

@@ -4,7 +4,7 @@ import { request as tlsRequest } from "node:https";
 import { Transform } from "node:stream";
 import { text as textOf } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
-import { unreachable } from "../program/failure.ts";
+import { unreachable } from "../terminal/failure.ts";
 
 export interface ImageUpload {
   readonly name: string;

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
-import type { Context } from "../program/context.ts";
-import { usage } from "../program/failure.ts";
+import type { Context } from "../context/context.ts";
+import { usage } from "../terminal/failure.ts";
 
 /** Prints a text, or writes it to a file, which may be there already. */
 export const putText = ({ terminal }: Context, text: string, file: string | undefined): void => {

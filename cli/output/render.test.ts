@@ -3,9 +3,9 @@ import { test } from "node:test";
 import type { ElementState } from "../../model/api.ts";
 import type { Json } from "../../model/json/json.ts";
 import { elementsOf } from "../connection/elements.ts";
-import { changesSince } from "../connection/follow.ts";
+import { cut, plain, table } from "../terminal/terminal.ts";
+import { changesSince } from "./follow.ts";
 import { renderElements, renderSummary, renderWhy } from "./render.ts";
-import { cut, plain, table } from "./terminal.ts";
 
 const state = (further: Partial<ElementState>): Json =>
   ({ phase: "ready", reason: null, since: "2026-01-01T00:00:00Z", uid: "ab-1", ...further }) as Json;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CellSummary, InstallationStatus } from "../../model/api.ts";
+import { type Paint, plain } from "../terminal/terminal.ts";
 import { hasUtf8, renderBar, renderDuration, renderSize, renderStatus, type StatusView } from "./status.ts";
-import { type Paint, plain } from "./terminal.ts";
 
 const nowMs = Date.parse("2026-01-31T12:00:00Z");
 const view: StatusView = { paint: plain, columns: 80, utf8: true, nowMs };

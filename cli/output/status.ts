@@ -1,7 +1,7 @@
 import type { CellSummary, InstallationStatus } from "../../model/api.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
+import { type Colour, cut, type Paint } from "../terminal/terminal.ts";
 import { renderCounts } from "./render.ts";
-import { type Colour, cut, type Paint } from "./terminal.ts";
 
 /**
  * The picture that `cells status` draws: hosts with their memory and load, storage servers with their space, services,

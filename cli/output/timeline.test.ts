@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ServiceEvent } from "../../model/api.ts";
-import { plain } from "./terminal.ts";
+import { plain } from "../terminal/terminal.ts";
 import { readSince, renderServiceEvent, renderTime } from "./timeline.ts";
 
 const nowMs = new Date(2026, 0, 31, 12, 0, 0).getTime();

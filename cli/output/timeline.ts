@@ -2,8 +2,8 @@ import type { CellEvent, ServiceEvent } from "../../model/api.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import type { Json } from "../../model/json/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
+import { type Colour, cut, type Paint } from "../terminal/terminal.ts";
 import { phaseLabel } from "./render.ts";
-import { type Colour, cut, type Paint } from "./terminal.ts";
 
 const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
-import type { Context } from "./context.ts";
-import { exitCodesHelp, usage } from "./failure.ts";
+import type { Context } from "../context/context.ts";
+import { exitCodesHelp, usage } from "../terminal/failure.ts";
 
 /** A command whose help ends with examples and the exit codes. */
 export const withHelp = (command: Command, examples: readonly string[]): Command =>

@@ -1,6 +1,6 @@
 import { Option } from "commander";
-import { secondsOf } from "./context.ts";
-import type { Register } from "./register-type.ts";
+import { secondsOf } from "../context/context.ts";
+import type { Register } from "../context/register-type.ts";
 
 /** `cells bootstrap` and `cells host`: real machines. */
 const defaultSeconds = 600;

@@ -1,4 +1,4 @@
-import type { Register } from "./register-type.ts";
+import type { Register } from "../context/register-type.ts";
 
 const commands = () => import("../commands/management.ts");
 const passphrase = "--passphrase-file <file>";

@@ -1,5 +1,5 @@
-import { usage } from "./failure.ts";
-import type { Register } from "./register-type.ts";
+import type { Register } from "../context/register-type.ts";
+import { usage } from "../terminal/failure.ts";
 
 /** Commands that the script `cells` of a checkout carries out before this program begins: here is their help. */
 const ofScript = [

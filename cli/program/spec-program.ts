@@ -1,7 +1,7 @@
 import type { Command } from "commander";
+import { createContext } from "../context/context.ts";
 import { specCommands } from "../spec/commands.ts";
 import { assembled, withHelp } from "./assembled.ts";
-import { createContext } from "./context.ts";
 
 /**
  * The command line as far as `cells spec …` goes, which asks no gateway: an editor runs it at every save, so that it loads

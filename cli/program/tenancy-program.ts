@@ -1,4 +1,5 @@
 import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
+import type { Register } from "../context/register-type.ts";
 import { can, login, logout, whoami } from "../tenancy/login.ts";
 import {
   addPlace,
@@ -16,7 +17,6 @@ import {
   listRoles,
   listUsers,
 } from "../tenancy/people.ts";
-import type { Register } from "./register-type.ts";
 
 /** Who logs in, and what administrators do with domains, accounts, users and roles. */
 export const registerTenancy: Register = (program, context, withHelp) => {

@@ -1,6 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
-import type { Terminal } from "../output/terminal.ts";
-import { usage } from "../program/failure.ts";
+import { usage } from "../terminal/failure.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
 /**
  * A passphrase is asked for, or is in a file; it is in no argument and no variable of the environment, which others on the

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SessionMessage } from "../../model/cell/session-messages.ts";
 import { Refused } from "../connection/client.ts";
-import { type Context, cellOfPath } from "../program/context.ts";
-import { CommandFailure, exitCodes } from "../program/failure.ts";
+import { type Context, cellOfPath } from "../context/context.ts";
+import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 import { withoutQueries } from "./replay.ts";
 import { type Ending, openSession, type Session } from "./session.ts";
 

@@ -18,8 +18,8 @@ import {
   sessionProtocol,
 } from "../../model/cell/session-messages.ts";
 import { Client } from "../connection/client.ts";
-import type { Context } from "../program/context.ts";
-import { CommandFailure } from "../program/failure.ts";
+import type { Context } from "../context/context.ts";
+import { CommandFailure } from "../terminal/failure.ts";
 import { copy, guestFileOf } from "./cp.ts";
 
 /** A gateway whose guest is this machine: commands are run here, and take their input as it comes. */

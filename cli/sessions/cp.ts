@@ -4,8 +4,8 @@ import { open, rename, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import type { Client } from "../connection/client.ts";
-import { type Context, cellOfPath, printJson } from "../program/context.ts";
-import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
+import { type Context, cellOfPath, printJson } from "../context/context.ts";
+import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
 import { openSession } from "./session.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { ExecAnswer } from "../../model/api.ts";
-import { type Context, cellOfPath, printJson } from "../program/context.ts";
-import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
+import { type Context, cellOfPath, printJson } from "../context/context.ts";
+import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
 import { type Ending, openSession, type Session } from "./session.ts";
 
 /** `cells exec`: a command in a guest, its output as it comes, its exit code as ours. */

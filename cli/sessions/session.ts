@@ -14,7 +14,7 @@ import {
 } from "../../model/cell/session-messages.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import { type Client, refusalOf } from "../connection/client.ts";
-import { CommandFailure, exitCodes } from "../program/failure.ts";
+import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 
 /** The client's end of a session (`model/cell/session-messages.ts`). */
 export interface Session {

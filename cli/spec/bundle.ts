@@ -7,7 +7,7 @@ import { isStandardInclude } from "../../model/smartfrog/text/parser.ts";
 import { commentEnd, quotedEnd } from "../../model/smartfrog-format/pieces.ts";
 import { candidates, isRelative } from "../../runtime/specification/typescript/modules.ts";
 import { scan } from "../../runtime/specification/typescript/scan.ts";
-import { CommandFailure, usage } from "../program/failure.ts";
+import { CommandFailure, usage } from "../terminal/failure.ts";
 
 /** `optional`: `#include ?`, which brings nothing where there is no such file. */
 export interface Included {

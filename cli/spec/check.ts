@@ -4,9 +4,9 @@ import { fail } from "../../model/result.ts";
 import { readSpecification } from "../../model/specification/specification.ts";
 import { evaluate } from "../../runtime/specification/evaluate.ts";
 import { compilerFor, typeFaults } from "../../runtime/specification/typescript/compiler.ts";
-import { type Context, printJson } from "../program/context.ts";
-import { CommandFailure, exitCodes } from "../program/failure.ts";
-import type { Register } from "../program/register-type.ts";
+import { type Context, printJson } from "../context/context.ts";
+import type { Register } from "../context/register-type.ts";
+import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 import { readBundle } from "./bundle.ts";
 import { opened, rendered } from "./diagnostics.ts";
 

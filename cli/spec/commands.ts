@@ -1,4 +1,4 @@
-import type { Register } from "../program/register-type.ts";
+import type { Register } from "../context/register-type.ts";
 import { registerSpecCheck } from "./check.ts";
 import { registerSpecFmt } from "./fmt.ts";
 import { registerSpecSchema } from "./schema.ts";

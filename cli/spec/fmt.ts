@@ -2,9 +2,9 @@ import { chmodSync, readFileSync, realpathSync, renameSync, rmSync, statSync, wr
 import { extname } from "node:path";
 import { renderDiagnostic } from "../../model/diagnostics/render-diagnostic.ts";
 import { formatSmartFrog } from "../../model/smartfrog-format/format.ts";
-import { type Context, printJson } from "../program/context.ts";
-import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
-import type { Register } from "../program/register-type.ts";
+import { type Context, printJson } from "../context/context.ts";
+import type { Register } from "../context/register-type.ts";
+import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
 import { textOf } from "./bundle.ts";
 
 interface FormatOptions {

@@ -1,5 +1,5 @@
+import type { Register } from "../context/register-type.ts";
 import { putText } from "../output/put-text.ts";
-import type { Register } from "../program/register-type.ts";
 
 /** `cells spec schema` and `cells spec reference`: what comes of the table of types and attributes. */
 export const registerSpecSchema: Register = (spec, context, withHelp) => {

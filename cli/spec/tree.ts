@@ -1,8 +1,8 @@
 import { standardPrototypes } from "../../model/cell/schema.ts";
 import { smartFrogTree } from "../../model/smartfrog/tree.ts";
-import type { Context } from "../program/context.ts";
-import { exitCodes, usage } from "../program/failure.ts";
-import type { Register } from "../program/register-type.ts";
+import type { Context } from "../context/context.ts";
+import type { Register } from "../context/register-type.ts";
+import { exitCodes, usage } from "../terminal/failure.ts";
 import { readBundle } from "./bundle.ts";
 
 /** `cells spec tree FILE.sf`. */

@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { typescriptDeclarations } from "../../model/reference/typescript-declarations.ts";
-import type { Context } from "../program/context.ts";
-import { usage } from "../program/failure.ts";
-import type { Register } from "../program/register-type.ts";
+import type { Context } from "../context/context.ts";
+import type { Register } from "../context/register-type.ts";
+import { usage } from "../terminal/failure.ts";
 
 /** `cells spec types`: the types of `cells/model`, for editors and `tsc`, to standard output or into a file. */
 export const types = ({ terminal }: Context, out: string | undefined): void => {

@@ -7,9 +7,9 @@ import {
   readClientConfiguration,
   writeClientConfiguration,
 } from "../connection/client-config.ts";
-import { type Context, printJson } from "../program/context.ts";
-import { usage } from "../program/failure.ts";
+import { type Context, printJson } from "../context/context.ts";
 import { readPassphrase } from "../secrets/passphrase.ts";
+import { usage } from "../terminal/failure.ts";
 import { userNameOf } from "./names.ts";
 
 export interface LoginOptions {

@@ -1,5 +1,5 @@
 import { pathPattern, pathRule, rootDomain, userPattern, userRule } from "../../model/contract/tenancy/tenancy.ts";
-import { usage } from "../program/failure.ts";
+import { usage } from "../terminal/failure.ts";
 
 /** Of a domain or an account, as people write it: the root of all may be left out. */
 export const pathOf = (written: string): string => {

@@ -8,9 +8,9 @@ import {
   type UserSummary,
 } from "../../model/contract/tenancy/tenancy.ts";
 import { closestName } from "../../model/diagnostics/closest-name.ts";
-import { type Context, printJson } from "../program/context.ts";
-import { CommandFailure, exitCodes, usage } from "../program/failure.ts";
+import { type Context, printJson } from "../context/context.ts";
 import { readPassphrase } from "../secrets/passphrase.ts";
+import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
 import { pathOf, userNameOf } from "./names.ts";
 
 /* `cells domain`, `account`, `user`, `role`. People write names; what is said to the cloud are UIDs, which a list tells. */

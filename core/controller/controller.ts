@@ -13,7 +13,6 @@ import { type Collections, createOutbox, isObject, type Outbox, takeEffects } fr
 import { createDeaths, followDeaths, followOthers, hearMember, takeDeath } from "../presence/group/deaths.ts";
 import { heldInitial } from "./cells/life.ts";
 import { checkDue, checkTimer, setCheck } from "./changes/check.ts";
-import { createDerived } from "./changes/derived.ts";
 import { indexesOf } from "./changes/indexes.ts";
 import { Changes, type Pass } from "./changes/pass.ts";
 import { takeInput } from "./changes/slices.ts";
@@ -43,6 +42,7 @@ import {
 import { createTickets, dropStale, takeTicketInput } from "./requests/tickets.ts";
 import { createAudiences } from "./rules/audiences.ts";
 import { controllerIdentity } from "./rules/cell-policy.ts";
+import { createDerived } from "./rules/derived.ts";
 import { createTurns, turnDue, turnTimer } from "./rules/told-places.ts";
 import {
   type ControllerOptions,

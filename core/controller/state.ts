@@ -24,7 +24,6 @@ import { actualKey, type DesiredConnection, type DesiredVm } from "../documents/
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
-import type { Derived } from "./changes/derived.ts";
 import type { Desires } from "./changes/desires.ts";
 import type { Indexes } from "./changes/indexes.ts";
 import type { Pass } from "./changes/pass.ts";
@@ -33,6 +32,7 @@ import type { Working } from "./changes/work.ts";
 import type { CredentialRecord, ElementRecord, Hearing, Run, StartState, VmRecord } from "./records.ts";
 import type { Tickets } from "./requests/tickets.ts";
 import type { Audiences } from "./rules/audiences.ts";
+import type { Derived } from "./rules/derived.ts";
 import type { Turns } from "./rules/told-places.ts";
 import type { AfterRestore } from "./vm/after-restore.ts";
 

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import type { Client } from "../../cli/connection/client.ts";
-import type { Context } from "../../cli/program/context.ts";
-import { CommandFailure } from "../../cli/program/failure.ts";
+import type { Context } from "../../cli/context/context.ts";
 import { createProgram } from "../../cli/program/program.ts";
 import { readBundle } from "../../cli/spec/bundle.ts";
+import { CommandFailure } from "../../cli/terminal/failure.ts";
 import type { Bundle, Cell } from "../../model/cell/cell.ts";
 import { planChange } from "../../model/plan/plan.ts";
 import { readSpecification } from "../../model/specification/specification.ts";

@@ -3,9 +3,9 @@ import type { CellSummary } from "../../model/api.ts";
 import { saidStanding } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { Observer } from "../../runtime/observation/observer.ts";
-import type { Way } from "../edge/forward.ts";
-import { answerAs } from "../edge/peer-answer.ts";
-import { controllerOf, isChildName } from "./cell-names.ts";
+import { controllerOf, isChildName } from "../requests/cell-names.ts";
+import type { Way } from "../requests/forward.ts";
+import { answerAs } from "../requests/peer-answer.ts";
 import type { Registry, Summary } from "./registry.ts";
 
 /** Which cells there are, and the life of their controllers. */

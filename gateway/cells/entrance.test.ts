@@ -9,7 +9,7 @@ import type { ControllerResponse } from "../../core/controller/requests/requests
 import type { ControllerOptions, RootOptions } from "../../core/controller/state.ts";
 import type { ActualHost, DesiredVm } from "../../core/documents/vocabulary.ts";
 import { createPlacer } from "../../core/placer/placer.ts";
-import type { HostState } from "../../host/service/known.ts";
+import type { HostState } from "../../host/known.ts";
 import { createHostManager } from "../../host/service/manager.ts";
 import type { Action } from "../../host/service/planner.ts";
 import { cellName, hostName, ipv4, mac, peerName, uid } from "../../model/cell/identifiers.ts";

@@ -6,7 +6,7 @@ import { hashCredential } from "../../runtime/http/bearer.ts";
 import { type PeerServer, servePeers } from "../../runtime/http/https.ts";
 import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { RefusedError } from "../edge/refused.ts";
+import { RefusedError } from "../requests/refused.ts";
 import { createRootCells } from "./root-cells.ts";
 
 /** What the gateway says while a root controller, here a stand-in, has no cell for it. */

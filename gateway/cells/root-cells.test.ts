@@ -15,7 +15,7 @@ import { createTestInstallation, eventually, type TestInstallation } from "../..
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { type RunningService, runService } from "../../runtime/process/process.ts";
 import { openStore } from "../../runtime/process/store.ts";
-import { createGateway } from "../edge/gateway.ts";
+import { createGateway } from "../gateway.ts";
 
 /*
  * Cells as elements of the root cell, with real processes on loopback: root controller, Cell Manager and the new cell's

@@ -7,8 +7,8 @@ import type { Json, JsonObject } from "../../model/json/json.ts";
 import { isAuthorized } from "../../runtime/http/bearer.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
-import { RefusedError, refused } from "../edge/refused.ts";
-import { controllerOf, isChildName } from "./cell-names.ts";
+import { controllerOf, isChildName } from "../requests/cell-names.ts";
+import { RefusedError, refused } from "../requests/refused.ts";
 import type { Registry } from "./registry.ts";
 
 /*

@@ -12,8 +12,8 @@ import { type PeerServer, servePeers } from "../../runtime/http/https.ts";
 import { isTicket } from "../../runtime/identity/tickets.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { createGateway } from "../gateway.ts";
 import { createIntroduction } from "./admission.ts";
-import { createGateway } from "./gateway.ts";
 
 /** The gateway before a controller that knows one credential, and keeps whoever asks for `slow` waiting. */
 const own = newCredential("shop").credential;

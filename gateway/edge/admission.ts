@@ -2,11 +2,11 @@ import type { FastifyReply } from "fastify";
 import { bearerOf, hashCredential } from "../../runtime/http/bearer.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { controllerOf } from "../cells/cell-names.ts";
 import type { Cells } from "../cells/cells.ts";
-import { type PlaceLimits, Places, type QuestionLimits, Questions } from "../cells/places.ts";
-import type { Scope } from "./credentials.ts";
-import { RefusedError, refused } from "./refused.ts";
+import { controllerOf } from "../requests/cell-names.ts";
+import type { Scope } from "../requests/credentials.ts";
+import { type PlaceLimits, Places, type QuestionLimits, Questions } from "../requests/places.ts";
+import { RefusedError, refused } from "../requests/refused.ts";
 
 /**
  * Who gets any of the gateway's own means: a place among the requests under way, memory for a body, an answer that tells

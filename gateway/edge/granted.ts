@@ -1,6 +1,6 @@
 import { hashCredential } from "../../runtime/http/bearer.ts";
 import { capabilityLifetimeMs } from "../../runtime/http/session-capability.ts";
-import type { Scope } from "./credentials.ts";
+import type { Scope } from "../requests/credentials.ts";
 
 /** Outstanding ones of a cell, as its controller has it; and of all cells. */
 const mostOfCell = 256;

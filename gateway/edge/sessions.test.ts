@@ -14,7 +14,7 @@ import { capabilityPrefix, sessionProtocol } from "../../model/cell/session-mess
 import { newCredential } from "../../runtime/http/bearer.ts";
 import { type PeerServer, servePeers } from "../../runtime/http/https.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
-import { createGateway } from "./gateway.ts";
+import { createGateway } from "../gateway.ts";
 
 /** The gateway between a client and controllers that speak WebSocket themselves, one of which never answers a handshake. */
 const credentials = new Map(["shop", "team.shop", "slow"].map((cell) => [cell, newCredential(cell).credential]));

@@ -4,9 +4,9 @@ import type { FastifyInstance } from "fastify";
 import { capabilityPrefix, sessionProtocol } from "../../model/cell/session-messages.ts";
 import { passUpgradeBack, peerUpgrade, refuseUpgrade } from "../../runtime/http/websocket-hop.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { controllerOf, isCellName } from "../cells/cell-names.ts";
-import { type PlaceLimits, Places } from "../cells/places.ts";
-import type { Scope } from "./credentials.ts";
+import { controllerOf, isCellName } from "../requests/cell-names.ts";
+import type { Scope } from "../requests/credentials.ts";
+import { type PlaceLimits, Places } from "../requests/places.ts";
 import type { GrantedSessions } from "./granted.ts";
 
 /**

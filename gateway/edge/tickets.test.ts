@@ -18,7 +18,7 @@ import type { PeerHandler } from "../../runtime/http/peer-handler.ts";
 import { refuseUpgrade } from "../../runtime/http/websocket-hop.ts";
 import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { createGateway } from "./gateway.ts";
+import { createGateway } from "../gateway.ts";
 
 /*
  * Who holds a tenant's controller, or the host under its VM, reads whatever comes there. Everything that reaches a

@@ -3,9 +3,9 @@ import { hashCredential, isAuthorized } from "../../runtime/http/bearer.ts";
 import { type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import { type IssuedTickets, newTicket, shownAgainMs, ticketPath } from "../../runtime/identity/tickets.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { controllerOf } from "../cells/cell-names.ts";
+import { controllerOf } from "../requests/cell-names.ts";
+import { refused } from "../requests/refused.ts";
 import { isOfSession, type Tenants } from "../tenancy/tenants.ts";
-import { refused } from "./refused.ts";
 
 /**
  * What a cell's controller is shown of its client's credential. A cell's own passes as it is: it opens that cell and no

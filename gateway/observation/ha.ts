@@ -5,9 +5,9 @@ import { haReport } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { listPeers } from "../../runtime/transport/peers.ts";
-import { answerAs, answerOr } from "../edge/peer-answer.ts";
-import { refused } from "../edge/refused.ts";
-import { serveRoute } from "../edge/serve.ts";
+import { answerAs, answerOr } from "../requests/peer-answer.ts";
+import { refused } from "../requests/refused.ts";
+import { serveRoute } from "../requests/serve.ts";
 
 const haManager = peerName("ha-manager");
 const patienceMs = 10_000;

@@ -9,7 +9,7 @@ import { readEventStream } from "../../runtime/http/event-stream.ts";
 import { servePeers } from "../../runtime/http/https.ts";
 import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
 import { createObserver } from "../../runtime/observation/observer.ts";
-import { serveRoute } from "../edge/serve.ts";
+import { serveRoute } from "../requests/serve.ts";
 import { registerBin } from "../storage/bin.ts";
 import { registerImages } from "../storage/images.ts";
 import { registerOrphans } from "../storage/orphans.ts";

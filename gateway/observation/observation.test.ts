@@ -17,7 +17,7 @@ import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { serviceHeading, streamEvents } from "../../runtime/observation/events.ts";
 import { parseMetrics } from "../../runtime/observation/metrics-text.ts";
 import { createObserver, type Observer, observed } from "../../runtime/observation/observer.ts";
-import { createGateway } from "../edge/gateway.ts";
+import { createGateway } from "../gateway.ts";
 
 /*
  * The gateway over real sockets and certificates, between a client, services that really observe themselves, and a

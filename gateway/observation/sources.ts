@@ -8,7 +8,7 @@ import { readEventStream } from "../../runtime/http/event-stream.ts";
 import { type OutgoingPeerRequest, type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { watchPeers } from "../../runtime/transport/peers-watch.ts";
-import { saidAs } from "../edge/peer-answer.ts";
+import { saidAs } from "../requests/peer-answer.ts";
 import type { Connections } from "./connections.ts";
 
 /** Whom the gateway asks about itself: every service, and the supervisor. */

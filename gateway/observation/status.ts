@@ -19,7 +19,7 @@ import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { leftoversPath } from "../../runtime/observation/leftovers.ts";
 import { askSupervisor } from "../cells/supervisor.ts";
-import { answerAs } from "../edge/peer-answer.ts";
+import { answerAs } from "../requests/peer-answer.ts";
 import { type Connections, timeoutWithVmsMs } from "./connections.ts";
 import { mergePresence } from "./presence.ts";
 

@@ -8,9 +8,9 @@ import { namesIn } from "../../runtime/controller/backups/record.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { listPeers } from "../../runtime/transport/peers.ts";
-import { passBack } from "../edge/forward.ts";
-import { refused } from "../edge/refused.ts";
-import { serveRoute } from "../edge/serve.ts";
+import { passBack } from "../requests/forward.ts";
+import { refused } from "../requests/refused.ts";
+import { serveRoute } from "../requests/serve.ts";
 
 /**
  * A backup of the management passes through here, and stays closed: who may have one says the root cell's controller (on a

@@ -11,7 +11,7 @@ import { cellName, elementPath, peerName, uid } from "../../model/cell/identifie
 import { type PeerServer, servePeers } from "../../runtime/http/https.ts";
 import { createAuthority, issueCertificate } from "../../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { RefusedError } from "../edge/refused.ts";
+import { RefusedError } from "../requests/refused.ts";
 import { registerBin } from "./bin.ts";
 
 /** The gateway and the edge of an agent, with real files; what the agent's service would say stands in. */

@@ -7,9 +7,9 @@ import { list, record, type Schema } from "../../model/contract/schema.ts";
 import { adoptedLeases, binnedFile } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
-import { answerAs, answerOr, refusalIn } from "../edge/peer-answer.ts";
-import { refused } from "../edge/refused.ts";
-import { type Asked, serveRoute } from "../edge/serve.ts";
+import { answerAs, answerOr, refusalIn } from "../requests/peer-answer.ts";
+import { refused } from "../requests/refused.ts";
+import { type Asked, serveRoute } from "../requests/serve.ts";
 
 /**
  * The bins of the storage servers, for the operator alone: what is in them, a file brought back, a file emptied. Each server

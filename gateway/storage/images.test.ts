@@ -13,7 +13,7 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import { type PeerServer, servePeers } from "../../runtime/http/https.ts";
 import { createAuthority, issueCertificate } from "../../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { RefusedError } from "../edge/refused.ts";
+import { RefusedError } from "../requests/refused.ts";
 import { registerImages } from "./images.ts";
 
 /**

@@ -8,9 +8,9 @@ import { imageNameRule, isImageName } from "../../model/cell/image-name.ts";
 import { boolean, json, list, nullable, number, record, type Schema, text } from "../../model/contract/schema.ts";
 import { type OutgoingPeerRequest, peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
-import { answerAs, refusalIn } from "../edge/peer-answer.ts";
-import { type RefusedError, refused } from "../edge/refused.ts";
-import { type Asked, serveRoute } from "../edge/serve.ts";
+import { answerAs, refusalIn } from "../requests/peer-answer.ts";
+import { type RefusedError, refused } from "../requests/refused.ts";
+import { type Asked, serveRoute } from "../requests/serve.ts";
 
 /**
  * The operator's images. Each storage server has its own list, and makes up its own mind about every upload; the gateway

@@ -13,7 +13,7 @@ import { createAuthority, issueCertificate } from "../../runtime/identity/certif
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { createObserver, observed } from "../../runtime/observation/observer.ts";
 import { type RunningService, runService } from "../../runtime/process/process.ts";
-import { RefusedError } from "../edge/refused.ts";
+import { RefusedError } from "../requests/refused.ts";
 import { registerOrphans } from "./orphans.ts";
 
 /** A controller that loses its store, its receiver, and the gateway: real processes' parts over loopback. */

@@ -7,10 +7,10 @@ import { leftoversOf } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { leftoversPath } from "../../runtime/observation/leftovers.ts";
-import { controllerOf } from "../cells/cell-names.ts";
-import { answerAs, answerOr, refusalIn } from "../edge/peer-answer.ts";
-import { refused } from "../edge/refused.ts";
-import { serveRoute } from "../edge/serve.ts";
+import { controllerOf } from "../requests/cell-names.ts";
+import { answerAs, answerOr, refusalIn } from "../requests/peer-answer.ts";
+import { refused } from "../requests/refused.ts";
+import { serveRoute } from "../requests/serve.ts";
 
 /**
  * Documents that stay in force although their client does not desire them any more, or not so, since its store was lost or is

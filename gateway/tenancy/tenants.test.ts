@@ -15,7 +15,7 @@ import type { Json, JsonObject } from "../../model/json/json.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { createGateway } from "../edge/gateway.ts";
+import { createGateway } from "../gateway.ts";
 
 /*
  * Users at the door: the service `tenancy` and each cell's controller are processes of their own, as in an installation; this

@@ -11,9 +11,9 @@ import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { sourceHeader } from "../../runtime/tenancy/source.ts";
 import { addressOf } from "../../runtime/transport/admission.ts";
 import { findPeer } from "../../runtime/transport/peers.ts";
-import { Questions } from "../cells/places.ts";
-import { RefusedError, refused } from "../edge/refused.ts";
-import { serveRoute } from "../edge/serve.ts";
+import { Questions } from "../requests/places.ts";
+import { RefusedError, refused } from "../requests/refused.ts";
+import { serveRoute } from "../requests/serve.ts";
 
 /**
  * Users at the gateway. It has no rights of its own and keeps nothing that opens anything: who a session is, what it may of domains and accounts, and

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import type { HostRequest } from "../service/host-requests.ts";
+import type { HostRequest } from "../host-requests.ts";
 import type { ProbeTarget } from "./liveness.ts";
 import { createProber } from "./prober.ts";
 

@@ -1,7 +1,7 @@
 import type { Json } from "../../model/json/json.ts";
 import { wakeable } from "../../runtime/process/wakeable.ts";
 import type { NetworkDriver } from "../drivers/network/driver.ts";
-import type { HostRequest } from "../service/host-requests.ts";
+import type { HostRequest } from "../host-requests.ts";
 import {
   createLiveness,
   dueProbes,

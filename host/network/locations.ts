@@ -3,7 +3,7 @@ import type { DesiredPlaces } from "../../core/documents/network.ts";
 import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import { type HostName, hostName, ipv4, type PeerName } from "../../model/cell/identifiers.ts";
-import type { HostState, Places } from "../service/known.ts";
+import type { HostState, Places } from "../known.ts";
 
 /**
  * What this host believes of where addresses are, and by which numbers it knows cells. Other hosts and controllers may be in

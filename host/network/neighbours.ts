@@ -6,7 +6,7 @@ import { desiredProbe } from "../../core/documents/readers/ha.ts";
 import { toJson } from "../../core/outbox.ts";
 import { hostName, type Mac, mac } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import type { HostState } from "../service/known.ts";
+import type { HostState } from "../known.ts";
 
 /**
  * Whether other hosts answer on the underlay, asked for the HA Manager. The kernel puts the question: an entry of its table of

@@ -3,8 +3,8 @@ import type { Effect } from "../../core/env.ts";
 import { mac } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { InterfaceGroups, RouterFact } from "../drivers/network/driver.ts";
-import type { HostRequest } from "../service/host-requests.ts";
-import type { HostState } from "../service/known.ts";
+import type { HostRequest } from "../host-requests.ts";
+import type { HostState } from "../known.ts";
 
 /** Hands on what the network driver says of routers and of guests' groups, to a service that begins after the driver has. */
 export const networkNews = (): {

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { DesiredDisk, DesiredVm } from "../../core/documents/vocabulary.ts";
 import { uid } from "../../model/cell/identifiers.ts";
 import { askedOf, desiredVm, policy, Room } from "../service/manager.testing.ts";
-import type { VmRecord } from "../service/vm-record.ts";
+import type { VmRecord } from "../vm-record.ts";
 
 const diskOf = (name: string): DesiredDisk => ({
   ...{ connection: uid(name), busType: "virtio", busNumber: null, busSlot: null, bootOrder: 0, readOnly: false },

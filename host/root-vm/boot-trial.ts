@@ -1,7 +1,7 @@
 import type { ActualTrial, DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
-import type { TrialRecord, VmRecord } from "../service/vm-record.ts";
+import type { TrialRecord, VmRecord } from "../vm-record.ts";
 
 /**
  * A new boot disk for the VM that its host starts again by itself (decision 34). While the VM of the root controller

@@ -6,7 +6,7 @@ import type { HypervisorDriver } from "../drivers/hypervisor/driver.ts";
 import { NotConfirmedGone } from "../drivers/hypervisor/process/process.ts";
 import type { GlobalNetwork, NetworkAllocation, NetworkDriver } from "../drivers/network/driver.ts";
 import type { ComposedDisk, StorageDriver } from "../drivers/storage/driver.ts";
-import type { HostRequest, Outcome } from "./host-requests.ts";
+import type { HostRequest, Outcome } from "../host-requests.ts";
 import type { Action } from "./planner.ts";
 
 /** At most this many VMs are worked on at once; the network has a place of its own. */

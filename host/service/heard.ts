@@ -3,9 +3,9 @@ import type { ActualLocation } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import { type HostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import type { HostState } from "../known.ts";
 import { freeNumbers, mostLocations, numbered, placesOf, withController } from "../network/locations.ts";
 import { inner } from "./host-state.ts";
-import type { HostState } from "./known.ts";
 
 /** What this host hears of the network: rules and places from controllers, locations from other hosts. */
 /** The cell of a controller, by its name as a peer. */

@@ -6,14 +6,14 @@ import { cpuRatio } from "../../core/placer/candidate.ts";
 import { type HostName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { NetworkAllocation, PolicyInForce } from "../drivers/network/driver.ts";
+import type { HostState } from "../known.ts";
 import type { Claims } from "../network/addresses.ts";
 import { restoreEntrances } from "../network/entrances.ts";
 import { believedLocations, numberRecord } from "../network/locations.ts";
 import { restorePresence } from "../presence/presence-state.ts";
 import { advanceSuccession, createSuccession, restraints, withSuccession } from "../root-vm/succession.ts";
-import type { HostState } from "./known.ts";
+import type { VmRecord } from "../vm-record.ts";
 import { type Found, shortage, type Wanted } from "./planner.ts";
-import type { VmRecord } from "./vm-record.ts";
 
 /** What the Host Manager's service knows, how it comes back after a restart, and what the planner sees of it. */
 export interface HostManagerOptions {

@@ -1,9 +1,9 @@
 import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import { gauge, type Metric, mebibyte, perPhase, sample } from "../../core/telemetry/metrics.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
+import type { HostStatus } from "../host-requests.ts";
+import type { HostState } from "../known.ts";
 import { routerTrouble } from "../network/routers.ts";
-import type { HostStatus } from "./host-requests.ts";
-import type { HostState } from "./known.ts";
 import { usedMiB } from "./planner.ts";
 
 /** What a host has, with the names that people know it by: numbers that come from drivers are told under these. */

@@ -5,8 +5,8 @@ import type { DesiredVm } from "../../core/documents/vocabulary.ts";
 import { hostName, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { MachineCondition } from "../drivers/hypervisor/driver.ts";
+import type { Outcome } from "../host-requests.ts";
 import type { ProbeTarget } from "../liveness/liveness.ts";
-import type { Outcome } from "./host-requests.ts";
 import { askedOf, desiredVm, policy, Room, shop } from "./manager.testing.ts";
 import type { Action } from "./planner.ts";
 

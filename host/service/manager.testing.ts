@@ -14,9 +14,9 @@ import {
   uid,
 } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import type { HostRequest, Outcome } from "../host-requests.ts";
+import type { HostState } from "../known.ts";
 import type { HealthChange } from "../liveness/liveness.ts";
-import type { HostRequest, Outcome } from "./host-requests.ts";
-import type { HostState } from "./known.ts";
 import { createHostManager } from "./manager.ts";
 import type { Action } from "./planner.ts";
 

@@ -9,7 +9,17 @@ import { authorityName } from "../../core/identity/pins.ts";
 import { type PeerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hypervisor/driver.ts";
-import { awaitedGuests, guestAnswered, guestIsLate, guestTimer, timeGuests } from "../liveness/guest-state.ts";
+import type { ExecTarget, HostRequest, Outcome } from "../host-requests.ts";
+import type { HostState } from "../known.ts";
+import {
+  isHealthOf,
+  logHealth,
+  pathOf,
+  probeTargets,
+  stalledSentence,
+  withCondition,
+  withHealth,
+} from "../liveness/health.ts";
 import type { HealthChange } from "../liveness/liveness.ts";
 import { confirmEntrances, takeEntrance } from "../network/entrances.ts";
 import { freeNumbers, numbered, takeAddresses } from "../network/locations.ts";
@@ -33,9 +43,9 @@ import {
   successionTimer,
   takeStandby,
 } from "../root-vm/succession.ts";
-import { isHealthOf, logHealth, pathOf, probeTargets, stalledSentence, withCondition, withHealth } from "./health.ts";
+import type { VmRecord } from "../vm-record.ts";
+import { awaitedGuests, guestAnswered, guestIsLate, guestTimer, timeGuests } from "./guest-state.ts";
 import { cellOf, followPeers, forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
-import type { ExecTarget, HostRequest, Outcome } from "./host-requests.ts";
 import {
   foundOf,
   type HostManagerOptions,
@@ -47,10 +57,8 @@ import {
   wantedOf,
 } from "./host-state.ts";
 import { hostStatus, inventoryOf, measureHost } from "./inventory.ts";
-import type { HostState } from "./known.ts";
 import { type Action, planHost, startingRecord } from "./planner.ts";
 import { audiencesOf, publications, sameAudiences } from "./publications.ts";
-import type { VmRecord } from "./vm-record.ts";
 
 /** After a failure the same action is planned again this much later. */
 const retryMs = 3000;

@@ -6,7 +6,7 @@ import { encodeMetrics } from "../../runtime/observation/metrics.ts";
 import { parseMetrics } from "../../runtime/observation/metrics-text.ts";
 import type { MachineUsage } from "../drivers/hypervisor/usage.ts";
 import type { RuleCounters } from "../drivers/network/driver.ts";
-import type { HostStatus } from "./host-requests.ts";
+import type { HostStatus } from "../host-requests.ts";
 import type { Inventory } from "./inventory.ts";
 import { createHostObservation } from "./observation.ts";
 

@@ -4,7 +4,7 @@ import type { Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { MachineUsage } from "../drivers/hypervisor/usage.ts";
 import type { InterfaceCounters, NetworkDriver, RuleCounters } from "../drivers/network/driver.ts";
-import type { HostRequest, HostStatus } from "./host-requests.ts";
+import type { HostRequest, HostStatus } from "../host-requests.ts";
 import type { Inventory } from "./inventory.ts";
 
 /**

@@ -21,7 +21,7 @@ import {
 } from "../network/addresses.ts";
 import { admitted, type Entrances, trespass } from "../network/management.ts";
 import { runsOtherwise, startedFrom } from "../root-vm/boot-trial.ts";
-import type { VmRecord } from "./vm-record.ts";
+import type { VmRecord } from "../vm-record.ts";
 
 /**
  * What a host must do next: wanted × found → actions. Pure, without memory, and asked again after every change; what it

@@ -12,8 +12,9 @@ import {
 import { type CellName, type Ipv4, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { LocalInterface } from "../drivers/network/driver.ts";
+import { guestOf, healthOf, isUnaskable, probesOf } from "../liveness/health.ts";
 import { trialState } from "../root-vm/boot-trial.ts";
-import { guestOf, healthOf, isUnaskable, probesOf } from "./health.ts";
+import type { VmRecord } from "../vm-record.ts";
 import {
   addressesInUse,
   type Found,
@@ -23,7 +24,6 @@ import {
   obstacle,
   type Wanted,
 } from "./planner.ts";
-import type { VmRecord } from "./vm-record.ts";
 
 /** What this host says is so, by key, as a function of what it knows. */
 export const publications = (

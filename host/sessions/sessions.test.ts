@@ -21,7 +21,7 @@ import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import type { HypervisorDriver, MachineEnd } from "../drivers/hypervisor/driver.ts";
 import type { ConsoleViewer, MachineConsole } from "../drivers/hypervisor/guest/console.ts";
 import type { GuestCommand, GuestOutput, GuestSignal } from "../drivers/hypervisor/guest/guest-command.ts";
-import type { HostRequest } from "../service/host-requests.ts";
+import type { HostRequest } from "../host-requests.ts";
 import { createHostSessions, type HostSessions } from "./sessions.ts";
 
 /** The host's end of sessions over real mutual TLS; console and guest are the test's. */

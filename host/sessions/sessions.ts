@@ -12,7 +12,7 @@ import {
 } from "../../runtime/http/session-capability.ts";
 import { refuseUpgrade } from "../../runtime/http/websocket-hop.ts";
 import type { HypervisorDriver } from "../drivers/hypervisor/driver.ts";
-import type { ExecTarget, HostRequest } from "../service/host-requests.ts";
+import type { ExecTarget, HostRequest } from "../host-requests.ts";
 import { createSessionChannel, type SessionChannel } from "./session-channel.ts";
 import { serveConsole } from "./session-console.ts";
 import { serveExec } from "./session-exec.ts";

@@ -23,7 +23,7 @@ import * as values from "./values.ts";
  * check by it, the client in `client.ts` asks by it, `docs/rest.md` and the OpenAPI document are printed from it. A key is the
  * route's name everywhere, OpenAPI's `operationId`.
  *
- * Who serves a route: `gateway/edge/serve.ts`, and what it passes to a controller `runtime/controller/routes.ts`.
+ * Who serves a route: `gateway/requests/serve.ts`, and what it passes to a controller `runtime/controller/routes.ts`.
  *
  * What the fields of bodies and answers mean is said by the interfaces in `model/api.ts`, to which `values.ts` holds the
  * schemas.

@@ -1,6 +1,6 @@
 import { type ElementWithState, elementsOf } from "../../cli/connection/elements.ts";
-import { cellOfPath } from "../../cli/program/context.ts";
-import { CommandFailure } from "../../cli/program/failure.ts";
+import { cellOfPath } from "../../cli/context/context.ts";
+import { CommandFailure } from "../../cli/terminal/failure.ts";
 import type { ElementState } from "../../model/api.ts";
 import type { Ended, Testbed } from "../harness.ts";
 

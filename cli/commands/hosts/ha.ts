@@ -1,8 +1,8 @@
 import type { HaItem, HaReport } from "../../../model/api.ts";
 import { printable } from "../../../model/diagnostics/render-diagnostic.ts";
-import { type Paint, table } from "../../output/terminal.ts";
-import { type Context, cellOfPath, printJson } from "../../program/context.ts";
-import { CommandFailure, exitCodes } from "../../program/failure.ts";
+import { type Context, cellOfPath, printJson } from "../../context/context.ts";
+import { CommandFailure, exitCodes } from "../../terminal/failure.ts";
+import { type Paint, table } from "../../terminal/terminal.ts";
 
 /** `cells ha`: what is done about VMs whose host is lost. */
 export const listHa = async (context: Context): Promise<void> => {

@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import type { HostJoin } from "../../../model/api.ts";
-import type { Context } from "../../program/context.ts";
-import { printJson } from "../../program/context.ts";
-import { CommandFailure, exitCodes, usage } from "../../program/failure.ts";
+import type { Context } from "../../context/context.ts";
+import { printJson } from "../../context/context.ts";
 import { writeSecret } from "../../secrets/secret-file.ts";
+import { CommandFailure, exitCodes, usage } from "../../terminal/failure.ts";
 
 /** `cells host`: machines that join an installation and leave it, and the tokens with which they do. */
 

@@ -18,14 +18,14 @@ import { noWalls } from "../../../runtime/specification/no-walls.ts";
 import { type Changes, watchCell } from "../../connection/changes.ts";
 import { type Client, Refused } from "../../connection/client.ts";
 import { type ElementWithState, elementsOf } from "../../connection/elements.ts";
-import { followUntilReady, readElements } from "../../connection/follow.ts";
+import { type Context, cellOfPath, ownNameOf, printJson } from "../../context/context.ts";
+import { followUntilReady, readElements } from "../../output/follow.ts";
 import { renderElements, renderSummary } from "../../output/render.ts";
-import type { Terminal } from "../../output/terminal.ts";
-import { type Context, cellOfPath, ownNameOf, printJson } from "../../program/context.ts";
-import { CommandFailure, changesCode, exitCodes, usage } from "../../program/failure.ts";
-import { leavable } from "../../program/interrupted.ts";
 import { readBundle } from "../../spec/bundle.ts";
 import { rendered } from "../../spec/diagnostics.ts";
+import { CommandFailure, changesCode, exitCodes, usage } from "../../terminal/failure.ts";
+import { leavable } from "../../terminal/interrupted.ts";
+import type { Terminal } from "../../terminal/terminal.ts";
 
 /** `cells plan`, `cells apply` and `cells delete`: what changes a cell's model. */
 

@@ -4,10 +4,10 @@ import { isEmptyPlan } from "../../../model/plan/plan.ts";
 import { renderPlan } from "../../../model/plan/render-plan.ts";
 import type { Client } from "../../connection/client.ts";
 import { describe, elementsOf } from "../../connection/elements.ts";
-import { followUntilReady } from "../../connection/follow.ts";
-import { type Context, cellOfPath, printJson } from "../../program/context.ts";
-import { CommandFailure, exitCodes, usage } from "../../program/failure.ts";
-import { leavable } from "../../program/interrupted.ts";
+import { type Context, cellOfPath, printJson } from "../../context/context.ts";
+import { followUntilReady } from "../../output/follow.ts";
+import { CommandFailure, exitCodes, usage } from "../../terminal/failure.ts";
+import { leavable } from "../../terminal/interrupted.ts";
 import { conflict, goesOn, overtaken } from "./change.ts";
 
 /**

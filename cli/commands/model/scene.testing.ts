@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 import { Client } from "../../connection/client.ts";
-import { plain } from "../../output/terminal.ts";
-import type { Context } from "../../program/context.ts";
-import { CommandFailure } from "../../program/failure.ts";
+import type { Context } from "../../context/context.ts";
+import { CommandFailure } from "../../terminal/failure.ts";
+import { plain } from "../../terminal/terminal.ts";
 
 /** The commands against a gateway that answers what a test says, at a terminal where `answer` is typed; null: none. */
 export interface Scene {

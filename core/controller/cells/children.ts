@@ -7,7 +7,7 @@ import { actualCell, desiredCell } from "../../documents/readers/cells.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import { cellOfController, tooLong } from "../../outbox.ts";
 import type { Desires } from "../changes/desires.ts";
-import { asSaid, standing, unanswered } from "../explain/standing.ts";
+import { asSaid, standing, unanswered } from "../changes/standing.ts";
 import { holdersOfForgotten } from "../histories/forgotten.ts";
 import type { ElementRecord, Standing } from "../records.ts";
 import {

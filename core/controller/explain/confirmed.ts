@@ -6,9 +6,9 @@ import { desiredName } from "../../documents/readers/network.ts";
 import { actualGrant, desiredGrant, storageOffers } from "../../documents/readers/storage.ts";
 import type { ActualName, ActualVm, DesiredVm } from "../../documents/vocabulary.ts";
 import { sameJson, toJson } from "../../outbox.ts";
+import { answerOf, standing, target, unanswered } from "../changes/standing.ts";
 import type { ElementRecord, Run, Standing } from "../records.ts";
 import { actualOf, type ControllerState, desiredNow, dnsManager, recordAt, storageManagerOf } from "../state.ts";
-import { answerOf, standing, target, unanswered } from "./standing.ts";
 
 /*
  * What is asked of others about an element that is there already, and which fact of theirs shows that it is so. That a document was sent is

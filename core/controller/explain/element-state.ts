@@ -7,6 +7,7 @@ import { actualName, actualSubnet } from "../../documents/readers/network.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
 import { log, sameJson, toJson, tooLong } from "../../outbox.ts";
 import { childState } from "../cells/children.ts";
+import { answerOf, asSaid, because, standing, target, told } from "../changes/standing.ts";
 import { isHeldAt, whyHeld, whyStrays } from "../histories/fork.ts";
 import { chooseAddress, machinesIn, takenRange } from "../network/addresses.ts";
 import { isManagement } from "../network/management.ts";
@@ -38,7 +39,6 @@ import { retryDelayMs } from "../vm/retry-delay.ts";
 import { whyNoTurn } from "../vm/start-limit.ts";
 import { whyNotGrown } from "../volumes/growth.ts";
 import { grantState, whyNotAsked, whyNotConfirmed, whyNotServed } from "./confirmed.ts";
-import { answerOf, asSaid, because, standing, target, told } from "./standing.ts";
 
 /** Works out every element's state; a change of phase or reason is durable and one event. */
 export function updateStates(state: ControllerState): void {

@@ -5,6 +5,7 @@ import { sentenceOf } from "../../../model/cause/sentence.ts";
 import type { Element, VmElement } from "../../../model/cell/cell.ts";
 import { type ElementPath, hostPeer } from "../../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
+import { target, told } from "../changes/standing.ts";
 import { whyForked } from "../histories/fork.ts";
 import type { ElementRecord, Run } from "../records.ts";
 import { whyForeign } from "../references/foreign.ts";
@@ -12,7 +13,6 @@ import { ruleSince, rulesAtHosts } from "../rules/rules-in-force.ts";
 import { type ControllerState, elementOf, type LinkElement, linksOf, recordAt } from "../state.ts";
 import { actualVmOf, connectionOf } from "../vm/life-cycle.ts";
 import { placeInQueue } from "../vm/start-limit.ts";
-import { target, told } from "./standing.ts";
 
 /**
  * Why an element is as it is: what it needs, in the order in which it is needed, each with what is so; the first that

@@ -28,7 +28,7 @@ import { isObject, isReleasing, sameJson, toJson } from "../../outbox.ts";
 import { serviceNumber } from "../../service-roles.ts";
 import { beginEnding, hasChildren, whyClosed } from "../cells/life.ts";
 import { inSlices, lookedAt } from "../changes/slices.ts";
-import { told } from "../explain/standing.ts";
+import { told } from "../changes/standing.ts";
 import { whyElement } from "../explain/why-element.ts";
 import { whyPart } from "../explain/why-part.ts";
 import { forkNote, forkReason } from "../histories/fork.ts";

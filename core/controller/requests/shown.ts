@@ -9,7 +9,7 @@ import { actualCell } from "../../documents/readers/cells.ts";
 import { actualSubnet } from "../../documents/readers/network.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
 import { isObject, toJson } from "../../outbox.ts";
-import { told } from "../explain/standing.ts";
+import { told } from "../changes/standing.ts";
 import { stuckIn } from "../explain/stuck.ts";
 import type { ElementRecord } from "../records.ts";
 import { actualOf, addressManager, type ControllerState, cellManager, recordAt, storageManagerOf } from "../state.ts";

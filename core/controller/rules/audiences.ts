@@ -1,10 +1,10 @@
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredPlace } from "../../documents/network.ts";
 import type { CellPolicy } from "../../documents/vocabulary.ts";
-import type { Derived } from "../changes/derived.ts";
 import { Counted } from "../changes/indexes.ts";
 import type { Tracking } from "../changes/tracked.ts";
 import type { PlacedInterface } from "../network/policy.ts";
+import type { Derived } from "./derived.ts";
 
 /**
  * Which host may know where which interface is: those with another endpoint that a rule connects with it (`audiences`), here and

@@ -1,11 +1,11 @@
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredPlace, DesiredPlaces } from "../../documents/network.ts";
 import { sameJson, toJson } from "../../outbox.ts";
-import { takeOver } from "../changes/derived.ts";
 import { audiences, connectionsIn, type PlacedInterface } from "../network/policy.ts";
 import type { ControllerState } from "../state.ts";
 import { placedInterfaces } from "../vm/virtual-machines.ts";
 import { hostsAt, identitiesOf, type Said } from "./audiences.ts";
+import { takeOver } from "./derived.ts";
 import { reaches } from "./directory-desires.ts";
 import { notePlaces, settleTold } from "./told-places.ts";
 

@@ -2,7 +2,7 @@ import { type Cause, said as saidBy } from "../../../model/cause/cause.ts";
 import { type HostName, hostPeer } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { isObject, sameJson, toJson, tooLong } from "../../outbox.ts";
-import { because, standing } from "../explain/standing.ts";
+import { because, standing } from "../changes/standing.ts";
 import { subnetConnectivityPath } from "../network/policy.ts";
 import type { ElementRecord, RulesAtHost, Standing } from "../records.ts";
 import { type ControllerState, saidOf } from "../state.ts";

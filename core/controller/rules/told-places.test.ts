@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostName } from "../../../model/cell/identifiers.ts";
 import type { Effect } from "../../env.ts";
-import { createDerived, type Derived } from "../changes/derived.ts";
 import { Tracking } from "../changes/tracked.ts";
+import { createDerived, type Derived } from "./derived.ts";
 import { createTurns, settleTold, type Teller, turnDue, turnTimer } from "./told-places.ts";
 
 interface Told {

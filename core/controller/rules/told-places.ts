@@ -1,6 +1,6 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
 import type { Outbox } from "../../outbox.ts";
-import type { Derived } from "../changes/derived.ts";
+import type { Derived } from "./derived.ts";
 
 /**
  * When hosts are told where interfaces are. Each VM that starts is news for every host with an endpoint that a rule connects

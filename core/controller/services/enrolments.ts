@@ -4,7 +4,7 @@ import type { DesiredEnrolment } from "../../documents/identity.ts";
 import { actualEnrolment } from "../../documents/readers/identity.ts";
 import { serviceRoles } from "../../service-roles.ts";
 import type { Desires } from "../changes/desires.ts";
-import { because } from "../explain/standing.ts";
+import { because } from "../changes/standing.ts";
 import { meansOf } from "../network/entrance.ts";
 import {
   actualOf,

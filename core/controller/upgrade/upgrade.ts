@@ -6,7 +6,7 @@ import type { PlanStep } from "../../../model/plan/plan-types.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
 import type { ActualVm } from "../../documents/vocabulary.ts";
 import { log } from "../../outbox.ts";
-import { because, standing } from "../explain/standing.ts";
+import { because, standing } from "../changes/standing.ts";
 import type { Run, RunDisk, Standing, Upgrade, VmRecord } from "../records.ts";
 import { bootLink, serviceVms, targetOf } from "../services/boot-disks.ts";
 import { isOwnVmElement, isService, servicesOf } from "../services/service-data.ts";

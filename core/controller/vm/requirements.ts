@@ -3,7 +3,7 @@ import type { VmElement } from "../../../model/cell/cell.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import { elementPath } from "../../../model/cell/identifiers.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
-import { because } from "../explain/standing.ts";
+import { because } from "../changes/standing.ts";
 import { chooseAddress, takenRange } from "../network/addresses.ts";
 import { whyShut } from "../network/entrance.ts";
 import type { RunDisk } from "../records.ts";

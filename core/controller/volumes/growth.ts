@@ -6,7 +6,7 @@ import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Plan, PlanStep, VolumeGrowth } from "../../../model/plan/plan-types.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
 import type { ActualVolume } from "../../documents/vocabulary.ts";
-import { asSaid, because, standing, target } from "../explain/standing.ts";
+import { asSaid, because, standing, target } from "../changes/standing.ts";
 import type { Run, RunDisk, Standing } from "../records.ts";
 import { foreignVolume } from "../references/foreign.ts";
 import { actualOf, type ControllerState, recordAt, runs, storageManagerOf } from "../state.ts";

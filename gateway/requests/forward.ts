@@ -3,9 +3,9 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { controllerOf } from "../cells/cell-names.ts";
+import type { Present } from "../edge/tickets.ts";
+import { controllerOf } from "./cell-names.ts";
 import { RefusedError } from "./refused.ts";
-import type { Present } from "./tickets.ts";
 
 /** What a client's request is to its controller: nothing is added, and only these headers pass (see `Present` for the first). */
 export interface Forwarded {

@@ -1,9 +1,9 @@
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredPlace, DesiredPlaces } from "../../documents/network.ts";
 import type { CellPolicy } from "../../documents/vocabulary.ts";
+import { TrackedMap, type Tracking } from "../changes/tracked.ts";
 import type { PlacedInterface, PolicyInterface, PolicySubnet } from "../network/policy.ts";
 import type { RulesAtHost } from "../records.ts";
-import { TrackedMap, type Tracking } from "./tracked.ts";
 
 /** What steps of a pass work out for later ones. It changes only where it says something else: who rests on it is not disturbed. */
 export interface Derived {

@@ -1,11 +1,11 @@
 import { bootAllowanceMs } from "../../core/documents/guest.ts";
 import type { Effect } from "../../core/env.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
-import { guestOf, logHealth, pathOf } from "../service/health.ts";
-import { store, wantedOf } from "../service/host-state.ts";
-import type { HostState } from "../service/known.ts";
-import type { Wanted } from "../service/planner.ts";
-import type { VmRecord } from "../service/vm-record.ts";
+import type { HostState } from "../known.ts";
+import { guestOf, logHealth, pathOf } from "../liveness/health.ts";
+import type { VmRecord } from "../vm-record.ts";
+import { store, wantedOf } from "./host-state.ts";
+import type { Wanted } from "./planner.ts";
 
 /*
  * Whether a guest is up, which is more than that its machine runs: its agent has answered once. After that the agent is asked no

@@ -8,7 +8,7 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import { routeNames, routeOf } from "../../model/contract/routes.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
 import { createAuthority, issueCertificate } from "../../runtime/identity/certificates.ts";
-import { createGateway } from "./gateway.ts";
+import { createGateway } from "../gateway.ts";
 import { RefusedError } from "./refused.ts";
 import { serveRoute } from "./serve.ts";
 

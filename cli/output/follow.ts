@@ -1,11 +1,11 @@
 import { awaitedElement } from "../../model/cause/cause.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
-import { renderElements, renderSummary } from "../output/render.ts";
-import type { Terminal } from "../output/terminal.ts";
-import { CommandFailure, exitCodes } from "../program/failure.ts";
-import { watchCell } from "./changes.ts";
-import { type Client, Refused } from "./client.ts";
-import { type ElementWithState, elementsOf, isReady, isSettled } from "./elements.ts";
+import { watchCell } from "../connection/changes.ts";
+import { type Client, Refused } from "../connection/client.ts";
+import { type ElementWithState, elementsOf, isReady, isSettled } from "../connection/elements.ts";
+import { CommandFailure, exitCodes } from "../terminal/failure.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { renderElements, renderSummary } from "./render.ts";
 
 /** Actual state of a cell's elements; none when the cell or the path is not there. */
 export const readElements = async (client: Client, cell: string, path = ""): Promise<readonly ElementWithState[]> => {

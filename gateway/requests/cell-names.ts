@@ -1,6 +1,6 @@
 import { rootCell } from "../../core/documents/cells.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
-import { refused } from "../edge/refused.ts";
+import { refused } from "./refused.ts";
 
 /*
  * What a cell may be called that is made here. A name is a part of its controller's own, `controller.<cell>`, by which all

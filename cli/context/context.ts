@@ -1,6 +1,6 @@
 import type { Client } from "../connection/client.ts";
-import { processTerminal, type Terminal } from "../output/terminal.ts";
-import { usage } from "./failure.ts";
+import { usage } from "../terminal/failure.ts";
+import { processTerminal, type Terminal } from "../terminal/terminal.ts";
 
 /** What every command has at hand. */
 export interface Context {

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import type { Terminal } from "../output/terminal.ts";
-import { CommandFailure } from "../program/failure.ts";
-import { Client } from "./client.ts";
+import { Client } from "../connection/client.ts";
+import { CommandFailure } from "../terminal/failure.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 import { followUntilReady } from "./follow.ts";
 
 const elementOf = (phase: string) => ({

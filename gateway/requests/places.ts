@@ -1,4 +1,4 @@
-import type { Scope } from "../edge/credentials.ts";
+import type { Scope } from "./credentials.ts";
 
 /*
  * What the gateway has little of, places for requests, streams and sessions, is shared out: no cell's people, and nobody

@@ -1,13 +1,13 @@
-import type { ActualProbe, DesiredProbe } from "../../core/documents/ha.ts";
-import type { DesiredPlaces } from "../../core/documents/network.ts";
-import type { ActualLocation, CellPolicy, DesiredVm } from "../../core/documents/vocabulary.ts";
-import type { HostName, Ipv4, PeerName, Uid } from "../../model/cell/identifiers.ts";
-import type { FoundMachine } from "../drivers/hypervisor/driver.ts";
-import type { NetworkAllocation, RouterFact } from "../drivers/network/driver.ts";
-import type { Claims } from "../network/addresses.ts";
-import type { EntranceState } from "../network/entrances.ts";
-import type { PresenceState } from "../presence/presence-state.ts";
-import type { SuccessionState } from "../root-vm/succession-state.ts";
+import type { ActualProbe, DesiredProbe } from "../core/documents/ha.ts";
+import type { DesiredPlaces } from "../core/documents/network.ts";
+import type { ActualLocation, CellPolicy, DesiredVm } from "../core/documents/vocabulary.ts";
+import type { HostName, Ipv4, PeerName, Uid } from "../model/cell/identifiers.ts";
+import type { FoundMachine } from "./drivers/hypervisor/driver.ts";
+import type { NetworkAllocation, RouterFact } from "./drivers/network/driver.ts";
+import type { Claims } from "./network/addresses.ts";
+import type { EntranceState } from "./network/entrances.ts";
+import type { PresenceState } from "./presence/presence-state.ts";
+import type { SuccessionState } from "./root-vm/succession-state.ts";
 import type { VmRecord } from "./vm-record.ts";
 
 /** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */

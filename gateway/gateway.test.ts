@@ -9,13 +9,13 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { bundleMediaType, type Changed, type Refusal } from "../../model/api.ts";
-import { peerName } from "../../model/cell/identifiers.ts";
-import { hashCredential } from "../../runtime/http/bearer.ts";
-import { type PeerServer, servePeers } from "../../runtime/http/https.ts";
-import type { PeerHandler } from "../../runtime/http/peer-handler.ts";
-import { createAuthority, issueCertificate } from "../../runtime/identity/certificates.ts";
-import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { bundleMediaType, type Changed, type Refusal } from "../model/api.ts";
+import { peerName } from "../model/cell/identifiers.ts";
+import { hashCredential } from "../runtime/http/bearer.ts";
+import { type PeerServer, servePeers } from "../runtime/http/https.ts";
+import type { PeerHandler } from "../runtime/http/peer-handler.ts";
+import { createAuthority, issueCertificate } from "../runtime/identity/certificates.ts";
+import type { ProcessConfiguration } from "../runtime/installation.ts";
 
 /*
  * The gateway's own process, over real certificates, between a client and a supervisor. Controllers are stand-ins that
@@ -138,7 +138,7 @@ before(async () => {
   await once(listener, "listening");
   url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
   const { fd } = (listener as unknown as { _handle: { fd: number } })._handle;
-  gateway = spawn(process.execPath, [join(import.meta.dirname, "../main.ts"), join(root, "gateway.json")], {
+  gateway = spawn(process.execPath, [join(import.meta.dirname, "./main.ts"), join(root, "gateway.json")], {
     stdio: ["ignore", "pipe", "inherit", fd],
   });
   assert.ok(gateway.stdout);

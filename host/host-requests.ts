@@ -1,11 +1,11 @@
-import type { Mac, PeerName, Uid } from "../../model/cell/identifiers.ts";
-import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hypervisor/driver.ts";
-import type { InterfaceGroups, NetworkAllocation, RouterFact } from "../drivers/network/driver.ts";
-import type { AwaitedGuest } from "../liveness/guest-state.ts";
-import type { HealthChange } from "../liveness/liveness.ts";
-import type { PresenceRequest } from "../presence/presence-state.ts";
-import type { SuccessionRequest } from "../root-vm/succession.ts";
-import type { Action } from "./planner.ts";
+import type { Mac, PeerName, Uid } from "../model/cell/identifiers.ts";
+import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
+import type { InterfaceGroups, NetworkAllocation, RouterFact } from "./drivers/network/driver.ts";
+import type { HealthChange } from "./liveness/liveness.ts";
+import type { PresenceRequest } from "./presence/presence-state.ts";
+import type { SuccessionRequest } from "./root-vm/succession.ts";
+import type { AwaitedGuest } from "./service/guest-state.ts";
+import type { Action } from "./service/planner.ts";
 
 /**
  * What the executor and the edge ask the Host Manager's service. An answer leaves only after everything before it is

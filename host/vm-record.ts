@@ -1,7 +1,7 @@
-import type { DesiredLiveness } from "../../core/documents/guest.ts";
-import type { ActualVm, DesiredVm } from "../../core/documents/vocabulary.ts";
-import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
-import type { ProbeTarget } from "../liveness/liveness.ts";
+import type { DesiredLiveness } from "../core/documents/guest.ts";
+import type { ActualVm, DesiredVm } from "../core/documents/vocabulary.ts";
+import type { PeerName, Uid } from "../model/cell/identifiers.ts";
+import type { ProbeTarget } from "./liveness/liveness.ts";
 
 /** A new boot disk on trial (`host/root-vm/boot-trial.ts`). */
 export interface TrialRecord {
