@@ -4,8 +4,15 @@ import type { InterfaceGroups, NetworkAllocation, RouterFact } from "./drivers/n
 import type { HealthChange } from "./liveness/liveness.ts";
 import type { PresenceRequest } from "./presence/presence-state.ts";
 import type { SuccessionRequest } from "./root-vm/succession.ts";
-import type { AwaitedGuest } from "./service/guest-state.ts";
 import type { Action } from "./service/planner.ts";
+
+/** A guest whose agent is to be asked. */
+export interface AwaitedGuest {
+  readonly vm: Uid;
+  readonly incarnation: number;
+  /** Resets so far; an answer from before the last one does not count. */
+  readonly reboots: number;
+}
 
 /**
  * What the executor and the edge ask the Host Manager's service. An answer leaves only after everything before it is

@@ -1,5 +1,3 @@
-import type { RestoreOptions } from "../../testbed/management/restore.ts";
-import type { Restored } from "../../testbed/management/restore-self-hosted.ts";
 import { type Context, printJson } from "../context/context.ts";
 import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 
@@ -80,5 +78,6 @@ export const testbedStatus = async (context: Context, directory: string | undefi
 };
 
 /** Puts stores of a backup into a testbed that is down, or has stopped those processes. */
-export const restoreTestbed = async (options: RestoreOptions): Promise<Restored> =>
+type RestoreTestbed = typeof import("../../testbed/management/restore.ts")["restoreTestbed"];
+export const restoreTestbed: RestoreTestbed = async (options) =>
   (await import("../../testbed/management/restore.ts")).restoreTestbed(options);

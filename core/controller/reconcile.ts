@@ -8,6 +8,7 @@ import { endForgotten, holdersOfForgotten } from "./histories/forgotten.ts";
 import { isForked } from "./histories/fork.ts";
 import { peersToHear } from "./histories/hearing.ts";
 import { forgetDeleted } from "./model/deletion.ts";
+import { followImages } from "./model/follow-images.ts";
 import { advanceGrants, giveBack } from "./model/quota.ts";
 import { allocateAddresses, desireSubnets } from "./network/addresses.ts";
 import { desireNames } from "./network/names.ts";
@@ -30,7 +31,6 @@ import {
   placerOf,
   storageManagerOf,
 } from "./state.ts";
-import { followImages } from "./upgrade/follow-images.ts";
 import { advanceUpgrades } from "./upgrade/upgrade.ts";
 import { advanceReservation, watchReservation } from "./vm/all-or-none.ts";
 import { advanceVms } from "./vm/life-cycle.ts";

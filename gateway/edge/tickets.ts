@@ -4,21 +4,9 @@ import { type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import { type IssuedTickets, newTicket, shownAgainMs, ticketPath } from "../../runtime/identity/tickets.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { controllerOf } from "../requests/cell-names.ts";
+import type { Present } from "../requests/forward.ts";
 import { refused } from "../requests/refused.ts";
 import { isOfSession, type Tenants } from "../tenancy/tenants.ts";
-
-/**
- * What a cell's controller is shown of its client's credential. A cell's own passes as it is: it opens that cell and no
- * other. The operator's would open them all, so every controller but the root cell's gets a ticket for its cell instead,
- * which the root controller issues for that credential (`runtime/identity/tickets.ts`).
- */
-export type Present = (
-  cell: string,
-  /** Header of the client's request. */
-  authorization: string,
-  /** Asks the cell's controller with the header that it gets. May be called twice: a controller that began anew knows no ticket. */
-  send: (authorization: string) => Promise<PeerResponse>,
-) => Promise<PeerResponse>;
 
 const answerTimeoutMs = 10_000;
 const mostKept = 1024;

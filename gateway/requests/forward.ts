@@ -3,7 +3,6 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import type { Present } from "../edge/tickets.ts";
 import { controllerOf } from "./cell-names.ts";
 import { RefusedError } from "./refused.ts";
 
@@ -22,6 +21,19 @@ const passedOn = ["content-type", "accept", "if-match", "if-none-match", "last-e
 const passedBack = ["content-type", "etag", "cache-control", "retry-after"];
 /** `exec` answers at its end, which its own limit bounds. */
 const idleTimeoutMs = 11 * 60_000;
+
+/**
+ * What a cell's controller is shown of its client's credential. A cell's own passes as it is: it opens that cell and no
+ * other. The operator's would open them all, so every controller but the root cell's gets a ticket for its cell instead,
+ * which the root controller issues for that credential (`runtime/identity/tickets.ts`).
+ */
+export type Present = (
+  cell: string,
+  /** Header of the client's request. */
+  authorization: string,
+  /** Asks the cell's controller with the header that it gets. May be called twice: a controller that began anew knows no ticket. */
+  send: (authorization: string) => Promise<PeerResponse>,
+) => Promise<PeerResponse>;
 
 /** How a controller is asked, and what it is shown. */
 export interface Way {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import type { AwaitedGuest } from "../service/guest-state.ts";
+import type { AwaitedGuest } from "../host-requests.ts";
 import { createGuestWatch } from "./guest-watch.ts";
 
 /** Lets everything happen that is due without a timer. */

@@ -1,8 +1,7 @@
 import type { Json } from "../../model/json/json.ts";
 import { wakeable } from "../../runtime/process/wakeable.ts";
 import type { HypervisorDriver } from "../drivers/hypervisor/driver.ts";
-import type { HostRequest } from "../host-requests.ts";
-import type { AwaitedGuest } from "../service/guest-state.ts";
+import type { AwaitedGuest, HostRequest } from "../host-requests.ts";
 
 /**
  * Asks the agents of guests that have not come up yet, until each has answered once. A question waits in the guest's channel until

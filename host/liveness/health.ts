@@ -3,8 +3,8 @@ import type { ActualVm, DesiredInterface, DesiredVm } from "../../core/documents
 import type { Effect } from "../../core/env.ts";
 import type { ElementPath } from "../../model/cell/identifiers.ts";
 import type { MachineCondition } from "../drivers/hypervisor/driver.ts";
-import type { Found, Wanted } from "../service/planner.ts";
 import type { AskedWhat, VmRecord } from "../vm-record.ts";
+import type { Found, Wanted } from "../wanted.ts";
 import type { HealthChange, ProbeTarget } from "./liveness.ts";
 
 /** What a VM that runs says of itself, through its hypervisor and its answers: kept in its record, published on change. */

@@ -12,8 +12,9 @@ import {
   peerName,
   uid,
 } from "../../model/cell/identifiers.ts";
-import { type Found, localInterfaces, obstacle, planHost, startingRecord, type Wanted } from "../service/planner.ts";
+import { localInterfaces, obstacle, planHost, startingRecord } from "../service/planner.ts";
 import { publications } from "../service/publications.ts";
+import type { Found, Wanted } from "../wanted.ts";
 
 const [root, shop] = [peerName("controller.root"), peerName("controller.shop")];
 const cellOf = (client: PeerName): CellName => cellName(client.slice("controller.".length));

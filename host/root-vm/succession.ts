@@ -11,7 +11,7 @@ import { toJson } from "../../core/outbox.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import { type HostName, hostName, type PeerName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import type { Wanted } from "../service/planner.ts";
+import type { Wanted } from "../wanted.ts";
 import type { Asked, Silence, SuccessionState } from "./succession-state.ts";
 import { askedAt, askPrefix, castVotes, isSucceeded, votesOf } from "./succession-votes.ts";
 

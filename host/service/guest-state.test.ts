@@ -4,7 +4,7 @@ import { bootAllowanceMs } from "../../core/documents/guest.ts";
 import type { Effect } from "../../core/env.ts";
 import { uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import type { AwaitedGuest } from "./guest-state.ts";
+import type { AwaitedGuest } from "../host-requests.ts";
 import { desiredVm, policy, Room } from "./manager.testing.ts";
 
 /* What a host says of a guest that is to come up: nothing where nobody asks, and no more than its agent and its resets show. */

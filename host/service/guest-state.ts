@@ -1,25 +1,18 @@
 import { bootAllowanceMs } from "../../core/documents/guest.ts";
 import type { Effect } from "../../core/env.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
+import type { AwaitedGuest } from "../host-requests.ts";
 import type { HostState } from "../known.ts";
 import { guestOf, logHealth, pathOf } from "../liveness/health.ts";
 import type { VmRecord } from "../vm-record.ts";
+import type { Wanted } from "../wanted.ts";
 import { store, wantedOf } from "./host-state.ts";
-import type { Wanted } from "./planner.ts";
 
 /*
  * Whether a guest is up, which is more than that its machine runs: its agent has answered once. After that the agent is asked no
  * more, since somebody may stop the agent of a guest that is well; only a reset of the guest begins anew. The time in which it
  * must come up is not extended by a reset: a guest in a reset loop would never be late.
  */
-
-/** A guest whose agent is to be asked. */
-export interface AwaitedGuest {
-  readonly vm: Uid;
-  readonly incarnation: number;
-  /** Resets so far; an answer from before the last one does not count. */
-  readonly reboots: number;
-}
 
 const awaited = (state: HostState, wanted: Wanted): readonly VmRecord[] =>
   [...state.records.values()].filter(

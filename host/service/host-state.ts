@@ -13,7 +13,8 @@ import { believedLocations, numberRecord } from "../network/locations.ts";
 import { restorePresence } from "../presence/presence-state.ts";
 import { advanceSuccession, createSuccession, restraints, withSuccession } from "../root-vm/succession.ts";
 import type { VmRecord } from "../vm-record.ts";
-import { type Found, shortage, type Wanted } from "./planner.ts";
+import type { Found, Wanted } from "../wanted.ts";
+import { shortage } from "./planner.ts";
 
 /** What the Host Manager's service knows, how it comes back after a restart, and what the planner sees of it. */
 export interface HostManagerOptions {

@@ -8,7 +8,8 @@ import type {
   DesiredVm,
 } from "../../core/documents/vocabulary.ts";
 import { cellName, elementPath, hostName, ipv4, mac, peerName, uid } from "../../model/cell/identifiers.ts";
-import { type Found, localInterfaces, planHost, revisionOf, startingRecord, type Wanted } from "./planner.ts";
+import type { Found, Wanted } from "../wanted.ts";
+import { localInterfaces, planHost, revisionOf, startingRecord } from "./planner.ts";
 import { publications } from "./publications.ts";
 
 const policy = (version: number): CellPolicy => ({

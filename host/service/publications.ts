@@ -15,15 +15,8 @@ import type { LocalInterface } from "../drivers/network/driver.ts";
 import { guestOf, healthOf, isUnaskable, probesOf } from "../liveness/health.ts";
 import { trialState } from "../root-vm/boot-trial.ts";
 import type { VmRecord } from "../vm-record.ts";
-import {
-  addressesInUse,
-  type Found,
-  growingDisks,
-  localInterfaces,
-  mayStart,
-  obstacle,
-  type Wanted,
-} from "./planner.ts";
+import type { Found, Wanted } from "../wanted.ts";
+import { addressesInUse, growingDisks, localInterfaces, mayStart, obstacle } from "./planner.ts";
 
 /** What this host says is so, by key, as a function of what it knows. */
 export const publications = (

@@ -1,12 +1,16 @@
-import type { Bundle } from "../cell/cell.ts";
+/** A `Bundle` (`cell/cell.ts`) of texts that the model reads itself. */
+export interface ExampleBundle {
+  readonly main: string;
+  readonly files: Readonly<Record<string, string>>;
+}
 
 /**
  * What a page shows as wrong or mended. `large`: too long to print, so `shown` says how it is built. `request`: not the
  * text of a cell but a request to its controller, whose tests send it, or to another command.
  */
 export type Example =
-  | { readonly kind: "bundle"; readonly bundle: Bundle }
-  | { readonly kind: "large"; readonly shown: string; readonly bundle: () => Bundle }
+  | { readonly kind: "bundle"; readonly bundle: ExampleBundle }
+  | { readonly kind: "large"; readonly shown: string; readonly bundle: () => ExampleBundle }
   | { readonly kind: "request"; readonly shown: string };
 
 /** What there is to know about one error code (`cells explain CODE`). */

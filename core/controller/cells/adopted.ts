@@ -3,7 +3,7 @@ import { actualCell } from "../../documents/readers/cells.ts";
 import { log, write } from "../../outbox.ts";
 import { raiseUids } from "../histories/fork.ts";
 import { numberOf } from "../histories/given-out.ts";
-import { forgetGrant, saveGrant } from "../model/quota.ts";
+import { forgetGrant, saveGrant } from "../histories/kept-grants.ts";
 import type { ElementRecord } from "../records.ts";
 import { actualOf, type ControllerState, cellManager, elementOf, saveElement } from "../state.ts";
 import { childRecords } from "./children.ts";

@@ -124,17 +124,6 @@ function mayTakeBack(state: ControllerState, key: string): boolean {
   return state.reachable.get(cellManager) === true && !state.olderPeers.has(cellManager);
 }
 
-/**
- * Nothing is left of a child that is to end, and its document is taken back. As long as the Cell Manager's silence proves nothing it
- * is asked about the end (`lastOfNone`), and its document is there.
- */
-export function hasChildEnded(state: ControllerState, child: Uid): boolean {
-  const key = `cell/${child}`;
-  if (state.pass.isDesired(cellManager, key)) return false;
-  if (actualOf(actualCell, state, cellManager, key)?.ended === true) return true;
-  return confirmedGone(state, cellManager, key);
-}
-
 export function childState(state: ControllerState, record: ElementRecord, element: CellControllerElement): Standing {
   if (state.options.cellManager !== true) return standing("failed", { kind: "no-cell-manager" });
   const child = childOf(element);

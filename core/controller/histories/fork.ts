@@ -8,7 +8,6 @@ import { desiredConnection } from "../../documents/readers/storage.ts";
 import type { CellPolicy, DesiredConnection, DesiredVm } from "../../documents/vocabulary.ts";
 import { isObject, log, sameJson, toJson } from "../../outbox.ts";
 import { isOff } from "../../presence/group/deaths.ts";
-import { grantAnew, takeKeptGrant } from "../model/quota.ts";
 import type { Run, RunDisk, VmRecord } from "../records.ts";
 import {
   type ControllerState,
@@ -24,6 +23,7 @@ import {
   storageManagerOf,
 } from "../state.ts";
 import { goOnAt, isOwn, numberOf } from "./given-out.ts";
+import { grantAnew, takeKeptGrant } from "./kept-grants.ts";
 import { beyondUnheard, isPlausible, type Source } from "./kept-numbers.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import { log, write } from "../../outbox.ts";
-import { hasChildEnded } from "../cells/children.ts";
+import { forgetGrant } from "../histories/kept-grants.ts";
 import { isManagement, isManagementGone } from "../network/management.ts";
 import type { ElementRecord } from "../records.ts";
 import { whyNotInForce } from "../rules/rules-in-force.ts";
@@ -12,7 +12,7 @@ import {
   isInUse,
   storageManagerOf,
 } from "../state.ts";
-import { forgetGrant } from "./quota.ts";
+import { hasChildEnded } from "./ended-child.ts";
 
 /**
  * Forgets the elements that left the model and of which nothing is left: their documents are taken back and whoever

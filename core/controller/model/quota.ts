@@ -15,7 +15,8 @@ import type { Plan, PlanStep } from "../../../model/plan/plan-types.ts";
 import type { QuotaAsked, QuotaGrant } from "../../documents/cells.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
 import { isObject, log, toJson, write } from "../../outbox.ts";
-import { beyondUnheard, hasNext, isPlausible, type Source } from "../histories/kept-numbers.ts";
+import { readUsage, saveGrant } from "../histories/kept-grants.ts";
+import { hasNext } from "../histories/kept-numbers.ts";
 import { actualOf, type ControllerState, cellManager, elementOf, keptMiBOf, type RoomRecord } from "../state.ts";
 import { beyondModel } from "../volumes/promised.ts";
 
@@ -36,17 +37,10 @@ export const isChild = ({ options }: ControllerState): boolean => options.child 
 const grantedTo = (state: ControllerState, except?: Uid): Usage =>
   sumOf([...state.grants].flatMap(([uid, { amount }]) => (uid === except ? [] : [amount])));
 
-export function saveGrant(state: ControllerState, uid: Uid, grant: QuotaGrant | null): void {
-  if (grant === null) state.grants.delete(uid);
-  else state.grants.set(uid, grant);
-  write(state.outbox, `grant/${uid}`, grant);
-}
 function saveRoom(state: ControllerState, room: RoomRecord): void {
   state.room = room;
   write(state.outbox, "room", room);
 }
-export const forgetGrant = (state: ControllerState, uid: Uid): void => saveGrant(state, uid, null);
-
 /**
  * With a model, what it asks for new children is granted to them, and what it says anew to those that have no model of their own
  * yet: they begin with that.
@@ -69,20 +63,6 @@ function isFirstModelAnew(state: ControllerState, child: Uid, step: PlanStep | u
   return (actualOf(actualCell, state, cellManager, `cell/${child}`)?.version ?? 0) === 0;
 }
 const mostOf = (one: Usage, other: Usage): Usage => usageFrom((key) => Math.max(one[key], other[key]));
-
-/**
- * A cell whose store was older may have granted under later serials than it knows, and a child that has seen one takes no
- * earlier word: without this neither would hear the other again. Those that the Cell Manager keeps say how much it was.
- */
-export function grantAnew(state: ControllerState): void {
-  for (const [uid, grant] of [...state.grants])
-    saveGrant(state, uid, { ...grant, serial: beyondUnheard(state.drawn, "grant", grant.serial) });
-}
-export function takeKeptGrant(state: ControllerState, source: Source, uid: Uid, kept: QuotaGrant): void {
-  const now = state.grants.get(uid)?.serial;
-  if (now === undefined || !isPlausible(state, source, "grant", { to: kept.serial, now, of: uid })) return;
-  if (kept.serial > now) saveGrant(state, uid, { ...kept, amount: readUsage(kept.amount) });
-}
 
 /** What all children have once this plan is executed. */
 function childrenAfter(state: ControllerState, cell: Cell | null, plan: Plan): Usage {
@@ -160,15 +140,6 @@ export function askForRoom(state: ControllerState, amount: Usage, by: Uid | "cha
   saveRoom(state, { ...state.room, asked: number });
   state.ask = { number, amount, by };
   return true;
-}
-
-/** What others say is looked at before it is counted with. */
-export function readUsage(value: unknown): Usage {
-  const given = value as Readonly<Record<string, unknown>> | null | undefined;
-  return usageFrom((key) => {
-    const amount = Number(given?.[key] ?? 0);
-    return Number.isFinite(amount) && amount > 0 ? amount : 0;
-  });
 }
 
 /** The parent's newest word. Answers whether a question of this cell was answered. */

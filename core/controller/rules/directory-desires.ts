@@ -29,7 +29,7 @@ import {
   recordAt,
   storageManagerOf,
 } from "../state.ts";
-import { seenByOthers } from "../upgrade/follow-images.ts";
+import { seenByOthers } from "../upgrade/seen-by-others.ts";
 import { placedInterfaces } from "../vm/virtual-machines.ts";
 import { trueSizeMiB } from "../volumes/true-size.ts";
 

@@ -6,8 +6,9 @@ import { cidr, hostName, ipv4, peerName } from "../../../model/cell/identifiers.
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { DesiredConnection, DesiredVm, DesiredVolume } from "../../documents/vocabulary.ts";
 import type { RootOptions } from "../state.ts";
+import { trialTimeoutMs } from "../vm/trial-timeout.ts";
 import { World } from "../world.testing.ts";
-import { mostEnds, provedAfterMs, trialTimeoutMs } from "./upgrade.ts";
+import { mostEnds, provedAfterMs } from "./upgrade.ts";
 
 const root: RootOptions = {
   management: cidr("10.0.0.0/16"),

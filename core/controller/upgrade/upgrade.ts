@@ -13,6 +13,7 @@ import { isOwnVmElement, isService, servicesOf } from "../services/service-data.
 import { actualOf, type ControllerState, elementOf, recordAt, saveVm, storageManagerOf } from "../state.ts";
 import { actualVmOf, lastEndOf, stopRun, wantedOn } from "../vm/life-cycle.ts";
 import { placementOf } from "../vm/placement.ts";
+import { trialTimeoutMs } from "../vm/trial-timeout.ts";
 
 /**
  * How a new service image goes in (decision 34): one service VM at a time, each with its old boot volume kept until the
@@ -23,7 +24,7 @@ import { placementOf } from "../vm/placement.ts";
  * starts from that until its turn has come. Its turn is a *trial*: the next incarnation starts from the new one. It has
  * proved itself when it answers, and whoever of its roles is heard here is in step, without a pause for `provedAfterMs`;
  * then the record goes, and with it the old volume. If it ends by itself `mostEnds` times, or has not come up in
- * `trialTimeoutMs`, the next incarnation starts from the old one, and no other trial begins while the model wants what was
+ * `trialTimeoutMs` (`vm/trial-timeout.ts`), the next incarnation starts from the old one, and no other trial begins while the model wants what was
  * refused. Everything that decides is in records; times alone are counted anew after a start.
  *
  * The VM of the root controller is tried by its host, since nobody else is there while it starts: the same incarnation gets
@@ -31,7 +32,6 @@ import { placementOf } from "../vm/placement.ts";
  * takes the disk over. A disk that the host may still choose stays leased until the host has said that it is settled.
  */
 export const provedAfterMs = 15_000;
-export const trialTimeoutMs = 240_000;
 /** More than one: a machine may end for reasons of its host's. */
 export const mostEnds = 2;
 export const upgradeTimer = "upgrade";

@@ -13,8 +13,8 @@ import type { ElementRecord, Run, RunDisk } from "../records.ts";
 import { byBootOrder } from "../services/boot-disks.ts";
 import { isOwnController, isService, serviceData, servicesOf } from "../services/service-data.ts";
 import { addDesire, type ControllerState, desiredNow, elementOf, keepDesire, recordAt } from "../state.ts";
-import { trialTimeoutMs } from "../upgrade/upgrade.ts";
 import { attachmentOf } from "./life-cycle.ts";
+import { trialTimeoutMs } from "./trial-timeout.ts";
 
 /** The interfaces of incarnations that a host was told of, and where they are, by VM. */
 export function placeInterfaces(state: ControllerState): void {

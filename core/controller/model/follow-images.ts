@@ -2,22 +2,21 @@ import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
 import { identify } from "../../../model/plan/identity.ts";
 import { planChange } from "../../../model/plan/plan.ts";
 import { inOneGo } from "../../../model/slices.ts";
-import { directoryKey } from "../../documents/cells.ts";
 import { desiredVolume } from "../../documents/readers/storage.ts";
 import { log } from "../../outbox.ts";
-import { adoptElements } from "../model/model-change.ts";
 import { meansOf } from "../network/entrance.ts";
 import { foreignVolume } from "../references/foreign.ts";
 import { bootLink, serviceVms } from "../services/boot-disks.ts";
-import { type ControllerState, desiredNow, directory, saveCounters, storageManagerOf } from "../state.ts";
-import { beginUpgrades, notesForUpgrade } from "./upgrade.ts";
+import { type ControllerState, desiredNow, saveCounters, storageManagerOf } from "../state.ts";
+import { beginUpgrades, notesForUpgrade } from "../upgrade/upgrade.ts";
+import { adoptElements } from "./model-change.ts";
 
 /**
  * How the gateway comes to the root cell's new image (decision 34). It boots from a copy of that image in a cell of its own,
  * whose model says no more than where the image is, and stays the same. So its controller makes the copy anew when another
  * volume is shown there, and tries it as any other upgrade. A tenant's copy is never made anew: it holds what was written there.
  *
- * The root cell shows its new image to others only when all of its own services run from it, so the gateway comes last, and
+ * The root cell shows its new image to others only when all of its own services run from it (`seen-by-others.ts`), so the gateway comes last, and
  * an image that did not come up elsewhere never reaches it.
  */
 export function followImages(state: ControllerState): void {
@@ -49,22 +48,4 @@ function outdatedCopy(state: ControllerState, vm: ElementPath): ElementPath | nu
   const document = desiredVolume.of(desiredNow(state, storageManagerOf(state), `volume/${uid}`));
   const origin = document?.origin.kind === "copy" ? document.origin.volume : undefined;
   return now === undefined || origin === undefined || now === origin ? null : element.path;
-}
-
-/**
- * Whether another cell may see a volume of this one, by which identity: of an image that an upgrade is under way to, the
- * former one is seen until the upgrade is complete. Null: none of them.
- */
-export function seenByOthers(state: ControllerState): (uid: Uid, path: ElementPath) => Uid | null {
-  const isUpgrading =
-    state.options.root !== undefined &&
-    [...state.indexes.upgrades.keys()].some((vm) => state.vms.get(vm)?.upgrade !== undefined);
-  if (!isUpgrading) return (uid) => uid;
-  const isShown = (uid: Uid): boolean => desiredNow(state, directory, directoryKey.public(uid)) !== undefined;
-  const left = [...state.elements.values()].filter(({ type, deleting }) => type === "Volume" && deleting);
-  return (uid, path) => {
-    const formers = left.filter((record) => record.path === path);
-    if (formers.length === 0 || isShown(uid)) return uid;
-    return formers.find((former) => isShown(former.uid))?.uid ?? null;
-  };
 }

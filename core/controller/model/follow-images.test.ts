@@ -7,8 +7,9 @@ import type { DesiredPublic } from "../../documents/cells.ts";
 import type { DesiredConnection, DesiredVolume } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
 import type { RootOptions } from "../state.ts";
+import { provedAfterMs } from "../upgrade/upgrade.ts";
+import { trialTimeoutMs } from "../vm/trial-timeout.ts";
 import { World } from "../world.testing.ts";
-import { provedAfterMs, trialTimeoutMs } from "./upgrade.ts";
 
 const means: RootOptions = {
   management: cidr("10.0.0.0/16"),
