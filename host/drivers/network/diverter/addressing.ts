@@ -5,7 +5,6 @@ import { addressKey, identityKey, interfaceState, location } from "./program/lay
 import type { CellRules } from "./rules/cell-rules.ts";
 import { createFanOut, type Joined } from "./rules/fan-out.ts";
 import type { Generations } from "./rules/generations.ts";
-import { type Device, deviceOf } from "./rules/slots.ts";
 import {
   type AddressingMap,
   addressingMaps,
@@ -16,6 +15,7 @@ import {
   wantedAddressing,
 } from "./rules/wanted.ts";
 import { tapName } from "./taps/devices.ts";
+import { type Device, deviceOf } from "./taps/slots.ts";
 
 /**
  * Endpoints, locations and what goes with them, in force on this host. A change costs what has changed: what this process

@@ -28,7 +28,6 @@ import { attachedProgram, detachAll, ensureAttached, indexOf, programId } from "
 import { type CellRules, createCellRules } from "./rules/cell-rules.ts";
 import { createGenerations, type Generations } from "./rules/generations.ts";
 import { createMemberships, type Memberships } from "./rules/memberships.ts";
-import { deviceOf, slotOf } from "./rules/slots.ts";
 import { whatWasTold } from "./rules/told.ts";
 import { addressingMaps } from "./rules/wanted.ts";
 import { bringUp, createTap, findTaps, leaveBridge, portsOf, removeDevice, tapName } from "./taps/devices.ts";
@@ -43,6 +42,7 @@ import {
   servicePorts,
   whyNoBridge,
 } from "./taps/service-taps.ts";
+import { deviceOf, slotOf } from "./taps/slots.ts";
 
 /** What every VM sees as its gateway, and everything else: locally administered, the same everywhere. */
 export const gatewayMac: Mac = mac("02:ce:11:5d:00:01");

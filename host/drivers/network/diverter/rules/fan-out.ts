@@ -6,7 +6,7 @@ import type { Dataplane } from "../program/dataplane.ts";
 import { fanoutKey, member, mostMembers, word } from "../program/layout.ts";
 import { createArray, openInner } from "../program/libbpf.ts";
 import { tapName } from "../taps/devices.ts";
-import type { DeviceOf } from "./slots.ts";
+import type { DeviceOf } from "../taps/slots.ts";
 
 /**
  * Who may get a copy of what is sent to many: one list for each subnet, and one for each group of a subnet or a cell. A list

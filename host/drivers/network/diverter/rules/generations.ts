@@ -1,6 +1,6 @@
 import type { Dataplane } from "../program/dataplane.ts";
 import { interfaceState } from "../program/layout.ts";
-import { slotCount } from "./slots.ts";
+import { slotCount } from "../taps/slots.ts";
 
 /**
  * After a change, flows that it may concern ask their rule and their way again at their next packet. Each interface has a

@@ -5,7 +5,7 @@ import { joined, mostGroups, octets, word } from "../program/layout.ts";
 import { openPacketSocket, sendFrame } from "../program/libbpf.ts";
 import { tapName } from "../taps/devices.ts";
 import { checksum } from "../taps/probe.ts";
-import type { DeviceOf } from "./slots.ts";
+import type { DeviceOf } from "../taps/slots.ts";
 
 /**
  * Groups that guests have joined by themselves. The program notes what they report (`../program/parts/igmp.h`); here they are

@@ -1,8 +1,8 @@
 import type { CellPolicy } from "../../../../../core/documents/vocabulary.ts";
 import type { GlobalNetwork } from "../../driver.ts";
 import { controller, policyEntry, policyKey, sourceRange, word } from "../program/layout.ts";
+import type { DeviceOf } from "../taps/slots.ts";
 import { compilePolicy } from "./policy.ts";
-import type { DeviceOf } from "./slots.ts";
 import { type AddressingMap, wantedAddressing } from "./wanted.ts";
 
 /**

@@ -12,8 +12,8 @@ import {
 } from "../program/layout.ts";
 import type { BpfMap } from "../program/libbpf.ts";
 import { tapName } from "../taps/devices.ts";
+import type { DeviceOf } from "../taps/slots.ts";
 import { broadcastOf, isOpenToMany } from "./fan-out.ts";
-import type { DeviceOf } from "./slots.ts";
 
 /** What the addressing maps should hold, and the difference to what they do hold. */
 export type Entries = ReadonlyMap<string, { readonly key: Buffer; readonly value: Buffer }>;

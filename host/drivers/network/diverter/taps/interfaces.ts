@@ -1,7 +1,7 @@
 import type { Dataplane } from "../program/dataplane.ts";
 import { word } from "../program/layout.ts";
-import { addFlowTables, hasFlowTables, removeFlowTables } from "../rules/flow-tables.ts";
-import { slotOf, takeSlot } from "../rules/slots.ts";
+import { addFlowTables, hasFlowTables, removeFlowTables } from "./flow-tables.ts";
+import { slotOf, takeSlot } from "./slots.ts";
 
 /** What an interface has in the maps beside its addressing: its slot, its counters, its tables of flows. */
 const key = (value: number): Buffer => word.encode({ value });

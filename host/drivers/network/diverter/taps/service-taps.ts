@@ -3,8 +3,8 @@ import type { GlobalNetwork, InterfaceCounters, NetworkAllocation, Uplink } from
 import type { Dataplane } from "../program/dataplane.ts";
 import { word } from "../program/layout.ts";
 import { attachedProgram, ensureAttached, indexOf, programId } from "../program/libbpf.ts";
-import { slotOf, takeSlot } from "../rules/slots.ts";
 import { bringUp, joinBridge, portsOf, sentBy, tapName } from "./devices.ts";
+import { slotOf, takeSlot } from "./slots.ts";
 
 /**
  * Taps of VMs on the management network (decision 31): ports of the host's bridge, whose other port is the uplink, with

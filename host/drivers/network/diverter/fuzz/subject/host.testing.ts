@@ -10,8 +10,8 @@ import { config, dropReasons, flow, flowKey, interfaceCounters, word } from "../
 import { type BpfMap, openInner } from "../../program/libbpf.ts";
 import { type CellRules, createCellRules } from "../../rules/cell-rules.ts";
 import { createGenerations, type Generations } from "../../rules/generations.ts";
-import { slotOf } from "../../rules/slots.ts";
 import { closeInterface, openInterface } from "../../taps/interfaces.ts";
+import { slotOf } from "../../taps/slots.ts";
 import {
   type HostKey,
   hostAddresses,
