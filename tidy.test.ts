@@ -208,6 +208,40 @@ function circleFaults(all: readonly Source[]): readonly string[] {
   return faults;
 }
 
+/**
+ * Folders beside one another that know each other both ways are one folder. What both need belongs into a folder below them, or
+ * beside them in the folder that holds them. A test may look anywhere.
+ */
+function folderCircleFaults(all: readonly Source[]): readonly string[] {
+  /** By folder and by folder beside it that it imports from, one such import. */
+  const arrows = new Map<string, Map<string, string>>();
+  for (const source of all.filter(({ path }) => !isTest(path)))
+    for (const target of importsOf(source, false)) {
+      const [from, to] = [source.path.split("/"), target.split("/")];
+      const depth = from.findIndex((part, at) => part !== to[at]) + 1;
+      if (depth === 0 || from.length <= depth || to.length <= depth) continue;
+      const own = arrows.get(from.slice(0, depth).join("/")) ?? new Map<string, string>();
+      arrows.set(from.slice(0, depth).join("/"), own);
+      const other = to.slice(0, depth).join("/");
+      if (!own.has(other)) own.set(other, `${source.path} imports ${target}`);
+    }
+  const done = new Set<string>();
+  const faults: string[] = [];
+  const visit = (folder: string, way: readonly string[]): void => {
+    const at = way.indexOf(folder);
+    if (at >= 0) {
+      const circle = [...way.slice(at), folder];
+      const why = circle.slice(1).map((other, index) => arrows.get(circle[index] ?? "")?.get(other));
+      faults.push(`${circle.join(" → ")}: a circle of folders: ${why.join("; ")}`);
+    }
+    if (at >= 0 || done.has(folder)) return;
+    for (const other of arrows.get(folder)?.keys() ?? []) visit(other, [...way, folder]);
+    done.add(folder);
+  };
+  for (const folder of arrows.keys()) visit(folder, []);
+  return faults;
+}
+
 /** Lists of many of one kind, which nobody looks through. */
 const collections = ["model/cases", "simulator/mutations", "simulator/scenarios", "decisions"];
 const maximumEntries = 20;
@@ -305,6 +339,7 @@ test("layers import only from those below them", () => report(sources.flatMap(la
 test("what is banned has its replacement", () => report(sources.flatMap(banFaults)));
 test("files and functions stay small", () => report(sources.flatMap(sizeFaults)));
 test("no files import each other in a circle", () => report(circleFaults(sources)));
+test("no folders import each other in a circle", () => report(folderCircleFaults(sources)));
 test("a folder has few entries", () => report(folderFaults(tracked)));
 test("services of core/ know each other by documents", () => report(sources.flatMap(coreFaults)));
 test("every file is used", () => report(deadFaults(sources, texts)));
@@ -331,6 +366,11 @@ test("each rule catches what breaks it", () => {
   const one = { path: "core/a.ts", text: 'import { x } from "./b.ts";' };
   assert.equal(circleFaults([one, { path: "core/b.ts", text: 'import type { y } from "./a.ts";' }]).length, 1);
   assert.equal(circleFaults([one, { path: "core/b.ts", text: 'const y = await import("./a.ts");' }]).length, 0);
+  const [up, down] = ["../c/d.ts", "../a/b.ts"].map((other) => `import { x } from "${other}";`);
+  const folders = ["core/a/b.ts", "core/c/d.ts"].map((path, at) => ({ path, text: [up, down][at] ?? "" }));
+  assert.equal(folderCircleFaults(folders).length, 1);
+  assert.equal(folderCircleFaults(folders.slice(1)).length, 0);
+  assert.equal(folderCircleFaults([...folders.slice(1), { path: "core/a/b.test.ts", text: up ?? "" }]).length, 0);
   assert.equal(folderFaults(Array.from({ length: maximumEntries + 1 }, (_, number) => `a/${number}/b.ts`)).length, 1);
   assert.equal(coreFaults({ path: "core/dns/a.ts", text: 'import { x } from "../storage/bin.ts";' }).length, 1);
   assert.equal(coreFaults({ path: "core/dns/a.ts", text: 'import { x } from "../documents/bin.ts";' }).length, 0);

@@ -22,6 +22,7 @@ import { measureController } from "./explain/measure.ts";
 import { noteForgotten } from "./histories/forgotten.ts";
 import { olderDue, olderTimer, takeAnother, takeFork, takeKept, watchOlder } from "./histories/fork.ts";
 import { hearingDue, hearingTimer, noteLost, restoredHearing, watchHearing } from "./histories/hearing.ts";
+import { goOnAbove } from "./histories/put-back.ts";
 import { isChild, noRoom } from "./model/quota.ts";
 import { reconcile } from "./reconcile.ts";
 import type { CredentialRecord, ElementRecord, VmRecord } from "./records.ts";
@@ -61,7 +62,6 @@ import { upgradeDue, upgradeTimer } from "./upgrade/upgrade.ts";
 import { afterRestoreOf } from "./vm/after-restore.ts";
 import { noMembers, noteMember, reservationDue, reservationTimer, resumeReservation } from "./vm/all-or-none.ts";
 import { delayRetry, retryTimer } from "./vm/life-cycle.ts";
-import { goOnAbove } from "./vm/put-back.ts";
 import { hostIsLost, lostTimer, watchHost } from "./vm/silent-hosts.ts";
 import { restoredStarts, startTimer } from "./vm/start-limit.ts";
 

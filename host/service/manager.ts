@@ -23,8 +23,8 @@ import {
 import type { HealthChange } from "../liveness/liveness.ts";
 import { confirmEntrances, takeEntrance } from "../network/entrances.ts";
 import { freeNumbers, numbered, takeAddresses } from "../network/locations.ts";
-import { probesSaid, takeProbeDesire, takeProbed } from "../network/neighbours.ts";
-import { hostSays, takeNetworkNews } from "../network/routers.ts";
+import { takeProbeDesire, takeProbed } from "../network/neighbours.ts";
+import { takeNetworkNews } from "../network/routers.ts";
 import { endLife } from "../presence/own-life.ts";
 import { answerCall, beginBoot, endsThisBoot, handlePresence } from "../presence/presence-state.ts";
 import {
@@ -58,7 +58,7 @@ import {
 } from "./host-state.ts";
 import { hostStatus, inventoryOf, measureHost } from "./inventory.ts";
 import { type Action, planHost, startingRecord } from "./planner.ts";
-import { audiencesOf, publications, sameAudiences } from "./publications.ts";
+import { publish } from "./publish.ts";
 
 /** After a failure the same action is planned again this much later. */
 const retryMs = 3000;
@@ -493,25 +493,6 @@ const machineEnded = (state: HostState, end: MachineEnd, effects: Effect[]): voi
   state.troubles.set(end.vm, reason);
   const afterMs = record.health === "answering" ? againMs : retryMs;
   effects.push({ kind: "timer", name: `retry/${end.vm}`, afterMs });
-};
-
-const publish = (state: HostState, options: HostManagerOptions, effects: Effect[]): void => {
-  const [wanted, found] = [wantedOf(state), foundOf(state, options)];
-  const audiences = audiencesOf(wanted, found);
-  if (!sameAudiences(audiences, state.audiences)) state.audiences = audiences;
-  const own = publications(wanted, found, hostSays(state, options.host), state.troubles, state.groups);
-  const values = new Map<string, Json>([...own, ...probesSaid(state)]);
-  for (const [key, value] of values) {
-    const text = JSON.stringify(value);
-    if (state.published.get(key) === text) continue;
-    state.published.set(key, text);
-    effects.push({ kind: "publish", key, value });
-  }
-  for (const key of state.published.keys()) {
-    if (values.has(key)) continue;
-    state.published.delete(key);
-    effects.push({ kind: "publish", key, value: null });
-  }
 };
 
 /** `vm` is a UID or a path. A controller reaches into its own cell's VMs only, under the incarnation it means. */

@@ -13,7 +13,8 @@ import {
   sourceRange,
   word,
 } from "../../host/drivers/network/diverter/program/layout.ts";
-import { kinds, protocolNumbers } from "../../host/drivers/network/diverter/rules/policy.ts";
+import { protocolNumbers } from "../../host/drivers/network/diverter/program/protocol-numbers.ts";
+import { kinds } from "../../host/drivers/network/diverter/rules/policy.ts";
 import { arp, ethernet, everyone, ip, udp } from "../../host/drivers/network/diverter/testing/frames.testing.ts";
 import type { ConnectionAnswer } from "../../model/api.ts";
 import { ipv4, mac } from "../../model/cell/identifiers.ts";

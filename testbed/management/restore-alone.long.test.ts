@@ -12,7 +12,7 @@ import { tenant, untilAllReady } from "./self-hosted.testing.ts";
  * A cloud that runs in itself loses all of its machines, one of its two storage servers and every store of its management, and
  * comes back from the backup that its schedule has made, on fresh machines, with its tenant's cell as declared and
  * what the guest had written: only with `./cells test --all`, since it takes two births on
- * emulated processors. What needs no machines of it is in host/bootstrap/bootstrap-restored.test.ts, core/controller/vm/put-back.test.ts and
+ * emulated processors. What needs no machines of it is in host/bootstrap/bootstrap-restored.test.ts, core/controller/histories/put-back.test.ts and
  * runtime/backup/kept-parts.test.ts.
  */
 const skip = process.getuid?.() === 0 ? false : "needs root, for namespaces";

@@ -9,6 +9,7 @@ import { log } from "../../outbox.ts";
 import { hasEnded } from "../../presence/group/deaths.ts";
 import type { Work } from "../changes/work.ts";
 import { isHeldAt, straysOf, withoutStrays } from "../histories/fork.ts";
+import { askFirst, settleUnheard, waitsForOwnVm, whyUnheard } from "../histories/put-back.ts";
 import type { Run, VmEnd, VmRecord } from "../records.ts";
 import { isOwnVm } from "../services/service-data.ts";
 import {
@@ -22,7 +23,6 @@ import {
 } from "../state.ts";
 import { placementOf } from "./placement.ts";
 import { overOf } from "./protected.ts";
-import { askFirst, settleUnheard, waitsForOwnVm, whyUnheard } from "./put-back.ts";
 import { requirementsOf } from "./requirements.ts";
 import { retryDelayMs, stableMs } from "./retry-delay.ts";
 import { chargeStart, settleStarts, takeStart } from "./start-limit.ts";

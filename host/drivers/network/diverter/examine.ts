@@ -18,8 +18,9 @@ import {
   word,
 } from "./program/layout.ts";
 import { attachedProgram, openInner, programId } from "./program/libbpf.ts";
+import { protocolNumbers } from "./program/protocol-numbers.ts";
 import { examineMany } from "./rules/examine-many.ts";
-import { kinds, protocolNumbers } from "./rules/policy.ts";
+import { kinds } from "./rules/policy.ts";
 import { deviation, type RuleFound, type Told } from "./rules/told.ts";
 
 /**

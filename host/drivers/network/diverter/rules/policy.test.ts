@@ -4,7 +4,8 @@ import fc from "fast-check";
 import type { CellPolicy, CompiledRule } from "../../../../../core/documents/vocabulary.ts";
 import { cellName, ipv4, mac } from "../../../../../model/cell/identifiers.ts";
 import { policyEntry, policyKey, sourceRange } from "../program/layout.ts";
-import { compilePolicy, prefixesOf, protocolNumbers } from "./policy.ts";
+import { protocolNumbers } from "../program/protocol-numbers.ts";
+import { compilePolicy, prefixesOf } from "./policy.ts";
 
 const policyOf = (rules: readonly CompiledRule[]): CellPolicy => ({
   cell: cellName("shop"),

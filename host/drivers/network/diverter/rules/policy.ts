@@ -1,6 +1,7 @@
 import type { CellPolicy, CompiledRule, Forwarded, PolicyRouter } from "../../../../../core/documents/vocabulary.ts";
 import { fail, ok, type Result } from "../../../../../model/result.ts";
 import { octets, policyEntry, policyKey, sourceRange, sourceRanges } from "../program/layout.ts";
+import { protocolNumbers } from "../program/protocol-numbers.ts";
 
 /**
  * A cell's policy as entries of one longest-prefix trie. The trie answers with its longest match only, so ranges of ports
@@ -23,8 +24,6 @@ interface Source extends Ports {
 }
 
 export const kinds = { network: 1, rule: 2, router: 3, forwards: 4 } as const;
-/** IP protocol numbers; 0 stands for any. */
-export const protocolNumbers = { any: 0, icmp: 1, tcp: 6, udp: 17 } as const;
 /** Bits of a rule's key before its port. */
 const exactBits = 96;
 const allPorts: Ports = { from: 0, to: 65535 };

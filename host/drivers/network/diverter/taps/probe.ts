@@ -5,7 +5,7 @@ import type { LivenessProbe } from "../../driver.ts";
 import type { Dataplane } from "../program/dataplane.ts";
 import { type Decoded, interfaceState, octets, probeKey, word } from "../program/layout.ts";
 import { indexOf, openPacketSocket, sendFrame } from "../program/libbpf.ts";
-import { protocolNumbers } from "../rules/policy.ts";
+import { protocolNumbers } from "../program/protocol-numbers.ts";
 import { tapName } from "./devices.ts";
 
 /**

@@ -5,9 +5,6 @@ import type { LeaseHolder } from "../../documents/vocabulary.ts";
 import type { GoneHosts } from "../../env.ts";
 import { log, write } from "../../outbox.ts";
 import { isOff } from "../../presence/group/deaths.ts";
-import { goOnAt } from "../histories/given-out.ts";
-import { grantAnew } from "../histories/kept-grants.ts";
-import { beyondUnheard } from "../histories/kept-numbers.ts";
 import type { Run, VmRecord } from "../records.ts";
 import { serviceVms } from "../services/boot-disks.ts";
 import { isService } from "../services/service-data.ts";
@@ -24,6 +21,9 @@ import {
   saveVm,
   storageManagerOf,
 } from "../state.ts";
+import { goOnAt } from "./given-out.ts";
+import { grantAnew } from "./kept-grants.ts";
+import { beyondUnheard } from "./kept-numbers.ts";
 
 /**
  * A controller whose store was put back from a backup (decision 59). What it gave out between the backup and its end may be in
