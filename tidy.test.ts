@@ -5,7 +5,7 @@ import { basename, dirname, join, normalize } from "node:path";
 import { test } from "node:test";
 
 /**
- * The house rules that a machine can check. Every ban names what to use instead; the reasons stand in STYLE.md.
+ * The house rules that a machine can check. Every ban names what to use instead; the reasons stand in docs/STYLE.md.
  * Each rule is tried on a text that breaks it, so that none can fall silent unnoticed.
  */
 const layers = ["model", "core", "runtime", "host", "gateway", "cli"] as const;
@@ -245,12 +245,14 @@ function folderCircleFaults(all: readonly Source[]): readonly string[] {
 /** Lists of many of one kind, which nobody looks through. */
 const collections = ["model/cases", "simulator/mutations", "simulator/scenarios", "decisions"];
 const maximumEntries = 20;
-/** A folder is looked through at one glance. */
+/** Git, the package manager, the linter, the compiler and the build look for these in the root and nowhere else (decision 75). */
+const forTools = [".ci", ".gitignore", "biome.json", "package-lock.json", "package.json", "tsconfig.json"];
+/** A folder is looked through at one glance, and the root, where everybody begins, too. */
 function folderFaults(paths: readonly string[]): readonly string[] {
   const entries = new Map<string, Set<string>>();
   for (const path of paths)
-    for (let below = path; below.includes("/"); below = dirname(below))
-      entries.set(dirname(below), (entries.get(dirname(below)) ?? new Set()).add(below));
+    for (let below = path; below !== "."; below = dirname(below))
+      if (!forTools.includes(below)) entries.set(dirname(below), (entries.get(dirname(below)) ?? new Set()).add(below));
   return [...entries].flatMap(([folder, { size }]) =>
     size > maximumEntries && !collections.includes(folder)
       ? [`${folder}/ has ${size} entries; look for the parts that it is made of`]
@@ -372,6 +374,9 @@ test("each rule catches what breaks it", () => {
   assert.equal(folderCircleFaults(folders.slice(1)).length, 0);
   assert.equal(folderCircleFaults([...folders.slice(1), { path: "core/a/b.test.ts", text: up ?? "" }]).length, 0);
   assert.equal(folderFaults(Array.from({ length: maximumEntries + 1 }, (_, number) => `a/${number}/b.ts`)).length, 1);
+  const rooted = Array.from({ length: maximumEntries }, (_, number) => `${number}.md`);
+  assert.equal(folderFaults([...rooted, "biome.json", ".ci/run"]).length, 0);
+  assert.equal(folderFaults([...rooted, "more.json"]).length, 1);
   assert.equal(coreFaults({ path: "core/dns/a.ts", text: 'import { x } from "../storage/bin.ts";' }).length, 1);
   assert.equal(coreFaults({ path: "core/dns/a.ts", text: 'import { x } from "../documents/bin.ts";' }).length, 0);
   for (const pointer of ["(STATE.md, Presence)", '"STORAGE". NETWORK, "One writer"', "PLAN.md", "decision 9999"])
@@ -393,6 +398,6 @@ test("each rule catches what breaks it", () => {
   }
 });
 test("licence, change log and documents are there", () => {
-  for (const name of ["LICENSE", "README.md", "ARCHITECTURE.md", "STYLE.md", "CHANGELOG.md"])
+  for (const name of ["LICENSE", "README.md", "ARCHITECTURE.md", "docs/STYLE.md", "CHANGELOG.md"])
     assert.ok(readFileSync(join(import.meta.dirname, name), "utf8").length > 100, name);
 });

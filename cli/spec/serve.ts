@@ -7,7 +7,7 @@ export const registerSpecServe = (
   withHelp(
     spec
       .command("serve")
-      .description("be the language server of an editor, over standard input and output (editors/README.md)")
+      .description("be the language server of an editor, over standard input and output (cli/editors/README.md)")
       // Editors add it to say what is the only way here.
       .option("--stdio", "as without it")
       // Its libraries are no other command's.
