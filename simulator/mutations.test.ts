@@ -17,7 +17,8 @@ const compiles = spawnSync("clang", ["--version"]).status === 0;
 const root = join(import.meta.dirname, "..");
 const patches = join(import.meta.dirname, "mutations");
 const folders = ["model", "core", "runtime", "host", "gateway", "simulator"];
-const longestMs = 120_000;
+/** Nothing hangs for so long; beside a testbed (`testbed/run-tests`) a test has little of the processors. */
+const longestMs = 600_000;
 /** As many at a time as the cores that a test run may count on. */
 const copies: string[] = [];
 const copyCount = 2;
