@@ -1,4 +1,4 @@
-import { inXml, line, stepFor, style, text } from "../figure-6/trace-svg.ts";
+import { inXml, line, stepFor, style, text } from "../trace-svg.ts";
 import type { Birth, Piece, Row, Step } from "./birth.ts";
 
 export interface BirthDrawing {

@@ -1,6 +1,7 @@
 import type { Figure } from "../bench.ts";
 import type { Provenance } from "../measure.ts";
 import { formatNumber } from "../table.ts";
+import type { Chart } from "../trace-svg.ts";
 import type { Happened } from "./figure-6-faults.ts";
 import {
   cellOf,
@@ -12,7 +13,6 @@ import {
   type Spell,
   type Submissions,
 } from "./trace.ts";
-import type { Chart } from "./trace-svg.ts";
 
 /** The first one's controller is killed; each has VMs on the host that loses its power. */
 export const cells = ["alpha", "beta"] as const;

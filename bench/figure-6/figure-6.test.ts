@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Figure } from "../bench.ts";
+import { renderChart } from "../trace-svg.ts";
 import { hostToLose } from "./figure-6-faults.ts";
 import { cells, chartOf, controllerFigures, hostFigures, jsonOf, type Trace } from "./figure-6-report.ts";
 import { failuresBetween, type Spell, samplesOf } from "./trace.ts";
-import { renderChart } from "./trace-svg.ts";
 
 const spell = (vm: string, host: string, from: number, to: number | null = null): Spell => ({
   ...{ vm, host, fromMs: from * 1000, toMs: to === null ? null : to * 1000 },

@@ -9,6 +9,7 @@ import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { type Cloud, withCloud } from "../cloud/cloud.ts";
 import { provenance } from "../measure.ts";
 import { renderProvenance } from "../table.ts";
+import { renderChart } from "../trace-svg.ts";
 import { type Fault, type Happened, hostFault, killedController } from "./figure-6-faults.ts";
 import {
   type CellName,
@@ -24,7 +25,6 @@ import {
 } from "./figure-6-report.ts";
 import { TimeLine } from "./time-line.ts";
 import { answersAt, failuresBetween, type PowerCut, type Submissions, samplesOf, spellsOf } from "./trace.ts";
-import { renderChart } from "./trace-svg.ts";
 
 const planOf = ({ quick }: BenchOptions): Plan =>
   quick

@@ -1,4 +1,4 @@
-import { inXml, line, style, text } from "../figure-6/trace-svg.ts";
+import { inXml, line, style, text } from "../trace-svg.ts";
 
 /** How something grows with the number of what there is; both axes by powers of ten. */
 export interface Panel {

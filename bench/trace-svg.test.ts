@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Sample } from "./trace.ts";
+import type { Sample } from "./figure-6/trace.ts";
 import { type Chart, inXml, renderChart, stepFor, stepPath } from "./trace-svg.ts";
 
 const samples: readonly Sample[] = [

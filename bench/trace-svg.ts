@@ -1,4 +1,4 @@
-import type { Sample } from "./trace.ts";
+import type { Sample } from "./figure-6/trace.ts";
 
 /** What happened, from one second to the next; a single moment without `toSecond`. */
 export interface Mark {
