@@ -50,7 +50,7 @@ test("it serves nothing else: routes come from the table, and what is below a ce
   for (const file of files) {
     const text = await readFile(join(folder, file), "utf8");
     const found = text.match(/\b(?:app|scope)\s*\.(?:get|put|post|delete|patch|all|route)\b/g) ?? [];
-    const right = file === "edge/serve.ts" ? ["app.route"] : file === "edge/gateway.ts" ? ["app.all"] : [];
+    const right = file === "requests/serve.ts" ? ["app.route"] : file === "gateway.ts" ? ["app.all"] : [];
     assert.deepEqual(found, right, `${file}: serve it by a row of model/contract/routes.ts, with \`serveRoute\``);
   }
   for (const [method, url] of [

@@ -29,11 +29,11 @@ export const notHere: Readonly<Record<string, Elsewhere | Never>> = {
     test: "is nothing where another machine has the host's name, whatever that one says, until the former one is known to be off",
   },
   "forgotten-runs": {
-    file: "vm/put-back.test.ts",
+    file: "histories/put-back.test.ts",
     test: "what a host may run that nobody knew of ends with its power",
   },
   "restored-unheard": {
-    file: "vm/put-back.test.ts",
+    file: "histories/put-back.test.ts",
     test: "where some host of then may live on, nothing starts before each has been heard, and what runs goes on",
   },
   "service-name-taken": {
