@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { serviceRoles } from "../core/service-roles.ts";
 import { sha256 } from "./parts.ts";
-import { compileInit, makeBundle, packInitramfs, packRoot } from "./service.ts";
+import { compileInit, initSources, makeBundle, packInitramfs, packRoot } from "./service.ts";
 
 const run = promisify(execFile);
 const here = join(import.meta.dirname, "service");
@@ -107,7 +107,7 @@ test("the first process is one static program, and starts no shell", () =>
     const { stdout } = await run("readelf", ["-l", "-d", init]);
     assert.match(stdout, /LOAD/);
     assert.doesNotMatch(stdout, /INTERP|NEEDED/);
-    const sources = ["init.c", "saved.c"].map((name) => readFile(join(here, name), "utf8"));
+    const sources = initSources.map((name) => readFile(join(here, name), "utf8"));
     const source = (await Promise.all(sources)).join("\n");
     assert.doesNotMatch(source, /\b(system|popen)\(|bin\/(sh|bash|busybox)/);
     const started = [...source.matchAll(/"(\/(?:usr\/)?s?bin\/[^"]+)"/g)].map((match) => match[1]);

@@ -212,10 +212,11 @@ async function makeInitramfs(kernelStage: string, target: string): Promise<void>
   await compileInit(join(target, "init"));
 }
 
+export const initSources = ["init.c", "files.c", "disks.c", "network.c", "roles.c", "processes.c", "saved.c"];
 /** The guest's first process, without a library: it is all that the initial RAM file system runs. */
 export async function compileInit(target: string): Promise<void> {
   const flags = ["-std=gnu11", "-Os", "-static", "-s", "-Wall", "-Wextra", "-Werror", "-Wl,--build-id=none"];
-  const sources = ["init.c", "saved.c"].map((name) => join(here, name));
+  const sources = initSources.map((name) => join(here, name));
   await run("clang", [...flags, "-ffile-prefix-map=/=", "-o", target, ...sources]);
 }
 
