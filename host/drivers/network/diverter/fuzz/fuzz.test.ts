@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { clangVersion, readRecord } from "../program/build.ts";
 import { canRun } from "../testing/namespaces.testing.ts";
-import { compileWithout, mutations } from "./mutations.testing.ts";
+import { compileWithout, mutations, sourceWithout } from "./mutations.testing.ts";
 import { Random } from "./random.testing.ts";
 import { fuzz } from "./run.testing.ts";
 
@@ -16,6 +16,10 @@ import { fuzz } from "./run.testing.ts";
 const seed = Number(process.env.CELLS_SEED ?? Date.now() % 1_000_000_000);
 const frames = 100_000;
 const sample = 2;
+
+test("each check that the list knows is in the program, once", () => {
+  for (const mutation of mutations) assert.doesNotThrow(() => sourceWithout(mutation));
+});
 
 describe("frames by a grammar, judged by an oracle", { skip: !canRun() }, () => {
   test(`${frames} frames do what the oracle says, and none reaches a cell that never agreed (CELLS_SEED=${seed})`, async () => {
@@ -36,8 +40,12 @@ describe("frames by a grammar, judged by an oracle", { skip: !canRun() }, () => 
     test(`without "${mutation.name}" they do not`, { skip: !compiles() && "clang is not here" }, async () => {
       const directory = mkdtempSync(join(tmpdir(), "diverter-mutation-"));
       try {
-        const report = await fuzz({ seed, frames, object: compileWithout(mutation, directory), whole: true });
-        assert.notEqual(report.story, null, `nothing differs in ${report.frames} frames`);
+        const object = compileWithout(mutation, directory);
+        // The long test holds each to one seed; here some seed that misses it must not fail a run of everything.
+        let isFound = false;
+        for (let more = 0; more < 3 && !isFound; more += 1)
+          isFound = (await fuzz({ seed: seed + more, frames, object, whole: true })).story !== null;
+        assert.ok(isFound, `nothing differs in ${frames} frames of each of three seeds (CELLS_SEED=${seed})`);
       } finally {
         rmSync(directory, { recursive: true });
       }

@@ -282,8 +282,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: "errors belong to a flow or to nothing",
     file: admit,
-    find: "  if (p->error || (p->protocol == IPPROTO_ICMP && (p->icmp_type == 0",
-    replace: "  if ((p->protocol == IPPROTO_ICMP && (p->icmp_type == 0",
+    find: "  if (p->error || (is_reply && c->out) ||",
+    replace: "  if ((is_reply && c->out) ||",
   },
   { name: "nobody sends redirects", file: admit, find: " || p->icmp_type == 5 ||", replace: " ||" },
   {
@@ -349,7 +349,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: "an error from somebody on the way comes from outside",
     file: main,
-    find: "    if (believe_outside(&check))\n      return drop(self, NO_RULE);\n",
+    find: "    if (believe_outside(&check) && !believe_own_router(&check, p->about_destination))\n      return drop(self, NO_RULE);\n",
     replace: "",
   },
   {
@@ -409,19 +409,21 @@ export const mutations: readonly Mutation[] = [
 ];
 
 const program = join(import.meta.dirname, "../program");
-/** The program without a check, compiled into a directory of its own. Throws when the source is not as the list knows it. */
-export function compileWithout({ name, file, find, replace }: Mutation, directory: string): string {
+/** The source of the program without a check. Throws when it is not as the list knows it. */
+export function sourceWithout({ name, file, find, replace }: Mutation): string {
+  const text = readFileSync(join(program, file), "utf8");
+  const found = text.split(find).length - 1;
+  if (found !== 1) throw new Error(`"${name}": ${file} has ${found} places like that, and should have one`);
+  return text.replace(find, () => replace);
+}
+
+/** The program without a check, compiled into a directory of its own. What only that check used may stay, unused. */
+export function compileWithout(mutation: Mutation, directory: string): string {
   mkdirSync(directory, { recursive: true });
   cpSync(join(program, "diverter.c"), join(directory, "diverter.c"));
   cpSync(join(program, "parts"), join(directory, "parts"), { recursive: true });
-  const text = readFileSync(join(directory, file), "utf8");
-  const found = text.split(find).length - 1;
-  if (found !== 1) throw new Error(`"${name}": ${file} has ${found} places like that, and should have one`);
-  writeFileSync(
-    join(directory, file),
-    text.replace(find, () => replace),
-  );
+  writeFileSync(join(directory, mutation.file), sourceWithout(mutation));
   const object = join(directory, "diverter.o");
-  compile(object, directory);
+  compile(object, directory, ["-Wno-unused"]);
   return object;
 }

@@ -30,9 +30,10 @@ export const readRecord = (): BuildRecord => JSON.parse(readFileSync(recordFile,
 /**
  * Compiles to `output`; without line tables of DWARF, with BTF. Relative names keep the object free of this machine's paths.
  * @param source directory of diverter.c and its parts; absent: the committed ones
+ * @param more further flags of clang
  */
-export function compile(output: string, source = directory): void {
-  const flags = ["-O2", "-g", "-target", "bpf", "-I/usr/include/x86_64-linux-gnu", "-Wall", "-Werror"];
+export function compile(output: string, source = directory, more: readonly string[] = []): void {
+  const flags = ["-O2", "-g", "-target", "bpf", "-I/usr/include/x86_64-linux-gnu", "-Wall", "-Werror", ...more];
   execFileSync("clang", [...flags, "-fdebug-compilation-dir=.", "-c", "diverter.c", "-o", output], { cwd: source });
   execFileSync("llvm-strip", ["-g", output]);
 }
