@@ -339,6 +339,35 @@ test("a VM that ends while it waits for its turn starts from what it ran from", 
   assert.deepEqual(cloud.trying(), ["two"]);
 });
 
+test("who waits for room holds nobody up: what is tried may be what makes some", () => {
+  const cloud = new Cloud();
+  const { uid, incarnation, memoryMiB } = cloud.vm("three");
+  // Of the three, two fit: the third one ends, and its next incarnation has no place.
+  for (const host of cloud.world.hosts.keys()) cloud.world.hosts.set(host, 0);
+  cloud.world.hosts.set(hostName("h1"), 2 * memoryMiB);
+  cloud.world.ended.set(`${uid}@${incarnation}`, { phase: "failed", power: "off", ended: "crashed", reason: "killed" });
+  cloud.world.settle();
+  assert.equal(cloud.world.vm("shop/three/vm"), null, cloud.world.phase("shop/three/vm"));
+  cloud.world.put(cloudOf("two"));
+  assert.deepEqual(cloud.trying(), ["two"]);
+});
+
+test("a machine with its boot volume alone goes back to the former image, too, when that is wanted again", () => {
+  const { dataDisk: _disk, data: _data, vm, ...rest } = service("four");
+  const four = { ...rest, vm: { ...(vm as JsonObject), "x.data": { service: { roles: { placer: {} } } } } };
+  const cloud = new Cloud();
+  cloud.put("one", { four });
+  cloud.put("two", { four });
+  for (let round = 0; !cloud.trying().includes("four"); round += 1) {
+    assert.ok(round < 10, cloud.trying().join());
+    cloud.pass(provedAfterMs);
+  }
+  assert.equal(cloud.imageOf("four"), "two");
+  cloud.put("one", { four });
+  for (let round = 0; round < 10; round += 1) cloud.pass(provedAfterMs);
+  assert.equal(cloud.imageOf("four"), "one");
+});
+
 test("a controller of this version goes on from what a later one wrote, and loses nothing of it", () => {
   const cloud = new Cloud();
   const { world } = cloud;

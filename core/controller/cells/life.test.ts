@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import { type ActualLife, lifeKey } from "../../documents/cells.ts";
+import { actualKey } from "../../documents/vocabulary.ts";
+import { toJson } from "../../outbox.ts";
+import { shop, World } from "../world.testing.ts";
+
+const cellManager = peerName("cell-manager");
+const amount = { vms: 9, memoryMiB: 4096, cpus: 9, volumes: 9, storageMiB: 4096, subnets: 9, addresses: 900 };
+const grant = { amount, serial: 1, answered: 0, refusal: null };
+
+/** What a child's controller says of its cell's life to the Cell Manager. */
+class Child {
+  readonly world = new World({ child: true });
+  live(model: JsonObject, ending = false): void {
+    const life = toJson({ uid: this.world.state.options.cellUid, model, grant, ending });
+    this.world.step({ kind: "desired", from: cellManager, key: lifeKey, value: life });
+    this.world.settle();
+  }
+  get says(): Pick<ActualLife, "phase" | "reason"> {
+    const key = actualKey(cellManager, lifeKey);
+    const said = this.world.effects.findLast((effect) => effect.kind === "publish" && effect.key === key);
+    const { phase, reason } = (said?.kind === "publish" ? said.value : null) as unknown as ActualLife;
+    return { phase, reason };
+  }
+}
+
+test("a cell that was accepted is ready, and one that ends says what is left of it", () => {
+  const child = new Child();
+  child.live(shop());
+  assert.deepEqual(child.says, { phase: "ready", reason: null });
+  child.world.silent.add(peerName("storage-manager"));
+  child.live(shop(), true);
+  const { phase, reason } = child.says;
+  assert.equal(phase, "deleting");
+  assert.match(reason ?? "", /^\d+ of its elements are left$/);
+});
+
+test("a first model that is refused is told with its reason", () => {
+  const child = new Child();
+  child.live(shop({ more: { "x.type": "Nothing" } }));
+  assert.equal(child.says.phase, "failed");
+  assert.match(child.says.reason ?? "", /^its first model is refused: /);
+});
+
+test("a cell whose controller's store is older has failed until somebody lets it count, and says so", () => {
+  const child = new Child();
+  child.live(shop());
+  const forked = (isForked: boolean): void => {
+    child.world.step({ kind: "forked", peer: peerName("storage-manager"), forked: isForked, itForked: false });
+    child.world.settle();
+  };
+  forked(true);
+  assert.equal(child.says.phase, "failed");
+  assert.match(child.says.reason ?? "", /was lost or is older than what storage-manager holds/);
+  forked(false);
+  assert.deepEqual(child.says, { phase: "ready", reason: null });
+});

@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hostName } from "../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import type { DesiredPlaces } from "../../documents/network.ts";
+import { World } from "../world.testing.ts";
+
+/** Machines of one subnet, in which everybody may talk to everybody. */
+const cellOf = (names: readonly string[]): JsonObject => ({
+  shop: {
+    ...{ "x.type": "Cell", "x.name": "shop" },
+    net: { "x.type": "Subnet", "x.size": 16, "x.addressRange": "internal" },
+    all: { "x.type": "NetworkRule", "x.address1": "<ref:/shop/net>", "x.address2": "<ref:/shop/net>" },
+    ...Object.fromEntries(
+      names.flatMap((name) => [
+        [name, { "x.type": "VM", "x.memory": 64 }],
+        [`${name}Card`, { "x.type": "VirtualInterface", "x.vm": `<ref:/shop/${name}>`, "x.subnet": "<ref:/shop/net>" }],
+      ]),
+    ),
+  },
+});
+
+/** A cell whose next machines start at the host that is said, as its model has them one after the other. */
+class Cell {
+  readonly world = new World();
+  readonly #names: string[] = [];
+  start(name: string, at: string): void {
+    for (const host of ["h1", "h2", "h3", "h4"]) this.world.hosts.set(hostName(host), host === at ? 4096 : 0);
+    this.#names.push(name);
+    this.world.put(cellOf(this.#names));
+    assert.equal(this.world.vm(`shop/${name}`)?.host, `host.${at}`);
+  }
+  end(name: string): void {
+    this.#names.splice(this.#names.indexOf(name), 1);
+    this.world.put(cellOf(this.#names));
+  }
+  /** At which other hosts this one knows machines of the cell to be. */
+  known(host: string): readonly string[] {
+    const [places] = this.world.documents<DesiredPlaces>(`host.${host}`, "places");
+    return (places?.own ?? []).map((place) => place.host).sort();
+  }
+}
+
+test("who knows where a machine is keeps knowing it, in whatever order of their names hosts come and go", () => {
+  for (const order of [
+    ["h3", "h2", "h1", "h4"],
+    ["h1", "h2", "h3", "h4"],
+    ["h2", "h4", "h1", "h3"],
+    ["h4", "h1", "h3", "h2"],
+  ]) {
+    const cell = new Cell();
+    const others = (host: string, of: readonly string[]): readonly string[] =>
+      of.filter((each) => each !== host).sort();
+    for (const [index, host] of order.entries()) {
+      cell.start(`at${host}`, host);
+      const now = order.slice(0, index + 1);
+      for (const each of now) assert.deepEqual(cell.known(each), others(each, now), `${each} after ${now.join(", ")}`);
+    }
+    for (const [index, host] of order.entries()) {
+      cell.end(`at${host}`);
+      const now = order.slice(index + 1);
+      for (const each of now) assert.deepEqual(cell.known(each), others(each, now), `${each} without ${host}`);
+    }
+  }
+});
