@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +8,7 @@ import { test } from "node:test";
 import { changeNothing, whyNothing } from "./changes-nothing.ts";
 import { runTests } from "./judges.ts";
 import { mutantsIn } from "./mutants.ts";
+import { probed, reachIn, reachingOf } from "./reach.ts";
 import { addToRecord, readRecord } from "./record.ts";
 import { drawn, idOf } from "./sample.ts";
 import { testsOf } from "./tests-of.ts";
@@ -134,7 +136,7 @@ test("tests of a file: its own first, then the nearest that use it, and elsewher
   assert.deepEqual(testsOf("core/a/deep/below/it.ts", texts).near, ["core/a/part.test.ts", "core/a/aa.test.ts"]);
 });
 
-test("a test that fails kills; one that takes its processor time never ends; of one that only takes long nothing is said", () =>
+test("a test that fails kills; one that takes its processor time, or does nothing at all, never ends; of one that only takes long nothing is said", () =>
   withFolder(async (folder) => {
     const bodies: Readonly<Record<string, string>> = {
       passes: "",
@@ -148,13 +150,60 @@ test("a test that fails kills; one that takes its processor time never ends; of 
         join(folder, `${name}.test.mjs`),
         `import { test } from "node:test"; test("of it", () => { ${body} });`,
       );
-    const verdict = (name: string, ms = 600_000): ReturnType<typeof runTests> =>
-      runTests(folder, [`${name}.test.mjs`], { ms, cpuS: 2 });
+    const verdict = (name: string, ms = 600_000, idleMs = 60_000): ReturnType<typeof runTests> =>
+      runTests(folder, [`${name}.test.mjs`], { ms, cpuS: 2, idleMs });
     assert.deepEqual(await verdict("passes"), { kind: "passes" });
     assert.deepEqual(await verdict("fails"), { kind: "fails", what: "of it", file: "fails.test.mjs" });
-    assert.deepEqual(await verdict("turns"), { kind: "never ends", seconds: 2 });
+    assert.deepEqual(await verdict("turns"), {
+      ...{ kind: "never ends", why: "not ended after 2 s of processor time" },
+    });
+    assert.deepEqual(await verdict("waits", 600_000, 1_500), { kind: "never ends", why: "waited for 1.5 s" });
     assert.deepEqual(await verdict("waits", 3_000), { kind: "undecided" });
     assert.equal((await verdict("exits")).kind, "fails");
+  }));
+
+test("each expression that was drawn says which tests come to it, and only these are run", () =>
+  withFolder(async (folder) => {
+    const source = [
+      "export const least = 1 + 1;",
+      "export const of = (a, b) => (a < b && !(b > 9) ? a : b);",
+      "export const sum = (all) => { let all2 = 0; for (const one of all) all2 += one; return all2; };",
+    ].join("\n");
+    const tests = [
+      'import { test } from "node:test"; import assert from "node:assert"; import { of, sum } from "./a.ts";',
+      'test("less (or not)?", () => assert.equal(of(1, 2), 1));',
+      'test("more", () => assert.equal(of(2, 1), 1));',
+      'test("many", async (t) => { await t.test("parts", () => assert.equal(sum([1, 2]), 3)); });',
+      'test("nothing", () => assert.fail("is not run"));',
+    ].join("\n");
+    writeFileSync(join(folder, "a.ts"), source);
+    writeFileSync(join(folder, "a.test.ts"), tests);
+    mkdirSync(join(folder, "simulator/mutants"), { recursive: true });
+    for (const name of ["reaching.testing.ts", "reach.ts"])
+      cpSync(join(root, "simulator/mutants", name), join(folder, "simulator/mutants", name));
+    const found = mutantsIn(folder, ["a.ts"]);
+    const texts = new Map([["a.ts", source]]);
+    for (const text of probed(found, texts).values()) assert.doesNotThrow(() => stripTypeScriptTypes(text));
+    const reached = await reachIn(folder, found, texts, async (words, more) => {
+      const env = { ...process.env, ...more, NODE_TEST_CONTEXT: undefined };
+      spawnSync(process.execPath, [...words, "--test", "--test-isolation=none", "a.test.ts"], { cwd: folder, env });
+    });
+    assert.equal(readFileSync(join(folder, "a.ts"), "utf8"), source, "the text is as it was");
+    const namesOf = (before: string): readonly string[] | null | undefined =>
+      reachingOf(
+        reached,
+        found.findIndex((each) => each.before === before),
+        ["a.test.ts"],
+        folder,
+      )?.names;
+    assert.equal(namesOf("1 + 1"), null, "by loading the file: whatever loads it");
+    assert.deepEqual(namesOf("a < b"), ["less (or not)?", "more"]);
+    assert.deepEqual(namesOf("b > 9"), ["less (or not)?"]);
+    assert.deepEqual(namesOf("all2 += one"), ["many"]);
+    const run = (names: readonly string[] | null): ReturnType<typeof runTests> =>
+      runTests(folder, ["a.test.ts"], { ms: 600_000, cpuS: 60, idleMs: 60_000 }, names);
+    assert.equal((await run(["less (or not)?", "many"])).kind, "passes");
+    assert.equal((await run(null)).kind, "fails");
   }));
 
 test("a record goes on where its process ended, in the midst of a line, too", () =>

@@ -20,6 +20,9 @@ export interface Mutant {
   readonly after: string;
   /** Which of several that read the same in this file; the first is 1. */
   readonly nth: number;
+  /** Where the expression begins and ends in the file's text. */
+  readonly from: number;
+  readonly to: number;
   /** What a condition that is a comparison chooses from; null: it is none. */
   readonly choice: readonly string[] | null;
   /** The whole text of the file with it. */
@@ -96,7 +99,7 @@ function mutantsOf(file: string, source: SourceFile): readonly Mutant[] {
       const line = starts.findLastIndex((start) => start <= at);
       const text = source.text.slice(0, from) + by + source.text.slice(to);
       const before = oneLine(source.text.slice(from, to));
-      const place = { file, line: line + 1, column: at - (starts[line] ?? 0) + 1 };
+      const place = { file, line: line + 1, column: at - (starts[line] ?? 0) + 1, from, to };
       found.push({ ...place, before, after: oneLine(by), nth: 1, choice: choiceOf(node, source), text, at });
     }
     node.forEachChild(visit);

@@ -6,17 +6,17 @@ import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { changeNothing, whyNothing } from "./changes-nothing.ts";
 import { textsBelow } from "./imports.ts";
-import { type Judge, type JudgeName, judgeNames, judgesOf, runTests } from "./judges.ts";
+import { type Judge, type JudgeName, judgeNames, judgesOf, Reach, runTests } from "./judges.ts";
 import { type Mutant, mutantsIn } from "./mutants.ts";
 import { addToRecord, type Finding, readRecord } from "./record.ts";
 
 /**
  * What would the tests not notice? Of all operators of a folder some are drawn by a seed, and each is exchanged for another,
- * alone and in a copy of the code. The tests of its folder are run, and where these pass those that use the file, the scenarios
- * and some seeds. What lives is printed: it is a line that no test holds, or one that says the same in both ways. Which of the
+ * alone and in a copy of the code. Of the tests those are run that come to it: of its folder first, and where these pass those that
+ * use the file, the scenarios and some seeds, each time up to the first that fails. What lives is printed: it is a line that no test holds, or one that says the same in both ways. Which of the
  * two, a reader has to judge, and writes it down in `changes-nothing.ts`.
  *
- * The guards of `mutations/` are chosen, and each is run with every test; this draws from all that there is, and takes hours.
+ * The guards of `mutations/` are chosen, and each is run with every test; this draws from all that there is.
  */
 const usage = `Usage: node simulator/mutants/sample.ts [FOLDER | FILE…] [--minutes N] [--count N] [--skip N] [--seed N]
                                             [--judges NAMES] [--record FILE] [--again]
@@ -90,6 +90,11 @@ async function assertGreen(copy: string, file: string | null, green: Set<string>
   green.add(file);
 }
 
+/** So many are asked about in one run of all tests. */
+const together = 200;
+/** So a finding says it. */
+const neverEnds = "does not end";
+
 interface Trial {
   /** It stays as it was when it was made, whatever becomes of the code meanwhile. */
   readonly copy: string;
@@ -116,8 +121,7 @@ async function tryMutant(
     writeFileSync(path, text);
     if (verdict.kind === "undecided")
       return finding("undecided", `${name}: no end in time, on a busy machine or for ever`);
-    if (verdict.kind === "never ends")
-      return finding("killed", `${name}: not ended after ${verdict.seconds} s of processor time`);
+    if (verdict.kind === "never ends") return finding("killed", `${name}: ${neverEnds}: ${verdict.why}`);
     if (verdict.kind === "fails") {
       await assertGreen(copy, verdict.file, green);
       return finding("killed", `${name}: ${verdict.file ?? ""} ${verdict.what}`);
@@ -136,7 +140,7 @@ function sumOf(found: readonly Finding[], all: readonly Mutant[]): readonly stri
   const by = new Map<string, number>();
   for (const finding of of("killed")) {
     const [who = ""] = finding.by.split(":");
-    const name = finding.by.includes("processor time") ? "never ending" : who;
+    const name = finding.by.includes(neverEnds) ? "never ending" : who;
     by.set(name, (by.get(name) ?? 0) + 1);
   }
   const each = [...by].map(([name, count]) => `${name} ${count}`).join(", ");
@@ -167,12 +171,13 @@ async function sample(wanted: Wanted, print: (line: string) => void): Promise<vo
   try {
     // The time is what drawing takes; each that was begun is ended.
     const endMs = performance.now() + minutes * 60_000;
-    for (const [index, mutant] of drawn(all, seed)
-      .slice(skip, skip + count)
-      .entries()) {
+    const mutants = drawn(all, seed).slice(skip, skip + count);
+    let reach = new Reach([], texts);
+    for (const [index, mutant] of mutants.entries()) {
+      if (index % together === 0) reach = new Reach(mutants.slice(index, index + together), texts);
       const before = known.get(idOf(mutant));
       const why = whyNothing(mutant);
-      const judges = why === null ? remaining(judgesOf(mutant.file, texts), before, wanted) : [];
+      const judges = why === null ? remaining(judgesOf(mutant, texts, reach), before, wanted) : [];
       const nothing: Finding | null =
         why === null
           ? null
