@@ -17,7 +17,7 @@ import type { ServerLabel, VolumeAbout, VolumeLabel } from "./bin.ts";
 import type { DesiredLiveness, GuestFacts } from "./guest.ts";
 import type { ActualRouter } from "./outside.ts";
 import type { SavedState } from "./saved-state.ts";
-import type { GrownDisk, VolumeSize } from "./volume-size.ts";
+import type { GrownDisk, OriginLacks, VolumeSize } from "./volume-size.ts";
 
 /**
  * The documents that services publish to each other: the whole vocabulary of "desired down, actual up".
@@ -90,13 +90,11 @@ export interface DesiredVolume {
   readonly sizeMiB: number | null;
   readonly access: "rw" | "ro";
 }
-export interface ActualVolume extends Progress, VolumeSize {
+export interface ActualVolume extends Progress, VolumeSize, OriginLacks {
   readonly server: ServerName | null;
   readonly sizeMiB: number | null;
   /** False: it is there, but cannot be read or written now; `reason` says why. Absent: nothing is known against it. */
   readonly available?: false;
-  /** What it shall be a copy of is not there, or not for this cell: which of the two is not said. */
-  readonly hidden?: true;
 }
 
 /** The desire that one VM incarnation may use a volume. Taken back when that incarnation is confirmed stopped. */

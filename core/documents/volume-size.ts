@@ -20,3 +20,11 @@ export interface GrownDisk {
   /** A sentence; null: there is nothing to say. */
   readonly reason: string | null;
 }
+
+/** Why a volume is not made, where that is on account of what it begins with. */
+export interface OriginLacks {
+  /** What it shall be a copy of is not there, or not for this cell: which of the two is not said. */
+  readonly hidden?: true;
+  /** Each storage server is heard, and none has the image: only who adds that changes it. */
+  readonly noImage?: true;
+}

@@ -46,6 +46,11 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
     "grows from 64 to 200 MiB at the next start of shop/web: the file that it runs with has no room for more",
     "`cells restart shop/web`",
   ],
+  "no-image": [
+    { image: "tyni", sentence: 'no image "tyni"; there are: tiny' },
+    'no image "tyni"; there are: tiny',
+    "let the operator add it (`cells image add tyni FILE`), and it goes on by itself; or name another one in x.import",
+  ],
   "asked-next-start": [
     { vm: web, target: "shop/web", interface: elementPath("shop/card") },
     "its liveness probes begin at the next start of shop/web: it was started without shop/card, which x.liveness.interface names",

@@ -64,6 +64,7 @@ const words: Words = {
         : "the file that it runs with has no room for more";
     return `grows from ${from} to ${to} MiB at the next start of ${vm}: ${why}`;
   },
+  "no-image": ({ sentence }) => sentence,
   "asked-next-start": ({ vm, interface: at }) =>
     `its liveness probes begin at the next start of ${vm}: it was started without ${at}, which x.liveness.interface names`,
   deleting: () => "it is being deleted",

@@ -96,6 +96,20 @@ test("a day's work with one cell", { skip: process.getuid?.() === 0 ? false : "n
       sized(256);
     });
 
+    await t.test("an image that nobody has added is not waited for: apply says so, and what to do", async () => {
+      const before = readFileSync(file, "utf8");
+      const late = 'late extends Volume { x.size 64; x.access "ro"; x.import "late"; }\n  net extends';
+      writeFileSync(file, before.replace("net extends", late));
+      const told = await testbed.cells(["apply", file, "--yes"]);
+      assert.equal(told.code, 4, `${told.stdout}${told.stderr}`);
+      assert.match(
+        told.stderr,
+        /^1 of \d+ elements do not become ready before something is changed:\n.*day\/late .*no image "late"; there are: tiny\n.*`cells image add late FILE`/m,
+      );
+      writeFileSync(file, before);
+      assert.match(await cells(testbed, "apply", file, "--yes", "--allow-destroy", "day/late"), /day is as declared/);
+    });
+
     await t.test("a group is renamed with its guest running, and events have the new path", () =>
       tryRename(testbed, file),
     );

@@ -1,5 +1,5 @@
 import { parseIpv4 } from "../../../model/addresses.ts";
-import type { CauseKind } from "../../../model/cause/cause.ts";
+import type { Cause, CauseKind, RefusalKind } from "../../../model/cause/cause.ts";
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { ElementRecord, Run, VmRecord } from "../records.ts";
 import { TrackedMap, type Tracking } from "./tracked.ts";
@@ -95,10 +95,19 @@ export function indexesOf(
   return indexes;
 }
 
-/** What is owed until a machine starts anew waits for whoever starts it. */
-const owedAtStart: ReadonlySet<CauseKind> = new Set(["next-start", "grows-next-start", "asked-next-start"]);
+/** What waits for a person: to start a machine anew, to add an image, to write something else. */
+const untilChanged: ReadonlySet<CauseKind> = new Set([
+  ...(["next-start", "grows-next-start", "asked-next-start", "no-image"] as const),
+  ...(["no-directory", "foreign-own-cell", "foreign-wrong-type", "other-storage-manager"] as const),
+  "controller-of-own-cell-only",
+]);
+/** Why a host does not take a VM, whatever becomes free there. */
+const forGood: ReadonlySet<RefusalKind | undefined> = new Set(["closed", "pinned", "speed"] as const);
 const stays = ({ phase, causes }: ElementRecord): boolean =>
-  phase === "failed" || (phase === "waiting" && causes.some(({ kind }) => owedAtStart.has(kind)));
+  phase === "failed" ||
+  (phase === "waiting" && causes.some((cause) => untilChanged.has(cause.kind) || isRefusedForGood(cause)));
+const isRefusedForGood = (cause: Cause): boolean =>
+  cause.kind === "no-host" && cause.refusals.length > 0 && cause.refusals.every(({ kind }) => forGood.has(kind));
 
 function followElement(
   indexes: Indexes,

@@ -5,6 +5,7 @@ import type { JsonObject } from "../../../model/json/json.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
 import { actualName, actualSubnet } from "../../documents/readers/network.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
+import type { ActualVolume } from "../../documents/vocabulary.ts";
 import { log, sameJson, toJson, tooLong } from "../../outbox.ts";
 import { childState } from "../cells/children.ts";
 import { answerOf, asSaid, because, standing, target, told } from "../changes/standing.ts";
@@ -122,7 +123,7 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
     case "VolumeCopy": {
       const manager = storageManagerOf(state);
       const actual = actualOf(actualVolume, state, manager, `volume/${record.uid}`);
-      if (actual?.phase !== "ready") return answerOf(state, manager, actual);
+      if (actual?.phase !== "ready") return imageAwaited(element, actual) ?? answerOf(state, manager, actual);
       const owes = whyNotGrown(state, record.uid, element, actual);
       return owes ?? asSaid(manager, { ...actual, reason: actual.smallerMiB === undefined ? actual.reason : null });
     }
@@ -146,6 +147,13 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
     case "CellController":
       return childState(state, record, element);
   }
+}
+
+/** Null: it waits for something else, or not at all. */
+function imageAwaited(element: Element, actual: ActualVolume | undefined): Standing | null {
+  const image = element.type === "Volume" ? element.import : undefined;
+  if (image === undefined || actual?.noImage !== true || actual.reason === null) return null;
+  return standing("waiting", { kind: "no-image", image, sentence: actual.reason });
 }
 
 function vmState(state: ControllerState, record: ElementRecord, element: VmElement): Standing {

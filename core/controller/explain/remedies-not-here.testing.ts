@@ -16,6 +16,10 @@ const goesOn =
   "a new image goes in one VM at a time, the own controller's last, and the old volumes go with each proof";
 
 export const notHere: Readonly<Record<string, Elsewhere | Never>> = {
+  "no-image": {
+    file: "requests/shown.test.ts",
+    test: "what needs an image that no server has is stuck until somebody adds it or names another one",
+  },
   "host-doubts-store": {
     file: "histories/one-host-forked.test.ts",
     test: "a VM that ends while another host says that it was told to run it waits, and a release of that host takes it back there",

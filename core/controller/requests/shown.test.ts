@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { elementPath, peerName } from "../../../model/cell/identifiers.ts";
+import type { RefusalKind } from "../../../model/cause/cause.ts";
+import { elementPath, hostName, peerName } from "../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { isObject } from "../../outbox.ts";
 import { shop, World } from "../world.testing.ts";
@@ -59,4 +60,53 @@ test("an element that waits for one that has failed is stuck, however long the c
     [true, true, undefined, undefined],
   );
   assertPartsAreOfTheWhole(world);
+});
+
+test("what needs an image that no server has is stuck until somebody adds it or names another one", () => {
+  const world = new World();
+  world.put(shop());
+  const golden = world.uidOf("shop/golden");
+  const stuck = (): readonly string[] =>
+    [...world.state.elements.values()]
+      .map(({ path }) => path)
+      .filter((path) => {
+        const part = shownWithState(world.state, path);
+        return part?.ok && isObject(part.value) && isObject(part.value.$state) && part.value.$state.stuck === true;
+      });
+  const none = { phase: "waiting", reason: 'no image "tiny"; there are: none', server: null, sizeMiB: null } as const;
+  world.volumesAre.set(golden, none);
+  world.settle();
+  assert.deepEqual(stuck(), [], "a server that is not heard may have it");
+  world.volumesAre.set(golden, { ...none, noImage: true });
+  world.settle();
+  assert.deepEqual(stuck(), ["shop/golden"], "what runs from it already is not concerned");
+  assert.equal(world.phase("shop/golden"), 'waiting: no image "tiny"; there are: none');
+  world.volumesAre.clear();
+  world.settle();
+  assert.equal(world.phase("shop/golden"), "ready");
+  assert.deepEqual(stuck(), []);
+  const late = (image: string) => ({ late: { "x.type": "Volume", "x.size": 64, "x.import": image } });
+  world.put(shop(late("late")));
+  world.volumesAre.set(world.uidOf("shop/late"), { ...none, noImage: true });
+  world.settle();
+  assert.deepEqual(stuck(), ["shop/late"]);
+  world.put(shop(late("tiny")), ["shop/late"]);
+  assert.deepEqual([world.phase("shop/late"), stuck()], ["ready", []]);
+});
+
+test("a VM that each host refuses for what nothing that becomes free there changes is stuck", () => {
+  const world = new World();
+  world.put(shop());
+  const web = world.uidOf("shop/web");
+  const record = world.state.elements.get(web) ?? assert.fail();
+  const stuckWith = (...kinds: readonly RefusalKind[]): boolean => {
+    const refusals = kinds.map((kind) => ({ host: hostName("h1"), why: "…", lifts: "…", kind }));
+    const causes = [{ kind: "no-host", refusals, said: null }] as const;
+    world.state.elements.set(web, { ...record, phase: "waiting", causes });
+    const part = shownWithState(world.state, "shop/web");
+    return part?.ok === true && isObject(part.value) && isObject(part.value.$state) && part.value.$state.stuck === true;
+  };
+  assert.ok(stuckWith("pinned", "closed", "speed"));
+  for (const kind of ["memory", "cpus", "unreachable", "apart"] as const) assert.ok(!stuckWith("pinned", kind), kind);
+  assert.ok(!stuckWith(), "nobody has said yet");
 });

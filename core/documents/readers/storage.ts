@@ -99,6 +99,7 @@ export const actualVolume = document(
     owes: optional(object<NonNullable<VolumeSize["owes"]>>({ phase: oneOf("waiting", "failed"), reason: sentence })),
     available: optional(oneOf(false)),
     hidden: yes,
+    noImage: yes,
   }),
 );
 

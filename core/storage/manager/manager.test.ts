@@ -28,6 +28,7 @@ test("what cannot be placed says why and is retried when that changes", () => {
   const world = new StorageWorld({ s1: { freeMiB: 50, images: { tiny: 100 } } });
   world.want("volume/a-1", volume("a-1", image("windows")));
   assert.equal(world.volume("a-1")?.reason, 'no image "windows"; there are: tiny');
+  assert.equal(world.volume("a-1")?.noImage, true, "nobody but who adds it can change that");
   world.want("volume/a-2", volume("a-2", empty, 70));
   assert.match(world.volume("a-2")?.reason ?? "", /no storage server has room for 70 MiB: s1 has 50 MiB free/);
   world.say(world.agent("s1"), "server", { server: "s1", address: "10.0.2.1", totalMiB: 900, freeMiB: 800 });
@@ -125,6 +126,7 @@ test("a server that is away or full is named at its volumes and at what is made 
   assert.equal(world.volume("a-2")?.phase, "ready");
   world.want("volume/a-3", volume("a-3", image("tiny")));
   assert.equal(world.volume("a-3")?.reason, 'no image "tiny"; there are: none; not reachable: s1');
+  assert.equal(world.volume("a-3")?.noImage, undefined, "who is not heard may have it");
   world.want("connection/a-9", connection("a-9", "a-2", "a-8"));
   world.settle();
   assert.equal(world.connection("a-9")?.phase, "ready", "what is served is served, whoever is away");

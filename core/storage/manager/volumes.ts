@@ -11,7 +11,7 @@ import {
   type Phase,
   type Progress,
 } from "../../documents/vocabulary.ts";
-import type { VolumeSize } from "../../documents/volume-size.ts";
+import type { OriginLacks, VolumeSize } from "../../documents/volume-size.ts";
 import { desire, log, progress, publish, write } from "../../outbox.ts";
 import { isInBin } from "../bin.ts";
 import { copyNeedsMiB, overcommit } from "../offers.ts";
@@ -64,7 +64,7 @@ export function publishVolume(
   state: ManagerState,
   client: PeerName,
   volume: Uid,
-  what: Progress & VolumeSize & Pick<ActualVolume, "available" | "hidden">,
+  what: Progress & VolumeSize & OriginLacks & Pick<ActualVolume, "available">,
   record: VolumeRecord | null,
 ): void {
   const actual: ActualVolume = {
@@ -101,7 +101,7 @@ function placeVolume(state: ManagerState, volume: Uid, wanted: Wanted<DesiredVol
   followVolume(state, volume, record, document);
 }
 
-type Obstacle = Progress & Pick<ActualVolume, "hidden">;
+type Obstacle = Progress & OriginLacks;
 const waiting = (reason: string) => fail(progress("waiting", reason));
 const hidden = (volume: Uid) =>
   fail({ ...progress("waiting", `no volume ${volume} is visible to this cell`), hidden: true as const });
@@ -158,8 +158,9 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
     const silent = [...state.agents.values()]
       .filter((agent) => !reachable.includes(agent))
       .map(({ name }) => serverOf(name));
-    const unseen = silent.length === 0 ? "" : `; not reachable: ${silent.join(", ")}`;
-    return waiting(`no image "${origin.image}"; there are: ${names.length === 0 ? "none" : names.join(", ")}${unseen}`);
+    const none = `no image "${origin.image}"; there are: ${names.length === 0 ? "none" : names.join(", ")}`;
+    if (silent.length > 0) return waiting(`${none}; not reachable: ${silent.join(", ")}`);
+    return fail({ ...progress("waiting", none), noImage: true as const });
   }
   const imageMiB = Math.max(...having.map((agent) => agent.images.get(origin.image)?.sizeMiB ?? 0));
   const sizeMiB = document.sizeMiB ?? imageMiB;
