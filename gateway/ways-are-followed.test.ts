@@ -163,25 +163,31 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
     "gateway/cells/root-cells-waiting.test.ts",
     "a controller that does not start in time is said to be on its way",
   ],
-  "ask its operator for one (cells credential add": busy,
+  "ask its operator for one (cells credential add": [
+    "gateway/cells/root-cells.test.ts",
+    "a cell is made, changed and ended through the root cell",
+  ],
   "too many requests are under way; try again": busy,
   "under way as it may have now (at most": busy,
   "see the API reference": ["gateway/requests/serve.test.ts", "the gateway serves every route of the table"],
   "take out of it what is not to run any more": [
     "gateway/cells/root-cells.test.ts",
-    "a cell is made, changed and ended through the root cell",
+    "the root cell is not deleted, and what is taken out of its model ends",
   ],
   "ask for another one": ["gateway/edge/sessions.test.ts", "a capability is used once"],
   "are opening; try again in a moment": opening,
-  "of all ${open.inAll}); try again later": opening,
+  "of all ${open.inAll}); try again later": [
+    "gateway/edge/sessions.test.ts",
+    "a cell has no more sessions than it may, until one of them ends",
+  ],
   "see `cells status`": ["gateway/observation/observation.test.ts", "one valid exposition over all services"],
   "images are being uploaded already; try again when one is done": [
     "gateway/storage/images.test.ts",
-    "an upload that is cut off reaches nobody as a whole, and the next one does",
+    "no more than a few images are uploaded at a time, and the next one once one of them is done",
   ],
   "cannot be replaced; choose another name": [
     "gateway/storage/images.test.ts",
-    "an image comes to every server, and goes from every server",
+    "an image of the installation is not replaced, and one of another name stands beside it",
   ],
   "already; choose another name, or replace it (--replace)": [
     "gateway/storage/images.test.ts",

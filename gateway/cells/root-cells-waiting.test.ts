@@ -67,6 +67,12 @@ test("a controller that does not start in time is said to be on its way, with wh
   assert.ok(asked.includes("GET /cells/root/why?element=root%2Fcontrollers%2Fmy--shop%2Fvm"), asked.join("\n"));
   answers = { ...answers, "GET /cells/root/why": [404, { error: { code: "not-found", message: "no element" } }] };
   assert.match((await refusalOf(notLongMs, "my-shop")).message, /its controller is being made/);
+  // Applied again, once it has started; and taken back.
+  answers = { "GET /cells/root/model/root/cells/my-shop": [200, state("ready", null)] };
+  await cells(60_000).make("my-shop", authorization, new AbortController().signal);
+  asked.length = 0;
+  await cells(60_000).end("my-shop", authorization);
+  assert.deepEqual(asked, ["DELETE /cells/root/model/root/cells/my-shop"]);
 });
 
 test("what the root cell refuses, the client is told as it is; what cannot be made leaves nothing behind", async () => {

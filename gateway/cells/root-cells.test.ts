@@ -9,7 +9,7 @@ import { readAnything, type Service } from "../../core/env.ts";
 import type { CellSummary, Changed, InstallationStatus, NewCredential, Refusal } from "../../model/api.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../model/json/json.ts";
-import { hashCredential } from "../../runtime/http/bearer.ts";
+import { hashCredential, newCredential } from "../../runtime/http/bearer.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
@@ -193,6 +193,9 @@ test("a cell is made, changed and ended through the root cell, and nothing of it
   // The Cell Manager starts anew, and finds all as it should be.
   await end(peerName("cell-manager"));
   run(peerName("cell-manager"), join(installation.directory, "cell-manager", "configuration.json"));
+  const unknown = await ask("GET", "/cells/shop/model", undefined, newCredential("shop").credential);
+  assert.equal(unknown.status, 401);
+  assert.match(messageOf(unknown), /ask its operator for one \(cells credential add shop\)/);
   const { json: added } = await ask("POST", "/cells/shop/credentials", { note: "for a test" });
   const own = (added as NewCredential).credential;
   assert.deepEqual((await ask("GET", "/cells", undefined, own)).json, [
@@ -282,6 +285,14 @@ test("the Cell Manager may change controllers of cells and nothing else of the r
   assert.equal(await status(gateway, "GET", "model/root/controllers/probe"), 401, "the gateway needs a credential");
   assert.equal(await status(manager, "DELETE", "model/root/controllers/probe"), 200);
   assert.equal(await status(manager, "GET", "model/root/controllers/probe?state=true&until=gone"), 404);
+});
+
+test("the root cell is not deleted, and what is taken out of its model ends", async () => {
+  assert.match(messageOf(await ask("DELETE", "/cells/root/model")), /take out of it what is not to run any more/);
+  assert.equal((await ask("PUT", "/cells/root/model", specification("core1", "core2", "core3"))).status, 200);
+  assert.equal((await ask("GET", "/cells/root/model/root/core3")).status, 200);
+  assert.equal((await ask("PUT", "/cells/root/model", specification("core1", "core2"))).status, 200);
+  await eventually("it is gone", async () => (await ask("GET", "/cells/root/model/root/core3")).status === 404);
 });
 
 test("what cannot be is refused: a cell like the root cell, the end of the root cell, a controller that was never there", async () => {

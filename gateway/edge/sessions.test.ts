@@ -136,8 +136,36 @@ test("a capability is used once", async () => {
   const given = await capability("shop");
   const first = open("shop", [sessionProtocol, given]);
   await once(first, "open");
-  assert.match(await refusalOf(open("shop", [sessionProtocol, given])), /^403 /);
+  assert.match(await refusalOf(open("shop", [sessionProtocol, given])), /^403 .*; ask for another one$/);
+  (await openGranted("shop")).terminate();
   first.terminate();
+});
+
+test("a cell has no more sessions than it may, until one of them ends", async () => {
+  const cell = "team.shop";
+  const sockets: WebSocket[] = [];
+  const refused = async (): Promise<string> => refusalOf(open(cell, [sessionProtocol, await capability(cell)]));
+  try {
+    for (let round = 0; round < 32; round += 1)
+      sockets.push(...(await Promise.all(Array.from({ length: 4 }, () => openGranted(cell)))));
+    assert.match(await refused(), /^503 as many sessions are open .*; try again later$/);
+    (await openGranted("shop")).terminate();
+    const [first] = sockets;
+    const ended = first && once(first, "close");
+    first?.close(1000);
+    await ended;
+    await eventually("there is room for one more", async () => {
+      const again = open(cell, [sessionProtocol, await capability(cell)]);
+      sockets.push(again);
+      again.on("error", () => undefined);
+      return refusalOf(again).then(
+        () => false,
+        () => true,
+      );
+    });
+  } finally {
+    for (const socket of sockets) socket.terminate();
+  }
 });
 
 test("a child cell has its sessions under its whole name", async () => {
@@ -168,6 +196,10 @@ test("neither made-up capabilities nor a cell whose controller does not answer k
     return held.size === 0;
   });
   (await openGranted("shop")).terminate();
+  const again = open("slow", [sessionProtocol, await capability("slow")]);
+  again.on("error", () => undefined);
+  await eventually("its controller is asked again", () => held.size === 1);
+  again.terminate();
 });
 
 test("who was refused and stays takes no place of a session, and is sent away", async () => {

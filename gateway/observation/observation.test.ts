@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import type { FastifyInstance } from "fastify";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import { counter, sample } from "../../core/telemetry/metrics.ts";
-import type { ServiceEvent } from "../../model/api.ts";
+import type { InstallationStatus, ServiceEvent } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
 import { readEventStream } from "../../runtime/http/event-stream.ts";
@@ -124,7 +124,10 @@ test("one valid exposition over all services; one that does not answer is up 0, 
   );
   const unknown = await get("/metrics?service=nobody");
   assert.equal(unknown.status, 404);
-  assert.match(await unknown.text(), /there is no service/);
+  assert.match(await unknown.text(), /there is no service "?.*see `cells status`/);
+  const { services: known } = (await (await get("/status")).json()) as InstallationStatus;
+  assert.ok(known.length > 0);
+  for (const { name } of known) assert.equal((await get(`/metrics?service=${name}`)).status, 200, name);
 });
 
 test("the time line merges what all services know, names elements, and is cut to what is asked for", async () => {

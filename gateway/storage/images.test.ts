@@ -134,11 +134,27 @@ test("an image comes to every server, and goes from every server", async () => {
   assert.deepEqual([s1().received, s2().received], [bytes.length, bytes.length]);
   const list = await ask<readonly ImageSummary[]>("GET", "/images");
   assert.deepEqual(list.body, [{ name: "one", digest: "d", sizeMiB: 1, provided: false, servers: ["s1", "s2"] }]);
-  assert.equal((await ask("PUT", "/images/one?format=raw", bytes)).status, 409);
+  const there = await ask("PUT", "/images/one?format=raw", bytes);
+  assert.equal(there.status, 409);
+  assert.match(there.body.error.message, /already; choose another name, or replace it \(--replace\)/);
   assert.equal((await ask("PUT", "/images/one?format=raw&replace=true", bytes)).status, 200);
+  assert.equal((await ask("PUT", "/images/another?format=raw", bytes)).status, 200);
+  await ask("DELETE", "/images/another");
   assert.deepEqual((await ask("DELETE", "/images/one")).body, { name: "one", servers: ["s1", "s2"], missing: [] });
   assert.deepEqual((await ask("DELETE", "/images/one")).body.error.message, 'there is no image "one"');
   assert.deepEqual((await ask("GET", "/images")).body, []);
+});
+
+test("an image of the installation is not replaced, and one of another name stands beside it", async () => {
+  s1().images.set("tiny", { digest: "t", provided: true });
+  for (const replace of ["", "&replace=true"]) {
+    const { status, body } = await ask("PUT", `/images/tiny?format=raw${replace}`, bytes);
+    assert.equal(status, 409);
+    assert.match(body.error.message, /cannot be replaced; choose another name/);
+  }
+  assert.equal((await ask("PUT", "/images/tiny-2?format=raw", bytes)).status, 200);
+  await ask("DELETE", "/images/tiny-2");
+  s1().images.delete("tiny");
 });
 
 test("what one server refuses, none accepts, however early it says so", async () => {
@@ -204,4 +220,28 @@ test("an upload that is cut off reaches nobody as a whole, and the next one does
   assert.deepEqual([s1().staged.size, s1().images.size], [0, 0]);
   assert.equal((await ask("PUT", "/images/half?format=raw", bytes)).status, 200);
   await ask("DELETE", "/images/half");
+});
+
+test("no more than a few images are uploaded at a time, and the next one once one of them is done", async () => {
+  const begun = Array.from({ length: 4 }, (_, at) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.write(`PUT /images/slow${at}?format=raw HTTP/1.1\r\nhost: x\r\ncontent-length: ${bytes.length}\r\n\r\n`);
+    socket.write(bytes.subarray(0, 2 ** 20));
+    return socket;
+  });
+  try {
+    const isUnderWay = (at: number): boolean => s1().asked.some((each) => each.startsWith(`PUT /images/slow${at}`));
+    while (!begun.every((_, at) => isUnderWay(at))) await new Promise((next) => setTimeout(next, 5));
+    const { status, body } = await ask("PUT", "/images/more?format=raw", bytes);
+    assert.equal(status, 503);
+    assert.match(body.error.message, /^4 images are being uploaded already; try again when one is done$/);
+    const [first] = begun;
+    const answered = first && once(first, "data");
+    first?.write(bytes.subarray(2 ** 20));
+    assert.match(String((await answered)?.[0]), /^HTTP\/1\.1 200 /);
+    assert.equal((await ask("PUT", "/images/more?format=raw", bytes)).status, 200);
+  } finally {
+    for (const socket of begun) socket.destroy();
+  }
+  for (const name of ["slow0", "more"]) await ask("DELETE", `/images/${name}`);
 });

@@ -83,6 +83,10 @@ test("what is no end says why, and what would be one; each name that it says is 
     assert.match(answer.message, told);
     for (const [, meant = ""] of answer.message.matchAll(/(?:mean|VMs are|such as) ([\w/]+\w)/g))
       assert.doesNotMatch(ask(world, "web1", meant).message, /is no VM/, `${name}: ${meant}`);
+    for (const [, path = ""] of answer.message.matchAll(/`cells why ([\w/]+)` says more/g)) {
+      const { status: asked, body } = world.ask({ method: "WHY-ELEMENT", path });
+      assert.deepEqual([asked, /To lift that: `cells start /.test(JSON.stringify(body))], [200, true], path);
+    }
   }
 });
 

@@ -143,6 +143,11 @@ test("an element that is not there is a refusal that says where to look", () => 
   const { status, body } = world.ask({ method: "WHY-ELEMENT", path: "shop/none" });
   assert.equal(status, 404);
   assert.match(JSON.stringify(body), /shop\/none is no element of the cell shop.*cells get shop --state/);
+  const listed = JSON.stringify(world.ask({ method: "GET", path: "", state: true }).body);
+  for (const { path } of world.state.elements.values()) {
+    assert.ok(listed.includes(`"${path.split("/").at(-1)}":{"x.type"`), path);
+    assert.equal(world.ask({ method: "WHY-ELEMENT", path }).status, 200, path);
+  }
 });
 
 test("where nobody makes child cells, one says so and what to do instead", () => {

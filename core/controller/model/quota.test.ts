@@ -223,6 +223,11 @@ test("a parent that does not answer makes a change fail after a while, and chang
     [400, 200],
   );
   assert.equal(member.vms, 0);
+  // Tried again, as it says, once the parent answers.
+  assert.match(JSON.stringify(member.answers[0]?.body), /did not answer within .*; try again/);
+  family.change("a", 2);
+  family.settle();
+  assert.deepEqual([member.answers.at(-1)?.status, member.vms], [200, 2]);
 });
 
 /** The parent's store is as it was then; what it desires at the Cell Manager now stays there until it is let count. */
