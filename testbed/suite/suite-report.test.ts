@@ -14,7 +14,7 @@ test("the last lines of a run: its stages, its ten slowest files, and what they 
   const lines = suiteReport({
     stages: [
       ["30", "types"],
-      ["870", "the testbed"],
+      ["870", "the testbed", "62"],
     ],
     files: [...files, ["200000", "testbed/again.test.ts"], ["100000", "testbed/again.test.ts"]],
     boots: [
@@ -25,7 +25,7 @@ test("the last lines of a run: its stages, its ten slowest files, and what they 
   assert.deepEqual(lines.slice(0, 6), [
     "== minutes per stage",
     "   0.5 types",
-    "  14.5 the testbed",
+    "  14.5 the testbed (62 % of the processors)",
     "  15.0 all",
     "== the slowest files, in seconds, and what their testbeds booted",
     "   300 testbed/again.test.ts: 2 clouds, 6 guests",

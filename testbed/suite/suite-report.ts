@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 /** What `run-tests` noted, each as its lines' columns. */
 export interface Notes {
-  /** Seconds, title. */
+  /** Seconds, title, and how much of all processors' time was used, in percent. */
   readonly stages: readonly (readonly string[])[];
   /** See `files.reporter.ts`. A file that ran twice is in it twice. */
   readonly files: readonly (readonly string[])[];
@@ -25,7 +25,7 @@ const sums = (rows: readonly (readonly string[])[], by: number, column: number):
 
 const count = (number: number, one: string): string => `${number} ${one}${number === 1 ? "" : "s"}`;
 
-/** The last lines of a run: minutes of each stage and of all, and the slowest files with what they booted. */
+/** The last lines of a run: minutes of each stage and of all, how busy the processors were, and the slowest files with what they booted. */
 export const suiteReport = ({ stages, files, boots }: Notes): readonly string[] => {
   const minutes = (seconds: number): string => (seconds / 60).toFixed(1).padStart(6);
   const all = stages.reduce((sum, [seconds]) => sum + Number(seconds), 0);
@@ -35,7 +35,10 @@ export const suiteReport = ({ stages, files, boots }: Notes): readonly string[] 
     clouds.has(file) ? `: ${count(clouds.get(file) ?? 0, "cloud")}, ${count(guests.get(file) ?? 0, "guest")}` : "";
   return [
     "== minutes per stage",
-    ...stages.map(([seconds, title]) => `${minutes(Number(seconds))} ${title}`),
+    ...stages.map(
+      ([seconds, title, busy]) =>
+        `${minutes(Number(seconds))} ${title}${busy === undefined ? "" : ` (${busy} % of the processors)`}`,
+    ),
     `${minutes(all)} all`,
     ...(slowest.length === 0 ? [] : ["== the slowest files, in seconds, and what their testbeds booted"]),
     ...slowest.map(([file, ms]) => `${(ms / 1000).toFixed(0).padStart(6)} ${file}${booted(file)}`),
