@@ -83,11 +83,20 @@ export const createTestInstallation = async (label: string): Promise<TestInstall
   };
 };
 
-/** Repeats a look until it passes; the deadline only keeps a failing test from hanging. */
-export const eventually = async (what: string, look: () => boolean | Promise<boolean>): Promise<void> => {
-  for (let attempt = 0; attempt < 600; attempt += 1) {
-    if (await look()) return;
-    await sleep(50);
+/**
+ * Repeats a look until it finds something, and gives that; the deadline only keeps a failing test from hanging.
+ * @param known said with a failure
+ */
+export const eventually = async <T>(
+  what: string,
+  look: () => T | false | undefined | Promise<T | false | undefined>,
+  known: () => string = () => "",
+): Promise<T> => {
+  const deadline = performance.now() + 60_000;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined && found !== false) return found;
+    if (performance.now() > deadline) assert.fail(`never so: ${what}${known()}`);
+    await sleep(20);
   }
-  assert.fail(`never so: ${what}`);
 };

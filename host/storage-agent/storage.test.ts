@@ -22,6 +22,7 @@ import { hostName, type PeerName, peerName, type Uid, uid } from "../../model/ce
 import type { Json } from "../../model/json/json.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import { createAuthority, issueCertificate } from "../../runtime/identity/certificates.ts";
+import { eventually } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { type RunningService, runService } from "../../runtime/process/process.ts";
@@ -67,15 +68,8 @@ const managerService: Service<null> = {
 
 const desire = (to: PeerName, key: string, value: Json): Promise<Json> => words.request({ to, key, value });
 
-async function until<T>(what: string, probe: () => T | undefined | false): Promise<T> {
-  const deadline = performance.now() + 60_000;
-  for (;;) {
-    const found = probe();
-    if (found !== undefined && found !== false) return found;
-    if (performance.now() > deadline) throw new Error(`never came: ${what}; known: ${[...actual.keys()].join(" ")}`);
-    await sleep(10);
-  }
-}
+const until = <T>(what: string, probe: () => T | undefined | false): Promise<T> =>
+  eventually(what, probe, () => `; known: ${[...actual.keys()].join(" ")}`);
 /** Runs `work`, prints how long it took; nothing is asserted about it. */
 async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
   const from = performance.now();

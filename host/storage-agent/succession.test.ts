@@ -4,12 +4,12 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ActualHost, AgentLeaseActual, DesiredVm, Layer } from "../../core/documents/vocabulary.ts";
 import { readAnything, type Service } from "../../core/env.ts";
 import { type HostName, hostName, ipv4, mac, type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { createAuthority, issueCertificate } from "../../runtime/identity/certificates.ts";
+import { eventually } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { type RunningService, runService } from "../../runtime/process/process.ts";
@@ -62,18 +62,8 @@ const configure = async (name: PeerName, role: ProcessConfiguration["role"]): Pr
   await writeFile(join(directory, "configuration.json"), JSON.stringify(configuration), { mode: 0o600 });
   return configuration;
 };
-const until = async <T>(
-  what: string,
-  probe: () => T | undefined | false | Promise<T | undefined | false>,
-): Promise<T> => {
-  const deadline = performance.now() + 60_000;
-  for (;;) {
-    const found = await probe();
-    if (found !== undefined && found !== false) return found;
-    assert.ok(performance.now() < deadline, `never came: ${what}; known: ${JSON.stringify([...heard])}`);
-    await sleep(20);
-  }
-};
+const until = <T>(what: string, probe: Parameters<typeof eventually<T>>[1]): Promise<T> =>
+  eventually(what, probe, () => `; known: ${JSON.stringify([...heard])}`);
 const described = (name: HostName): ActualHost => ({
   ...{ host: name, state: "up", address: ipv4("127.0.0.1"), mac: mac("02:00:00:00:01:01") },
   ...{ memoryMiB: 1000, reservedMiB: 200, cpus: 2, cpuSpeedMHz: 0, accelerator: "tcg" },

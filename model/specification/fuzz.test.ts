@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { broken, numbersOf, shrunk, Texts } from "./specification.fuzz.ts";
+import { broken, numbersOf, shrunk, Texts } from "./fuzz.testing.ts";
 
 /*
  * A few seconds of fuzzing with every run of the unit tests, a minute in CI (testbed/run-tests). For a night:

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Bundle } from "../cell/cell.ts";
-import { broken, shrunk, Texts } from "../specification/specification.fuzz.ts";
+import { broken, shrunk, Texts } from "../specification/fuzz.testing.ts";
 import { readSpecification } from "../specification/specification.ts";
 
 /**

@@ -41,7 +41,7 @@ class Process {
   lives = async (role: string): Promise<Lives> => (await this.ask(role, { ask: "lives" })) as Lives;
   fail = (role: string, how: Failure): Promise<Json> => this.ask(role, { ask: "fail", how });
   desire = (value: number): Promise<Json> => this.ask(echoClient, { ask: "desire", key: "number/1", value });
-  answers = (): Promise<void> => eventually("all answer", async () => (await this.lives(echoServer)).all);
+  answers = (): Promise<true> => eventually("all answer", async () => (await this.lives(echoServer)).all);
 }
 
 const withProcess = async (label: string, use: (at: Process) => Promise<void>): Promise<void> => {
@@ -61,7 +61,7 @@ test("a role that fails is named and started again alone, from what is durable",
   withProcess("roles", async (at) => {
     let number = 1;
     await at.desire(number);
-    const echoed = (): Promise<void> =>
+    const echoed = (): Promise<true> =>
       eventually("what is desired is echoed", async () => {
         const { actual, reachable } = await at.view(echoClient);
         return reachable && actual["number/1"] === number;

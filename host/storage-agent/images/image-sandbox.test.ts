@@ -5,7 +5,7 @@ import { chmod, chown, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
+import { eventually } from "../../../runtime/installation.testing.ts";
 import { cgroupRoots, makeCgroups, removeCgroups } from "../../../testbed/supervisor/cgroups.ts";
 import type { ProcessOwner } from "../../drivers/unix-users.ts";
 import { runSandboxed, type SandboxEnd, type SandboxLimits } from "./image-sandbox.ts";
@@ -68,16 +68,6 @@ const ours = (): readonly number[] =>
       return [];
     }
   });
-async function until<T>(what: string, probe: () => T | false | undefined): Promise<T> {
-  const deadline = performance.now() + 60_000;
-  for (;;) {
-    const found = probe();
-    if (found !== undefined && found !== false) return found;
-    assert.ok(performance.now() < deadline, `never came: ${what}`);
-    await sleep(20);
-  }
-}
-
 const skip = process.getuid?.() === 0 ? false : "needs root, for namespaces";
 
 /** One line each: what was tried, and `ok` or the error. Arguments: a path to read, one to write, a process to signal. */
@@ -169,7 +159,7 @@ describe("a program in the sandbox", { skip }, () => {
     const stop = new AbortController();
     const running = inside(["sleep", "1000"], { wallSeconds: 1000 }, stop.signal);
     // The last step before the program is the filter, so the program's own name tells that all is done.
-    const pid = await until("the sleeping process", () =>
+    const pid = await eventually("the sleeping process", () =>
       ours().find((each) => readFileSync(`/proc/${each}/comm`, "utf8") === "sleep\n"),
     );
     try {
@@ -178,7 +168,7 @@ describe("a program in the sandbox", { skip }, () => {
       stop.abort();
       assert.equal((await running).how, "aborted");
     }
-    await until("everything is gone", () => ours().length === 0);
+    await eventually("everything is gone", () => ours().length === 0);
   });
 
   const lookAt = (pid: number): void => {
@@ -219,7 +209,7 @@ describe("what a program may use", { skip }, () => {
   test("time, with all of its processes", async () => {
     const end = await inside(["sh", "-c", "sleep 1000 & sleep 1000"], { wallSeconds: 1 });
     assert.equal(end.how, "too-long");
-    await until("everything is gone", () => ours().length === 0);
+    await eventually("everything is gone", () => ours().length === 0);
   });
   test("memory of one process", async () => {
     const take = (mebibytes: number): readonly string[] => perl(`my $x = "x" x (${mebibytes} << 20); print length($x)`);
@@ -246,7 +236,7 @@ describe("what a program may use", { skip }, () => {
     );
     const end = await inside(bomb);
     assert.equal(end.stdout, String(limits.processes), end.stderr);
-    await until("everything is gone", () => ours().length === 0);
+    await eventually("everything is gone", () => ours().length === 0);
   });
   test("words", async () => {
     const end = await inside(["sh", "-c", "head -c 100000 /usr/bin/perl; head -c 100000 /usr/bin/perl >&2"]);
@@ -302,9 +292,9 @@ test("a sandbox ends with the process that made it", { skip }, async () => {
     })});`;
   const child: ChildProcess = spawn(process.execPath, ["--input-type=module", "--eval", program], { stdio: "ignore" });
   try {
-    await until("its processes", () => ours().length >= 2);
+    await eventually("its processes", () => ours().length >= 2);
   } finally {
     child.kill("SIGKILL");
   }
-  await until("everything is gone", () => ours().length === 0);
+  await eventually("everything is gone", () => ours().length === 0);
 });

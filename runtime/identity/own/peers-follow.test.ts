@@ -135,7 +135,7 @@ const story = async (): Promise<void> => {
   const [placing, storing] = programs;
   assert.ok(placing !== undefined && storing !== undefined);
   const books = () => [placer.book(), storage.book()];
-  const both = (name: string, entry: string | undefined): Promise<void> =>
+  const both = (name: string, entry: string | undefined): Promise<true> =>
     eventually(`both know where ${name} is: ${entry}`, () => books().every((book) => book[name] === entry));
   await both("agent.s1", "127.0.0.1:7001:7501");
   for (const book of books())
