@@ -48,8 +48,10 @@ const commit = (): string => {
   }
 };
 
-const printFailure = async (history: History, print: Print): Promise<void> => {
-  print("it fails; looking for the shortest history that shows it …");
+/** What went wrong is said at once: looking for the shortest history takes minutes. */
+const printFailure = async (history: History, { faults }: RunResult, print: Print): Promise<void> => {
+  for (const fault of faults) print(fault);
+  print(`seed ${history.seed} fails; looking for the shortest history that shows it …`);
   const shrunk = await shrink(history);
   const result = await runHistory(shrunk?.history ?? history, { keepLog: true });
   print(failureText(result, commit()));
@@ -66,7 +68,7 @@ const simulate = async (history: History, log: boolean, print: Print): Promise<b
   const rest = result.settledAfterMs === null ? "never" : `${result.settledAfterMs} ms after healing`;
   print(`${result.events} events, ${result.lines} lines of log, at rest ${rest}, digest ${result.digest}`);
   if (result.faults.length === 0) return true;
-  await printFailure(history, print);
+  await printFailure(history, result, print);
   return false;
 };
 
@@ -101,7 +103,7 @@ export const simulateMany = async (options: ManyOptions, print: Print): Promise<
     seeds += 1;
     if (result.faults.length > 0) {
       print(rate());
-      await printFailure(history, print);
+      await printFailure(history, result, print);
       return false;
     }
     if (seeds % 50 === 0) print(rate());

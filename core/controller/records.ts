@@ -20,9 +20,14 @@ export interface CredentialRecord {
 }
 
 export interface StartState {
-  /** Tokens that were taken and are not there again. */
+  /** Tokens that were taken and are not there again, as far as the bucket holds them. */
   used: number;
-  /** When `used` was right; null: not since this process started, `wallMs` says more. */
+  /** Taken while the bucket was larger, and how much of it is given up a minute. */
+  above: number;
+  abovePerMinute: number;
+  /** The rate at the last look; null: not known. */
+  rate: number | null;
+  /** When all this was right; null: not since this process started, `wallMs` says more. */
   atMs: number | null;
   wallMs: number;
   /** Since it was written down. */

@@ -98,6 +98,29 @@ test("a limit that is raised holds at once; the provider's is no less than the c
   assert.match(ask(bounded, 13), /whoever made the cell can raise x\.limits\.vmStartsPerMinute/);
 });
 
+test("a limit that is lowered is waited for as at any time, and no start is won by lowering and raising it", () => {
+  const world = new World();
+  world.put(machines(60, 120));
+  assert.equal(ready(world, 60), 60);
+  world.put(machines(62, 1));
+  assert.equal(ready(world, 62), 60, "60 were taken, and ten are what there is now");
+  assert.match(ask(world, 61), /number 1 of 2 in the queue.*within about 60 s/);
+  world.crash();
+  world.settle();
+  minutes(world, 1);
+  assert.deepEqual([isReady(world, 61), isReady(world, 62)], [true, false]);
+  minutes(world, 1);
+  assert.ok(isReady(world, 62));
+
+  const other = new World();
+  other.put(machines(25, 3));
+  assert.equal(ready(other, 25), 25);
+  other.put(machines(26, 1));
+  assert.equal(ready(other, 26), 25);
+  other.put(machines(40, 3));
+  assert.equal(ready(other, 40), 30, "30 at once, as without");
+});
+
 test("a child cell hears its rate from its parent, and the root cell's services wait for nothing", () => {
   const grant = { amount: { vms: 99, memoryMiB: 9999, cpus: 99 }, serial: 1, answered: 0, refusal: null };
   const life = { uid: "c1", model: machines(12, null), grant, startsPerMinute: 1, ending: false };

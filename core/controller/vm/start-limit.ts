@@ -13,7 +13,9 @@ import { type ControllerState, elementOf } from "../state.ts";
  *
  * A token bucket of ten minutes' worth, kept as what was taken and is not yet there again: an untouched bucket is full at any
  * rate, and a limit that is changed holds at once. In every stretch of time at most as many machines start as the bucket
- * holds and as come in during it. Who does not get a token waits in a queue, first come, first served; it holds each VM at
+ * holds and as come in during it. After a limit was lowered, what had been taken is more than the smaller bucket holds; that
+ * part does not hold up the next start (of 1,000 it would, at one a minute, for 16 hours). It is gone after ten minutes, and
+ * counts again should the limit rise before: lowering and raising it is no way to more. Who does not get a token waits in a queue, first come, first served; it holds each VM at
  * most once, so the quota of VMs is its bound.
  *
  * How long one VM waits after a failure is another matter: `retry-delay.ts`.
@@ -33,12 +35,19 @@ export const startTimer = "starts";
 const shortestWaitMs = 100;
 const minuteMs = 60_000;
 
+/** A limit of a document or of a configuration; null: it is none. */
+const asRate = (value: unknown): number | null =>
+  typeof value === "number" && Number.isFinite(value) && value >= 1 ? value : null;
+
 /** From the record `starts`. What comes in while the process is away counts, by the wall clock. */
 export function restoredStarts(record: unknown, queue: Set<Uid>): StartState {
-  const { used, wallMs } = (record ?? {}) as { readonly used?: unknown; readonly wallMs?: unknown };
+  const { used, above, rate, wallMs } = (record ?? {}) as { readonly [name: string]: unknown };
   const number = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0);
   return {
     used: Math.max(0, number(used)),
+    above: Math.max(0, number(above)),
+    abovePerMinute: Math.max(0, number(above)) / savedMinutes,
+    rate: asRate(rate),
     atMs: null,
     wallMs: number(wallMs),
     isTaken: false,
@@ -46,10 +55,6 @@ export function restoredStarts(record: unknown, queue: Set<Uid>): StartState {
     dueMs: null,
   };
 }
-
-/** A limit of a document or of a configuration; null: it is none. */
-const asRate = (value: unknown): number | null =>
-  typeof value === "number" && Number.isFinite(value) && value >= 1 ? value : null;
 
 /** What the cell may start a minute together with its child cells; null: nobody limits it. */
 function rateOfTree(state: ControllerState): number | null {
@@ -116,10 +121,20 @@ export function startsPerMinute(state: ControllerState): number | null {
   return shareOut(rateOfTree(state) ?? defaultStartsPerMinute, limits).own;
 }
 
+/** What has come in again since the last look, and what moves between the bucket and above it where the rate has changed. */
 function refill(state: ControllerState, rate: number): void {
   const { starts, now } = state;
   const passedMs = starts.atMs === null ? now.wallMs - starts.wallMs : now.ms - starts.atMs;
-  starts.used = Math.max(0, starts.used - (Math.max(0, passedMs) / minuteMs) * rate);
+  const minutes = Math.max(0, passedMs) / minuteMs;
+  starts.used = Math.max(0, starts.used - minutes * rate);
+  starts.above = Math.max(0, starts.above - minutes * starts.abovePerMinute);
+  const grown = Math.max(0, rate - (starts.rate ?? rate)) * savedMinutes;
+  const back = Math.min(starts.above, grown);
+  const tooMuch = Math.max(0, starts.used + back - rate * savedMinutes);
+  starts.used += back - tooMuch;
+  starts.above += tooMuch - back;
+  starts.abovePerMinute = starts.above === 0 ? 0 : Math.max(starts.abovePerMinute, starts.above / savedMinutes);
+  starts.rate = rate;
   starts.atMs = now.ms;
   starts.wallMs = now.wallMs;
 }
@@ -152,8 +167,13 @@ export function settleStarts(state: ControllerState): void {
   const { starts, now, outbox } = state;
   const rate = startsPerMinute(state);
   // What comes in again is worked out from the time; only what was taken has to be written down.
-  if (starts.isTaken) write(outbox, "starts", { used: Math.ceil(starts.used * 1000) / 1000, wallMs: starts.wallMs });
+  if (starts.isTaken) {
+    const { wallMs } = starts;
+    const [used = 0, above = 0] = [starts.used, starts.above].map((count) => Math.ceil(count * 1000) / 1000);
+    write(outbox, "starts", { used, wallMs, ...(above === 0 ? {} : { above, rate: starts.rate }) });
+  }
   starts.isTaken = false;
+  if (rate !== null && starts.queue.size > 0) refill(state, rate);
   const dueMs = rate === null || starts.queue.size === 0 ? null : now.ms + waitMs(state, rate, 1);
   if (dueMs === starts.dueMs || (dueMs !== null && starts.dueMs !== null && starts.dueMs <= dueMs)) return;
   starts.dueMs = dueMs;
@@ -162,7 +182,7 @@ export function settleStarts(state: ControllerState): void {
 
 /** Until the `position`th in the queue has its token, in ms. */
 function waitMs({ starts }: ControllerState, rate: number, position: number): number {
-  const short = starts.used + position - rate * savedMinutes;
+  const short = Math.min(starts.used, rate * savedMinutes) + position - rate * savedMinutes;
   return Math.max(shortestWaitMs, Math.ceil((short / rate) * minuteMs));
 }
 
