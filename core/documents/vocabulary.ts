@@ -301,6 +301,8 @@ export interface DesiredPlacement {
   readonly avoid?: readonly HostName[];
   /** This incarnation runs there already, whoever started it: its place is there and nowhere else. */
   readonly on?: HostName;
+  /** Where a Placer placed this incarnation before: what one goes by whose store does not know it. */
+  readonly at?: HostName;
 }
 /** Why a host cannot hold a VM now, and what would change that. */
 export type HostRefusal = RefusedBy;

@@ -205,6 +205,34 @@ test("a VM is pinned by name, and kept apart from others both ways", () => {
   assert.match(get("d")?.reason ?? "", /h2: x.placement.apartFrom keeps it apart from "shop\/b"/);
 });
 
+test("a Placer without its store keeps each incarnation where its controller has it, once it has heard that host", () => {
+  const { say, want, get, records, restart } = world(["h1", "h2", "h3"]);
+  for (const name of ["h1", "h2", "h3"]) say(name, host(name, 4000));
+  const at = (vm: string) => get(vm)?.host;
+  want("a", 500, 1, { placement: { apartFrom: ["b"] } });
+  assert.equal(at("a"), "h1");
+  want("a", 500, 1, { placement: { apartFrom: ["b"] }, at: "h1" });
+  say("h1", null);
+  records.clear();
+  restart();
+  const { host: none, phase, reason } = get("a") ?? {};
+  assert.deepEqual([none, phase], [null, "waiting"]);
+  assert.equal(reason, "a Placer placed it at h1 before, which this one has not heard yet");
+  say("h1", host("h1", 1600));
+  assert.equal(at("a"), "h1", "the least room, and it may run there");
+  say("h1", host("h1", 9000));
+  want("b", 500);
+  assert.equal(at("b"), "h2", "h1 has the most room, and a is there");
+
+  // What an earlier Placer made up for it, not knowing better, is put right.
+  records.set("reservation/a", { ...(records.get("reservation/a") as JsonObject), host: "h3" });
+  restart();
+  assert.equal(at("a"), "h1");
+  // A controller's word promises no more than the host has; what the host itself has is a fact.
+  want("c", 9000, 1, { at: "h2" });
+  assert.equal(at("c"), null);
+});
+
 test("a VM that was renamed is kept apart from by its new path, and its end has that", () => {
   const { want, say, get } = world(["h1", "h2"]);
   say("h1", host("h1", 9000));

@@ -12,6 +12,7 @@ import { createDeaths, deathOf, diedAt, followDeaths, takeDeath } from "../prese
 import {
   apartFrom,
   cpusFor,
+  type HostView,
   memoryFor,
   noteTaken,
   noUse,
@@ -21,7 +22,9 @@ import {
   reserve,
   spreadOf,
   takenMiB,
+  useWithout,
 } from "./candidate.ts";
+import { capacity } from "./filters/capacity.ts";
 import { measurePlacer } from "./measure.ts";
 import { offersOf } from "./offers.ts";
 import { defaultRatios, place } from "./place.ts";
@@ -232,7 +235,7 @@ function reconcile(state: PlacerState, vm: Uid): void {
 }
 
 const isOf = ({ incarnation, host }: Reservation, document: DesiredPlacement | undefined): boolean =>
-  incarnation === document?.incarnation && host === (document.on ?? host);
+  incarnation === document?.incarnation && host === (document.on ?? document.at ?? host);
 
 /** Under the path that its cell calls it now, by which others keep apart from it. */
 function renamed(state: PlacerState, reservation: Reservation, { path }: DesiredPlacement): Reservation {
@@ -276,19 +279,42 @@ function whyNotYet(state: PlacerState, { cell }: DesiredPlacement): string | nul
   return `the cloud's own VMs wait for a quorum of its hosts: ${heard} of ${living.length} have been heard, and ${Math.floor(living.length / 2) + 1} are needed`;
 }
 
+const viewBefore = ({ hosts }: PlacerState, { at }: DesiredPlacement): HostView | undefined =>
+  at === undefined ? undefined : hosts.get(peerName(`host.${at}`));
+
+/** Why this one is not placed yet: the host that its controller has it at may have it, and was not heard. Null: it is. */
+function whyNotKnown(state: PlacerState, document: DesiredPlacement): string | null {
+  const view = viewBefore(state, document);
+  if (view === undefined || view.actual !== null || (view.died ?? null) !== null) return null;
+  return `a Placer placed it at ${view.host} before, which this one has not heard yet`;
+}
+
+/**
+ * The place of an incarnation that this Placer's store does not know: the store was lost, or is older. It may run there, so
+ * that others have to keep apart from it there. Its controller's word alone promises no more than the host has.
+ */
+function placeBefore(state: PlacerState, document: DesiredPlacement): Pick<Reservation, "host" | "boot"> | null {
+  const { host, actual = null } = viewBefore(state, document) ?? {};
+  if (host === undefined || actual === null) return null;
+  const use = state.usage.get(host) ?? noUse();
+  const candidate = { actual, use: useWithout(use, document.vm) };
+  if (!use.taken.has(document.vm) && capacity(candidate, document, state.ratios) !== null) return null;
+  return { host, ...(actual.boot === undefined ? {} : { boot: actual.boot }) };
+}
+
 function tryPlace(state: PlacerState, { client, document }: Wanted): void {
   const { vm, incarnation, on } = document;
   if (on !== undefined) {
     keepPlace(state, client, document, { host: on });
     return;
   }
-  const reason = whyNotYet(state, document);
+  const reason = whyNotYet(state, document) ?? whyNotKnown(state, document);
   if (reason !== null) {
     state.waiting.add(vm);
     publish(state.outbox, actualKey(client, `placement/${vm}`), toActual("waiting", reason, incarnation, null, []));
     return;
   }
-  const placed = place([...state.hosts.values()], state.usage, document, state.ratios);
+  const placed = placeBefore(state, document) ?? place([...state.hosts.values()], state.usage, document, state.ratios);
   if ("refusals" in placed) {
     state.waiting.add(vm);
     const { refusals } = placed;

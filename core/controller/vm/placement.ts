@@ -11,6 +11,7 @@ export function desirePlacements(state: ControllerState): void {
     if (run === null || path === undefined) return;
     // Once it runs, its host is a fact; that it chose it itself is known of the root controller's VM alone.
     const on = run.host !== null && run.succeeded === true ? { on: run.host } : {};
+    const at = run.host === null ? {} : { at: run.host };
     addDesire(desires, placerOf(state), `placement/${vm}`, {
       vm,
       path,
@@ -22,6 +23,7 @@ export function desirePlacements(state: ControllerState): void {
       placement: run.placement,
       ...(avoid.length === 0 ? {} : { avoid }),
       ...on,
+      ...at,
     } satisfies DesiredPlacement);
   });
 }

@@ -52,6 +52,7 @@ export const desiredPlacement = document(
     placement: json,
     avoid: optional(list(hostText, most.hosts)),
     on: optional(hostText),
+    at: optional(hostText),
   }),
   { key: { field: "vm", of: ({ vm }) => vm } },
 );
