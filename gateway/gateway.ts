@@ -33,7 +33,7 @@ import { registerHa } from "./observation/ha.ts";
 import { registerObservation } from "./observation/observation.ts";
 import { createStatus } from "./observation/status.ts";
 import { isChildName, requireCellName, requireFreeName } from "./requests/cell-names.ts";
-import { beyondScope, type Scope, scopeOf } from "./requests/credentials.ts";
+import { beyondScope, isPlainPath, type Scope, scopeOf } from "./requests/credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack, type Way } from "./requests/forward.ts";
 import type { Questions } from "./requests/places.ts";
 import { RefusedError, refused } from "./requests/refused.ts";
@@ -93,6 +93,8 @@ export function createGateway(
   const logins = loginPlaces();
   app.addHook("onRequest", async (request, reply) => {
     const { authorization = "" } = request.headers;
+    if (!isPlainPath(request.url))
+      throw refused(400, "bad-request", "a request names a path, from its `/` on and without a `#`: GET /cells");
     if (match(request.method, request.url)?.route.who === "anyone") {
       takeLoginPlace(logins, request, reply);
       return;

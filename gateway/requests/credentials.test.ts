@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hashCredential, newCredential } from "../../runtime/http/bearer.ts";
-import { beyondScope, scopeOf } from "./credentials.ts";
+import { beyondScope, isPlainPath, scopeOf } from "./credentials.ts";
 
 const operator = [hashCredential("open-sesame")];
 const { credential } = newCredential("shop");
@@ -46,4 +46,31 @@ test("what is no credential has no scope", () => {
     "Bearer shop.1.2",
   ];
   for (const header of wrong) assert.equal(scopeOf(header, operator), null, String(header));
+});
+
+test("a user's session opens what the table of routes gives it, and below a cell what its controller may serve", () => {
+  const user = { kind: "account", account: "ROOT/dev" } as const;
+  for (const [method, path] of [
+    ["GET", "/cells"],
+    ["GET", "/whoami?x=1"],
+    ["PUT", "/cells/shop/model"],
+    ["POST", "/cells/shop/what-comes-next"],
+  ] as const)
+    assert.equal(beyondScope(user, method, path), null, path);
+  for (const [method, path] of [
+    ["GET", "/status"],
+    ["HEAD", "/status"],
+    ["GET", "/status#x"],
+    ["GET", "http://x/status"],
+    ["GET", "//status"],
+    ["POST", "/ha/release#"],
+    ["DELETE", "/images/tiny#x"],
+    ["GET", "/%73tatus"],
+  ] as const)
+    assert.notEqual(beyondScope(user, method, path), null, `${method} ${path}`);
+});
+
+test("a path that two may read differently is none", () => {
+  for (const url of ["/", "/cells", "/cells?follow=true", "/can?path=http://x/"]) assert.ok(isPlainPath(url), url);
+  for (const url of ["", "*", "cells", "http://x/cells", "/cells#x", "/cells?x#y"]) assert.ok(!isPlainPath(url), url);
 });

@@ -22,15 +22,22 @@ export function scopeOf(header: string | undefined, operatorHashes: readonly str
 export function beyondScope(scope: Scope, method: string, url: string): string | null {
   if (scope.kind === "operator") return null;
   const { who, path } = match(method, url)?.route ?? {};
-  if (scope.kind === "account")
-    return who === "operator"
-      ? "this is for the operator, by the operator's credential: no user's session opens it"
-      : null;
-  if (who === "cell" && path === url.split("?")[0]) return null;
   const below = /^\/cells\/([^/?]+)/.exec(url)?.[1];
+  if (scope.kind === "account") {
+    // What the table does not name may be served by a cell's controller of the next version, and by nobody else.
+    const isOpen = who === undefined ? below !== undefined : who !== "operator";
+    return isOpen ? null : "this is for the operator, by the operator's credential: no user's session opens it";
+  }
+  if (who === "cell" && path === url.split("?")[0]) return null;
   const cell = who === "operator" ? undefined : below;
   if (cell !== undefined && cell === scope.cell) return null;
   return cell === undefined
     ? `this is for the operator, and the credential is one of the cell "${scope.cell}"`
     : `the credential is one of the cell "${scope.cell}" and opens no other: use one of the cell "${cell}"`;
 }
+
+/**
+ * The router leaves out what stands behind a `#`, and what an absolute URL begins with; the table of routes does not. Who may ask is
+ * looked up by the one and answered by the other, so a path that they may read differently is none.
+ */
+export const isPlainPath = (url: string): boolean => /^\/[^#]*$/.test(url);

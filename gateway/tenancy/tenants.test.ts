@@ -3,7 +3,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
+import { connect } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { FastifyInstance } from "fastify";
@@ -257,6 +259,32 @@ test("the controller decides by the role's rules, and what is the operator's sta
     [true, false, true],
   );
   assert.equal(await can("ann", "cell.read", "bank"), false);
+});
+
+test("no other spelling of the operator's paths opens them to a user", async () => {
+  const ann = await inAs("ann");
+  const { hostname, port } = new URL(url);
+  /** As no client would send it. */
+  const raw = async (method: string, path: string): Promise<string> => {
+    const socket = connect(Number(port), hostname);
+    const head = `authorization: Bearer ${ann}\r\nhost: x\r\ncontent-length: 0\r\nconnection: close`;
+    socket.write(`${method} ${path} HTTP/1.1\r\n${head}\r\n\r\n`);
+    return (await text(socket)).split("\r\n", 1)[0] ?? "";
+  };
+  assert.match(await raw("GET", "/whoami"), / 200 /);
+  for (const [method, path] of [
+    ["GET", "/status#"],
+    ["GET", "http://x/status"],
+    ["HEAD", "/status"],
+    ["GET", "/orphans#x"],
+    ["POST", "/orphans/tenancy#x"],
+    ["POST", "/ha/release#x"],
+    ["DELETE", "/images/tiny#x"],
+    ["DELETE", "http://x/images/tiny"],
+    ["GET", "/%73tatus"],
+    ["GET", "//status"],
+  ] as const)
+    assert.match(await raw(method, path), / 40[03] /, `${method} ${path}`);
 });
 
 test("a user may give no more than he has, to nobody stronger, and sees his own account alone", async () => {
