@@ -237,6 +237,18 @@ test("a fence that an earlier store knew is taken back", () => {
   assert.ok(effects.some((effect) => effect.kind === "desire" && effect.key === "fence/a-1" && effect.value === null));
 });
 
+test("what is kept of an older store stands in no fence's way: the manager knows all that it desires", () => {
+  const released = (effects: readonly Effect[]) =>
+    effects.flatMap((each) => (each.kind === "recovered" ? [each.at] : []));
+  const world = new World();
+  assert.deepEqual(released(world.give({ kind: "forked", peer: manager, forked: true, itForked: false })), [manager]);
+  assert.deepEqual(released(world.give({ kind: "forked", peer: manager, forked: false, itForked: true })), []);
+  const forkedAt = new Map([[manager, { forked: true, itForked: false }]]);
+  const state = world.service.restore({ records: new Map(), desiredAt: new Map(), forkedAt });
+  const { effects } = world.service.step(state, { kind: "start" }, { ms: 1, wallMs: 1 });
+  assert.deepEqual(released(effects), [manager], "also where it ended before it had said so");
+});
+
 test("two neighbours of a host are asked first: what answers on the network may run", () => {
   const world = new World();
   world.known();

@@ -73,6 +73,9 @@ function take(state: HaState, input: Input, now: Instant): void {
         cleanUp(state, now);
       }
       return;
+    case "forked":
+      if (input.forked) knowsAgain(state, input.peer);
+      return;
     case "kept":
       endForgotten(state, input.peer, input.key, input.value);
       return;
@@ -94,6 +97,7 @@ function start(state: HaState, now: Instant): void {
   state.outbox.effects.push(...followDeaths(state.deaths));
   for (const to of state.options.storageManagers)
     state.outbox.effects.push({ kind: "subscribe", to, prefix: actualKey(state.options.self, fenceKey("" as Uid)) });
+  for (const peer of state.forkedAt) knowsAgain(state, peer);
   for (const vm of [...state.wanted.keys(), ...state.active.keys(), ...state.over.keys()]) state.dirty.add(vm);
   cleanUp(state, now);
 }
@@ -182,6 +186,14 @@ function takeActual(state: HaState, from: PeerName, key: string, value: Json, no
 
 function touchHost({ at, dirty }: HaState, host: string): void {
   for (const vm of at.get(hostName(host)) ?? []) dirty.add(vm);
+}
+
+/**
+ * A peer has seen more of this store, and keeps what it was asked for then: a fence of an earlier incarnation would stand in the way
+ * of every later one. What is desired here follows from what controllers and Presence say, so nothing of that store is needed.
+ */
+function knowsAgain({ outbox }: HaState, at: PeerName): void {
+  outbox.effects.push({ kind: "recovered", at });
 }
 
 /** A fence that a store knew which was lost since. What it began is done, and begun anew where it has to be. */

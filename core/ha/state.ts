@@ -37,6 +37,8 @@ export interface HaState extends Known {
   readonly options: HaOptions;
   readonly outbox: Outbox;
   started: boolean;
+  /** Peers that had seen more of this store when it ended. */
+  readonly forkedAt: readonly PeerName[];
   /** By VM: who protects it, and what it says. */
   readonly wanted: Map<Uid, Protected>;
   /** VMs of which a stored desire cannot be read: what is done about them stays as it is. */
@@ -86,6 +88,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     options,
     outbox: createOutbox(restored),
     started: false,
+    forkedAt: [...(restored.forkedAt ?? [])].flatMap(([peer, { forked }]) => (forked ? [peer] : [])),
     wanted: new Map(),
     unread: new Set(),
     at: new Map(),
