@@ -1,4 +1,12 @@
-import { beyond, decide, isWithinReach, type Reach, type Rule, ruleText } from "../../model/contract/tenancy/rules.ts";
+import {
+  beyond,
+  builtInUid,
+  decide,
+  isWithinReach,
+  type Reach,
+  type Rule,
+  ruleText,
+} from "../../model/contract/tenancy/rules.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import type { RoleRecord, UserRecord } from "./records.ts";
 import { type Refused, refused } from "./refused.ts";
@@ -10,6 +18,7 @@ import {
   rightsOf,
   roleOf,
   rootUid,
+  standingOf,
   type TenancyState,
   userOfSession,
 } from "./state.ts";
@@ -87,3 +96,22 @@ export function isStronger(state: TenancyState, actor: Actor, user: UserRecord):
   const role = roleOf(state, user.role);
   return role === undefined ? null : tooHigh(actor, role);
 }
+
+/** Who may do everything everywhere, beside the operator. Null: somebody of them is left without those that `isTaken` names. */
+export function refuseLastRootAdmin(
+  state: TenancyState,
+  actor: Actor,
+  isTaken: (user: UserRecord) => boolean,
+): Refused | null {
+  // The operator has his credential, and makes another one.
+  if (actor.user === null) return null;
+  const admins = [...state.tables.user.values()].filter(
+    (each) => each.role === builtInUid("root-admin") && standingOf(state, each) === "enabled",
+  );
+  return admins.some(isTaken) && admins.every(isTaken) ? lastRootAdmin : null;
+}
+const lastRootAdmin = refused(
+  409,
+  "conflict",
+  "the last user with the role root-admin would be shut out: make another one first, or ask by the operator's credential",
+);

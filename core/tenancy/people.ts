@@ -1,7 +1,7 @@
 import { builtInRoles, builtInUid } from "../../model/contract/tenancy/rules.ts";
 import type { NewRole, NewUser, RoleSummary, UserChange, UserSummary } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import { type Actor, denied, isStronger, reaches, tooHigh } from "./actor.ts";
+import { type Actor, denied, isStronger, reaches, refuseLastRootAdmin, tooHigh } from "./actor.ts";
 import { endSessionsOf } from "./logins.ts";
 import { accountFor, domainFor, noSuch } from "./places.ts";
 import type { RoleRecord, UserRecord } from "./records.ts";
@@ -14,7 +14,6 @@ import {
   roleOf,
   rootUid,
   save,
-  standingOf,
   type TenancyState,
   userSummary,
 } from "./state.ts";
@@ -166,20 +165,6 @@ function userFor(state: TenancyState, actor: Actor, uid: string, verb: string): 
   return no === null ? ok(user) : fail(no);
 }
 
-/** Who may do everything everywhere, beside the operator. */
-const isLastRootAdmin = (state: TenancyState, user: UserRecord): boolean => {
-  const isRootAdmin = (each: UserRecord): boolean =>
-    each.role === builtInUid("root-admin") && standingOf(state, each) === "enabled";
-  return (
-    isRootAdmin(user) && ![...state.tables.user.values()].some((each) => each.uid !== user.uid && isRootAdmin(each))
-  );
-};
-const lastRootAdmin = refused(
-  409,
-  "conflict",
-  "this is the last user with the role root-admin: make another one first, or ask by the operator's credential",
-);
-
 export function changeUser(
   state: TenancyState,
   actor: Actor,
@@ -203,7 +188,8 @@ export function changeUser(
     password: change.password === undefined ? user.password : password,
   };
   const isLess = record.state !== "enabled" || record.role !== user.role;
-  if (actor.user !== null && isLess && isLastRootAdmin(state, user)) return fail(lastRootAdmin);
+  const last = isLess ? refuseLastRootAdmin(state, actor, (each) => each.uid === uid) : null;
+  if (last !== null) return fail(last);
   if (dryRun) return ok(userSummary(state, record));
   // Whoever got in with the former password, or before he was disabled, is out for good.
   if (change.password !== undefined || record.state === "disabled") endSessionsOf(state, user);
@@ -217,7 +203,8 @@ export function deleteUser(
 ): Result<UserSummary, Refused> {
   const found = userFor(state, actor, uid, "user.delete");
   if (!found.ok) return found;
-  if (actor.user !== null && isLastRootAdmin(state, found.value)) return fail(lastRootAdmin);
+  const last = refuseLastRootAdmin(state, actor, (each) => each.uid === uid);
+  if (last !== null) return fail(last);
   const gone = userSummary(state, found.value);
   if (dryRun) return ok(gone);
   endSessionsOf(state, found.value);

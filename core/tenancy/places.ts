@@ -1,6 +1,6 @@
 import type { AccountSummary, DomainSummary, Standing } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import { type Actor, denied, isStronger, reaches } from "./actor.ts";
+import { type Actor, denied, isStronger, reaches, refuseLastRootAdmin } from "./actor.ts";
 import { endSessionsOf } from "./logins.ts";
 import type { AccountRecord, DomainRecord } from "./records.ts";
 import { type Refused, refused } from "./refused.ts";
@@ -148,6 +148,9 @@ function strongest(state: TenancyState, actor: Actor, isIn: (account: string) =>
   return null;
 }
 
+const refuseLast = (state: TenancyState, actor: Actor, isIn: (account: string) => boolean): Refused | null =>
+  refuseLastRootAdmin(state, actor, ({ account }) => isIn(account));
+
 export function changeDomain(
   state: TenancyState,
   actor: Actor,
@@ -157,7 +160,7 @@ export function changeDomain(
   if (!found.ok) return found;
   if (uid === rootUid) return fail(stays("ROOT"));
   const isIn = (account: string): boolean => isInDomain(state, state.tables.account.get(account)?.domain ?? "", uid);
-  const no = strongest(state, actor, isIn);
+  const no = strongest(state, actor, isIn) ?? (standing === "enabled" ? null : refuseLast(state, actor, isIn));
   if (no !== null) return fail(no);
   const record = { ...found.value, state: standing };
   if (!dryRun) save(state, "domain", uid, record);
@@ -171,7 +174,8 @@ export function changeAccount(
   const found = accountFor(state, actor, accountPath(state, uid), "account.change");
   if (!found.ok) return found;
   if (uid === operatorUid) return fail(stays("the operator's account"));
-  const no = strongest(state, actor, (account) => account === uid);
+  const isIn = (account: string): boolean => account === uid;
+  const no = strongest(state, actor, isIn) ?? (standing === "enabled" ? null : refuseLast(state, actor, isIn));
   if (no !== null) return fail(no);
   const record = { ...found.value, state: standing };
   if (!dryRun) save(state, "account", uid, record);
@@ -213,7 +217,8 @@ export function deleteAccount(
   const found = accountFor(state, actor, accountPath(state, uid), "account.delete");
   if (!found.ok) return found;
   if (uid === operatorUid) return fail(stays("the operator's account"));
-  const no = strongest(state, actor, (account) => account === uid);
+  const isIn = (account: string): boolean => account === uid;
+  const no = strongest(state, actor, isIn) ?? refuseLast(state, actor, isIn);
   if (no !== null) return fail(no);
   const gone = accountSummary(state, found.value);
   if (gone.cells.length > 0)

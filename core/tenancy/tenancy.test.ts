@@ -17,6 +17,11 @@ const uidOf = (bench: Bench, name: string): string => {
   return all.find((user) => user.name === name)?.uid ?? "";
 };
 
+const accountOf = (bench: Bench, path: string): string => {
+  const all = bench.ask(operator, "listAccounts").body as unknown as readonly { path: string; uid: string }[];
+  return all.find((each) => each.path === path)?.uid ?? "";
+};
+
 test("a ticket is worth something at the controller of its cell alone, and for whom the account is within reach", () => {
   const bench = settled();
   const ann = logIn(bench, "ann");
@@ -135,6 +140,17 @@ test("an older store lets in who administers the installation, and nobody else u
   }
 });
 
+test("an older store lets in nobody whose role reaches as far as an administrator's and allows less", () => {
+  const before = settled();
+  const rules = [{ verb: "user.*", effect: "allow" }];
+  before.ask(operator, "addRole", { name: "helpdesk", domain: "ROOT", reach: "installation", rules });
+  const helper = { name: "hans", account: "ROOT/others", role: "helpdesk", password: "of hans" };
+  assert.equal(before.ask(operator, "addUser", helper).status, 200);
+  assert.notEqual(before.logIn("hans", "ROOT", "of hans"), null);
+  const bench = Bench.started(before.records, true);
+  assert.equal(bench.logIn("hans", "ROOT", "of hans"), null);
+});
+
 test("failed logins wait ever longer, of one user from one address, and a good one ends that", () => {
   const bench = settled();
   const waits: number[] = [];
@@ -174,4 +190,24 @@ test("who is locked does nothing new, and the last root administrator stays", ()
     ["deleteUser", {}],
   ] as const)
     assert.equal(bench.ask(rita, name, body, { uid }).status, 409, JSON.stringify(body));
+  // Nor is he taken with the account that he is in.
+  const account = accountOf(bench, "ROOT/others");
+  for (const [name, body] of [
+    ["changeAccount", { state: "locked" }],
+    ["changeAccount", { state: "disabled" }],
+    ["deleteAccount", {}],
+  ] as const)
+    assert.equal(bench.ask(rita, name, body, { uid: account }).status, 409, JSON.stringify(body));
+  const inDomain = { name: "rob", account: "ROOT/acme/dev", role: "root-admin", password: "of rob" };
+  assert.equal(bench.ask(rita, "addUser", inDomain).status, 200);
+  assert.equal(
+    bench.ask(rita, "changeAccount", { state: "disabled" }, { uid: account }).status,
+    200,
+    "there is another",
+  );
+  const rob = { session: bench.logIn("rob", "ROOT/acme", "of rob") ?? "" };
+  const all = bench.ask(rob, "listDomains").body as unknown as readonly { path: string; uid: string }[];
+  const acme = all.find(({ path }) => path === "ROOT/acme")?.uid ?? "";
+  assert.equal(bench.ask(rob, "changeDomain", { state: "disabled" }, { uid: acme }).status, 409);
+  assert.equal(bench.ask(operator, "changeDomain", { state: "disabled" }, { uid: acme }).status, 200);
 });
