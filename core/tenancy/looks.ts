@@ -39,10 +39,11 @@ function worthOf(state: TenancyState, { controller, ticket }: Look): ActualLook 
   return mayWithCell(state, issued.session, issued.cell) ?? nothing;
 }
 
-/** Says of every look what it is worth now, where that is another thing than was said last. */
-export function publishLooks(state: TenancyState): void {
-  if (!state.started) return;
-  for (const [key, look] of state.looks) publishLook(state, key, look);
+/** Says of every look, or of those at these tickets, what it is worth now, where that is another thing than was said last. */
+export function publishLooks(state: TenancyState, tickets: ReadonlySet<string> | "all"): void {
+  if (!state.started || (tickets !== "all" && tickets.size === 0)) return;
+  for (const [key, look] of state.looks)
+    if (tickets === "all" || tickets.has(look.ticket)) publishLook(state, key, look);
 }
 function publishLook(state: TenancyState, key: string, look: Look | null): void {
   const { outbox } = state;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { UserSummary } from "../../model/contract/tenancy/tenancy.ts";
+import { publishLooks } from "./looks.ts";
 import { Bench, operator, settled } from "./tenancy.testing.ts";
 import { createTenancy } from "./tenancy.ts";
 
@@ -95,6 +96,47 @@ const askAs =
   (bench: Bench, session: string): Bench["ask"] =>
   (_by, name, body, parameters) =>
     Bench.prototype.ask.call(bench, { session }, name, body, parameters);
+
+test("after every request all that is said is so, and who tries passwords or reads has none of it looked at", () => {
+  const bench = settled();
+  const ann = logIn(bench, "ann");
+  bench.ticket(ann, "shop", "t1");
+  bench.look("shop", "t1");
+  bench.look("shop", "asked before it is issued");
+  let walks = 0;
+  const { looks } = bench.state;
+  Object.defineProperty(looks, Symbol.iterator, {
+    value: () => {
+      walks += 1;
+      return looks.entries();
+    },
+  });
+  const isSaid = (what: string): void => {
+    publishLooks(bench.state, "all");
+    assert.deepEqual(bench.state.outbox.effects, [], what);
+    walks = 0;
+  };
+  for (const [what, ask] of [
+    ["a login", () => bench.logIn("bob", "ROOT/acme", "of bob")],
+    ["a wrong password", () => bench.logIn("ann", "ROOT/acme", "wrong", "far")],
+    ["nobody", () => bench.logIn("zoe", "ROOT", "wrong", "far")],
+    ["a list", () => bench.ask({ session: ann }, "listUsers")],
+    ["what is refused", () => bench.ask({ session: ann }, "addDomain", { path: "ROOT/x" })],
+  ] as const) {
+    ask();
+    assert.equal(walks, 0, what);
+    isSaid(what);
+  }
+  for (const [what, ask] of [
+    ["a ticket that was asked about before", () => bench.ticket(ann, "shop", "asked before it is issued")],
+    ["a role", () => bench.ask(operator, "changeUser", { role: "reader" }, { uid: uidOf(bench, "ann") })],
+    ["a cell", () => bench.ask(operator, "giveCell", { account: "ROOT/others" }, { cell: "shop" })],
+    ["an account", () => bench.ask(operator, "deleteUser", {}, { uid: uidOf(bench, "ann") })],
+  ] as const) {
+    ask();
+    isSaid(what);
+  }
+});
 
 test("sessions, tickets and what controllers follow outlast a restart; unasked tickets do not last a minute", () => {
   const bench = settled();

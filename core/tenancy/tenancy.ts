@@ -96,7 +96,23 @@ function take(state: TenancyState, input: Input): void {
       takeRequest(state, input.id, input.request);
       break;
   }
-  publishLooks(state);
+  publishLooks(state, input.kind === "request" ? written(state) : "all");
+}
+
+/**
+ * What a request has changed that a ticket may be worth less or more by: all that is said rests on records, and on time, which the
+ * sweep sees to. Whoever tries passwords by the thousand writes nothing, and costs no look at what everybody else holds.
+ */
+function written({ outbox }: TenancyState): ReadonlySet<string> | "all" {
+  const tickets = new Set<string>();
+  for (const effect of outbox.effects) {
+    if (effect.kind !== "write") continue;
+    const [kind = "", ...rest] = effect.key.split("/");
+    if (kind === "ticket") tickets.add(rest.join("/"));
+    // A session that is new is nobody's yet.
+    else if (isKind(kind) && (kind !== "session" || effect.value === null)) return "all";
+  }
+  return tickets;
 }
 
 function start(state: TenancyState): void {
