@@ -37,10 +37,27 @@ export function issueTicket(
   if (worth === null) return fail(noCell(cell));
   if (state.tables.ticket.size >= most.tickets)
     return fail(refused(503, "busy", "too many tickets are in use; try again in a minute"));
+  if (hasItsShare(state, actor.value.user?.account ?? ""))
+    return fail(
+      refused(503, "busy", "your account has as many tickets in use as it may have now; try again in a minute"),
+    );
   if (state.tables.ticket.has(hash)) return fail(refused(409, "conflict", "this ticket was issued before"));
   save(state, "ticket", hash, { session, cell });
   state.unused.set(hash, state.now.ms + askWithinMs);
   return ok({ cell, account: worth.account });
+}
+
+/**
+ * There is one supply of tickets for all. An account has what it asks for as long as twice as many as it has are free: so one alone never
+ * has more than a third, and each newcomer finds some.
+ */
+function hasItsShare({ tables: { ticket, session, user } }: TenancyState, account: string): boolean {
+  const free = most.tickets - ticket.size;
+  if (2 * ticket.size <= free) return false;
+  let own = 0;
+  for (const each of ticket.values())
+    if (user.get(session.get(each.session)?.user ?? "")?.account === account) own += 1;
+  return 2 * own > free;
 }
 
 /** Names of the cells that an actor may see, as far as it is known here whose they are. */

@@ -43,6 +43,18 @@ test("a ticket is worth something at the controller of its cell alone, and for w
   assert.equal(bench.ticket(logIn(bench, "rita"), "root", "r"), 404, "what runs the cloud is the operator's");
 });
 
+test("no account has all tickets: another one that asks finds some", () => {
+  const bench = settled();
+  const [ann, bob] = [logIn(bench, "ann"), logIn(bench, "bob")];
+  let had = 0;
+  const { ticket } = bench.state.tables;
+  for (; had < 33_000; had += 1) ticket.set(`ann ${had}`, { session: ann, cell: "shop" });
+  assert.equal(bench.ticket(ann, "shop", "one more"), 200);
+  for (; had < 34_000; had += 1) ticket.set(`ann ${had}`, { session: ann, cell: "shop" });
+  assert.equal(bench.ticket(ann, "shop", "too many"), 503);
+  assert.equal(bench.ticket(bob, "bank", "his first"), 200);
+});
+
 test("what is taken back is said to the controllers that follow it, at once, whichever way it was taken", () => {
   const ways: readonly (readonly [string, (bench: Bench) => void])[] = [
     [

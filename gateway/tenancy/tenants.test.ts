@@ -287,6 +287,22 @@ test("no other spelling of the operator's paths opens them to a user", async () 
     assert.match(await raw(method, path), / 40[03] /, `${method} ${path}`);
 });
 
+test("a session is one, however its header is written: there is one ticket of it for a cell", async () => {
+  const ann = await inAs("ann");
+  const tickets = async (): Promise<number> => {
+    const response = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${operator}` } });
+    const said = /^cells_tenancy_records\{[^}]*kind="ticket"[^}]*\} (\d+)/m.exec(await response.text())?.[1];
+    assert.ok(said !== undefined);
+    return Number(said);
+  };
+  const before = await tickets();
+  for (const scheme of ["Bearer ", "bearer ", "BEARER ", "beaReR ", "Bearer  ", "Bearer   ", "bearer    "]) {
+    const response = await fetch(`${url}/cells/shop`, { headers: { authorization: scheme + ann } });
+    assert.equal(response.status, 200, scheme);
+  }
+  assert.equal(await tickets(), before + 1);
+});
+
 test("a user may give no more than he has, to nobody stronger, and sees his own account alone", async () => {
   const ann = await inAs("ann");
   const all = (await done("GET", "/users", ann)) as unknown as readonly UserSummary[];

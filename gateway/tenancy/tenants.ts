@@ -46,6 +46,9 @@ export const isOfSession = (authorization: string | undefined): boolean => {
   return credential !== null && isSession(credential);
 };
 
+/** By its hash. One session may be shown in many spellings of the header, and is the same in each. */
+const sessionOf = (authorization: string): string => hashCredential(bearerOf(authorization) ?? "");
+
 const tenancy = peerName("tenancy");
 const patienceMs = 10_000;
 /** For a login, behind as many others as may wait. */
@@ -91,9 +94,9 @@ export function createTenants(
     await demand("PUT", ticketPath(hashCredential(ticket)), authorization, { cell });
     return `Bearer ${ticket}`;
   };
-  const keyOf = (cell: string, authorization: string): string => `${cell} ${hashCredential(authorization)}`;
+  const keyOf = (cell: string, authorization: string): string => `${cell} ${sessionOf(authorization)}`;
   const accountOf = (authorization: string): string | null => {
-    const known = accounts.get(hashCredential(authorization));
+    const known = accounts.get(sessionOf(authorization));
     return known !== undefined && known.until > now() ? known.account : null;
   };
 
@@ -107,8 +110,8 @@ export function createTenants(
       try {
         const { user } = (await demand("GET", "/whoami", authorization)) as unknown as WhoAmI;
         const account = user?.account ?? rootDomain;
-        accounts.delete(hashCredential(authorization));
-        accounts.set(hashCredential(authorization), { account, until: now() + rememberedMs });
+        accounts.delete(sessionOf(authorization));
+        accounts.set(sessionOf(authorization), { account, until: now() + rememberedMs });
         trim(accounts);
         return account;
       } finally {
