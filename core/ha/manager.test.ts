@@ -271,6 +271,18 @@ test("two neighbours of a host are asked first: what answers on the network may 
   assert.equal(world.probes.size, 0, "nobody is asked any more");
 });
 
+test("who was not asked about a lost host holds nothing up by saying that it answers", () => {
+  const world = new World();
+  world.known();
+  world.protect(protectedVm());
+  world.declare();
+  assert.equal(world.probes.size, 2, "h2 and h3 are asked");
+  world.probed("h4", 1, 1);
+  world.probed("h2", 2, 0);
+  world.probed("h3", 2, 0);
+  assert.equal(world.step, "Fencing");
+});
+
 test("nobody answers, or another machine does, or no neighbour: then the host is as lost as it was", () => {
   const silent = new World();
   silent.known();

@@ -33,6 +33,8 @@ export function takeProbe(state: HaState, from: PeerName, host: HostName, value:
   const said = actualProbe.of(value, host);
   const byPeer = state.probes.get(host);
   if (byPeer === undefined) return;
+  // Any host could say that a lost one answers it, and nobody would be started elsewhere: two are asked, and heard.
+  if (state.asking.get(host)?.peers.includes(from) !== true) return;
   if (said === null) {
     byPeer.delete(from);
     return;
@@ -52,7 +54,11 @@ export function settleProbes(state: HaState): void {
     const { address, mac } = state.known.get(host) ?? {};
     const asked = state.asking.get(host) ?? { peers: [], sinceMs: state.nowMs };
     const peers = neighboursOf(state, host, asked.peers);
-    for (const gone of asked.peers) if (!peers.includes(gone)) desire(state.outbox, gone, probeKey(host), null);
+    for (const gone of asked.peers) {
+      if (peers.includes(gone)) continue;
+      desire(state.outbox, gone, probeKey(host), null);
+      state.probes.get(host)?.delete(gone);
+    }
     for (const peer of peers) desire(state.outbox, peer, probeKey(host), { host, address, mac });
     state.asking.set(host, { peers, sinceMs: asked.sinceMs });
     if (!state.probes.has(host)) state.probes.set(host, new Map());
