@@ -24,8 +24,8 @@ import { type Device, deviceOf } from "./taps/slots.ts";
 export interface Addressing {
   isInForce(global: GlobalNetwork): boolean;
   implement(global: GlobalNetwork): void;
-  /** Guests have joined groups, or left them. */
-  renewGroups(): void;
+  /** Guests have joined groups, or left them; `isSame`: they have not, and what could not be written before is. */
+  renewGroups(isSame: boolean): void;
   doubt(): void;
 }
 interface InForce {
@@ -128,8 +128,8 @@ export function createAddressing(
       if (!changes.every(isEmpty)) renew();
       inForce = now;
     },
-    renewGroups: () => {
-      if (inForce !== null) fanOut.implement(inForce.global, look, joined);
+    renewGroups: (isSame) => {
+      if (inForce !== null && (!isSame || fanOut.isBehind())) fanOut.catchUp(inForce.global, look, joined);
     },
     doubt: () => {
       inForce = null;

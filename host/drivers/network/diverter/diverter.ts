@@ -122,8 +122,8 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       const rules = createCellRules(dataplane, names, generations);
       const mtu = mtuOf(uplink.device);
       const memberships = createMemberships(dataplane, gatewayMac, deviceOf(dataplane), (groups) => {
-        opened?.addressing.renewGroups();
-        options.onGroups?.(groups);
+        opened?.addressing.renewGroups(groups === null);
+        if (groups !== null) options.onGroups?.(groups);
       });
       const addressing = createAddressing(dataplane, mtu, rules, generations, memberships.of);
       const { device, bridge = null, outside = null } = uplink;

@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
-import type { CellPolicy } from "../../../../../core/documents/vocabulary.ts";
-import { cidr, ipv4 } from "../../../../../model/cell/identifiers.ts";
-import type { PacketCheck } from "../../driver.ts";
+import type { ActualLocation, CellPolicy } from "../../../../../core/documents/vocabulary.ts";
+import { cidr, hostName, type Ipv4, ipv4, mac } from "../../../../../model/cell/identifiers.ts";
+import type { GlobalNetwork, PacketCheck } from "../../driver.ts";
 import { gatewayMac } from "../diverter.ts";
+import { fanoutKey } from "../program/layout.ts";
 import { ethernet, icmp, icmpTypes, ip, tcp, tcpFlags, udp } from "../testing/frames.testing.ts";
 import { Hand, markPort } from "../testing/hands.testing.ts";
 import { type GuestPlan, type HostKey, hosts, Installation, policy, rule } from "../testing/installation.testing.ts";
 import { canRun } from "../testing/namespaces.testing.ts";
+import { mostLists, Turns, wantedLists } from "./fan-out.ts";
 
 /**
  * What is sent to many, over real devices: `near` and `deaf` are on the sender's host, `far` and `far2` on another one, `other`
@@ -66,6 +68,68 @@ const second = (version: number, more: Partial<CellPolicy> = {}): CellPolicy => 
   ),
   subnets: [{ identity: 20, cidr: cidr("10.64.2.0/24") }],
   ...more,
+});
+
+test("a cell has a share of the lists, and a host says of a guest no more than that could join", () => {
+  const own = (number: number, groups: readonly Ipv4[]): CellPolicy => ({
+    ...policy(number, 1, []),
+    subnets: [{ identity: number, cidr: cidr(`10.64.${number}.0/24`) }],
+    traits: [{ identity: number, forwards: [], groups }],
+  });
+  const located = (number: number, groups: readonly Ipv4[]): ActualLocation => ({
+    ...{ address: ipv4(`10.64.${number}.5`), cellNumber: number, identity: number, vmIdentity: 1, incarnation: 1 },
+    ...{ subnetIdentity: number, host: hostName("h2"), hostMac: mac("02:00:00:00:01:02"), groups },
+  });
+  const groupsFrom = (first: number, length: number): readonly Ipv4[] =>
+    Array.from({ length }, (_, at) => ipv4(`239.${first + (at >> 16)}.${(at >> 8) & 255}.${at & 255}`));
+  const listsOf = (policies: readonly CellPolicy[], locations: readonly ActualLocation[]) => {
+    const counts = new Map<number, number>();
+    const global = { interfaces: [], policies, locations } as unknown as GlobalNetwork;
+    for (const key of wantedLists(
+      global,
+      () => null,
+      () => [],
+    ).keys()) {
+      const { cell } = fanoutKey.decode(Buffer.from(key, "hex"));
+      counts.set(Number(cell), (counts.get(Number(cell)) ?? 0) + 1);
+    }
+    return counts;
+  };
+  const endless = groupsFrom(200, 70_000);
+  const two = listsOf([own(1, endless), own(2, groupsFrom(192, 3))], [located(1, []), located(2, [])]);
+  assert.deepEqual(
+    [...two],
+    [
+      [1, mostLists.ofCell + 1],
+      [2, 4],
+    ],
+    "each with its subnet's own",
+  );
+  const joined = listsOf([own(1, [])], [located(1, [ipv4("10.64.1.7"), ...endless.slice(0, 200)])]);
+  assert.deepEqual([...joined], [[1, 16]], "sixteen, of which one is no group, and its subnet's own");
+  const many = Array.from({ length: 60 }, (_, at) => at + 1);
+  const all = listsOf(
+    many.map((number) => own(number, endless.slice(0, 2_000))),
+    many.map((number) => located(number, [])),
+  );
+  assert.equal(
+    [...all.values()].reduce((sum, count) => sum + count, 0),
+    mostLists.inAll + many.length,
+  );
+});
+
+test("a list of each cell is written in turn, however many another one has", () => {
+  const key = (cell: number, at: number): string =>
+    fanoutKey.encode({ cell, subnet: 0, group: ipv4(`239.192.0.${at}`) }).toString("hex");
+  const greedy = Array.from({ length: 100 }, (_, at) => key(1, at));
+  const turns = new Turns();
+  const keys = [...greedy, key(2, 1), key(3, 1)];
+  assert.deepEqual(turns.take(keys, 4), [key(1, 0), key(2, 1), key(3, 1), key(1, 1)]);
+  // What has had its turn and changes once more waits for the others, of its cell as well.
+  const seen = new Set(Array.from({ length: 30 }, () => turns.take(greedy, 4)).flat());
+  assert.equal(seen.size, 100);
+  assert.deepEqual(turns.take([], 4), []);
+  assert.deepEqual(turns.take([key(7, 1)], 4), [key(7, 1)]);
 });
 
 describe("what is sent to many", { skip: !canRun() }, () => {
@@ -220,6 +284,19 @@ describe("what is sent to many", { skip: !canRun() }, () => {
     await drops("broadcast", datagram(group, 5353));
     await installation.apply(plans, [first(3), second(4)]);
     await reaches(datagram("10.64.0.255", 5353), "near far far2", "on again");
+  });
+  test("a cell with groups without end takes nobody's place: each cell has a share of the lists", async () => {
+    const groups = Array.from({ length: 70_000 }, (_, at) =>
+      ipv4(`239.${200 + (at >> 16)}.${(at >> 8) & 255}.${at & 255}`),
+    );
+    const greedy = second(5, { traits: [{ identity: 7, forwards: [], groups }] });
+    await installation.apply(plans, [first(3), greedy]);
+    await reaches(datagram("10.64.2.255", 5354), "stranger", "what that cell has beside its groups");
+    const later = traits.map((each) => ({ ...each, groups: [ipv4("239.192.7.9")] }));
+    await installation.apply(plans, [first(4, { traits: later }), greedy]);
+    await reaches(datagram("239.192.7.9", 5353), "near far other", "a group that came later, of another cell");
+    await installation.apply(plans, [first(3), second(6)]);
+    await reaches(datagram(group, 5353), "near far other", "as before");
   });
   test("another process finds it in force", async () => {
     installation.agents.delete(installation.drivers.a);

@@ -3,7 +3,7 @@ import { formatIpv4, type Network, parseIpv4, parseNetwork } from "../../../../.
 import { type Ipv4, ipv4, mac } from "../../../../../model/cell/identifiers.ts";
 import type { GlobalNetwork } from "../../driver.ts";
 import type { Dataplane } from "../program/dataplane.ts";
-import { fanoutKey, member, mostMembers, word } from "../program/layout.ts";
+import { fanoutKey, member, mostGroups, mostMembers, word } from "../program/layout.ts";
 import { createArray, openInner } from "../program/libbpf.ts";
 import { tapName } from "../taps/devices.ts";
 import type { DeviceOf } from "../taps/slots.ts";
@@ -14,14 +14,26 @@ import type { DeviceOf } from "../taps/slots.ts";
  * of one host behind one another, so that a host gets one copy.
  */
 export interface FanOut {
+  /** Lists of subnets; those of groups come behind. */
   isInForce(global: GlobalNetwork, deviceOf: DeviceOf, joined: Joined): boolean;
+  /** All lists of subnets, and some of groups. */
   implement(global: GlobalNetwork, deviceOf: DeviceOf, joined: Joined): void;
+  /** Some more lists of groups, where any are not as they should be. */
+  catchUp(global: GlobalNetwork, deviceOf: DeviceOf, joined: Joined): void;
+  /** As far as is known without looking: some lists of groups have yet to be written. */
+  isBehind(): boolean;
   doubt(): void;
 }
 /** Groups that the guest behind a device has joined. */
 export type Joined = (ifindex: number) => readonly Ipv4[];
 const everybody = ipv4("255.255.255.255");
 const nowhere = mac("00:00:00:00:00:00");
+/**
+ * Lists of groups that one cell has here, and that there are for all: whatever its controller declares, its guests join, or a host says
+ * of them, the table has room for each subnet's own list, and no cell has the others' places. One list is one map of the kernel.
+ */
+export const mostLists = { ofCell: 1024, inAll: 49_152 } as const;
+const isGroup = (address: Ipv4): boolean => (parseIpv4(address) ?? 0) >>> 28 === 0xe;
 
 /** Groups that a subnet has to itself (RFC 5771, RFC 2365); every other one is of the cell. */
 export const isOfSubnet = (group: Ipv4): boolean => group.startsWith("224.0.0.") || group.startsWith("239.255.");
@@ -64,7 +76,8 @@ function membersOf({ interfaces, locations }: GlobalNetwork, deviceOf: DeviceOf,
         address,
         bytes: member.encode({ address, ifindex: 0, mac: hostMac }),
         host: hostMac,
-        joined: found.groups ?? [],
+        // What a host says of a guest is no more than that guest could have joined.
+        joined: found.groups?.slice(0, mostGroups) ?? [],
       },
     ];
   });
@@ -73,12 +86,22 @@ function membersOf({ interfaces, locations }: GlobalNetwork, deviceOf: DeviceOf,
 
 /** Lists by their key as hexadecimal text. */
 export function wantedLists(global: GlobalNetwork, deviceOf: DeviceOf, joined: Joined): ReadonlyMap<string, Buffer> {
-  const lists = new Map<string, Buffer[]>();
+  const lists = new Map<string, { readonly key: Parameters<typeof fanoutKey.encode>[0]; readonly members: Buffer[] }>();
+  const ofCell = new Map<number, number>();
+  let inAll = 0;
   const put = (cell: number, subnet: number, group: Ipv4, { bytes }: Member): void => {
-    const key = fanoutKey.encode({ cell, subnet, group }).toString("hex");
-    const list = lists.get(key) ?? [];
-    if (list.length < mostMembers) list.push(bytes);
-    lists.set(key, list);
+    // A list is written under its key; of those that get no place not even that is made.
+    const name = `${cell} ${subnet} ${group}`;
+    const known = lists.get(name);
+    if (known === undefined && group !== everybody) {
+      const own = ofCell.get(cell) ?? 0;
+      if (!isGroup(group) || own >= mostLists.ofCell || inAll >= mostLists.inAll) return;
+      ofCell.set(cell, own + 1);
+      inAll += 1;
+    }
+    const list = known ?? { key: { cell, subnet, group }, members: [] };
+    if (list.members.length < mostMembers) list.members.push(bytes);
+    lists.set(name, list);
   };
   const all = membersOf(global, deviceOf, joined);
   const byCell = Map.groupBy(all, ({ cell }) => cell);
@@ -100,7 +123,9 @@ export function wantedLists(global: GlobalNetwork, deviceOf: DeviceOf, joined: J
       }
     }
   }
-  return new Map([...lists].map(([key, members]) => [key, Buffer.concat(members)]));
+  return new Map(
+    [...lists.values()].map(({ key, members }) => [fanoutKey.encode(key).toString("hex"), Buffer.concat(members)]),
+  );
 }
 
 /** Lists in force, by their key. */
@@ -116,33 +141,96 @@ function readLists({ maps }: Dataplane): ReadonlyMap<string, Buffer> {
   return lists;
 }
 
+/**
+ * So many lists of groups are written at a time. The kernel waits, at each one, for all that might still walk the former list: some
+ * ten milliseconds, in which this process does nothing else. A guest joins and leaves as often as it likes.
+ */
+const writesAtATime = 4;
+
+const keyOf = (key: string) => fanoutKey.decode(Buffer.from(key, "hex"));
+const isOfGroup = (key: string): boolean => keyOf(key).group !== everybody;
+
+/** Whose turn it is: one list of each cell after the other, and within a cell as well. */
+export class Turns {
+  #lastCell = -1;
+  readonly #lastKeys = new Map<number, string>();
+
+  take(keys: readonly string[], count: number): readonly string[] {
+    const byCell = new Map<number, string[]>();
+    for (const [cell, own] of Map.groupBy(keys, (key) => Number(keyOf(key).cell)))
+      byCell.set(
+        cell,
+        rotated(own.sort(), (key) => key > (this.#lastKeys.get(cell) ?? "")),
+      );
+    const taken: string[] = [];
+    const cells = [...byCell.keys()].sort((one, other) => one - other);
+    const order = rotated(cells, (cell) => cell > this.#lastCell);
+    for (let round = 0; taken.length < Math.min(count, keys.length); round += 1)
+      for (const cell of order) {
+        const key = byCell.get(cell)?.[round];
+        if (key === undefined || taken.length >= count) continue;
+        taken.push(key);
+        this.#lastCell = cell;
+        this.#lastKeys.set(cell, key);
+      }
+    return taken;
+  }
+}
+/** Those behind the last one that had its turn, and then from the beginning. */
+const rotated = <T>(all: readonly T[], isBehind: (each: T) => boolean): T[] => {
+  const at = all.findIndex(isBehind);
+  return at <= 0 ? [...all] : [...all.slice(at), ...all.slice(0, at)];
+};
+
 export function createFanOut(dataplane: Dataplane): FanOut {
   const { maps } = dataplane;
+  const turns = new Turns();
   /** What this process wrote, or found; null: nobody knows what is there. */
-  let inForce: ReadonlyMap<string, Buffer> | null = null;
-  const isSame = (wanted: ReadonlyMap<string, Buffer>): boolean => {
-    inForce ??= readLists(dataplane);
+  let inForce: Map<string, Buffer> | null = null;
+  let behind = false;
+
+  const changed = (wanted: ReadonlyMap<string, Buffer>): readonly string[] => {
+    inForce ??= new Map(readLists(dataplane));
     const found = inForce;
-    return found.size === wanted.size && [...wanted].every(([key, list]) => found.get(key)?.equals(list) === true);
+    const gone = [...found.keys()].filter((key) => !wanted.has(key));
+    return [...gone, ...[...wanted].flatMap(([key, list]) => (found.get(key)?.equals(list) === true ? [] : [key]))];
+  };
+  const write = (key: string, list: Buffer | undefined): void => {
+    const found = inForce;
+    // Until it is written, nobody knows what is there.
+    inForce = null;
+    const bytes = Buffer.from(key, "hex");
+    if (list === undefined) maps.fanout.delete(bytes);
+    else {
+      const made = createArray("member_list", member.size, list);
+      try {
+        maps.fanout.set(bytes, word.encode({ value: made.fd }));
+      } finally {
+        made.close();
+      }
+    }
+    if (list === undefined) found?.delete(key);
+    else found?.set(key, list);
+    inForce = found;
+  };
+  const writeSome = (wanted: ReadonlyMap<string, Buffer>, all: readonly string[]): void => {
+    const groups = all.filter(isOfGroup);
+    for (const key of turns.take(groups, writesAtATime)) write(key, wanted.get(key));
+    behind = groups.length > writesAtATime;
   };
   return {
-    isInForce: (global, deviceOf, joined) => isSame(wantedLists(global, deviceOf, joined)),
+    isInForce: (global, deviceOf, joined) => changed(wantedLists(global, deviceOf, joined)).every(isOfGroup),
     implement: (global, deviceOf, joined) => {
       const wanted = wantedLists(global, deviceOf, joined);
-      const before = inForce ?? readLists(dataplane);
-      inForce = null;
-      for (const key of maps.fanout.keys()) if (!wanted.has(key.toString("hex"))) maps.fanout.delete(key);
-      for (const [key, list] of wanted) {
-        if (before.get(key)?.equals(list) === true) continue;
-        const made = createArray("member_list", member.size, list);
-        try {
-          maps.fanout.set(Buffer.from(key, "hex"), word.encode({ value: made.fd }));
-        } finally {
-          made.close();
-        }
-      }
-      inForce = wanted;
+      const all = changed(wanted);
+      for (const key of all) if (!isOfGroup(key)) write(key, wanted.get(key));
+      writeSome(wanted, all);
     },
+    catchUp: (global, deviceOf, joined) => {
+      const wanted = wantedLists(global, deviceOf, joined);
+      writeSome(wanted, changed(wanted));
+    },
+    isBehind: () => behind,
     doubt: () => {
       inForce = null;
     },

@@ -64,7 +64,8 @@ export function createMemberships(
   { maps }: Dataplane,
   gatewayMac: Mac,
   deviceOf: DeviceOf,
-  onChange: (groups: readonly InterfaceGroups[]) => void,
+  /** At each look; null: they are the same. */
+  onLook: (groups: readonly InterfaceGroups[] | null) => void,
 ): Memberships {
   const socket = openPacketSocket();
   const began = process.hrtime.bigint();
@@ -86,9 +87,8 @@ export function createMemberships(
       return groups === undefined ? [] : [{ interface: desired.uid, groups }];
     });
     const text = JSON.stringify(facts);
-    if (text === said) return;
+    onLook(text === said ? null : facts);
     said = text;
-    onChange(facts);
   };
   const ask = (): void => {
     for (const { desired } of interfaces) {
