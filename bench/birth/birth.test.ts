@@ -40,9 +40,13 @@ const birth: readonly Happening[] = [
   step(4, "the services run as a process"),
   step(5, "the bootstrap model was accepted"),
   step(6, "the process has ended, and root/core1/vm starts"),
-  step(11, "the whole was accepted"),
+  step(11, "the controller in root/core1/vm has accepted the whole of small.sf"),
   ...machine("root/core1/vm", "host.h1", [4.5, 5.5, 6.5, 10, 10.5]),
-  say(9, "authority", "process/started"),
+  ...["authority", "controller.root"].map((service) => say(9, service, "process/started")),
+  say(15.7, "cell-manager", "process/started"),
+  say(20, "controller.primary", "process/started"),
+  say(25, "gateway", "process/started"),
+  say(31, "controller.one", "process/started"),
   ...machine("root/core2/vm", "host.h2", [11, 12, 13, 15, 15.5]),
   ...machine("root/core3/vm", "host.h2", [11, 12, 13, 16, 16.5]),
   ...machine("root/controllers/primary/vm", "host.h1", [17, 18, 19, 21, 21.5]),
@@ -52,7 +56,15 @@ const birth: readonly Happening[] = [
   ...machine("one/vm", "host.h2", [33.5, 34, 35, 36, 37]),
 ];
 const moments = { startMs: 0, gatewayMs: 27_500, acceptedMs: 33_000 };
-const whole = (): ReturnType<typeof birthOf> => birthOf(birth, moments, new Map([["authority", "root/core1/vm"]]));
+const vmOf = new Map([
+  ["authority", "root/core1/vm"],
+  ["controller.root", "root/core1/vm"],
+  ["cell-manager", "root/core3/vm"],
+  ["controller.primary", "root/controllers/primary/vm"],
+  ["gateway", "primary/gateway/vm"],
+  ["controller.one", "root/controllers/one/vm"],
+]);
+const whole = (): ReturnType<typeof birthOf> => birthOf(birth, moments, vmOf);
 
 test("each process and machine of a birth has a row, with what it waited for", () => {
   const { rows } = whole();
@@ -69,14 +81,14 @@ test("each process and machine of a birth has a row, with what it waited for", (
       ["waits", 10_000, 10_500],
     ],
   );
-  assert.deepEqual(core1?.ticks, [{ atMs: 9000, text: "authority" }]);
+  assert.deepEqual(core1?.ticks[0], { atMs: 9000, text: "authority" });
 });
 
 test("the critical path goes by what each needs, has no gaps, and adds up to the whole", () => {
   const { path, startMs, endMs } = whole();
   const rows = path.map(({ row }) => row).filter((row, index, all) => row !== all[index - 1]);
   assert.deepEqual(rows, [
-    ...[null, "host h1", rowNames.firstProcess, "root/core1/vm", null, "root/core3/vm", null],
+    ...[null, "host h1", rowNames.firstProcess, "root/core1/vm", rowNames.whole, "root/core3/vm", null],
     ...["root/controllers/primary/vm", null, "primary/gateway/vm", rowNames.gateway, null],
     ...["root/controllers/one/vm", rowNames.accepted],
   ]);

@@ -2,7 +2,8 @@
  * The birth of a cloud that runs in itself, as its services recorded it: a row for each process, machine and wait, and the
  * critical path through them. What a row needs is written down (`needs`), not guessed from times: of what it needs, the one
  * that was there last is what it waited for, and from then on its own pieces are on the path. So the pieces of the path add
- * up to the whole, and a piece that is nobody's is shown as such.
+ * up to the whole, and a piece that is nobody's is shown as such. A guest takes the time of its host to the second, so when
+ * a role began to listen is right to the second, too.
  */
 
 /** One line of a log, whoever wrote it. */
@@ -48,26 +49,40 @@ export interface Moments {
 
 export const rowNames = {
   firstProcess: "first process",
+  whole: "root cell accepted",
   gateway: "gateway answers",
   accepted: "tenant's cell accepted",
 } as const;
 
-/** Rows that have to be there before a row can end: by their whole name, or with a part that is any. */
-const needs: readonly (readonly [row: RegExp, needed: RegExp])[] = [
-  [/^first process$/, /^host /],
-  [/^root\/core1\/vm$/, /^first process$/],
-  // Their volumes, and hosts of their own.
-  [/^root\/core[23]\/vm$/, /^root\/core1\/vm$|^host |^server /],
-  // The Cell Manager makes it.
-  [/^root\/controllers\/[^/]+\/vm$/, /^root\/core3\/vm$/],
-  [/^primary\/gateway\/vm$/, /^root\/controllers\/primary\/vm$/],
-  [/^gateway answers$/, /^primary\/gateway\/vm$/],
-  [/^root\/controllers\/one\/vm$/, /^gateway answers$/],
-  [/^tenant's cell accepted$/, /^root\/controllers\/one\/vm$|^gateway answers$/],
+interface Need {
+  readonly row: RegExp;
+  readonly needed: RegExp;
+  /** It is enough that this service of the needed row listens; absent: the row has to be at its end. */
+  readonly service?: RegExp;
+}
+/** What has to be there before a row can come to its end. */
+const needs: readonly Need[] = [
+  { row: /^first process$/, needed: /^host / },
+  { row: /^root\/core1\/vm$/, needed: /^first process$/ },
+  { row: /^root cell accepted$/, needed: /^root\/core1\/vm$/, service: /^controller\.root$/ },
+  // Their volumes and hosts are asked for by what was accepted.
+  { row: /^root\/(?!core1\/|controllers\/)/, needed: /^root cell accepted$/ },
+  { row: /^root\/controllers\//, needed: /^root\//, service: /^cell-manager$/ },
+  { row: /^root\/controllers\/primary\//, needed: /^root cell accepted$/ },
+  { row: /^primary\/gateway\/vm$/, needed: /^root\/controllers\/primary\/vm$/, service: /^controller\.primary$/ },
+  { row: /^gateway answers$/, needed: /^primary\/gateway\/vm$/, service: /^gateway$/ },
+  { row: /^root\/controllers\/one\/vm$/, needed: /^gateway answers$/ },
+  { row: /^tenant's cell accepted$/, needed: /^root\/controllers\/one\/vm$/, service: /^controller\.one$/ },
 ];
 
 const endOf = ({ pieces }: Row): number => pieces.at(-1)?.toMs ?? Number.NaN;
 const beginOf = ({ pieces }: Row): number => pieces[0]?.fromMs ?? Number.NaN;
+
+/** When a row has what another one needs of it; NaN: never. */
+function givenMs(row: Row, { service }: Need): number {
+  if (service === undefined) return endOf(row);
+  return row.ticks.find(({ text }) => service.test(text))?.atMs ?? Number.NaN;
+}
 
 /** From the end back to the start. */
 export function criticalPath(rows: readonly Row[], last: string, startMs: number): readonly Step[] {
@@ -81,12 +96,17 @@ export function criticalPath(rows: readonly Row[], last: string, startMs: number
   while (row !== undefined) {
     const { name, pieces } = row;
     walked.add(name);
-    const wanted = needs.filter(([each]) => each.test(name)).map(([, needed]) => needed);
+    const wanted = needs.filter((need) => need.row.test(name));
     const [needed] = rows
-      .filter((other) => !walked.has(other.name) && wanted.some((each) => each.test(other.name)))
-      .filter((other) => endOf(other) <= untilMs)
-      .toSorted((one, other) => endOf(other) - endOf(one));
-    const sinceMs = needed === undefined ? startMs : endOf(needed);
+      .filter((other) => !walked.has(other.name))
+      .flatMap((other) =>
+        wanted
+          .filter((need) => need.needed.test(other.name))
+          .map((need) => ({ row: other, atMs: givenMs(other, need) })),
+      )
+      .filter(({ atMs }) => atMs <= untilMs)
+      .toSorted((one, other) => other.atMs - one.atMs);
+    const sinceMs = needed?.atMs ?? startMs;
     for (const piece of pieces.toReversed()) {
       const [fromMs, toMs] = [Math.max(piece.fromMs, sinceMs), Math.min(piece.toMs, untilMs)];
       if (fromMs >= toMs) continue;
@@ -96,7 +116,7 @@ export function criticalPath(rows: readonly Row[], last: string, startMs: number
     }
     nobody(sinceMs, untilMs);
     untilMs = sinceMs;
-    row = needed;
+    row = needed?.row;
   }
   return steps.toReversed();
 }
@@ -148,6 +168,22 @@ function firstProcessRow(happenings: readonly Happening[]): Row | null {
       return { atMs: fromMs, kind: "works", text: `until: ${textOf(fields.text) ?? ""}` };
     });
   return { name: rowNames.firstProcess, pieces: piecesOf(moments, ends.atMs), ticks: [] };
+}
+
+/** From when the root controller listens in its VM until it has the whole specification. */
+function wholeRow(happenings: readonly Happening[], machines: readonly Row[]): Row | null {
+  const accepted = happenings.find(
+    ({ event, fields }) => event === "bootstrap/step" && /has accepted the whole/.test(textOf(fields.text) ?? ""),
+  );
+  const listens = machines.flatMap(({ ticks }) => ticks).find(({ text }) => text === "controller.root");
+  if (accepted === undefined || listens === undefined || listens.atMs >= accepted.atMs) return null;
+  const piece = {
+    fromMs: listens.atMs,
+    toMs: accepted.atMs,
+    kind: "works" as const,
+    text: "until the root controller has taken the whole specification",
+  };
+  return { name: rowNames.whole, pieces: [piece], ticks: [] };
 }
 
 /** What a VM's controller and its host say of it, one after the other. */
@@ -211,7 +247,9 @@ export function birthOf(
     return machineRow(path, happenings, ticksOf(path, happenings, vmOf, begun)) ?? [];
   });
   const first = firstProcessRow(happenings);
-  const gatewayFrom = machines.find(({ name }) => name === "primary/gateway/vm");
+  const whole = wholeRow(happenings, machines);
+  const gateway = machines.find(({ name }) => name === "primary/gateway/vm");
+  const listens = gateway?.ticks.find(({ text }) => text === "gateway")?.atMs ?? gatewayMs;
   const asked = (name: string, fromMs: number, toMs: number, text: string): Row => ({
     ...{ name, ticks: [] },
     pieces: [{ fromMs, toMs, kind: "waits", text }],
@@ -219,13 +257,8 @@ export function birthOf(
   const rows = [
     ...memberRows(happenings),
     ...(first === null ? [] : [first]),
-    ...machines.toSorted((one, other) => beginOf(one) - beginOf(other)),
-    asked(
-      rowNames.gateway,
-      gatewayFrom === undefined ? startMs : Math.min(gatewayMs, endOf(gatewayFrom)),
-      gatewayMs,
-      "`cells up` asks the gateway until it answers",
-    ),
+    ...[...machines, ...(whole === null ? [] : [whole])].toSorted((one, other) => beginOf(one) - beginOf(other)),
+    asked(rowNames.gateway, Math.min(gatewayMs, listens), gatewayMs, "`cells up` asks the gateway until it answers"),
     asked(rowNames.accepted, gatewayMs, acceptedMs, "`cells apply` until it is accepted"),
   ];
   return { startMs, endMs: acceptedMs, rows, path: criticalPath(rows, rowNames.accepted, startMs) };
