@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { machineIdentity } from "../../host/drivers/unix-users.ts";
 import { buildTinyImage } from "../../image/build.ts";
 import { buildServiceImage } from "../../image/service.ts";
@@ -13,6 +14,7 @@ import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { birthOf, type Moments } from "../birth/birth.ts";
 import { renderBirth, stepLines } from "../birth/birth-svg.ts";
 import { happeningsOf, vmsOfServices } from "../birth/record.ts";
+import { idleFigures, idleness, machinesAmong, networkOf } from "../idle/idle.ts";
 import { provenance } from "../measure.ts";
 import { renderProvenance } from "../table.ts";
 import { interruptible } from "./interrupted.ts";
@@ -130,22 +132,35 @@ const backAgain = async (t: Testbed, path: string, say: BenchOptions["say"]): Pr
 };
 
 type Shares = Readonly<Record<keyof Usages, number>>;
-/** What all of it takes after some time without anything to do. */
-const rest = async (
-  t: Testbed,
-  idleSeconds: number,
-): Promise<{ readonly memory: Shares; readonly processor: Shares }> => {
+interface Rest {
+  readonly memory: Shares;
+  readonly processor: Shares;
+  readonly idle: Awaited<ReturnType<typeof idleness>>;
+}
+/** Everything that runs in a VM of this cloud. */
+const vms = ["core1", "core2", "core3", "controllers/primary", "controllers/one"].map((name) => `root/${name}/vm`);
+const counted = async (t: Testbed): Promise<Parameters<typeof idleness>[0]> => {
+  const [init] = firstProcesses(t.at.tag).init;
+  const pids = init === undefined ? [] : membersOf(init.pid);
+  const paths = [...vms, "primary/gateway/vm", "one/vm"];
+  const known = await Promise.all(paths.map(async (path) => ({ path, uid: (await vmState(t, path)).uid })));
+  return machinesAmong(pids, known).map((each) => ({ ...each, networkOf: networkOf(pids, each.pid) }));
+};
+
+/** What all of it takes, and what each VM does, after some time without anything to do. */
+const rest = async (t: Testbed, idleSeconds: number, say: BenchOptions["say"]): Promise<Rest> => {
   const [machine, controller] = [(await vmState(t, "one/vm")).uid, (await vmState(t, "root/controllers/one/vm")).uid];
+  const machines = await counted(t);
   await sleep(20_000);
   const before = usages(t, { machine, controller });
-  await sleep(idleSeconds * 1000);
+  const idle = await idleness(machines, idleSeconds, say);
   const after = usages(t, { machine, controller });
   const each = (of: (name: keyof Usages) => number): Shares => ({
     ...{ management: of("management"), machine: of("machine"), controller: of("controller") },
   });
   const percent = (name: keyof Usages): number =>
     ((after[name].cpuSeconds - before[name].cpuSeconds) / idleSeconds) * 100;
-  return { memory: each((name) => after[name].memoryMiB), processor: each(percent) };
+  return { memory: each((name) => after[name].memoryMiB), processor: each(percent), idle };
 };
 const apartFrom = ({ machine, controller }: Shares, unit: string): string =>
   `of that the controller of the tenant's cell ${controller.toFixed(1)} ${unit}; the tenant's own machine is not in it and takes ` +
@@ -172,6 +187,17 @@ async function drawBirth(t: Testbed, moments: Moments, from: string, { say, into
   say(`drawn: ${join(directory, "birth.svg")}`);
 }
 
+/** A step of the tutorial from nothing until all of it is as declared; nothing of it is left. */
+const tutorialStep = async (t: Testbed): Promise<number> => {
+  const file = fileURLToPath(new URL("../../docs/tutorial/03-rule/shop.sf", import.meta.url));
+  const took = await seconds(() => untilDone(t, ["apply", file, "--yes"]));
+  // It says which volumes have something of their own.
+  const { stdout, stderr } = await t.cells(["delete", "shop", "--yes"]);
+  const [, volumes] = /--allow-destroy (\S+)/.exec(`${stdout}\n${stderr}`) ?? [];
+  if (volumes !== undefined) await untilDone(t, ["delete", "shop", "--yes", "--allow-destroy", volumes]);
+  return took;
+};
+
 async function measure(t: Testbed, options: BenchOptions): Promise<readonly Figure[]> {
   const { quick, say } = options;
   const file = join(dirname(t.configFile), "one.sf");
@@ -191,22 +217,25 @@ async function measure(t: Testbed, options: BenchOptions): Promise<readonly Figu
   await untilAllReady(t, "root", patienceSeconds);
   await untilAllReady(t, "one", patienceSeconds);
   await drawBirth(t, { startMs, gatewayMs, acceptedMs }, from, options);
-  const { memory, processor } = await rest(t, quick ? 10 : 60);
+  const { memory, processor, idle } = await rest(t, quick ? 10 : 60, say);
   say(`the management takes ${memory.management.toFixed(0)} MiB and ${processor.management.toFixed(1)} % of a core`);
+  const step = await tutorialStep(t);
+  say(`a step of the tutorial took ${step.toFixed(1)} s`);
   const service = await backAgain(t, "root/core2/vm", say);
   const root = await backAgain(t, "root/core1/vm", say);
   const figures = [
-    figure("from `cells up` until a cell was accepted, images built before", "s", upSeconds, 90),
-    figure("memory of the management", "MiB", memory.management, 2560, apartFrom(memory, "MiB")),
+    figure("from `cells up` until a cell was accepted, images built before", "s", upSeconds, 45),
+    figure("memory of the management", "MiB", memory.management, 1800, apartFrom(memory, "MiB")),
     figure(
       "processor of the management when idle, of one core",
       "%",
       processor.management,
-      5,
+      10,
       apartFrom(processor, "%"),
     ),
-    figure("the VM of a core service killed, until it is ready again", "s", service, 30),
-    figure("the root controller's VM killed, until it answers again", "s", root, 40),
+    ...idleFigures(idle),
+    figure("the VM of a core service killed, until it is ready again", "s", service, 6),
+    figure("the root controller's VM killed, until it answers again", "s", root, 10),
   ];
   if (quick) return figures;
   await down({ directory: t.at.directory });
@@ -214,8 +243,35 @@ async function measure(t: Testbed, options: BenchOptions): Promise<readonly Figu
     await t.up();
     await untilDone(t, ["exec", "one/vm", "--", "true"]);
   });
-  return [...figures, figure("everything without power, until a tenant's machine answers again", "s", power, 180)];
+  await down({ directory: t.at.directory });
+  const asProcesses = await stepOfProcesses();
+  return [
+    ...figures,
+    figure("everything without power, until a tenant's machine answers again", "s", power, 60),
+    figure(
+      "docs/tutorial/03-rule applied from nothing until it is ready, against the same where the management runs as processes",
+      "×",
+      step / asProcesses,
+      2,
+      `${step.toFixed(1)} and ${asProcesses.toFixed(1)} s`,
+    ),
+  ];
 }
+
+/** On as many hosts and storage servers, with the management as processes beside them. */
+const stepOfProcesses = async (): Promise<number> => {
+  let took = Number.NaN;
+  await withTestbedDirectory({ profile: "processes", hosts: 3, servers: 2 }, async (testbed) => {
+    await interruptible(
+      () => down({ directory: testbed.at.directory, purge: true }),
+      async () => {
+        await testbed.up();
+        took = await tutorialStep(testbed);
+      },
+    );
+  });
+  return took;
+};
 
 async function run(options: BenchOptions): Promise<readonly Figure[]> {
   let figures: readonly Figure[] = [];
@@ -237,7 +293,7 @@ export const selfHosting: Bench = {
     "Three hosts and two storage servers of a testbed, everything else in VMs of the root cell on emulated processors. Times " +
     "are what somebody waits at the command line, asked again every quarter of a second; the images are built before. The " +
     "management is every process of the testbed, hosts and storage servers and the controller of a tenant's cell with them, but " +
-    "not the QEMU of the tenant's own machine. Memory is their proportional share (Pss), processor time theirs over a minute, " +
+    "not the QEMU of the tenant's own machine; what each VM does when idle is counted apart (bench/idle). Memory is their proportional share (Pss), processor time theirs over a minute, " +
     "from 20 s after the last element was ready.",
   run,
 };
