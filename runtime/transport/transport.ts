@@ -15,7 +15,7 @@ import {
   type TransportState,
   transportLimits,
 } from "./connections/connection.ts";
-import { dial } from "./connections/dial.ts";
+import { dial, linkFound } from "./connections/dial.ts";
 import { encodeFrame } from "./frame-codec.ts";
 import { createJudge } from "./judge.ts";
 import { createLinks, linkProtocol, sharedLinks } from "./links/links.ts";
@@ -129,13 +129,17 @@ export const createTransport = async (
   const withdraw = transport.links.register({
     ...{ name: configuration.name, port },
     opening: boundToLife((opening) => acceptChannel(transport, admission, opening)),
+    found: boundToLife((link) => linkFound(transport, link)),
     refused: boundToLife((peer, reason, why) => refusals.refuse(peer, reason, why)),
   });
   return {
     port,
     connect: (peer) => {
       if (transport.stopping || transport.dialers.has(peer)) return;
-      const dialer: Dialer = { peer, alone: false, attempts: 0, timer: null };
+      const dialer: Dialer = {
+        ...{ peer, alone: false, attempts: 0, timer: null },
+        ...{ host: null, goOn: null, told: new WeakSet() },
+      };
       transport.dialers.set(peer, dialer);
       void dial(transport, dialer);
     },

@@ -31,6 +31,8 @@ export interface TransportLimits extends AdmissionLimits, PulseLimits {
    * just come hears nothing of an old attempt until that one is repeated, ever later (RFC 6298: after 1, 3, 7, 15 s).
    */
   readonly reachMs: number;
+  /** Between attempts: of the first, and of the longest. */
+  readonly retryMs: { readonly first: number; readonly last: number };
   /** Time for a handshake on either side; an emulated processor that starts with others takes seconds for one. */
   readonly handshakeMs: number;
   /** Time for one frame, from its first byte to its last: the longest one takes 67 s at 1 Mbit/s. */
@@ -38,7 +40,14 @@ export interface TransportLimits extends AdmissionLimits, PulseLimits {
 }
 export const transportLimits: TransportLimits = {
   ...admissionLimits,
-  ...{ aliveEveryMs: 2000, silenceMs: 8000, reachMs: 4000, handshakeMs: 20_000, frameMs: 120_000 },
+  ...{
+    aliveEveryMs: 2000,
+    silenceMs: 8000,
+    reachMs: 4000,
+    retryMs: { first: 50, last: 2000 },
+    handshakeMs: 20_000,
+    frameMs: 120_000,
+  },
 };
 export interface Connection {
   readonly channel: Channel;
@@ -53,6 +62,12 @@ export interface Dialer {
   alone: boolean;
   attempts: number;
   timer: NodeJS.Timeout | null;
+  /** Where it was at the last attempt. */
+  host: string | null;
+  /** Ends what an attempt waits for, where a link that has just come may lead to the peer; null: it waits for nothing. */
+  goOn: (() => void) | null;
+  /** Links that have said that they lead to it: each brings one attempt before its time. */
+  readonly told: WeakSet<Link>;
 }
 export interface TransportState {
   readonly configuration: ProcessConfiguration;

@@ -8,17 +8,31 @@ import { linkProtocol, type Reaching } from "../links/links.ts";
 import { prove } from "../links/proof.ts";
 import { expectPeer, secureContextOf, tlsFault } from "../mutual-tls.ts";
 import { findPeer, type PeerAddress } from "../peers.ts";
-import { adopt, type Dialer, hasPins, judge, makeLink, noted, type TransportState, track } from "./connection.ts";
+import {
+  adopt,
+  type Dialer,
+  hasPins,
+  judge,
+  makeLink,
+  noted,
+  type TransportLimits,
+  type TransportState,
+  track,
+  transportLimits,
+} from "./connection.ts";
 
-const backoff = { firstMs: 50, lastMs: 2000 } as const;
 /** For whoever reaches the same machine already. Another process of it may be hung, and not the one that is wanted. */
 const waitMs = 5000;
 /** A connection that ends sooner counts as an attempt that failed. */
 const lastingMs = 2000;
 
 /** Before the n-th attempt in a row: doubling up to the limit, and half of it by chance, so that many do not come at once. */
-export const backoffMs = (attempt: number, random: number): number => {
-  const most = Math.min(backoff.lastMs, backoff.firstMs * 2 ** Math.min(attempt, 16));
+export const backoffMs = (
+  attempt: number,
+  random: number,
+  { first, last }: TransportLimits["retryMs"] = transportLimits.retryMs,
+): number => {
+  const most = Math.min(last, first * 2 ** Math.min(attempt, 16));
   return most / 2 + (most / 2) * random;
 };
 
@@ -29,7 +43,7 @@ const retry = (transport: TransportState, dialer: Dialer): void => {
       dialer.timer = null;
       void dial(transport, dialer);
     },
-    backoffMs(dialer.attempts, Math.random()),
+    backoffMs(dialer.attempts, Math.random(), transport.limits.retryMs),
   );
   dialer.attempts += 1;
 };
@@ -70,11 +84,18 @@ export const dial = async (transport: TransportState, dialer: Dialer): Promise<v
     return;
   }
   const { host, distributionPort } = address.value;
+  dialer.host = host;
   if (!dialer.alone) {
     // Who reaches that machine first may make the link for this peer too. It is waited for once: there may be several
     // processes.
     const reached = links.reached(host);
-    if (reached !== null) await Promise.race([reached, sleep(waitMs, null, { ref: false })]);
+    if (reached !== null) {
+      const found = new Promise<void>((resolve) => {
+        dialer.goOn = resolve;
+      });
+      await Promise.race([reached, found, sleep(waitMs, null, { ref: false })]);
+      dialer.goOn = null;
+    }
     if (transport.stopping) return;
     const there = links.to(host, peer, distributionPort);
     if (there !== null) {
@@ -84,6 +105,26 @@ export const dial = async (transport: TransportState, dialer: Dialer): Promise<v
   }
   dialer.alone = false;
   reach(transport, dialer, address.value);
+};
+
+/**
+ * A link has come whose other end says that it leads to these peers: from a machine that has just started, and was tried in vain
+ * until then. Who waits for the next attempt, or for an answer of that machine's kernel, goes on at once. It is a hint, which
+ * nobody has proved, so it counts once for each link, and only from where the peer is said to be.
+ */
+export const linkFound = (transport: TransportState, link: Link): void => {
+  if (transport.stopping) return;
+  for (const dialer of transport.dialers.values()) {
+    const isThere = dialer.host === null || dialer.host === link.host;
+    if (!isThere || dialer.told.has(link) || !link.names(dialer.peer)) continue;
+    dialer.told.add(link);
+    dialer.alone = false;
+    if (dialer.timer !== null) {
+      clearTimeout(dialer.timer);
+      dialer.timer = null;
+      void dial(transport, dialer);
+    } else dialer.goOn?.();
+  }
 };
 
 /** Asks for a channel of a link that is there. */
@@ -150,14 +191,22 @@ const reach = (transport: TransportState, dialer: Dialer, { host, distributionPo
   socket.on("error", (error) => {
     why = error.message;
   });
+  let goesOn = false;
+  dialer.goOn = () => {
+    goesOn = true;
+    socket.destroy();
+  };
   const unreached = (): void => {
     clearTimeout(deadline);
+    dialer.goOn = null;
     reaching.failed();
-    failed(transport, dialer, why);
+    if (goesOn && !transport.stopping) void dial(transport, dialer);
+    else failed(transport, dialer, why);
   };
   socket.once("close", unreached);
   socket.once("connect", () => {
     clearTimeout(deadline);
+    dialer.goOn = null;
     socket.off("close", unreached);
     greet(transport, dialer, socket, reaching);
   });

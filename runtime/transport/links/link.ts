@@ -28,6 +28,8 @@ export interface Link {
   open(asking: Asking, outcome: (outcome: Answered | string) => void): void;
   /** Whether that service, listening at that port, says that it is at the other end. */
   serves(peer: PeerName, port: number): boolean;
+  /** Whether that service says that it is at the other end, at whatever port. */
+  names(peer: PeerName): boolean;
   say(control: Control): void;
   /** Resolves when the other end has said which services are there, or nothing more will come. */
   readonly introduced: Promise<void>;
@@ -81,6 +83,8 @@ export interface LinkOptions {
   readonly silenceMs: number;
   readonly pulse: Pulse;
   readonly opening: (opening: Opening) => void;
+  /** The other end has said which services are there. */
+  readonly served: () => void;
   /** It is ended for what the other end did or did not do. */
   readonly refuse: (reason: LinkFault, why: string) => void;
   readonly ended: () => void;
@@ -177,6 +181,7 @@ export const createLink = (socket: TLSSocket, options: LinkOptions): Link => {
     first: (events) => take(state, firstChannel, events),
     open: (asking, outcome) => open(state, asking, outcome),
     serves: (peer, port) => isUsable(state) && state.services.some((one) => one.name === peer && one.port === port),
+    names: (peer) => isUsable(state) && state.services.some(({ name }) => name === peer),
     say: (control) => say(state, control),
   };
 };
@@ -380,8 +385,10 @@ const hear = (state: State, value: Json): void => {
   const control = readControl(value);
   if (control === null) throw new Error("what the other end says of the link itself makes no sense");
   const { say: what } = control;
-  if (what === "serves") state.services = control.services;
-  else if (what === "open") asked(state, control);
+  if (what === "serves") {
+    state.services = control.services;
+    state.options.served();
+  } else if (what === "open") asked(state, control);
   else if (what === "closed") {
     state.asked.get(control.channel)?.(control);
     const own = state.channels.get(control.channel);

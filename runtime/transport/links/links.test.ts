@@ -11,6 +11,7 @@ import type { Json } from "../../../model/json/json.ts";
 import { createTestInstallation, eventually } from "../../installation.testing.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
 import { transportLimits } from "../connections/connection.ts";
+import { deafListener } from "../deaf-listener.testing.ts";
 import { aliveFrame, channelHead, createFrameReader, createPieceReader, encodeFrame } from "../frame-codec.ts";
 import { readCredentials } from "../mutual-tls.ts";
 import { createTransport, type Transport } from "../transport.ts";
@@ -129,6 +130,40 @@ test("a service that ends takes its own connections along, the link's first too,
   await eventually("the link is closed", () => here.count() === 0 && there.count() === 0);
   const back = await serve(there, others[0].name);
   await eventually("who dials has not given up", () => back.peers().size === 2);
+});
+
+test("who waits for its next attempt asks on a link that has come from there meanwhile", async () => {
+  const patient = { ...transportLimits, retryMs: { first: 3_600_000, last: 3_600_000 } };
+  const [here, there] = [createLinks(transportLimits), createLinks(transportLimits)];
+  // Its machine is not there yet, and an hour is longer than this test.
+  await (await serve(there, "host.later")).stop();
+  const waits = await serve(here, "controller.later", patient);
+  waits.transport.connect(peerName("host.later"));
+  await eventually("the attempt has failed", () => waits.logs.some((line) => /^transport\/unreachable/.test(line)));
+  const later = await serve(there, "host.later");
+  later.transport.connect(waits.name);
+  await eventually("both have their connection", () => later.peers().size === 2 && waits.peers().size === 2);
+  assert.deepEqual([here.count(), there.count()], [1, 1]);
+});
+
+test("who waits for a kernel that does not answer asks on the link, too", async () => {
+  const [here, there] = [createLinks(transportLimits), createLinks(transportLimits)];
+  const patient = { ...transportLimits, reachMs: 3_600_000, retryMs: { first: 3_600_000, last: 3_600_000 } };
+  const later = await serve(there, "host.deaf");
+  const waits = await serve(here, "controller.deaf", patient);
+  const { peersFile } = waits.configuration;
+  const book = readFileSync(peersFile, "utf8");
+  const deaf = await deafListener();
+  closing.push(() => deaf.end());
+  const { peers } = JSON.parse(book) as { readonly peers: Readonly<Record<string, string>> };
+  writeFileSync(peersFile, JSON.stringify({ peers: { ...peers, [later.name]: `127.0.0.1:${deaf.port}:1` } }));
+  waits.transport.connect(later.name);
+  // It has read where it is, and begun to reach it.
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  writeFileSync(peersFile, book);
+  later.transport.connect(waits.name);
+  await eventually("both have their connection", () => later.peers().size === 2 && waits.peers().size === 2);
+  assert.deepEqual([here.count(), there.count()], [1, 1]);
 });
 
 test("a service whose key is another's now loses its connections, and the link stays for the others", async () => {

@@ -26,6 +26,8 @@ export interface Links {
 export interface LocalService extends Served {
   /** A channel is asked for; it takes or refuses it. */
   opening(opening: Opening): void;
+  /** The other end of a link has said which services are there. */
+  found(link: Link): void;
   /** A link was ended for what its other end did or did not do. */
   refused(peer: PeerName, reason: LinkFault, why: string): void;
 }
@@ -96,6 +98,9 @@ export const createLinks = (limits: PulseLimits): Links => {
         (services.get(self) ?? [...services.values()][0])?.refused(peer, reason, why);
       const link: Link = createLink(socket, {
         ...{ shared, dialled, silenceMs, pulse, opening, refuse },
+        served: () => {
+          for (const service of [...services.values()]) service.found(link);
+        },
         ended: () => void links.delete(link),
       });
       if (!shared) return link;
