@@ -14,7 +14,7 @@ import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { birthOf, type Moments } from "../birth/birth.ts";
 import { renderBirth, stepLines } from "../birth/birth-svg.ts";
 import { happeningsOf, vmsOfServices } from "../birth/record.ts";
-import { idleFigures, idleness, machinesAmong, networkOf } from "../idle/idle.ts";
+import { idleFigures, idleness, machinesAmong, memoryMiBOf, networkOf } from "../idle/idle.ts";
 import { provenance } from "../measure.ts";
 import { renderProvenance } from "../table.ts";
 import { interruptible } from "./interrupted.ts";
@@ -62,11 +62,11 @@ const sum = (a: Usage, b: Usage): Usage => ({
 /** Of a process and all its threads; memory in proportion, where pages are shared. Null: it is gone. */
 const usageOf = (pid: number): Usage | null => {
   try {
-    const memoryKiB = Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0);
+    const memoryMiB = memoryMiBOf(pid);
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
       .replace(/^.*\) /s, "")
       .split(" ");
-    return { memoryMiB: memoryKiB / 1024, cpuSeconds: (Number(stat[11]) + Number(stat[12])) / 100 };
+    return { memoryMiB, cpuSeconds: (Number(stat[11]) + Number(stat[12])) / 100 };
   } catch {
     return null;
   }

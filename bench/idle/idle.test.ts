@@ -22,12 +22,12 @@ test("a wait is a wake-up", async () => {
 
 test("who takes the most comes first, and what could not be counted says so", () => {
   const all = [
-    { name: "one/vm", pid: 1, frames: 3.4, wakeUps: 60, translations: 12, cpuMs: 60 },
-    { name: "root/core1/vm", pid: 2, frames: 100, wakeUps: 600, translations: null, cpuMs: 6000 },
+    { name: "one/vm", pid: 1, frames: 3.4, wakeUps: 60, translations: 12, cpuMs: 60, memoryMiB: 90 },
+    { name: "root/core1/vm", pid: 2, frames: 100, wakeUps: 600, translations: null, cpuMs: 6000, memoryMiB: 411.6 },
   ];
   const [first, second] = idleFigures(all);
   assert.equal(first?.what, "idle: root/core1/vm, of one core");
   assert.equal(first?.value, 10);
-  assert.match(first?.note ?? "", /100 frames, 600 wake-ups, translations not counted/);
+  assert.match(first?.note ?? "", /100 frames, 600 wake-ups, translations not counted; 412 MiB/);
   assert.match(second?.note ?? "", /3 frames, 60 wake-ups, 12 translations/);
 });

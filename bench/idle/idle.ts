@@ -15,6 +15,8 @@ export interface Idleness {
   /** Null: nothing is translated there, or it could not be counted. */
   readonly translations: number | null;
   readonly cpuMs: number;
+  /** Of its host, in proportion where pages are shared. */
+  readonly memoryMiB: number;
 }
 /** One of the machines, by what it is called in the table. */
 export interface Counted {
@@ -33,6 +35,10 @@ export function wakeUpsOf(pid: number): number {
     }
   }, 0);
 }
+
+/** Memory of a process, in proportion where pages are shared (Pss). */
+export const memoryMiBOf = (pid: number): number =>
+  Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0) / 1024;
 
 /** Names of the taps that a process has open. */
 export function tapsOf(pid: number): readonly string[] {
@@ -110,6 +116,7 @@ export async function idleness(
     const translated = translations[index] ?? null;
     return {
       ...{ name, pid, frames: grown("frames"), wakeUps: grown("wakeUps"), cpuMs: grown("cpuMs") },
+      memoryMiB: memoryMiBOf(pid),
       translations: translated === null ? null : translated * minute,
     };
   });
@@ -119,11 +126,12 @@ export async function idleness(
 export const idleFigures = (all: readonly (Counted & Idleness)[]): readonly Figure[] =>
   all
     .toSorted((one, other) => other.cpuMs - one.cpuMs)
-    .map(({ name, cpuMs, frames, wakeUps, translations }) => ({
+    .map(({ name, cpuMs, memoryMiB, frames, wakeUps, translations }) => ({
       ...{ what: `idle: ${name}, of one core`, unit: "%", value: cpuMs / 600, range: null, atMost: null },
       note:
         `a minute: ${Math.round(frames)} frames, ${Math.round(wakeUps)} wake-ups, ` +
-        `${translations === null ? "translations not counted" : `${Math.round(translations)} translations`}`,
+        `${translations === null ? "translations not counted" : `${Math.round(translations)} translations`}; ` +
+        `${Math.round(memoryMiB)} MiB`,
     }));
 
 /** QEMU of each of these VMs, among the processes of a testbed. */
