@@ -28,6 +28,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   "real-machines": async () => (await import("./cloud/real-machines.ts")).realMachines,
   "figure-6": async () => (await import("./figure-6/figure-6.ts")).figure6,
   "cell-size": async () => (await import("./simulated/cell-size.ts")).cellSize,
+  roles: async () => (await import("./cloud/roles.ts")).roles,
   sizing: async () => (await import("./simulated/sizing.ts")).sizing,
   documents: async () => (await import("./simulated/documents.ts")).documents,
   simulator: async () => (await import("./simulated/simulator.ts")).simulator,

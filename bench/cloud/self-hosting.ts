@@ -20,7 +20,7 @@ import { renderProvenance } from "../table.ts";
 import { interruptible } from "./interrupted.ts";
 
 /** A cloud that runs in itself: how long it takes to come, what it takes, and how it comes back. */
-const patienceSeconds = 400;
+const patienceSeconds = 1200;
 
 const seconds = async (work: () => Promise<unknown>): Promise<number> => {
   const start = performance.now();
@@ -208,7 +208,7 @@ async function measure(t: Testbed, options: BenchOptions): Promise<readonly Figu
   });
   const from = renderProvenance(await provenance(quick), quick);
   const startMs = Date.now();
-  await t.up();
+  await t.up({ timeoutMs: patienceSeconds * 1000 });
   const gatewayMs = Date.now();
   await untilDone(t, ["apply", file, "--yes", "--no-wait"]);
   const acceptedMs = Date.now();
