@@ -74,6 +74,7 @@ static int start_loaded(struct process *process) {
     process->pid = take_loaded(program_of(process), process->uid, process->gid, home, roles, &process->beats);
     process->started_ms = now_ms();
     process->answers = 0;
+    if (process->pid != 0) say("info", "%s goes on in a process of the state", process->name);
     return process->pid != 0;
 }
 

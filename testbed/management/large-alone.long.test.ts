@@ -74,7 +74,8 @@ const comesAndGoes = async (t: Testbed, reached: (what: string) => void): Promis
   const before = readFileSync(file, "utf8");
   const more = `  more extends Service {
     address "10.0.0.44";
-    memory 208;
+    memory 256;
+    cpus 2;
     roles extends { placer extends { number 2; } storage-manager extends { number 2; } }
   }
 }

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type ServiceRole, serviceRoles } from "../../core/service-roles.ts";
 import { Agent, Machine } from "../../host/drivers/network/diverter/testing/namespaces.testing.ts";
 import { buildServiceImage } from "../../image/service.ts";
+import { hashCredential } from "../../runtime/http/bearer.ts";
 import { createAuthority } from "../../runtime/identity/certificates.ts";
 import { eventually } from "../../runtime/installation.testing.ts";
 import { cacheDirectory } from "../places.ts";
@@ -201,6 +202,27 @@ test(
       const { remark } = await host.call<GuestStarted>("start", lost);
       assert.match(remark ?? "", /it booted, since .*: its disk was written since the state was saved/);
     }),
+);
+
+test("a gateway goes on from the saved state in a process of its own program", { skip }, (t) =>
+  withGuest(t, async (directory, host) => {
+    const own = await createServiceAuthority(join(directory, "authority"), { gateway: "gateway" });
+    await host.call("authority", own.configurationFile);
+    const hash = hashCredential("a credential of nobody");
+    const wanted = { memoryMiB: 176, data: own.data({ gateway: { credentialHashes: [hash] } }), awaitAnswer: true };
+    for (const [how, goesOn] of [
+      ["resume", true],
+      ["boot", false],
+    ] as const) {
+      const started = await host.call<GuestStarted>("start", { ...wanted, how });
+      assert.equal(started.remark, null);
+      await report(t, host, `a gateway, ${how}`, started);
+      const last = await host.call<string>("stop", 60_000);
+      assert.equal(/gateway goes on in a process of the state/.test(last), goesOn, last);
+      assert.match(last, /gateway answers/);
+      assert.match(last, /"event":"stopped"/);
+    }
+  }),
 );
 
 test("roles that ran elsewhere go on in a VM that is born with their stores, the authority among them", { skip }, (t) =>

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { firstServices } from "../core/cells/binding.ts";
+import { controllerElements } from "../core/cells/controller-vm.ts";
+import { readBundle, readRoot } from "../host/bootstrap/bootstrap.ts";
+import { cellName, ipv4, peerName, uid } from "../model/cell/identifiers.ts";
+import { sizes } from "./service-states.ts";
+
+const examples = join(import.meta.dirname, "../examples/root");
+
+interface Vm {
+  readonly path: string;
+  readonly memoryMiB: number;
+  readonly cpus: number;
+}
+/** QEMU gives a state back only to a machine of the same size: one of another size boots, which takes twice as long. */
+const without = (vms: readonly Vm[]): readonly string[] =>
+  vms
+    .filter((vm) => !sizes.some(({ memoryMiB, cpus }) => memoryMiB === vm.memoryMiB && cpus === vm.cpus))
+    .map(({ path, memoryMiB, cpus }) => `${path}: ${memoryMiB} MiB and ${cpus} processors`);
+
+test("each VM of the cloud itself has the size of a saved state", async () => {
+  for (const name of ["small", "large", "primary"]) {
+    const { elements } = readRoot(await readBundle(join(examples, `${name}.sf`)));
+    const vms = [...elements.values()].filter((element) => element.type === "VM");
+    assert.ok(vms.length > 0, name);
+    assert.deepEqual(without(vms), [], name);
+  }
+});
+
+test("so has the VM of a cell's controller", () => {
+  const cell = cellName("shop");
+  const wanted = {
+    uid: uid("c2"),
+    cell,
+    controller: peerName("controller.shop"),
+    cellNumber: 2,
+    services: firstServices,
+  };
+  const { vm } = controllerElements({ ...wanted, state: "run", answers: false }, "shop", ipv4("10.0.3.2"));
+  const { "x.memory": memoryMiB, "x.cpus": cpus } = vm as { "x.memory": number; "x.cpus": number };
+  assert.deepEqual(without([{ path: "shop", memoryMiB, cpus }]), []);
+});
+
+test("one of another size is told", () => {
+  const vm = { path: "root/core3/vm", memoryMiB: 304, cpus: 2 };
+  assert.deepEqual(without([vm]), ["root/core3/vm: 304 MiB and 2 processors"]);
+});
