@@ -31,7 +31,7 @@ export const withCloud = <T>(
   });
 
 /** Where an `up` is still under way, after it: both want the testbed for themselves. */
-async function takenDown({ at }: Testbed): Promise<void> {
+export async function takenDown({ at }: Testbed): Promise<void> {
   for (const end = performance.now() + 120_000; ; ) {
     try {
       await down({ directory: at.directory, purge: true });

@@ -17,6 +17,7 @@ import { happeningsOf, vmsOfServices } from "../birth/record.ts";
 import { idleFigures, idleness, machinesAmong, memoryMiBOf, networkOf } from "../idle/idle.ts";
 import { provenance } from "../measure.ts";
 import { renderProvenance } from "../table.ts";
+import { takenDown } from "./cloud.ts";
 import { interruptible } from "./interrupted.ts";
 
 /** A cloud that runs in itself: how long it takes to come, what it takes, and how it comes back. */
@@ -263,7 +264,7 @@ const stepOfProcesses = async (): Promise<number> => {
   let took = Number.NaN;
   await withTestbedDirectory({ profile: "processes", hosts: 3, servers: 2 }, async (testbed) => {
     await interruptible(
-      () => down({ directory: testbed.at.directory, purge: true }),
+      () => takenDown(testbed),
       async () => {
         await testbed.up();
         took = await tutorialStep(testbed);
@@ -280,7 +281,7 @@ async function run(options: BenchOptions): Promise<readonly Figure[]> {
   await buildTinyImage(built);
   await withTestbedDirectory({ profile: "small", hosts: 3, servers: 2 }, async (testbed) => {
     figures = await interruptible(
-      () => down({ directory: testbed.at.directory, purge: true }),
+      () => takenDown(testbed),
       () => measure(testbed, options),
     );
   });
