@@ -1,6 +1,7 @@
 import type { Mac, PeerName, Uid } from "../model/cell/identifiers.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
 import type { InterfaceGroups, NetworkAllocation, RouterFact } from "./drivers/network/driver.ts";
+import type { DoubtsRequest } from "./heartbeat/beats-state.ts";
 import type { HealthChange } from "./liveness/liveness.ts";
 import type { PresenceRequest } from "./presence/presence-state.ts";
 import type { SuccessionRequest } from "./root-vm/succession.ts";
@@ -23,6 +24,7 @@ export type HostRequest =
   | { readonly kind: "peer-addresses"; readonly addresses: Readonly<Record<string, string>> }
   | PresenceRequest
   | SuccessionRequest
+  | DoubtsRequest
   /** Another host was asked on the network for the HA Manager; `mac`: who answered. */
   | { readonly kind: "probed"; readonly host: string; readonly mac: Mac | null }
   /** What the network driver knows of the upstream routers, all of it. */

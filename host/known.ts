@@ -4,6 +4,7 @@ import type { ActualLocation, CellPolicy, DesiredVm } from "../core/documents/vo
 import type { HostName, Ipv4, PeerName, Uid } from "../model/cell/identifiers.ts";
 import type { FoundMachine } from "./drivers/hypervisor/driver.ts";
 import type { NetworkAllocation, RouterFact } from "./drivers/network/driver.ts";
+import type { BeatsState } from "./heartbeat/beats-state.ts";
 import type { Claims } from "./network/addresses.ts";
 import type { EntranceState } from "./network/entrances.ts";
 import type { PresenceState } from "./presence/presence-state.ts";
@@ -61,6 +62,8 @@ export interface HostState {
   readonly succession: SuccessionState;
   /** Other hosts that are to be asked on the network, and how often they were, and answered. */
   readonly probes: Map<HostName, { readonly wanted: DesiredProbe; readonly said: ActualProbe }>;
+  /** What it says to storage servers, and whether they hear it. */
+  readonly beats: BeatsState;
   /** Of the step: monotonic. */
   now: number;
 }

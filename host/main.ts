@@ -157,7 +157,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const running = await runService({ configuration, service: machine, observer, goodbye: false });
   await boot.remember(running.request);
   const { request, beginLife, declaredDead } = running;
-  if (configuration.followPeers === true) stopAtSignals(followAddresses(configuration, request));
+  stopAtSignals(followAddresses(configuration, request));
   const log = logOf(running.observer, "host");
   for (const each of [news, neighbours]) each.tell(request);
   const bootstrap = await startBootstrap({ configuration, log: observer.log });

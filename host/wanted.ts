@@ -30,6 +30,8 @@ export interface Found {
   readonly busy: ReadonlySet<Uid | "network">;
   /** VMs whose CPUs stand still because of a disk, with a sentence. */
   readonly stalled: ReadonlyMap<Uid, string>;
+  /** VMs to be ended since nobody hears this host. Absent: none. */
+  readonly isolated?: ReadonlySet<Uid>;
   /** VMs that must not be started yet, with a sentence, and those that another host has started as a later incarnation. */
   readonly held?: ReadonlyMap<Uid, string>;
   readonly succeeded?: ReadonlySet<Uid>;

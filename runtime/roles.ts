@@ -63,8 +63,9 @@ const runHaManager = async (configuration: ProcessConfiguration, observer: Obser
       presence: startWith(all, "presence."),
       storageManagers: startWith(all, "storage-manager"),
       hosts: startWith(all, "host."),
+      agents: startWith(all, "agent."),
     });
-  await runWithMembers(configuration, ["host.", "presence.", "storage-manager"], (all) =>
+  await runWithMembers(configuration, ["host.", "presence.", "storage-manager", "agent."], (all) =>
     runAsked(asked, { configuration, observer, service: serviceFor(all) }),
   );
 };

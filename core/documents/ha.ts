@@ -10,6 +10,9 @@ import type { CellName, ElementPath, HostName, Ipv4, Mac, PeerName, Uid } from "
  * | fence/<vm uid>          | ha-manager → storage-manager       | storage-manager → ha-manager      |
  * | probe/<host>            | ha-manager → host                  | host → ha-manager                 |
  * | machines                |                                    | host → ha-manager                 |
+ * | beats                   | ha-manager → host                  |                                   |
+ * | beat                    | host → agent.<server>              | agent → that host                 |
+ * | heartbeat/<host>        |                                    | agent → ha-manager                |
  */
 
 /** What becomes of a VM whose host is declared dead while something of that host still says that the VM runs. */
@@ -107,3 +110,25 @@ export interface ActualProbe {
   readonly mac: Mac | null;
 }
 export const probeKey = (host: HostName): string => `probe/${host}`;
+
+/** A host is to say to the storage servers where its machines write that it is there, for as long as this is desired. */
+export interface DesiredBeats {
+  readonly host: HostName;
+}
+export const beatsKey = "beats";
+/** Of this boot, the n-th: it counts once. What a server has made durable it says back. */
+export interface DesiredBeat {
+  readonly boot: number;
+  readonly count: number;
+}
+export const beatKey = "beat";
+/** Whether a server hears a host, said when that changes: a beat of this boot came within the last `lateMs`, or not any more. */
+export interface ActualHeartbeat {
+  readonly host: HostName;
+  readonly boot: number;
+  readonly fresh: boolean;
+}
+export const heartbeatKey = (host: HostName): string => `heartbeat/${host}`;
+export const everyBeatMs = 3_000;
+/** Three beats that did not come. */
+export const lateMs = 9_000;

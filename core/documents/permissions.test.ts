@@ -72,7 +72,7 @@ const desired = [
     "pin/host.h1",
     "",
   ],
-  ...["succession/u-1", "root-vm"],
+  ...["succession/u-1", "root-vm", "beat", "beats"],
   ...["public/u-1", "reach/u-1", "want/shop.cells.internal/a/b", "cell/u-1", "life", "look/u-1"],
 ];
 const seen = [
@@ -91,6 +91,7 @@ const seen = [
     "location/10.0.0.1",
     "machines",
     "ha-manager/probe/h1",
+    "heartbeat/h1",
   ],
   ...[
     "pin/host.h1",
@@ -173,11 +174,12 @@ const expected: Readonly<Record<string, readonly string[]>> = {
       ["lease/u-1", "readers/u-1", "volume/u-1"].map((key) => `${who} ${key}`),
     ),
     "host.h1 succession/u-1",
+    "host.h1 beat",
   ],
   "host desires": [
     ...everyController("vm/u-1"),
     ...["controller.root policy/root", "controller.shop policy/shop", "controller.root root-vm"],
-    "ha-manager probe/h1",
+    ...["ha-manager probe/h1", "ha-manager beats"],
   ],
   "presence desires": [],
   "directory desires": everyController("public/u-1", "reach/u-1", "want/shop.cells.internal/a/b"),
@@ -194,6 +196,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
       ["image/tiny", "lease/u-1", "readers/u-1", "server", "volume/u-1"].map((key) => `${who} ${key}`),
     ),
     ...["host.h1 successor/u-1", "host.h1 host.h1/succession/u-1", "host.h1 host.h1/x/u-1"],
+    "ha-manager heartbeat/h1",
   ],
   "host sees": [
     ...own("host"),

@@ -74,11 +74,12 @@ export const permissions = {
     desires: {
       "storage-manager": ["volume/<uid>", "lease/<uid>", "readers/<uid>", "seen"],
       // Of volumes alone that the Storage Manager opened to it, those of the root controller's VM.
-      host: ["succession/<uid>"],
+      host: ["succession/<uid>", "beat"],
     },
     sees: {
       "storage-manager": ["volume/<uid>", "lease/<uid>", "readers/<uid>", "server", "image/<name>", "bin/<name>"],
       host: ["successor/<uid>", "<peer>/…"],
+      "ha-manager": ["heartbeat/<name>"],
     },
     asks: {
       gateway: [
@@ -103,7 +104,7 @@ export const permissions = {
     desires: {
       controller: ["vm/<uid>", "policy/<cell>", "places/<cell>"],
       "controller.root": ["root-vm"],
-      "ha-manager": ["probe/<name>"],
+      "ha-manager": ["probe/<name>", "beats"],
     },
     sees: {
       controller: ["host", "<peer>/…"],

@@ -33,6 +33,8 @@ class World {
   readonly desired = new Map<string, Json>();
   readonly fences = new Map<string, Json>();
   readonly probes = new Map<string, Json>();
+  /** By host, that it is to say to its servers that it is there. */
+  readonly beats = new Map<string, Json>();
   readonly said = new Map<string, Json>();
   state: HaState;
   ms = 1000;
@@ -58,7 +60,9 @@ class World {
     for (const effect of effects) {
       if (effect.kind === "write") set(this.records, effect.key, effect.value);
       if (effect.kind === "desire" && effect.to === manager) set(this.fences, effect.key, effect.value);
-      if (effect.kind === "desire" && effect.to !== manager)
+      if (effect.kind === "desire" && effect.to !== manager && effect.key === "beats")
+        set(this.beats, effect.to, effect.value);
+      else if (effect.kind === "desire" && effect.to !== manager)
         set(this.probes, `${effect.to} ${effect.key}`, effect.value);
       if (effect.kind === "publish") set(this.said, effect.key, effect.value);
     }
@@ -305,4 +309,12 @@ test("nobody answers, or another machine does, or no neighbour: then the host is
   late.ms += 5000;
   late.give({ kind: "timer", name: "asked" });
   assert.equal(late.step, "Fencing", "who does not say anything is not waited for");
+});
+
+test("a host with something that is protected says to its servers that it is there, and one with nothing does not", () => {
+  const world = new World();
+  world.protect(protectedVm());
+  assert.deepEqual([...world.beats], [["host.h1", { host: "h1" }]]);
+  world.give({ kind: "desired", from: peerName("controller.shop"), key: "protected/a-1", value: null });
+  assert.deepEqual([...world.beats], []);
 });

@@ -1,8 +1,8 @@
 import { type HostName, hostName, type PeerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import { fenceKey, machinesKey, probeKey } from "../documents/ha.ts";
+import { type ActualHeartbeat, fenceKey, heartbeatKey, machinesKey, probeKey } from "../documents/ha.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
-import { actualFence, actualMachines, desiredProtected } from "../documents/readers/ha.ts";
+import { actualFence, actualHeartbeat, actualMachines, desiredProtected } from "../documents/readers/ha.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Instant, Service } from "../env.ts";
@@ -63,7 +63,9 @@ function take(state: HaState, input: Input, now: Instant): void {
       hearMember(state.deaths, input.peer, input.reachable);
       state.reachable.set(input.peer, input.reachable);
       if (input.peer.startsWith("host.")) touchHost(state, input.peer.slice("host.".length));
-      else if (state.deaths.members.has(input.peer)) for (const vm of state.wanted.keys()) state.dirty.add(vm);
+      else if (input.peer.startsWith("agent.")) {
+        for (const [host, byAgent] of state.heartbeats) if (byAgent.has(input.peer)) touchHost(state, host);
+      } else if (state.deaths.members.has(input.peer)) for (const vm of state.wanted.keys()) state.dirty.add(vm);
       return;
     case "timer":
       if (input.name === askedTimer) for (const vm of state.active.keys()) state.dirty.add(vm);
@@ -173,6 +175,10 @@ function takeActual(state: HaState, from: PeerName, key: string, value: Json, no
     touchHost(state, host);
     return;
   }
+  if (from.startsWith("agent.") && key.startsWith(heartbeatKey("" as HostName))) {
+    takeHeartbeat(state, from, hostName(key.slice(heartbeatKey("" as HostName).length)), value);
+    return;
+  }
   const prefix = actualKey(state.options.self, fenceKey("" as Uid));
   if (!key.startsWith(prefix)) return;
   const vm = uid(key.slice(prefix.length));
@@ -182,6 +188,16 @@ function takeActual(state: HaState, from: PeerName, key: string, value: Json, no
   if (said === null) state.fences.delete(vm);
   else state.fences.set(vm, said);
   state.dirty.add(vm);
+}
+
+/** What a server says of a host: malformed, it says nothing. */
+function takeHeartbeat(state: HaState, agent: PeerName, host: HostName, value: Json): void {
+  const said = actualHeartbeat.of(value, host);
+  const byAgent = state.heartbeats.get(host) ?? new Map<PeerName, ActualHeartbeat>();
+  if (said === null) byAgent.delete(agent);
+  else byAgent.set(agent, said);
+  state.heartbeats.set(host, byAgent);
+  touchHost(state, host);
 }
 
 function touchHost({ at, dirty }: HaState, host: string): void {

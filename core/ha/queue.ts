@@ -1,6 +1,6 @@
-import { hostPeer, type Uid } from "../../model/cell/identifiers.ts";
+import { type HostName, hostPeer, type Uid } from "../../model/cell/identifiers.ts";
 import { rootCell } from "../documents/cells.ts";
-import { type DesiredFence, type DesiredProtected, fenceKey } from "../documents/ha.ts";
+import { beatsKey, type DesiredFence, type DesiredProtected, fenceKey, heartbeatKey } from "../documents/ha.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Instant } from "../env.ts";
 import { desire, log, sameJson, toJson } from "../outbox.ts";
@@ -8,6 +8,7 @@ import { deathOf, diedAt } from "../presence/group/deaths.ts";
 import { type Circumstances, decide, type Move, type Since } from "./decide.ts";
 import { storageFencer } from "./fencers/storage.ts";
 import { heldBy, youngMs } from "./guards.ts";
+import { heartbeat } from "./investigators/heartbeat.ts";
 import { hostManager } from "./investigators/host-manager.ts";
 import { type Answer, type Investigator, merge, type Subject } from "./investigators/investigator.ts";
 import { neighbours } from "./investigators/neighbours.ts";
@@ -21,7 +22,7 @@ import { forgetOver, type HaState, type Protected, saveItem, saveOver, sayOver }
  * The work queue: what is so of each protected incarnation becomes an item, and items go on. Looks at the state alone, so that
  * a repeated input, or a start after a crash, leads to the same. An item's step is durable before what it asks for leaves.
  */
-export const investigators: readonly Investigator[] = [power, hostManager, neighbours];
+export const investigators: readonly Investigator[] = [power, hostManager, heartbeat, neighbours];
 
 /** More than one look can take: to the end of an item, and with the next one as far as it goes. */
 const mostMoves = 10;
@@ -40,9 +41,18 @@ export function settleQueue(state: HaState, now: Instant): void {
     settleFence(state, vm);
   }
   settleProbes(state);
+  settleBeats(state);
   if (state.asking.size > asked)
     state.outbox.effects.push({ kind: "timer", name: askedTimer, afterMs: probePatienceMs });
   setTimer(state);
+}
+
+/** Hosts with something that is protected say to their storage servers that they are there. */
+function settleBeats({ outbox, at }: HaState): void {
+  for (const host of at.keys()) desire(outbox, hostPeer(host), beatsKey, { host });
+  for (const [peer, documents] of outbox.desired)
+    if (documents.has(beatsKey) && !at.has(peer.slice("host.".length) as HostName))
+      desire(outbox, peer, beatsKey, null);
 }
 
 /** The root cell's first, since the others rest on them; then by priority. */
@@ -214,8 +224,13 @@ export const lookTimer = "look";
 /** Those that were asked have had their time. */
 export const askedTimer = "asked";
 
-/** Follows all hosts, and others on which something is protected. */
+/** Follows all hosts, and others on which something is protected: these say to their storage servers that they are there. */
 export function followHosts(state: HaState): void {
+  for (const to of state.options.agents ?? []) {
+    if (state.subscribed.has(to)) continue;
+    state.subscribed.add(to);
+    state.outbox.effects.push({ kind: "subscribe", to, prefix: heartbeatKey("" as HostName) });
+  }
   for (const peer of [...state.options.hosts, ...[...state.at.keys()].map(hostPeer)]) {
     if (state.subscribed.has(peer)) continue;
     state.subscribed.add(peer);

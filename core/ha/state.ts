@@ -1,6 +1,7 @@
-import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import { type HostName, hostName, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
 import {
   type ActualFence,
+  type ActualHeartbeat,
   type ActualMachines,
   type ActualOver,
   type DesiredProtected,
@@ -18,6 +19,8 @@ export interface HaOptions {
   /** Members of the Presence group. */
   readonly presence: readonly PeerName[];
   readonly storageManagers: readonly PeerName[];
+  /** Storage agents, which say whom they hear. */
+  readonly agents?: readonly PeerName[];
   /** All hosts of the installation: how many are lost is a share of them. */
   readonly hosts: readonly PeerName[];
 }
@@ -49,6 +52,7 @@ export interface HaState extends Known {
   readonly reachable: Map<PeerName, boolean>;
   /** By VM, what its Storage Manager says of its fence. */
   readonly fences: Map<Uid, ActualFence>;
+  readonly heartbeats: Map<HostName, Map<PeerName, ActualHeartbeat>>;
   /** Active items, by VM. */
   readonly active: Map<Uid, WorkItem>;
   /** Those that have ended, by their keys. */
@@ -96,6 +100,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     machines: new Map(),
     reachable: new Map(),
     fences: new Map(),
+    heartbeats: new Map(),
     active: new Map(),
     ended: new Map(),
     over: new Map(),

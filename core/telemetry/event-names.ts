@@ -152,6 +152,7 @@ export const eventNames = {
   "name/state": "what a controller is told of a name changed",
   "name/removed": "a controller is told that a name is gone",
   // Placement.
+  "host/isolated": "no storage server hears a host, nor does it hear most hosts: it ends a machine that writes: vm",
   "host/joined": "a host offers itself for VMs",
   "host/changed": "a host's state or resources changed",
   "host/left": "a host took itself back",

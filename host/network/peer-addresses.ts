@@ -15,15 +15,20 @@ const addressesIn = ({ peers }: PeerBook): Readonly<Record<string, string>> =>
     }),
   );
 
-/** Tells the service where peers are, now and whenever the peers file says something else. Returns how to stop that. */
+/**
+ * Tells the service where peers are, now and whenever the peers file says something else. Where no authority keeps that file it says
+ * where storage servers are, and what controllers say of themselves is believed. Returns how to stop that.
+ */
 export const followAddresses = (
-  { peersFile }: ProcessConfiguration,
+  { peersFile, followPeers }: ProcessConfiguration,
   request: (request: Json) => Promise<Json>,
 ): (() => Promise<void>) => {
   const tell = async (): Promise<void> => {
     try {
       const book = JSON.parse(await readFile(peersFile, "utf8")) as PeerBook;
-      await request({ kind: "peer-addresses", addresses: addressesIn(book) });
+      const all = Object.entries(addressesIn(book));
+      const told = followPeers === true ? all : all.filter(([name]) => name.startsWith("agent."));
+      await request({ kind: "peer-addresses", addresses: Object.fromEntries(told) });
     } catch {
       // What was known of it counts until the file can be read again, or the service is being stopped.
     }

@@ -5,6 +5,7 @@ import { createSwim } from "../../core/presence/swim/swim.ts";
 import type { SwimInput, SwimOutput, SwimState, Verdict } from "../../core/presence/swim/types.ts";
 import { hostName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import type { DoubtsRequest } from "../heartbeat/beats-state.ts";
 import type { SuccessionRequest } from "../root-vm/succession.ts";
 import { createPresencePart } from "./presence-part.ts";
 import type { PresenceRequest } from "./presence-state.ts";
@@ -15,7 +16,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 /** A part whose participant only notes what it is given, and whose service answers when it is told to. */
 const createPart = async () => {
-  const requests: (PresenceRequest | SuccessionRequest)[] = [];
+  const requests: (PresenceRequest | SuccessionRequest | DoubtsRequest)[] = [];
   const answers: ((generation: number) => void)[] = [];
   const lives: number[] = [];
   const dead: string[] = [];
@@ -46,7 +47,7 @@ const createPart = async () => {
   answers.shift()?.(1);
   const part = await making;
   const said = (change: Partial<SwimOutput>): void => output({ ...nothing, ...change }, state);
-  return { part, requests, answers, lives, dead, inputs, said, died };
+  return { part, requests, answers, lives, dead, inputs, said, died, state };
 };
 
 test("many that tell a host of its death at once are answered by one new generation", async () => {
@@ -93,4 +94,14 @@ test("a death heard by broadcast goes to state distribution, one of a member to 
   assert.deepEqual(dead, [`${peerName("host.h2")} 4`]);
   part.declared(hostName("h3"), 5);
   assert.deepEqual(inputs, [{ kind: "declared", host: "h3", generation: 5 }]);
+});
+
+test("a host that gets no answers any more says so of itself, when it begins and when it ends", async () => {
+  const { said, requests, state } = await createPart();
+  const doubts = (): boolean[] => requests.flatMap((each) => (each.kind === "presence-doubts" ? [each.doubts] : []));
+  for (const health of [0, 2, 3, 5, 3, 2, 0]) {
+    state.localHealth = health;
+    said({});
+  }
+  assert.deepEqual(doubts(), [true, false]);
 });

@@ -5,6 +5,7 @@ import { viewFromJson, viewToJson } from "../../core/presence/view.ts";
 import type { HostName, PeerName } from "../../model/cell/identifiers.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import type { DoubtsRequest } from "../heartbeat/beats-state.ts";
 import type { SuccessionRequest } from "../root-vm/succession.ts";
 import type { PresenceRequest } from "./presence-state.ts";
 
@@ -15,7 +16,7 @@ import type { PresenceRequest } from "./presence-state.ts";
  */
 export interface PresencePartEffects<Participant extends PartParticipant> {
   /** Of the Host Manager's service; rejects when it stops. */
-  request(request: PresenceRequest | SuccessionRequest): Promise<Json>;
+  request(request: PresenceRequest | SuccessionRequest | DoubtsRequest): Promise<Json>;
   /** What this host says from now on is of that life. */
   beginLife(generation: number): void;
   /** To this host's state distribution. */
@@ -48,10 +49,15 @@ export const createPresencePart = async <Participant extends PartParticipant>(
   effects: PresencePartEffects<Participant>,
 ): Promise<PresencePart<Participant>> => {
   // A service that is stopping answers nobody; then this host is silent soon anyway.
-  const tell = (request: PresenceRequest | SuccessionRequest): void =>
+  const tell = (request: PresenceRequest | SuccessionRequest | DoubtsRequest): void =>
     void effects.request(request).catch(() => undefined);
   const reported = new Set<HostName>();
+  let doubts = false;
   const carryOut = ({ verdicts, syncs, above, incarnated }: SwimOutput, state: SwimState): void => {
+    if (state.localHealth >= doubting !== doubts) {
+      doubts = !doubts;
+      tell({ kind: "presence-doubts", doubts });
+    }
     const publications: HostPublication[] = [];
     if (verdicts.length > 0) tell({ kind: "presence-heard", hosts: verdicts.map(heardIn) });
     for (const change of verdicts) {
@@ -112,6 +118,12 @@ export const createPresencePart = async <Participant extends PartParticipant>(
     },
   };
 };
+
+/**
+ * More of this host's own last questions were not answered than were, whomever they went to: then it is the one that is cut off. A
+ * host that is away alone, or many of a thousand, changes that little.
+ */
+const doubting = 3;
 
 /** One that is suspected may answer yet. */
 const heardIn = ({ host, generation, verdict }: VerdictChange): readonly [HostName, number | null] => [

@@ -6,6 +6,7 @@ import { cpuRatio } from "../../core/placer/candidate.ts";
 import { type HostName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { NetworkAllocation, PolicyInForce } from "../drivers/network/driver.ts";
+import { restoreBeats } from "../heartbeat/beats-state.ts";
 import type { HostState } from "../known.ts";
 import type { Claims } from "../network/addresses.ts";
 import { restoreEntrances } from "../network/entrances.ts";
@@ -69,6 +70,7 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
     presence: restorePresence(records),
     succession: createSuccession(host.host, restored),
     probes: new Map(),
+    beats: restoreBeats(restored),
     now: 0,
   };
   for (const [key, value] of records) {
@@ -154,6 +156,7 @@ export const foundOf = (state: HostState, { host }: HostManagerOptions): Found =
   allocation: state.allocation,
   busy: new Set([...state.busy, ...state.troubles.keys()]),
   stalled: state.stalled,
+  isolated: state.beats.isolated,
   ...restraints(state.succession, state.vms, state.now),
   capacityMiB: host.memoryMiB - host.reservedMiB,
   boot: state.presence.boot,

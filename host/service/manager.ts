@@ -1,5 +1,6 @@
 import { entrancePrefix } from "../../core/documents/cells.ts";
 import { takeDeclared } from "../../core/documents/declaration.ts";
+import { beatsKey } from "../../core/documents/ha.ts";
 import { mayDesire, maySee } from "../../core/documents/permissions.ts";
 import { desiredStandby, desiredVm } from "../../core/documents/readers/host.ts";
 import { documentsOf } from "../../core/documents/readers/table.ts";
@@ -9,6 +10,7 @@ import { authorityName } from "../../core/identity/pins.ts";
 import { type PeerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hypervisor/driver.ts";
+import { beatTimer, endedAs, hearBeat, settleBeats, takeBeats } from "../heartbeat/beats.ts";
 import type { ExecTarget, HostRequest, Outcome } from "../host-requests.ts";
 import type { HostState } from "../known.ts";
 import {
@@ -76,7 +78,8 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
     state.now = now.ms;
     const changed = handle(state, input, options, effects, now.wallMs);
     const moved = state.started && succeed(state, options, effects);
-    if ((changed || moved) && state.started) {
+    const isolates = state.started && settleBeats(state, options.host.host, effects);
+    if ((changed || moved || isolates) && state.started) {
       adoptStrangers(state, effects);
       followPeers(state, options.host.host, effects);
       timeGuests(state, effects);
@@ -127,6 +130,7 @@ const handle = (
       endLife(state.presence, options.host.host, state.now, options.onDeath, effects);
       const isOfLeases = hearSuccession(state.succession, state.presence.members, from, key, value, death);
       answerCall(state.presence, from, key, value, effects);
+      hearBeat(state, options.host.host, from, key, value);
       if (from === authorityName) {
         if (takeEntrance(state.entrances, key, value, effects)) return true;
         options.onPin?.(key, value);
@@ -142,6 +146,7 @@ const handle = (
         : forgetUnconfirmed(state, input.peer, effects);
     case "timer":
       endLife(state.presence, options.host.host, state.now, options.onDeath, effects);
+      if (input.name === beatTimer) return false;
       if (input.name === successionTimer) state.succession.wakeAt = null;
       if (input.name.startsWith(trialTimer))
         return trialIsOver(state, uid(input.name.slice(trialTimer.length)), effects);
@@ -181,6 +186,10 @@ const handleDesired = (
     const standby = desiredStandby.of(value);
     takeStandby(state.succession, standby && { ...standby, policy: numbered(state, standby.policy, effects) });
     return true;
+  }
+  if (key === beatsKey) {
+    takeBeats(state, value);
+    return false;
   }
   if (kind === "probe") {
     const taken = takeProbeDesire(state, name, value, onProbes);
@@ -272,6 +281,10 @@ const handleRequest = (
     case "groups":
       reply(null);
       return takeNetworkNews(state, request, effects);
+    case "presence-doubts":
+      state.beats.doubts = request.doubts;
+      reply(null);
+      return false;
     case "presence-heard":
     case "presence-hosts":
     case "presence-died":
@@ -427,7 +440,7 @@ const settle = (state: HostState, outcome: Outcome, effects: Effect[]): void => 
     case "stop-machine":
       if (outcome.error !== null) retry(outcome.error);
       else if (record.stage !== "ended")
-        save(state, outcome.vm, afterEnd(record, { ended: "stopped", reason: null }), effects);
+        save(state, outcome.vm, afterEnd(record, endedAs(state, outcome.vm, stopped)), effects);
       return;
     case "grow-disk":
       if (outcome.error !== null) retry(outcome.error);
@@ -442,6 +455,8 @@ const settle = (state: HostState, outcome: Outcome, effects: Effect[]): void => 
       else save(state, outcome.vm, { ...record, released: true }, effects);
   }
 };
+
+const stopped = { ended: "stopped", reason: null } as const;
 
 /** One whose start failed never ran, however its process was ended in the end. */
 const afterEnd = (record: VmRecord, how: Pick<VmRecord, "ended" | "reason">): VmRecord => {
@@ -487,7 +502,7 @@ const machineEnded = (state: HostState, end: MachineEnd, effects: Effect[]): voi
   }
   if (record.stage === "ended" || record.vm.incarnation !== end.incarnation) return;
   const reason = end.ended === "stopped" ? null : end.detail;
-  save(state, end.vm, afterEnd(record, { ended: end.ended, reason }), effects);
+  save(state, end.vm, afterEnd(record, endedAs(state, end.vm, { ended: end.ended, reason })), effects);
   if (record.vm.restart !== "host" || reason === null) return;
   // Its host starts it again, but not as fast as it can end: one that answers has taken its time to come up.
   state.troubles.set(end.vm, reason);

@@ -128,3 +128,10 @@ test("an interface has the memory of the guest that runs, and of the next one on
   const ended = { ...startingRecord(shop, before), stage: "ended" as const };
   assert.deepEqual(memory(next, { ...foundOf([], []), records: new Map([[before.uid, ended]]) }), [4096]);
 });
+
+test("what its host ends since nobody hears it is not asked to power off", () => {
+  const [one, two] = [machine("one", "10.64.2.1"), machine("two", "10.64.2.2")];
+  const found = { ...foundOf([one, two], [one, two]), isolated: new Set([one.uid]) };
+  const stops = planHost(wantedOf([one, two]), found).filter(({ kind }) => kind === "stop-machine");
+  assert.deepEqual(stops, [{ kind: "stop-machine", vm: one.uid, incarnation: 1, graceMs: 0 }]);
+});

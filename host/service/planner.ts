@@ -115,9 +115,11 @@ const planVm = (
       desired.incarnation > record.vm.incarnation ||
       (found.isSameBoot !== true && isOfEarlierBoot(desired, found.boot));
     const restarts = desired?.restart === "host" && (record.health === "silent" || runsOtherwise(desired, record));
-    const surplus = unwanted || restarts;
+    const isIsolated = found.isolated?.has(vm) === true;
+    const surplus = unwanted || restarts || isIsolated;
     // A guest that hangs, or whose CPUs stand still, does not hear that it should power off.
-    const isDeaf = record.health === "silent" || found.stalled.has(vm) || found.succeeded?.has(vm) === true;
+    const isDeaf =
+      record.health === "silent" || found.stalled.has(vm) || found.succeeded?.has(vm) === true || isIsolated;
     if (record.stage !== "running") return null;
     return surplus
       ? { kind: "stop-machine", vm, incarnation: record.vm.incarnation, graceMs: isDeaf ? 0 : graceMs }

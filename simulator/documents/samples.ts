@@ -179,6 +179,7 @@ export const desiredSamples = {
     "readers/<uid>": { volume: "c1-4" },
     seen: { start: "s1-1", last: { start: "s1-0", tick: 3 } },
     "succession/<uid>": { ...lease, volume: "c1-4" },
+    beat: { boot: 1, count: 3 },
   },
   host: {
     "vm/<uid>": vm,
@@ -189,6 +190,7 @@ export const desiredSamples = {
       foreign: [{ address: "10.64.1.9", host: "h3" }],
     },
     "probe/<name>": { host: "h3", address: "10.0.1.3", mac: "02:00:00:00:01:03" },
+    beats: { host: "h1" },
     "root-vm": {
       vm,
       host: "h1",
@@ -313,6 +315,8 @@ export const actualSamples = {
     },
     "successor/<uid>": { epoch: 1, holder },
     "<peer>/succession/<uid>": leased,
+    "<peer>/beat": { boot: 1, count: 3 },
+    "heartbeat/<name>": { host: "h1", boot: 1, fresh: true },
   },
   host: {
     host: host("h2"),

@@ -6,8 +6,11 @@ import { withOtherCells } from "./generate-family.ts";
 
 /** Kinds of faults, as `--faults` names them. */
 export const faultKinds = ["partition", "crash", "pause", "disk", "clock", "packet", "guest", "driver"] as const;
-/** Drawn only where they are asked for: `store` takes stores of services, or puts older ones back; an operator sees to it. */
-export const namedFaultKinds = ["store"] as const;
+/**
+ * Drawn only where they are asked for: `store` takes stores of services, or puts older ones back; an operator sees to it. `isolate`
+ * cuts hosts off from all but the storage servers, and `heartbeat` from one of these.
+ */
+export const namedFaultKinds = ["store", "isolate", "heartbeat"] as const;
 export type FaultKind = (typeof faultKinds)[number] | (typeof namedFaultKinds)[number];
 
 export interface Wanted {
@@ -269,6 +272,10 @@ const fault = (random: Random, kind: FaultKind, places: Places): string => {
         ? `kill-export ${name}Disk`
         : `vm ${name} ${random.pick(["crashed", "exited", "hang"])} for ${longMs}`;
     }
+    case "isolate":
+      return `isolate ${numbered("h", places.hosts, random)} for ${longMs}`;
+    case "heartbeat":
+      return `cut ${numbered("h", places.hosts, random)} ${numbered("s", places.servers, random)} for ${longMs}`;
     case "store":
       return storeFault(random, places, shortMs);
     case "driver":

@@ -10,6 +10,7 @@ import { restartAfterEnd } from "./ha/05-restart-after-end.ts";
 import { oneItem } from "./ha/09-one-item.ts";
 import { fenceIsPhysical } from "./ha/31-fence-is-physical.ts";
 import { freshIsNotFenced } from "./ha/32-fresh-is-not-fenced.ts";
+import { nobodyHears } from "./ha/37-nobody-hears.ts";
 import type { Invariant } from "./invariant.ts";
 import { rulesBeforePackets } from "./network/20-rules-before-packets.ts";
 import { needToKnow } from "./network/22-need-to-know.ts";
@@ -66,6 +67,7 @@ export const invariants: readonly Invariant[] = [
   rulesInForce,
   fenceIsPhysical,
   freshIsNotFenced,
+  nobodyHears,
   documentsRead,
   lostStores,
   numberOfACell,

@@ -172,6 +172,7 @@ export class Installation {
           presence: this.#presence,
           hosts,
           storageManagers: numbers.map((number) => servicePeerOf("storageManager", number)),
+          agents,
         }),
       );
     for (const [index, cell] of this.cells.entries()) {
@@ -224,6 +225,11 @@ export class Installation {
         this.kernel.log(controller, "process/removed", {});
       },
     };
+  }
+
+  /** As a host reads them in its book. */
+  #agentAddresses(): Readonly<Record<string, string>> {
+    return Object.fromEntries([...this.servers].map(([address, { server }]) => [`agent.${server}`, address]));
   }
 
   #controllerNames(): readonly PeerName[] {
@@ -360,6 +366,7 @@ export class Installation {
       const executor = createExecutor({ ...drivers, request, log });
       const prober = createProber({ network, request, log, time: life });
       const guests = createGuestWatch({ hypervisor: drivers.hypervisor, request, after: life.after });
+      if (this.history.ha) void request({ kind: "peer-addresses", addresses: this.#agentAddresses() });
       wakes.set(life, () => {
         executor.wake();
         prober.wake();

@@ -280,6 +280,15 @@ const pause = ({ steps, installation, args: [name = ""], forMs }: Performance): 
   steps.lasting(forMs, () => process.resume());
 };
 
+/** A host is cut off from everybody but the storage servers. */
+const isolate = (performance: Performance): void => {
+  const { installation, args } = performance;
+  const [host = ""] = args;
+  const machines = new Set([...installation.processes.values()].map(({ machine }) => machine));
+  const servers = new Set<string>([...installation.servers.values()].map(({ machine }) => machine));
+  for (const other of machines) if (other !== host && !servers.has(other)) cut({ ...performance, args: [host, other] });
+};
+
 const cut = ({ steps, installation, args: [a = "", b = "", oneWay], forMs }: Performance): void => {
   const { network } = installation.kernel;
   const machines = new Set([...installation.processes.values()].map(({ machine }) => machine));
@@ -405,6 +414,7 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   dead,
   pause,
   cut,
+  isolate,
   disk,
   clock: ({ installation, args: [name = "", ms] }) => {
     const process = installation.process(name);

@@ -11,10 +11,13 @@ import {
 } from "../../../model/json/reader.ts";
 import {
   type ActualFence,
+  type ActualHeartbeat,
   type ActualMachine,
   type ActualMachines,
   type ActualOver,
   type ActualProbe,
+  type DesiredBeat,
+  type DesiredBeats,
   type DesiredFence,
   type DesiredProbe,
   type DesiredProtected,
@@ -68,5 +71,12 @@ const ofHost = { key: { field: "host", of: ({ host }: { readonly host: string })
 export const desiredProbe = document(object<DesiredProbe>({ host: hostText, address, mac: macAddress }), ofHost);
 export const actualProbe = document(
   object<ActualProbe>({ host: hostText, asked: count, answered: count, mac: nullable(macAddress) }),
+  ofHost,
+);
+
+export const desiredBeats = document(object<DesiredBeats>({ host: hostText }));
+export const desiredBeat = document(object<DesiredBeat>({ boot: count, count }));
+export const actualHeartbeat = document(
+  object<ActualHeartbeat>({ host: hostText, boot: count, fresh: boolean }),
   ofHost,
 );

@@ -60,6 +60,7 @@ export const desiredDocuments = {
     "readers/<uid>": storage.agentReaders,
     seen: storage.agentSeen,
     "succession/<uid>": storage.agentSuccession,
+    beat: ha.desiredBeat,
   },
   host: {
     "vm/<uid>": host.desiredVm,
@@ -67,6 +68,7 @@ export const desiredDocuments = {
     "places/<cell>": network.desiredPlaces,
     "root-vm": host.desiredStandby,
     "probe/<name>": ha.desiredProbe,
+    beats: ha.desiredBeats,
   },
   presence: {},
   "ha-manager": { "protected/<uid>": ha.desiredProtected },
@@ -107,6 +109,8 @@ export const actualDocuments = {
     "<peer>/lease/<uid>": null,
     "<peer>/readers/<uid>": null,
     "<peer>/seen": null,
+    "<peer>/beat": ha.desiredBeat,
+    "heartbeat/<name>": ha.actualHeartbeat,
   },
   host: {
     host: placement.actualHost,
@@ -118,6 +122,7 @@ export const actualDocuments = {
     "<peer>/places/<cell>": null,
     "<peer>/root-vm": null,
     "<peer>/probe/<name>": ha.actualProbe,
+    "<peer>/beats": null,
     "presence/self": presence.ownPresence,
     "presence/failed/<name>": presence.presence,
     "<peer>/call": presence.presenceCall,

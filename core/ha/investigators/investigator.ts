@@ -1,5 +1,5 @@
 import type { HostName, PeerName, Uid } from "../../../model/cell/identifiers.ts";
-import type { ActualMachines } from "../../documents/ha.ts";
+import type { ActualHeartbeat, ActualMachines } from "../../documents/ha.ts";
 import type { Deaths } from "../../presence/group/deaths.ts";
 
 /**
@@ -35,6 +35,8 @@ export interface Known {
   readonly deaths: Deaths;
   /** By host, what it says of its machines. */
   readonly machines: ReadonlyMap<HostName, ActualMachines>;
+  /** By host, what each storage server says that hears it, or heard it. */
+  readonly heartbeats: ReadonlyMap<HostName, ReadonlyMap<PeerName, ActualHeartbeat>>;
   /** Peers in step, or not any more. Absent: not heard since the start. */
   readonly reachable: ReadonlyMap<PeerName, boolean>;
   /** By host, what each neighbour that asks it has got back. */

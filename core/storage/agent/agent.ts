@@ -4,8 +4,9 @@ import type { AgentSeen } from "../../documents/bin.ts";
 import { mayDesire, maySee } from "../../documents/permissions.ts";
 import { documentsOf } from "../../documents/readers/table.ts";
 import type { AgentLease, AgentLeaseActual } from "../../documents/vocabulary.ts";
-import type { Effect, Input, Service, Step } from "../../env.ts";
+import type { Effect, Input, Instant, Service, Step } from "../../env.ts";
 import type { EventName } from "../../telemetry/event-names.ts";
+import { handleBeats } from "../heartbeat/beats.ts";
 import { hearMember, takeDeclaration, takeInstallation } from "../succession-evidence.ts";
 import { addToBin, binMiBOf, emptyBin, isBinToSee, keepBin, sweepBin } from "./bin.ts";
 import { type AgentDesired, asItIs, imageDocuments, isAgentKey, readDesired } from "./documents.ts";
@@ -63,9 +64,11 @@ export function createAgentService(options: AgentOptions): Service<AgentState> {
   };
 }
 
-function step(state: AgentState, input: Input): Step<AgentState> {
+function step(state: AgentState, input: Input, now: Instant): Step<AgentState> {
   const effects: Effect[] = [];
   const version = state.workVersion;
+  const { started } = state;
+  if (handleBeats(state.beats, input, { nowMs: now.ms, started }, effects)) return { state, effects };
   switch (input.kind) {
     case "start": {
       state.started = true;

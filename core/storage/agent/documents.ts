@@ -2,6 +2,7 @@ import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { Fault } from "../../../model/json/reader.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
+import { beatKey } from "../../documents/ha.ts";
 import * as read from "../../documents/readers/storage.ts";
 import type { AgentImage, AgentLease, AgentReaders, AgentVolume } from "../../documents/vocabulary.ts";
 import type { LeaseRecord, OriginRecord, VolumeRecord } from "./work.ts";
@@ -30,7 +31,7 @@ export function imageDocuments(
 const keyForm = /^(volume|lease|readers|succession)\/([A-Za-z0-9][A-Za-z0-9-]{0,62})$/;
 
 /** Whether a key is one that an agent takes. */
-export const isAgentKey = (key: string): boolean => key === "seen" || keyForm.test(key);
+export const isAgentKey = (key: string): boolean => key === "seen" || key === beatKey || keyForm.test(key);
 
 const kinds = {
   volume: read.agentVolume,

@@ -2,6 +2,7 @@ import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
 import type { AgentSeen, Mark } from "../../documents/bin.ts";
 import type { AgentLease, AgentReaders, AgentVolume } from "../../documents/vocabulary.ts";
 import type { BinFile } from "../bin.ts";
+import type { Beats } from "../heartbeat/beats.ts";
 import type { Evidence } from "../succession-evidence.ts";
 import type { AgentOptions, LeaseRecord, OriginRecord, VolumeRecord, VolumeWork } from "./work.ts";
 
@@ -17,6 +18,7 @@ export interface AgentState {
     readonly succession: Map<Uid, Map<PeerName, AgentLease>>;
   };
   readonly evidence: Evidence;
+  readonly beats: Beats;
   readonly volumes: Map<Uid, VolumeRecord>;
   readonly leases: Map<Uid, LeaseRecord>;
   readonly origins: Map<Uid, OriginRecord>;

@@ -1,5 +1,6 @@
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { Restored } from "../../env.ts";
+import { createBeats } from "../heartbeat/beats.ts";
 import { createEvidence } from "../succession-evidence.ts";
 import { restoredMarks } from "./mark.ts";
 import { restoredOwners } from "./owners.ts";
@@ -25,6 +26,7 @@ export function restoreAgent(options: AgentOptions, restored: Restored): AgentSt
     started: false,
     desired: { volume: new Map(), lease: new Map(), readers: new Map(), succession: new Map() },
     evidence: createEvidence(leases),
+    beats: createBeats(),
     volumes,
     leases,
     origins,

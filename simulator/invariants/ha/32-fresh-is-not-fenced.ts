@@ -2,16 +2,33 @@ import { hostName } from "../../../model/cell/identifiers.ts";
 import type { Invariant } from "../invariant.ts";
 
 /**
- * HA asks further before it fences: what runs at a host that the HA Manager hears is not fenced, whoever was declared dead. The
- * premise is a fence that begins.
+ * HA asks further before it fences: what runs at a host that the HA Manager hears is not fenced, whoever was declared dead, nor
+ * what runs where a storage server that it hears has beats of. The premise is a fence that begins.
  */
+const lateMs = 9000;
+/** For news of a beat to arrive, and for a beat to be late on its way. */
+const slackMs = 5000;
 export const freshIsNotFenced: Invariant = {
   number: 32,
   title: "what is heard to run is not fenced",
   watch: ({ kernel, truth, installation }, verdict) => {
     /** When the HA Manager was last in step with a host, and went out of it. */
     const inStep = new Set<string>();
+    /** By host and server, since when its beats come without a pause, and the last one. */
+    const beats = new Map<string, Map<string, { sinceMs: number; lastMs: number }>>();
     kernel.watchers.push({
+      stepped: (who, input) => {
+        if (input.kind !== "desired" || input.key !== "beat" || input.value === null) return;
+        const { nowMs } = kernel.clock;
+        const by = beats.get(input.from) ?? new Map<string, { sinceMs: number; lastMs: number }>();
+        beats.set(input.from, by);
+        const before = by.get(who);
+        const sinceMs = before === undefined || nowMs - before.lastMs >= lateMs ? nowMs : before.sinceMs;
+        by.set(who, { sinceMs, lastMs: nowMs });
+      },
+      began: (who) => {
+        for (const by of beats.values()) by.delete(who);
+      },
       log: (who, event, fields) => {
         if (who !== "ha-manager") return;
         if (event === "process/crashed") inStep.clear();
@@ -23,6 +40,15 @@ export const freshIsNotFenced: Invariant = {
         // Its manager has to run for long enough to have said what is there.
         const manager = installation.managers.get(hostName(String(host)));
         const isHeard = inStep.has(`host.${host}`) && manager?.state != null && running !== undefined;
+        const { nowMs } = kernel.clock;
+        const isBeating = [...(beats.get(`host.${host}`) ?? [])].some(
+          ([agent, { sinceMs, lastMs }]) =>
+            inStep.has(agent) && nowMs - sinceMs > slackMs && nowMs - lastMs < lateMs - slackMs,
+        );
+        verdict.check(
+          !isBeating || running === undefined || kernel.clock.nowMs - running.startedMs < lateMs,
+          () => `${vm}.${incarnation} is fenced, and a storage server hears ${host}`,
+        );
         verdict.check(
           !isHeard || kernel.clock.nowMs - running.startedMs < 2000,
           () => `${vm}.${incarnation} is fenced, and ${host} says that it runs`,

@@ -5,6 +5,8 @@ import type { MachineTruth, Truth } from "../../world/truth.ts";
 export interface SaidByHa {
   readonly fencing: ReadonlySet<string>;
   readonly over: ReadonlySet<string>;
+  /** Ended by their own host, since nobody heard it. */
+  readonly isolated: ReadonlySet<string>;
 }
 type Incarnation = { readonly vm: unknown; readonly incarnation: unknown };
 export const incarnationOf = ({ vm, incarnation }: Incarnation): string => `${vm}.${incarnation}`;
@@ -12,14 +14,16 @@ export const incarnationOf = ({ vm, incarnation }: Incarnation): string => `${vm
 export const watchHa = (kernel: Kernel): SaidByHa => {
   const fencing = new Set<string>();
   const over = new Set<string>();
+  const isolated = new Set<string>();
   kernel.watchers.push({
     log: (who, event, { vm, incarnation, step }) => {
+      if (event === "host/isolated") isolated.add(incarnationOf({ vm, incarnation }));
       if (who !== "ha-manager") return;
       if (event === "ha/step" && step === "Fencing") fencing.add(incarnationOf({ vm, incarnation }));
       if (event === "ha/over") over.add(incarnationOf({ vm, incarnation }));
     },
   });
-  return { fencing, over };
+  return { fencing, over, isolated };
 };
 
 /** An export of one of its writable disks takes writes, or has some that have not landed. */

@@ -20,7 +20,7 @@ const checkAnswer = (who: string, input: Input, effects: readonly Effect[], verd
  * What runs on a host that is declared dead, or was lost with its power, is left alone until the host itself says more: nobody
  * stops it or cuts its disks off, and it starts nowhere else. And whoever is told of a death desires nothing of anyone for it.
  * It is another matter where somebody said that the host's power is off (27), and where the HA Manager has asked further and
- * fences (31, 32).
+ * fences (31, 32), or the host itself ends what it runs since nobody hears it (37).
  */
 export const presenceNeverFences: Invariant = {
   number: 6,
@@ -96,7 +96,7 @@ export const presenceNeverFences: Invariant = {
       machineEnded: (machine, how) => {
         if (there.get(machine.vm) !== machine || !kernel.network.isUp(machine.host)) return;
         there.delete(machine.vm);
-        if (said.over.has(incarnationOf(machine))) return;
+        if (said.over.has(incarnationOf(machine)) || said.isolated.has(incarnationOf(machine))) return;
         const cell = installation.boundCell(machine.vm)?.cell ?? "";
         if (how === "stopped" && dead.has(machine.host) && isLeft(cell))
           verdict.violate(

@@ -4,8 +4,8 @@ import type { Invariant } from "../invariant.ts";
 /** This long before the end nothing may be written any more. */
 const restMs = 3000;
 
-/** Minutes of a storage server are counted at rest as well. */
-const isMark = (key: string): boolean => key === "mark" || key.startsWith("mark/");
+/** Minutes of a storage server are counted at rest as well, and so are beats of hosts. */
+const isMark = (key: string): boolean => key === "mark" || key.startsWith("mark/") || key === "beat";
 
 /**
  * At rest nothing is written, however often it is looked at again; and a machine is stopped on request only where its user
@@ -37,7 +37,8 @@ export const reconciled: Invariant = {
       machineEnded: (machine, how) => {
         const { name, vm, host } = machine;
         // A controller that does not know it any more, and an operator who therefore ended its document.
-        if (how !== "stopped" || installation.endedByHand.has(vm) || said.over.has(incarnationOf(machine))) return;
+        const isEnded = said.over.has(incarnationOf(machine)) || said.isolated.has(incarnationOf(machine));
+        if (how !== "stopped" || installation.endedByHand.has(vm) || isEnded) return;
         const cell = installation.cells[Number(/^cell(\d+)-/.exec(vm)?.[1]) - 1] ?? "";
         const texts = users.submitted.get(cell) ?? [];
         const isStill = texts.length === 1 && users.wishes.get(cell)?.text !== null;

@@ -1,0 +1,184 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Effect, Restored } from "../../core/env.ts";
+import { type HostName, hostName, ipv4, type PeerName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
+import type { HostState } from "../known.ts";
+import { restorePresence } from "../presence/presence-state.ts";
+import { createSuccession } from "../root-vm/succession.ts";
+import { desiredVm, Room as ManagerRoom, policy } from "../service/manager.testing.ts";
+import type { VmRecord } from "../vm-record.ts";
+import { hearBeat, settleBeats, takeBeats } from "./beats.ts";
+import { restoreBeats } from "./beats-state.ts";
+
+const [self, s1, s2] = [hostName("h1"), peerName("agent.s1"), peerName("agent.s2")];
+const addresses = { [s1]: "10.0.2.1", [s2]: "10.0.2.2", "host.h2": "10.0.1.2" };
+
+/** A machine with a disk at an address. */
+const machine = (name: string, address: string, changes: { writable?: boolean; restart?: "host" } = {}): VmRecord => {
+  const { writable = true, restart } = changes;
+  const vm = desiredVm(name, 1, restart === undefined ? {} : { restart });
+  const layer = { volume: uid(`${name}-v`), address: ipv4(address), port: 20_000, exportName: "e", writable };
+  const layers = [{ ...layer, pskIdentity: "i", pskHex: "00" }];
+  const disks = vm.disks.map((disk) => ({ ...disk, attachment: { ...disk.attachment, layers } }));
+  const client = peerName("controller.shop");
+  return { client, vm: { ...vm, disks }, stage: "running", ended: null, reason: null, released: false };
+};
+
+/** This host of five, in its own time. */
+class Room {
+  readonly state: HostState;
+  readonly subscribed = new Set<PeerName>();
+  sent: string[] = [];
+  timerMs: number | null = null;
+  readonly lost: Uid[] = [];
+
+  constructor(records: readonly VmRecord[], restored: Restored = { records: new Map(), desiredAt: new Map() }) {
+    const part: Partial<HostState> = {
+      beats: restoreBeats(restored),
+      presence: { ...restorePresence(new Map()), boot: 7 },
+      succession: createSuccession(self, restored),
+      records: new Map(records.map((record) => [record.vm.uid, record])),
+      peerAddresses: new Map(Object.entries(addresses)),
+      now: 1000,
+    };
+    this.state = part as HostState;
+    this.state.succession.hosts = new Set(["h1", "h2", "h3", "h4", "h5"].map(hostName));
+    this.hear("h2", "h3", "h4", "h5");
+    takeBeats(this.state, { host: "h1" });
+  }
+  hear(...hosts: string[]): void {
+    this.state.succession.heard.clear();
+    for (const name of hosts) this.state.succession.heard.set(name as HostName, 1);
+  }
+  /** Time passes up to here, with the timer whenever it is due. */
+  until(ms: number): void {
+    this.settle();
+    while (this.timerMs !== null && this.timerMs <= ms) {
+      this.state.now = this.timerMs;
+      this.timerMs = null;
+      this.settle();
+    }
+    this.state.now = ms;
+  }
+  settle(): void {
+    const effects: Effect[] = [];
+    settleBeats(this.state, self, effects);
+    for (const effect of effects) {
+      if (effect.kind === "timer") this.timerMs = this.state.now + (effect.afterMs ?? 0);
+      if (effect.kind === "desire") this.sent.push(`${effect.to} ${JSON.stringify(effect.value)}`);
+      if (effect.kind === "subscribe") this.subscribed.add(effect.to);
+      if (effect.kind === "unsubscribe") this.subscribed.delete(effect.to);
+      if (effect.kind === "log" && effect.event === "host/isolated") this.lost.push(uid(String(effect.fields.vm)));
+    }
+  }
+  answer(from: PeerName, count: number, boot = 7): void {
+    hearBeat(this.state, self, from, "host.h1/beat", { boot, count });
+    this.settle();
+  }
+}
+
+test("it says to each server where a machine writes that it is there, every 3 s, and to no other", () => {
+  const reads = machine("c", "10.0.2.2", { writable: false });
+  const room = new Room([machine("a", "10.0.2.1"), machine("b", "10.0.2.1"), reads, machine("d", "10.0.9.9")]);
+  room.until(8000);
+  const beat = (count: number): string => `agent.s1 {"boot":7,"count":${count}}`;
+  assert.deepEqual([room.sent, [...room.subscribed]], [[beat(1), beat(2), beat(3)], [s1]]);
+  room.sent = [];
+  takeBeats(room.state, null);
+  room.settle();
+  assert.deepEqual([room.sent, [...room.subscribed]], [["agent.s1 null"], []], "nobody wants it any more");
+  room.sent = [];
+  room.until(20_000);
+  assert.deepEqual(room.sent, []);
+});
+
+test("where nobody hears it for 9 s it ends what writes; the root controller's VM and what only reads stay", () => {
+  const others = [machine("r", "10.0.2.1", { restart: "host" }), machine("c", "10.0.2.2", { writable: false })];
+  const room = new Room([machine("a", "10.0.2.1"), ...others]);
+  room.until(4000);
+  room.answer(s1, 1);
+  room.answer(s1, 2);
+  room.hear("h2");
+  room.until(12_900);
+  assert.deepEqual(room.lost, [], "the beat that it said at 4.0 s was heard");
+  room.until(13_100);
+  assert.deepEqual(room.lost, [uid("a")]);
+});
+
+test("one server that hears it is enough, and so are most of the hosts; unless it gets no answers itself", () => {
+  const both = [machine("a", "10.0.2.1"), machine("b", "10.0.2.2")];
+  const one = new Room(both);
+  one.hear();
+  for (let second = 1; second < 60; second += 1) {
+    one.until(second * 1000);
+    one.answer(s2, one.state.beats.count);
+  }
+  assert.deepEqual(one.lost, []);
+  const hosts = new Room(both);
+  hosts.hear("h2", "h3");
+  hosts.until(60_000);
+  assert.deepEqual(hosts.lost, [], "a server that is silent alone ends nothing");
+  hosts.state.beats.doubts = true;
+  hosts.settle();
+  assert.deepEqual(hosts.lost, [uid("a"), uid("b")]);
+});
+
+test("what was never said, or is acknowledged by a server where nothing of this host writes, is no answer", () => {
+  const room = new Room([machine("a", "10.0.2.1")]);
+  room.hear();
+  for (let second = 1; second < 12; second += 1) {
+    room.until(second * 1000);
+    room.answer(s1, 99);
+    room.answer(s2, room.state.beats.count);
+  }
+  assert.deepEqual(room.lost, [uid("a")]);
+});
+
+test("a Host Manager that stood still, or has started anew, counts anew: nobody was asked in that time", () => {
+  const room = new Room([machine("a", "10.0.2.1")]);
+  room.hear();
+  room.until(4000);
+  room.answer(s1, 2);
+  room.state.now = 40_000;
+  room.settle();
+  assert.deepEqual(room.lost, []);
+  room.until(48_000);
+  assert.deepEqual(room.lost, []);
+  room.until(50_000);
+  assert.deepEqual(room.lost, [uid("a")]);
+  const beat = { boot: 7, count: 40 };
+  const again = new Room([machine("a", "10.0.2.1")], {
+    records: new Map(),
+    desiredAt: new Map([[s1, new Map([["beat", beat]])]]),
+  });
+  again.hear();
+  again.until(9900);
+  assert.deepEqual([again.sent[0], again.lost], ['agent.s1 {"boot":7,"count":41}', []]);
+});
+
+test("as long as it is not known whose addresses its disks are at nothing is taken back", () => {
+  const beat = { boot: 7, count: 40 };
+  const restored = { records: new Map(), desiredAt: new Map([[s1, new Map([["beat", beat]])]]) };
+  const room = new Room([machine("a", "10.0.2.1")], restored);
+  room.state.peerAddresses = null;
+  room.until(5000);
+  assert.deepEqual(room.sent, []);
+});
+
+test("what was ended so has crashed, as its controller hears, and is not started again here by itself", () => {
+  const room = new ManagerRoom();
+  room.found();
+  room.desire("policy/shop", policy());
+  const { vm } = machine("a", "10.0.2.1");
+  room.desire("vm/a", vm);
+  room.settle();
+  assert.equal(room.machines.get(uid("a")), 1);
+  room.state.beats.isolated.add(uid("a"));
+  room.settle();
+  assert.deepEqual([room.machines.size, room.state.beats.isolated.size], [0, 0]);
+  const { power, ended, phase, reason } = room.vm("a") ?? {};
+  assert.deepEqual([power, ended, phase], ["off", "crashed", "failed"]);
+  assert.match(reason ?? "", /no storage server had heard its host for 9 s/);
+  room.settle();
+  assert.equal(room.machines.size, 0);
+});

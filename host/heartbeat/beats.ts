@@ -1,0 +1,137 @@
+import { beatKey, type DesiredBeat, everyBeatMs, lateMs } from "../../core/documents/ha.ts";
+import { desiredBeat } from "../../core/documents/readers/ha.ts";
+import { actualKey, type DesiredVm } from "../../core/documents/vocabulary.ts";
+import type { Effect } from "../../core/env.ts";
+import { toJson } from "../../core/outbox.ts";
+import { type HostName, hostPeer, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { HostState } from "../known.ts";
+import type { VmRecord } from "../vm-record.ts";
+import type { BeatsState } from "./beats-state.ts";
+
+/**
+ * This host says to each storage server that its machines write at that it is there, as long as an HA Manager wants that, and
+ * hears whether that was made durable. Where no server has heard it for 9 s of its own time and it hears no majority of the
+ * hosts either, others are about to take its machines' volumes away and start them elsewhere: it ends those that write. That
+ * keeps what such a machine still says, and what is lost of its writes, short. It is no fence: nobody counts on it (decision 95).
+ *
+ * A Host Manager that starts, or that stood still itself, begins to count anew: nobody's silence was heard in that time.
+ */
+export const beatTimer = "beat";
+/** A timer that comes so much too late: this process stood still. */
+const stoodStillMs = 2_000;
+const mostUnanswered = 10;
+const isolatedReason =
+  "no storage server had heard its host for 9 s, nor did that hear most of the other hosts, so it was ended";
+
+/** Desired by the HA Manager: `beats`. */
+export const takeBeats = ({ beats }: HostState, value: Json): void => {
+  beats.wanted = value !== null;
+};
+
+/** A server has made a beat durable. */
+export const hearBeat = ({ beats }: HostState, self: HostName, from: PeerName, key: string, value: Json): void => {
+  if (key !== actualKey(hostPeer(self), beatKey)) return;
+  const server = beats.to.get(from);
+  const said = desiredBeat.of(value);
+  const sentMs = said === null ? undefined : beats.sent.get(said.count);
+  if (server !== undefined && sentMs !== undefined) server.ackedMs = Math.max(server.ackedMs ?? 0, sentMs);
+};
+
+/**
+ * After every input: says what is due, and looks whether anybody hears this host.
+ * @returns whether there are machines to be ended
+ */
+export const settleBeats = (state: HostState, self: HostName, effects: Effect[]): boolean => {
+  const { beats, now, presence } = state;
+  // It is not known yet whose addresses its disks are at.
+  if (state.peerAddresses === null) return false;
+  const servers = beats.wanted && presence.boot !== null ? serversOf(state) : new Set<PeerName>();
+  const stoodStill = beats.dueMs !== null && now - beats.dueMs > stoodStillMs;
+  if (stoodStill) beats.sinceMs = now;
+  for (const peer of beats.to.keys()) if (!servers.has(peer)) leave(beats, self, peer, effects);
+  if (servers.size === 0) {
+    [beats.sinceMs, beats.dueMs] = [null, null];
+    return false;
+  }
+  const isNew = [...servers].some((peer) => beats.to.get(peer) === undefined);
+  for (const to of servers) {
+    if (beats.to.has(to) && beats.sinceMs !== null) continue;
+    if (!beats.to.has(to)) beats.to.set(to, { ackedMs: null });
+    effects.push({ kind: "subscribe", to, prefix: actualKey(hostPeer(self), beatKey) });
+  }
+  // Whom nothing was said to yet has not been silent.
+  if (beats.sinceMs === null || isNew) beats.sinceMs = now;
+  if (isNew || beats.sentMs === null || now - beats.sentMs >= everyBeatMs) say(state, servers, effects);
+  const isolates = isolate(state, effects);
+  if (beats.dueMs === null || beats.dueMs <= now) {
+    // On the minute when it would be too long, and with the next beat at the latest.
+    const inMs = [(beats.sentMs ?? now) + everyBeatMs - now, heardMs(beats) + lateMs - now].filter((ms) => ms > 0);
+    const afterMs = Math.max(100, Math.min(everyBeatMs, ...inMs));
+    beats.dueMs = now + afterMs;
+    effects.push({ kind: "timer", name: beatTimer, afterMs });
+  }
+  return isolates;
+};
+
+const say = ({ beats, now, presence }: HostState, servers: ReadonlySet<PeerName>, effects: Effect[]): void => {
+  beats.count += 1;
+  beats.sentMs = now;
+  beats.sent.set(beats.count, now);
+  for (const count of beats.sent.keys()) if (count <= beats.count - mostUnanswered) beats.sent.delete(count);
+  const beat: DesiredBeat = { boot: presence.boot ?? 0, count: beats.count };
+  for (const to of servers) effects.push({ kind: "desire", to, key: beatKey, value: toJson(beat) });
+};
+
+const leave = (beats: BeatsState, self: HostName, peer: PeerName, effects: Effect[]): void => {
+  beats.to.delete(peer);
+  effects.push({ kind: "desire", to: peer, key: beatKey, value: null });
+  effects.push({ kind: "unsubscribe", to: peer, prefix: actualKey(hostPeer(self), beatKey) });
+};
+
+/** Up to when somebody has certainly heard this host, of the servers. */
+const heardMs = ({ to, sinceMs }: BeatsState): number =>
+  Math.max(sinceMs ?? Number.POSITIVE_INFINITY, ...[...to.values()].map(({ ackedMs }) => ackedMs ?? 0));
+
+const isolate = (state: HostState, effects: Effect[]): boolean => {
+  const { beats, now, records } = state;
+  if (now - heardMs(beats) < lateMs || hearsMost(state)) return false;
+  const ended: Uid[] = [];
+  // The root controller's has rules of its own (decision 35).
+  for (const [vm, { stage, vm: desired }] of records)
+    if (stage === "running" && writes(desired) && desired.restart !== "host" && !beats.isolated.has(vm)) ended.push(vm);
+  if (ended.length === 0) return false;
+  for (const vm of ended) {
+    beats.isolated.add(vm);
+    const { path = null, incarnation = null } = records.get(vm)?.vm ?? {};
+    effects.push({ kind: "log", event: "host/isolated", fields: { vm, path, incarnation } });
+  }
+  return true;
+};
+
+/** What was ended since nobody heard this host was neither stopped nor did it end by itself: its controller starts it again. */
+export const endedAs = ({ beats }: HostState, vm: Uid, how: End): End =>
+  beats.isolated.delete(vm) ? { ended: "crashed", reason: isolatedReason } : how;
+type End = Pick<VmRecord, "ended" | "reason">;
+
+/** This host's part in Presence hears more than half of all hosts, itself among them, and is answered when it asks. */
+const hearsMost = ({ beats, succession: { heard, hosts } }: HostState): boolean =>
+  !beats.doubts && (1 + heard.size) * 2 > hosts.size;
+
+const writes = ({ disks }: DesiredVm): boolean =>
+  disks.some(({ attachment: { layers } }) => layers[0]?.writable === true);
+
+/** Where machines of this host write, as far as it is known whose addresses these are. */
+const serversOf = ({ records, peerAddresses }: HostState): Set<PeerName> => {
+  const addresses = new Set<string>();
+  for (const { stage, vm } of records.values())
+    if (stage !== "ended")
+      for (const { attachment } of vm.disks) {
+        const [layer] = attachment.layers;
+        if (layer?.writable === true) addresses.add(layer.address);
+      }
+  const servers = new Set<PeerName>();
+  for (const [peer, address] of peerAddresses ?? [])
+    if (peer.startsWith("agent.") && addresses.has(address)) servers.add(peer as PeerName);
+  return servers;
+};
