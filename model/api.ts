@@ -293,8 +293,20 @@ export interface HaReport {
   readonly protected: number;
   /** Many hosts were lost at once: tenants' machines wait until a person has looked. Null: not so. ISO 8601. */
   readonly storm: { readonly since: string; readonly hosts: readonly string[] } | null;
+  /** What waits for a person, the first one first. Absent: a HA Manager of the previous version. */
+  readonly alerts?: readonly HaAlert[];
   /** Those that are being worked on first, then those that have ended, the last one first. */
   readonly items: readonly HaItem[];
+}
+export interface HaAlert {
+  /** `paused`: many hosts were lost at once; `held`: a VM was started again too often, or its hosts were lost soon after it came; `isolated`: a host that is declared dead may run on; `unfenced`: a fence takes too long. */
+  readonly kind: "paused" | "held" | "isolated" | "unfenced";
+  /** A host, or a VM as `cell:path`; of `paused` nothing. */
+  readonly subject: string;
+  /** ISO 8601. */
+  readonly since: string;
+  /** What is so, and what helps. */
+  readonly sentence: string;
 }
 export interface HaItem {
   readonly type: "HA" | "Stop";

@@ -75,10 +75,20 @@ const haCommands: Register = (program, context, withHelp) => {
   );
 };
 
+const alertCommand: Register = (program, context, withHelp) =>
+  withHelp(
+    program
+      .command("alerts")
+      .description("show what waits for you: what the HA Manager does not decide by itself, and what helps")
+      .action(async () => (await import("../commands/hosts/ha.ts")).listAlerts(context())),
+    ["cells alerts", "cells alerts --output json"],
+  );
+
 export const machineCommands: Register = (program, context, withHelp) => {
   bootstrapCommand(program, context, withHelp);
   const commands = () => import("../commands/hosts/host.ts");
   haCommands(program, context, withHelp);
+  alertCommand(program, context, withHelp);
   const host = program.command("host").description("machines that join the cloud, and leave it");
   withHelp(
     host

@@ -8,6 +8,7 @@ import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Instant, Service } from "../env.ts";
 import { cellOfController, isObject, log, takeEffects, toJson } from "../outbox.ts";
 import { followDeaths, hearMember, takeDeath } from "../presence/group/deaths.ts";
+import { settleAlerts } from "./alerts.ts";
 import { endStorm, noteLoss } from "./guards.ts";
 import { measureHa } from "./measure.ts";
 import { takeHost, takeProbe } from "./probes.ts";
@@ -37,6 +38,7 @@ export function createHaManager(options: HaOptions): Service<HaState> {
       if (state.started) {
         if (state.subscribed.size === 0 || input.kind === "desired") followHosts(state);
         settleQueue(state, now);
+        settleAlerts(state, now);
       }
       return { state, effects: takeEffects(state.outbox) };
     },

@@ -4,12 +4,15 @@ import type { WorkItem } from "./item.ts";
 import type { HaState } from "./state.ts";
 
 /** The queue as people see it: what is being worked on, then what has ended, the last first. */
-export function reportOf({ active, ended, wanted, storm }: HaState): HaReport {
+export function reportOf({ active, ended, wanted, storm, alerts }: HaState): HaReport {
   const byTime = (one: WorkItem, other: WorkItem): number => other.since - one.since;
   const items = [...[...active.values()].sort(byTime), ...[...ended.values()].sort(byTime)].map(shown);
   return {
     protected: wanted.size,
     storm: storm === null ? null : { since: isoTime(storm.since), hosts: storm.hosts },
+    alerts: [...alerts.values()]
+      .sort((one, other) => one.since - other.since)
+      .map(({ kind, subject, since, sentence }) => ({ kind, subject, since: isoTime(since), sentence })),
     items,
   };
 }

@@ -6,4 +6,6 @@ export const settings = {
   keptMs: 86_400_000,
   /** Somebody says so long that a VM runs whose host is declared dead, before `x.ha.isolated` decides. */
   isolatedMs: 300_000,
+  /** A fence that works takes seconds; one that takes so long waits for something. */
+  fenceMs: 60_000,
 } as const;

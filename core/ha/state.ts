@@ -35,6 +35,28 @@ export interface Storm {
   readonly hosts: readonly HostName[];
 }
 
+export const alertKinds = [
+  /** Many hosts were lost at once. */
+  "paused",
+  /** A guard holds a VM that was started again too often, or whose hosts were lost soon after it came. */
+  "held",
+  /** A host is declared dead, and something says that what it runs goes on. */
+  "isolated",
+  /** A fence takes longer than any that works. */
+  "unfenced",
+] as const;
+export type AlertKind = (typeof alertKinds)[number];
+
+/** Record `alert/<kind>/<subject>`. */
+export interface Alert {
+  readonly kind: AlertKind;
+  /** A host, or the path of a VM with its cell's whole name first; of "paused" nothing. */
+  readonly subject: string;
+  /** Milliseconds since 1970. */
+  readonly since: number;
+  /** What is so, and what helps. */
+  readonly sentence: string;
+}
 /** What the HA Manager knows. Records: `item/<vm>/<incarnation>`, `over/<vm>`. The rest is desired here, or said again. */
 export interface HaState extends Known {
   readonly options: HaOptions;
@@ -59,6 +81,8 @@ export interface HaState extends Known {
   readonly ended: Map<string, WorkItem>;
   readonly over: Map<Uid, OverRecord>;
   storm: Storm | null;
+  /** Those that are open, by their keys. */
+  readonly alerts: Map<string, Alert>;
   /** Where hosts are on the network, as they said last. */
   readonly known: Map<HostName, KnownHost>;
   /** Hosts that are looked into: who asks them, and since when. */
@@ -106,6 +130,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     over: new Map(),
     storm: (restored.records.get("storm") ?? null) as unknown as Storm | null,
     losses: new Map(),
+    alerts: new Map(),
     known: new Map(),
     asking: new Map(),
     probes: new Map(),
@@ -118,6 +143,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
   for (const [key, value] of restored.records) {
     if (key.startsWith("item/")) keepItem(state, value as unknown as WorkItem);
     if (key.startsWith("host/")) state.known.set(hostName(key.slice("host/".length)), value as unknown as KnownHost);
+    if (key.startsWith("alert/")) state.alerts.set(key, value as unknown as Alert);
     if (key.startsWith("over/")) {
       const over = value as unknown as OverRecord;
       state.over.set(over.vm, over);

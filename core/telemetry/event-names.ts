@@ -178,6 +178,8 @@ export const eventNames = {
   "ha/held": "an item of the HA Manager's queue waits for a person: why",
   "ha/paused":
     "many hosts were lost at once, so tenants' machines are not started elsewhere until a person has looked: which hosts",
+  "alert/opened": "something waits for a person: its kind, what it is about, and what helps",
+  "alert/ended": "it does not any more: kind, subject",
   "ha/released": "a person has looked, and what was held goes on: of which VM; null: after the loss of many hosts",
   "ha/over":
     "nothing of an incarnation can write any more, and its controller is told so: by which fence, or that it was seen stopped",

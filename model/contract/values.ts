@@ -334,10 +334,18 @@ const haItem = record<api.HaItem>(
   },
   "HaItem",
 );
+const haAlert = record<api.HaAlert>(
+  {
+    kind: oneOf("paused", "held", "isolated", "unfenced"),
+    ...{ subject: text(), since: time, sentence: text() },
+  },
+  "HaAlert",
+);
 export const haReport = record<api.HaReport>(
   {
     protected: integer(),
     storm: nullable(record<NonNullable<api.HaReport["storm"]>>({ since: time, hosts: list(text()) })),
+    alerts: optional(list(haAlert)),
     items: list(haItem),
   },
   "HaReport",

@@ -11,6 +11,21 @@ export const listHa = async (context: Context): Promise<void> => {
   for (const line of linesOf(report, context.terminal.paint)) context.terminal.print(line);
 };
 
+/** `cells alerts`: what waits for a person. */
+export const listAlerts = async (context: Context): Promise<void> => {
+  const { alerts = [] } = await context.client().ha();
+  if (context.json) return printJson(context, alerts);
+  const { paint, print } = context.terminal;
+  if (alerts.length === 0) return print("nothing waits for you");
+  const rows = alerts.map(({ kind, subject, since, sentence }) => [
+    paint("yellow", kind),
+    printable(subject),
+    since,
+    printable(sentence),
+  ]);
+  for (const line of table([["kind", "about", "since", ""].map((head) => paint("grey", head)), ...rows])) print(line);
+};
+
 /** `cells ha release [VM]`. */
 export const releaseHa = async (context: Context, vm: string | undefined): Promise<void> => {
   const report = await context.client().releaseHa(vm ?? null);
@@ -18,10 +33,15 @@ export const releaseHa = async (context: Context, vm: string | undefined): Promi
   for (const line of linesOf(report, context.terminal.paint)) context.terminal.print(line);
 };
 
-const linesOf = ({ protected: count, storm, items }: HaReport, paint: Paint): readonly string[] => {
+const linesOf = ({ protected: count, storm, items, alerts = [] }: HaReport, paint: Paint): readonly string[] => {
   const paused =
     storm === null ? [] : [`paused since ${storm.since}: ${storm.hosts.join(", ")} were lost within minutes`];
-  return [...paused, ...queueOf(count, items, paint)];
+  const { length } = alerts;
+  const waits =
+    length === 0
+      ? []
+      : [paint("yellow", `${length} ${length === 1 ? "matter waits" : "matters wait"} for you: cells alerts`)];
+  return [...paused, ...waits, ...queueOf(count, items, paint)];
 };
 const queueOf = (count: number, items: readonly HaItem[], paint: Paint): readonly string[] => {
   const looked = `${count} running ${count === 1 ? "VM is" : "VMs are"} looked after`;

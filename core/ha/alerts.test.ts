@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hostName, hostPeer } from "../../model/cell/identifiers.ts";
+import { reportOf } from "./report.ts";
+import { World } from "./world.testing.ts";
+
+const alertsOf = (world: World): readonly string[] =>
+  (reportOf(world.state).alerts ?? []).map(({ kind, subject }) => `${kind} ${subject}`.trim());
+const look = (world: World, afterMs: number): readonly string[] => {
+  world.ms += afterMs;
+  world.give({ kind: "timer", name: "look" });
+  return world.events.filter((event) => event.startsWith("alert/"));
+};
+
+test("a fence that takes long is one alert for its host, said once, and over with the last of them", () => {
+  const world = new World(20);
+  for (const vm of ["a-1", "a-2", "a-3"]) world.protect(vm, 1, "h1");
+  world.lose("h1");
+  assert.deepEqual(look(world, 50_000), []);
+  assert.deepEqual(look(world, 15_000), ["alert/opened"]);
+  assert.deepEqual(alertsOf(world), ["unfenced h1"]);
+  const [alert] = reportOf(world.state).alerts ?? [];
+  assert.match(alert?.sentence ?? "", /^shop\/a-1, shop\/a-2 and 1 more of h1 cannot be fenced.*cells host dead h1/);
+  assert.deepEqual(look(world, 60_000), [], "it is open");
+  world.restart();
+  assert.deepEqual([alertsOf(world), world.events.includes("alert/opened")], [["unfenced h1"], false], "and stays so");
+  assert.equal(reportOf(world.state).alerts?.[0]?.since, alert?.since);
+  world.fenced("a-1", 1);
+  assert.ok(!world.events.includes("alert/opened"), "it is about fewer, and the same one");
+  assert.deepEqual(alertsOf(world), ["unfenced h1"]);
+  world.fenced("a-2", 1);
+  world.fenced("a-3", 1);
+  assert.ok(world.events.includes("alert/ended"));
+  assert.deepEqual(alertsOf(world), []);
+});
+
+test("a host that is declared dead and may run on is an alert after five minutes, until it is heard", () => {
+  const world = new World(20);
+  world.protect("a-1", 1, "h1");
+  const peer = hostPeer(hostName("h1"));
+  world.give({ kind: "reachable", peer, reachable: true });
+  const machines = [{ vm: "a-1", incarnation: 1, power: "on" }];
+  world.give({ kind: "actual", from: peer, key: "machines", value: { host: "h1", boot: 7, machines } });
+  world.lose("h1");
+  assert.equal(world.stepOf("a-1"), "Investigating");
+  assert.deepEqual(look(world, 290_000), []);
+  assert.deepEqual([look(world, 20_000), alertsOf(world)], [["alert/opened"], ["isolated h1"]]);
+  world.give({ kind: "reachable", peer, reachable: false });
+  assert.deepEqual(alertsOf(world), []);
+});
+
+test("where many hosts are lost at once that is one alert, and no other for what waits with it", () => {
+  const world = new World(20);
+  world.protect("a-1", 1, "h3");
+  world.protect("a-2", 1, "h3");
+  for (const host of ["h1", "h2", "h3"]) world.lose(host);
+  assert.deepEqual(alertsOf(world), ["paused"]);
+  world.release();
+  assert.deepEqual(alertsOf(world), []);
+});
+
+test("a VM that a guard holds is an alert of its own, until somebody has looked", () => {
+  const world = new World(5);
+  world.protect("a-1", 1, "h1");
+  world.ms += 60_000;
+  world.lose("h1");
+  world.fenced("a-1", 1);
+  world.protect("a-1", 2, "h2");
+  world.ms += 400_000;
+  world.lose("h2");
+  assert.deepEqual(alertsOf(world), ["held shop:shop/a-1"]);
+  world.release({ cell: "shop", path: "shop/a-1" });
+  assert.deepEqual(alertsOf(world), []);
+});

@@ -1,0 +1,73 @@
+import type { Instant } from "../env.ts";
+import { log, sameJson, toJson, write } from "../outbox.ts";
+import { settings } from "./settings.ts";
+import type { Alert, HaState } from "./state.ts";
+
+/**
+ * What a person is to look at, since the HA Manager goes no further by itself. One is open for each kind and subject, what is of one
+ * host is one alert, and an alert ends when what it is about is over: nobody has to close it. Which are open is durable, so a start
+ * repeats none.
+ */
+export const alertKey = ({ kind, subject }: Pick<Alert, "kind" | "subject">): string => `alert/${kind}/${subject}`;
+
+type Due = Omit<Alert, "since">;
+
+/** Opens what is due and ends what is not, after everything else of a step. */
+export function settleAlerts(state: HaState, now: Instant): void {
+  const due = new Map(dueOf(state, now).map((alert) => [alertKey(alert), alert]));
+  for (const [key, alert] of [...state.alerts])
+    if (!due.has(key)) {
+      state.alerts.delete(key);
+      write(state.outbox, key, null);
+      log(state.outbox, "alert/ended", { kind: alert.kind, subject: alert.subject });
+    }
+  for (const [key, alert] of due) {
+    const before = state.alerts.get(key);
+    const next: Alert = { ...alert, since: before?.since ?? now.wallMs };
+    if (before !== undefined && sameJson(toJson(before), toJson(next))) continue;
+    state.alerts.set(key, next);
+    write(state.outbox, key, next);
+    if (before === undefined) log(state.outbox, "alert/opened", { ...alert });
+  }
+}
+
+function dueOf(state: HaState, { ms, wallMs }: Instant): readonly Due[] {
+  const { storm, active, vetoedSince } = state;
+  const due: Due[] = [];
+  if (storm !== null)
+    due.push({
+      kind: "paused",
+      subject: "",
+      sentence: `${storm.hosts.join(", ")} were lost within minutes, so tenants' VMs wait: see whether it is a network; \`cells ha release\` goes on`,
+    });
+  const isolated = new Map<string, string[]>();
+  const unfenced = new Map<string, string[]>();
+  const add = (to: Map<string, string[]>, host: string, path: string): void =>
+    void to.set(host, [...(to.get(host) ?? []), path]);
+  for (const [vm, item] of active) {
+    // As long as all wait for the same there is one alert.
+    if (item.held !== undefined && storm === null)
+      due.push({ kind: "held", subject: `${item.cell}:${item.path}`, sentence: item.held });
+    const since = vetoedSince.get(vm);
+    if (item.step === "Investigating" && since !== undefined && ms - since >= settings.isolatedMs)
+      add(isolated, item.host, item.path);
+    if (item.step === "Fencing" && wallMs - item.since >= settings.fenceMs) add(unfenced, item.host, item.path);
+  }
+  for (const [host, paths] of isolated)
+    due.push({
+      ...{ kind: "isolated", subject: host },
+      sentence: `${host} is declared dead, and something says that it runs on with ${some(paths)}: \`cells ha why\` says what; where its power is off, \`cells host dead ${host}\` goes on`,
+    });
+  for (const [host, paths] of unfenced)
+    due.push({
+      ...{ kind: "unfenced", subject: host },
+      sentence: `${some(paths)} of ${host} cannot be fenced: \`cells ha why\` says what that waits for; where the power of ${host} is off, \`cells host dead ${host}\` goes on`,
+    });
+  return due;
+}
+/** A sentence names a few of them. */
+const some = (paths: readonly string[]): string => {
+  const [first = "", second, ...more] = [...paths].sort();
+  if (second === undefined) return first;
+  return more.length === 0 ? `${first} and ${second}` : `${first}, ${second} and ${more.length} more`;
+};

@@ -1,0 +1,71 @@
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import type { Effect, Input, Restored } from "../env.ts";
+import { createHaManager } from "./manager.ts";
+import type { HaState } from "./state.ts";
+
+/** One member of the Presence group is its majority here; there are as many hosts as a test says. */
+export const member = peerName("presence.1");
+const manager = peerName("storage-manager");
+export const wallMs = 1_700_000_000_000;
+
+export class World {
+  readonly service;
+  state: HaState;
+  readonly records = new Map<string, Json>();
+  readonly #protected = new Map<string, Input>();
+  ms = 1000;
+
+  constructor(hosts: number) {
+    this.service = createHaManager({
+      ...{ self: peerName("ha-manager"), presence: [member], storageManagers: [manager] },
+      hosts: Array.from({ length: hosts }, (_, index) => peerName(`host.h${index + 1}`)),
+    });
+    this.state = this.service.restore(this.#restored());
+    this.give({ kind: "start" });
+  }
+  #restored(): Restored {
+    return { records: new Map(this.records), desiredAt: new Map() };
+  }
+  restart(): void {
+    this.state = this.service.restore(this.#restored());
+    for (const input of this.#protected.values()) this.give(input);
+    this.give({ kind: "start" });
+  }
+  /** Names of the events of the last input. */
+  events: readonly string[] = [];
+  give(input: Input): readonly Effect[] {
+    const { effects } = this.service.step(this.state, input, { ms: this.ms, wallMs: wallMs + this.ms });
+    this.events = effects.flatMap((effect) => (effect.kind === "log" ? [effect.event] : []));
+    for (const effect of effects) {
+      if (effect.kind !== "write") continue;
+      if (effect.value === null) this.records.delete(effect.key);
+      else this.records.set(effect.key, effect.value);
+    }
+    return effects;
+  }
+  protect(vm: string, incarnation: number, host: string, cell = "shop"): void {
+    const value: JsonObject = {
+      ...{ vm, cell, path: `${cell}/${vm}`, incarnation, host, boot: 7, lost: "restart", priority: 0 },
+      ...{ isolated: "keep", storageManager: "storage-manager" },
+    };
+    const input: Input = { kind: "desired", from: peerName(`controller.${cell}`), key: `protected/${vm}`, value };
+    this.#protected.set(vm, input);
+    this.give(input);
+  }
+  lose(host: string, generation = 1): void {
+    const declaredAt = wallMs + this.ms;
+    const value = { host, generation, incarnation: 0, declaredAt, reporters: 3 };
+    this.give({ kind: "actual", from: member, key: `dead/${host}`, value });
+  }
+  fenced(vm: string, incarnation: number): void {
+    const value = { incarnation, complete: true, volumes: [], reason: null };
+    this.give({ kind: "actual", from: manager, key: `ha-manager/fence/${vm}`, value });
+  }
+  release(more: JsonObject = {}): void {
+    this.give({ kind: "request", id: 1, request: { kind: "ha-release", ...more } });
+  }
+  stepOf(vm: string): string | undefined {
+    return this.state.active.get(vm as never)?.step;
+  }
+}
