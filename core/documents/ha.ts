@@ -114,6 +114,8 @@ export const probeKey = (host: HostName): string => `probe/${host}`;
 /** A host is to say to the storage servers where its machines write that it is there, for as long as this is desired. */
 export interface DesiredBeats {
   readonly host: HostName;
+  /** VMs that others take from it when it is lost: where nobody hears it, it ends those of them that write. */
+  readonly ends: readonly Uid[];
 }
 export const beatsKey = "beats";
 /** Of this boot, the n-th: it counts once. What a server has made durable it says back. */

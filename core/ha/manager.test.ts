@@ -314,7 +314,9 @@ test("nobody answers, or another machine does, or no neighbour: then the host is
 test("a host with something that is protected says to its servers that it is there, and one with nothing does not", () => {
   const world = new World();
   world.protect(protectedVm());
-  assert.deepEqual([...world.beats], [["host.h1", { host: "h1" }]]);
+  assert.deepEqual([...world.beats], [["host.h1", { host: "h1", ends: ["a-1"] }]]);
+  world.protect(protectedVm({ lost: "leave" }));
+  assert.deepEqual([...world.beats], [["host.h1", { host: "h1", ends: [] }]], "nobody would start it elsewhere");
   world.give({ kind: "desired", from: peerName("controller.shop"), key: "protected/a-1", value: null });
   assert.deepEqual([...world.beats], []);
 });

@@ -47,12 +47,14 @@ export function settleQueue(state: HaState, now: Instant): void {
   setTimer(state);
 }
 
-/** Hosts with something that is protected say to their storage servers that they are there. */
-function settleBeats({ outbox, at }: HaState): void {
-  for (const host of at.keys()) desire(outbox, hostPeer(host), beatsKey, { host });
-  for (const [peer, documents] of outbox.desired)
-    if (documents.has(beatsKey) && !at.has(peer.slice("host.".length) as HostName))
-      desire(outbox, peer, beatsKey, null);
+/** Hosts with something that is protected say to their storage servers that they are there. Of the others nothing is looked at. */
+function settleBeats({ outbox, at, wanted, beatsDue }: HaState): void {
+  for (const host of beatsDue) {
+    const there = [...(at.get(host) ?? [])];
+    const ends = there.filter((vm) => wanted.get(vm)?.document.lost !== "leave").sort();
+    desire(outbox, hostPeer(host), beatsKey, there.length === 0 ? null : { host, ends });
+  }
+  beatsDue.clear();
 }
 
 /** The root cell's first, since the others rest on them; then by priority. */

@@ -95,6 +95,8 @@ export interface HaState extends Known {
   /** Since when somebody says that the incarnation of an item runs, monotonic ms; counted anew after a start. */
   readonly vetoedSince: Map<Uid, number>;
   readonly subscribed: Set<PeerName>;
+  /** Hosts at which something else is protected than before. */
+  readonly beatsDue: Set<HostName>;
   /** VMs to look at before the step ends. */
   readonly dirty: Set<Uid>;
   /** The timer that has them looked at again is set. */
@@ -137,6 +139,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     nowMs: 0,
     vetoedSince: new Map(),
     subscribed: new Set(),
+    beatsDue: new Set(),
     dirty: new Set(),
     isTimed: false,
   };
@@ -195,6 +198,7 @@ export function keepProtected(state: HaState, vm: Uid, wanted: Protected | null)
   if (before !== undefined) {
     const there = state.at.get(before);
     there?.delete(vm);
+    state.beatsDue.add(before);
     if (there?.size === 0) state.at.delete(before);
   }
   if (wanted === null) state.wanted.delete(vm);
@@ -202,6 +206,7 @@ export function keepProtected(state: HaState, vm: Uid, wanted: Protected | null)
     state.wanted.set(vm, wanted);
     const { host } = wanted.document;
     state.at.set(host, (state.at.get(host) ?? new Set()).add(vm));
+    state.beatsDue.add(host);
   }
   state.dirty.add(vm);
 }

@@ -6,6 +6,8 @@ import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 /** What a host says to the storage servers that it uses, and whether they hear it (`beats.ts`). */
 export interface BeatsState {
   wanted: boolean;
+  /** VMs that others take from this host when it is lost. */
+  ends: ReadonlySet<Uid>;
   /** Of the last beat; above every one that a server may have. */
   count: number;
   sentMs: number | null;
@@ -36,6 +38,7 @@ export const restoreBeats = ({ desiredAt }: Restored): BeatsState => {
   });
   return {
     wanted: false,
+    ends: new Set(),
     count: Math.max(0, ...known.map(([, { count }]) => count)),
     sentMs: null,
     to: new Map(known.map(([peer]) => [peer, { ackedMs: null }])),

@@ -44,7 +44,7 @@ class Room {
     this.state = part as HostState;
     this.state.succession.hosts = new Set(["h1", "h2", "h3", "h4", "h5"].map(hostName));
     this.hear("h2", "h3", "h4", "h5");
-    takeBeats(this.state, { host: "h1" });
+    takeBeats(this.state, { host: "h1", ends: records.map(({ vm }) => vm.uid).filter((vm) => vm !== "left") });
   }
   hear(...hosts: string[]): void {
     this.state.succession.heard.clear();
@@ -92,9 +92,9 @@ test("it says to each server where a machine writes that it is there, every 3 s,
   assert.deepEqual(room.sent, []);
 });
 
-test("where nobody hears it for 9 s it ends what writes; the root controller's VM and what only reads stay", () => {
+test("where nobody hears it for 9 s it ends what writes; what nobody would start elsewhere stays, and what only reads", () => {
   const others = [machine("r", "10.0.2.1", { restart: "host" }), machine("c", "10.0.2.2", { writable: false })];
-  const room = new Room([machine("a", "10.0.2.1"), ...others]);
+  const room = new Room([machine("a", "10.0.2.1"), machine("left", "10.0.2.1"), ...others]);
   room.until(4000);
   room.answer(s1, 1);
   room.answer(s1, 2);

@@ -1,5 +1,5 @@
 import { beatKey, type DesiredBeat, everyBeatMs, lateMs } from "../../core/documents/ha.ts";
-import { desiredBeat } from "../../core/documents/readers/ha.ts";
+import { desiredBeat, desiredBeats } from "../../core/documents/readers/ha.ts";
 import { actualKey, type DesiredVm } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import { toJson } from "../../core/outbox.ts";
@@ -12,7 +12,7 @@ import type { BeatsState } from "./beats-state.ts";
 /**
  * This host says to each storage server that its machines write at that it is there, as long as an HA Manager wants that, and
  * hears whether that was made durable. Where no server has heard it for 9 s of its own time and it hears no majority of the
- * hosts either, others are about to take its machines' volumes away and start them elsewhere: it ends those that write. That
+ * hosts either, others are about to take its machines' volumes away and start them elsewhere: it ends those of them that write. That
  * keeps what such a machine still says, and what is lost of its writes, short. It is no fence: nobody counts on it (decision 95).
  *
  * A Host Manager that starts, or that stood still itself, begins to count anew: nobody's silence was heard in that time.
@@ -24,9 +24,11 @@ const mostUnanswered = 10;
 const isolatedReason =
   "no storage server had heard its host for 9 s, nor did that hear most of the other hosts, so it was ended";
 
-/** Desired by the HA Manager: `beats`. */
-export const takeBeats = ({ beats }: HostState, value: Json): void => {
+/** Desired by the HA Manager: `beats`. What cannot be read is of another version: it says that this host is to beat, and no more. Others hear nothing of it. */
+export const takeBeats = ({ beats }: HostState, value: Json): false => {
   beats.wanted = value !== null;
+  beats.ends = new Set(desiredBeats.of(value)?.ends ?? []);
+  return false;
 };
 
 /** A server has made a beat durable. */
@@ -99,7 +101,8 @@ const isolate = (state: HostState, effects: Effect[]): boolean => {
   const ended: Uid[] = [];
   // The root controller's has rules of its own (decision 35).
   for (const [vm, { stage, vm: desired }] of records)
-    if (stage === "running" && writes(desired) && desired.restart !== "host" && !beats.isolated.has(vm)) ended.push(vm);
+    if (stage === "running" && writes(desired) && isOthersThen(beats, desired) && !beats.isolated.has(vm))
+      ended.push(vm);
   if (ended.length === 0) return false;
   for (const vm of ended) {
     beats.isolated.add(vm);
@@ -117,6 +120,10 @@ type End = Pick<VmRecord, "ended" | "reason">;
 /** This host's part in Presence hears more than half of all hosts, itself among them, and is answered when it asks. */
 const hearsMost = ({ beats, succession: { heard, hosts } }: HostState): boolean =>
   !beats.doubts && (1 + heard.size) * 2 > hosts.size;
+
+/** What nobody starts elsewhere goes on: to end it would help nobody. The root controller's has rules of its own (decision 35). */
+const isOthersThen = ({ ends }: BeatsState, { uid, restart }: DesiredVm): boolean =>
+  ends.has(uid) && restart !== "host";
 
 const writes = ({ disks }: DesiredVm): boolean =>
   disks.some(({ attachment: { layers } }) => layers[0]?.writable === true);

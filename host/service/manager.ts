@@ -187,10 +187,7 @@ const handleDesired = (
     takeStandby(state.succession, standby && { ...standby, policy: numbered(state, standby.policy, effects) });
     return true;
   }
-  if (key === beatsKey) {
-    takeBeats(state, value);
-    return false;
-  }
+  if (key === beatsKey) return takeBeats(state, value);
   if (kind === "probe") {
     const taken = takeProbeDesire(state, name, value, onProbes);
     return typeof taken === "string" ? refuse(taken) : taken;

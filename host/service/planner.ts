@@ -1,10 +1,4 @@
-import type {
-  ActualLocation,
-  CellPolicy,
-  DesiredDisk,
-  DesiredInterface,
-  DesiredVm,
-} from "../../core/documents/vocabulary.ts";
+import type { DesiredDisk, DesiredInterface, DesiredVm } from "../../core/documents/vocabulary.ts";
 import { machineShares } from "../../core/placer/machine-memory.ts";
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 import { dataExcess } from "../../model/check/data-size.ts";
@@ -12,14 +6,13 @@ import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "../driver
 import {
   addressInUse,
   addressTaken,
-  type Claims,
   type Held,
   type Holder,
   heldAddresses,
   holdAddresses,
   noClaims,
 } from "../network/addresses.ts";
-import { admitted, type Entrances, trespass } from "../network/management.ts";
+import { admitted, trespass } from "../network/management.ts";
 import { runsOtherwise, startedFrom } from "../root-vm/boot-trial.ts";
 import type { VmRecord } from "../vm-record.ts";
 import type { Found, Wanted } from "../wanted.ts";

@@ -190,7 +190,7 @@ export const desiredSamples = {
       foreign: [{ address: "10.64.1.9", host: "h3" }],
     },
     "probe/<name>": { host: "h3", address: "10.0.1.3", mac: "02:00:00:00:01:03" },
-    beats: { host: "h1" },
+    beats: { host: "h1", ends: ["c1-4"] },
     "root-vm": {
       vm,
       host: "h1",

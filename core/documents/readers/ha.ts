@@ -74,7 +74,7 @@ export const actualProbe = document(
   ofHost,
 );
 
-export const desiredBeats = document(object<DesiredBeats>({ host: hostText }));
+export const desiredBeats = document(object<DesiredBeats>({ host: hostText, ends: list(uidText, most.networks) }));
 export const desiredBeat = document(object<DesiredBeat>({ boot: count, count }));
 export const actualHeartbeat = document(
   object<ActualHeartbeat>({ host: hostText, boot: count, fresh: boolean }),
