@@ -34,7 +34,7 @@ const rolesOf = ({ data }: VmElement): [string, JsonObject][] => {
 };
 const vmsOf = (cell: Cell): VmElement[] => elements(cell).filter((element) => element.type === "VM");
 
-/** Those that share none with others have one each, all others one together (image/service/init.c). */
+/** Those that share none with others have one each, all others one together (image/service/roles.c). */
 const apart = ["authority", "presence", "gateway"];
 const processesOf = (roles: readonly string[]): number =>
   roles.filter((role) => apart.includes(role)).length + (roles.some((role) => !apart.includes(role)) ? 1 : 0);

@@ -209,7 +209,11 @@ test("a gateway goes on from the saved state in a process of its own program", {
     const own = await createServiceAuthority(join(directory, "authority"), { gateway: "gateway" });
     await host.call("authority", own.configurationFile);
     const hash = hashCredential("a credential of nobody");
-    const wanted = { memoryMiB: 176, data: own.data({ gateway: { credentialHashes: [hash] } }), awaitAnswer: true };
+    const wanted = {
+      memoryMiB: 176,
+      data: own.data({ gateway: { gateway: { credentialHashes: [hash] } } }),
+      awaitAnswer: true,
+    };
     for (const [how, goesOn] of [
       ["resume", true],
       ["boot", false],
