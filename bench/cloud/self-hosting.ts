@@ -1,4 +1,5 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { loadavg } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -23,6 +24,8 @@ import { interruptible } from "./interrupted.ts";
 /** A cloud that runs in itself: how long it takes to come, what it takes, and how it comes back. */
 const patienceSeconds = 1200;
 
+/** Of the machine in the last minute: times of a run that others disturb are worth what it says. */
+const loadNow = (): string => `load ${(loadavg()[0] ?? 0).toFixed(1)}`;
 const seconds = async (work: () => Promise<unknown>): Promise<number> => {
   const start = performance.now();
   await work();
@@ -214,29 +217,34 @@ async function measure(t: Testbed, options: BenchOptions): Promise<readonly Figu
   await untilDone(t, ["apply", file, "--yes", "--no-wait"]);
   const acceptedMs = Date.now();
   const upSeconds = (acceptedMs - startMs) / 1000;
+  const upLoad = loadNow();
   say(`a cell was accepted after ${upSeconds.toFixed(1)} s`);
   await untilAllReady(t, "root", patienceSeconds);
   await untilAllReady(t, "one", patienceSeconds);
   await drawBirth(t, { startMs, gatewayMs, acceptedMs }, from, options);
   const { memory, processor, idle } = await rest(t, quick ? 10 : 60, say);
   say(`the management takes ${memory.management.toFixed(0)} MiB and ${processor.management.toFixed(1)} % of a core`);
+  const restLoad = loadNow();
   const step = await tutorialStep(t);
+  const stepLoad = loadNow();
   say(`a step of the tutorial took ${step.toFixed(1)} s`);
   const service = await backAgain(t, "root/core2/vm", say);
+  const serviceLoad = loadNow();
   const root = await backAgain(t, "root/core1/vm", say);
+  const rootLoad = loadNow();
   const figures = [
-    figure("from `cells up` until a cell was accepted, images built before", "s", upSeconds, 45),
+    figure("from `cells up` until a cell was accepted, images built before", "s", upSeconds, 45, upLoad),
     figure("memory of the management", "MiB", memory.management, 1800, apartFrom(memory, "MiB")),
     figure(
       "processor of the management when idle, of one core",
       "%",
       processor.management,
       10,
-      apartFrom(processor, "%"),
+      `${apartFrom(processor, "%")}; ${restLoad}`,
     ),
     ...idleFigures(idle),
-    figure("the VM of a core service killed, until it is ready again", "s", service, 6),
-    figure("the root controller's VM killed, until it answers again", "s", root, 10),
+    figure("the VM of a core service killed, until it is ready again", "s", service, 6, serviceLoad),
+    figure("the root controller's VM killed, until it answers again", "s", root, 10, rootLoad),
   ];
   if (quick) return figures;
   await down({ directory: t.at.directory });
@@ -244,17 +252,18 @@ async function measure(t: Testbed, options: BenchOptions): Promise<readonly Figu
     await t.up();
     await untilDone(t, ["exec", "one/vm", "--", "true"]);
   });
+  const powerLoad = loadNow();
   await down({ directory: t.at.directory });
   const asProcesses = await stepOfProcesses();
   return [
     ...figures,
-    figure("everything without power, until a tenant's machine answers again", "s", power, 60),
+    figure("everything without power, until a tenant's machine answers again", "s", power, 60, powerLoad),
     figure(
       "docs/tutorial/03-rule applied from nothing until it is ready, against the same where the management runs as processes",
       "×",
       step / asProcesses,
       2,
-      `${step.toFixed(1)} and ${asProcesses.toFixed(1)} s`,
+      `${step.toFixed(1)} and ${asProcesses.toFixed(1)} s; ${stepLoad} and ${loadNow()}`,
     ),
   ];
 }
