@@ -12,7 +12,8 @@ export interface Probe {
 
 /** Said by the sender, and said again by whoever answers: an answer proves both ways. */
 const word = "cells-probe";
-const waitSeconds = 2;
+/** So long is waited for an answer that shall not come; for one that shall, as long as a busy machine with emulated guests takes. */
+const waitSeconds = { blocked: 2, passes: 8 } as const;
 
 /** Starts something that says back what it hears; harmless where it runs already. */
 export const listenerCommand = (protocol: "tcp" | "udp", port: number): readonly string[] => [
@@ -22,11 +23,14 @@ export const listenerCommand = (protocol: "tcp" | "udp", port: number): readonly
 ];
 
 /** The packets of a probe. Its output says whether an answer came; exit codes of these tools differ too much. */
-export const probeCommand = ({ protocol, port }: Probe, address: string): readonly string[] => {
-  if (protocol === "icmp") return ["ping", "-c", "2", "-W", String(waitSeconds), address];
-  const timeout = protocol === "tcp" ? `,connect-timeout=${waitSeconds}` : "";
+export const probeCommand = ({ protocol, port, expected }: Probe, address: string): readonly string[] => {
+  const seconds = waitSeconds[expected];
+  if (protocol === "icmp") return ["ping", "-c", "2", "-W", String(seconds), address];
+  const timeout = protocol === "tcp" ? `,connect-timeout=${seconds}` : "";
   const target = `${protocol.toUpperCase()}4:${address}:${port}${timeout}`;
-  return ["sh", "-c", `echo ${word} | socat -t${waitSeconds} - ${target}`];
+  // Over UDP nobody says that this was all, and the whole time is waited.
+  const rest = protocol === "tcp" ? seconds : waitSeconds.blocked;
+  return ["sh", "-c", `echo ${word} | socat -t${rest} - ${target}`];
 };
 
 /** What was seen. A refused TCP connection is an answer: the packet arrived, and so did the reset. */

@@ -71,3 +71,21 @@ test("a VM without a disk, or with empty ones alone, has nothing to boot from", 
   assert.deepEqual(told({ vm, boot: volume(), disk }, { boot: volume() }), []);
   assert.deepEqual(told({ vm }, { vm }), [], "an unchanged VM is not told of again");
 });
+
+test("a VM that is asked at its second interface in one subnet is told why it will not be heard, and what would be right", () => {
+  const card = (subnet: string) => ({
+    ...{ "x.type": "VirtualInterface", "x.vm": "<ref:../vm>", "x.subnet": `<ref:../${subnet}>` },
+  });
+  const net = { "x.type": "Subnet", "x.size": 16 };
+  const askedAt = (name: string, second = "net"): readonly string[] =>
+    told({
+      ...{ boot: volume({ "x.import": "tiny" }), disk, net, back: net, one: card("net"), two: card(second) },
+      vm: { ...vm, "x.liveness.protocol": "icmp", "x.liveness.interface": `<ref:../${name}>` },
+    });
+  assert.match(
+    askedAt("two").join(),
+    /^shop\/vm \(VM\): it is asked at shop\/two, and has shop\/one in the same subnet: .*let x\.liveness\.interface be shop\/one, or give shop\/two a subnet of its own$/,
+  );
+  assert.deepEqual(askedAt("one"), []);
+  assert.deepEqual(askedAt("two", "back"), []);
+});

@@ -1,4 +1,4 @@
-import type { Cell, Element, VolumeElement } from "../cell/cell.ts";
+import type { Cell, Element, VmElement, VolumeElement } from "../cell/cell.ts";
 import type { ElementPath } from "../cell/identifiers.ts";
 import { isServiceImage } from "../cell/image-name.ts";
 import type { OfferedImage, StorageOffer } from "../check/check-storage.ts";
@@ -28,7 +28,7 @@ export function foreseenOf(cell: Cell, { steps }: Plan, offer: StorageOffer | nu
       element?.type === "Volume" && made.has(path)
         ? ofImage(element, offer?.images)
         : element?.type === "VM" && element.desiredState === "on"
-          ? ofBoot(cell, disks.get(path) ?? [], made)
+          ? (ofBoot(cell, disks.get(path) ?? [], made) ?? ofAsked(cell, element))
           : null;
     return element === undefined || says === null ? [] : [{ path, type: element.type, says }];
   });
@@ -59,6 +59,23 @@ function ofBoot(cell: Cell, disks: readonly ElementPath[], made: ReadonlySet<Ele
   if (disks.some((disk) => mayBoot(cell, disk, made))) return null;
   return `it has nothing to boot from: ${disks.join(", ")} ${disks.length === 1 ? "is" : "are"} made empty; give one an x.import, or let it be a VolumeCopy of a volume that has`;
 }
+/**
+ * Of a VM that is asked at an interface which is not its first in that subnet. A guest sends its answer out by the first one, and
+ * no host takes a packet from an interface that has another's address.
+ */
+function ofAsked(cell: Cell, { path: vm, liveness }: VmElement): string | null {
+  const asked = liveness?.interface === undefined ? undefined : cell.elements.get(liveness.interface);
+  if (asked?.type !== "VirtualInterface") return null;
+  const first = [...cell.elements.values()].find(
+    (each) => each.type === "VirtualInterface" && each.vm === vm && each.subnet === asked.subnet,
+  );
+  if (first === undefined || first === asked) return null;
+  return (
+    `it is asked at ${asked.path}, and has ${first.path} in the same subnet: unless its guest routes by source, it answers by that one, ` +
+    `and what it sends is dropped there; let x.liveness.interface be ${first.path}, or give ${asked.path} a subnet of its own`
+  );
+}
+
 /** By VM, in the order of their connections. */
 function disksOf(cell: Cell): ReadonlyMap<ElementPath, readonly ElementPath[]> {
   const disks = new Map<ElementPath, ElementPath[]>();
