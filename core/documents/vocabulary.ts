@@ -203,6 +203,8 @@ export interface AgentVolumeActual extends Progress {
   readonly boot: BootRecord | null;
   /** Digest of the image that its file was made of. Absent: it was made of none, or that is not known. */
   readonly image?: string;
+  /** It cannot be made of its image, which is not there or damaged: only who replaces that changes it. */
+  readonly badImage?: true;
   readonly about?: VolumeAbout;
 }
 /**

@@ -25,6 +25,9 @@ export interface GrownDisk {
 export interface OriginLacks {
   /** What it shall be a copy of is not there, or not for this cell: which of the two is not said. */
   readonly hidden?: true;
-  /** Each storage server is heard, and none has the image: only who adds that changes it. */
+  /**
+   * Each storage server is heard, and none has the image; or the one that is to make it finds the image damaged. Only who adds or
+   * replaces that changes it.
+   */
   readonly noImage?: true;
 }

@@ -11,6 +11,7 @@ import type {
 } from "../../core/storage/agent/work.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import { ImageFault } from "./images/images.ts";
 import {
   type AgentMachinery,
   type DesiredExport,
@@ -197,7 +198,9 @@ export class Executor {
     const portTaken = error instanceof PortTaken;
     const reason = isOutOfSpace(error) ? await this.#outOfSpace(error) : error.message;
     const missing = error instanceof FileMissing ? { missing: true as const } : {};
-    await this.#report({ kind: "failed", volume, about, reason, portTaken, ...missing }).catch(() => undefined);
+    const badImage = error instanceof ImageFault ? { badImage: true as const } : {};
+    const report = { kind: "failed", volume, about, reason, portTaken, ...missing, ...badImage } as const;
+    await this.#report(report).catch(() => undefined);
   }
 
   async #outOfSpace(error: Error): Promise<string> {

@@ -14,7 +14,7 @@ import { renameDurably, synchronize } from "../../runtime/process/durable-files.
 import { replaceFile } from "../../runtime/process/replace-file.ts";
 import { storageIdentity } from "../drivers/unix-users.ts";
 import { BinFiles } from "./bin/bin-files.ts";
-import { bootRecord, type FoundImage, readImage } from "./images/images.ts";
+import { bootRecord, type FoundImage, ImageFault, readImage } from "./images/images.ts";
 import { lengthWithRoom, MiB, qemuImg, readHeader, roomMiBOf, servedLength } from "./images/qcow2.ts";
 import { type CreatedFile, FileMissing, type ReadyFile } from "./machinery.ts";
 
@@ -200,12 +200,12 @@ export class VolumeFiles {
       const path = join(fresh, name);
       await copySparse(join(image.directory, from), path).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== "ENOENT") throw error;
-        throw new Error(
+        throw new ImageFault(
           `image "${image.manifest.name}" has lost its ${name}: ${join(image.directory, from)} is not there`,
         );
       });
       if (!(await isWhat(path, sha256)))
-        throw new Error(
+        throw new ImageFault(
           `the ${name} of image "${image.manifest.name}" is not what its record says (SHA-256): build or copy the image again`,
         );
       await synchronize(path);
@@ -231,9 +231,9 @@ async function isWhat(path: string, sha256: string | undefined): Promise<boolean
 async function copyDisk({ directory, manifest }: FoundImage, into: string): Promise<void> {
   const disk = join(directory, manifest.disk);
   if ((await stat(disk).catch(() => null)) === null)
-    throw new Error(`image "${manifest.name}" has lost its disk: ${disk} is not there`);
+    throw new ImageFault(`image "${manifest.name}" has lost its disk: ${disk} is not there`);
   await readHeader(disk).catch((error: Error) => {
-    throw new Error(`the disk of image "${manifest.name}" is damaged: ${error.message}`);
+    throw new ImageFault(`the disk of image "${manifest.name}" is damaged: ${error.message}`);
   });
   await run("cp", ["--reflink=auto", "--sparse=always", disk, into]).catch((error: { stderr?: string }) => {
     throw new Error(error.stderr?.trim() || `cannot copy ${disk}`);

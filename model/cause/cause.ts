@@ -64,8 +64,11 @@ export interface CauseFacts {
   /** It cannot while its VM runs: the file has no room (`file`), or an IDE disk's size is looked at once (`ide`). */
   readonly "grows-next-start": OfVm &
     Commanded & { readonly from: number; readonly to: number; readonly since: "file" | "ide" };
-  /** A volume's image is on no storage server, and each of them is heard; the sentence is the Storage Manager's. */
-  readonly "no-image": { readonly image: string; readonly sentence: string };
+  /**
+   * A volume's image is on no storage server, and each of them is heard; or it is damaged at the one that is to make the volume.
+   * The sentence is the Storage Manager's.
+   */
+  readonly "no-image": { readonly image: string; readonly sentence: string; readonly damaged?: true };
   /** Its liveness is to be asked at an interface that the incarnation which runs was started without. */
   readonly "asked-next-start": OfVm & Commanded & { readonly interface: ElementPath };
   /** The element has left the model. */

@@ -26,8 +26,8 @@ const remedies: Remedies = {
   "switched-off": ({ target }) => `\`cells start ${target}\`, which writes x.desiredState "on"`,
   grows: () => nothing("it goes on by itself"),
   "grows-next-start": ({ target }) => `\`cells restart ${target}\``,
-  "no-image": ({ image }) =>
-    `let the operator add it (\`cells image add ${image} FILE\`), and it goes on by itself; or name another one in x.import`,
+  "no-image": ({ image, damaged }) =>
+    `let the operator ${damaged === true ? "replace" : "add"} it (\`cells image add ${image} FILE${damaged === true ? " --replace" : ""}\`), and it goes on by itself; or name another one in x.import`,
   "asked-next-start": ({ target }) =>
     `\`cells restart ${target}\`; or leave x.liveness.interface out, and the first that it has is asked`,
   "service-unreachable": () => nothing("it goes on as soon as the service answers"),

@@ -153,7 +153,8 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
 function imageAwaited(element: Element, actual: ActualVolume | undefined): Standing | null {
   const image = element.type === "Volume" ? element.import : undefined;
   if (image === undefined || actual?.noImage !== true || actual.reason === null) return null;
-  return standing("waiting", { kind: "no-image", image, sentence: actual.reason });
+  const damaged = actual.server === null ? {} : { damaged: true as const };
+  return standing("waiting", { kind: "no-image", image, sentence: actual.reason, ...damaged });
 }
 
 function vmState(state: ControllerState, record: ElementRecord, element: VmElement): Standing {

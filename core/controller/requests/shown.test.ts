@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RefusalKind } from "../../../model/cause/cause.ts";
-import { elementPath, hostName, peerName } from "../../../model/cell/identifiers.ts";
+import { elementPath, hostName, peerName, serverName } from "../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { isObject } from "../../outbox.ts";
 import { shop, World } from "../world.testing.ts";
@@ -90,6 +90,12 @@ test("what needs an image that no server has is stuck until somebody adds it or 
   world.volumesAre.set(world.uidOf("shop/late"), { ...none, noImage: true });
   world.settle();
   assert.deepEqual(stuck(), ["shop/late"]);
+  const damaged = { reason: 'the disk of image "late" is damaged', server: serverName("s1") } as const;
+  world.volumesAre.set(world.uidOf("shop/late"), { ...none, ...damaged, noImage: true });
+  world.settle();
+  assert.deepEqual(stuck(), ["shop/late"]);
+  const told = JSON.stringify(world.ask({ method: "WHY-ELEMENT", path: "shop/late" }).body);
+  assert.match(told, /let the operator replace it \(`cells image add late FILE --replace`\)/);
   world.put(shop(late("tiny")), ["shop/late"]);
   assert.deepEqual([world.phase("shop/late"), stuck()], ["ready", []]);
 });

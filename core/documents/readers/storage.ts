@@ -236,6 +236,7 @@ export const agentVolumeActual = document(
     usedMiB: nullable(amountMiB),
     boot: nullable(bootRecord),
     image: optional(word),
+    badImage: yes,
     about: optional(volumeAbout),
   }),
 );

@@ -333,6 +333,21 @@ test("what the disk refuses is waited out, with the reason", () => {
   assert.deepEqual([bench.volume().phase, bench.volume().reason], ["ready", null]);
 });
 
+test("of a volume whose image is damaged that is said, until its file is made or something else fails", () => {
+  const bench = new Bench();
+  bench.desire(`volume/${v1}`, { uid: v1, source: { kind: "image", image: "late" }, sizeMiB: 10 });
+  const failed = { kind: "failed", volume: v1, about: "file", portTaken: false } as const;
+  const reason = 'the disk of image "late" is damaged';
+  const says = (): unknown => [bench.volume().phase, bench.volume().reason, bench.volume().badImage];
+  bench.report({ ...failed, reason, badImage: true });
+  assert.deepEqual(says(), ["waiting", reason, true]);
+  bench.report({ ...failed, reason: "s1 has no space left" });
+  assert.deepEqual(says(), ["waiting", "s1 has no space left", undefined]);
+  bench.report({ ...failed, reason, badImage: true });
+  bench.report({ kind: "created", volume: v1, sizeMiB: 10, boot: null });
+  assert.deepEqual(says(), ["ready", null, undefined]);
+});
+
 test("only the Storage Manager is heard and told; nonsense is refused without harm", () => {
   const bench = new Bench();
   assert.equal(service.accepts(peerName("controller.shop"), `lease/${v1}`), false);

@@ -204,12 +204,14 @@ function record(state: AgentState, report: AgentReport, effects: Effect[]): void
       if (volume === null || report.kind === "exported") return;
       state.missing.delete(report.volume);
       state.failures.delete(`${report.volume}/file`);
+      state.badImages.delete(report.volume);
       effects.push(log(`volume/${report.kind}`, { volume: report.volume, sizeMiB: volume.sizeMiB }));
       return;
     }
     case "removed":
       if (state.volumes.get(report.volume)?.removing !== true) return;
       state.failures.delete(`${report.volume}/file`);
+      state.badImages.delete(report.volume);
       state.failures.delete(`${report.volume}/export`);
       state.usedMiB.delete(report.volume);
       state.missing.delete(report.volume);
@@ -235,6 +237,8 @@ function record(state: AgentState, report: AgentReport, effects: Effect[]): void
       const without = report.missing === true ? withoutFile(state, report.volume) : null;
       if (without !== null) writeVolume(state, report.volume, without, effects);
       state.failures.set(`${report.volume}/${report.about}`, report.reason);
+      if (report.badImage === true) state.badImages.add(report.volume);
+      else state.badImages.delete(report.volume);
       effects.push(log("volume/failed", { volume: report.volume, about: report.about, reason: report.reason }));
       if (report.portTaken) {
         const epoch = state.work.get(report.volume)?.export?.epoch;

@@ -32,6 +32,8 @@ export interface AgentState {
   readonly portsInUse: Set<number>;
   /** Last failure the executor told of, per volume and subject (`<uid>/file`, `<uid>/export`). */
   readonly failures: Map<string, string>;
+  /** Whose file cannot be made on account of their image. */
+  readonly badImages: Set<Uid>;
   readonly usedMiB: Map<Uid, number>;
   /** Looked for, and not there, since this start. */
   readonly missing: Set<Uid>;

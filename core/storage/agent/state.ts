@@ -36,6 +36,7 @@ export function restoreAgent(options: AgentOptions, restored: Restored): AgentSt
     heldBack: new Set(),
     portsInUse,
     failures: new Map(),
+    badImages: new Set(),
     usedMiB: new Map(),
     missing: new Set(),
     images: new Set(),

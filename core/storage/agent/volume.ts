@@ -98,6 +98,9 @@ export function volumeActual(state: AgentState, uid: Uid, use: string | null): A
   };
   if (desired === undefined || volume.removing) return { phase: "deleting", reason: failure ?? use, ...told };
   if (sizeMiB === null || volume.doubted === true)
-    return { phase: failure === null ? "working" : "waiting", reason: failure, ...told };
+    return {
+      ...{ phase: failure === null ? "working" : "waiting", reason: failure, ...told },
+      ...(failure !== null && state.badImages.has(uid) ? { badImage: true as const } : {}),
+    };
   return { phase: "ready", reason: failure ?? sizeRemark(sizeMiB, desired.sizeMiB), ...told };
 }

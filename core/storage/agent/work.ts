@@ -135,6 +135,8 @@ export type AgentReport =
       readonly portTaken: boolean;
       /** There is no file of the volume. */
       readonly missing?: true;
+      /** Its image is not there, or damaged. */
+      readonly badImage?: true;
     }
   | { readonly kind: "usage"; readonly volumes: readonly { readonly volume: Uid; readonly usedMiB: number }[] }
   /** All hosts (`host.<name>`), members of the Presence group and Storage Managers, as the peers file has them. */

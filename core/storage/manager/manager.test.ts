@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { elementPath, peerName } from "../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
 import type { AgentVolume } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
 import { connection, copyOf, StorageWorld, shop, volume } from "./manager.testing.ts";
@@ -22,6 +23,20 @@ test("volumes spread by free space, images go where the image is, and every plac
     ["s1", "s2", "s2"],
   );
   assert.deepEqual(world.volume("a-3"), { phase: "ready", reason: null, server: "s2", sizeMiB: 100 });
+});
+
+test("what its server says of a damaged image is passed on as such, while that server is heard", () => {
+  const world = new StorageWorld({ s1: { freeMiB: 500, images: { tiny: 100 } } });
+  world.want("volume/a-1", volume("a-1", image("tiny")));
+  world.settle();
+  const s1 = world.agent("s1");
+  const reason = 'the disk of image "tiny" is damaged';
+  const said = s1.actual.get("volume/a-1") as JsonObject;
+  world.say(s1, "volume/a-1", { ...said, phase: "waiting", reason, sizeMiB: null, badImage: true });
+  world.settle();
+  assert.deepEqual([world.volume("a-1")?.reason, world.volume("a-1")?.noImage], [reason, true]);
+  world.cut(s1);
+  assert.equal(world.volume("a-1")?.noImage, undefined, "somebody may be replacing it there");
 });
 
 test("what cannot be placed says why and is retried when that changes", () => {

@@ -347,7 +347,8 @@ function followVolume(state: ManagerState, volume: Uid, before: VolumeRecord, do
   }
   const available = trouble === null ? {} : { available: false as const };
   const size = actual === undefined ? {} : sizes(state, record, document, actual);
-  publishVolume(state, record.client, volume, { phase, reason, ...available, ...size }, record);
+  const noImage = actual?.badImage === true && trouble === null ? { noImage: true as const } : {};
+  publishVolume(state, record.client, volume, { phase, reason, ...available, ...size, ...noImage }, record);
 }
 
 /** The volume under the path that its cell calls it now: in sentences, and where a file from the bin is looked for by its path. */

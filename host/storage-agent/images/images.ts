@@ -39,10 +39,13 @@ export async function findImage(places: ImagePlaces, name: string): Promise<Foun
   );
 }
 
+/** The image of a new volume is not there, or not what its record says: only who adds or replaces it changes that. */
+export class ImageFault extends Error {}
+
 /** One image by name; throws a sentence when it is not there or its record cannot be read. */
 export async function readImage(places: ImagePlaces, name: string): Promise<FoundImage> {
   const found = await findImage(places, name);
-  if (found === null) throw new Error(`this server has no image "${name}"`);
+  if (found === null) throw new ImageFault(`this server has no image "${name}"`);
   return found;
 }
 
