@@ -474,6 +474,7 @@ test("an image that is not there is said, not guessed", async () => {
     return found?.phase === "waiting" && found;
   });
   assert.match(failed.reason ?? "", /has no image "none"/);
+  assert.equal(failed.badImage, true);
   await desire(agents[0], `volume/${missing}`, null);
   await until("withdrawn", () => !actual.has(`${agents[0]}/volume/${missing}`));
 });

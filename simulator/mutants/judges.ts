@@ -192,9 +192,9 @@ export function judgesOf(mutant: Mutant, texts: ReadonlyMap<string, string>, rea
   });
   const { own, near, importing, elsewhere } = tests;
   return [
-    // One file is sooner run than asked about.
+    // A few files are sooner run than asked about.
     all("own", own),
-    reaching("near", near),
+    all("near", near),
     reaching("importing", importing),
     reaching("scenarios", [scenarioFile]),
     all("elsewhere", elsewhere),
