@@ -17,7 +17,7 @@ import type { ServerLabel, VolumeAbout, VolumeLabel } from "./bin.ts";
 import type { DesiredLiveness, GuestFacts } from "./guest.ts";
 import type { ActualRouter } from "./outside.ts";
 import type { SavedState } from "./saved-state.ts";
-import type { GrownDisk, OriginLacks, VolumeSize } from "./volume-size.ts";
+import type { GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volume-size.ts";
 
 /**
  * The documents that services publish to each other: the whole vocabulary of "desired down, actual up".
@@ -195,16 +195,12 @@ export interface AgentVolume extends VolumeLabel {
   /** It was made before: a server that has no file of it (its disk is not mounted) must not make an empty one. */
   readonly made?: true;
 }
-export interface AgentVolumeActual extends Progress {
+export interface AgentVolumeActual extends Progress, MadeOf {
   readonly sizeMiB: number | null;
   /** The size up to which its disk can grow while it is exported; absent: not at all. */
   readonly roomMiB?: number;
   readonly usedMiB: number | null;
   readonly boot: BootRecord | null;
-  /** Digest of the image that its file was made of. Absent: it was made of none, or that is not known. */
-  readonly image?: string;
-  /** It cannot be made of its image, which is not there or damaged: only who replaces that changes it. */
-  readonly badImage?: true;
   readonly about?: VolumeAbout;
 }
 /**

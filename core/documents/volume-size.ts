@@ -31,3 +31,11 @@ export interface OriginLacks {
    */
   readonly noImage?: true;
 }
+
+/** What a storage agent says of the image that a volume's file is made of. */
+export interface MadeOf {
+  /** Its digest. Absent: it was made of none, or that is not known. */
+  readonly image?: string;
+  /** It cannot be made of it, which is not there or damaged: only who replaces that changes it. */
+  readonly badImage?: true;
+}
