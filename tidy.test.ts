@@ -283,8 +283,12 @@ function coreFaults(source: Source): readonly string[] {
     return [`${source.path} imports ${target}: a service of core/ knows others by their documents alone`];
   });
 }
-/** Limits of what may be said, wherever it is said. */
-const commonFiles = ["core/distribution/limits.ts"];
+/** Limits of what may be said, wherever it is said, and how what is larger than a document is said. */
+const commonFiles = [
+  "core/distribution/limits.ts",
+  "core/distribution/views/slices.ts",
+  "core/distribution/views/view.ts",
+];
 
 /** Nobody imports it, names it or starts it. */
 function deadFaults(all: readonly Source[], texts: readonly Source[]): readonly string[] {

@@ -104,7 +104,7 @@ export function desire(outbox: Outbox, to: PeerName, key: string, value: object 
 
 const lengths = new WeakMap<object, number>();
 /** Of its text. One document may be desired at a thousand peers, and is written out once. */
-function lengthOf(value: object | null): number {
+export function lengthOf(value: object | null): number {
   if (value === null) return "null".length;
   const length = lengths.get(value) ?? JSON.stringify(value).length;
   lengths.set(value, length);

@@ -7,6 +7,7 @@ import type { NetworkAllocation, RouterFact } from "./drivers/network/driver.ts"
 import type { BeatsState } from "./heartbeat/beats-state.ts";
 import type { Claims } from "./network/addresses.ts";
 import type { EntranceState } from "./network/entrances.ts";
+import type { PolicyAtHost } from "./network/policy-view.ts";
 import type { PresenceState } from "./presence/presence-state.ts";
 import type { SuccessionState } from "./root-vm/succession-state.ts";
 import type { VmRecord } from "./vm-record.ts";
@@ -15,6 +16,8 @@ import type { VmRecord } from "./vm-record.ts";
 export interface HostState {
   readonly vms: Map<Uid, { readonly client: PeerName; readonly desired: DesiredVm }>;
   readonly policies: Map<string, CellPolicy>;
+  /** By cell: what `policies` has of it is the last whole one. */
+  readonly views: Map<string, PolicyAtHost>;
   /** Host → address → location. Kept over a restart, so that the dataplane is never blanked. */
   readonly locations: Map<PeerName, Map<string, ActualLocation>>;
   /** What controllers say of where addresses are, by cell; absent: one of the previous version. */

@@ -26,8 +26,10 @@ export const limits = {
    * its controller holds all of it.
    */
   elements: 50_000,
-  /** Characters of a cell's compiled rules as a host is told them; the rest of their document's 2 MiB is for hosts' names. */
-  compiledRules: 2 * 1024 * 1024 - 128 * 1024,
+  /** Of a cell: a host counts what each lets pass. */
+  compiledRules: 250_000,
+  /** Characters of these. A host has each at most twice, and takes 128 MiB of one controller. */
+  compiledCharacters: 32 * 1024 * 1024,
   /** Names in the paths of all elements together: each element in many groups inside one another has a long path. */
   pathNames: 1_000_000,
   /** Characters of the paths of all elements together. */

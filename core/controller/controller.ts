@@ -256,6 +256,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     }),
     policy: record<PolicyRecord>("policy", { networks: {}, rules: {}, compiled: null, version: 0 }),
     toldFirst: make.map(),
+    sliced: null,
     elements,
     vms,
     uids: make.map(),

@@ -33,6 +33,7 @@ import type { CredentialRecord, ElementRecord, Hearing, Run, StartState, VmRecor
 import type { Tickets } from "./requests/tickets.ts";
 import type { Audiences } from "./rules/audiences.ts";
 import type { Derived } from "./rules/derived.ts";
+import type { SlicedPolicy } from "./rules/policy-slices.ts";
 import type { Turns } from "./rules/told-places.ts";
 import type { AfterRestore } from "./vm/after-restore.ts";
 
@@ -62,6 +63,8 @@ export interface ControllerOptions {
   readonly presence?: readonly PeerName[];
   /** VMs that a cell may start a minute which nobody's child is; absent: `defaultStartsPerMinute` (start-limit.ts). */
   readonly startsPerMinute?: number;
+  /** A policy with more entries than that goes to hosts in slices; absent: `mostInDocument` (rules/policy-slices.ts). */
+  readonly policyEntriesInDocument?: number;
   /** Those of several that decide for this cell, since it was made (decision 37); absent: the first ones. */
   readonly placer?: PeerName;
   readonly storageManager?: PeerName;
@@ -115,6 +118,8 @@ export interface PolicyRecord {
   readonly compiled: Json;
   readonly version: number;
   readonly since?: { readonly [path: string]: number };
+  /** Of slices that are made now (`PolicySlice`). Absent: 0. */
+  readonly base?: number;
 }
 /** Times of the one upgrade that is being tried, monotonic ms; counted anew after a start. */
 export interface UpgradeClock {
@@ -204,6 +209,8 @@ export interface ControllerState extends Hearing {
   policy: PolicyRecord;
   /** Version of the policy that a host was told of first, of those to which it was not said before this start. */
   readonly toldFirst: Map<HostName, number>;
+  /** The policy that was cut last. */
+  sliced: SlicedPolicy | null;
   readonly elements: TrackedMap<Uid, ElementRecord>;
   readonly vms: TrackedMap<Uid, VmRecord>;
   /** Elements of the present model. */

@@ -79,6 +79,8 @@ export class World {
   frozen = false;
   /** Its peers are of the previous version, and say only what that one said. */
   older = false;
+  /** Hosts take policies in slices. */
+  slices = false;
   /** Guests of all images have an agent. */
   hasAgent = false;
   /** Of every child that `children` does not name, it says that it is well. */
@@ -263,7 +265,7 @@ export class World {
       return { phase: "ready", reason: null, ...(kind === "name" ? { serves: own } : { grants: own }) };
     }
     if (kind === "policy")
-      return this.policiesAt.get(hostName(peer.slice(5)))?.(value as unknown as CellPolicy) ?? inForce(value);
+      return this.policiesAt.get(hostName(peer.slice(5)))?.(value as unknown as CellPolicy) ?? this.#inForce(value);
     if (kind !== "vm") return null;
     const vm = value as unknown as DesiredVm;
     const running: ActualVm = {
@@ -275,6 +277,10 @@ export class World {
     return { ...running, ...this.ended.get(`${vm.uid}@${vm.incarnation}`) };
   }
 
+  #inForce(value: Json): ActualPolicy {
+    const { version } = value as unknown as CellPolicy;
+    return { version, phase: "ready", reason: null, ...(this.slices ? { slices: true } : {}) };
+  }
   #volume(volume: DesiredVolume): ActualVolume {
     const origin = volume.origin.kind === "copy" ? volume.origin.volume : null;
     const waiting = this.slowVolumes.has(volume.uid) || (origin !== null && this.slowVolumes.has(origin));
@@ -408,11 +414,6 @@ export class World {
     return Object.fromEntries([...this.state.elements.values()].map(({ path }) => [path, this.phase(path)]));
   }
 }
-
-const inForce = (value: Json): ActualPolicy => {
-  const { version } = value as unknown as CellPolicy;
-  return { version, phase: "ready", reason: null };
-};
 
 const childAnswer = {
   ...{ phase: "ready", reason: null, controller: "controller.web.shop", address: "10.0.3.9", version: 1, quota: null },

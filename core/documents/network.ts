@@ -1,5 +1,7 @@
 import type { CellName, Cidr, ElementPath, HostName, Ipv4, Uid } from "../../model/cell/identifiers.ts";
-import type { Progress } from "./vocabulary.ts";
+import type { SliceDigest } from "../distribution/views/slices.ts";
+import type { ViewKind } from "../distribution/views/view.ts";
+import type { CellPolicy, Progress } from "./vocabulary.ts";
 
 /**
  * What of a cell's policy is in force at a host, `policy/<cell>`. `ready`: the one that is desired. Otherwise `reason` says
@@ -8,7 +10,26 @@ import type { Progress } from "./vocabulary.ts";
 export interface ActualPolicy extends Progress {
   /** Of the policy whose rules packets meet there; null: of none. */
   readonly version: number | null;
+  /** This host takes policies in slices. Absent: it is of a version that knows documents alone. */
+  readonly slices?: true;
 }
+/**
+ * `slice/<cell>/<name>`: what of a cell's policy concerns one identity, or a part of that. What concerns several is in the
+ * slices of each. Its group (`groupOf`) is `<base>-<identity>`, or `<base>-hosts`.
+ */
+export interface PolicySlice
+  extends Partial<Pick<CellPolicy, "rules" | "networks" | "hosts" | "subnets" | "routers" | "traits">> {
+  readonly digest: SliceDigest;
+}
+export const hostsGroup = "hosts";
+export const sliceGroup = (base: number, of: number | typeof hostsGroup): string => `${base}-${of}`;
+export const policyView: ViewKind<CellPolicy> = {
+  names: ({ slices, identities = [] }) => {
+    const base = slices?.base ?? 0;
+    const groups = new Set([...identities, hostsGroup as typeof hostsGroup].map((of) => sliceGroup(base, of)));
+    return (group) => groups.has(group);
+  },
+};
 /**
  * Where a host will be told that addresses are, `places/<cell>`, by the controller that placed them: what another host says
  * of an address counts where it agrees with this. Never more than the host may know.

@@ -102,7 +102,7 @@ export const permissions = {
   },
   host: {
     desires: {
-      controller: ["vm/<uid>", "policy/<cell>", "places/<cell>"],
+      controller: ["vm/<uid>", "policy/<cell>", "slice/<cell>/…", "places/<cell>"],
       "controller.root": ["root-vm"],
       "ha-manager": ["probe/<name>", "beats"],
     },
@@ -244,6 +244,13 @@ const matcherOf = (pattern: string): Matcher => {
   if (pattern.endsWith("/<cell>")) {
     const before = pattern.slice(0, -"<cell>".length);
     return (peer, text) => text === before + peer.slice(peer.indexOf(".") + 1);
+  }
+  if (pattern.endsWith("/<cell>/…")) {
+    const before = pattern.slice(0, -"<cell>/…".length);
+    return (peer, text) => {
+      const start = `${before}${peer.slice(peer.indexOf(".") + 1)}/`;
+      return text.startsWith(start) && text.length > start.length;
+    };
   }
   const source = pattern
     .replaceAll("<uid>", "[A-Za-z0-9-]{1,64}")

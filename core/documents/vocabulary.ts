@@ -16,6 +16,7 @@ import type { Json } from "../../model/json/json.ts";
 import type { ServerLabel, VolumeAbout, VolumeLabel } from "./bin.ts";
 import type { DesiredLiveness, GuestFacts } from "./guest.ts";
 import type { ActualRouter } from "./outside.ts";
+import type { PolicyNetwork, PolicyRouter, PolicyTraits, Sliced } from "./policy.ts";
 import type { SavedState } from "./saved-state.ts";
 import type { GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volume-size.ts";
 
@@ -442,7 +443,10 @@ export interface ActualTrial {
   readonly refused: string | null;
 }
 
-/** The compiled rules of one cell, replaced as a whole and at once. */
+/**
+ * The compiled rules of one cell, replaced as a whole and at once. With `slices` it is a manifest, and its lists are in
+ * slices beside it (`PolicySlice`): what is in the document belongs to the view as well.
+ */
 export interface CellPolicy {
   readonly cell: CellName;
   /** Unique in the installation, never 0. */
@@ -465,32 +469,10 @@ export interface CellPolicy {
   readonly routers?: readonly PolicyRouter[];
   /** What interfaces may beside what is their own. Absent: none may. */
   readonly traits?: readonly PolicyTraits[];
+  /** Of a manifest: the identities of whose interfaces, VMs and subnets it speaks, sorted. Absent: of all of the cell. */
+  readonly identities?: readonly number[];
+  readonly slices?: Sliced;
 }
-export interface PolicyNetwork {
-  readonly cidr: Cidr;
-  readonly identity: number;
-  /** It is a whole Subnet of another cell: its last address is a directed broadcast. */
-  readonly subnet?: true;
-}
-/** What goes from a subnet to the outside is handed to an interface of the cell, which may answer for `forwards`. */
-export interface PolicyRouter {
-  /** Identity of the subnet. */
-  readonly subnet: number;
-  /** Of the interface that takes it: where that is, its location says. */
-  readonly identity: number;
-  readonly address: Ipv4;
-  readonly forwards: readonly Forwarded[];
-}
-/** Of an interface. */
-export interface PolicyTraits {
-  readonly identity: number;
-  /** `x.forwards`: whom it may speak for to machines of its cell, beside its own address. */
-  readonly forwards: readonly Forwarded[];
-  /** `x.groups`: multicast groups that it is a member of without asking. */
-  readonly groups: readonly Ipv4[];
-}
-/** "internet": every address that is not of the installation. */
-export type Forwarded = Cidr | "internet";
 export interface CompiledRule {
   /** Unique in the cell: what counters and `why` name. */
   readonly id: number;

@@ -1,10 +1,13 @@
-import { actualLocation, cellPolicy, desiredPlaces } from "../../core/documents/readers/network.ts";
-import type { ActualLocation } from "../../core/documents/vocabulary.ts";
+import type { Taken } from "../../core/distribution/views/view.ts";
+import type { PolicySlice } from "../../core/documents/network.ts";
+import { actualLocation, cellPolicy, desiredPlaces, policySlice } from "../../core/documents/readers/network.ts";
+import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import { type HostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { HostState } from "../known.ts";
 import { freeNumbers, mostLocations, numbered, placesOf, withController } from "../network/locations.ts";
+import { type PolicyAtHost, policyOf, viewOf, writeReplaced } from "../network/policy-view.ts";
 import { inner } from "./host-state.ts";
 
 /** What this host hears of the network: rules and places from controllers, locations from other hosts. */
@@ -15,30 +18,71 @@ export const cellOf = (controller: PeerName): string => controller.slice("contro
 export const takeRules = (
   state: HostState,
   from: PeerName,
-  { kind, cell, value }: { readonly kind: "policy" | "places"; readonly cell: string; readonly value: Json },
+  { kind, cell, name, value }: Rules,
   effects: Effect[],
 ): boolean | string => {
-  [state.believed, state.claims] = [null, null];
   if (cell !== cellOf(from)) return `its cell is ${cell}`;
   if (kind === "places") {
+    [state.believed, state.claims] = [null, null];
     if (value === null) return state.places.delete(cell);
     const places = desiredPlaces.of(value, cell);
-    if (places === null) return "it is malformed, or about another cell than its key";
+    if (places === null) return malformed;
     state.places.set(cell, placesOf(places));
     return true;
   }
-  if (value === null) {
-    const isGone = state.policies.delete(cell);
-    state.saidPolicies.delete(cell);
-    if (state.started) freeNumbers(state, effects);
-    return isGone;
+  const view = inner(state.views, cell, () => newView(state));
+  if (kind === "slice") {
+    const slice = policySlice.of(value);
+    if (slice === null && value !== null) return malformed;
+    return takeView(state, cell, view, view.takeSlice(name, slice), effects);
   }
   const policy = cellPolicy.of(value, cell);
-  if (policy === null) return "it is malformed, or about another cell than its key";
+  if (policy === null && value !== null) return malformed;
+  return takeView(state, cell, view, view.takeManifest(policy), effects);
+};
+const malformed = "it is malformed, or about another cell than its key";
+interface Rules {
+  readonly kind: "policy" | "slice" | "places";
+  readonly cell: string;
+  /** Of a slice. */
+  readonly name: string;
+  readonly value: Json;
+}
+
+/** One that comes while this process runs has nothing durable to wait for. */
+function newView({ started }: HostState): PolicyAtHost {
+  const view = viewOf();
+  if (started) view.begin();
+  return view;
+}
+
+/** Whatever was durable of policies is here again. */
+export function beginViews(state: HostState, effects: Effect[]): void {
+  for (const [cell, view] of state.views) takeView(state, cell, view, view.begin(), effects);
+}
+
+function takeView(
+  state: HostState,
+  cell: string,
+  view: PolicyAtHost,
+  { now, writes }: Taken<CellPolicy, PolicySlice>,
+  effects: Effect[],
+): boolean {
+  writeReplaced(cell, writes, effects);
+  if (view.isEmpty) state.views.delete(cell);
+  if (now === null) return false;
+  [state.believed, state.claims] = [null, null];
+  if (now === "gone") {
+    const isGone = state.policies.delete(cell);
+    state.saidPolicies.delete(cell);
+    freeNumbers(state, effects);
+    return isGone;
+  }
+  const policy = policyOf(now);
   state.saidPolicies.set(cell, policy);
   state.policies.set(cell, withController(state, numbered(state, policy, effects)));
   return true;
-};
+}
 
 /** A host speaks for itself only. */
 export const handleLocation = (

@@ -11,6 +11,7 @@ import type { HostState } from "../known.ts";
 import type { Claims } from "../network/addresses.ts";
 import { restoreEntrances } from "../network/entrances.ts";
 import { believedLocations, numberRecord } from "../network/locations.ts";
+import { replacedRecord, viewOf } from "../network/policy-view.ts";
 import { restorePresence } from "../presence/presence-state.ts";
 import { advanceSuccession, createSuccession, restraints, withSuccession } from "../root-vm/succession.ts";
 import type { VmRecord } from "../vm-record.ts";
@@ -41,6 +42,7 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
   const state: HostState = {
     vms: new Map(),
     policies: new Map(),
+    views: new Map(),
     locations: new Map(),
     places: new Map(),
     numbers: new Map(),
@@ -73,8 +75,10 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
     beats: restoreBeats(restored),
     now: 0,
   };
+  const replaced = new Map<string, Map<string, Json>>();
   for (const [key, value] of records) {
     const [kind, name = "", address = ""] = key.split("/");
+    if (kind === replacedRecord) inner(replaced, name, () => new Map<string, Json>()).set(address, value);
     if (kind === inForceRecord) state.allocation = withPolicy(state.allocation, value as unknown as PolicyInForce);
     if (kind === numberRecord) state.numbers.set(name, Number(value));
     if (kind === "machine") state.records.set(uid(name), value as unknown as VmRecord);
@@ -84,6 +88,7 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
     inner(state.locations, peerName(name), () => new Map()).set(address, location);
     inner(state.unconfirmed, peerName(name), () => new Set()).add(address);
   }
+  for (const [cell, of] of replaced) state.views.set(cell, viewOf(of));
   return state;
 };
 

@@ -47,7 +47,7 @@ import {
 } from "../root-vm/succession.ts";
 import type { VmRecord } from "../vm-record.ts";
 import { awaitedGuests, guestAnswered, guestIsLate, guestTimer, timeGuests } from "./guest-state.ts";
-import { cellOf, followPeers, forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
+import { beginViews, cellOf, followPeers, forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
 import {
   foundOf,
   type HostManagerOptions,
@@ -113,6 +113,7 @@ const handle = (
   switch (input.kind) {
     case "start":
       state.started = true;
+      beginViews(state, effects);
       freeNumbers(state, effects);
       for (const record of state.records.values()) effects.push(...trialRuns(record));
       if (options.booted !== undefined && (options.booted || state.presence.boot === null))
@@ -177,7 +178,7 @@ const handleDesired = (
   { onProbes }: HostManagerOptions,
   effects: Effect[],
 ): boolean => {
-  const [kind, name = ""] = key.split("/");
+  const [kind, name = "", slice = ""] = key.split("/");
   const refuse = (why: string): boolean => {
     effects.push({ kind: "log", event: "document/refused", fields: { from, key, why } });
     return false;
@@ -192,8 +193,8 @@ const handleDesired = (
     const taken = takeProbeDesire(state, name, value, onProbes);
     return typeof taken === "string" ? refuse(taken) : taken;
   }
-  if (kind === "places" || kind === "policy") {
-    const taken = takeRules(state, from, { kind, cell: name, value }, effects);
+  if (kind === "places" || kind === "policy" || kind === "slice") {
+    const taken = takeRules(state, from, { kind, cell: name, name: slice, value }, effects);
     return typeof taken === "string" ? refuse(taken) : taken;
   }
   const vm = uid(name);

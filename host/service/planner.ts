@@ -136,6 +136,8 @@ const planVm = (
   if (refusal !== null)
     return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason: refusal };
   if (obstacle(desired, wanted, found, inUse) !== null) return null;
+  // Its interface may have been there before the rules came that speak of it.
+  if (!networkInPlace && policyOf(desired, wanted)?.identities !== undefined) return null;
   const interfaces = readyInterfaces(desired, found.allocation);
   return { kind: "start-machine", vm, desired: startedFrom(desired, record), interfaces };
 };
@@ -196,7 +198,7 @@ export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found, inUse
   const client = wanted.vms.get(desired.uid)?.client;
   if (wanted.entrancesUnheard === true && trespass(client, desired, wanted.entrances) !== null)
     return "waits for the authority to say whether this cell may be on the management network";
-  if (desired.interfaces.length > 0 && !wanted.policies.some((policy) => policy.cell === desired.cell))
+  if (desired.interfaces.length > 0 && !isSpokenOf(desired, policyOf(desired, wanted)))
     return `the rules of cell ${desired.cell} have not reached this host yet`;
   for (const link of desired.interfaces) {
     const why = addressInUse(link, inUse);
@@ -208,6 +210,18 @@ export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found, inUse
   }
   return shortage(desired, found);
 };
+
+const policyOf = ({ cell }: DesiredVm, { policies }: Wanted): CellPolicy | undefined =>
+  policies.find((policy) => policy.cell === cell);
+/** Are the rules of all its interfaces here? On the management network there are none. */
+function isSpokenOf({ interfaces }: DesiredVm, policy: CellPolicy | undefined): boolean {
+  if (policy?.identities === undefined) return policy !== undefined;
+  const identities = new Set(policy.identities);
+  return interfaces.every(
+    ({ management, identity, vmIdentity, subnetIdentity }) =>
+      management === true || [identity, vmIdentity, subnetIdentity].every((each) => identities.has(each)),
+  );
+}
 
 /** The same incarnation's newer document decides alone: what it no longer names is closed. */
 const holderOf = ({ vms }: Wanted, { client, vm }: VmRecord): Holder => {

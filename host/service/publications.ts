@@ -70,9 +70,9 @@ const actualPolicy = (
 ): ActualPolicy => {
   const inForce = allocation.policies.find((each) => each.cell === cell);
   const version = inForce?.version ?? null;
-  if (version === wanted) return { version, phase: "ready", reason: null };
+  if (version === wanted) return { version, phase: "ready", reason: null, slices: true };
   const reason = inForce?.problem ?? trouble ?? null;
-  return { version, phase: reason === null ? "working" : "failed", reason };
+  return { version, phase: reason === null ? "working" : "failed", reason, slices: true };
 };
 
 /** What is there, whoever wants it: "off" is said of what is confirmed gone, or was refused for good. */

@@ -184,6 +184,15 @@ export const desiredSamples = {
   host: {
     "vm/<uid>": vm,
     "policy/<cell>": policy,
+    "slice/<cell>/…": {
+      digest: [7, 8],
+      rules: policy.rules,
+      networks: policy.networks,
+      hosts: ["h1"],
+      subnets: [{ identity: 6, cidr: "10.64.0.0/24" }],
+      routers: policy.routers,
+      traits: policy.traits,
+    },
     "places/<cell>": {
       cell: "shop",
       own: [{ address: "10.64.0.9", host: "h2", identity: 4, vmIdentity: 5, subnetIdentity: 6 }],
@@ -343,7 +352,7 @@ export const actualSamples = {
       guest: "up",
       trial: { connection: "c1-2", boots: true, refused: null },
     },
-    "<peer>/policy/<cell>": { ...progress, version: 1 },
+    "<peer>/policy/<cell>": { ...progress, version: 1, slices: true },
     "<peer>/probe/<name>": { host: "h3", asked: 2, answered: 1, mac: "02:00:00:00:01:03" },
     "presence/self": { ...life, answers: true, boot: 1 },
     "presence/failed/<name>": { ...life, host: "h3" },
@@ -395,6 +404,7 @@ export const keyOf = (pattern: string, self: string, sample: Json): string => {
     .replace("<peer>", self)
     .replace("<name>/…", `${want.domain}/${want.path}`)
     .replace("<uid>", "c1-4")
+    .replace("<cell>/…", "shop/0-4.01")
     .replace("<cell>", "shop")
     .replace("<name>", String(name));
 };

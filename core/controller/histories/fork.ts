@@ -4,6 +4,7 @@ import { sentence } from "../../../model/cause/sentence.ts";
 import { type HostName, hostName, hostPeer, type PeerName, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { DesiredCell } from "../../documents/cells.ts";
+import type { PolicySlice } from "../../documents/network.ts";
 import { desiredConnection } from "../../documents/readers/storage.ts";
 import type { CellPolicy, DesiredConnection, DesiredVm } from "../../documents/vocabulary.ts";
 import { isObject, log, sameJson, toJson } from "../../outbox.ts";
@@ -216,6 +217,7 @@ export function takeKept(state: ControllerState, peer: PeerName, key: string, va
   }
   const source = { peer, key };
   raiseUids(state, source, name);
+  if (kind === "slice") raiseRules(state, source, value as unknown as PolicySlice);
   if (kind === "policy") raisePolicy(state, source, value as unknown as CellPolicy);
   if (kind === "connection" && peer === storageManagerOf(state))
     takeConnection(state, source, value as unknown as DesiredConnection);
@@ -247,12 +249,21 @@ export function raiseUids(state: ControllerState, source: Source, name: string):
     saveCounters(state, goOnAt(state.counters, to + 1));
 }
 
-function raisePolicy(state: ControllerState, source: Source, { version, rules, networks }: CellPolicy): void {
+function raiseRules(
+  state: ControllerState,
+  source: Source,
+  { rules = [], networks = [] }: Pick<PolicySlice, "rules" | "networks">,
+): void {
   const identities = [...rules.flatMap(({ from, to }) => [from, to]), ...networks.map(({ identity }) => identity)];
   raiseIdentities(state, source, identities);
   const rule = rules.reduce((most, { id }) => Math.max(most, id), 0);
   const now = state.counters.nextRule;
   if (isPlausible(state, source, "rule", { to: rule, now }) && rule >= now) saveCounters(state, { nextRule: rule + 1 });
+}
+
+function raisePolicy(state: ControllerState, source: Source, policy: CellPolicy): void {
+  const { version } = policy;
+  raiseRules(state, source, policy);
   const known = state.policy.version;
   if (isPlausible(state, source, "policy version", { to: version, now: known }) && version > known)
     otherRulesUpTo(state, version);
@@ -262,7 +273,7 @@ function otherRulesUpTo(state: ControllerState, version: number): void {
   // What is in force under that number are other rules, whatever these are: the next ones have the next number, each of them.
   const all = [...state.elements.values()].filter(({ type }) => type === "NetworkRule");
   const since = Object.fromEntries(all.map(({ path }) => [path, version + 1]));
-  savePolicy(state, { ...state.policy, compiled: null, since, version });
+  savePolicy(state, { ...state.policy, compiled: null, since, version, base: version });
 }
 
 function raiseIdentities(state: ControllerState, source: Source, identities: readonly number[]): void {

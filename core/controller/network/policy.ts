@@ -14,7 +14,8 @@ import { NetworkIndex } from "../../../model/cell/network-index.ts";
 import { anyPort, openings } from "../../../model/check/network/rule-openings.ts";
 import type { Effective } from "../../../model/check/openness.ts";
 import type { DesiredWant } from "../../documents/cells.ts";
-import type { CellPolicy, CompiledRule, Forwarded, PolicyRouter } from "../../documents/vocabulary.ts";
+import type { Forwarded, PolicyRouter } from "../../documents/policy.ts";
+import type { CellPolicy, CompiledRule } from "../../documents/vocabulary.ts";
 import { contains } from "./ipv4-range.ts";
 
 /**

@@ -1,10 +1,11 @@
 import type { Cell, NetworkRuleElement, SubnetElement } from "../../../model/cell/cell.ts";
 import { type ElementPath, type HostName, hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
 import { effectiveOpenness } from "../../../model/check/openness.ts";
+import { limits } from "../../distribution/limits.ts";
 import type { DesiredPlaces } from "../../documents/network.ts";
 import { cellPolicy } from "../../documents/readers/network.ts";
 import type { CellPolicy, CompiledRule } from "../../documents/vocabulary.ts";
-import { sameJson, toJson } from "../../outbox.ts";
+import { isObject, lengthOf, sameJson, toJson } from "../../outbox.ts";
 import type { TrackedMap } from "../changes/tracked.ts";
 import { isManagement, isOnManagement } from "../network/management.ts";
 import { compilePolicy, type PolicySubnet, subnetConnectivityPath } from "../network/policy.ts";
@@ -17,11 +18,14 @@ import {
   elementOf,
   keepDesire,
   mintIdentity,
+  saidOf,
   saveCounters,
   savePolicy,
 } from "../state.ts";
-import { policyInterface } from "../vm/virtual-machines.ts";
+import { placedOf, policyInterface } from "../vm/virtual-machines.ts";
+import { identitiesOf } from "./audiences.ts";
 import { foreignHosts } from "./directory-desires.ts";
+import { entriesOf, mostInDocument, policyAt, type SlicedPolicy, sliceKey, slicePolicy } from "./policy-slices.ts";
 import { connectivityOf } from "./rules-in-force.ts";
 
 /** Identity of the cell's controller in every policy. */
@@ -141,7 +145,9 @@ function currentPolicy(state: ControllerState): CellPolicy | null {
   if (!sameJson(state.policy.compiled, toJson(compiled))) {
     const version = state.policy.version + 1;
     const since = sinceOf(state, compiled, version);
-    savePolicy(state, { networks, rules, compiled: toJson(compiled), version, since });
+    const { base } = state.policy;
+    const more = base === undefined ? {} : { base };
+    savePolicy(state, { networks, rules, compiled: toJson(compiled), version, since, ...more });
   }
   return { ...compiled, version: state.policy.version };
 }
@@ -184,21 +190,62 @@ const hostsToAsk = (state: ControllerState): readonly HostName[] =>
 
 /** The policy is at every host that was told of a VM of the cell, from before its VM until after it is gone. */
 export function desirePolicies(state: ControllerState): void {
-  const key = `policy/${state.options.cell}`;
+  const { cell } = state.options;
+  const key = `policy/${cell}`;
   const { present } = state.indexes.hosts;
   state.pass.whole("told first", () => {
     for (const host of [...state.toldFirst.keys()]) if (!present.has(host)) state.toldFirst.delete(host);
   });
   state.pass.each("policies", present, (_flag, host, desires) => {
     const policy = state.derived.policy.get("");
+    const peer = hostPeer(host);
     if (policy === undefined) {
-      keepDesire(state, desires, hostPeer(host), key);
+      keepDesire(state, desires, peer, key);
+      for (const each of state.outbox.desired.get(peer)?.keys() ?? [])
+        if (each.startsWith(sliceKey(cell, ""))) keepDesire(state, desires, peer, each);
       return;
     }
-    if (desiredNow(state, hostPeer(host), key) === undefined && !state.toldFirst.has(host))
-      state.toldFirst.set(host, policy.version);
-    addDesire(desires, hostPeer(host), key, policy);
+    const before = desiredNow(state, peer, key);
+    if (before === undefined && !state.toldFirst.has(host)) state.toldFirst.set(host, policy.version);
+    if (!isInSlices(state, host, policy)) {
+      addDesire(desires, peer, key, policy);
+      return;
+    }
+    const { manifest, slices } = policyAt(slicedOf(state, policy), identitiesAt(state, host));
+    // One that says the same keeps its version: what changed elsewhere is no news here.
+    const isSame = isObject(before) && sameJson({ ...before, version: manifest.version }, toJson(manifest));
+    addDesire(desires, peer, key, isSame ? before : manifest);
+    for (const [name, slice] of slices) addDesire(desires, peer, sliceKey(cell, name), slice);
   });
+}
+
+/** A small one is one document, and so is any at a host that has not said that it takes slices, as long as it fits into one. */
+function isInSlices(state: ControllerState, host: HostName, policy: CellPolicy): boolean {
+  if (entriesOf(policy) <= (state.options.policyEntriesInDocument ?? mostInDocument)) return false;
+  const peer = hostPeer(host);
+  const key = `policy/${state.options.cell}`;
+  const said = saidOf(state, peer, key);
+  if (isObject(said)) return said.slices === true;
+  const before = desiredNow(state, peer, key);
+  return (isObject(before) && before.slices !== undefined) || lengthOf(policy) > limits.valueLength;
+}
+
+function slicedOf(state: ControllerState, policy: CellPolicy): SlicedPolicy {
+  if (state.sliced?.policy === policy) return state.sliced;
+  const { base = 0 } = state.policy;
+  state.sliced = slicePolicy(policy, () => state.derived.interfaces.values(), base, state.sliced);
+  return state.sliced;
+}
+
+/** Of whatever of a cell's rules may be about, of the VMs that a host was told of. */
+function identitiesAt(state: ControllerState, host: HostName): ReadonlySet<number> {
+  const identities = new Set<number>();
+  for (const vm of state.indexes.vmsAt.get(host) ?? []) {
+    const run = state.vms.get(vm)?.run ?? null;
+    for (const entry of run === null ? [] : placedOf(state, vm, run))
+      for (const identity of identitiesOf(entry)) identities.add(identity);
+  }
+  return identities;
 }
 
 /** What each host may know of where addresses are, and whom it may believe that. */

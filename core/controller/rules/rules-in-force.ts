@@ -5,7 +5,7 @@ import { isObject, sameJson, toJson, tooLong } from "../../outbox.ts";
 import { because, standing } from "../changes/standing.ts";
 import { subnetConnectivityPath } from "../network/policy.ts";
 import type { ElementRecord, RulesAtHost, Standing } from "../records.ts";
-import { type ControllerState, saidOf } from "../state.ts";
+import { type ControllerState, desiredNow, saidOf } from "../state.ts";
 import { hostDied } from "../vm/host-died.ts";
 import { actualVmOf } from "../vm/life-cycle.ts";
 
@@ -114,13 +114,16 @@ export function isInRules({ derived }: ControllerState, element: ElementRecord):
 const policyKey = ({ options }: ControllerState): string => `policy/${options.cell}`;
 
 function atHost(state: ControllerState, host: HostName, said: Json | undefined): RulesAtHost {
-  const { version: wanted } = state.policy;
+  const wanted = state.derived.policy.get("")?.version ?? state.policy.version;
   const found = isObject(said) && Number.isSafeInteger(said.version) ? Number(said.version) : 0;
   // What a cell of this name had before it was made anew, or restored, is none of its versions.
   const isOwn = found > 0 && found <= wanted;
-  const version = isOwn ? found : said === undefined ? (state.toldFirst.get(host) ?? 0) : 0;
-  const reason = isObject(said) && typeof said.reason === "string" ? said.reason : null;
   const peer = hostPeer(host);
+  const told = desiredNow(state, peer, policyKey(state));
+  // What came after the newest slices that concern it is nothing to this host.
+  const isNewest = isObject(told) && told.slices !== undefined && told.version === found;
+  const version = isOwn ? (isNewest ? wanted : found) : said === undefined ? (state.toldFirst.get(host) ?? 0) : 0;
+  const reason = isObject(said) && typeof said.reason === "string" ? said.reason : null;
   const untold = tooLong(state.outbox, peer, policyKey(state));
   if (untold !== null) return { host, version, why: standing("failed", untold) };
   if (state.reachable.get(peer) !== true)

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { parseNetwork } from "../../../model/addresses.ts";
-import { type Cidr, cellName, hostName, ipv4, mac, uid } from "../../../model/cell/identifiers.ts";
+import { type Cidr, cellName, hostName, ipv4, mac, peerName, uid } from "../../../model/cell/identifiers.ts";
 import { NetworkIndex } from "../../../model/cell/network-index.ts";
 import { acceptedBefore } from "../../../model/check/check-supply.ts";
 import { sizeOfRules } from "../../../model/check/network/check-rules.ts";
@@ -10,7 +10,8 @@ import { effectiveOpenness } from "../../../model/check/openness.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { limits } from "../../../model/limits.ts";
 import { checkDocument } from "../../../model/specification/specification.ts";
-import { limits as frames } from "../../distribution/limits.ts";
+import { shareOf } from "../../distribution/node/share.ts";
+import { mostInSlice } from "../../distribution/views/slices.ts";
 import { contains } from "../network/ipv4-range.ts";
 import { compilePolicy } from "../network/policy.ts";
 
@@ -90,9 +91,11 @@ test("what rules are said to come to is what they are compiled to, or a little m
   );
 });
 
-test("what the checks accept fits into the document that hosts are sent, names of a thousand hosts included", () => {
-  const host = `"${"h".repeat(63)}",`;
-  assert.ok(limits.compiledRules + 1000 * host.length + 4096 <= frames.valueLength);
+test("what the checks accept is within a controller's share at a host, in slices for both ends of each rule", () => {
+  const hosts = 1000 * 2 * 64;
+  assert.ok(2 * limits.compiledCharacters + hosts <= shareOf(peerName("controller.shop")).characters);
+  const smallest = Math.floor(mostInSlice / 2);
+  assert.ok((2 * limits.compiledCharacters) / smallest <= shareOf(peerName("controller.shop")).documents);
 });
 
 test("blocks inside another one are those that it contains", () => {

@@ -26,7 +26,7 @@ export function placeInterfaces(state: ControllerState): void {
   });
 }
 
-function placedOf(state: ControllerState, vm: Uid, run: Run): readonly PlacedInterface[] {
+export function placedOf(state: ControllerState, vm: Uid, run: Run): readonly PlacedInterface[] {
   const vmIdentity = state.indexes.identities.get(vm);
   const { host } = run;
   if (host === null || !run.handedOver || vmIdentity === undefined) return [];

@@ -64,6 +64,9 @@ function hashOf(key: string, sequence: number): readonly [number, number] {
   return [mixed(hash(key, 1) ^ mixed(low) ^ mixed(high + 7)), mixed(hash(key, 2) + Math.imul(low, 31) + high)];
 }
 
+/** 32 bits of a text; another seed is another hash. */
+export const textHash = (text: string, seed: number): number => hash(text, seed);
+
 /** FNV-1a over UTF-16 units, then mixed: short keys that differ in one character must not end up beside one another. */
 function hash(text: string, seed: number): number {
   let value = (0x811c9dc5 ^ seed) >>> 0;

@@ -1,5 +1,6 @@
 import type { AddressOffer, PoolOffer } from "../../../model/check/network/check-addresses.ts";
 import {
+  checked,
   count,
   document,
   either,
@@ -12,18 +13,17 @@ import {
   type Reader,
   text,
 } from "../../../model/json/reader.ts";
-import type { ActualPolicy, ActualSubnet, DesiredPlace, DesiredPlaces, DesiredSubnet } from "../network.ts";
+import type { SliceDigest } from "../../distribution/views/slices.ts";
 import type {
-  ActualLocation,
-  ActualName,
-  CellPolicy,
-  CompiledRule,
-  DesiredName,
-  Forwarded,
-  PolicyNetwork,
-  PolicyRouter,
-  PolicyTraits,
-} from "../vocabulary.ts";
+  ActualPolicy,
+  ActualSubnet,
+  DesiredPlace,
+  DesiredPlaces,
+  DesiredSubnet,
+  PolicySlice,
+} from "../network.ts";
+import type { Forwarded, PolicyNetwork, PolicyRouter, PolicyTraits } from "../policy.ts";
+import type { ActualLocation, ActualName, CellPolicy, CompiledRule, DesiredName } from "../vocabulary.ts";
 import {
   address,
   cellText,
@@ -107,20 +107,42 @@ const policyTraits = object<PolicyTraits>({
   forwards: list(forwarded, most.networks),
   groups: list(address, most.networks),
 });
+const policyNetworks = list(
+  object<PolicyNetwork>({ cidr: network, identity: identityNumber, subnet: yes }),
+  most.networks,
+);
+const ownSubnets = list(object({ identity: identityNumber, cidr: network }), most.networks);
+const word = integer(0, 2 ** 32 - 1);
+const sliceDigest: Reader<SliceDigest> = checked(list(word, 2), ({ length }) =>
+  length === 2 ? null : "two numbers",
+) as unknown as Reader<SliceDigest>;
 export const policy = object<CellPolicy>({
   cell: cellText,
   cellNumber: identityNumber,
   version: count,
   rules: list(rule, most.rules),
-  networks: list(object<PolicyNetwork>({ cidr: network, identity: identityNumber, subnet: yes }), most.networks),
+  networks: policyNetworks,
   controller: object({ address, mac: macAddress, identity: identityNumber }),
   hosts: list(hostText, most.hosts),
   broadcast: optional(oneOf("off")),
-  subnets: optional(list(object({ identity: identityNumber, cidr: network }), most.networks)),
+  subnets: optional(ownSubnets),
   routers: optional(list(policyRouter, most.networks)),
   traits: optional(list(policyTraits, most.networks)),
+  identities: optional(list(identityNumber, most.networks)),
+  slices: optional(object({ count, digest: sliceDigest, base: count })),
 });
 export const cellPolicy = document(policy, { key: { field: "cell", of: ({ cell }) => cell } });
+export const policySlice = document(
+  object<PolicySlice>({
+    digest: sliceDigest,
+    rules: optional(list(rule, most.rules)),
+    networks: optional(policyNetworks),
+    hosts: optional(list(hostText, most.hosts)),
+    subnets: optional(ownSubnets),
+    routers: optional(list(policyRouter, most.networks)),
+    traits: optional(list(policyTraits, most.networks)),
+  }),
+);
 
 const place = { address, host: hostText };
 const identities = { identity: identityNumber, vmIdentity: identityNumber, subnetIdentity: identityNumber };
@@ -132,7 +154,9 @@ export const desiredPlaces = document(
   }),
   { key: { field: "cell", of: ({ cell }) => cell } },
 );
-export const actualPolicy = document(object<ActualPolicy>({ ...progressFields, version: nullable(count) }));
+export const actualPolicy = document(
+  object<ActualPolicy>({ ...progressFields, version: nullable(count), slices: yes }),
+);
 
 export const actualLocation = document(
   object<ActualLocation>({

@@ -65,6 +65,7 @@ export const desiredDocuments = {
   host: {
     "vm/<uid>": host.desiredVm,
     "policy/<cell>": network.cellPolicy,
+    "slice/<cell>/…": network.policySlice,
     "places/<cell>": network.desiredPlaces,
     "root-vm": host.desiredStandby,
     "probe/<name>": ha.desiredProbe,
@@ -120,6 +121,7 @@ export const actualDocuments = {
     "<peer>/vm/<uid>": host.actualVm,
     "<peer>/policy/<cell>": network.actualPolicy,
     "<peer>/places/<cell>": null,
+    "<peer>/slice/<cell>/…": null,
     "<peer>/root-vm": null,
     "<peer>/probe/<name>": ha.actualProbe,
     "<peer>/beats": null,
@@ -164,6 +166,7 @@ const formOf = (key: string): RegExp => {
   const source = key
     .replace("<peer>", "[^/]+")
     .replace("<name>/…", "([^/]+/.+)")
+    .replace("<cell>/…", "([^/]+)/.+")
     .replace("<uid>", "([A-Za-z0-9-]{1,64})")
     .replace(/<(?:name|cell)>/, "([^/]+)");
   return new RegExp(`^${source}$`, "s");

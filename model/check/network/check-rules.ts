@@ -8,8 +8,8 @@ import { openings } from "./rule-openings.ts";
 
 /**
  * How large the rules of a cell are once they are compiled. A rule with a network at an end is repeated for each narrower
- * network that any rule names, so a few hundred elements can come to millions of compiled rules. A host takes all rules of a cell
- * as one document; what does not fit is refused while somebody is there to read why.
+ * network that any rule names, so a few hundred elements can come to millions of compiled rules. A host's maps hold
+ * so many; what does not fit is refused while somebody is there to read why.
  */
 export interface RulesSize {
   readonly rules: number;
@@ -107,11 +107,11 @@ const hasRange = (entry: { readonly range: Network | null }): entry is { readonl
 /** Refuses rules of which a host could not be told, with how much they come to and where most of it comes from. */
 export function checkRules(cell: Cell, fault: ReportFault, known?: KnownNetworks): void {
   const { rules, characters, largest } = sizeOfRules(cell, known);
-  if (characters <= limits.compiledRules) return;
+  if (rules <= limits.compiledRules && characters <= limits.compiledCharacters) return;
   const most = largest === null ? "" : ` Most of it comes of \`${largest.path}\`: ${largest.rules} rules.`;
   fault(
     "limit/rules",
-    `The rules of \`${cell.name}\` come to ${rules} between single networks, subnets, VMs and interfaces, ${characters} characters, and a host takes ${limits.compiledRules}`,
+    `The rules of \`${cell.name}\` come to ${rules} between single networks, subnets, VMs and interfaces, ${characters} characters, and a host takes ${limits.compiledRules} rules of ${limits.compiledCharacters} characters`,
     largest?.path ?? cell.path,
     {
       hint: `A network that a rule names is repeated for each narrower one that any rule names: name fewer and wider networks, or subnets in place of interfaces, or make several cells.${most}`,

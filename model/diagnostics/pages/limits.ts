@@ -30,7 +30,9 @@ const rows = (count: number): string =>
 const networkRules = (narrow: number, wide: number): string => {
   const rule = (name: string, address: string): string =>
     `${name} extends NetworkRule { x.address1 "${address}"; x.address2 "<ref:/shop/net>"; x.protocol "tcp"; x.port2 80; }\n`;
-  const all = times(narrow, (at) => rule(`a${at}`, `10.0.0.${at}`)) + times(wide, (at) => rule(`w${at}`, "10.0.0.0/8"));
+  const all =
+    times(narrow, (at) => rule(`a${at}`, `10.0.${at >> 8}.${at & 255}`)) +
+    times(wide, (at) => rule(`w${at}`, "10.0.0.0/8"));
   return shop(`net extends Subnet { x.size 8; }\n${all}`);
 };
 const comments = (characters: number): string => `// ${"x".repeat(characters)}\n${shop("")}`;
@@ -105,10 +107,10 @@ export const limitPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "limit/rules": largePage(
     "rules that come to too much",
-    `A host is told all rules of a cell at once, in ${limits.compiledRules} characters at most. A rule with a network at an end is repeated for each narrower network that any rule of the cell names, and for each subnet in it: two hundred networks at either end are forty thousand rules. Name fewer and wider networks, name subnets in place of interfaces, or make several cells.`,
+    `The rules of a cell may come to ${limits.compiledRules}, in ${limits.compiledCharacters} characters, which is what a host's maps hold. A rule with a network at an end is repeated for each narrower network that any rule of the cell names, and for each subnet in it: two hundred networks at either end are forty thousand rules. Name fewer and wider networks, name subnets in place of interfaces, or make several cells.`,
     [
-      'net extends Subnet { x.size 8; }\na0 extends NetworkRule { x.address1 "10.0.0.0/8"; x.address2 "<ref:/shop/net>"; }\na1 … "10.0.0.1"; a2 … "10.0.0.2";   (up to a200, and 100 rules as the first one)',
-      () => networkRules(200, 100),
+      'net extends Subnet { x.size 8; }\na0 extends NetworkRule { x.address1 "10.0.0.0/8"; x.address2 "<ref:/shop/net>"; }\na1 … "10.0.0.1"; a2 … "10.0.0.2";   (up to a1000, and 300 rules as the first one)',
+      () => networkRules(1000, 300),
     ],
     [
       'net extends Subnet { x.size 8; }\na0 extends NetworkRule { x.address1 "10.0.0.0/8"; x.address2 "<ref:/shop/net>"; }',

@@ -1,4 +1,5 @@
-import type { CellPolicy, CompiledRule, Forwarded, PolicyRouter } from "../../../../../core/documents/vocabulary.ts";
+import type { Forwarded, PolicyRouter } from "../../../../../core/documents/policy.ts";
+import type { CellPolicy, CompiledRule } from "../../../../../core/documents/vocabulary.ts";
 import { fail, ok, type Result } from "../../../../../model/result.ts";
 import { octets, policyEntry, policyKey, sourceRange, sourceRanges } from "../program/layout.ts";
 import { protocolNumbers } from "../program/protocol-numbers.ts";

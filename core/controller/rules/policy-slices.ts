@@ -1,0 +1,177 @@
+import type { Json } from "../../../model/json/json.ts";
+import { cut, type Item, noSlices, type SliceDigest, toggled } from "../../distribution/views/slices.ts";
+import { hostsGroup, type PolicySlice, sliceGroup } from "../../documents/network.ts";
+import type { PolicyTraits } from "../../documents/policy.ts";
+import type { CellPolicy } from "../../documents/vocabulary.ts";
+import type { PolicyInterface } from "../network/policy.ts";
+
+/**
+ * A cell's policy, cut by identity: what a host needs to judge packets of the identities that live there. A rule is in the
+ * slices of both its ends, and with it whatever else of the policy is about its other end: which network that is, which
+ * subnet, who takes what goes outside, which groups it is a member of. No host gets rules between identities it does not
+ * have, and a changed rule is news for the hosts of its two ends alone.
+ */
+export interface SlicedPolicy {
+  readonly policy: CellPolicy;
+  readonly base: number;
+  /** By group: slices by their names. One that is as it was is the same object. */
+  readonly groups: ReadonlyMap<string, ReadonlyMap<string, PolicySlice>>;
+}
+
+/** What is in none of its slices: two that differ in nothing else differ for every host. */
+export const headOf = ({ rules, hosts, subnets, routers, traits, ...head }: CellPolicy): CellPolicy => ({
+  ...head,
+  rules: [],
+  networks: head.networks.filter(({ identity }) => identity === head.controller.identity),
+  hosts: [],
+});
+
+/** Entries of a policy that goes to hosts as one document, some 16 KB. */
+export const mostInDocument = 100;
+/** So many entries a policy has in its lists. */
+export const entriesOf = ({ rules, networks, hosts, subnets, routers, traits }: CellPolicy): number =>
+  [rules, networks, hosts, subnets, routers, traits].reduce((sum, list) => sum + (list?.length ?? 0), 0);
+
+type Field = Exclude<keyof PolicySlice, "digest">;
+interface Entry {
+  readonly field: Field;
+  readonly value: Json;
+}
+
+/** Asked for where an interface has traits alone. */
+type Interfaces = () => Iterable<PolicyInterface>;
+
+class Groups {
+  readonly items = new Map<string, Map<string, Item<Entry>>>();
+  readonly #texts = new Map<object, string>();
+  readonly #base: number;
+
+  constructor(base: number) {
+    this.#base = base;
+  }
+  add(of: number | typeof hostsGroup, field: Field, key: number | string, value: object | string): void {
+    const group = sliceGroup(this.#base, of);
+    const items = this.items.get(group) ?? new Map<string, Item<Entry>>();
+    this.items.set(group, items);
+    const name = `${field} ${key}`;
+    if (items.has(name)) return;
+    items.set(name, { key: name, value: { field, value: value as unknown as Json }, text: this.#textOf(value) });
+  }
+  /** Most are in two groups. */
+  #textOf(value: object | string): string {
+    if (typeof value === "string") return value;
+    const known = this.#texts.get(value) ?? JSON.stringify(value);
+    this.#texts.set(value, known);
+    return known;
+  }
+}
+
+function groupsOf(policy: CellPolicy, interfaces: Interfaces, base: number): Groups["items"] {
+  const groups = new Groups(base);
+  const { networks, hosts, subnets = [], routers = [], traits = [], rules, controller } = policy;
+  for (const host of hosts) groups.add(hostsGroup, "hosts", host, host);
+  // Nobody lives at a network, or as the controller: what is about these is in the slices of the other end.
+  const networkOf = Map.groupBy(networks, ({ identity }) => identity);
+  const isPlace = (identity: number): boolean => identity === controller.identity || networkOf.has(identity);
+  const subnetOf = new Map(subnets.map((subnet) => [subnet.identity, subnet]));
+  const traitsOf = traitsByIdentity(traits, interfaces);
+  const about = (identity: number, of: number): void => {
+    for (const network of networkOf.get(identity) ?? []) groups.add(of, "networks", network.cidr, network);
+    const subnet = subnetOf.get(identity);
+    if (subnet !== undefined) groups.add(of, "subnets", identity, subnet);
+    for (const each of traitsOf.get(identity) ?? []) groups.add(of, "traits", each.identity, each);
+  };
+  for (const subnet of subnets) groups.add(subnet.identity, "subnets", subnet.identity, subnet);
+  for (const each of traits) groups.add(each.identity, "traits", each.identity, each);
+  for (const router of routers)
+    for (const [one, other] of [
+      [router.subnet, router.identity],
+      [router.identity, router.subnet],
+    ] as const) {
+      groups.add(one, "routers", router.subnet, router);
+      about(other, one);
+    }
+  for (const rule of rules)
+    for (const [one, other] of [
+      [rule.from, rule.to],
+      [rule.to, rule.from],
+    ] as const) {
+      if (isPlace(one)) continue;
+      groups.add(one, "rules", rule.id, rule);
+      about(other, one);
+    }
+  return groups.items;
+}
+
+/** A rule that speaks of an interface's VM or subnet speaks of it. */
+function traitsByIdentity(
+  traits: readonly PolicyTraits[],
+  interfaces: Interfaces,
+): ReadonlyMap<number, readonly PolicyTraits[]> {
+  if (traits.length === 0) return new Map();
+  const of = new Map(traits.map((each) => [each.identity, each]));
+  const found = new Map<number, PolicyTraits[]>();
+  for (const { identity, vmIdentity, subnetIdentity } of interfaces()) {
+    const own = of.get(identity);
+    if (own === undefined) continue;
+    for (const each of [identity, vmIdentity, subnetIdentity]) {
+      const known = found.get(each) ?? [];
+      known.push(own);
+      found.set(each, known);
+    }
+  }
+  return found;
+}
+
+export function slicePolicy(
+  policy: CellPolicy,
+  interfaces: Interfaces,
+  base: number,
+  before: SlicedPolicy | null,
+): SlicedPolicy {
+  const groups = new Map<string, ReadonlyMap<string, PolicySlice>>();
+  for (const [group, items] of groupsOf(policy, interfaces, base)) {
+    const known = before?.groups.get(group);
+    const slices = cut(group, [...items.values()]).map(({ name, digest, values }): [string, PolicySlice] => {
+      const same = known?.get(name);
+      return [name, same !== undefined && isSame(same.digest, digest) ? same : sliceOf(digest, values)];
+    });
+    groups.set(group, new Map(slices));
+  }
+  return { policy, base, groups };
+}
+const isSame = (one: SliceDigest, other: SliceDigest): boolean => one[0] === other[0] && one[1] === other[1];
+
+function sliceOf(digest: SliceDigest, entries: readonly Entry[]): PolicySlice {
+  const lists = [...Map.groupBy(entries, ({ field }) => field)].map(([field, all]): [Field, Json] => [
+    field,
+    all.map(({ value }) => value),
+  ]);
+  return { digest, ...Object.fromEntries(lists) };
+}
+
+export interface HostPolicy {
+  /** Its version is that of the policy. */
+  readonly manifest: CellPolicy;
+  readonly slices: ReadonlyMap<string, PolicySlice>;
+}
+
+/** What a host with these identities is told. */
+export function policyAt({ policy, base, groups }: SlicedPolicy, identities: ReadonlySet<number>): HostPolicy {
+  const slices = new Map<string, PolicySlice>();
+  let digest = noSlices;
+  for (const of of [...identities, hostsGroup as typeof hostsGroup])
+    for (const [name, slice] of groups.get(sliceGroup(base, of)) ?? []) {
+      slices.set(name, slice);
+      digest = toggled(digest, slice.digest);
+    }
+  const manifest: CellPolicy = {
+    ...headOf(policy),
+    identities: [...identities].sort((one, other) => one - other),
+    slices: { count: slices.size, digest, base },
+  };
+  return { manifest, slices };
+}
+
+/** The key of a slice at a host. */
+export const sliceKey = (cell: string, name: string): string => `slice/${cell}/${name}`;
