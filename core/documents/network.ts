@@ -1,6 +1,5 @@
 import type { CellName, Cidr, ElementPath, HostName, Ipv4, Uid } from "../../model/cell/identifiers.ts";
-import type { SliceDigest } from "../distribution/views/slices.ts";
-import type { ViewKind } from "../distribution/views/view.ts";
+import type { SliceDigest } from "./policy.ts";
 import type { CellPolicy, Progress } from "./vocabulary.ts";
 
 /**
@@ -23,8 +22,9 @@ export interface PolicySlice
 }
 export const hostsGroup = "hosts";
 export const sliceGroup = (base: number, of: number | typeof hostsGroup): string => `${base}-${of}`;
-export const policyView: ViewKind<CellPolicy> = {
-  names: ({ slices, identities = [] }) => {
+/** Of whose slices a manifest speaks. */
+export const policyView = {
+  names: ({ slices, identities = [] }: CellPolicy): ((group: string) => boolean) => {
     const base = slices?.base ?? 0;
     const groups = new Set([...identities, hostsGroup as typeof hostsGroup].map((of) => sliceGroup(base, of)));
     return (group) => groups.has(group);

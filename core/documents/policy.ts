@@ -1,5 +1,4 @@
 import type { Cidr, Ipv4 } from "../../model/cell/identifiers.ts";
-import type { Summary } from "../distribution/views/slices.ts";
 
 /** Parts of a cell's policy (`CellPolicy`). */
 export interface PolicyNetwork {
@@ -30,4 +29,15 @@ export type Forwarded = Cidr | "internet";
 /** What its manifest says of its slices. `base`: those whose names begin with another one are of a history of this cell that is over. */
 export interface Sliced extends Summary {
   readonly base: number;
+}
+
+// A view that is larger than a document: a manifest, and slices beside it (`core/distribution/views/`).
+
+/** Two words of 32 bits. */
+export type SliceDigest = readonly [number, number];
+
+/** What a manifest says of its slices: how many there are, and the exclusive or of their digests. */
+export interface Summary {
+  readonly count: number;
+  readonly digest: SliceDigest;
 }

@@ -260,6 +260,22 @@ test("a machine starts when the rules of its own identities are in force, not th
   assert.equal(room.vm("a")?.power, "on");
 });
 
+test("a machine whose interface was there before its rules waits for them, though the network cannot be changed", () => {
+  const room = new Room();
+  room.found();
+  for (const [key, document] of desires(many(1), [10])) room.desire(key, document);
+  room.desire("vm/a", toJson(desiredVm("a", 1)));
+  room.settle();
+  room.fails = (action) => (action.kind === "implement-network" ? "the map is full" : null);
+  for (const [key, document] of desires(many(1), [1, 2, 3, 10])) room.desire(key, document);
+  room.settle();
+  assert.equal(room.vm("a")?.power, "off", "its rules are here, and not in force");
+  room.fails = () => null;
+  room.input({ kind: "timer", name: "retry/network" });
+  room.settle();
+  assert.equal(room.vm("a")?.power, "on");
+});
+
 test("a controller of another cell cannot put slices there", () => {
   const room = new Room();
   assert.equal(room.service.accepts(shop, "slice/shop/0-1"), true);

@@ -63,7 +63,9 @@ export const generateHistory = ({
   steps.push(...wordsOf(steps, random.fork("operator")));
   withOtherCells(steps, random.fork("other cells"), { cells, services, untilMs });
   steps.sort((a, b) => a.atMs - b.atMs);
-  return { hosts, servers, cells, services, seed, memoryMiB, operator: faults.includes("store"), ha, untilMs, steps };
+  const slices = random.fork("slices").chance(0.4);
+  const operator = faults.includes("store");
+  return { hosts, servers, cells, services, seed, memoryMiB, operator, ha, slices, untilMs, steps };
 };
 
 /** The operator sees to some of the hosts that lost their power, and says so. */

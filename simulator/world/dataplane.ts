@@ -41,6 +41,7 @@ export class Dataplane {
       implementSecurityGroup: (global) =>
         act(() => {
           this.#now.policies = new Map(global.policies.map((policy) => [policy.cell, policy]));
+          this.#truth.tell((watcher) => watcher.rulesSet?.(this.#host, global.policies));
         }),
       implementAddressing: async (global) => {
         await act(() => this.#setEndpoints(global));

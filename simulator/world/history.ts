@@ -8,6 +8,7 @@
  *   memory 2048
  *   operator 1
  *   ha 1
+ *   slices 1
  *   at 0 apply c1 vm:a1:256 vm:a2:256 rule:a1>a2:80
  *   at 5000 crash host.h1 before-commit for 2000
  */
@@ -28,12 +29,25 @@ export interface History {
   readonly operator: boolean;
   /** There is an HA Manager. */
   readonly ha: boolean;
+  /** However few the rules of a cell are, hosts get them in slices. */
+  readonly slices: boolean;
   /** Faults end and healing begins. */
   readonly untilMs: number;
   readonly steps: readonly HistoryStep[];
 }
 
-const numbers = ["hosts", "servers", "cells", "services", "seed", "memory", "operator", "ha", "until"] as const;
+const numbers = [
+  "hosts",
+  "servers",
+  "cells",
+  "services",
+  "seed",
+  "memory",
+  "operator",
+  "ha",
+  "slices",
+  "until",
+] as const;
 type NumberName = (typeof numbers)[number];
 const isNumberName = (word: string): word is NumberName => numbers.some((name) => name === word);
 
@@ -48,6 +62,7 @@ export const parseHistory = (text: string): History => {
     memory: 4096,
     operator: 0,
     ha: 0,
+    slices: 0,
     until: 0,
   };
   const steps: HistoryStep[] = [];
@@ -63,13 +78,14 @@ export const parseHistory = (text: string): History => {
       throw new Error(`"${line}" is neither "at MILLISECONDS WHAT …" nor one of ${numbers.join(", ")} with a number`);
   }
   const last = steps.reduce((latest, { atMs }) => Math.max(latest, atMs), 0);
-  const { hosts, servers, cells, services, seed, memory, operator, ha, until } = found;
+  const { hosts, servers, cells, services, seed, memory, operator, ha, slices, until } = found;
   const sizes = { hosts, servers, cells, services, seed, memoryMiB: memory };
-  return { ...sizes, operator: operator > 0, ha: ha > 0, untilMs: Math.max(until, last), steps };
+  const are = { operator: operator > 0, ha: ha > 0, slices: slices > 0 };
+  return { ...sizes, ...are, untilMs: Math.max(until, last), steps };
 };
 
 export const formatHistory = (history: History): string => {
-  const { hosts, servers, cells, services, seed, memoryMiB, operator, ha, untilMs, steps } = history;
+  const { hosts, servers, cells, services, seed, memoryMiB, operator, ha, slices, untilMs, steps } = history;
   return [
     `hosts ${hosts}`,
     `servers ${servers}`,
@@ -79,6 +95,7 @@ export const formatHistory = (history: History): string => {
     `memory ${memoryMiB}`,
     ...(operator ? ["operator 1"] : []),
     ...(ha ? ["ha 1"] : []),
+    ...(slices ? ["slices 1"] : []),
     `until ${untilMs}`,
     ...steps.map(({ atMs, words }) => `at ${atMs} ${words.join(" ")}`),
     "",

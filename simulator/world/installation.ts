@@ -410,6 +410,7 @@ export class Installation {
       cellManager: true,
       presence: this.#presence,
       ...(this.history.ha ? { ha: true as const } : {}),
+      ...(this.history.slices ? { policyEntriesInDocument: 0 } : {}),
       ...boundPeers(services),
     } as const;
     this.controllers.set(

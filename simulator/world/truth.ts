@@ -77,6 +77,8 @@ export interface TruthWatcher {
   fileRemoved?(server: ServerName, volume: Uid): void;
   /** An interface of a machine that runs, or is about to, can send and receive. */
   endpointOpened?(host: HostName, endpoint: InterfaceTruth, dataplane: DataplaneTruth): void;
+  /** The rules of its cells at a host are these. */
+  rulesSet?(host: HostName, policies: Iterable<CellPolicy>): void;
   delivered?(packet: Delivered): void;
 }
 

@@ -259,6 +259,22 @@ test("other rules may be in force under a number that a receiver has seen: the n
   for (const [path, since] of Object.entries(world.state.policy.since ?? {})) assert.equal(since, version, path);
 });
 
+test("slices that a host keeps raise the numbers of rules and identities", () => {
+  const world = new World();
+  world.put(shop());
+  const host = peerName("host.h1");
+  const { nextRule, nextIdentity } = world.state.counters;
+  const kept = {
+    ...{ id: nextRule + 7, path: "shop/lost", from: nextIdentity + 3, to: 1, protocol: "tcp" },
+    ...{ sourcePorts: { from: 0, to: 65535 }, ports: { from: 80, to: 80 } },
+  };
+  world.step({ kind: "forked", peer: host, forked: true, itForked: false });
+  const slice = toJson({ digest: [1, 2], rules: [kept] });
+  world.step({ kind: "kept", peer: host, key: "slice/shop/0-9", value: slice });
+  assert.ok(world.state.counters.nextRule > nextRule + 7, "that number is not given out again");
+  assert.ok(world.state.counters.nextIdentity > nextIdentity + 3);
+});
+
 test("a store that is let count goes on above numbers of which nobody told it", () => {
   const world = new World();
   world.put(shop());

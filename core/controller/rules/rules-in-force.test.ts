@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { kindsOf } from "../../../model/cause/cause.ts";
-import { type Cidr, cidr, hostName, peerName, uid } from "../../../model/cell/identifiers.ts";
+import { type Cidr, cidr, hostName, hostPeer, peerName, uid } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { ActualWant } from "../../documents/cells.ts";
 import type { ActualPolicy } from "../../documents/network.ts";
@@ -154,4 +154,50 @@ test("a VM and a child cell whose document is too long to be sent are not said t
   updateStates(world.state);
   assert.equal(world.standing("shop/web"), "failed: document-too-long host.h1 most=2097152");
   assert.equal(world.cause("shop/web", "document-too-long").characters, 3_000_000);
+});
+
+test("in slices a host is told what changes for its own machines alone, and the rest is in force there as it was", () => {
+  const world = new World({ policyEntriesInDocument: 0 });
+  world.slices = true;
+  world.hosts.set(h1, 1024);
+  world.put(shop());
+  const hosts = ["h1", "h2"] as const;
+  const [web, db] = ["shop/web", "shop/db"].map((path) => world.vm(path)?.host ?? "");
+  assert.notEqual(web, db, "one machine at each host");
+  const told = (): readonly string[] =>
+    hosts.map((host) =>
+      JSON.stringify(
+        [...(world.desired.get(hostPeer(hostName(host))) ?? [])].filter(([key]) => /^(policy|slice)/.test(key)),
+      ),
+    );
+  const before = told();
+  const version = world.policy(`${db}`)?.version;
+  // Between web and somebody who is at no host of the cell.
+  const outside: JsonObject = { ...rule(80), "x.address2": "10.99.0.0/16" };
+  world.put(shop({ second: outside }));
+  const after = told();
+  const changed = hosts.filter((_host, at) => before[at] !== after[at]).map((host) => `host.${host}`);
+  assert.deepEqual(changed, [web]);
+  assert.equal(world.policy(`${db}`)?.version, version);
+  assert.equal(world.phase("shop/second"), "ready");
+  // What is taken away has to be confirmed where it was, and nowhere else.
+  world.silent.add(peerName(`${db}`));
+  world.put(shop());
+  assert.equal(world.standing("shop/toDb"), "ready");
+  assert.equal(world.state.uids.has("shop/second" as never), false);
+});
+
+test("a host that says it takes no slices any more has the rules as one document again", () => {
+  const world = new World({ policyEntriesInDocument: 0 });
+  world.slices = true;
+  world.put(shop());
+  assert.equal(world.policy("host.h1")?.rules.length, 0);
+  const slices = (): number =>
+    [...(world.desired.get(peerName("host.h1"))?.keys() ?? [])].filter((key) => key.startsWith("slice/")).length;
+  assert.ok(slices() > 0);
+  world.slices = false;
+  world.put(shop({ second: rule(80) }));
+  assert.ok((world.policy("host.h1")?.rules.length ?? 0) > 2);
+  assert.equal(slices(), 0);
+  assert.equal(world.phase("shop/second"), "ready");
 });

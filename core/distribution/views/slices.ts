@@ -1,4 +1,5 @@
-import { type Digest, textHash } from "../node/digest.ts";
+import type { SliceDigest, Summary } from "../../documents/policy.ts";
+import { textHash } from "../node/digest.ts";
 
 /**
  * A view that is larger than a document: what one service desires at another, in slices under keys of their own beside a
@@ -30,8 +31,6 @@ export interface CutSlice<Value> {
   /** In the order of their hashes. */
   readonly values: readonly Value[];
 }
-/** Two words of 32 bits. */
-export type SliceDigest = readonly [number, number];
 
 /** Characters of the items of a slice; one item alone may be longer. */
 export const mostInSlice = 4000;
@@ -85,11 +84,6 @@ export const toggled = ([one, two]: SliceDigest, [first, second]: SliceDigest): 
   (two ^ second) >>> 0,
 ];
 
-/** What a manifest says of its slices. */
-export interface Summary {
-  readonly count: number;
-  readonly digest: Digest;
-}
 export function summaryOf(slices: Iterable<{ readonly digest: SliceDigest }>): Summary {
   let [count, digest] = [0, noSlices];
   for (const slice of slices) {

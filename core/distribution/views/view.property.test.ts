@@ -1,16 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import {
-  type CutSlice,
-  cut,
-  groupOf,
-  type Item,
-  mostInSlice,
-  type SliceDigest,
-  type Summary,
-  summaryOf,
-} from "./slices.ts";
+import type { SliceDigest, Summary } from "../../documents/policy.ts";
+import { type CutSlice, cut, groupOf, type Item, mostInSlice, summaryOf } from "./slices.ts";
 import { type Replaced, type Taken, View, type ViewKind } from "./view.ts";
 
 const seed = Number(process.env.CELLS_SEED ?? Math.trunc(Math.random() * 2 ** 31));

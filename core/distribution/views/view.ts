@@ -1,4 +1,5 @@
-import { groupOf, noSlices, type SliceDigest, type Summary, toggled } from "./slices.ts";
+import type { SliceDigest, Summary } from "../../documents/policy.ts";
+import { groupOf, noSlices, toggled } from "./slices.ts";
 
 /**
  * A view at its receiver: whole, or not at all. Documents come one by one, each in the place of the one before it, so

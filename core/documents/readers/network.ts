@@ -13,7 +13,6 @@ import {
   type Reader,
   text,
 } from "../../../model/json/reader.ts";
-import type { SliceDigest } from "../../distribution/views/slices.ts";
 import type {
   ActualPolicy,
   ActualSubnet,
@@ -22,7 +21,7 @@ import type {
   DesiredSubnet,
   PolicySlice,
 } from "../network.ts";
-import type { Forwarded, PolicyNetwork, PolicyRouter, PolicyTraits } from "../policy.ts";
+import type { Forwarded, PolicyNetwork, PolicyRouter, PolicyTraits, SliceDigest } from "../policy.ts";
 import type { ActualLocation, ActualName, CellPolicy, CompiledRule, DesiredName } from "../vocabulary.ts";
 import {
   address,

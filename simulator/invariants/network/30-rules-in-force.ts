@@ -33,11 +33,20 @@ export const rulesInForce: Invariant = {
         .dataplane(host)
         .policies.get(cell)
         ?.rules.some((rule) => rule.path === path) === true;
+    /** In slices a host has the rules of machines there, and no others. */
+    const isNothingTo = (host: HostName, cell: string, path: unknown): boolean => {
+      const here = truth.dataplane(host).policies.get(cell)?.identities;
+      const rules = installation.controllers.get(cell)?.state?.derived.policy.peek("")?.rules ?? [];
+      return (
+        here !== undefined &&
+        !rules.some(({ path: of, from, to }) => of === path && (here.includes(from) || here.includes(to)))
+      );
+    };
     const look = (cell: string, event: string, fields: LogFields): void => {
       if (event === "element/state" && fields.phase === "ready") {
         for (const host of hostsOf(cell))
           verdict.check(
-            isInForce(host, cell, fields.path),
+            isInForce(host, cell, fields.path) || isNothingTo(host, cell, fields.path),
             () => `${fields.path} is ready and not in force at ${host}`,
           );
       }
