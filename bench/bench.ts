@@ -2,7 +2,7 @@
 export interface Figure {
   readonly what: string;
   /** "×" for a ratio. */
-  readonly unit: "×" | "ns" | "ms" | "s" | "MiB" | "%" | "1/s" | "deaths" | "VMs" | "frames";
+  readonly unit: "×" | "ns" | "ms" | "s" | "MiB" | "KB" | "%" | "1/s" | "deaths" | "VMs" | "frames";
   readonly value: number;
   /** Lowest and highest of what `value` stands for; null where there is just one. */
   readonly range: readonly [number, number] | null;

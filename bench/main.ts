@@ -30,6 +30,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   "cell-size": async () => (await import("./simulated/cell-size.ts")).cellSize,
   roles: async () => (await import("./cloud/roles.ts")).roles,
   sizing: async () => (await import("./simulated/sizing.ts")).sizing,
+  "policy-slices": async () => (await import("./simulated/policy-slices.ts")).policySlices,
   documents: async () => (await import("./simulated/documents.ts")).documents,
   simulator: async () => (await import("./simulated/simulator.ts")).simulator,
 };

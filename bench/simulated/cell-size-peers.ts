@@ -30,6 +30,8 @@ export class Peers<State> {
   #placed = 0;
   #replies = new Map<number, Json>();
   #requests = 0;
+  /** Sees each document that is desired, or taken back. */
+  told: (to: PeerName, key: string, value: Json) => void = () => undefined;
   /** Documents and news that went either way. */
   steps = 0;
   /** What is to be durable with the next commit. */
@@ -107,6 +109,7 @@ export class Peers<State> {
     else if (effect.kind === "desire") {
       this.#writes.set(`desired/${effect.to}/${effect.key}`, effect.value);
       this.#hear(effect.to, effect.key, effect.value);
+      this.told(effect.to, effect.key, effect.value);
     } else if (effect.kind === "reply") this.#replies.set(effect.id, effect.response);
     else if (effect.kind === "subscribe") this.#inputs.push({ kind: "reachable", peer: effect.to, reachable: true });
     else if (effect.kind === "timer" && effect.afterMs === null) this.#timers.delete(effect.name);
@@ -155,7 +158,7 @@ export class Peers<State> {
     }
     if (kind === "name") return { phase: "ready", reason: null };
     if (kind === "policy")
-      return { version: (value as { readonly version: number }).version, phase: "ready", reason: null };
+      return { version: (value as { readonly version: number }).version, phase: "ready", reason: null, slices: true };
     return null;
   }
 

@@ -1,4 +1,4 @@
-import type { DesiredDisk, DesiredInterface, DesiredVm } from "../../core/documents/vocabulary.ts";
+import type { CellPolicy, DesiredDisk, DesiredInterface, DesiredVm } from "../../core/documents/vocabulary.ts";
 import { machineShares } from "../../core/placer/machine-memory.ts";
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 import { dataExcess } from "../../model/check/data-size.ts";

@@ -1,0 +1,101 @@
+import { createController } from "../../core/controller/controller.ts";
+import { shopOptions } from "../../core/controller/shop.testing.ts";
+import type { ControllerState } from "../../core/controller/state.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import type { Bench, BenchOptions, Figure } from "../bench.ts";
+import { Peers } from "./cell-size-peers.ts";
+
+const machines = 40;
+const networks = 20;
+const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index);
+
+const rule = (from: string, to: string, port: number): JsonObject => ({
+  ...{ "x.type": "NetworkRule", "x.address1": from, "x.address2": to },
+  ...{ "x.protocol": "tcp", "x.port2": port, "x.direction": "1to2" },
+});
+/** Each wide rule is repeated for each of the narrower networks, so it comes to 21 rules between single ends. */
+function cellOf(wide: number, changes: JsonObject): JsonObject {
+  const elements: [string, JsonObject][] = [
+    ["net", { "x.type": "Subnet", "x.size": 64, "x.addressRange": "internal" }],
+    ...numbers(machines).flatMap((at): [string, JsonObject][] => [
+      [`vm${at}`, { "x.type": "VM", "x.memory": 64 }],
+      [`card${at}`, { "x.type": "VirtualInterface", "x.vm": `<ref:/shop/vm${at}>`, "x.subnet": "<ref:/shop/net>" }],
+    ]),
+    ...numbers(networks).map((at): [string, JsonObject] => [
+      `narrow${at}`,
+      rule(`<ref:/shop/vm${at}>`, `172.16.${at}.0/24`, 22),
+    ]),
+    ...numbers(wide).map((at): [string, JsonObject] => [
+      `wide${at}`,
+      rule(`<ref:/shop/vm${at % machines}>`, "172.16.0.0/12", 1000 + Math.floor(at / machines)),
+    ]),
+  ];
+  return { shop: { "x.type": "Cell", "x.name": "shop", ...Object.fromEntries(elements), ...changes } };
+}
+
+async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
+  const wide = quick ? 200 : 9_520;
+  const service = createController({ ...shopOptions, startsPerMinute: 1_000_000 });
+  const peers = new Peers<ControllerState>(service, shopOptions.self);
+  const characters = new Map<string, number>();
+  peers.told = (to, key, value) => {
+    const { length } = JSON.stringify({ frame: "desire", key, seq: 123_456_789, value });
+    characters.set(to, (characters.get(to) ?? 0) + length);
+  };
+  const settle = (): void => {
+    while (peers.move());
+  };
+  while (peers.state.reachable.size < 4) if (!peers.move()) break;
+  const put = (changes: JsonObject): ReadonlyMap<string, number> => {
+    characters.clear();
+    const request = peers.request({ method: "PUT", path: "", json: cellOf(wide, changes) as unknown as Json });
+    settle();
+    const answer = peers.answerOf(request) as { readonly status: number } | undefined;
+    if (answer?.status !== 200) throw new Error(`the cell was not accepted: ${JSON.stringify(answer).slice(0, 400)}`);
+    return new Map([...characters].filter(([to]) => to.startsWith("host.")));
+  };
+  const single = (port: number): JsonObject => ({ one: rule("<ref:/shop/vm0>", "<ref:/shop/vm1>", port) });
+  say(`${wide} rules with networks`);
+  put(single(80));
+  const policy = peers.state.derived.policy.get("");
+  const count = policy?.rules.length ?? 0;
+  say(`${count} rules between single ends`);
+  const hostOf = (vm: string): string => {
+    const uid = peers.state.uids.get(`shop/${vm}` as never);
+    return `host.${uid === undefined ? "" : peers.state.vms.get(uid)?.run?.host}`;
+  };
+  const concerned = [hostOf("vm0"), hostOf("vm1")];
+  const told = [put(single(81)), put(single(82)), put(single(83))];
+  const most = Math.max(...told.flatMap((each) => concerned.map((host) => each.get(host) ?? 0)));
+  const others = told.flatMap((each) => [...each].filter(([host]) => !concerned.includes(host)));
+  const whole = JSON.stringify(policy).length;
+  const of = `of ${count.toLocaleString("en")} rules at ${machines} hosts`;
+  return [
+    {
+      what: `one rule changed, ${of}: to a host of one of its ends`,
+      unit: "KB",
+      value: most / 1000,
+      range: null,
+      atMost: 20,
+    },
+    {
+      what: "the same to all other hosts together",
+      ...{ unit: "KB", value: others.reduce((sum, [, length]) => sum + length, 0) / 1000, range: null, atMost: 0 },
+    },
+    {
+      what: "all of the policy as one document, as it was before",
+      unit: "KB",
+      value: whole / 1000,
+      range: null,
+      atMost: null,
+    },
+  ];
+}
+
+export const policySlices: Bench = {
+  title: "Rules of a large cell, in slices",
+  method:
+    "A Cell Controller as a function, with hosts that confirm at once what they are told. Counted are the characters of all frames " +
+    "to each host for a change of one rule between two machines at two hosts, three times.",
+  run,
+};
