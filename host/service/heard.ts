@@ -59,6 +59,7 @@ function newView({ started }: HostState): PolicyAtHost {
 /** Whatever was durable of policies is here again. */
 export function beginViews(state: HostState, effects: Effect[]): void {
   for (const [cell, view] of state.views) takeView(state, cell, view, view.begin(), effects);
+  freeNumbers(state, effects);
 }
 
 function takeView(

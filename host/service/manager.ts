@@ -24,7 +24,7 @@ import {
 } from "../liveness/health.ts";
 import type { HealthChange } from "../liveness/liveness.ts";
 import { confirmEntrances, takeEntrance } from "../network/entrances.ts";
-import { freeNumbers, numbered, takeAddresses } from "../network/locations.ts";
+import { numbered, takeAddresses } from "../network/locations.ts";
 import { takeProbeDesire, takeProbed } from "../network/neighbours.ts";
 import { takeNetworkNews } from "../network/routers.ts";
 import { endLife } from "../presence/own-life.ts";
@@ -114,7 +114,6 @@ const handle = (
     case "start":
       state.started = true;
       beginViews(state, effects);
-      freeNumbers(state, effects);
       for (const record of state.records.values()) effects.push(...trialRuns(record));
       if (options.booted !== undefined && (options.booted || state.presence.boot === null))
         beginBoot(state.presence, 0, wallMs, effects, !options.booted);
