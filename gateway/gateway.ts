@@ -200,7 +200,8 @@ function answerError(error: unknown, reply: FastifyReply, log: Observer["log"]):
     status = error.status;
     refusal = { code: "supervisor", message: error.message };
   } else if (known.code === "FST_ERR_CTP_BODY_TOO_LARGE") {
-    refusal = { code: "too-large", message: `the body is larger than ${bodyLimitBytes / 1024 / 1024} MiB` };
+    const most = `${bodyLimitBytes / 1024 / 1024} MiB, or than the 256 KiB that one about users and accounts may have`;
+    refusal = { code: "too-large", message: `the body is larger than ${most}` };
   } else if (status < 500) {
     refusal = { code: "bad-request", message: known.message ?? "the request is not valid HTTP" };
   } else {

@@ -20,10 +20,13 @@ export function serveRoute<N extends Served>(
   app: FastifyInstance,
   name: N,
   handler: (asked: Asked<N>, reply: FastifyReply) => unknown,
+  /** Of the body, in octets; absent: as much as a model may have. */
+  bodyLimit?: number,
 ): void {
   const { method, path } = routeOf(name);
   app.route({
     method,
+    ...(bodyLimit === undefined ? {} : { bodyLimit }),
     url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
     handler: async (request, reply) => {
       const parameters = request.params as Asked<N>["parameters"];

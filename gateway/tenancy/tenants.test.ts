@@ -356,6 +356,18 @@ test("who is disabled is out at once: requests, streams of events, and the next 
   assert.equal(await annEnds, true, "a logout ends what was opened");
 });
 
+test("what nobody has shown anything for yet is not read without end", async () => {
+  const before = await ask("POST", "/logins", null, { user: "ann", domain, password: "x".repeat(100_000) });
+  assert.equal(before.status, 400, "it is read, and is no password");
+  const body = JSON.stringify({ user: "ann", password: "x".repeat(300_000) });
+  const answer = await fetch(`${url}/logins`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body,
+  });
+  assert.equal(answer.status, 413, await answer.text());
+});
+
 test("wrong passwords slow down who tries, and nobody else; an unknown user is told the same", async () => {
   const [wrong, nobody] = [await logIn("bob", "wrong"), await logIn("zoe", "wrong")];
   assert.deepEqual([wrong.status, wrong.text], [401, nobody.text]);

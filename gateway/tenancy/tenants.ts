@@ -51,6 +51,8 @@ const sessionOf = (authorization: string): string => hashCredential(bearerOf(aut
 
 const tenancy = peerName("tenancy");
 const patienceMs = 10_000;
+/** As the service takes. Who logs in has shown nothing yet, and many may do it at once. */
+const bodyLimitBytes = 256 * 1024;
 /** For a login, behind as many others as may wait. */
 const loginPatienceMs = 30_000;
 const rememberedMs = 60_000;
@@ -207,8 +209,11 @@ export function registerTenants(app: FastifyInstance, configuration: ProcessConf
   };
   for (const name of routeNames)
     if (isOfTenants(name))
-      serveRoute(app, name, ({ request }, reply) =>
-        relay(request, reply, name === "logIn" ? loginPatienceMs : undefined),
+      serveRoute(
+        app,
+        name,
+        ({ request }, reply) => relay(request, reply, name === "logIn" ? loginPatienceMs : undefined),
+        bodyLimitBytes,
       );
 }
 
