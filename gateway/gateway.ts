@@ -72,10 +72,12 @@ export function createGateway(
   const options = configuration.gateway;
   if (options === undefined) throw new Error('the configuration has no "gateway" part, which this process needs');
   const { supervisorSocket = null, credentialHashes } = options;
-  const registry =
-    supervisorSocket === null ? createRootCells(configuration, credentialHashes) : createSupervised(supervisorSocket);
-  const tickets = supervisorSocket === null ? null : new IssuedTickets(() => performance.now());
   const tenants = createTenants(configuration);
+  const registry =
+    supervisorSocket === null
+      ? createRootCells(configuration, credentialHashes, tenants)
+      : createSupervised(supervisorSocket);
+  const tickets = supervisorSocket === null ? null : new IssuedTickets(() => performance.now());
   const way: Way = { configuration, present: createPresent(configuration, credentialHashes, tickets, tenants) };
   const cells = createCells(way, registry, observer.log, tenants.free);
   const introduction = createIntroduction(configuration, cells);
@@ -118,7 +120,7 @@ export function createGateway(
   });
   app.addHook("onClose", () => context.cells.stop());
   if (tickets !== null) serveTickets(app, configuration, tickets);
-  registerTenants(app, configuration);
+  registerTenants(app, configuration, registry.give);
   serveRoute(app, "listCells", async ({ request }) => {
     const { authorization = "" } = request.headers;
     if (isOfSession(authorization)) return cells.summaries(authorization, await tenants.cells(authorization));

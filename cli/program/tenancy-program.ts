@@ -1,6 +1,7 @@
+import { limitKeys } from "../../model/contract/tenancy/quotas.ts";
 import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
 import type { Register } from "../context/register-type.ts";
-import { can, login, logout, whoami } from "../tenancy/login.ts";
+import { can, changeOwnPassword, login, logout, whoami } from "../tenancy/login.ts";
 import {
   addPlace,
   addRole,
@@ -17,6 +18,7 @@ import {
   listRoles,
   listUsers,
 } from "../tenancy/people.ts";
+import { listQuotas, setQuota } from "../tenancy/quotas.ts";
 
 /** Who logs in, and what administrators do with domains, accounts, users and roles. */
 export const registerTenancy: Register = (program, context, withHelp) => {
@@ -24,6 +26,7 @@ export const registerTenancy: Register = (program, context, withHelp) => {
   registerPlaces(program, context, withHelp);
   registerUsers(program, context, withHelp);
   registerRoles(program, context, withHelp);
+  registerQuotas(program, context, withHelp);
 };
 
 const passwordFile = ["--password-file <file>", "read the password from a file instead of asking for it"] as const;
@@ -48,6 +51,15 @@ const registerLogin: Register = (program, context, withHelp) => {
       .description("end the session, and what was opened with it")
       .action(() => logout(context())),
     ["cells logout"],
+  );
+  withHelp(
+    program
+      .command("password")
+      .description("give yourself another password; your other sessions end")
+      .option(...passwordFile)
+      .option("--new-password-file <file>", "read the next one from a file instead of asking for it")
+      .action((options) => changeOwnPassword(context(), options)),
+    ["CELLS_CONFIG=ann.json cells password"],
   );
   withHelp(
     program
@@ -217,5 +229,25 @@ const registerRoles: Register = (program, context, withHelp) => {
       .argument("<role>", "ROLE@DOMAIN")
       .action((name) => deleteRole(context(), name)),
     ["cells role delete viewer@acme"],
+  );
+};
+
+const registerQuotas: Register = (program, context, withHelp) => {
+  const quota = program.command("quota").description("what all cells of an account, or in a domain, may have together");
+  withHelp(
+    quota
+      .command("list")
+      .description("show what is limited, and how much of it was granted")
+      .action(() => listQuotas(context())),
+    ["cells quota list"],
+  );
+  withHelp(
+    quota
+      .command("set")
+      .description("say what it may have, in place of what it might before; what was granted stays")
+      .argument("<path>", "of an account or a domain")
+      .argument("<limits...>", `WHAT=NUMBER of ${limitKeys.join(", ")}; or none`)
+      .action((path, limits) => setQuota(context(), path, limits)),
+    ["cells quota set acme/dev cells=2 vms=10 memoryMiB=20480", "cells quota set acme none"],
   );
 };

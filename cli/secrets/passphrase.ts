@@ -12,7 +12,7 @@ const longest = 1024;
 export interface Asking {
   readonly file: string | undefined;
   /** What it is, and the option that names its file; absent: a passphrase. */
-  readonly what?: "passphrase" | "password";
+  readonly what?: "passphrase" | "password" | "new-password";
   /** It is a new one: it is asked for twice, and has at least so many characters. */
   readonly shortest?: number;
 }
@@ -21,7 +21,7 @@ export const readPassphrase = async (
   terminal: Terminal,
   { file, shortest, what = "passphrase" }: Asking,
 ): Promise<string> => {
-  const question = `${what[0]?.toUpperCase()}${what.slice(1)}: `;
+  const question = `${what[0]?.toUpperCase()}${what.slice(1).replace("-", " ")}: `;
   const given = file === undefined ? await askFor(question, what) : await passphraseIn(file, what, terminal);
   if (given.length > longest) throw usage(`a ${what} has at most ${longest} characters`);
   if (shortest === undefined) return given;

@@ -70,6 +70,20 @@ export const logout = async (context: Context): Promise<void> => {
   else context.terminal.print("the session has ended");
 };
 
+export const changeOwnPassword = async (
+  context: Context,
+  { passwordFile, newPasswordFile }: { readonly passwordFile?: string; readonly newPasswordFile?: string },
+): Promise<void> => {
+  const { terminal } = context;
+  const password = await readPassphrase(terminal, { file: passwordFile, what: "password" });
+  const shortest = passwordLength.least;
+  const newPassword = await readPassphrase(terminal, { file: newPasswordFile, what: "new-password", shortest });
+  const body = { password, newPassword };
+  const user = await patiently(() => context.client().ask("changeOwnPassword", { parameters: {}, body }));
+  if (context.json) printJson(context, user);
+  else terminal.print(`${user.name}@${user.domain} has another password; other sessions have ended`);
+};
+
 export const whoami = async (context: Context): Promise<void> => {
   const answer = await context.client().ask("whoAmI", { parameters: {} });
   if (context.json) {

@@ -15,11 +15,11 @@ import { pathOf, userNameOf } from "./names.ts";
 
 /* `cells domain`, `account`, `user`, `role`. People write names; what is said to the cloud are UIDs, which a list tells. */
 
-const print = (context: Context, value: unknown, text: string): void => {
+export const print = (context: Context, value: unknown, text: string): void => {
   if (context.json) printJson(context, value);
   else context.terminal.print(text);
 };
-const columns = (rows: readonly (readonly string[])[]): string => {
+export const columns = (rows: readonly (readonly string[])[]): string => {
   const widths = (rows[0] ?? []).map((_cell, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
   return rows
     .map((row) =>
@@ -30,7 +30,7 @@ const columns = (rows: readonly (readonly string[])[]): string => {
     )
     .join("\n");
 };
-const found = <T>(what: string, name: string, all: readonly T[], nameOf: (each: T) => string): T => {
+export const found = <T>(what: string, name: string, all: readonly T[], nameOf: (each: T) => string): T => {
   const one = all.find((each) => nameOf(each) === name);
   if (one !== undefined) return one;
   const closest = closestName(name, all.map(nameOf));

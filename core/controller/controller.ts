@@ -7,6 +7,7 @@ import { checkDocument } from "../../model/specification/specification.ts";
 import { lifeKey, type QuotaGrant } from "../documents/cells.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { documentsOf } from "../documents/readers/table.ts";
+import { tenancy } from "../documents/tenancy.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { type Collections, createOutbox, isObject, type Outbox, takeEffects } from "../outbox.ts";
@@ -23,6 +24,7 @@ import { noteForgotten } from "./histories/forgotten.ts";
 import { olderDue, olderTimer, takeAnother, takeFork, takeKept, watchOlder } from "./histories/fork.ts";
 import { hearingDue, hearingTimer, noteLost, restoredHearing, watchHearing } from "./histories/hearing.ts";
 import { goOnAbove } from "./histories/put-back.ts";
+import { takeLimits } from "./model/account-limits.ts";
 import { isChild, noRoom } from "./model/quota.ts";
 import { reconcile } from "./reconcile.ts";
 import type { CredentialRecord, ElementRecord, VmRecord } from "./records.ts";
@@ -93,7 +95,8 @@ export function createController(
     },
     // What a controller knows is read through its edge. Only whoever made it as a child cell's hears how that is.
     audience: () => null,
-    entitled: (_state, peer, key) => maySee("controller", peer, key) && key === actualKey(cellManager, lifeKey),
+    entitled: (_state, peer, key) =>
+      maySee("controller", peer, key) && (peer === tenancy || key === actualKey(cellManager, lifeKey)),
     accepts: (peer, key) => mayDesire("controller", peer, key),
     read: documentsOf("controller"),
     measure: measureController,
@@ -174,6 +177,7 @@ function* take(state: ControllerState, input: Input): Work {
       break;
     case "desired":
       if (input.from === cellManager && input.key === lifeKey) yield* hearLife(state, input.value);
+      if (input.from === tenancy) takeLimits(state, input.key, input.value);
       break;
   }
   if (!state.started) return;
@@ -285,6 +289,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     upRefusal: null,
     roomWaiting: [],
     grants: make.map(),
+    accountLimits: new Map(),
     ending: restored.records.has("ending"),
     started: false,
     wasPutBack: restored.wasRestored === true,

@@ -7,8 +7,10 @@ import { updateStates } from "./explain/element-state.ts";
 import { endForgotten, holdersOfForgotten } from "./histories/forgotten.ts";
 import { isForked } from "./histories/fork.ts";
 import { peersToHear } from "./histories/hearing.ts";
+import { publishGranted } from "./model/account-limits.ts";
 import { forgetDeleted } from "./model/deletion.ts";
 import { followImages } from "./model/follow-images.ts";
+import { desireOwners } from "./model/owners.ts";
 import { advanceGrants, giveBack } from "./model/quota.ts";
 import { allocateAddresses, desireSubnets } from "./network/addresses.ts";
 import { desireNames } from "./network/names.ts";
@@ -77,6 +79,7 @@ export function* reconcile(state: ControllerState): Work {
   yield* pass.slices(() => updateStates(state));
   giveBack(state);
   publishLife(state);
+  publishGranted(state);
 }
 
 function collectDesires(state: ControllerState): void {
@@ -95,6 +98,7 @@ function collectDesires(state: ControllerState): void {
   state.pass.always("standby", (desires) => desireStandby(state, desires));
   desireDirectory(state);
   state.pass.always("children", (desires) => desireChildren(state, desires));
+  state.pass.always("owners", (desires) => desireOwners(state, desires));
   state.pass.always("enrolments", (desires) => desireEnrolments(state, desires));
 }
 

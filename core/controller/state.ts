@@ -20,6 +20,7 @@ import { addressOffer } from "../documents/readers/network.ts";
 import { hostOffers } from "../documents/readers/placement.ts";
 import { actualKept, desiredVolume, storageOffers } from "../documents/readers/storage.ts";
 import { supplyOf } from "../documents/supply.ts";
+import type { DesiredLimits } from "../documents/tenancy.ts";
 import { actualKey, type DesiredConnection, type DesiredVm } from "../documents/vocabulary.ts";
 import type { Instant } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
@@ -257,6 +258,8 @@ export interface ControllerState extends Hearing {
   readonly roomWaiting: { readonly id: number; readonly request: Json }[];
   /** Of its child cells, by their CellControllers. */
   readonly grants: Map<Uid, QuotaGrant>;
+  /** Of the root cell: what accounts and domains may have, by their UIDs. */
+  readonly accountLimits: Map<string, DesiredLimits>;
   /** Record `ending`. */
   ending: boolean;
   /** What was stored has been delivered. */
@@ -337,6 +340,12 @@ export const elementOf = (state: ControllerState, record: ElementRecord): Elemen
 /** Not asked for now: it was given back with all the others of its all-or-none deployment. */
 export const isHeldBack = (state: ControllerState, record: ElementRecord): boolean =>
   record.reserving === true && state.reservation.stage !== "asking";
+
+/** CellControllers, in the order of all elements. */
+export const childRecords = (state: ControllerState): readonly ElementRecord[] =>
+  [...state.indexes.children.keys()]
+    .sort((one, other) => state.elements.orderOf(one) - state.elements.orderOf(other))
+    .flatMap((uid) => state.elements.get(uid) ?? []);
 
 export function recordAt(state: ControllerState, path: ElementPath): ElementRecord | undefined {
   const uid = state.uids.get(path);

@@ -73,7 +73,16 @@ const desired = [
     "",
   ],
   ...["succession/u-1", "root-vm", "beat", "beats"],
-  ...["public/u-1", "reach/u-1", "want/shop.cells.internal/a/b", "cell/u-1", "life", "look/u-1"],
+  ...[
+    "public/u-1",
+    "reach/u-1",
+    "want/shop.cells.internal/a/b",
+    "cell/u-1",
+    "life",
+    "look/u-1",
+    "owner/u-1",
+    "limits/u-1",
+  ],
 ];
 const seen = [
   ...[
@@ -184,8 +193,8 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "presence desires": [],
   "directory desires": everyController("public/u-1", "reach/u-1", "want/shop.cells.internal/a/b"),
   "cell-manager desires": everyController("cell/u-1"),
-  "controller desires": ["cell-manager life"],
-  "tenancy desires": everyController("look/u-1"),
+  "controller desires": ["cell-manager life", "tenancy limits/u-1"],
+  "tenancy desires": [...everyController("look/u-1"), "controller.root owner/u-1"],
   "authority desires": [...everyController("enrolment/u-1"), "controller.root entrance/shop"],
   "address-manager sees": own("addresses"),
   "dns-manager sees": own(),

@@ -164,8 +164,9 @@ export const permissions = {
     asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup"], ...orders },
   },
   controller: {
-    desires: { "cell-manager": ["life"] },
-    sees: { "cell-manager": ["<peer>/…"] },
+    // What accounts may have, at the root controller.
+    desires: { "cell-manager": ["life"], tenancy: ["limits/<uid>"] },
+    sees: { "cell-manager": ["<peer>/…"], tenancy: ["<peer>/…"] },
     asks: {
       ...orders,
       gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "* /…"],
@@ -183,14 +184,25 @@ export const permissions = {
     },
   },
   tenancy: {
-    desires: { controller: ["look/<uid>"] },
+    desires: {
+      controller: ["look/<uid>"],
+      // Whose a cell is says nobody but who has it in its model.
+      "controller.root": ["owner/<uid>"],
+    },
     sees: { controller: ["<peer>/…"] },
     asks: {
       ...orders,
       gateway: [
         ...["GET /metrics", "GET /events", "* /orphans", "POST /backup"],
-        ...["POST /logins", "DELETE /logins/current", "GET /whoami", "GET /can", "* /owners/<name>"],
-        ...["domains", "accounts", "users", "roles"].flatMap((all) => [`* /${all}`, `* /${all}/<uid>`]),
+        ...[
+          "POST /logins",
+          "DELETE /logins/current",
+          "GET /whoami",
+          "PUT /whoami/password",
+          "GET /can",
+          "* /owners/<name>",
+        ],
+        ...["domains", "accounts", "users", "roles", "quotas"].flatMap((all) => [`* /${all}`, `* /${all}/<uid>`]),
         // What the gateway asks on its own account: a ticket for a client's session, and which cells that may see.
         ...["PUT /tickets/<uid>", "GET /cells"],
       ],

@@ -1,9 +1,14 @@
+import { type CellName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import type { Limits } from "../../model/contract/tenancy/quotas.ts";
 import type { Rule } from "../../model/contract/tenancy/rules.ts";
 
 /*
  * What a controller asks the service `tenancy` and hears from it (`core/documents/vocabulary.ts` has the table of all keys): `look/<hash>`, by
- * the SHA-256 (hexadecimal) of a ticket that its gateway was shown.
+ * the SHA-256 (hexadecimal) of a ticket that its gateway was shown. And what the root controller says to it: whose its child cells are; and hears from it:
+ * what accounts may have.
  */
+
+export const tenancy: PeerName = peerName("tenancy");
 
 /** The desire to know what a ticket for this cell is worth, for as long as it is used here. */
 export interface DesiredLook {
@@ -20,4 +25,31 @@ export interface ActualLook {
   readonly user: string;
   readonly account: string;
   readonly rules: readonly Rule[];
+  /** At the root controller: it is for this child cell of the root cell alone, which is, or may become, the account's. */
+  readonly child?: CellName;
+}
+
+/** Of a child cell of the root cell, by the UID of its CellController; said until nothing is left of the cell. */
+export interface DesiredOwner {
+  readonly uid: Uid;
+  readonly cell: CellName;
+  /** Path of its account, as the root model has it (`x.account`); null: that says nothing. */
+  readonly account: string | null;
+  /** It has left the model. A cell that is made anew under the name waits for its end. */
+  readonly ending?: true;
+}
+
+/**
+ * At the root controller, by the UID of an account or a domain: what cells whose account is the path, or below it, may have together. The
+ * root controller grants by that (`core/controller/model/account-limits.ts`).
+ */
+export interface DesiredLimits {
+  readonly uid: string;
+  readonly path: string;
+  readonly kind: "account" | "domain";
+  readonly limits: Limits;
+}
+/** What it has granted of them. */
+export interface ActualLimits {
+  readonly granted: Limits;
 }

@@ -21,10 +21,9 @@ import type { SavedState } from "./saved-state.ts";
 import type { GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volume-size.ts";
 
 /**
- * The documents that services publish to each other: the whole vocabulary of "desired down, actual up".
- * One table: who says it to whom, under which key. Those between cells are in `cells.ts`, what is believed of the network in `network.ts`,
- * those of the bin in `bin.ts`, those of Presence, the authority, the HA Manager and tenants in `presence.ts`, `identity.ts`, `ha.ts` and `tenancy.ts`, all beside this. Who may say it
- * is in `permissions.ts`, what is well-formed in `readers/table.ts`. Every document is plain JSON.
+ * The documents that services publish to each other: the whole vocabulary of "desired down, actual up". One table: who says it to whom, under which key. Those
+ * between cells are in `cells.ts`, what is believed of the network in `network.ts`, those of the bin in `bin.ts`, those of Presence, the authority, the HA Manager and tenants
+ * in `presence.ts`, `identity.ts`, `ha.ts` and `tenancy.ts`, all beside this. Who may say it is in `permissions.ts`, what is well-formed in `readers/table.ts`.
  *
  * | key                     | desired by → at                    | actual from                       |
  * | volume/<uid>            | controller → storage-manager       | storage-manager → that controller |
@@ -60,7 +59,8 @@ import type { GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volume-size.t
  * | dead/<host>             |                                    | presence.<n> → whoever asks       |
  * | enrolment/<id>          | controller → authority             | authority → that controller       |
  * | pin/<name>              |                                    | authority → hosts, root controller |
- * | look/<ticket's hash>    | controller → tenancy               | tenancy → that controller         |
+ * | limits/<uid>            | tenancy → root controller          | root controller → tenancy         |
+ * | look/<ticket's hash>, owner/<uid> | controller → tenancy     | tenancy → that controller, of a look |
  *
  * Keys that name an element use its UID. The client of a desired document is known from the connection, so a controller
  * sees only what concerns its own documents: the source publishes under `<client>/<key>` where several clients share it

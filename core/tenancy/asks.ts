@@ -1,3 +1,5 @@
+import type { CellName } from "../../model/cell/identifiers.ts";
+import type { QuotaChange } from "../../model/contract/tenancy/quotas.ts";
 import type {
   NewAccount,
   NewDomain,
@@ -15,6 +17,7 @@ import { log, toJson } from "../outbox.ts";
 import { type Actor, actorOf, type By } from "./actor.ts";
 import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket } from "./cells.ts";
 import { beginLogin, endLogin, endSession, type LoginBegin, type LoginEnd, sessionSummary } from "./logins.ts";
+import { beginPassword, endPassword, type PasswordBegin, type PasswordEnd } from "./own-password.ts";
 import { addRole, addUser, changeRole, changeUser, deleteRole, deleteUser, listRoles, listUsers } from "./people.ts";
 import {
   addAccount,
@@ -26,6 +29,7 @@ import {
   listAccounts,
   listDomains,
 } from "./places.ts";
+import { listQuotas, setQuota } from "./quotas.ts";
 import { type Refused, refused } from "./refused.ts";
 import type { TenancyState } from "./state.ts";
 
@@ -33,7 +37,15 @@ import type { TenancyState } from "./state.ts";
 export type TenancyRequest =
   | LoginBegin
   | LoginEnd
-  | { readonly kind: "ticket"; readonly session: string; readonly hash: string; readonly cell: string }
+  | PasswordBegin
+  | PasswordEnd
+  | {
+      readonly kind: "ticket";
+      readonly session: string;
+      readonly hash: string;
+      readonly cell: string;
+      readonly child?: CellName;
+    }
   | Ask;
 export interface Ask {
   readonly kind: "ask";
@@ -122,6 +134,9 @@ const answerers = {
     giveCell(state, actor, {
       ...{ cell: asked.parameters.cell ?? "", account: bodyOf<OwnerChange>(asked).account, dryRun: asked.dryRun },
     }),
+  listQuotas,
+  setQuota: (state, actor, asked) =>
+    setQuota(state, actor, { uid: uidOf(asked), limits: bodyOf<QuotaChange>(asked).limits, dryRun: asked.dryRun }),
   // The gateway's own.
   cells: (state, actor) => ok(cellsOf(state, actor)),
   claimCell: (state, actor, { parameters, query, dryRun }) =>
@@ -129,7 +144,16 @@ const answerers = {
   freeCell: (state, actor, { parameters }) => freeCell(state, actor, parameters.cell ?? ""),
 } as const satisfies Readonly<Record<string, Answerer>>;
 export type AskName = keyof typeof answerers;
-const reads: readonly AskName[] = ["whoAmI", "can", "listDomains", "listAccounts", "listUsers", "listRoles", "cells"];
+const reads: readonly AskName[] = [
+  "whoAmI",
+  "can",
+  "listDomains",
+  "listAccounts",
+  "listUsers",
+  "listRoles",
+  "listQuotas",
+  "cells",
+];
 
 export function answer(state: TenancyState, request: TenancyRequest): TenancyResponse {
   switch (request.kind) {
@@ -137,6 +161,10 @@ export function answer(state: TenancyState, request: TenancyRequest): TenancyRes
       return responseOf(beginLogin(state, request));
     case "login-end":
       return responseOf(endLogin(state, request), 201);
+    case "password-begin":
+      return responseOf(beginPassword(state, request));
+    case "password-end":
+      return responseOf(endPassword(state, request));
     case "ticket":
       return responseOf(issueTicket(state, request.session, request));
     case "ask":

@@ -1,8 +1,11 @@
+import type { CellName } from "../../model/cell/identifiers.ts";
 import { decide, ruleText } from "../../model/contract/tenancy/rules.ts";
 import type { CanAnswer, CellOwner } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
+import { rootCell } from "../documents/cells.ts";
 import { type Actor, actorOf, denied, reaches } from "./actor.ts";
-import { askWithinMs, mayWithCell, rootCell } from "./looks.ts";
+import { askWithinMs, worthAt } from "./looks.ts";
+import { dropRecord, isFree, isKept, owned, ownerOf } from "./owners.ts";
 import { accountFor, noSuch } from "./places.ts";
 import { type Refused, refused } from "./refused.ts";
 import {
@@ -13,7 +16,6 @@ import {
   labelOf,
   loginKey,
   operatorUid,
-  ownerOf,
   rightsOf,
   save,
   type TenancyState,
@@ -29,12 +31,12 @@ const noCell = (cell: string): Refused => refused(404, "not-found", `there is no
 export function issueTicket(
   state: TenancyState,
   session: string,
-  { hash, cell }: { readonly hash: string; readonly cell: string },
+  { hash, cell, child }: { readonly hash: string; readonly cell: string; readonly child?: CellName },
 ): Result<CellOwner, Refused> {
   const actor = actorOf(state, { session });
   if (!actor.ok) return actor;
-  const worth = mayWithCell(state, session, cell);
-  if (worth === null) return fail(noCell(cell));
+  const worth = worthAt(state, session, cell, child);
+  if (worth === null) return fail(noCell(child ?? cell));
   if (state.tables.ticket.size >= most.tickets)
     return fail(refused(503, "busy", "too many tickets are in use; try again in a minute"));
   if (hasItsShare(state, actor.value.user?.account ?? ""))
@@ -42,7 +44,7 @@ export function issueTicket(
       refused(503, "busy", "your account has as many tickets in use as it may have now; try again in a minute"),
     );
   if (state.tables.ticket.has(hash)) return fail(refused(409, "conflict", "this ticket was issued before"));
-  save(state, "ticket", hash, { session, cell });
+  save(state, "ticket", hash, { session, cell, ...(child === undefined ? {} : { child }) });
   state.unused.set(hash, state.now.ms + askWithinMs);
   return ok({ cell, account: worth.account });
 }
@@ -64,13 +66,11 @@ function hasItsShare({ tables: { ticket, session, user } }: TenancyState, accoun
 export const cellsOf = (state: TenancyState, actor: Actor): readonly string[] =>
   denied(state, actor, "cell.read") !== null
     ? []
-    : [...state.tables.owner]
-        .flatMap(([cell, { account }]) => (reaches(state, actor, { account }) ? [cell] : []))
-        .sort();
+    : [...owned(state)].flatMap(([cell, account]) => (reaches(state, actor, { account }) ? [cell] : []));
 
 /**
  * A user makes a cell: its name is his account's from before its controller is there until after it has ended. `isThere`: the gateway
- * knows a cell of that name; one that nobody has claimed is the operator's.
+ * knows a cell of that name; one that nobody has claimed is the operator's. Where there is a root cell nothing that a gateway says here is kept.
  */
 export function claimCell(
   state: TenancyState,
@@ -78,18 +78,19 @@ export function claimCell(
   { cell, isThere, dryRun }: { readonly cell: string; readonly isThere: boolean; readonly dryRun: boolean },
 ): Result<CellOwner, Refused> {
   const { user } = actor;
-  if (user === null) return ok({ cell, account: accountPath(state, ownerOf(state, cell)) });
-  const owner = state.tables.owner.get(cell)?.account;
+  const owner = ownerOf(state, cell);
+  if (user === null) return ok({ cell, account: accountPath(state, owner) });
   const account = accountPath(state, user.account);
-  if (owner !== undefined && reaches(state, actor, { account: owner }))
+  if (owner !== operatorUid && reaches(state, actor, { account: owner }))
     return ok({ cell, account: accountPath(state, owner) });
-  if (owner !== undefined || isThere || cell === rootCell || cell.includes("."))
+  if (!isFree(state, cell) || isThere || cell === rootCell || cell.includes("."))
     return fail(refused(409, "conflict", `the name "${cell}" is taken: give the cell another one`));
   const no = denied(state, actor, "cell.create");
   if (no !== null) return fail(no);
   if (state.tables.owner.size >= most.cells)
     return fail(refused(409, "conflict", `${most.cells} cells have accounts, and that is the limit`));
-  if (!dryRun) save(state, "owner", cell, { account: user.account });
+  // Where there is a root cell its controller binds the cell to the account, by a ticket for this session, and says so.
+  if (!dryRun && !isKept(state)) save(state, "owner", cell, { account: user.account });
   return ok({ cell, account });
 }
 
@@ -98,10 +99,13 @@ export function freeCell(state: TenancyState, actor: Actor, cell: string): Resul
   const owner = state.tables.owner.get(cell)?.account;
   if (owner === undefined || !reaches(state, actor, { account: owner })) return fail(noCell(cell));
   const account = accountPath(state, owner);
-  save(state, "owner", cell, null);
+  // Of a cell that is there a root controller says whose it is, and a gateway that says otherwise frees nothing.
+  if (state.ownersOf.has(cell) && actor.user !== null) return fail(noCell(cell));
+  dropRecord(state, cell);
   return ok({ cell, account });
 }
 
+const atRoot = "here the root cell's model says whose a cell is, and the operator gives it to another account";
 export function giveCell(
   state: TenancyState,
   actor: Actor,
@@ -114,6 +118,12 @@ export function giveCell(
   if (!reaches(state, actor, { account: ownerOf(state, cell) })) return fail(noCell(cell));
   const account = accountFor(state, actor, path, "account.change");
   if (!account.ok) return account;
+  if (isKept(state)) {
+    if (actor.user !== null) return fail(refused(403, "forbidden", atRoot));
+    // The gateway, with the operator's credential, writes it into the root cell's model.
+    if (!dryRun) dropRecord(state, cell);
+    return ok({ cell, account: path });
+  }
   if (!dryRun) save(state, "owner", cell, account.value.uid === operatorUid ? null : { account: account.value.uid });
   return ok({ cell, account: path });
 }

@@ -55,10 +55,12 @@ const mostFailures = 10_000;
  * Of one user from one address: whoever tries passwords of somebody slows down nobody but himself. From many addresses at once
  * each has its own; the work of all is bounded where it is done.
  */
-const failureKey = ({ domain, user, source }: Omit<LoginBegin, "kind">): string =>
-  JSON.stringify([domain, user, source]);
+type Attempt = Pick<LoginBegin, "domain" | "user" | "source">;
+const failureKey = ({ domain, user, source }: Attempt): string => JSON.stringify([domain, user, source]);
 
-function noteFailure(state: TenancyState, key: string): void {
+/** It counts from now on, and not only when the work is done: else many could be tried at once. */
+export function noteFailure(state: TenancyState, attempt: Attempt): void {
+  const key = failureKey(attempt);
   const count = (state.failures.get(key)?.count ?? 0) + 1;
   const waitMs = count < freeFailures ? 0 : Math.min(longestWaitMs, 1000 * 2 ** (count - freeFailures));
   const noted: Failures = { count, untilMs: state.now.ms + waitMs };
@@ -70,15 +72,22 @@ function noteFailure(state: TenancyState, key: string): void {
   }
 }
 
+export const noteSuccess = (state: TenancyState, attempt: Attempt): void =>
+  void state.failures.delete(failureKey(attempt));
+
+/** Null: it may be tried now. */
+export function tooOften(state: TenancyState, attempt: Attempt): Refused | null {
+  const untilMs = state.failures.get(failureKey(attempt))?.untilMs ?? 0;
+  if (untilMs <= state.now.ms) return null;
+  const seconds = Math.ceil((untilMs - state.now.ms) / 1000);
+  const message = `too many logins of this user have failed from your address: try again in ${seconds} s`;
+  return { ...refused(429, "busy", message), retryAfter: seconds };
+}
+
 export function beginLogin(state: TenancyState, asked: LoginBegin): Result<LoginBegun, Refused> {
-  const untilMs = state.failures.get(failureKey(asked))?.untilMs ?? 0;
-  if (untilMs > state.now.ms) {
-    const seconds = Math.ceil((untilMs - state.now.ms) / 1000);
-    const message = `too many logins of this user have failed from your address: try again in ${seconds} s`;
-    return fail({ ...refused(429, "busy", message), retryAfter: seconds });
-  }
-  // It counts from now on, and not only when the work is done: else many could be tried at once.
-  noteFailure(state, failureKey(asked));
+  const no = tooOften(state, asked);
+  if (no !== null) return fail(no);
+  noteFailure(state, asked);
   const domain = domainAt(state, asked.domain);
   const uid = domain === undefined ? undefined : state.logins.get(loginKey(domain.uid, asked.user));
   const user = uid === undefined ? undefined : state.tables.user.get(uid);
@@ -95,7 +104,7 @@ export function endLogin(state: TenancyState, asked: LoginEnd): Result<Omit<Logi
     log(state.outbox, "login/refused", { source: asked.source });
     return fail(noLogin);
   }
-  state.failures.delete(failureKey(asked));
+  noteSuccess(state, asked);
   if (rightsOf(state, user) === null) {
     if (state.held !== null) return fail(refused(503, "held", heldMessage(state.held.why)));
     return fail(
@@ -121,8 +130,9 @@ export function endSession(state: TenancyState, hash: string): void {
   dropTickets(state, (session) => session === hash);
   save(state, "session", hash, null);
 }
-export function endSessionsOf(state: TenancyState, user: UserRecord): void {
-  for (const [hash] of sessionsOf(state, user)) endSession(state, hash);
+/** @param but the hash of one that goes on */
+export function endSessionsOf(state: TenancyState, user: UserRecord, but?: string): void {
+  for (const [hash] of sessionsOf(state, user)) if (hash !== but) endSession(state, hash);
 }
 /** Those whose time has come. */
 export function endOldSessions(state: TenancyState): void {

@@ -1,11 +1,14 @@
+import { type CellName, cellName } from "../../model/cell/identifiers.ts";
+import { allows } from "../../model/contract/tenancy/rules.ts";
+import { rootCell } from "../documents/cells.ts";
 import type { ActualLook } from "../documents/tenancy.ts";
 import { cellOfController, sameJson, toJson } from "../outbox.ts";
+import { givenTo, isFree, isKept, ownerOf } from "./owners.ts";
 import {
   accountPath,
   isReached,
   type Look,
   labelOf,
-  ownerOf,
   rightsOf,
   save,
   type TenancyState,
@@ -20,7 +23,6 @@ import {
 /** From the issue until the cell's controller has asked. */
 export const askWithinMs = 60_000;
 const nothing: ActualLook = { open: false, user: "", account: "", rules: [] };
-export const rootCell = "root";
 
 /** What the bearer of a session may with a cell; null: the cell is not there for him. */
 export function mayWithCell(state: TenancyState, session: string, cell: string): ActualLook | null {
@@ -32,12 +34,38 @@ export function mayWithCell(state: TenancyState, session: string, cell: string):
   return { open: true, user: labelOf(state, user), account: accountPath(state, account), rules: role.rules };
 }
 
+/**
+ * What he may with one child cell of the root cell, at the root controller, which makes it and ends it; null: the cell is not there for him, and
+ * its name is not to be had. That of a name that is free is his account's to be.
+ */
+export function mayWithChild(state: TenancyState, session: string, child: string): ActualLook | null {
+  const user = userOfSession(state, session);
+  const role = rightsOf(state, user);
+  if (user === undefined || role === null || !isKept(state) || reservedNames.includes(child)) return null;
+  if (child.includes(".") || (isFree(state, child) && !allows(role.rules, "cell.create"))) return null;
+  const account = isFree(state, child) ? user.account : givenTo(state, child);
+  if (account === null || !isReached(state, user, role, account)) return null;
+  const open = { open: true, user: labelOf(state, user), account: accountPath(state, account), rules: role.rules };
+  return { ...open, child: cellName(child) };
+}
+/** Names of cells that mean something else, whoever asks. */
+const reservedNames: readonly string[] = [rootCell, "primary", "controller"];
+
 /** A ticket is worth something to the controller of the cell that it was issued for, and to no other. */
 function worthOf(state: TenancyState, { controller, ticket }: Look): ActualLook {
   const issued = state.tables.ticket.get(ticket);
   if (issued === undefined || issued.cell !== cellOfController(controller)) return nothing;
-  return mayWithCell(state, issued.session, issued.cell) ?? nothing;
+  return worthAt(state, issued.session, issued.cell, issued.child) ?? nothing;
 }
+
+/** @param child at the root cell, the one that the ticket is for */
+export const worthAt = (
+  state: TenancyState,
+  session: string,
+  cell: string,
+  child: CellName | undefined,
+): ActualLook | null =>
+  cell === rootCell && child !== undefined ? mayWithChild(state, session, child) : mayWithCell(state, session, cell);
 
 /** Says of every look, or of those at these tickets, what it is worth now, where that is another thing than was said last. */
 export function publishLooks(state: TenancyState, tickets: ReadonlySet<string> | "all"): void {

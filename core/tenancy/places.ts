@@ -2,6 +2,7 @@ import type { AccountSummary, DomainSummary, Standing } from "../../model/contra
 import { fail, ok, type Result } from "../../model/result.ts";
 import { type Actor, denied, isStronger, reaches, refuseLastRootAdmin } from "./actor.ts";
 import { endSessionsOf } from "./logins.ts";
+import { cellsByAccount } from "./owners.ts";
 import type { AccountRecord, DomainRecord } from "./records.ts";
 import { type Refused, refused } from "./refused.ts";
 import {
@@ -31,9 +32,10 @@ export const domainSummary = (state: TenancyState, { uid, state: standing }: Dom
 export const accountSummary = (
   state: TenancyState,
   { uid, number, state: standing }: AccountRecord,
+  cells = cellsByAccount(state),
 ): AccountSummary => ({
   ...{ uid, path: accountPath(state, uid), number, state: standing },
-  cells: [...state.tables.owner].flatMap(([cell, { account }]) => (account === uid ? [cell] : [])).sort(),
+  cells: cells.get(uid) ?? [],
 });
 const byPath = (one: { readonly path: string }, other: { readonly path: string }): number =>
   one.path < other.path ? -1 : 1;
@@ -52,7 +54,8 @@ export function listAccounts(state: TenancyState, actor: Actor): Result<readonly
   const no = denied(state, actor, "account.read");
   if (no !== null) return fail(no);
   const seen = [...state.tables.account.values()].filter(({ uid }) => reaches(state, actor, { account: uid }));
-  return ok(seen.map((each) => accountSummary(state, each)).sort(byPath));
+  const cells = cellsByAccount(state);
+  return ok(seen.map((each) => accountSummary(state, each, cells)).sort(byPath));
 }
 
 export const noSuch = (what: string, name: string, how: string): Refused =>

@@ -1,3 +1,5 @@
+import type { CellName } from "../../model/cell/identifiers.ts";
+import type { Limits } from "../../model/contract/tenancy/quotas.ts";
 import type { Reach, Rule } from "../../model/contract/tenancy/rules.ts";
 import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
 
@@ -11,6 +13,8 @@ export interface DomainRecord {
   /** Null: the root of the tree. */
   readonly parent: string | null;
   readonly state: Standing;
+  /** Absent: none. */
+  readonly limits?: Limits;
 }
 export interface AccountRecord {
   readonly uid: string;
@@ -18,6 +22,8 @@ export interface AccountRecord {
   readonly domain: string;
   readonly number: string;
   readonly state: Standing;
+  /** Absent: none. */
+  readonly limits?: Limits;
 }
 export interface UserRecord {
   readonly uid: string;
@@ -45,6 +51,8 @@ export interface TicketRecord {
   /** Hash of the session that it is for. */
   readonly session: string;
   readonly cell: string;
+  /** At the root cell: for this child cell alone. */
+  readonly child?: CellName;
 }
 /** Record `owner/<cell>`. A cell of which there is none is the operator's. */
 export interface OwnerRecord {

@@ -1,6 +1,8 @@
 import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { Limits } from "../../model/contract/tenancy/quotas.ts";
 import { builtInRoles, builtInUid, type Rule } from "../../model/contract/tenancy/rules.ts";
 import { rootDomain, type Standing, type UserSummary } from "../../model/contract/tenancy/tenancy.ts";
+import type { DesiredOwner } from "../documents/tenancy.ts";
 import type { Instant } from "../env.ts";
 import { type Outbox, write } from "../outbox.ts";
 import type {
@@ -42,6 +44,16 @@ export interface TenancyState {
   readonly logins: Map<string, string>;
   /** By the key of the document. */
   readonly looks: Map<string, Look>;
+  /** What the root controller says, by the key of the document, and by the cell's name (`owners.ts`). */
+  readonly owners: Map<string, DesiredOwner>;
+  readonly ownersOf: Map<string, Set<DesiredOwner>>;
+  /** UIDs of accounts by their paths; null: to be gathered anew. */
+  accountsAt: ReadonlyMap<string, string> | null;
+  /** What the root controller has granted of the limits of accounts and domains, by their UIDs. */
+  readonly granted: Map<string, Limits>;
+  /** The root controller may not have been told all limits as they are now; it is followed. */
+  areLimitsNews: boolean;
+  hearsGranted: boolean;
   /** Monotonic, by hash: tickets that no controller has asked about yet are dropped then. */
   readonly unused: Map<string, number>;
   readonly failures: Map<string, Failures>;
@@ -70,6 +82,10 @@ export function save<K extends Kind>(state: TenancyState, kind: K, key: string, 
   }
   if (value === null) table.delete(key);
   else table.set(key, value);
+  if (kind === "domain" || kind === "account") {
+    state.accountsAt = null;
+    state.areLimitsNews = true;
+  }
   write(state.outbox, `${kind}/${key}`, value as object | null);
 }
 export function noteLogin(state: TenancyState, user: UserRecord | null | undefined, uid: string | null): void {
@@ -116,15 +132,13 @@ export function domainAt(state: TenancyState, path: string): DomainRecord | unde
   return found;
 }
 export function accountAt(state: TenancyState, path: string): AccountRecord | undefined {
-  const at = path.lastIndexOf("/");
-  const domain = at < 0 ? undefined : domainAt(state, path.slice(0, at));
-  const name = path.slice(at + 1);
-  return [...state.tables.account.values()].find((each) => each.domain === domain?.uid && each.name === name);
+  const uids = accountsAt(state);
+  return state.tables.account.get(uids.get(path) ?? "");
 }
-
-/** A child cell belongs to whom the cell around it belongs to. */
-export const ownerOf = ({ tables }: TenancyState, cell: string): string =>
-  tables.owner.get(cell.split(".").at(-1) ?? cell)?.account ?? operatorUid;
+function accountsAt(state: TenancyState): ReadonlyMap<string, string> {
+  state.accountsAt ??= new Map([...state.tables.account.keys()].map((uid) => [accountPath(state, uid), uid]));
+  return state.accountsAt;
+}
 
 // --- users ---------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@ import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { documentsOf } from "../documents/readers/table.ts";
-import { desiredLook } from "../documents/readers/tenancy.ts";
+import { desiredLook, desiredOwner } from "../documents/readers/tenancy.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, takeEffects, toJson, write } from "../outbox.ts";
@@ -10,6 +10,8 @@ import { gauge, sample } from "../telemetry/metrics.ts";
 import { answer, type TenancyRequest } from "./asks.ts";
 import { endOldSessions } from "./logins.ts";
 import { askWithinMs, dropUnused, publishLooks, takeLook } from "./looks.ts";
+import { takeOwner } from "./owners.ts";
+import { desireLimits, hearGranted } from "./quotas.ts";
 import type { HeldRecord } from "./records.ts";
 import { beginTree, emptyTables, type Kind, noteLogin, type TenancyState } from "./state.ts";
 
@@ -62,6 +64,8 @@ function restore(restored: Restored): TenancyState {
     outbox: createOutbox(restored),
     tables: emptyTables(),
     ...{ logins: new Map(), looks: new Map(), unused: new Map(), failures: new Map() },
+    ...{ owners: new Map(), ownersOf: new Map(), accountsAt: null },
+    ...{ granted: new Map(), areLimitsNews: true, hearsGranted: false },
     held: (restored.records.get("held") as unknown as HeldRecord | undefined) ?? null,
     started: false,
     wasPutBack: restored.wasRestored === true,
@@ -95,8 +99,15 @@ function take(state: TenancyState, input: Input): void {
     case "request":
       takeRequest(state, input.id, input.request);
       break;
+    case "actual":
+      hearGranted(state, input.key, input.value);
+      return;
+    case "released":
+      state.outbox.releasing.get(input.peer)?.delete(input.key);
+      return;
   }
   publishLooks(state, input.kind === "request" ? written(state) : "all");
+  desireLimits(state);
 }
 
 /**
@@ -128,6 +139,12 @@ function start(state: TenancyState): void {
 }
 
 function takeDesired(state: TenancyState, from: PeerName, key: string, value: Json): void {
+  if (key.startsWith("owner/")) {
+    takeOwner(state, actualKey(from, key), value === null ? null : desiredOwner.of(value));
+    if (state.started) publishLooks(state, "all");
+    desireLimits(state);
+    return;
+  }
   const document = value === null ? null : desiredLook.of(value);
   takeLook(state, actualKey(from, key), document === null ? null : { controller: from, ticket: document.ticket });
 }
@@ -141,6 +158,7 @@ function hold(state: TenancyState, why: string): void {
 function release(state: TenancyState): void {
   if (state.held === null) return;
   state.held = null;
+  state.areLimitsNews = true;
   write(state.outbox, "held", null);
   log(state.outbox, "tenancy/released", {});
 }

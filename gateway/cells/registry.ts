@@ -16,6 +16,8 @@ export interface Registry {
   /** `end` sees to it that everything of the cell goes first. Otherwise it may be called only once nothing is left. */
   readonly empties: boolean;
   mayEnd(authorization: string): boolean;
+  /** Gives the cell to an account, by the operator. Absent: whose it is, is a record of `tenancy` alone. */
+  give?(cell: string, account: string, authorization: string): Promise<void>;
   /** May who shows this make a cell? */
   mayMake(authorization: string): boolean;
   /** Version of a cell that was made and never given a model. */

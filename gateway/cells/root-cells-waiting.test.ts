@@ -37,7 +37,8 @@ after(async () => {
   await installation.remove();
 });
 
-const cells = (longestMs: number) => createRootCells(gateway, [hashCredential("open-sesame")], longestMs);
+const noUsers = { ticketFor: () => assert.fail("there are no users"), forget: () => undefined };
+const cells = (longestMs: number) => createRootCells(gateway, [hashCredential("open-sesame")], noUsers, longestMs);
 /** Long enough for some requests on a busy machine. */
 const notLongMs = 1_500;
 const refusalOf = async (longestMs: number, cell = "shop"): Promise<RefusedError> => {

@@ -16,6 +16,7 @@ import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { type RunningService, runService } from "../../runtime/process/process.ts";
 import { openStore } from "../../runtime/process/store.ts";
 import { createGateway } from "../gateway.ts";
+import { usersMakeCells } from "./users-cells.testing.ts";
 
 /*
  * Cells as elements of the root cell, with real processes on loopback: root controller, Cell Manager and the new cell's
@@ -319,6 +320,13 @@ test("what cannot be is refused: a cell like the root cell, the end of the root 
   assert.equal(stranger.status, 401, "a tenant's credential changes nothing of the root cell");
   assert.deepEqual(await cells(), [(await cells())[0]]);
 });
+
+test("a user makes a cell of his account, changes and ends it, and of others' cells nothing, whatever a gateway claims", () =>
+  usersMakeCells({
+    ...{ installation, gateway, operator, ask, cells, components, specification, shop, start, startAsHostsWould, end },
+    said: () => output,
+    url: () => url,
+  }));
 
 const at = "10.0.0.40";
 /** The primary cell, with the gateway that the root cell lets it have. */

@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { componentOf, controllersPath } from "../../core/cells/controller-vm.ts";
 import { rootCell } from "../../core/documents/cells.ts";
 import type { ElementAnswer, Refusal } from "../../model/api.ts";
@@ -9,6 +10,7 @@ import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { controllerOf, isChildName } from "../requests/cell-names.ts";
 import { RefusedError, refused } from "../requests/refused.ts";
+import { isOfSession, type Tenants } from "../tenancy/tenants.ts";
 import type { Registry } from "./registry.ts";
 
 /*
@@ -24,6 +26,11 @@ const defaultLongestStartMs = 120_000;
 const heldBackMs = 90_000;
 const answerTimeoutMs = 10_000;
 
+/** As `elementPath` makes it, with a query or without. */
+const elementForm = new RegExp(`^model/${rootCell}/cells/([^/?]+)(?:\\?|$)`);
+const ownAttempts = 40;
+const ownAgainMs = 250;
+
 interface Answer {
   readonly status: number;
   readonly json: Json;
@@ -33,8 +40,16 @@ interface Answer {
 export function createRootCells(
   configuration: ProcessConfiguration,
   operatorHashes: readonly string[],
+  tenants: Pick<Tenants, "ticketFor" | "forget">,
   longestStartMs = defaultLongestStartMs,
 ): Registry {
+  /** In place of a user's session: a ticket for the one cell that is asked about. */
+  const shownOf = async (authorization: string, path: string): Promise<string> => {
+    if (!isOfSession(authorization)) return authorization;
+    const child = elementForm.exec(path)?.[1];
+    if (child === undefined) throw refused(403, "forbidden", "what runs the cloud is for the operator's credential");
+    return await tenants.ticketFor(rootCell, authorization, child);
+  };
   const ask = async (
     method: "GET" | "PUT" | "DELETE",
     path: string,
@@ -45,22 +60,44 @@ export function createRootCells(
     }: { readonly body?: JsonObject; readonly signal?: AbortSignal } = {},
   ): Promise<Answer> => {
     try {
-      const answer = await peerRequest(configuration, controllerOf(rootCell), {
-        method,
-        path: `/cells/${rootCell}/${path}`,
-        headers: { authorization, "content-type": "application/json" },
-        signal,
-        idleTimeoutMs: heldBackMs,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
+      const send = async () =>
+        peerRequest(configuration, controllerOf(rootCell), {
+          method,
+          path: `/cells/${rootCell}/${path}`,
+          headers: { authorization: await shownOf(authorization, path), "content-type": "application/json" },
+          signal,
+          idleTimeoutMs: heldBackMs,
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        });
+      let answer = await send();
+      if (answer.status === 401 && isOfSession(authorization)) {
+        // The ticket is too old, or its user is out: then there is no other.
+        answer.body.destroy();
+        tenants.forget(rootCell, authorization, elementForm.exec(path)?.[1]);
+        answer = await send();
+      }
       return { status: answer.status, json: JSON.parse(await answer.text()) as Json };
     } catch (error) {
+      if (error instanceof RefusedError) throw error;
       if (signal.aborted && signal.reason?.name !== "TimeoutError") throw error;
       const message = `the controller of the root cell, which makes and ends cells, does not answer: ${(error as Error).message}`;
       throw refused(502, "controller-unreachable", message);
     }
   };
   const elementPath = (cell: string): string => `model/${rootCell}/cells/${cell}`;
+
+  /** By a user the cell was bound to his account; until the service that says so has heard it, it is not there for him. */
+  const untilOwn = async (cell: string, authorization: string): Promise<void> => {
+    for (let attempt = 1; isOfSession(authorization); attempt += 1) {
+      try {
+        await tenants.ticketFor(cell, authorization);
+        return;
+      } catch (error) {
+        if (attempt === ownAttempts) throw error;
+        await sleep(ownAgainMs);
+      }
+    }
+  };
 
   const inBook = async (): Promise<readonly string[]> => {
     const { peers } = JSON.parse(await readFile(configuration.peersFile, "utf8")) as PeerBook;
@@ -129,11 +166,21 @@ export function createRootCells(
       const answer = await ask("PUT", elementPath(cell), authorization, { body });
       if (answer.status !== 200) throw passedOn(answer);
       await untilReady(cell, authorization, signal);
+      await untilOwn(cell, authorization);
     },
     end,
     empties: true,
-    mayEnd: (authorization) => isAuthorized(authorization, operatorHashes),
-    mayMake: (authorization) => isAuthorized(authorization, operatorHashes),
+    // A user by a ticket: the root controller decides.
+    mayEnd: (authorization) => isOfSession(authorization) || isAuthorized(authorization, operatorHashes),
+    mayMake: (authorization) => isOfSession(authorization) || isAuthorized(authorization, operatorHashes),
+    give: async (cell, account, authorization) => {
+      const { status, json } = await ask("GET", elementPath(cell), authorization);
+      if (status !== 200) throw passedOn({ status, json });
+      const { "x.account": _, ...element } = json as JsonObject;
+      const body = { ...element, "x.account": account };
+      const answer = await ask("PUT", elementPath(cell), authorization, { body });
+      if (answer.status !== 200) throw passedOn(answer);
+    },
     firstVersion: 1,
   };
 }

@@ -380,6 +380,24 @@ test("wrong passwords slow down who tries, and nobody else; an unknown user is t
   await inAs("bob");
 });
 
+test("a user gives himself another password by the one that he has, and his other sessions end", async () => {
+  const [own, other] = [await inAs("bob"), await inAs("bob")];
+  const next = "bob has thought of another one";
+  secrets.push(next);
+  const change = (password: string, newPassword: string, by = own) =>
+    ask("PUT", "/whoami/password", by, { password, newPassword });
+  assert.equal((await change(passwords.bob, "short")).status, 400);
+  assert.equal((await change("not his", next)).status, 403);
+  assert.equal((await change(passwords.bob, next, operator)).status, 409);
+  assert.equal((await change(passwords.bob, next)).status, 200);
+  assert.deepEqual(
+    [(await ask("GET", "/whoami", own)).status, (await ask("GET", "/whoami", other)).status],
+    [200, 401],
+  );
+  assert.equal((await logIn("bob", passwords.bob)).status, 401);
+  assert.equal((await change(next, passwords.bob)).status, 200);
+});
+
 test("with tenancy away who is in goes on, and logins say so; after that all is as before", async () => {
   const bob = await inAs("bob");
   await done("PUT", "/cells/bank/model", bob, emptyCell("bank"));

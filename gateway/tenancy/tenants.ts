@@ -1,7 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { peerName } from "../../model/cell/identifiers.ts";
+import { match } from "../../model/contract/match.ts";
+import { readQuery } from "../../model/contract/request.ts";
 import { routeNames, routeOf, type ServedAt } from "../../model/contract/routes.ts";
-import { rootDomain, type WhoAmI } from "../../model/contract/tenancy/tenancy.ts";
+import { type CellOwner, rootDomain, type WhoAmI } from "../../model/contract/tenancy/tenancy.ts";
 import type { Json } from "../../model/json/json.ts";
 import { bearerOf, hashCredential } from "../../runtime/http/bearer.ts";
 import { parseJson } from "../../runtime/http/http.ts";
@@ -25,10 +27,13 @@ export interface Tenants {
   introduce(authorization: string, address: string): Promise<string>;
   /** The account of a session that was introduced not long ago; null: it was not. */
   accountOf(authorization: string): string | null;
-  /** What the controller of the cell is shown in place of the session. Rejects with a refusal where the cell is not there for it. */
-  ticketFor(cell: string, authorization: string): Promise<string>;
+  /**
+   * What the controller of the cell is shown in place of the session; of the root cell for one child cell of that alone. Rejects with a refusal
+   * where the cell is not there for it.
+   */
+  ticketFor(cell: string, authorization: string, child?: string): Promise<string>;
   /** The ticket was not taken: the next one is another. */
-  forget(cell: string, authorization: string): void;
+  forget(cell: string, authorization: string, child?: string): void;
   /** Names of the cells that a session may see. */
   cells(authorization: string): Promise<readonly string[]>;
   /** A user makes a cell of this name. Rejects with a refusal where it is taken. */
@@ -91,12 +96,14 @@ export function createTenants(
     const read = parseJson(answer.text);
     return read.ok ? read.value : null;
   };
-  const issue = async (cell: string, authorization: string): Promise<string> => {
+  const issue = async (cell: string, authorization: string, child?: string): Promise<string> => {
     const ticket = newTenantTicket();
-    await demand("PUT", ticketPath(hashCredential(ticket)), authorization, { cell });
+    const body = { cell, ...(child === undefined ? {} : { child }) };
+    await demand("PUT", ticketPath(hashCredential(ticket)), authorization, body);
     return `Bearer ${ticket}`;
   };
-  const keyOf = (cell: string, authorization: string): string => `${cell} ${sessionOf(authorization)}`;
+  const keyOf = (cell: string, authorization: string, child = ""): string =>
+    `${cell} ${child} ${sessionOf(authorization)}`;
   const accountOf = (authorization: string): string | null => {
     const known = accounts.get(sessionOf(authorization));
     return known !== undefined && known.until > now() ? known.account : null;
@@ -120,11 +127,11 @@ export function createTenants(
         end();
       }
     },
-    ticketFor: (cell, authorization) => {
-      const key = keyOf(cell, authorization);
+    ticketFor: (cell, authorization, child) => {
+      const key = keyOf(cell, authorization, child);
       const known = tickets.get(key);
       if (known !== undefined && known.until > now()) return known.ticket;
-      const made: Kept = { ticket: issue(cell, authorization), until: now() + shownAgainMs };
+      const made: Kept = { ticket: issue(cell, authorization, child), until: now() + shownAgainMs };
       tickets.delete(key);
       tickets.set(key, made);
       made.ticket.catch(() => {
@@ -133,7 +140,7 @@ export function createTenants(
       trim(tickets);
       return made.ticket;
     },
-    forget: (cell, authorization) => void tickets.delete(keyOf(cell, authorization)),
+    forget: (cell, authorization, child) => void tickets.delete(keyOf(cell, authorization, child)),
     cells: async (authorization) => (await demand("GET", "/cells", authorization)) as readonly string[],
     claim: async (cell, authorization, { isThere, dryRun }) => {
       await demand("POST", `/owners/${encodeURIComponent(cell)}?isThere=${isThere}&dryRun=${dryRun}`, authorization);
@@ -186,8 +193,12 @@ function refusalIn({ status, text }: Answer): RefusedError {
   );
 }
 
-/** The routes that `tenancy` answers; they pass as they are. */
-export function registerTenants(app: FastifyInstance, configuration: ProcessConfiguration): void {
+/** The routes that `tenancy` answers; they pass as they are. `give`: where the root cell's model says whose a cell is. */
+export function registerTenants(
+  app: FastifyInstance,
+  configuration: ProcessConfiguration,
+  give: ((cell: string, account: string, authorization: string) => Promise<void>) | undefined,
+): void {
   const relay = async (request: FastifyRequest, reply: FastifyReply, waitMs?: number): Promise<void> => {
     const { method, url, headers, body } = request;
     const answer = await askTenancy(configuration, {
@@ -199,6 +210,11 @@ export function registerTenants(app: FastifyInstance, configuration: ProcessConf
       },
       ...(waitMs === undefined ? {} : { waitMs }),
     });
+    if (give !== undefined && answer.status === 200 && match(method, url)?.name === "giveCell") {
+      const { cell, account } = JSON.parse(answer.text) as CellOwner;
+      const query = readQuery("giveCell", url);
+      if (query.ok && query.value.dryRun !== true) await give(cell, account, headers.authorization ?? "");
+    }
     if (answer.retryAfter !== undefined) reply.header("retry-after", answer.retryAfter);
     // A login's answer is a secret.
     reply.code(answer.status).type("application/json").header("cache-control", "no-store").send(answer.text);
@@ -212,7 +228,8 @@ export function registerTenants(app: FastifyInstance, configuration: ProcessConf
       serveRoute(
         app,
         name,
-        ({ request }, reply) => relay(request, reply, name === "logIn" ? loginPatienceMs : undefined),
+        ({ request }, reply) =>
+          relay(request, reply, name === "logIn" || name === "changeOwnPassword" ? loginPatienceMs : undefined),
         bodyLimitBytes,
       );
 }

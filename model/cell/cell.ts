@@ -176,6 +176,8 @@ export interface CellControllerElement extends ElementBase {
   readonly type: "CellController";
   readonly name?: string;
   readonly cell: Json;
+  /** `x.account`: path of the account that the child belongs to; absent: the operator's. */
+  readonly account?: string;
   /** `x.gateway`: the child is the way into the cloud, through a gateway at this address of the management network. */
   readonly gateway?: Ipv4;
   /** Which of several decide for the child, by their numbers; absent: whoever makes it chooses. */

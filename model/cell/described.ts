@@ -133,6 +133,7 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
         ["x.cell", element.cell],
         ["x.services.placer", element.services?.placer],
         ["x.services.storageManager", element.services?.storageManager],
+        ["x.account", element.account],
         ["x.gateway", element.gateway],
       ];
   }

@@ -192,6 +192,7 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
         ...{ type, cell: values.data("x.cell") ?? null },
         ...optional("name", values.text("x.name")),
         ...bound(values),
+        ...optional("account", values.text("x.account")),
         ...optional("gateway", gateway === undefined ? undefined : ipv4(gateway)),
       };
     }

@@ -373,6 +373,11 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
     },
     "x.services.placer": instance("Placer"),
     "x.services.storageManager": instance("Storage Manager"),
+    "x.account": {
+      kind: { kind: "text" },
+      effect: "change",
+      docs: 'Whose the child cell is, as the path of an account: "ROOT/acme/dev"; absent: the operator\'s. Only the root cell gives its child cells to accounts; what is in these goes with them.',
+    },
     "x.gateway": {
       kind: { kind: "address" },
       effect: "change",

@@ -311,6 +311,12 @@ export const routes = {
     doc: "Who asks, and what the role allows.",
     answer: gives(tenancy.whoAmI),
   }),
+  changeOwnPassword: route("PUT /whoami/password", "tenant", "gateway", {
+    doc: "Another password for the user himself, by the one that he has. His other sessions end.",
+    more: "Refused with 403 where the present one is not right, and with 429 and 503 as a login.",
+    body: sends(tenancy.ownPassword),
+    answer: gives(tenancy.userSummary),
+  }),
   can: route("GET /can", "tenant", "gateway", {
     doc: "Whether a user may do something, and which rule decides.",
     query: {
@@ -404,6 +410,16 @@ export const routes = {
     doc: "Deletes a role that nobody has.",
     query: { dryRun },
     answer: gives(tenancy.roleSummary),
+  }),
+  listQuotas: route("GET /quotas", "tenant", "gateway", {
+    doc: "Limits of accounts and domains that the asker may see, and what was granted of them.",
+    answer: gives(list(tenancy.quotaSummary)),
+  }),
+  setQuota: route("PUT /quotas/{uid}", "tenant", "gateway", {
+    doc: "What all cells of an account, or of all accounts in a domain, may have together. What is left out is not limited. What was granted already stays.",
+    query: { dryRun },
+    body: sends(tenancy.quotaChange),
+    answer: gives(tenancy.quotaSummary),
   }),
   giveCell: route("PUT /owners/{cell}", "tenant", "gateway", {
     doc: "Says to which account a cell belongs from now on.",

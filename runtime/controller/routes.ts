@@ -24,12 +24,12 @@ import { bundleBody } from "../../model/contract/values.ts";
 import type { Json } from "../../model/json/json.ts";
 import { Fault } from "../../model/json/reader.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import { bearerOf, hashCredential, isAuthorized, newCredential } from "../http/bearer.ts";
+import { hashCredential, newCredential } from "../http/bearer.ts";
 import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "../http/http.ts";
 import { type PeerUpgradeHandler, peerRequest } from "../http/https.ts";
 import type { PeerHandler, PeerRequest } from "../http/peer-handler.ts";
 import { refuseUpgrade } from "../http/websocket-hop.ts";
-import { cellOfController, IssuedTickets, issuerOf, isTenantTicket, isTicket, ticketAt } from "../identity/tickets.ts";
+import { cellOfController, IssuedTickets, issuerOf, ticketAt } from "../identity/tickets.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { streamEvents } from "../observation/events.ts";
 import { evaluate } from "../specification/evaluate.ts";
@@ -39,15 +39,10 @@ import type { CellEvents } from "./events.ts";
 import { hostHandler } from "./hosts/hosts.ts";
 import { longPoll } from "./long-poll.ts";
 import type { ControllerSessions } from "./sessions.ts";
-import {
-  sessionHolder,
-  type Tenant,
-  TenantAnswers,
-  TicketHolds,
-  tenantMayNotAsk,
-  tenantOf,
-} from "./tenants/tenants.ts";
-import { answerIssue, answerSpending, createTicketCheck, type TicketCheck } from "./tickets.ts";
+import { type Caller, callerOf } from "./tenants/callers.ts";
+import { isRead } from "./tenants/child-cells.ts";
+import { sessionHolder, TenantAnswers, TicketHolds, tenantMayNotAsk } from "./tenants/tenants.ts";
+import { answerIssue, answerSpending, createTicketCheck } from "./tickets.ts";
 import { connectionAnswer, type Examined, examinedChecks, type Question } from "./why.ts";
 
 /**
@@ -63,11 +58,6 @@ export interface EdgeContext {
   /** Absent: no store is taken back. */
   readonly returning?: Returning;
 }
-/** Who was let in: the operator, whoever holds the cell's own credential with this hash, or a user of its account. */
-type Caller =
-  | { readonly operator: true }
-  | { readonly operator: false; readonly hash: string }
-  | { readonly operator: false; readonly tenant: Tenant };
 /** The controller's own; `openSession` is no request but a handshake: `createUpgrades`. */
 type Served = Exclude<ServedAt<"controller" | "root-controller">, "openSession">;
 interface Exchange<N extends RouteName = Served> {
@@ -83,7 +73,6 @@ interface Exchange<N extends RouteName = Served> {
 }
 
 const cellManager = peerName("cell-manager");
-const gateway = peerName("gateway");
 const longestExecMs = 600_000;
 const shortExecMs = 30_000;
 
@@ -138,7 +127,7 @@ export const createRoutes = (
     }
     // Beside the gateway, the table lets in who needs no credential: the Cell Manager, at the root cell.
     const byName = context.controller.cell === rootCell && incoming.peer === cellManager;
-    const caller = byName ? null : await callerOf(context, tickets, incoming);
+    const caller = byName ? null : await callerOf(context.request, context.controller, tickets, incoming);
     if (caller !== null && "refused" in caller) {
       const { status, code, message } = caller.refused;
       sendRefusal(response, status, code, message);
@@ -157,11 +146,17 @@ export const createRoutes = (
       return;
     }
     const tenant = caller !== null && "tenant" in caller ? caller.tenant : null;
-    const no = tenant === null ? null : tenantMayNotAsk(tenant, found.name);
+    const no = tenant === null || cell === rootCell ? null : tenantMayNotAsk(tenant, found.name);
     if (no !== null) {
       sendRefusal(response, no.status, no.code, no.message);
       return;
     }
+    if (
+      tenant !== null &&
+      cell === rootCell &&
+      !(await isRead((request) => ask(context, request), tenant, found, response))
+    )
+      return;
     if (tenant !== null) answers.follow(tenant, found.name, response);
     await serve(found.name, { context, caller, sessions, incoming, response, parameters: found.parameters });
   };
@@ -209,37 +204,6 @@ async function takeStore({ context, caller, incoming, response }: Exchange<"retu
   if (caller?.operator !== true || returning === undefined)
     sendRefusal(response, 403, "forbidden", "a controller's store is the operator's to give back");
   else await returnStore(configuration, returning, incoming, response);
-}
-
-interface Refused {
-  readonly refused: { readonly status: number; readonly code: string; readonly message: string };
-}
-
-/**
- * One of the cell's own credentials, a ticket that the gateway shows in place of the operator's, or the operator's itself: at
- * the root cell, and by a gateway of the previous version.
- */
-async function callerOf(context: EdgeContext, tickets: TicketCheck, incoming: PeerRequest): Promise<Caller | Refused> {
-  const { authorization } = incoming.headers;
-  const { cell, credentialHashes } = context.controller;
-  if (isAuthorized(authorization, credentialHashes)) return { operator: true };
-  const credential = bearerOf(authorization);
-  if (credential !== null && isTicket(credential) && incoming.peer === gateway) {
-    const worth = await tickets(authorization);
-    if ("fault" in worth) {
-      const message = `the controller of the cell ${cell} could not ask what a ticket for it is worth, which stands for the operator's credential: ${worth.fault}. A credential of the cell opens it meanwhile`;
-      return { refused: { status: 502, code: "controller-unreachable", message } };
-    }
-    if (worth.known) return { operator: true };
-  } else if (credential !== null && isTenantTicket(credential) && incoming.peer === gateway && cell !== rootCell) {
-    const tenant = await tenantOf(context.request, cell, credential);
-    return "refused" in tenant ? tenant : { operator: false, tenant };
-  } else if (credential !== null) {
-    const hash = hashCredential(credential);
-    if ((await ask(context, { method: "CREDENTIAL-KNOWN", hash })).body === true) return { operator: false, hash };
-  }
-  const message = `this is no credential of the cell ${cell}: ask its operator for one (cells credential add ${cell})`;
-  return { refused: { status: 401, code: "unauthorized", message } };
 }
 
 /** What was opened with it ends with it, and before that is answered. */

@@ -5,10 +5,17 @@ import type { By } from "../../core/tenancy/actor.ts";
 import type { Ask, AskName, TenancyRequest, TenancyResponse } from "../../core/tenancy/asks.ts";
 import type { LoginBegun } from "../../core/tenancy/logins.ts";
 import { createTenancy } from "../../core/tenancy/tenancy.ts";
+import { isLabel } from "../../model/cell/child-document.ts";
+import { cellName } from "../../model/cell/identifiers.ts";
 import { type Match, match } from "../../model/contract/match.ts";
 import { readJsonBody, readQuery } from "../../model/contract/request.ts";
 import { type RouteName, routeOf } from "../../model/contract/routes.ts";
-import { type LoginRequest, passwordLength, rootDomain } from "../../model/contract/tenancy/tenancy.ts";
+import {
+  type LoginRequest,
+  type OwnPassword,
+  passwordLength,
+  rootDomain,
+} from "../../model/contract/tenancy/tenancy.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { bearerOf, hashCredential, isAuthorized } from "../http/bearer.ts";
 import { parseJson, readBody, sendJson, sendRefusal } from "../http/http.ts";
@@ -61,7 +68,8 @@ export const tenancyHandler = (ask: AskService, credentialHashes: readonly strin
       return;
     }
     const ticket = ticketAt(url);
-    if (ticket !== null) await issue(ask, by, ticket, incoming, response);
+    if (found?.name === "changeOwnPassword") await changeOwn(ask, room, by, incoming, response);
+    else if (ticket !== null) await issue(ask, by, ticket, incoming, response);
     else if (found !== null && isAsk(found.name))
       await answerRoute(ask, room, by, { ...found, name: found.name }, incoming, response);
     else await answerGateway(ask, by, incoming, response);
@@ -125,6 +133,49 @@ async function logIn(
   if ((await room.run(source, async () => (await work(), true))) === null) busy(response);
 }
 
+/** By the present one, which is looked at as at a login. */
+async function changeOwn(
+  ask: AskService,
+  room: WaitingRoom,
+  by: By,
+  incoming: PeerRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const body = await bodyOf("changeOwnPassword", incoming, response);
+  if (body === null) return;
+  const { password, newPassword } = body as unknown as OwnPassword;
+  if ("operator" in by) {
+    sendRefusal(response, 409, "conflict", "the operator's credential is no user's session, and has no password");
+    return;
+  }
+  if (isTooShort(newPassword, response)) return;
+  const source = String(incoming.headers[sourceHeader] ?? "");
+  const { session } = by;
+  const work = async (): Promise<void> => {
+    const begun = await ask({ kind: "password-begin", session, source });
+    if (begun.status !== 200) {
+      send(response, begun);
+      return;
+    }
+    const known = begun.body as unknown as LoginBegun;
+    const { matched } = await verifyPassword(password, known.password);
+    const next = matched ? await hashPassword(newPassword) : "";
+    send(response, await ask({ kind: "password-end", session, source, begun: known, matched, password: next }));
+  };
+  const done = await room.run(source, async () => {
+    await work();
+    return true;
+  });
+  if (done === null) busy(response);
+}
+
+function isTooShort(password: string, response: ServerResponse): boolean {
+  const { least } = passwordLength;
+  if ([...password].length >= least) return false;
+  sendRefusal(response, 400, "bad-request", `a password has at least ${least} characters: take several words`);
+  return true;
+}
+
 async function issue(
   ask: AskService,
   by: By,
@@ -134,10 +185,22 @@ async function issue(
 ): Promise<void> {
   const text = await readBody(body, 1024);
   const json = text.ok ? parseJson(text.value) : text;
-  const { cell } = ((json.ok ? json.value : null) ?? {}) as { readonly cell?: unknown };
-  if ("operator" in by || typeof cell !== "string")
-    sendRefusal(response, 400, "bad-request", 'a ticket is issued for a session, with the body {"cell": "<name>"}');
-  else send(response, await ask({ kind: "ticket", session: by.session, hash, cell }));
+  const { cell, child } = ((json.ok ? json.value : null) ?? {}) as {
+    readonly cell?: unknown;
+    readonly child?: unknown;
+  };
+  const isChild = typeof child === "string" && isLabel(child);
+  if ("operator" in by || typeof cell !== "string" || (child !== undefined && !isChild))
+    sendRefusal(
+      response,
+      400,
+      "bad-request",
+      'a ticket is issued for a session, with the body {"cell": "<name>"}, and at the root cell "child": "<name>"',
+    );
+  else {
+    const ofChild = isChild ? { child: cellName(child) } : {};
+    send(response, await ask({ kind: "ticket", session: by.session, hash, cell, ...ofChild }));
+  }
 }
 
 const asks: readonly AskName[] = [
@@ -145,6 +208,7 @@ const asks: readonly AskName[] = [
   ...(["listDomains", "addDomain", "changeDomain", "deleteDomain"] as const),
   ...(["listAccounts", "addAccount", "changeAccount", "deleteAccount"] as const),
   ...(["listUsers", "addUser", "changeUser", "deleteUser"] as const),
+  ...(["listQuotas", "setQuota"] as const),
   ...(["listRoles", "addRole", "changeRole", "deleteRole"] as const),
 ];
 type RouteAsk = AskName & RouteName;
@@ -186,11 +250,7 @@ async function withPassword(
   password: string,
   response: ServerResponse,
 ): Promise<void> {
-  const { least } = passwordLength;
-  if ([...password].length < least) {
-    sendRefusal(response, 400, "bad-request", `a password has at least ${least} characters: take several words`);
-    return;
-  }
+  if (isTooShort(password, response)) return;
   const body = { ...asked.body, password: "set" };
   const tried = await ask({ ...asked, body, query: { ...asked.query, dryRun: true } });
   if (tried.status !== 200 || asked.query.dryRun === true) {

@@ -237,6 +237,7 @@ export const desiredSamples = {
   },
   controller: {
     life: { uid: "c1", model: child, grant, startsPerMinute: 6, ending: false, gateway: "10.0.3.9" },
+    "limits/<uid>": { uid: "c1-4", path: "ROOT/acme", kind: "domain", limits: { vms: 3, cells: 2 } },
   },
   gateway: {},
   authority: {
@@ -255,7 +256,10 @@ export const desiredSamples = {
     },
     "entrance/<name>": { address: "10.0.3.9" },
   },
-  tenancy: { "look/<uid>": { ticket: "c1-4" } },
+  tenancy: {
+    "look/<uid>": { ticket: "c1-4" },
+    "owner/<uid>": { uid: "c1-4", cell: "shop", account: "ROOT/acme/dev" },
+  },
 } as const satisfies Samples<typeof desiredDocuments>;
 
 export const actualSamples = {
@@ -377,7 +381,10 @@ export const actualSamples = {
       services: { placer: 1, storageManager: 1 },
     },
   },
-  controller: { "<peer>/life": { ...progress, version: 1, empty: false, quota: asked } },
+  controller: {
+    "<peer>/life": { ...progress, version: 1, empty: false, quota: asked },
+    "<peer>/limits/<uid>": { granted: { vms: 3 } },
+  },
   gateway: {},
   authority: {
     "pin/<name>": { key: sha },

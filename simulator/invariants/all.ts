@@ -6,6 +6,7 @@ import { nothingLeft } from "./cells/26-nothing-left.ts";
 import { starts } from "./cells/28-starts.ts";
 import { severalPlacers } from "./cells/29-several-placers.ts";
 import { numberOfACell } from "./cells/45-number-of-a-cell.ts";
+import { accountLimits } from "./cells/71-account-limits.ts";
 import { restartAfterEnd } from "./ha/05-restart-after-end.ts";
 import { oneItem } from "./ha/09-one-item.ts";
 import { fenceIsPhysical } from "./ha/31-fence-is-physical.ts";
@@ -76,4 +77,5 @@ export const invariants: readonly Invariant[] = [
   lostStores,
   numberOfACell,
   takenRights,
+  accountLimits,
 ];

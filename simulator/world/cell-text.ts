@@ -1,3 +1,5 @@
+import { childName } from "../../core/documents/cells.ts";
+import { cellName } from "../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 
 /**
@@ -9,7 +11,8 @@ import type { JsonObject } from "../../model/json/json.ts";
  * Every VM has a disk that is a copy of one golden image, an interface in one of two subnets, and with `data` a second, empty
  * volume. `live` gives it liveness probes; `once` leaves it down after a crash; `shown` lets other cells refer to it, as
  * `CELL/NAME` in a rule. `grant` shows the golden image and lets another cell copy it, which that one does with `copy`.
- * `child` is a child cell, named `NAME.CELL` from then on; `limit` is a quota, such as `limit:vms:3`.
+ * `child` is a child cell, named `NAME.CELL` from then on, or `NAME` where it is the root cell's, whose child may be an account's
+ * (`child:NAME@ROOT/dev`); `limit` is a quota, such as `limit:vms:3`.
  */
 export interface MachineText {
   readonly name: string;
@@ -36,7 +39,13 @@ export interface CellText {
   /** Copies of the golden images of other cells. */
   readonly copies?: readonly { readonly name: string; readonly of: string }[];
   readonly limits?: Readonly<Record<string, number>>;
-  readonly children?: readonly { readonly name: string; readonly text: CellText }[];
+  readonly children?: readonly ChildText[];
+}
+
+export interface ChildText {
+  readonly name: string;
+  readonly account?: string;
+  readonly text: CellText;
 }
 
 export const parseCell = (words: readonly string[]): CellText => {
@@ -45,7 +54,7 @@ export const parseCell = (words: readonly string[]): CellText => {
   const grants: string[] = [];
   const copies: { name: string; of: string }[] = [];
   const limits: Record<string, number> = {};
-  const children: { name: string; text: CellText }[] = [];
+  const children: ChildText[] = [];
   for (let at = 0; at < words.length; at += 1) {
     const word = words[at] ?? "";
     const [kind, name = "", third = "", ...flags] = word.split(":");
@@ -72,7 +81,9 @@ export const parseCell = (words: readonly string[]): CellText => {
     else if (kind === "limit") limits[name] = Number(third);
     else if (kind === "child") {
       const end = closing(words, at + 1);
-      children.push({ name, text: parseCell(words.slice(at + 2, end)) });
+      const [own = "", account] = name.split("@");
+      const text = parseCell(words.slice(at + 2, end));
+      children.push({ name: own, ...(account === undefined ? {} : { account }), text });
       at = end;
     } else if (word !== "all-or-none")
       throw new Error(`"${word}" is no part of a cell: vm:, rule:, grant:, copy: or all-or-none`);
@@ -109,18 +120,21 @@ export const formatCell = (text: CellText): string => {
     ...grants.map((cell) => `grant:${cell}`),
     ...copies.map(({ name, of }) => `copy:${name}:${of}`),
     ...Object.entries(limits).map(([what, amount]) => `limit:${what}:${amount}`),
-    ...children.map((child) => `child:${child.name} ( ${formatCell(child.text)} )`.replace("(  )", "( )")),
+    ...children.map((child) => `child:${nameIn(child)} ( ${formatCell(child.text)} )`.replace("(  )", "( )")),
     ...(allOrNone ? ["all-or-none"] : []),
   ].join(" ");
 };
+
+const nameIn = ({ name, account }: ChildText): string => (account === undefined ? name : `${name}@${account}`);
 
 /** The cell's own part of its name: `k1` of `k1.c1`. */
 export const labelOf = (cell: string): string => cell.split(".")[0] ?? cell;
 /** The text with those of all cells below it, by name. */
 export const familyOf = (cell: string, text: CellText): readonly (readonly [string, CellText])[] => [
   [cell, text],
-  ...(text.children ?? []).flatMap((child) => familyOf(`${child.name}.${cell}`, child.text)),
+  ...(text.children ?? []).flatMap((child) => familyOf(childOf(cell, child.name), child.text)),
 ];
+export const childOf = (cell: string, label: string): string => childName(cellName(cell), label);
 
 /** A name of this cell, or `CELL/NAME` of another one. */
 const refFrom = (cell: string, name: string): string => {
@@ -188,8 +202,11 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
   }
   for (const { name, of } of copies) elements[name] = { "x.type": "VolumeCopy", "x.image": ref(`${of}/golden`) };
   for (const child of children) {
-    const below = documentOf(`${child.name}.${cell}`, child.text);
-    elements[child.name] = { "x.type": "CellController", "x.name": child.name, "x.cell": below };
+    const below = documentOf(childOf(cell, child.name), child.text);
+    elements[child.name] = {
+      ...{ "x.type": "CellController", "x.name": child.name, "x.cell": below },
+      ...(child.account === undefined ? {} : { "x.account": child.account }),
+    };
   }
   const quotas = Object.fromEntries(Object.entries(limits).map(([what, amount]) => [`x.limits.${what}`, amount]));
   const policy: JsonObject = allOrNone ? { "x.policy.deploy": "all-or-none" } : {};

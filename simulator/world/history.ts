@@ -9,6 +9,7 @@
  *   operator 1
  *   ha 1
  *   slices 1
+ *   root 1
  *   at 0 apply c1 vm:a1:256 vm:a2:256 rule:a1>a2:80
  *   at 5000 crash host.h1 before-commit for 2000
  */
@@ -31,6 +32,8 @@ export interface History {
   readonly ha: boolean;
   /** However few the rules of a cell are, hosts get them in slices. */
   readonly slices: boolean;
+  /** The first cell is the root cell, whose child cells have accounts. Absent: there is none. */
+  readonly root?: true;
   /** Faults end and healing begins. */
   readonly untilMs: number;
   readonly steps: readonly HistoryStep[];
@@ -46,6 +49,7 @@ const numbers = [
   "operator",
   "ha",
   "slices",
+  "root",
   "until",
 ] as const;
 type NumberName = (typeof numbers)[number];
@@ -63,6 +67,7 @@ export const parseHistory = (text: string): History => {
     operator: 0,
     ha: 0,
     slices: 0,
+    root: 0,
     until: 0,
   };
   const steps: HistoryStep[] = [];
@@ -78,14 +83,14 @@ export const parseHistory = (text: string): History => {
       throw new Error(`"${line}" is neither "at MILLISECONDS WHAT …" nor one of ${numbers.join(", ")} with a number`);
   }
   const last = steps.reduce((latest, { atMs }) => Math.max(latest, atMs), 0);
-  const { hosts, servers, cells, services, seed, memory, operator, ha, slices, until } = found;
+  const { hosts, servers, cells, services, seed, memory, operator, ha, slices, root, until } = found;
   const sizes = { hosts, servers, cells, services, seed, memoryMiB: memory };
-  const are = { operator: operator > 0, ha: ha > 0, slices: slices > 0 };
+  const are = { operator: operator > 0, ha: ha > 0, slices: slices > 0, ...(root > 0 ? { root: true as const } : {}) };
   return { ...sizes, ...are, untilMs: Math.max(until, last), steps };
 };
 
 export const formatHistory = (history: History): string => {
-  const { hosts, servers, cells, services, seed, memoryMiB, operator, ha, slices, untilMs, steps } = history;
+  const { hosts, servers, cells, services, seed, memoryMiB, operator, ha, slices, root, untilMs, steps } = history;
   return [
     `hosts ${hosts}`,
     `servers ${servers}`,
@@ -96,6 +101,7 @@ export const formatHistory = (history: History): string => {
     ...(operator ? ["operator 1"] : []),
     ...(ha ? ["ha 1"] : []),
     ...(slices ? ["slices 1"] : []),
+    ...(root === true ? ["root 1"] : []),
     `until ${untilMs}`,
     ...steps.map(({ atMs, words }) => `at ${atMs} ${words.join(" ")}`),
     "",

@@ -6,7 +6,7 @@ import { createCheckedController } from "../../core/controller/changes/agreement
 import type { ControllerState } from "../../core/controller/state.ts";
 import { createDirectory } from "../../core/directory/directory.ts";
 import { createDnsManager } from "../../core/dns/manager.ts";
-import type { CellServices } from "../../core/documents/cells.ts";
+import { type CellServices, rootCell } from "../../core/documents/cells.ts";
 import type { DesiredProbe } from "../../core/documents/ha.ts";
 import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import type { Service } from "../../core/env.ts";
@@ -129,7 +129,7 @@ export class Installation {
   constructor(history: History, keepLog: boolean) {
     this.history = history;
     this.kernel = new Kernel(history.seed, keepLog);
-    this.cells = count(history.cells).map((number) => `c${number}`);
+    this.cells = count(history.cells).map((number) => (history.root && number === 1 ? rootCell : `c${number}`));
     const hosts = count(history.hosts).map((number) => peerName(`host.h${number}`));
     this.#hosts = hosts.map(hostOfPeer);
     // One member is no group, but has all that a tiny world needs.
@@ -408,6 +408,7 @@ export class Installation {
       self,
       directory: true,
       cellManager: true,
+      ...(this.cells.includes(cell) ? {} : { child: true as const }),
       presence: this.#presence,
       ...(this.history.ha ? { ha: true as const } : {}),
       ...(this.history.slices ? { policyEntriesInDocument: 0 } : {}),

@@ -3,7 +3,7 @@ import { leftoversOf } from "../../core/distribution/node/release.ts";
 import { sentenceOf } from "../../model/cause/sentence.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
-import { type CellText, labelOf } from "./cell-text.ts";
+import { type CellText, childOf, labelOf } from "./cell-text.ts";
 import type { Installation } from "./installation.ts";
 import type { Users } from "./steps.ts";
 import { isAgreed } from "./traffic.ts";
@@ -18,11 +18,11 @@ const expectedCells = (installation: Installation, { accepted }: Users): Readonl
   const add = (cell: string, text: CellText | null): void => {
     expected.set(cell, text);
     for (const { name } of text?.children ?? []) {
-      const child = `${name}.${cell}`;
+      const child = childOf(cell, name);
       add(child, textOfModel(installation.controllers.get(child)?.state?.model.document ?? null));
     }
   };
-  for (const [cell, text] of accepted) if (!cell.includes(".")) add(cell, text);
+  for (const [cell, text] of accepted) if (installation.cells.includes(cell)) add(cell, text);
   return expected;
 };
 
@@ -59,7 +59,7 @@ export const unsettled = (installation: Installation, users: Users): readonly st
     if (!installation.controllers.has(cell)) faults.push(`${cell} should be there, and has no controller`);
   for (const [cell, controller] of installation.controllers) {
     const wish = users.wishes.get(cell);
-    const isChild = cell.includes(".");
+    const isChild = !installation.cells.includes(cell);
     if (isChild && !expected.has(cell)) faults.push(`${cell}: its controller is still there`);
     if (!isChild && wish === undefined) continue;
     if (wish?.answered === false) faults.push(`${cell}: the last wish was not answered`);

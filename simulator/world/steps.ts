@@ -136,7 +136,7 @@ export class Steps {
     if (wish.answered || this.users.wishes.get(wish.cell) !== wish) return;
     // A cell that is being deleted takes nothing now; its user asks again.
     const refusal = status === 409 ? JSON.stringify(body) : "";
-    if (refusal.includes("is being deleted") && !wish.cell.includes(".")) return;
+    if (refusal.includes("is being deleted") && this.#installation.cells.includes(wish.cell)) return;
     // Nothing is taken there until somebody has seen to its store.
     if (refusal.includes("orphans release")) return;
     wish.answered = true;
@@ -410,6 +410,8 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
     steps.lasting(forMs, boot);
   },
   visit: ({ installation, args: [cell = "", user = ""] }) => installation.visitors.arrive(cell, user),
+  limit: ({ installation, args: [path = "", key = "", amount] }) =>
+    installation.visitors.limit(path, { [key]: Number(amount) }),
   "disable-user": ({ installation, args: [user = ""] }) => installation.visitors.disable(user),
   dead,
   pause,

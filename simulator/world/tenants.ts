@@ -1,4 +1,5 @@
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { AccountSummary } from "../../model/contract/tenancy/tenancy.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 
@@ -72,6 +73,29 @@ export class Visitors {
       for (const visit of this.visits)
         if (visit.user === user) visit.revokedMs ??= this.#installation.kernel.clock.nowMs;
     });
+  }
+
+  /** The account is there from now on, and may have so much; asked for until it was taken. */
+  limit(path: string, limits: JsonObject): void {
+    const { kernel } = this.#installation;
+    this.#do([["addAccount", { path }, {}]], () =>
+      this.#until(this.#request("listAccounts", {}, {}), (body) => {
+        const { uid = "" } = (body as unknown as readonly AccountSummary[]).find((each) => each.path === path) ?? {};
+        const set = (): void =>
+          this.#until(this.#request("setQuota", { limits }, { uid }), (answer) => {
+            // Before the root controller was heard nobody would count.
+            if ((answer as { readonly error?: Json }).error === undefined) kernel.log("operator", "limits", { path });
+            else kernel.clock.after(againMs, set);
+          });
+        set();
+      }),
+    );
+  }
+
+  #request(name: string, body: JsonObject, parameters: JsonObject): object {
+    this.#serial += 1;
+    const fresh = { uid: `s${this.#serial}`, number: String(this.#serial).padStart(12, "0") };
+    return { kind: "ask", by: operator, name, parameters, query: {}, body, password: "phc", fresh };
   }
 
   /** One after the other, each until it is answered. */

@@ -5,8 +5,7 @@ import { raiseUids } from "../histories/fork.ts";
 import { numberOf } from "../histories/given-out.ts";
 import { forgetGrant, saveGrant } from "../histories/kept-grants.ts";
 import type { ElementRecord } from "../records.ts";
-import { actualOf, type ControllerState, cellManager, elementOf, saveElement } from "../state.ts";
-import { childRecords } from "./children.ts";
+import { actualOf, type ControllerState, cellManager, childRecords, elementOf, saveElement } from "../state.ts";
 
 /**
  * A cell whose store was lost declares its child anew, under a new UID, while the child lives under the one that it had. An operator

@@ -16,6 +16,7 @@ import {
   authority,
   type ControllerState,
   cellManager,
+  childRecords,
   confirmedGone,
   desiredNow,
   elementOf,
@@ -28,12 +29,6 @@ const childOf = (element: CellControllerElement) =>
 /** A child of the root cell would be taken for the root cell itself. */
 const isRootsName = (state: ControllerState, { label }: NamedChild): boolean =>
   childName(state.options.cell, label) === rootCell;
-
-/** In the order of all elements. */
-export const childRecords = (state: ControllerState): readonly ElementRecord[] =>
-  [...state.indexes.children.keys()]
-    .sort((one, other) => state.elements.orderOf(one) - state.elements.orderOf(other))
-    .flatMap((uid) => state.elements.get(uid) ?? []);
 
 /** Child cells at the Cell Manager. What leaves the model is taken back, and stays "deleting" until it is gone. */
 export function desireChildren(state: ControllerState, desires: Desires): void {

@@ -20,6 +20,7 @@ import { withKept } from "../upgrade/former-images.ts";
 import { beginUpgrades, notesForUpgrade, serviceBootVolumes } from "../upgrade/upgrade.ts";
 import { stopRun } from "../vm/life-cycle.ts";
 import { presentFor, sizeRefusals } from "../volumes/growth.ts";
+import { accountRefusals } from "./owners.ts";
 import { createGrants } from "./quota.ts";
 
 export const planFor = (state: ControllerState, cell: Cell | null): InSlices<Plan> =>
@@ -56,6 +57,7 @@ export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): read
   const [own = ""] = state.options.cell.split(".");
   const refusals = [
     ...managementRefusals(state, cell),
+    ...accountRefusals(state, cell),
     ...ownVmRefusals(state, cell, plan),
     ...rulesRefusals(state, cell),
     ...sizeRefusals(state, cell, plan),

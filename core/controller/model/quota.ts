@@ -19,6 +19,7 @@ import { readUsage, saveGrant } from "../histories/kept-grants.ts";
 import { hasNext } from "../histories/kept-numbers.ts";
 import { actualOf, type ControllerState, cellManager, elementOf, keptMiBOf, type RoomRecord } from "../state.ts";
 import { beyondModel } from "../volumes/promised.ts";
+import { accountLimitFaults, type ChildAfter, whyBeyondAccount } from "./account-limits.ts";
 
 /**
  * Quotas of cells within cells (decisions/0030): the escrow of O'Neil ("The Escrow Transactional Method", 1986), down a
@@ -79,6 +80,23 @@ function childrenAfter(state: ControllerState, cell: Cell | null, plan: Plan): U
   return sumOf([grantedTo(state), ...added]);
 }
 
+/** What each child has once this plan is executed. */
+function childrenIn(state: ControllerState, cell: Cell, plan: Plan): readonly ChildAfter[] {
+  const steps = new Map(plan.steps.map((step) => [step.path, step]));
+  return [...cell.elements.values()].flatMap((element): readonly ChildAfter[] => {
+    if (element.type !== "CellController") return [];
+    const step = steps.get(element.path);
+    const isNew = step?.action === "create" || step?.action === "replace";
+    const uid = isNew ? undefined : state.uids.get(step?.movedFrom ?? element.path);
+    const grant = uid === undefined ? undefined : state.grants.get(uid);
+    if (uid === undefined || grant === undefined)
+      return [{ element, uid: undefined, amount: initialDemand(element.cell, readChild) }];
+    const isAnew = isFirstModelAnew(state, uid, step);
+    const amount = isAnew ? mostOf(grant.amount, initialDemand(element.cell, readChild)) : grant.amount;
+    return [{ element, uid, amount }];
+  });
+}
+
 /** Why a model is beyond the cell's own limits, with what its children have by now. */
 export function limitFaults(state: ControllerState, cell: Cell, plan: Plan): readonly Diagnostic[] {
   const children = childrenAfter(state, cell, plan);
@@ -89,7 +107,8 @@ export function limitFaults(state: ControllerState, cell: Cell, plan: Plan): rea
     hint: "Ask for less, raise the limit, or let a child cell give something back: what it does not use it does not keep.",
     path: cell.path,
   }));
-  return over.length > 0 ? over : promisedFaults(state, cell, plan, children);
+  const beyond = [...over, ...accountLimitFaults(state, cell, childrenIn(state, cell, plan))];
+  return beyond.length > 0 ? beyond : promisedFaults(state, cell, plan, children);
 }
 
 /** What volumes were promised beyond their model counts for who asks for more, and keeps nobody from having less. */
@@ -226,9 +245,10 @@ function answerChild(
   const amount = mostOf(asked, held);
   const answer = (given: Usage, refusal: string | null): void =>
     change(state, uid, { amount: given, serial: grant.serial + 1, answered: asks.number, refusal });
-  const why = whyNot(state, uid, amount);
+  const had = mostOf(grant.amount, held);
+  const why = whyNot(state, uid, amount) ?? whyBeyondAccount(state, state.elements.get(uid), amount, had);
   if (why !== null) {
-    answer(grant.amount, why);
+    answer(had, why);
     return;
   }
   const demand = demandAtParent(state, state.cell, null, sumOf([grantedTo(state, uid), amount]));

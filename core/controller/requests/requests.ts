@@ -33,6 +33,7 @@ import { whyElement } from "../explain/why-element.ts";
 import { whyPart } from "../explain/why-part.ts";
 import { forkNote, forkReason } from "../histories/fork.ts";
 import { executePlan, planFor, refusalsOf, wrongInPlan } from "../model/model-change.ts";
+import { childrenNamed } from "../model/owners.ts";
 import { limitFaults, roomNeeded } from "../model/quota.ts";
 import { withGrown, withPlaceFor } from "../model/root-model.ts";
 import { whyStaysOpen } from "../network/entrance.ts";
@@ -74,7 +75,9 @@ export type ControllerRequest =
   | TicketRequest
   | { readonly method: "WHY-ELEMENT"; readonly path: string }
   | { readonly method: "WHY-ENDS"; readonly from: string; readonly to: string }
-  | { readonly method: "EXEC-TARGET"; readonly vm: string };
+  | { readonly method: "EXEC-TARGET"; readonly vm: string }
+  /** Which child cells of the root cell have this name, and whose they are. */
+  | { readonly method: "CHILDREN-NAMED"; readonly name: string };
 /** `status` is that of HTTP; `version` the model's after the request. */
 export interface ControllerResponse {
   readonly status: number;
@@ -140,6 +143,8 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
       return session(whyEnds(state, request.from, request.to));
     case "EXEC-TARGET":
       return session(execTarget(state, request.vm));
+    case "CHILDREN-NAMED":
+      return ok(toJson(childrenNamed(state, request.name)));
     default:
       return fail(refused(400, "bad-request", "the method is none of this controller's"));
   }

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
-import type { ActualLook } from "../../documents/tenancy.ts";
+import { type ActualLook, tenancy } from "../../documents/tenancy.ts";
 import type { Effect, Input } from "../../env.ts";
 import { createOutbox } from "../../outbox.ts";
-import { createTickets, silenceMs, takeTicketInput, tenancy, ticketMs } from "./tickets.ts";
+import { createTickets, silenceMs, takeTicketInput, ticketMs } from "./tickets.ts";
 
 const self = peerName("controller.shop");
 const open: ActualLook = {

@@ -1,7 +1,7 @@
-import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
+import { type CellName, type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { actualLook } from "../../documents/readers/tenancy.ts";
-import type { ActualLook } from "../../documents/tenancy.ts";
+import { type ActualLook, tenancy } from "../../documents/tenancy.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import type { Effect, Input, Instant, Restored } from "../../env.ts";
 import { isObject, type Outbox, sameJson, toJson } from "../../outbox.ts";
@@ -15,7 +15,6 @@ import { isObject, type Outbox, sameJson, toJson } from "../../outbox.ts";
  *
  * This is apart from the passes over the model: nothing there rests on it, and whoever asks waits for no pass.
  */
-export const tenancy = peerName("tenancy");
 
 export type TicketRequest =
   /** What is a ticket with this hash worth? Answered when that is known. */
@@ -34,6 +33,8 @@ export type TicketWorth =
       readonly user: string;
       readonly account: string;
       readonly rules: ActualLook["rules"];
+      /** At the root controller. */
+      readonly child?: CellName;
     }
   | { readonly state: "unknown" | "silent" };
 
@@ -68,8 +69,9 @@ export interface Tickets {
 
 /** The pass over the model takes back what it does not know: it knows nothing of these. */
 export const createTickets = (self: PeerName, restored: Restored, outbox: Outbox): Tickets => {
-  outbox.desired.delete(tenancy);
-  outbox.releasing.delete(tenancy);
+  const [desired, releasing] = [outbox.desired.get(tenancy), outbox.releasing.get(tenancy)];
+  for (const key of [...(desired?.keys() ?? [])]) if (isLook(key)) desired?.delete(key);
+  for (const key of [...(releasing ?? [])]) if (isLook(key)) releasing?.delete(key);
   return ticketsOf(self, restored);
 };
 const ticketsOf = (self: PeerName, restored: Restored): Tickets => ({
@@ -77,10 +79,12 @@ const ticketsOf = (self: PeerName, restored: Restored): Tickets => ({
   followed: new Map(),
   unheardMs: null,
   effects: [],
-  stale: [...(restored.desiredAt.get(tenancy)?.keys() ?? [])],
+  stale: [...(restored.desiredAt.get(tenancy)?.keys() ?? [])].filter(isLook),
 });
 
 const keyOf = (hash: string): string => `look/${hash}`;
+/** And nothing else that is desired there, as whose a cell is (`model/owners.ts`). */
+const isLook = (key: string): boolean => key.startsWith(keyOf(""));
 const timerName = "tickets";
 const sweepMs = 5_000;
 
@@ -118,8 +122,9 @@ function take(tickets: Tickets, input: Input, now: Instant): boolean {
     case "forked":
     case "another":
     case "kept":
-    case "released":
       return input.peer === tenancy;
+    case "released":
+      return input.peer === tenancy && isLook(input.key);
     default:
       return false;
   }
@@ -157,8 +162,8 @@ function worthOf(tickets: Tickets, followed: Followed, now: Instant): TicketWort
   const { worth, sinceMs } = followed;
   if (worth === null || isSilent(tickets, followed, now)) return { state: "silent" };
   if (!worth.open) return { state: "unknown" };
-  const { user, account, rules } = worth;
-  return { state: sinceMs + ticketMs <= now.ms ? "old" : "open", user, account, rules };
+  const { open: _, ...known } = worth;
+  return { state: sinceMs + ticketMs <= now.ms ? "old" : "open", ...known };
 }
 
 function hear(tickets: Tickets, key: string, value: Json, now: Instant): void {

@@ -79,8 +79,8 @@ export const desiredDocuments = {
     "want/<name>/…": cells.desiredWant,
   },
   "cell-manager": { "cell/<uid>": cells.desiredCell },
-  controller: { life: cells.desiredLife },
-  tenancy: { "look/<uid>": tenancy.desiredLook },
+  controller: { life: cells.desiredLife, "limits/<uid>": tenancy.desiredLimits },
+  tenancy: { "look/<uid>": tenancy.desiredLook, "owner/<uid>": tenancy.desiredOwner },
   gateway: {},
   authority: { "enrolment/<uid>": identity.desiredEnrolment, "entrance/<name>": identity.entrance },
 } as const satisfies Desired;
@@ -141,8 +141,8 @@ export const actualDocuments = {
     "<peer>/want/<name>/…": cells.actualWant,
   },
   "cell-manager": { "<peer>/cell/<uid>": cells.actualCell },
-  controller: { "<peer>/life": cells.actualLife },
-  tenancy: { "<peer>/look/<uid>": tenancy.actualLook },
+  controller: { "<peer>/life": cells.actualLife, "<peer>/limits/<uid>": tenancy.actualLimits },
+  tenancy: { "<peer>/look/<uid>": tenancy.actualLook, "<peer>/owner/<uid>": null },
   gateway: {},
   authority: {
     "pin/<name>": identity.actualPin,

@@ -1,16 +1,46 @@
+import { type Limits, limitKeys } from "../../../model/contract/tenancy/quotas.ts";
 import { type Rule, verbPattern, verbPatternRule } from "../../../model/contract/tenancy/rules.ts";
-import { boolean, document, list, object, oneOf, pattern } from "../../../model/json/reader.ts";
-import type { ActualLook, DesiredLook } from "../tenancy.ts";
-import { uidText, word } from "./values.ts";
+import { pathPattern, pathRule } from "../../../model/contract/tenancy/tenancy.ts";
+import {
+  boolean,
+  count,
+  document,
+  type Fields,
+  list,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  pattern,
+} from "../../../model/json/reader.ts";
+import type { ActualLimits, ActualLook, DesiredLimits, DesiredLook, DesiredOwner } from "../tenancy.ts";
+import { cellText, uidText, word, yes } from "./values.ts";
 
 /** Readers of what controllers and the service `tenancy` say to each other. */
 
 export const mostRules = 256;
 const rule = object<Rule>({ verb: pattern(verbPattern, verbPatternRule), effect: oneOf("allow", "deny") });
+const accountPath = pattern(pathPattern, pathRule);
 
 export const desiredLook = document(object<DesiredLook>({ ticket: uidText }), {
   key: { field: "ticket", of: ({ ticket }) => ticket },
 });
 export const actualLook = document(
-  object<ActualLook>({ open: boolean, user: word, account: word, rules: list(rule, mostRules) }),
+  object<ActualLook>({
+    ...{ open: boolean, user: word, account: word, rules: list(rule, mostRules) },
+    child: optional(cellText),
+  }),
 );
+export const desiredOwner = document(
+  object<DesiredOwner>({ uid: uidText, cell: cellText, account: nullable(accountPath), ending: yes }),
+  { key: { field: "uid", of: ({ uid }) => uid } },
+);
+
+const limits = object<Limits>(
+  Object.fromEntries(limitKeys.map((key) => [key, optional(count)])) as unknown as Fields<Limits>,
+);
+export const desiredLimits = document(
+  object<DesiredLimits>({ uid: word, path: accountPath, kind: oneOf("account", "domain"), limits }),
+  { key: { field: "uid", of: ({ uid }) => uid } },
+);
+export const actualLimits = document(object<ActualLimits>({ granted: limits }));

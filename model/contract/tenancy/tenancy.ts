@@ -120,6 +120,12 @@ export interface WhoAmI {
   readonly rules: readonly Rule[];
   readonly expires: string | null;
 }
+/** A user gives himself another one. */
+export interface OwnPassword {
+  /** The present one. */
+  readonly password: string;
+  readonly newPassword: string;
+}
 /** Whether a user may do something to a cell, or an account. */
 export interface CanAnswer {
   readonly allowed: boolean;

@@ -1,4 +1,17 @@
-import { boolean, list, nullable, oneOf, optional, pattern, record, type Schema, text } from "../schema.ts";
+import {
+  boolean,
+  type Fields,
+  integer,
+  list,
+  nullable,
+  oneOf,
+  optional,
+  pattern,
+  record,
+  type Schema,
+  text,
+} from "../schema.ts";
+import { type Limits, limitKeys, mostOfLimit, type QuotaChange, type QuotaSummary } from "./quotas.ts";
 import { type Rule, reaches, verbPattern, verbPatternRule } from "./rules.ts";
 import * as tenancy from "./tenancy.ts";
 
@@ -48,6 +61,16 @@ export const roleChange = record<tenancy.RoleChange>({ rules });
 export const ownerChange = record<tenancy.OwnerChange>({ account: path });
 export const cellOwner = record<tenancy.CellOwner>({ cell: text(), account: text() });
 export const loginRequest = record<tenancy.LoginRequest>({ user: userName, domain: optional(path), password });
+export const ownPassword = record<tenancy.OwnPassword>({ password, newPassword: password });
 export const login = record<tenancy.Login>({ session: text(), user: userSummary, expires: text() }, "Login");
 export const whoAmI = record<tenancy.WhoAmI>({ user: nullable(userSummary), reach, rules, expires: nullable(text()) });
 export const canAnswer = record<tenancy.CanAnswer>({ allowed: boolean, because: text() });
+
+const limits = record<Limits>(
+  Object.fromEntries(limitKeys.map((key) => [key, optional(integer(0, mostOfLimit))])) as unknown as Fields<Limits>,
+);
+export const quotaSummary = record<QuotaSummary>(
+  { uid: text(), path: text(), kind: oneOf("account", "domain"), limits, granted: nullable(limits) },
+  "Quota",
+);
+export const quotaChange = record<QuotaChange>({ limits });

@@ -109,6 +109,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     `${vm}net extends Subnet { x.addressRange "management"; }\ncard extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; }`,
     `${vm}net extends Subnet { x.addressRange "management"; }\ncard extends VirtualInterface {\n  x.vm "<ref:../vm>"; x.subnet "<ref:../net>";\n  x.address "10.0.0.30";\n}`,
   ),
+  "cell/account": requestPage(
+    "a child cell that is given to nobody who is there",
+    "`x.account` of a CellController says whose the child cell is, as the path of an account from the root of all domains. Only the cell `root`, which is the operator's, gives its child cells away; a cell inside another one goes with that. The way into the cloud (`x.gateway`) stays the operator's.",
+    'PUT /model   (to the cell "root")\nshop extends CellController { x.account "dev"; … }',
+    'PUT /model   (to the cell "root")\nshop extends CellController { x.account "ROOT/acme/dev"; … }',
+  ),
   "cell/own-vm": requestPage(
     "the VM of the root controller stays as it was made",
     "The controller of the root cell runs in a VM of that cell. To change what a VM is started with, its controller ends it and starts the next one; of its own VM nobody would be left to do that. Its host can try another boot volume by itself, so the image may change. Its memory, processors, roles and further disks are chosen when an installation is made. Further roles can stand in another service VM.",

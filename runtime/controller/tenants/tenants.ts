@@ -13,8 +13,10 @@ export interface Tenant {
   readonly user: string;
   readonly account: string;
   readonly rules: readonly Rule[];
+  /** At the root controller: the one child cell that the ticket is for. */
+  readonly child?: string;
 }
-interface Refusal {
+export interface Refusal {
   readonly status: number;
   readonly code: string;
   readonly message: string;
@@ -29,7 +31,10 @@ export async function tenantOf(
 ): Promise<Tenant | { readonly refused: Refusal }> {
   const ticket = hashCredential(credential);
   const worth = (await ask({ method: "TICKET-WORTH", hash: ticket })) as unknown as TicketWorth;
-  if (worth.state === "open") return { ticket, user: worth.user, account: worth.account, rules: worth.rules };
+  if (worth.state === "open") {
+    const { state: _, ...known } = worth;
+    return { ticket, ...known };
+  }
   if (worth.state === "silent") {
     const message = `the service tenancy, which says who you are, cannot be heard by the controller of the cell ${cell}; try again in a moment`;
     return { refused: { status: 503, code: "tenancy-unreachable", message } };

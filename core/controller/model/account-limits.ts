@@ -1,0 +1,147 @@
+import type { Cell, CellControllerElement } from "../../../model/cell/cell.ts";
+import type { Uid } from "../../../model/cell/identifiers.ts";
+import { type Usage, usageKeys } from "../../../model/check/check-limits.ts";
+import { type LimitKey, type Limits, limitKeys } from "../../../model/contract/tenancy/quotas.ts";
+import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
+import type { Json } from "../../../model/json/json.ts";
+import { desiredLimits } from "../../documents/readers/tenancy.ts";
+import { type DesiredLimits, tenancy } from "../../documents/tenancy.ts";
+import { actualKey } from "../../documents/vocabulary.ts";
+import { sameJson, toJson } from "../../outbox.ts";
+import type { ElementRecord } from "../records.ts";
+import { type ControllerState, childRecords } from "../state.ts";
+import { accountOf } from "./owners.ts";
+
+/*
+ * What all cells of an account may have together, and all accounts of a domain. All of them are children of the root cell, so its controller
+ * grants all that there is, one grant after the other: it counts there what it has granted to the cells of an account, and grants nothing by
+ * which that would be more than the account, or a domain above it, may have. A limit below what is granted takes nothing away.
+ */
+
+export function takeLimits(state: ControllerState, key: string, value: Json): void {
+  const uid = key.slice("limits/".length);
+  const limits = desiredLimits.of(value, uid);
+  if (limits === null) state.accountLimits.delete(uid);
+  else state.accountLimits.set(uid, limits);
+}
+
+/** Of a domain's limit every account below it has a part. */
+const covers = ({ path }: DesiredLimits, account: string): boolean =>
+  account === path || account.startsWith(`${path}/`);
+
+interface Share {
+  readonly name: string;
+  readonly account: string;
+  readonly amount: Limits;
+}
+const ofCell = (amount: Usage): Limits => ({ ...amount, cells: 1 });
+
+/** What each child was granted that is an account's, those that are ending included. */
+function shares(state: ControllerState, isLeftOut: (record: ElementRecord) => boolean = () => false): readonly Share[] {
+  return childRecords(state).flatMap((record) => {
+    const [grant, account] = [state.grants.get(record.uid), accountOf(state, record)];
+    if (isLeftOut(record) || grant === undefined || account === null) return [];
+    return [{ name: nameOf(record.path), account, amount: ofCell(grant.amount) }];
+  });
+}
+const nameOf = (path: string): string => path.split("/").at(-1) ?? path;
+const sumOf = (limit: DesiredLimits, all: readonly Share[], key: LimitKey): number =>
+  all.reduce((sum, { account, amount }) => sum + (covers(limit, account) ? (amount[key] ?? 0) : 0), 0);
+
+const words: Readonly<Record<LimitKey, string>> = {
+  ...{ vms: "VMs", memoryMiB: "MiB of memory", cpus: "processors", volumes: "volumes" },
+  ...{ storageMiB: "MiB of storage", subnets: "subnets", addresses: "addresses", cells: "cells" },
+};
+
+/** Whose limit, how much is held, and by which cells of this account: of others' cells nothing but how much they have together. */
+function told(limit: DesiredLimits, key: LimitKey, account: string, others: readonly Share[], more: number): string {
+  const own = others.filter((each) => each.account === account && (each.amount[key] ?? 0) > 0);
+  const held = sumOf(limit, others, key);
+  const names = own.slice(0, named).map(({ name, amount }) => `${name} ${amount[key] ?? 0}`);
+  const rest = own.length > named ? ` and ${own.length - named} more cells` : "";
+  const by = names.length === 0 ? "" : `, of ${account} by ${names.join(", ")}${rest}`;
+  return `the ${limit.kind} ${limit.path} may have ${limit.limits[key]} ${words[key]}; ${held} are held${by}, and ${more} more are asked for`;
+}
+const named = 5;
+
+/**
+ * Why a child must not be granted so much; null: as far as its account goes it may. What it has already it keeps.
+ * @param had what was granted to it, or is held by it
+ */
+export function whyBeyondAccount(
+  state: ControllerState,
+  record: ElementRecord | undefined,
+  amount: Usage,
+  had: Usage,
+): string | null {
+  const account = record === undefined ? null : accountOf(state, record);
+  if (account === null || state.accountLimits.size === 0) return null;
+  const others = shares(state, (each) => each === record);
+  for (const limit of state.accountLimits.values()) {
+    if (!covers(limit, account)) continue;
+    const over = usageKeys.find((key) => {
+      const most = limit.limits[key];
+      return most !== undefined && amount[key] > had[key] && sumOf(limit, others, key) + amount[key] > most;
+    });
+    if (over !== undefined) return told(limit, over, account, others, amount[over]);
+  }
+  return null;
+}
+
+/** What a child has with a new model; `uid` undefined: it is made. */
+export interface ChildAfter {
+  readonly element: CellControllerElement;
+  readonly uid: Uid | undefined;
+  readonly amount: Usage;
+}
+/** Why a model must not give its children what it gives them anew: a cell that is made, or that becomes another account's. */
+export function accountLimitFaults(
+  state: ControllerState,
+  cell: Cell,
+  children: readonly ChildAfter[],
+): readonly Diagnostic[] {
+  if (state.accountLimits.size === 0) return [];
+  const before = shares(state);
+  const inModel = children.flatMap(({ element, amount }) =>
+    element.account === undefined
+      ? []
+      : [{ name: nameOf(element.path), account: element.account, amount: ofCell(amount), path: element.path }],
+  );
+  // What leaves the model is held until it has ended.
+  const staying = new Set(children.flatMap(({ uid }) => uid ?? []));
+  const ending = shares(state, (record) => staying.has(record.uid));
+  const after: readonly Share[] = [...inModel, ...ending];
+  return [...state.accountLimits.values()].flatMap((limit) =>
+    limitKeys.flatMap((key): readonly Diagnostic[] => {
+      const most = limit.limits[key];
+      const [now, then] = [sumOf(limit, before, key), sumOf(limit, after, key)];
+      if (most === undefined || then <= most || then <= now) return [];
+      const at = inModel.findLast((each) => covers(limit, each.account));
+      const message = told(limit, key, at?.account ?? limit.path, before, then - now);
+      const hint =
+        "Let cells of it give something back, delete one, or have the limit raised: `cells quota list` shows it.";
+      return [{ code: "cell/limits", message, hint, path: at?.path ?? cell.path }];
+    }),
+  );
+}
+
+/** Says to the service `tenancy` what was granted of each limit, where that is another thing than was said last. */
+export function publishGranted(state: ControllerState): void {
+  const { outbox, accountLimits } = state;
+  const prefix = actualKey(tenancy, "limits/");
+  const all = accountLimits.size === 0 ? [] : shares(state);
+  const said = new Set<string>();
+  for (const [uid, limit] of accountLimits) {
+    const granted = Object.fromEntries(limitKeys.map((key) => [key, sumOf(limit, all, key)]));
+    said.add(`${prefix}${uid}`);
+    say(state, `${prefix}${uid}`, { granted });
+  }
+  for (const key of [...outbox.published.keys()]) if (key.startsWith(prefix) && !said.has(key)) say(state, key, null);
+}
+function say({ outbox }: ControllerState, key: string, document: object | null): void {
+  const value = document === null ? null : toJson(document);
+  if (sameJson(outbox.published.get(key) ?? null, value)) return;
+  if (value === null) outbox.published.delete(key);
+  else outbox.published.set(key, value);
+  outbox.effects.push({ kind: "publish", key, value });
+}

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { DesiredOwner } from "../../documents/tenancy.ts";
+import { World } from "../world.testing.ts";
+import { childOf, Root, rootWithTenancy } from "./root.testing.ts";
+
+const owners = (root: Root): readonly string[] =>
+  root
+    .at<DesiredOwner>("tenancy", "owner/")
+    .map(({ cell, account, ending }) => `${cell} ${account}${ending === true ? " ending" : ""}`)
+    .sort();
+
+test("whose a cell is says the root cell's model, and its controller says it on until nothing is left of the cell", () => {
+  const root = new Root();
+  root.put("", rootWithTenancy());
+  assert.deepEqual(owners(root), []);
+  root.put("root/cells/shop", childOf("shop", "ROOT/acme/dev"));
+  root.put("root/cells/primary", childOf("primary"));
+  assert.deepEqual(owners(root), ["primary null", "shop ROOT/acme/dev"]);
+  root.crash();
+  assert.deepEqual(owners(root), ["primary null", "shop ROOT/acme/dev"]);
+  root.put("root/cells/shop", childOf("shop", "ROOT/others"));
+  assert.deepEqual(owners(root), ["primary null", "shop ROOT/others"]);
+  root.ask({ method: "DELETE", path: "root/cells/shop" });
+  assert.deepEqual(owners(root), ["primary null", "shop ROOT/others ending"]);
+  root.crash();
+  assert.deepEqual(owners(root), ["primary null", "shop ROOT/others ending"]);
+  // The name is another's meanwhile: the cell that ends is still whose it was.
+  root.put("root/cells/shop", childOf("shop", "ROOT/acme/dev"));
+  assert.deepEqual(owners(root), ["primary null", "shop ROOT/acme/dev", "shop ROOT/others ending"]);
+  root.endAll();
+  assert.deepEqual(owners(root), ["primary null", "shop ROOT/acme/dev"]);
+});
+
+test("tickets that the root controller follows, and whose its cells are, are apart", () => {
+  const root = new Root();
+  root.put("", rootWithTenancy({ cells: { shop: childOf("shop", "ROOT/acme/dev") } }));
+  root.step({ kind: "request", id: 1, request: { method: "TICKET-WORTH", hash: "t" } });
+  assert.equal(root.at("tenancy", "").length, 2);
+  root.crash();
+  assert.deepEqual(owners(root), ["shop ROOT/acme/dev"]);
+  assert.deepEqual(root.at("tenancy", "look/"), [], "whoever has the ticket shows it again");
+});
+
+test("an installation without users tells nobody, until a cell is given away", () => {
+  const root = new Root();
+  root.put("", { root: { "x.type": "Cell", cells: { shop: childOf("shop") } } });
+  assert.deepEqual(owners(root), []);
+  root.put("root/cells/shop", childOf("shop", "ROOT/acme/dev"));
+  root.put("root/cells/shop", childOf("shop"));
+  assert.deepEqual(owners(root), ["shop null"], "that it is the operator's again is said as well");
+});
+
+test("what gives a cell to nobody is refused, with what would be right", () => {
+  const root = new Root();
+  root.put("", rootWithTenancy());
+  const bad = ["", "dev", "ROOT", "ROOT/", "root/dev", "ROOT/Dev", "/ROOT/dev", "ROOT//dev", `ROOT/${"x".repeat(64)}`];
+  for (const account of [...bad, "x".repeat(10_000), "ROOT/acme/dev\n"]) {
+    const { status, body } = root.put("root/cells/shop", childOf("shop", account));
+    assert.equal(status, 400, account);
+    assert.match(JSON.stringify(body), /cell\/account.*no path of an account|x\.account/, account);
+  }
+  assert.equal(root.at("cell-manager", "cell/").length, 0, "nothing was touched");
+  const door = { ...childOf("primary", "ROOT/acme/dev"), "x.gateway": "10.0.0.40" };
+  assert.match(JSON.stringify(root.put("root/cells/primary", door).body), /way in is the operator's/);
+  const world = new World({ cellManager: true });
+  const answer = world.ask({
+    ...{ method: "PUT", path: "" },
+    json: { shop: { "x.type": "Cell", web: childOf("web", "ROOT/acme/dev") } },
+  });
+  assert.match(JSON.stringify(answer.body), /only the root cell says of its child cells/);
+  assert.deepEqual(world.documents("tenancy", "owner"), []);
+});
+
+test("who asks for a name hears of all that have it, wherever they stand and also while they end", () => {
+  const root = new Root();
+  root.put("", rootWithTenancy({ apart: { one: childOf("shop", "ROOT/acme/dev") } }));
+  const named = (name: string) => root.ask({ method: "CHILDREN-NAMED", name }).body;
+  assert.deepEqual(named("shop"), [{ path: "root/apart/one", account: "ROOT/acme/dev", ending: false }]);
+  assert.deepEqual(named("one"), []);
+  root.ask({ method: "DELETE", path: "root/apart/one" });
+  assert.deepEqual(named("shop"), [{ path: "root/apart/one", account: "ROOT/acme/dev", ending: true }]);
+});

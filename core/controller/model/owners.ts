@@ -1,0 +1,104 @@
+import type { Cell, CellControllerElement } from "../../../model/cell/cell.ts";
+import { namedChild } from "../../../model/cell/child-document.ts";
+import { cellName, type ElementPath } from "../../../model/cell/identifiers.ts";
+import { pathPattern, pathRule, rootDomain } from "../../../model/contract/tenancy/tenancy.ts";
+import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
+import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
+import { rootCell } from "../../documents/cells.ts";
+import { desiredOwner } from "../../documents/readers/tenancy.ts";
+import { type DesiredOwner, tenancy } from "../../documents/tenancy.ts";
+import type { Desires } from "../changes/desires.ts";
+import type { ElementRecord } from "../records.ts";
+import { addDesire, type ControllerState, childRecords, desiredNow, elementOf } from "../state.ts";
+
+/*
+ * Whose a cell is: `x.account` of its CellController in the root cell's model is the one place that says it. The root controller says it on to
+ * the service `tenancy`, which gives tickets for a cell to whom its account is within reach; what a gateway says of it counts nowhere.
+ */
+const isRoot = ({ options }: ControllerState): boolean => options.cell === rootCell;
+const ownerKey = (uid: string): string => `owner/${uid}`;
+
+const followed = new WeakMap<Cell, boolean>();
+/** Is there a service `tenancy` to be told? The root cell's model has it, or names accounts. */
+function isFollowed(cell: Cell): boolean {
+  const known = followed.get(cell);
+  if (known !== undefined) return known;
+  const found = [...cell.elements.values()].some((element) =>
+    element.type === "VM"
+      ? rolesOf(element).tenancy !== undefined
+      : element.type === "CellController" && element.account !== undefined,
+  );
+  followed.set(cell, found);
+  return found;
+}
+
+/** As long as a cell has not ended its name is whose it was. */
+export function desireOwners(state: ControllerState, desires: Desires): void {
+  if (!isRoot(state) || state.cell === null) return;
+  const isTold = isFollowed(state.cell);
+  for (const record of childRecords(state)) {
+    const said = ownerOf(state, record);
+    if (said !== null && (isTold || desiredNow(state, tenancy, ownerKey(record.uid)) !== undefined))
+      addDesire(desires, tenancy, ownerKey(record.uid), said);
+  }
+}
+function ownerOf(state: ControllerState, record: ElementRecord): DesiredOwner | null {
+  const element = elementOf(state, record);
+  if (element?.type === "CellController") {
+    const label = labelOf(element);
+    return label === null
+      ? null
+      : ({ uid: record.uid, cell: cellName(label), account: accountIn(element.account) } satisfies DesiredOwner);
+  }
+  const last = desiredOwner.of(desiredNow(state, tenancy, ownerKey(record.uid)), record.uid);
+  return last === null ? null : { ...last, ending: true };
+}
+const labelOf = ({ cell, name, path }: CellControllerElement): string | null =>
+  namedChild(cell, name, path.split("/").at(-1) ?? path)?.label ?? null;
+const accountIn = (text: string | undefined): string | null => (text !== undefined && isAccount(text) ? text : null);
+const isAccount = (text: string): boolean => pathPattern.test(text) && text !== rootDomain;
+
+/** Path of the account that a child of the root cell belongs to, also while it is ending; null: the operator's. */
+export function accountOf(state: ControllerState, record: ElementRecord): string | null {
+  return isRoot(state) ? (ownerOf(state, record)?.account ?? null) : null;
+}
+
+/** Of a child of the root cell. */
+export interface ChildOfRoot {
+  readonly path: ElementPath;
+  readonly account: string | null;
+  readonly ending: boolean;
+}
+/** Every one that has this name, those included that have yet to end. */
+export const childrenNamed = (state: ControllerState, name: string): readonly ChildOfRoot[] =>
+  childRecords(state).flatMap((record) => {
+    const element = elementOf(state, record);
+    const label =
+      element?.type === "CellController"
+        ? labelOf(element)
+        : (desiredOwner.of(desiredNow(state, tenancy, ownerKey(record.uid)), record.uid)?.cell ??
+          record.path.split("/").at(-1));
+    return label === name
+      ? [{ path: record.path, account: accountOf(state, record), ending: element === undefined }]
+      : [];
+  });
+
+/** Why a model must not give its child cells to those to whom it gives them; empty if it may. */
+export function accountRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+  return [...cell.elements.values()].flatMap((element): readonly Diagnostic[] => {
+    if (element.type !== "CellController" || element.account === undefined) return [];
+    const { path, account } = element;
+    const code = "cell/account";
+    if (!isRoot(state)) {
+      const message = `\`${path}\` has \`x.account\`, which only the root cell says of its child cells`;
+      return [{ code, message, hint: "Leave it out: a child cell goes with the cell around it.", path }];
+    }
+    if (element.gateway !== undefined) {
+      const message = `\`${path}\` is the way into the cloud (\`x.gateway\`), and has \`x.account\``;
+      return [{ code, message, hint: "Leave one of the two out: the way in is the operator's.", path }];
+    }
+    if (isAccount(account)) return [];
+    const message = `\`${path}\` is given to ${JSON.stringify(account.slice(0, 200))}, which is no path of an account`;
+    return [{ code, message, hint: `Write ${pathRule}; \`cells account list\` shows them.`, path }];
+  });
+}

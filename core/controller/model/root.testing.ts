@@ -1,0 +1,117 @@
+import { cellName, ipv4, mac, type PeerName, peerName, uid } from "../../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import type { DesiredCell } from "../../documents/cells.ts";
+import type { Effect, Input } from "../../env.ts";
+import { toJson } from "../../outbox.ts";
+import { createCheckedController } from "../changes/agreement.ts";
+import type { ControllerRequest, ControllerResponse } from "../requests/requests.ts";
+
+const cellManager = peerName("cell-manager");
+const services = ["storage-manager", "address-manager", "dns-manager", "placer", "cell-manager"];
+
+/** The controller of the root cell over a store of the test, with nobody but the test around it. */
+export class Root {
+  readonly #service = createCheckedController({
+    ...{ cell: cellName("root"), cellUid: uid("root"), cellNumber: 1, domain: "cells.internal" },
+    ...{ address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self: peerName("controller.root") },
+    cellManager: true,
+  });
+  readonly records = new Map<string, Json>();
+  readonly #taken = new Map<string, Input>();
+  readonly published = new Map<string, Json>();
+  readonly desired = new Map<PeerName, Map<string, Json>>();
+  #state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
+
+  constructor() {
+    this.#begin();
+  }
+  #begin(): void {
+    // What others desire of it is durable.
+    for (const input of this.#taken.values()) this.step(input);
+    this.step({ kind: "start" });
+    this.hearCells();
+    for (const peer of services) this.step({ kind: "reachable", peer: peerName(peer), reachable: true });
+  }
+  crash(): void {
+    this.published.clear();
+    this.#state = this.#service.restore({
+      records: structuredClone(this.records),
+      desiredAt: structuredClone(this.desired),
+    });
+    this.#begin();
+  }
+  step(input: Input): readonly Effect[] {
+    if (input.kind === "desired" && input.value === null) this.#taken.delete(`${input.from} ${input.key}`);
+    else if (input.kind === "desired") this.#taken.set(`${input.from} ${input.key}`, input);
+    const { state, effects } = this.#service.step(this.#state, input, { ms: 1, wallMs: 1 });
+    this.#state = state;
+    for (const effect of effects) {
+      if (effect.kind === "write" && effect.value === null) this.records.delete(effect.key);
+      else if (effect.kind === "write") this.records.set(effect.key, structuredClone(effect.value));
+      if (effect.kind === "publish" && effect.value === null) this.published.delete(effect.key);
+      else if (effect.kind === "publish") this.published.set(effect.key, effect.value);
+      if (effect.kind !== "desire") continue;
+      const documents = this.desired.get(effect.to) ?? new Map<string, Json>();
+      this.desired.set(effect.to, documents);
+      if (effect.value === null) documents.delete(effect.key);
+      else documents.set(effect.key, structuredClone(effect.value));
+    }
+    return effects;
+  }
+  ask(request: ControllerRequest): ControllerResponse {
+    const effects = this.step({ kind: "request", id: 1, request: toJson(request) });
+    const reply = effects.find((effect) => effect.kind === "reply");
+    if (reply === undefined) throw new Error("there was no reply");
+    return reply.response as unknown as ControllerResponse;
+  }
+  put(path: string, json: JsonObject): ControllerResponse {
+    const answer = this.ask({ method: "PUT", path, json });
+    this.hearCells();
+    return answer;
+  }
+  /** What it desires of a service, by what its keys begin with, in the order of their UIDs. */
+  at = <T>(peer: string, prefix: string): readonly T[] =>
+    [...(this.desired.get(peerName(peer)) ?? [])]
+      .filter(([key]) => key.startsWith(prefix))
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([, value]) => value as unknown as T);
+  /** The Cell Manager says of every child cell that it is there, with what it holds of its grant and asks for. */
+  hearCells(quotas: Readonly<Record<string, Json>> = {}): void {
+    for (const [key, { cell, grant }] of this.#cells()) {
+      const none = { serial: grant.serial, holds: toJson(grant.amount), asks: null };
+      this.#says(key, { phase: "ready", controller: `controller.${cell}`, quota: quotas[cell] ?? none, ended: false });
+    }
+  }
+  /** And of every one that is to end that nothing is left of it. */
+  endAll(): void {
+    for (const [key, { cell, ending }] of this.#cells()) {
+      if (ending !== true) continue;
+      this.#says(key, { phase: "deleting", controller: `controller.${cell}`, quota: null, ended: true });
+      this.step({ kind: "released", peer: cellManager, key });
+      this.step({ kind: "actual", from: cellManager, key: `controller.root/${key}`, value: null });
+    }
+  }
+  #cells = (): (readonly [string, DesiredCell])[] =>
+    [...(this.desired.get(cellManager) ?? [])].map(([key, value]) => [key, value as unknown as DesiredCell]);
+  #says(key: string, said: JsonObject): void {
+    const value = { reason: null, address: null, version: 1, services: { placer: 1, storageManager: 1 }, ...said };
+    this.step({ kind: "actual", from: cellManager, key: `controller.root/${key}`, value });
+  }
+}
+
+/** A CellController, of an account or of the operator. */
+export const childOf = (name: string, account?: string, cell: JsonObject = {}): JsonObject => ({
+  ...{ "x.type": "CellController", "x.name": name, "x.cell": { [name]: { "x.type": "Cell", ...cell } } },
+  ...(account === undefined ? {} : { "x.account": account }),
+});
+/** The root cell with a VM that is the service of users. */
+export const rootWithTenancy = (more: JsonObject = {}): JsonObject => ({
+  root: {
+    "x.type": "Cell",
+    core: {
+      ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "off" },
+      "x.data": { service: { roles: { tenancy: {} } } },
+    },
+    ...more,
+  },
+});

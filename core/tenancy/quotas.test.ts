@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cellName, peerName, uid } from "../../model/cell/identifiers.ts";
+import type { Limits, QuotaSummary } from "../../model/contract/tenancy/quotas.ts";
+import type { AccountSummary, DomainSummary } from "../../model/contract/tenancy/tenancy.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { DesiredLimits } from "../documents/tenancy.ts";
+import type { Effect } from "../env.ts";
+import { toJson } from "../outbox.ts";
+import type { By } from "./actor.ts";
+import { Bench, operator, settled } from "./tenancy.testing.ts";
+
+const root = peerName("controller.root");
+/** What it desires at the root controller, as effects have it. */
+class Kept {
+  readonly bench: Bench;
+  readonly desired = new Map<string, DesiredLimits>();
+  constructor(bench = settled()) {
+    this.bench = bench;
+    const step = bench.step.bind(bench);
+    bench.step = (input) => {
+      const effects = step(input);
+      for (const effect of effects) this.#take(effect);
+      return effects;
+    };
+  }
+  #take(effect: Effect): void {
+    if (effect.kind !== "desire" || effect.to !== root) return;
+    if (effect.value === null) this.desired.delete(effect.key);
+    else this.desired.set(effect.key, effect.value as unknown as DesiredLimits);
+  }
+  hearRoot(): this {
+    const value = toJson({ uid: uid("r-1"), cell: cellName("primary"), account: null });
+    this.bench.step({ kind: "desired", from: root, key: "owner/r-1", value });
+    return this;
+  }
+  uidOf(path: string): string {
+    const places = [
+      ...(this.bench.ask(operator, "listAccounts").body as unknown as readonly AccountSummary[]),
+      ...(this.bench.ask(operator, "listDomains").body as unknown as readonly DomainSummary[]),
+    ];
+    return places.find((each) => each.path === path)?.uid ?? assert.fail(path);
+  }
+  set = (by: By, path: string, limits: Limits) => this.bench.ask(by, "setQuota", { limits }, { uid: this.uidOf(path) });
+  list = (by: By): readonly QuotaSummary[] =>
+    this.bench.ask(by, "listQuotas").body as unknown as readonly QuotaSummary[];
+  paths = (): readonly string[] =>
+    [...this.desired.values()].map(({ path, limits }) => `${path} ${JSON.stringify(limits)}`).sort();
+  session = (user: string, domain = "ROOT/acme"): By => ({
+    session: this.bench.logIn(user, domain, `of ${user}`) ?? assert.fail(user),
+  });
+}
+
+test("limits are kept here and desired at the root controller, which says what it has granted of them", () => {
+  const kept = new Kept();
+  assert.equal(kept.set(operator, "ROOT/acme/dev", { vms: 3 }).status, 409, "nobody would count them");
+  kept.hearRoot();
+  assert.equal(kept.set(operator, "ROOT/acme/dev", { vms: 3 }).status, 200);
+  assert.equal(kept.set(operator, "ROOT/acme", { vms: 9, cells: 2 }).status, 200);
+  assert.deepEqual(kept.paths(), ['ROOT/acme {"vms":9,"cells":2}', 'ROOT/acme/dev {"vms":3}']);
+  const key = `tenancy/limits/${kept.uidOf("ROOT/acme/dev")}`;
+  const say = (value: Json) => kept.bench.step({ kind: "actual", from: root, key, value });
+  say({ granted: { vms: 2 } });
+  const [acme, dev] = kept.list(operator);
+  assert.deepEqual([acme?.kind, acme?.granted, dev?.kind, dev?.granted], ["domain", null, "account", { vms: 2 }]);
+  say(null);
+  assert.equal(kept.list(operator)[1]?.granted, null);
+  assert.equal(kept.set(operator, "ROOT/acme", {}).status, 200);
+  assert.deepEqual(kept.paths(), ['ROOT/acme/dev {"vms":3}']);
+  // A restart says the same, and nothing twice.
+  const next = new Bench(kept.bench.records);
+  const again = new Kept(next);
+  again.hearRoot();
+  next.step({ kind: "start" });
+  assert.deepEqual(again.paths(), ['ROOT/acme/dev {"vms":3}']);
+});
+
+test("nobody changes what bounds himself, and beyond his reach he sees none", () => {
+  const kept = new Kept().hearRoot();
+  kept.set(operator, "ROOT/acme", { vms: 9 });
+  kept.set(operator, "ROOT/others", { vms: 1 });
+  const [dora, ann, rita] = [kept.session("dora"), kept.session("ann"), kept.session("rita", "ROOT")];
+  assert.equal(kept.set(dora, "ROOT/acme/dev", { vms: 4 }).status, 200);
+  assert.equal(kept.set(dora, "ROOT/acme/sub", { vms: 4 }).status, 200);
+  const own = kept.set(dora, "ROOT/acme", { vms: 99 });
+  assert.deepEqual([own.status, /who administer what it is in/.test(JSON.stringify(own.body))], [403, true]);
+  assert.equal(kept.set(dora, "ROOT/others", { vms: 4 }).status, 404);
+  assert.equal(kept.set(ann, "ROOT/acme/dev", { vms: 99 }).status, 403);
+  assert.equal(kept.set(rita, "ROOT/acme", { vms: 10 }).status, 200);
+  assert.deepEqual(
+    [dora, ann, rita].map((by) => kept.list(by).map(({ path }) => path)),
+    [
+      ["ROOT/acme", "ROOT/acme/dev", "ROOT/acme/sub"],
+      ["ROOT/acme/dev"],
+      ["ROOT/acme", "ROOT/acme/dev", "ROOT/acme/sub", "ROOT/others"],
+    ],
+  );
+  assert.deepEqual(kept.paths()[0], 'ROOT/acme {"vms":10}');
+});
+
+test("an account's limit goes with it, and an older store changes no limit before somebody has looked", () => {
+  const kept = new Kept().hearRoot();
+  kept.set(operator, "ROOT/others", { vms: 1 });
+  kept.bench.step({ kind: "behind", peer: root });
+  kept.set(operator, "ROOT/others", { vms: 99 });
+  assert.deepEqual(kept.paths(), ['ROOT/others {"vms":1}']);
+  kept.bench.step({ kind: "excused", peer: root });
+  assert.deepEqual(kept.paths(), ['ROOT/others {"vms":99}']);
+  assert.equal(kept.bench.ask(operator, "deleteAccount", {}, { uid: kept.uidOf("ROOT/others") }).status, 200);
+  assert.deepEqual(kept.paths(), []);
+});

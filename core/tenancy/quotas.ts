@@ -1,0 +1,114 @@
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { Limits, QuotaChange, QuotaSummary } from "../../model/contract/tenancy/quotas.ts";
+import { fail, ok, type Result } from "../../model/result.ts";
+import { actualLimits } from "../documents/readers/tenancy.ts";
+import type { DesiredLimits } from "../documents/tenancy.ts";
+import { actualKey } from "../documents/vocabulary.ts";
+import { desire } from "../outbox.ts";
+import { type Actor, denied, reaches } from "./actor.ts";
+import { isKept } from "./owners.ts";
+import { accountFor, domainFor } from "./places.ts";
+import type { AccountRecord, DomainRecord } from "./records.ts";
+import { type Refused, refused } from "./refused.ts";
+import { accountPath, domainPath, save, type TenancyState } from "./state.ts";
+
+/*
+ * What accounts and domains may have. It is kept here and counted at the root controller alone, which grants: this service desires every limit
+ * there, and hears what was granted of it.
+ */
+const self = peerName("tenancy");
+const rootController = peerName("controller.root");
+const keyOf = (uid: string): string => `limits/${uid}`;
+
+const isLimited = ({ limits }: { readonly limits?: Limits }): boolean => Object.keys(limits ?? {}).length > 0;
+
+function* desiredOnes(state: TenancyState): Generator<DesiredLimits> {
+  for (const each of state.tables.domain.values())
+    if (isLimited(each))
+      yield { uid: each.uid, path: domainPath(state, each.uid), kind: "domain", limits: each.limits ?? {} };
+  for (const each of state.tables.account.values())
+    if (isLimited(each))
+      yield { uid: each.uid, path: accountPath(state, each.uid), kind: "account", limits: each.limits ?? {} };
+}
+
+/** Where there is a root controller it is told every limit. One that lost its store says nothing anew before somebody has looked. */
+export function desireLimits(state: TenancyState): void {
+  if (!state.started || !isKept(state) || state.held !== null || !state.areLimitsNews) return;
+  state.areLimitsNews = false;
+  if (!state.hearsGranted) {
+    state.hearsGranted = true;
+    state.outbox.effects.push({ kind: "subscribe", to: rootController, prefix: actualKey(self, keyOf("")) });
+  }
+  const all = new Map([...desiredOnes(state)].map((each) => [keyOf(each.uid), each]));
+  for (const key of [...(state.outbox.desired.get(rootController)?.keys() ?? [])])
+    if (!all.has(key)) desire(state.outbox, rootController, key, null);
+  for (const [key, document] of all) desire(state.outbox, rootController, key, document);
+}
+
+/** What the root controller says. */
+export function hearGranted(state: TenancyState, key: string, value: Parameters<typeof actualLimits.of>[0]): void {
+  const uid = key.slice(actualKey(self, keyOf("")).length);
+  const said = actualLimits.of(value);
+  if (said === null) state.granted.delete(uid);
+  else state.granted.set(uid, said.granted);
+}
+
+const summaryOf = (
+  state: TenancyState,
+  kind: QuotaSummary["kind"],
+  { uid, limits = {} }: AccountRecord | DomainRecord,
+): QuotaSummary => ({
+  ...{ uid, path: kind === "domain" ? domainPath(state, uid) : accountPath(state, uid) },
+  ...{ kind, limits, granted: state.granted.get(uid) ?? null },
+});
+
+/** Those that are limited, of what the actor may see; his own account and what it is in he may always see. */
+export function listQuotas(state: TenancyState, actor: Actor): Result<readonly QuotaSummary[], Refused> {
+  const no = denied(state, actor, "account.read");
+  if (no !== null) return fail(no);
+  const domains = [...state.tables.domain.values()].filter(
+    (each) => isLimited(each) && reaches(state, actor, { domain: each.uid }),
+  );
+  const accounts = [...state.tables.account.values()].filter(
+    (each) => isLimited(each) && reaches(state, actor, { account: each.uid }),
+  );
+  return ok(
+    [
+      ...domains.map((each) => summaryOf(state, "domain", each)),
+      ...accounts.map((each) => summaryOf(state, "account", each)),
+    ].sort((one, other) => (one.path < other.path ? -1 : 1)),
+  );
+}
+
+/** Nobody changes what bounds himself: a domain's limit is of those who administer the one above it, an account's of those of its domain. */
+export function setQuota(
+  state: TenancyState,
+  actor: Actor,
+  { uid, limits, dryRun }: QuotaChange & { readonly uid: string; readonly dryRun: boolean },
+): Result<QuotaSummary, Refused> {
+  const domain = state.tables.domain.get(uid);
+  const found =
+    domain === undefined
+      ? accountFor(state, actor, accountPath(state, uid), "quota.change")
+      : domainFor(state, actor, domainPath(state, uid), "quota.change");
+  if (!found.ok) return found;
+  const above = domain === undefined ? (found.value as AccountRecord).domain : domain.parent;
+  if (actor.user !== null && (above === null || !reaches(state, actor, { domain: above }))) {
+    const path = domain === undefined ? accountPath(state, uid) : domainPath(state, uid);
+    const message = `what bounds ${path} is for those who administer what it is in: ask one of them`;
+    return fail(refused(403, "forbidden", message));
+  }
+  if (!isKept(state))
+    return fail(
+      refused(
+        409,
+        "conflict",
+        "quotas are counted by the root controller, and here there is none: the services are processes",
+      ),
+    );
+  const kind = domain === undefined ? "account" : "domain";
+  const record = { ...found.value, limits };
+  if (!dryRun && kind === "domain") save(state, "domain", uid, record as DomainRecord);
+  if (!dryRun && kind === "account") save(state, "account", uid, record as AccountRecord);
+  return ok(summaryOf(state, kind, record));
+}

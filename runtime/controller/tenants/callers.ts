@@ -1,0 +1,48 @@
+import { peerName } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
+import { bearerOf, hashCredential, isAuthorized } from "../../http/bearer.ts";
+import type { PeerRequest } from "../../http/peer-handler.ts";
+import { isTenantTicket, isTicket } from "../../identity/tickets.ts";
+import type { ProcessConfiguration } from "../../installation.ts";
+import type { TicketCheck } from "../tickets.ts";
+import { type Refusal, type Tenant, tenantOf } from "./tenants.ts";
+
+const gateway = peerName("gateway");
+
+/** Who was let in: the operator, whoever holds the cell's own credential with this hash, or a user of its account. */
+export type Caller =
+  | { readonly operator: true }
+  | { readonly operator: false; readonly hash: string }
+  | { readonly operator: false; readonly tenant: Tenant };
+
+/**
+ * One of the cell's own credentials, a ticket that the gateway shows in place of the operator's, or the operator's itself: at
+ * the root cell, and by a gateway of the previous version.
+ */
+export async function callerOf(
+  request: (request: Json) => Promise<Json>,
+  { cell, credentialHashes }: Pick<NonNullable<ProcessConfiguration["controller"]>, "cell" | "credentialHashes">,
+  tickets: TicketCheck,
+  incoming: PeerRequest,
+): Promise<Caller | { readonly refused: Refusal }> {
+  const { authorization } = incoming.headers;
+  if (isAuthorized(authorization, credentialHashes)) return { operator: true };
+  const credential = bearerOf(authorization);
+  if (credential !== null && isTicket(credential) && incoming.peer === gateway) {
+    const worth = await tickets(authorization);
+    if ("fault" in worth) {
+      const message = `the controller of the cell ${cell} could not ask what a ticket for it is worth, which stands for the operator's credential: ${worth.fault}. A credential of the cell opens it meanwhile`;
+      return { refused: { status: 502, code: "controller-unreachable", message } };
+    }
+    if (worth.known) return { operator: true };
+  } else if (credential !== null && isTenantTicket(credential) && incoming.peer === gateway) {
+    const tenant = await tenantOf(request, cell, credential);
+    return "refused" in tenant ? tenant : { operator: false, tenant };
+  } else if (credential !== null) {
+    const hash = hashCredential(credential);
+    const known = (await request({ method: "CREDENTIAL-KNOWN", hash })) as { readonly body?: Json };
+    if (known.body === true) return { operator: false, hash };
+  }
+  const message = `this is no credential of the cell ${cell}: ask its operator for one (cells credential add ${cell})`;
+  return { refused: { status: 401, code: "unauthorized", message } };
+}
