@@ -1,4 +1,5 @@
 import type { CellText } from "../../world/cell-text.ts";
+import { incarnationOf, watchHa } from "../ha/said-over.ts";
 import type { Invariant } from "../invariant.ts";
 
 /**
@@ -23,6 +24,7 @@ export const lostStores: Invariant = {
       if (texts.some(({ allOrNone }) => allOrNone)) return false;
       return texts.every((text, index) => index === 0 || holds(text, texts[index - 1] ?? text));
     };
+    const said = watchHa(kernel);
     kernel.watchers.push({
       log: (who, verb) => {
         if (who !== "history" || (verb !== "lose" && verb !== "put-back")) return;
@@ -34,6 +36,9 @@ export const lostStores: Invariant = {
         if (hasGrownOnly(volume)) verdict.violate(`the file of ${volume} was removed at ${server}`);
       },
       machineEnded: ({ vm, name, host, incarnation }, how) => {
+        // Its host was given up, or gives up itself: it runs elsewhere, or will (31 and 37 look at that).
+        const ended = incarnationOf({ vm, incarnation });
+        if (said.over.has(ended) || said.isolated.has(ended)) return;
         if (how !== "stopped" || !hasGrownOnly(vm) || installation.losses.size === 0) return;
         const [live] = (users.submitted.get(installation.boundCell(vm)?.cell ?? "") ?? []).flatMap(({ machines }) =>
           machines.filter((machine) => machine.name === name && machine.live),
