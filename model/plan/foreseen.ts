@@ -60,19 +60,19 @@ function ofBoot(cell: Cell, disks: readonly ElementPath[], made: ReadonlySet<Ele
   return `it has nothing to boot from: ${disks.join(", ")} ${disks.length === 1 ? "is" : "are"} made empty; give one an x.import, or let it be a VolumeCopy of a volume that has`;
 }
 /**
- * Of a VM that is asked at an interface which is not its first in that subnet. A guest sends its answer out by the first one, and
- * no host takes a packet from an interface that has another's address.
+ * Of a VM that is asked at one of several interfaces in one subnet. A guest that does not route by source sends all answers there
+ * out by one of them, by whichever came up first, and no host takes a packet from an interface that has another's address.
  */
 function ofAsked(cell: Cell, { path: vm, liveness }: VmElement): string | null {
   const asked = liveness?.interface === undefined ? undefined : cell.elements.get(liveness.interface);
   if (asked?.type !== "VirtualInterface") return null;
-  const first = [...cell.elements.values()].find(
-    (each) => each.type === "VirtualInterface" && each.vm === vm && each.subnet === asked.subnet,
+  const beside = [...cell.elements.values()].find(
+    (each) => each !== asked && each.type === "VirtualInterface" && each.vm === vm && each.subnet === asked.subnet,
   );
-  if (first === undefined || first === asked) return null;
+  if (beside === undefined) return null;
   return (
-    `it is asked at ${asked.path}, and has ${first.path} in the same subnet: unless its guest routes by source, it answers by that one, ` +
-    `and what it sends is dropped there; let x.liveness.interface be ${first.path}, or give ${asked.path} a subnet of its own`
+    `it is asked at ${asked.path}, and has ${beside.path} in the same subnet: a guest that does not route by source answers from ` +
+    `whichever of them came up first, and from the other nothing passes; give ${asked.path} a subnet of its own`
   );
 }
 
