@@ -12,7 +12,7 @@ import { expectPeer } from "./mutual-tls.ts";
 import { watchPeers } from "./peers-watch.ts";
 
 /**
- * From a TLS connection to the decision about it (`mayConnect`): reads what the other end presented, and whose signature
+ * From a TLS connection to the decision about it (`core/identity/may-connect.ts`, with the reasons for a no): reads what the other end presented, and whose signature
  * it bears. Not from OpenSSL's verdict: where dates may have passed, the last of its errors hides those before it.
  */
 const serverAndClient = ["1.3.6.1.5.5.7.3.1", "1.3.6.1.5.5.7.3.2"];

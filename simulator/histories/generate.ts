@@ -4,7 +4,7 @@ import { type CellText, formatCell, type MachineText } from "../world/cell-text.
 import type { History, HistoryStep } from "../world/history.ts";
 import { withOtherCells } from "./generate-family.ts";
 
-/** Kinds of faults, as `--faults` names them. */
+/** Kinds of faults, as `--faults` names them; what a step does to the world: `../world/steps.ts`. */
 export const faultKinds = ["partition", "crash", "pause", "disk", "clock", "packet", "guest", "driver"] as const;
 /**
  * Drawn only where they are asked for: `store` takes stores of services, or puts older ones back; an operator sees to it. `isolate`

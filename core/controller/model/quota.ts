@@ -31,6 +31,9 @@ import { accountLimitFaults, type ChildAfter, whyBeyondAccount } from "./account
  * A change that needs more than the cell holds waits while its parent is asked, which may have to ask its own. A change that
  * needs less gives the rest back at once. Whatever a cell limits itself to (`x.limits`) it holds in full, so that it can give it
  * to its own children without asking anybody.
+ *
+ * What counts, and how much: `model/check/check-limits.ts`, which also refuses by the cell's own limits; limits of an account:
+ * `account-limits.ts`.
  */
 export const isChild = ({ options }: ControllerState): boolean => options.child === true || options.cell.includes(".");
 

@@ -11,7 +11,7 @@ export interface SwimConfig {
   readonly gossipTo: number;
   /** Who does not answer is probed again and again for this long before anyone else is told. */
   readonly doubtMs: number;
-  /** Shortest suspicion: this × log10 of the number of members × `probeEveryMs`. */
+  /** Shortest suspicion (`suspicion.ts` computes it): this × log10 of the number of members × `probeEveryMs`. */
   readonly suspicionFactor: number;
   /** Longest suspicion: this × the shortest. */
   readonly suspicionMaxFactor: number;

@@ -6,7 +6,7 @@ import type { AgentReport, ExportAccess, LeaseRecord, OriginRecord } from "./wor
  * The truth about who may write a volume: (epoch, holder), one VM's incarnation at a time, changed by compare-and-set
  * alone and never ended by time. Two orders make it safe. An epoch is granted only when nothing of the one before can
  * write any more, which only the executor can know; and a fence, once begun, is never taken back, since an export may
- * already be half gone.
+ * already be half gone. Who asks for the next epoch: `core/storage/manager/leases.ts`.
  */
 export const noLease: LeaseRecord = { epoch: 0, holder: null, access: null, confirmed: false, fencing: false };
 export const newOrigin: OriginRecord = { access: null, confirmed: false, fencing: false };
