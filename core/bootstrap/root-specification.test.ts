@@ -48,7 +48,7 @@ for (const [profile, count] of [
     const vms = vmsOf(cell);
     assert.deepEqual([cell.name, vms.length], ["root", count]);
     const names = vms.flatMap((vm) => rolesOf(vm).map(([role, { number = "" }]) => `${role}${number}`));
-    // The gateway is not among them: the root cell has none. Nor is the HA Manager yet (decision 91).
+    // The gateway is not among them: the root cell has none. The HA Manager is a part of the root controller.
     const elsewhere = ["presence", "gateway", "ha-manager"];
     const others = Object.keys(serviceRoles).filter((role) => !elsewhere.includes(role));
     assert.deepEqual(names.sort(), [...others, "presence1", "presence2", "presence3"].sort());

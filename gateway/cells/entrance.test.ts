@@ -14,7 +14,7 @@ import { createHostManager } from "../../host/service/manager.ts";
 import type { Action } from "../../host/service/planner.ts";
 import { cellName, hostName, ipv4, mac, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
-import { serviceOptions } from "../../runtime/controller/root-secret.ts";
+import { serviceOptions } from "../../runtime/controller/services/root-secret.ts";
 import { runAuthority } from "../../runtime/identity/authority/authority.ts";
 import { keepIdentity } from "../../runtime/identity/own/enrol.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";

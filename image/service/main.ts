@@ -1,8 +1,19 @@
 import { runRole } from "../../runtime/roles.ts";
-import { serveRoles } from "./serve.ts";
+import { type Companion, serveRoles } from "./serve.ts";
+
+/** With the root controller the HA Manager, and with nothing else anything. */
+const companion: Companion = {
+  of: "controller",
+  name: "ha-manager",
+  configure: async (role) => {
+    if (role.controller?.root === undefined) return null;
+    const { haCompanion } = await import("../../runtime/controller/services/ha-companion.ts");
+    return haCompanion(role);
+  },
+};
 
 /** The program of most roles of a service VM, bundled into one file: `serve(ROLES)` runs them. */
-export const serve = (roles: readonly string[]): void => serveRoles(roles, runRole);
+export const serve = (roles: readonly string[]): void => serveRoles(roles, runRole, companion);
 
 /** Loads what these roles need, and runs nothing: for the code cache, which then holds it compiled. */
 export const load = async (): Promise<void> => {

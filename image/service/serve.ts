@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync, writeSync } from 
 import { join, relative } from "node:path";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { makeDirectoryDurably } from "../../runtime/process/durable-files.ts";
-import { runRoles } from "../../runtime/process/roles-of-process.ts";
+import { type ProcessRole, runRoles } from "../../runtime/process/roles-of-process.ts";
 import { configureRole, firstPeers, readServiceSeed } from "../../runtime/service-vm/service-data.ts";
 
 /**
@@ -48,17 +48,42 @@ const prepare = async (role: string): Promise<ProcessConfiguration> => {
   return configuration;
 };
 
+type Start = (configuration: ProcessConfiguration) => Promise<void>;
+/** Something that runs with a role, in the same process. */
+export interface Companion {
+  readonly of: string;
+  readonly name: string;
+  /** Asked when the role answers; null: nothing. */
+  readonly configure: (role: ProcessConfiguration) => Promise<ProcessConfiguration | null>;
+}
+
 /** `start` runs a role until a signal ends it, and resolves when it answers. */
-export const serveRoles = (
-  roles: readonly string[],
-  start: (configuration: ProcessConfiguration) => Promise<void>,
-): void => {
+export const serveRoles = (roles: readonly string[], start: Start, companion?: Companion): void => {
   const sign = (): void => {
     if (running.answer()) beat();
   };
   const running = runRoles(
-    roles.map((name) => ({ name, run: async () => start(await prepare(name)) })),
+    roles.flatMap((name) => rolesOf(name, start, companion)),
     sign,
   );
   setInterval(sign, beatEveryMs).unref();
+};
+
+/** The role, and a companion in a life of its own: that fails and is started again alone, and the role never waits for it. */
+const rolesOf = (name: string, start: Start, companion?: Companion): readonly ProcessRole[] => {
+  const begun = Promise.withResolvers<ProcessConfiguration>();
+  const run = async (): Promise<void> => {
+    const configuration = await prepare(name);
+    await start(configuration);
+    begun.resolve(configuration);
+  };
+  if (companion?.of !== name) return [{ name, run }];
+  const runCompanion = async (): Promise<void> => {
+    const configuration = await companion.configure(await begun.promise);
+    if (configuration !== null) await start(configuration);
+  };
+  return [
+    { name, run },
+    { name: companion.name, run: runCompanion, isApart: true },
+  ];
 };

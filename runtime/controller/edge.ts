@@ -13,8 +13,9 @@ import { findPeer, listPeers } from "../transport/peers.ts";
 import { watchMembers, watchPeers } from "../transport/peers-watch.ts";
 import { openEvents } from "./events.ts";
 import { serveNames } from "./name-server.ts";
-import { serviceOptions } from "./root-secret.ts";
 import { createRoutes, createUpgrades } from "./routes.ts";
+import { haEnrolment } from "./services/ha-companion.ts";
+import { serviceOptions } from "./services/root-secret.ts";
 import { type ControllerSessions, createSessions } from "./sessions.ts";
 import { TenantAnswers, TicketHolds } from "./tenants/tenants.ts";
 
@@ -49,7 +50,11 @@ export async function runController(
     ...(controller.directory === true ? { directory: true } : {}),
     ...(controller.cellManager === true ? { cellManager: true } : {}),
     ...boundPeers(controller),
-    ...(services === null ? {} : controller.root === undefined ? { services } : { root: services }),
+    ...(services === null
+      ? {}
+      : controller.root === undefined
+        ? { services }
+        : { root: { ...services, ha: await haEnrolment(configuration.directory) } }),
     ...(controller.startsPerMinute === undefined ? {} : { startsPerMinute: controller.startsPerMinute }),
     // Where there is a Cell Manager, it has made every cell but the one that it runs in.
     ...(controller.cellManager === true && controller.cell !== rootCell ? { child: true } : {}),

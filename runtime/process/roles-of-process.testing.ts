@@ -59,7 +59,14 @@ if (process.send !== undefined && import.meta.filename === process.argv[1]) {
     };
     return { name, run };
   });
-  const { answer } = runRoles(roles, () => undefined, { firstMs: 20, longestMs: 80, lastingMs: 60_000, endMs: 5000 });
+  // It never answers: nobody waits for it.
+  const apart = { name: "apart", isApart: true, run: () => new Promise<void>(() => undefined) } as const;
+  const { answer } = runRoles([...roles, apart], () => undefined, {
+    firstMs: 20,
+    longestMs: 80,
+    lastingMs: 60_000,
+    endMs: 5000,
+  });
   process.on("message", ({ id, role, request }: { id: number; role: string; request: Asked }) => {
     const reply = (response: Json): void => void process.send?.({ id, response });
     if (request.ask === "lives") return reply({ lives: lives.get(role) ?? 0, all: answer() });

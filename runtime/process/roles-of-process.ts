@@ -16,6 +16,8 @@ export interface ProcessRole {
   readonly name: string;
   /** Resolves when the role answers; it then runs until it is stopped (`signals.ts`). */
   readonly run: () => Promise<void>;
+  /** Whether it answers says nothing of the process: the others are not to be ended for it. */
+  readonly isApart?: true;
 }
 export interface RestTimes {
   readonly firstMs: number;
@@ -28,7 +30,7 @@ export interface RestTimes {
 const restTimes: RestTimes = { firstMs: 200, longestMs: 10_000, lastingMs: 30_000, endMs: 10_000 };
 
 export interface RolesOfProcess {
-  /** True while every role answers. */
+  /** True while every role answers that counts. */
   answer(): boolean;
 }
 
@@ -88,7 +90,7 @@ export const runRoles = (
     }
   };
   for (const role of roles) void keep(role);
-  return { answer: () => answering.size === roles.length };
+  return { answer: () => roles.every(({ name, isApart }) => isApart === true || answering.has(name)) };
 };
 
 const endProcess = (role: string, error: Error): never => {

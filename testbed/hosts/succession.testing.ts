@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { InstallationStatus } from "../../model/api.ts";
+import type { HaReport, InstallationStatus } from "../../model/api.ts";
 import type { Testbed } from "../harness.ts";
 import { cells, stateOf, until } from "../lab.testing.ts";
 import { processesOf, tenant, vmState } from "../management/self-hosted.testing.ts";
@@ -86,12 +86,62 @@ export const losesBootstrapHost = async ({ t, reached, patience, cell }: Success
     patience,
   );
   reached("a change was accepted and carried out");
+  // The HA Manager came with the root controller, and the rest of what ran there is fenced and starts elsewhere.
+  for (const [at, path] of machines.entries())
+    if (states[at]?.host === lost) {
+      const again = await untilElsewhere(t, path, lost, patience);
+      reached(`${path} was there, too, and runs at ${again} by itself`);
+    }
   await comesBack(t, lost, patience);
   const after = await vmState(t, core);
   assert.deepEqual([after.host, after.incarnation], [now?.host, now?.incarnation], "it stays where it is");
   assert.deepEqual(await machinesAt(t, lost, before.uid), [], `${lost} runs nothing of it`);
   for (const path of elsewhere) assert.equal((await cells(t, "exec", path, "--", "cat", "/tmp/lost")).trim(), "kept");
   reached(`${lost} has come back, and left it where it is`);
+};
+
+/**
+ * The host of a service that is not the root controller's is lost for good: the HA Manager has its machines fenced, and they start
+ * elsewhere with the service's store, without anybody's word.
+ */
+export const losesServiceHost = async ({ t, reached, patience }: Succession): Promise<void> => {
+  const [service, rootVm] = [await vmState(t, "root/core2/vm"), await vmState(t, core)];
+  const lost = service.host;
+  assert.notEqual(lost, rootVm.host, "they are spread over hosts");
+  const said = JSON.parse((await t.cells(["ha", "--output", "json"])).stdout) as HaReport;
+  assert.ok(said.protected > 3, `${said.protected} machines are looked after`);
+  await t.exec(lost, ["sh", "-c", pull]);
+  await t.stop(lost);
+  reached(`${lost}, where core2 ran, is gone`);
+  const host = await untilElsewhere(t, "root/core2/vm", lost, patience);
+  // The gateway may have been there as well, and have come back the same way.
+  const { stdout } = await until(
+    "the HA Manager says what it has done",
+    () => t.cells(["ha", "--output", "json"]),
+    ({ code }) => code === 0,
+    patience,
+  );
+  const done = (JSON.parse(stdout) as HaReport).items.find(
+    ({ path, host: from, step }) => path === "root/core2/vm" && from === lost && step === "Done",
+  );
+  assert.equal(done?.fencedBy, "storage", stdout);
+  const after = await vmState(t, core);
+  assert.deepEqual([after.host, after.incarnation], [rootVm.host, rootVm.incarnation], "the root controller went on");
+  reached(`core2 runs at ${host} by itself, fenced at the storage before`);
+  await comesBack(t, lost, patience);
+  assert.deepEqual(await machinesAt(t, lost, service.uid), [], `${lost} runs nothing of it`);
+  reached(`${lost} has come back, and left it where it is`);
+};
+
+/** @returns where it runs now */
+const untilElsewhere = async (t: Testbed, path: string, lost: string, patience: number): Promise<string> => {
+  const state = await until(
+    `${path} runs on another host than ${lost}`,
+    () => stateOf(t, path),
+    (found) => typeof found?.host === "string" && found.host !== lost && found.phase === "ready",
+    patience,
+  );
+  return state?.host ?? "";
 };
 
 const comesBack = async (t: Testbed, host: string, patience: number): Promise<void> => {

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { type Testbed, withTestbedDirectory } from "../harness.ts";
-import { losesBootstrapHost } from "../hosts/succession.testing.ts";
+import { losesBootstrapHost, losesServiceHost } from "../hosts/succession.testing.ts";
 import { cells, stateOf, until } from "../lab.testing.ts";
 import { bootstrapProgress, rootSpecification } from "../self-hosted.ts";
 import { backupOf, losesRootStore } from "./root-store.testing.ts";
@@ -168,6 +168,8 @@ describe("the cloud that runs in itself", { skip }, () => {
       await cells(t, "apply", file, "--yes", "--allow-destroy", "one/peerBoot");
 
       await losesBootstrapHost({ t, reached, patience, cell: "one" });
+      await untilAllReady(t, "root", patience);
+      await losesServiceHost({ t, reached, patience, cell: "one" });
       await cells(t, "delete", "one", "--yes", "--allow-destroy", "one/boot,one/boot2,one/extra");
       reached("the cell is deleted");
       await until(

@@ -13,6 +13,7 @@ import {
   type ControllerState,
   desiredNow,
   elementOf,
+  haManager,
   linksOf,
   recordAt,
 } from "../state.ts";
@@ -20,6 +21,7 @@ import {
   enrolmentKey,
   enrolmentKeys,
   enrols,
+  isOwnController,
   isService,
   type Service,
   serviceFault,
@@ -53,23 +55,28 @@ export function desireEnrolments(state: ControllerState, desires: Desires): void
       keepEnrolments(state, desires, uid);
       continue;
     }
-    for (const service of services.value)
-      if (enrols(service.role)) desireEnrolment(state, desires, { vm: uid, incarnation }, service, addresses);
+    const means = meansOf(state);
+    if (means === null) return;
+    for (const service of services.value) {
+      const { hash } = means.token(uid, incarnation, service.role);
+      if (enrols(service.role)) desireEnrolment(state, desires, { vm: uid, hash }, service, addresses);
+    }
+    // It is none of the VM's roles: it comes with the root controller, in whatever VM that is.
+    if (means.ha !== undefined && isOwnController(state.options, services.value))
+      desireEnrolment(state, desires, { vm: uid, hash: means.ha.hash }, haCompanion, addresses);
   }
 }
+const haCompanion: Service = { role: "ha-manager", name: haManager };
 
 function desireEnrolment(
   state: ControllerState,
   desires: Desires,
-  { vm, incarnation }: { readonly vm: Uid; readonly incarnation: number },
+  { vm, hash }: { readonly vm: Uid; readonly hash: string },
   { role, name, controlled }: Service,
   addresses: readonly string[],
 ): void {
   const { cell } = state.options;
-  const means = meansOf(state);
-  if (means === null) return;
   const key = enrolmentKey(vm, role);
-  const { hash } = means.token(vm, incarnation, role);
   const before = desiredNow(state, authority, key) as unknown as DesiredEnrolment | undefined;
   const { distribution, http } = serviceRoles[role];
   const ports = { distribution, http };

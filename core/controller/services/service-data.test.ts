@@ -125,6 +125,30 @@ test("a service VM whose token was refused says so, with what helps", () => {
   assert.equal(world.phase("shop/core"), "ready");
 });
 
+test("the root controller's HA Manager enrols with it, over a key of its own; no VM has that role by its x.data", () => {
+  const world = new World({ root: { ...root, ha: { hash: "hash of ha" } } });
+  world.put(cell({ core: vm({ controller: own }), places: vm({ placer: {} }) }));
+  const named = (name: string): readonly DesiredEnrolment[] =>
+    world
+      .documents<DesiredEnrolment>("authority", "enrolment")
+      .filter(({ grants }) => grants.some((grant) => grant.name === name));
+  const address = named("controller.shop")[0]?.grants[0]?.addresses;
+  const [only, ...more] = named("ha-manager");
+  const grant = { name: "ha-manager", role: "ha-manager", addresses: address, ports: serviceRoles["ha-manager"] };
+  assert.deepEqual([only?.hash, only?.grants, more], ["hash of ha", [grant], []]);
+  const { data } = vmOf(world, "shop/core");
+  assert.deepEqual(Object.keys((data as { roles: JsonObject }).roles), ["controller"]);
+  world.crash();
+  world.settle();
+  assert.deepEqual(named("ha-manager"), [only]);
+  world.put(cell({ core: vm({ controller: own }), places: vm({ "ha-manager": {} }) }));
+  assert.match(world.cause("shop/places", "services-malformed").detail, /runs with the root controller in any case/);
+  assert.deepEqual(named("ha-manager"), [only]);
+  const without = new World({ root });
+  without.put(cell({ core: vm({ controller: own }) }));
+  assert.deepEqual(Object.values(enrolments(without)), [["controller.shop"]]);
+});
+
 test("another cell's controller is no matter of this VM's host, and its certificate is of that cell", () => {
   const world = new World({ root });
   world.put(cell({ other: vm({ controller: { cell: "bank", cellUid: "c9", cellNumber: 9 } }) }));

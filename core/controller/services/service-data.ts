@@ -69,6 +69,8 @@ export function servicesOf(options: ControllerOptions, data: JsonObject): Result
   const beyond = options.root === undefined ? found.find(({ role }) => role !== "gateway") : undefined;
   if (beyond !== undefined)
     return fail(`its x.data names the role "${beyond.role}", and a VM of this cell may have the role gateway alone`);
+  if (found.some(({ role }) => role === "ha-manager"))
+    return fail("its x.data names the role ha-manager, which runs with the root controller in any case: leave it out");
   if (found.length === 0) return fail(`its x.data names no role; name at least one of ${allRoles.join(", ")}`);
   if (answersDns.every((role) => found.some((each) => each.role === role)))
     return fail(

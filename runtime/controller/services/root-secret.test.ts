@@ -3,8 +3,8 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { uid } from "../../model/cell/identifiers.ts";
-import { hashOfToken } from "../identity/own/keys.ts";
+import { uid } from "../../../model/cell/identifiers.ts";
+import { hashOfToken } from "../../identity/own/keys.ts";
 import { rootSecret, tokenOf } from "./root-secret.ts";
 
 let directory = "";

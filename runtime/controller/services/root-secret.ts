@@ -1,10 +1,10 @@
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { RootOptions } from "../../core/controller/state.ts";
-import { cidr, ipv4 } from "../../model/cell/identifiers.ts";
-import { network, type ProcessConfiguration } from "../installation.ts";
-import { replaceFile } from "../process/replace-file.ts";
+import type { RootOptions } from "../../../core/controller/state.ts";
+import { cidr, ipv4 } from "../../../model/cell/identifiers.ts";
+import { network, type ProcessConfiguration } from "../../installation.ts";
+import { replaceFile } from "../../process/replace-file.ts";
 
 /**
  * Tokens of service VMs are not kept but derived: the HMAC, under a secret of the root controller's directory, of whom each
