@@ -143,6 +143,9 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   CellController: {
     "x.name": { fact: otherElement, at: "child", to: "kid" },
     "x.cell": { own: "the first model of the child: one that has a model is changed by its own users" },
+    "x.account": {
+      own: "the operator's root cell alone has it, and says it on in the same step; `owners.test.ts` beside it",
+    },
     "x.services.placer": { own: "counts when the child is made, and never again" },
     "x.services.storageManager": { own: "the same" },
     "x.gateway": {

@@ -8,6 +8,7 @@ import { imagePages, refusalPages } from "../../../model/diagnostics/pages/refus
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { limits } from "../../../model/limits.ts";
 import { checkDocument } from "../../../model/specification/specification.ts";
+import { childOf, Root, rootWithTenancy } from "../model/root.testing.ts";
 import type { ControllerResponse } from "../requests/requests.ts";
 import { World } from "../world.testing.ts";
 
@@ -76,6 +77,12 @@ const ownVm = (memory: number) => (): readonly string[] => {
   const json = model(memory);
   return codesOf(world.ask({ method: "PUT", path: "", json }));
 };
+/** Gives a child of the root cell to an account. */
+const given = (account: string) => (): readonly string[] => {
+  const root = new Root();
+  root.put("", rootWithTenancy());
+  return codesOf(root.put("root/cells/shop", childOf("shop", account)));
+};
 const bundle = (text: string): object => ({
   ...{ method: "PUT", path: "" },
   bundle: { main: "shop.sf", files: { "shop.sf": text } },
@@ -83,6 +90,7 @@ const bundle = (text: string): object => ({
 
 const examples: Readonly<Record<string, readonly [wrong: () => readonly string[], right: () => readonly string[]]>> = {
   "cell/wrong-name": [ask(bundle("store extends Cell { }")), ask(bundle('store extends Cell { x.name "shop"; }'))],
+  "cell/account": [given("dev"), given("ROOT/acme/dev")],
   "cell/own-vm": [ownVm(640), ownVm(160)],
   "cell/volume-shrinks": [resized(32), resized(64)],
   "cell/volume-is-origin": [resized(128, aCopy), resized(128)],

@@ -3,6 +3,7 @@ import { noUsage, type Usage } from "../../../model/check/check-limits.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { QuotaGrant } from "../../documents/cells.ts";
 import { toJson } from "../../outbox.ts";
+import { childOf, Root, rootWithTenancy } from "../model/root.testing.ts";
 import type { RootOptions } from "../state.ts";
 import { shop, World } from "../world.testing.ts";
 
@@ -11,13 +12,15 @@ export interface Change {
   readonly json: JsonObject;
   readonly allowDestroy?: readonly string[];
 }
+/** A controller that is asked: of some cell, or of the root cell. */
+type Asked = Pick<World, "ask">;
 export interface FollowedRefusal {
   /** An installation, and a cell that is accepted there. */
-  readonly arise: () => World;
+  readonly arise: () => Asked;
   /** What is refused with the hint. */
   readonly wrong: Change;
   /** What becomes of it in each way that the hint names; a step before it, where something else than the text has to be done. */
-  readonly ways: readonly (Change & { readonly before?: (world: World) => void })[];
+  readonly ways: readonly (Change & { before?(world: Asked): void })[];
 }
 
 const cell = (inside: JsonObject, more: JsonObject = {}): Change => ({
@@ -172,7 +175,63 @@ const without = ({ json }: Change, name: string): Change => {
 };
 
 /** By a part of the hint that no other has. */
+/** The root cell with these child cells. */
+const cellsOfRoot = (cells: JsonObject): Change => ({ json: rootWithTenancy({ cells }) });
+const dev = "ROOT/acme/dev";
+const rootCell = (): Root => {
+  const it = new Root(means);
+  it.put("", rootWithTenancy());
+  return it;
+};
+const limitOfDev = (it: Root, vms: number): void => {
+  const value = { uid: "a1", path: dev, kind: "account", limits: { vms } };
+  it.step({ kind: "desired", from: peerName("tenancy"), key: "limits/a1", value });
+};
+const two = { "x.limits.vms": 2 };
+const [shopOfDev, webOfDev] = [childOf("shop", dev, two), childOf("web", dev, two)];
+/** Of three VMs that the account may have its cell "shop" has two. */
+const limitedAccount = (): Root => {
+  const it = rootCell();
+  limitOfDev(it, 3);
+  it.put("root/cells/shop", shopOfDev);
+  return it;
+};
+const doorOf = (account?: string): JsonObject => childOf("primary", account);
+
 export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
+  "Let cells of it give something back, delete one, or have the limit raised": {
+    arise: limitedAccount,
+    wrong: cellsOfRoot({ shop: shopOfDev, web: webOfDev }),
+    ways: [
+      {
+        ...cellsOfRoot({ shop: shopOfDev, web: webOfDev }),
+        before: (it: Root) => it.hearCells({ shop: toJson({ serial: 1, holds: noUsage, asks: null }) }),
+      },
+      {
+        ...cellsOfRoot({ web: webOfDev }),
+        before: (it: Root) => {
+          it.ask({ method: "DELETE", path: "root/cells/shop" });
+          it.endAll();
+        },
+      },
+      { ...cellsOfRoot({ shop: shopOfDev, web: webOfDev }), before: (it: Root) => limitOfDev(it, 4) },
+    ],
+  },
+  "Leave it out: a child cell goes with the cell around it": {
+    arise: plain,
+    wrong: cell({ web: { ...open("web", null), "x.account": dev } }),
+    ways: [cell({ web: open("web", null) })],
+  },
+  "Leave one of the two out: the way in is the operator's": {
+    arise: rootCell,
+    wrong: cellsOfRoot({ primary: { ...doorOf(dev), "x.gateway": entrance } }),
+    ways: [cellsOfRoot({ primary: { ...doorOf(), "x.gateway": entrance } }), cellsOfRoot({ primary: doorOf(dev) })],
+  },
+  "`cells account list` shows them": {
+    arise: rootCell,
+    wrong: cellsOfRoot({ shop: childOf("shop", "dev") }),
+    ways: [cellsOfRoot({ shop: childOf("shop", dev) })],
+  },
   'Submit it as the cell "store", or set `x.name` to "shop"': {
     arise: plain,
     wrong: { json: { store: { "x.type": "Cell", vm } } },
@@ -181,7 +240,7 @@ export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
   "Ask for less, raise the limit, or let a child cell give something back": {
     arise: parentWorld,
     wrong: parent(2, 4),
-    ways: [parent(1, 4), parent(2, 5), { ...parent(2, 4), before: (world) => childAsks(world, 2, 2, 2) }],
+    ways: [parent(1, 4), parent(2, 5), { ...parent(2, 4), before: (world: World) => childAsks(world, 2, 2, 2) }],
   },
   "Ask for 228 MiB or less, or write `x.limits.storage 388` or more": {
     arise: promised,

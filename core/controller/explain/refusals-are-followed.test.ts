@@ -12,7 +12,7 @@ import { type Change, followedRefusals } from "./followed-refusals.testing.ts";
  */
 const folders = ["core/controller", "model/plan"];
 
-const put = (world: World, { json, allowDestroy = [] }: Change): ControllerResponse =>
+const put = (world: Pick<World, "ask">, { json, allowDestroy = [] }: Change): ControllerResponse =>
   world.ask({ method: "PUT", path: "", json, allowDestroy });
 const hintsOf = ({ status, body }: ControllerResponse): readonly string[] => {
   if (status === 200) return [];

@@ -1,4 +1,4 @@
-import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
+import type { ElementPath } from "../../../model/cell/identifiers.ts";
 import { identify } from "../../../model/plan/identity.ts";
 import { planChange } from "../../../model/plan/plan.ts";
 import { inOneGo } from "../../../model/slices.ts";

@@ -5,24 +5,28 @@ import type { Effect, Input } from "../../env.ts";
 import { toJson } from "../../outbox.ts";
 import { createCheckedController } from "../changes/agreement.ts";
 import type { ControllerRequest, ControllerResponse } from "../requests/requests.ts";
+import type { RootOptions } from "../state.ts";
 
 const cellManager = peerName("cell-manager");
 const services = ["storage-manager", "address-manager", "dns-manager", "placer", "cell-manager"];
 
 /** The controller of the root cell over a store of the test, with nobody but the test around it. */
 export class Root {
-  readonly #service = createCheckedController({
-    ...{ cell: cellName("root"), cellUid: uid("root"), cellNumber: 1, domain: "cells.internal" },
-    ...{ address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self: peerName("controller.root") },
-    cellManager: true,
-  });
+  readonly #service: ReturnType<typeof createCheckedController>;
   readonly records = new Map<string, Json>();
   readonly #taken = new Map<string, Input>();
   readonly published = new Map<string, Json>();
   readonly desired = new Map<PeerName, Map<string, Json>>();
-  #state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
+  #state: ReturnType<ReturnType<typeof createCheckedController>["restore"]>;
 
-  constructor() {
+  constructor(means?: RootOptions) {
+    this.#service = createCheckedController({
+      ...{ cell: cellName("root"), cellUid: uid("root"), cellNumber: 1, domain: "cells.internal" },
+      ...{ address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self: peerName("controller.root") },
+      cellManager: true,
+      ...(means === undefined ? {} : { root: means }),
+    });
+    this.#state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
     this.#begin();
   }
   #begin(): void {
