@@ -16,7 +16,6 @@ import { type Asked, serveRoute } from "../requests/serve.ts";
  * answers for its own; one that is away is named.
  */
 const answerTimeoutMs = 5_000;
-type ServerFile = Omit<BinEntry, "server">;
 
 export function registerBin(app: FastifyInstance, configuration: ProcessConfiguration): void {
   serveRoute(app, "listBin", () => listAll(configuration));

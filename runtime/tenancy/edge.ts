@@ -130,7 +130,11 @@ async function logIn(
     });
     send(response, ended, { session });
   };
-  if ((await room.run(source, async () => (await work(), true))) === null) busy(response);
+  const isDone = await room.run(source, async () => {
+    await work();
+    return true;
+  });
+  if (isDone === null) busy(response);
 }
 
 /** By the present one, which is looked at as at a login. */

@@ -17,7 +17,6 @@ import {
   type ControllerState,
   cellManager,
   childRecords,
-  confirmedGone,
   desiredNow,
   elementOf,
 } from "../state.ts";
