@@ -1,5 +1,8 @@
 import type { Invariant } from "../invariant.ts";
 
+/** What counts the time goes on at rest, and its next word may be on its way: a storage server's minutes, a host's beats. */
+const counts = (key: string): boolean => key === "server" || key === "beat" || key.endsWith("/beat");
+
 /**
  * At rest, what one side desires or says is what the other side has of it, to the letter; and every host holds each host that
  * runs for alive, in the life that it lives.
@@ -31,7 +34,7 @@ export const viewsAgree: Invariant = {
             installation.losses.size > 0 && (differs || client?.orphans.has(key) === true);
           for (const [key, { text }] of documents)
             verdict.check(
-              held.get(key)?.text === text || differs,
+              held.get(key)?.text === text || differs || (counts(key) && held.has(key)),
               () => `${name} desires ${key} at ${peer}, which holds another`,
             );
           for (const key of held.keys())
@@ -41,8 +44,7 @@ export const viewsAgree: Invariant = {
             );
           for (const [key, { text }] of actual) {
             const said = other.published.get(key);
-            // A storage server's word counts its minutes, and the next one may be on its way.
-            if (said !== undefined && key !== "server")
+            if (said !== undefined && !counts(key))
               verdict.check(said.text === text, () => `${name} has an old ${key} of ${peer}`);
           }
         }
