@@ -304,6 +304,8 @@ declare module "cells/model" {
       /** Number of the Storage Manager that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells. 1 to 9999. */
       readonly storageManager?: number;
     };
+    /** Whose the child cell is, as the path of an account: "ROOT/acme/dev"; absent: the operator's. Only the root cell gives its child cells to accounts; what is in these goes with them. A change takes effect in place. */
+    readonly account?: string;
     /** The child cell is the way into the cloud: one VM of it, with the role `gateway`, has this address on the management network. Only the operator's root cell gives that, to one child. A change takes effect in place. */
     readonly gateway?: string;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
