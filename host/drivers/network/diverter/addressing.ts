@@ -24,8 +24,8 @@ import { type Device, deviceOf } from "./taps/slots.ts";
 export interface Addressing {
   isInForce(global: GlobalNetwork): boolean;
   implement(global: GlobalNetwork): void;
-  /** Guests have joined groups, or left them; `isSame`: they have not, and what could not be written before is. */
-  renewGroups(isSame: boolean): void;
+  /** Guests have joined groups, or left them; `isSame`: they have not, and what could not be written before is. True: some of it is not yet. */
+  renewGroups(isSame: boolean): boolean;
   doubt(): void;
 }
 interface InForce {
@@ -130,6 +130,7 @@ export function createAddressing(
     },
     renewGroups: (isSame) => {
       if (inForce !== null && (!isSame || fanOut.isBehind())) fanOut.catchUp(inForce.global, look, joined);
+      return fanOut.isBehind();
     },
     doubt: () => {
       inForce = null;

@@ -136,6 +136,8 @@ export class HostUnderTest {
     for (const bytes of this.#dataplane.maps.policies.keys())
       if (!wanted.has(word.decode(bytes).value)) this.#rules.remove(word.decode(bytes).value);
     this.#addressing.implement(this.#global);
+    // A few lists of groups are written at a time, and the oracle knows all of them.
+    while (this.#addressing.renewGroups(true));
   }
   #openTap(at: number): void {
     const index = this.#devices.taps[at]!;
