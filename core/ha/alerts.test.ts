@@ -61,13 +61,7 @@ test("where many hosts are lost at once that is one alert, and no other for what
 
 test("a VM that a guard holds is an alert of its own, until somebody has looked", () => {
   const world = new World(5);
-  world.protect("a-1", 1, "h1");
-  world.ms += 60_000;
-  world.lose("h1");
-  world.fenced("a-1", 1);
-  world.protect("a-1", 2, "h2");
-  world.ms += 400_000;
-  world.lose("h2");
+  world.loseTwice("a-1");
   assert.deepEqual(alertsOf(world), ["held shop:shop/a-1"]);
   world.release({ cell: "shop", path: "shop/a-1" });
   assert.deepEqual(alertsOf(world), []);

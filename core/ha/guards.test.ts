@@ -40,13 +40,7 @@ test("that it is paused outlasts a start; three of a hundred hosts are no storm,
 
 test("a VM whose hosts die soon after it comes is held at the second one, until it is released", () => {
   const world = new World(5);
-  world.protect("a-1", 1, "h1");
-  world.ms += 60_000;
-  world.lose("h1");
-  world.fenced("a-1", 1);
-  world.protect("a-1", 2, "h2");
-  world.ms += 400_000;
-  world.lose("h2");
+  world.loseTwice("a-1");
   assert.equal(world.stepOf("a-1"), "Investigating");
   world.release({ cell: "shop", path: "shop/other" });
   assert.equal(world.stepOf("a-1"), "Investigating");

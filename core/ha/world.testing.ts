@@ -62,6 +62,16 @@ export class World {
     const value = { incarnation, complete: true, volumes: [], reason: null };
     this.give({ kind: "actual", from: manager, key: `ha-manager/fence/${vm}`, value });
   }
+  /** Its two hosts are lost one after the other, soon after it came: a guard holds it. */
+  loseTwice(vm: string): void {
+    this.protect(vm, 1, "h1");
+    this.ms += 60_000;
+    this.lose("h1");
+    this.fenced(vm, 1);
+    this.protect(vm, 2, "h2");
+    this.ms += 400_000;
+    this.lose("h2");
+  }
   release(more: JsonObject = {}): void {
     this.give({ kind: "request", id: 1, request: { kind: "ha-release", ...more } });
   }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { type Cidr, hostName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { presenceKey } from "../../documents/presence.ts";
-import type { DesiredConnection, DesiredVm, DesiredVolume } from "../../documents/vocabulary.ts";
+import type { DesiredConnection, DesiredVm, DesiredVolume, LeaseHolder } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
 import type { RootOptions } from "../state.ts";
 import { World } from "../world.testing.ts";
@@ -179,13 +179,18 @@ test("where some host of then may live on, nothing starts before each has been h
   }
 });
 
+/** The disks of "shop/core" are held from h9, which says nothing yet. */
+const hold = (world: World, holder: LeaseHolder): void => {
+  for (const path of ["shop/boot", "shop/data"]) world.holders.set(world.uidOf(path), holder);
+  world.silent.add(peerName("host.h9"));
+};
+
 test("a VM whose disk is held from a host that the backup does not know starts when that host has ended it", () => {
   for (const crashing of [false, true]) {
     const world = grown({});
     const { uid } = machine(world, "shop/core");
     const holder = { vm: uid, incarnation: 7, host: hostName("h9") };
-    for (const path of ["shop/boot", "shop/data"]) world.holders.set(world.uidOf(path), holder);
-    world.silent.add(peerName("host.h9"));
+    hold(world, holder);
     world.crashing = crashing;
     world.putBack(["h1", "h2"]);
     world.settle();
@@ -209,8 +214,7 @@ test("a VM whose disk is held from a host that the backup does not know starts w
 test("a host that the backup does not know, and of which an operator says that nothing runs there, is waited for no more", () => {
   const world = grown({});
   const holder = { vm: machine(world, "shop/core").uid, incarnation: 7, host: hostName("h9") };
-  for (const path of ["shop/boot", "shop/data"]) world.holders.set(world.uidOf(path), holder);
-  world.silent.add(peerName("host.h9"));
+  hold(world, holder);
   world.putBack(["h1", "h2", "h9"]);
   world.settle();
   assert.ok(machine(world, "shop/core").incarnation > 200);
@@ -222,8 +226,7 @@ test("a disk that is held for a later incarnation, of an earlier restore, is not
     const world = grown({});
     const { uid } = machine(world, "shop/core");
     const holder = { vm: uid, incarnation: 100_000, host: hostName("h9") };
-    for (const path of ["shop/boot", "shop/data"]) world.holders.set(world.uidOf(path), holder);
-    world.silent.add(peerName("host.h9"));
+    hold(world, holder);
     world.crashing = crashing;
     world.putBack(["h1", "h2"]);
     world.settle();
@@ -271,8 +274,7 @@ test("a host of then whose power is off is waited for no more; an end that it ha
 test("what a host may run that nobody knew of ends with its power", () => {
   const world = grown({});
   const holder = { vm: machine(world, "shop/core").uid, incarnation: 7, host: hostName("h9") };
-  for (const path of ["shop/boot", "shop/data"]) world.holders.set(world.uidOf(path), holder);
-  world.silent.add(peerName("host.h9"));
+  hold(world, holder);
   world.putBack(["h1", "h2"]);
   world.settle();
   assert.equal(world.standing("shop/core"), "waiting: forgotten-runs h9");

@@ -11,6 +11,10 @@ export interface SaidByHa {
 type Incarnation = { readonly vm: unknown; readonly incarnation: unknown };
 export const incarnationOf = ({ vm, incarnation }: Incarnation): string => `${vm}.${incarnation}`;
 
+/** It was given up or ended by its own host; it runs elsewhere, or will. */
+export const isGivenUp = ({ over, isolated }: SaidByHa, machine: Incarnation): boolean =>
+  over.has(incarnationOf(machine)) || isolated.has(incarnationOf(machine));
+
 export const watchHa = (kernel: Kernel): SaidByHa => {
   const fencing = new Set<string>();
   const over = new Set<string>();

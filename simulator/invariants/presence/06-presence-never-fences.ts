@@ -1,7 +1,7 @@
 import type { ActualPresenceDeath } from "../../../core/documents/presence.ts";
 import type { Effect, Input } from "../../../core/env.ts";
 import type { MachineTruth } from "../../world/truth.ts";
-import { incarnationOf, watchHa } from "../ha/said-over.ts";
+import { incarnationOf, isGivenUp, watchHa } from "../ha/said-over.ts";
 import type { Invariant, Verdict } from "../invariant.ts";
 
 /** Whoever is told of a death desires nothing of anyone for it. */
@@ -96,7 +96,7 @@ export const presenceNeverFences: Invariant = {
       machineEnded: (machine, how) => {
         if (there.get(machine.vm) !== machine || !kernel.network.isUp(machine.host)) return;
         there.delete(machine.vm);
-        if (said.over.has(incarnationOf(machine)) || said.isolated.has(incarnationOf(machine))) return;
+        if (isGivenUp(said, machine)) return;
         const cell = installation.boundCell(machine.vm)?.cell ?? "";
         if (how === "stopped" && dead.has(machine.host) && isLeft(cell))
           verdict.violate(

@@ -1,4 +1,4 @@
-import { incarnationOf, watchHa } from "../ha/said-over.ts";
+import { isGivenUp, watchHa } from "../ha/said-over.ts";
 import type { Invariant } from "../invariant.ts";
 
 /** This long before the end nothing may be written any more. */
@@ -37,7 +37,7 @@ export const reconciled: Invariant = {
       machineEnded: (machine, how) => {
         const { name, vm, host } = machine;
         // A controller that does not know it any more, and an operator who therefore ended its document.
-        const isEnded = said.over.has(incarnationOf(machine)) || said.isolated.has(incarnationOf(machine));
+        const isEnded = isGivenUp(said, machine);
         if (how !== "stopped" || installation.endedByHand.has(vm) || isEnded) return;
         const cell = installation.cells[Number(/^cell(\d+)-/.exec(vm)?.[1]) - 1] ?? "";
         const texts = users.submitted.get(cell) ?? [];

@@ -1,5 +1,5 @@
 import type { CellText } from "../../world/cell-text.ts";
-import { incarnationOf, watchHa } from "../ha/said-over.ts";
+import { isGivenUp, watchHa } from "../ha/said-over.ts";
 import type { Invariant } from "../invariant.ts";
 
 /**
@@ -37,8 +37,7 @@ export const lostStores: Invariant = {
       },
       machineEnded: ({ vm, name, host, incarnation }, how) => {
         // Its host was given up, or gives up itself: it runs elsewhere, or will (31 and 37 look at that).
-        const ended = incarnationOf({ vm, incarnation });
-        if (said.over.has(ended) || said.isolated.has(ended)) return;
+        if (isGivenUp(said, { vm, incarnation })) return;
         if (how !== "stopped" || !hasGrownOnly(vm) || installation.losses.size === 0) return;
         const [live] = (users.submitted.get(installation.boundCell(vm)?.cell ?? "") ?? []).flatMap(({ machines }) =>
           machines.filter((machine) => machine.name === name && machine.live),
