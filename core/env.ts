@@ -92,6 +92,8 @@ export type Effect =
    * say, and it has heard them. Not taken from a controller, whose documents are somebody's desire: an operator says it.
    */
   | { readonly kind: "recovered"; readonly at: PeerName }
+  /** An operator lets this service's store count, which was put back from a copy: others may have met later starts of it. */
+  | { readonly kind: "counts-again" }
   /** Actual state of this service, to whoever subscribed and is entitled; null takes it back. Not durable. */
   | { readonly kind: "publish"; readonly key: string; readonly value: Json }
   /** Follow the actual state of a peer under keys that start with `prefix`. Not durable: repeat it at `start`. */

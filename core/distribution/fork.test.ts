@@ -11,6 +11,7 @@ import {
   desire,
   desiredAt,
   feed,
+  goOn,
   halt,
   machineOf,
   type Network,
@@ -458,6 +459,40 @@ test("one that lost its store while its clock is behind is heard, as a client an
   settle(receiver);
   assert.deepEqual(Object.fromEntries(stateOf(receiver, "a").actual), { "b x": 2 });
   assert.equal(stateOf(receiver, "a").reachable.get("b"), true);
+});
+
+test("one that was copied back from before others met later starts is heard once an operator lets it count, and not before", () => {
+  for (const how of ["counts-again", "release"]) {
+    const network = createNetwork(["a", "b"]);
+    subscribe(network, "a", "b", "");
+    settle(network);
+    // Nothing in it says that it is one.
+    const copy = [...machineOf(network, "b").store];
+    for (const _start of [1, 2, 3, 4]) restart(network, "b");
+    publish(network, "b", "x", 1);
+    settle(network);
+    const b = machineOf(network, "b");
+    halt(network, b);
+    b.store.clear();
+    for (const [key, value] of copy) b.store.set(key, value);
+    boot(network, b);
+    publish(network, "b", "x", 2);
+    assert.equal(goOn(network, 20), false, "it is refused, and dialled again and again");
+    assert.deepEqual(Object.fromEntries(stateOf(network, "a").actual), { "b x": 1 }, "it may be an earlier life");
+    assert.equal(stateOf(network, "a").reachable.get("b"), false);
+    if (how === "release") release(network, "b", "b");
+    else cause(network, "b", { kind: "counts-again" });
+    settle(network);
+    assert.deepEqual(Object.fromEntries(stateOf(network, "a").actual), { "b x": 2 });
+    restart(network, "b");
+    publish(network, "b", "x", 3);
+    settle(network);
+    assert.deepEqual(
+      Object.fromEntries(stateOf(network, "a").actual),
+      { "b x": 3 },
+      "nor is it refused after its next start",
+    );
+  }
 });
 
 test("a service hears of whom an operator says that it counts, and not of itself", () => {

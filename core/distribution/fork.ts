@@ -2,6 +2,7 @@ import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { contains, type Mark } from "./marks.ts";
 import type { HelloFrame } from "./node/frames.ts";
+import { mayBeBehind } from "./node/hello.ts";
 import { historyOf, writeTarget } from "./node/history.ts";
 import { countRefusal, readDocument, refuse } from "./node/refuse.ts";
 import { shareOf } from "./node/share.ts";
@@ -194,6 +195,7 @@ export const takeKept = (
 
 /** An operator lets this service's store count, wherever it has forked. Its receivers hear of it themselves. */
 export const releaseSelf = (node: Distribution, turn: Turn): void => {
+  mayBeBehind(node, turn);
   for (const target of node.targets.values()) {
     if (!target.forked) continue;
     target.forked = false;

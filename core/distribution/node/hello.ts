@@ -23,15 +23,21 @@ export const forgedIn = (turn: Turn, peer: PeerName, { name, generation }: Hello
 /**
  * A service that has lost its store draws its generation from its clock. Where that is behind, whoever has seen it before would
  * refuse it for ever as one of an earlier life; so it is told what was seen, and goes above it there, and nowhere else. One whose
- * store knows its generations does not: it may be an earlier life of itself, which is still there.
+ * store knows its generations does not, until an operator lets that store count: it may be an earlier life of itself, which is
+ * still there.
  * @returns its generation at that peer from the next connection on; null: it stays as it is
  */
 export const raisedFloor = (node: Distribution, turn: Turn, floor: number, seen: number | undefined): number | null => {
   if (!node.mayBeBehind || seen === undefined) return null;
   if (seen <= generationAt(node, floor) || isAheadOfTime(turn, seen)) return null;
-  // So that its next starts go above it as well.
-  turn.writes.push({ key: storeKey.raised, value: true });
+  mayBeBehind(node, turn);
   return seen + 1;
+};
+
+/** So are its next starts, until it has a store that knows all that was seen of it. */
+export const mayBeBehind = (node: Distribution, turn: Turn): void => {
+  node.mayBeBehind = true;
+  turn.writes.push({ key: storeKey.raised, value: true });
 };
 
 /** What this service says first on a connection; the server repeats the client's session. */

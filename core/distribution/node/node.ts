@@ -18,6 +18,7 @@ import {
   unsubscribe,
 } from "./client.ts";
 import { digestTimer, endWindow, publish, scanEntitlement, sendDigests, windowTimer } from "./followers.ts";
+import { mayBeBehind } from "./hello.ts";
 import { countCommit, createOwnHistory, writeTarget } from "./history.ts";
 import { readDocument, refusedByService } from "./refuse.ts";
 import { release } from "./release.ts";
@@ -168,6 +169,9 @@ const apply = (node: Distribution, turn: Turn, effect: Effect): void => {
       if (target !== undefined) recovered(node, turn, target);
       return;
     }
+    case "counts-again":
+      mayBeBehind(node, turn);
+      return;
     case "timer":
       turn.timers.push({ name: serviceTimer(effect.name), afterMs: effect.afterMs });
       return;

@@ -203,8 +203,11 @@ export interface Distribution {
   /** What whoever put the store back from a copy noted in it; null: nobody did since the last start. */
   readonly restored: Json;
   generation: number;
-  /** Its store was lost and others may know later generations than it: blank or put back at this start, or raised before. */
-  readonly mayBeBehind: boolean;
+  /**
+   * Its store was lost and others may know later generations than it: blank or put back at this start, raised before, or put back
+   * as an operator says.
+   */
+  mayBeBehind: boolean;
   life: number;
   /** Members of the Presence group, whose declarations count. */
   presence: ReadonlySet<PeerName>;

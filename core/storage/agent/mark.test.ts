@@ -34,6 +34,8 @@ class Server {
   /** No file can be written any more; the store still can. */
   full = false;
   readonly seen: Json[] = [];
+  /** How often it was said that its store counts again. */
+  counted = 0;
 
   /** The agent starts, and the manager as well. */
   start(): void {
@@ -75,6 +77,7 @@ class Server {
     let response: Json = null;
     const told: Json[] = [];
     for (const effect of step.effects) {
+      if (effect.kind === "counts-again") this.counted += 1;
       if (effect.kind === "write" && effect.value === null) this.store.records.delete(effect.key);
       else if (effect.kind === "write") this.store.records.set(effect.key, structuredClone(effect.value));
       else if (effect.kind === "publish" && effect.value === null) this.actual.delete(effect.key);
@@ -317,7 +320,9 @@ test("once is enough: epochs of a Manager that is heard only after the adoption 
 
 test("after an operator has adopted it, no export of then listens again, and further starts are ordinary", () => {
   const server = putBack();
+  assert.equal(server.counted, 0);
   server.adopt();
+  assert.equal(server.counted, 1, "whoever has met later starts of it hears it");
   for (const volume of [tenant, root]) {
     assert.deepEqual(server.work().work.find((work) => work.volume === volume)?.fence, { epoch: 2 });
     server.report({ kind: "fenced", volume, epoch: 2 });
@@ -329,6 +334,7 @@ test("after an operator has adopted it, no export of then listens again, and fur
   server.minute();
   assert.ok(!isHeld(server));
   assert.deepEqual(server.adopt(), { adopted: null }, "there is nothing to adopt");
+  assert.equal(server.counted, 1);
 });
 
 test("a Storage Manager that was away hears of an adoption after the next start, and takes it once", () => {

@@ -194,7 +194,7 @@ export function markAnswer(
   const adopted = adoptOlder(state, write, effects);
   for (const [uid, { access }] of origins) if (access !== null) write.origin(uid, { ...newOrigin, fencing: true });
   const fields = { server: options.server, leases: adopted.length };
-  effects.push({ kind: "log", event: "recovery/adopted", fields });
+  effects.push({ kind: "counts-again" }, { kind: "log", event: "recovery/adopted", fields });
   return { adopted: adopted as unknown as Json };
 }
 
