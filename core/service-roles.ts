@@ -5,7 +5,8 @@ import { type PeerName, peerName } from "../model/cell/identifiers.ts";
  * ports differ. The same whatever a VM carries: packing roles differently moves addresses alone. A role that runs as a
  * process with an address of its own listens at `runtime/installation.ts`'s `ports`. For a new one: its service starts in
  * `runtime/roles.ts`, what is loaded for it in an image is listed in `image/service/main.ts`, and what it may say is in
- * `documents/permissions.ts`.
+ * `documents/permissions.ts`; that the root cell may have it is in `identity/authority/grants.ts`, what people call it in
+ * `model/cause/words.ts`.
  */
 export const serviceRoles = {
   controller: { distribution: 7100, http: 7101 },

@@ -22,6 +22,11 @@ import { managementCommands } from "./management-program.ts";
 import { scriptCommands } from "./script-program.ts";
 import { registerTenancy } from "./tenancy-program.ts";
 
+/*
+ * A command's words, options and examples are here, or in a `*-program.ts` of its area; what it does is in `../commands/`. A new
+ * one is registered in the list at the end.
+ */
+
 const countOf = (text: string): number => {
   if (!/^\d+$/.test(text)) throw usage(`\`${text}\` is no number`);
   return Number(text);

@@ -1,6 +1,24 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { copyOf, createNetwork, desire, desiredAt, putBack, release, restart, settle } from "./network.testing.ts";
+import {
+  boot,
+  cause,
+  copyOf,
+  createNetwork,
+  desire,
+  desiredAt,
+  goOn,
+  halt,
+  machineOf,
+  type Network,
+  publish,
+  putBack,
+  release,
+  restart,
+  settle,
+  stateOf,
+  subscribe,
+} from "./network.testing.ts";
 
 test("of what an older store says that its receiver does not have nothing begins before it counts", () => {
   const network = createNetwork(["controller.c", "h1", "h2"]);
@@ -28,4 +46,73 @@ test("of what an older store says that its receiver does not have nothing begins
   settle(network);
   const then = { "controller.c vm": 1, "controller.c rules": 1, "controller.c later": 1 };
   assert.deepEqual(desiredAt(network, "h1"), then, "it counts now, and says all of it");
+});
+
+test("one that lost its store while its clock is behind is heard, as a client and as a receiver; an earlier life is not", () => {
+  const start = (network: Network): void => {
+    for (const name of ["a", "b", "a", "b", "a", "b"]) restart(network, name);
+    desire(network, "a", "b", "k", 1);
+    subscribe(network, "a", "b", "");
+    publish(network, "b", "x", 1);
+    settle(network);
+  };
+  const blank = (network: Network, name: string): void => {
+    putBack(network, name, null);
+    halt(network, machineOf(network, name));
+    machineOf(network, name).store.clear();
+    boot(network, machineOf(network, name));
+  };
+  const client = createNetwork(["a", "b"]);
+  start(client);
+  blank(client, "a");
+  desire(client, "a", "b", "l", 2);
+  settle(client);
+  assert.deepEqual(desiredAt(client, "b"), { "a k": 1, "a l": 2 });
+  restart(client, "a");
+  settle(client);
+  desire(client, "a", "b", "l", 3);
+  settle(client);
+  assert.deepEqual(desiredAt(client, "b"), { "a k": 1, "a l": 3 }, "nor is it refused after its next start");
+
+  const receiver = createNetwork(["a", "b"]);
+  start(receiver);
+  blank(receiver, "b");
+  publish(receiver, "b", "x", 2);
+  settle(receiver);
+  assert.deepEqual(Object.fromEntries(stateOf(receiver, "a").actual), { "b x": 2 });
+  assert.equal(stateOf(receiver, "a").reachable.get("b"), true);
+});
+
+test("one that was copied back from before others met later starts is heard once an operator lets it count, and not before", () => {
+  for (const how of ["counts-again", "release"]) {
+    const network = createNetwork(["a", "b"]);
+    subscribe(network, "a", "b", "");
+    settle(network);
+    // Nothing in it says that it is one.
+    const copy = [...machineOf(network, "b").store];
+    for (const _start of [1, 2, 3, 4]) restart(network, "b");
+    publish(network, "b", "x", 1);
+    settle(network);
+    const b = machineOf(network, "b");
+    halt(network, b);
+    b.store.clear();
+    for (const [key, value] of copy) b.store.set(key, value);
+    boot(network, b);
+    publish(network, "b", "x", 2);
+    assert.equal(goOn(network, 20), false, "it is refused, and dialled again and again");
+    assert.deepEqual(Object.fromEntries(stateOf(network, "a").actual), { "b x": 1 }, "it may be an earlier life");
+    assert.equal(stateOf(network, "a").reachable.get("b"), false);
+    if (how === "release") release(network, "b", "b");
+    else cause(network, "b", { kind: "counts-again" });
+    settle(network);
+    assert.deepEqual(Object.fromEntries(stateOf(network, "a").actual), { "b x": 2 });
+    restart(network, "b");
+    publish(network, "b", "x", 3);
+    settle(network);
+    assert.deepEqual(
+      Object.fromEntries(stateOf(network, "a").actual),
+      { "b x": 3 },
+      "nor is it refused after its next start",
+    );
+  }
 });

@@ -27,7 +27,8 @@ export type Placed =
   | { readonly refusals: ActualPlacement["refusals"] };
 
 /**
- * The host for a VM, or one sentence per host why it is not that one. Pure; `usage` is what all reservations take, without
+ * The host for a VM, or one sentence per host why it is not that one: each is said by one filter in `filters/` (`capacity.ts`,
+ * `affinity.ts`, `speed.ts`, `host-state.ts`); that a host is not reachable is said here. Pure; `usage` is what all reservations take, without
  * the request's own. Of the hosts that pass, first those that the request would not rather avoid, then those with the fewest
  * VMs of its `x.placement.spread`, then the one with the most free memory, so that VMs spread; ties by name.
  */

@@ -1,7 +1,8 @@
 /**
  * Every event that a process of Cells logs, as `<area>/<what-happened>`, and what it says. One line of log is one change of
  * state: nothing is logged per packet, per poll or per tick. A name that is not here does not compile; `event-names.test.ts`
- * reads the sources, and `testbed/hosts/observability.test.ts` what processes really wrote.
+ * reads the sources, and `testbed/hosts/observability.test.ts` what processes really wrote. Which of them the users of a cell see,
+ * and by what name, is said in `runtime/controller/events.ts`.
  *
  * Fields that mean the same everywhere: `cell`, `path` (of an element), `uid`, `vm` and `volume` (UIDs), `peer`, `host`,
  * `incarnation`, `epoch`, `phase`, `reason` (a sentence; null when there is nothing to say). No field ever holds a secret.

@@ -8,7 +8,9 @@ import type { ReportFault } from "./fault.ts";
  * Quotas. What a cell may have is bounded by its `x.limits.*`, and what it gives to its child cells comes out of that: a
  * child counts with its own limit where it has one, and else with what its initial model asks for. A limit that a child
  * does not have is its parent's: it may have what is left there. Everything in the model counts, also a VM that is off and
- * a volume that nobody has connected: a quota is about what may be asked for, not about what is so at the moment.
+ * a volume that nobody has connected: a quota is about what may be asked for, not about what is so at the moment. What
+ * child cells are given while they run is in `core/controller/model/quota.ts`, what an account may have in
+ * `account-limits.ts` beside it.
  */
 /** What elements take a part of; a rate is no such thing, and no quota. */
 type QuantityKey = Exclude<keyof CellLimits, "vmStartsPerMinute">;

@@ -5,7 +5,7 @@ export const storeFile = "state.sqlite";
 
 /**
  * What a backup holds of a process beside its store, by path in its directory; what is not there is left out. Volumes and
- * images are no part of it.
+ * images are no part of it. Of which processes one is made is in `runtime/identity/authority/backup-order.ts`.
  */
 export const besides: readonly (readonly [path: string, kind: PartFile["kind"]])[] = [
   ["events.sqlite", "sqlite"],

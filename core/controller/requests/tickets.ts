@@ -1,4 +1,4 @@
-import { type CellName, type PeerName } from "../../../model/cell/identifiers.ts";
+import type { CellName, PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { actualLook } from "../../documents/readers/tenancy.ts";
 import { type ActualLook, tenancy } from "../../documents/tenancy.ts";

@@ -17,7 +17,8 @@ import { findImage, type ImagePlaces, uploadedImages } from "./images.ts";
 import { MiB } from "./qcow2.ts";
 
 /**
- * Uploaded images of one server. An upload goes through three states, each of which a crash may end at any moment:
+ * Uploaded images of one server. Why bytes are refused is said in `image-header.ts` and `image-convert.ts`; what the gateway
+ * refuses before that (too long, too many at once, no server) in `gateway/storage/images.ts`. An upload goes through three states, each of which a crash may end at any moment:
  *
  * 1. staged: `image-staging/<id>/`, cleared at every start; the bytes come in, are looked at and converted;
  * 2. accepted: the disk is moved to `images/<name>/<id>.qcow2`, and then `manifest.json`, which names it, is renamed into
