@@ -110,6 +110,8 @@ export interface ProcessConfiguration {
     readonly credentialHashes: readonly string[];
     /** VMs that a cell may start a minute which is no other's child; default 120 (core/controller/vm/start-limit.ts). */
     readonly startsPerMinute?: number;
+    /** Whom its name server asks for names outside: addresses on the underlay, of a cell which is no other's child. */
+    readonly resolvers?: readonly string[];
     /** Of the root cell's controller, and of no other: it makes service VMs what they are (`RootOptions`). */
     readonly root?: {
       /** The underlay, in CIDR notation. */

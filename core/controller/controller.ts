@@ -26,6 +26,7 @@ import { hearingDue, hearingTimer, noteLost, restoredHearing, watchHearing } fro
 import { goOnAbove } from "./histories/put-back.ts";
 import { takeLimits } from "./model/account-limits.ts";
 import { isChild, noRoom } from "./model/quota.ts";
+import { answerResolvers } from "./network/resolvers.ts";
 import { reconcile } from "./reconcile.ts";
 import type { CredentialRecord, ElementRecord, VmRecord } from "./records.ts";
 import { foreignKeyOf, isForeignRecord, releasedForeign } from "./references/foreign.ts";
@@ -85,6 +86,8 @@ export function createController(
     step: (state, input, now) => {
       const ofTickets = takeTicketInput(state.tickets, input, now);
       if (ofTickets !== null) return { state, effects: ofTickets };
+      const ofNames = answerResolvers(state, input);
+      if (ofNames !== null) return { state, effects: ofNames };
       takeInput(state, input, now, {
         take: (next) => take(state, next),
         read: (next) => {

@@ -64,6 +64,8 @@ export interface ControllerOptions {
   readonly presence?: readonly PeerName[];
   /** VMs that a cell may start a minute which nobody's child is; absent: `defaultStartsPerMinute` (start-limit.ts). */
   readonly startsPerMinute?: number;
+  /** Resolvers of a cell which is nobody's child, on the management network (resolvers.ts); absent: none. */
+  readonly resolvers?: readonly Ipv4[];
   /** A policy with more entries than that goes to hosts in slices; absent: `mostInDocument` (rules/policy-slices.ts). */
   readonly policyEntriesInDocument?: number;
   /** Those of several that decide for this cell, since it was made (decision 37); absent: the first ones. */

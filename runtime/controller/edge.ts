@@ -13,6 +13,7 @@ import { findPeer, listPeers } from "../transport/peers.ts";
 import { watchMembers, watchPeers } from "../transport/peers-watch.ts";
 import { openEvents } from "./events.ts";
 import { serveNames } from "./name-server.ts";
+import { namesOutside } from "./names-outside.ts";
 import { createRoutes, createUpgrades } from "./routes.ts";
 import { haEnrolment } from "./services/ha-companion.ts";
 import { serviceOptions } from "./services/root-secret.ts";
@@ -55,6 +56,7 @@ export async function runController(
       : controller.root === undefined
         ? { services }
         : { root: { ...services, ha: await haEnrolment(configuration.directory) } }),
+    ...(controller.resolvers === undefined ? {} : { resolvers: controller.resolvers.map(ipv4) }),
     ...(controller.startsPerMinute === undefined ? {} : { startsPerMinute: controller.startsPerMinute }),
     // Where there is a Cell Manager, it has made every cell but the one that it runs in.
     ...(controller.cellManager === true && controller.cell !== rootCell ? { child: true } : {}),
@@ -86,8 +88,21 @@ export async function runController(
     tellOfHa(ha.members);
     const manager = await followAddress(configuration, peerName("dns-manager"), network.dnsManager);
     closers.push(manager.stop);
+    const outside = namesOutside({
+      from: address,
+      resolvers: async () => (await running.request({ method: "RESOLVERS" })) as unknown as readonly string[],
+      guarded: {
+        domain: controller.domain,
+        networks: [network.underlay, network.internalPool, network.externalPool],
+        closed: [network.underlay, network.internalPool],
+      },
+    });
+    closers.push(async () => outside.close());
+    const forget = observer.measures(outside.metrics);
+    closers.push(async () => forget());
     const names = await serveNames({
       listen: { address, port: ports.dns },
+      outside,
       upstream: () => ({ address: manager.address(), port: ports.dns }),
     });
     closers.push(names.close);

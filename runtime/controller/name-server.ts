@@ -1,9 +1,11 @@
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
+import type { NamesOutside } from "./names-outside.ts";
 
 /**
- * The name server that the VMs of a cell see: it hands each query to the DNS Manager and gives back what that answers,
- * nothing else. It neither parses nor caches: names are the DNS Manager's business, who may ask is the rules'.
+ * The name server that the VMs of a cell see: it hands each query to the DNS Manager and gives back what that answers. It
+ * neither parses nor caches: names are the DNS Manager's business, who may ask is the rules'. Names outside are looked for
+ * there first (`names-outside.ts`), under the same bounds.
  *
  * Every query goes out from a socket of its own with a fresh port, connected to the DNS Manager, so that the answer can
  * only be the Manager's and belongs to one asker. Both the queries per asker and those under way are bounded.
@@ -13,6 +15,8 @@ export interface NameServerOptions {
   readonly listen: { readonly address: string; readonly port: number };
   /** Asked for each query: the DNS Manager may move. */
   readonly upstream: () => { readonly address: string; readonly port: number };
+  /** Absent: nobody is asked outside. */
+  readonly outside?: Pick<NamesOutside, "answer">;
   readonly timeoutMs?: number;
   /** Sustained queries per second of one asker; twice as many at once. */
   readonly perSecond?: number;
@@ -28,14 +32,22 @@ const mostAskers = 4_096;
 const headerBytes = 12;
 
 export async function serveNames(options: NameServerOptions): Promise<NameServer> {
-  const { listen, upstream, timeoutMs = 2_000, perSecond = 50 } = options;
+  const { listen, upstream, outside, timeoutMs = 2_000, perSecond = 50 } = options;
   const socket = createSocket("udp4");
   const underWay = new Set<Socket>();
   const askers = createBuckets(perSecond);
-  const forward = (query: Buffer, asker: RemoteInfo): void => {
+  let closed = false;
+  const take = async (query: Buffer, asker: RemoteInfo): Promise<void> => {
     // A response (QR bit set) is no query: answering one could make two servers talk for ever.
     if (query.length < headerBytes || ((query[2] ?? 0x80) & 0x80) !== 0) return;
-    if (underWay.size >= mostUnderWay || !askers.take(asker.address)) return;
+    if (!askers.take(asker.address)) return;
+    const found = (await outside?.answer(query, asker.address).catch(() => null)) ?? null;
+    if (closed || found === "nothing") return;
+    if (found === null) forward(query, asker);
+    else socket.send(found, asker.port, asker.address);
+  };
+  const forward = (query: Buffer, asker: RemoteInfo): void => {
+    if (underWay.size >= mostUnderWay) return;
     const out = createSocket("udp4");
     underWay.add(out);
     const end = (): void => {
@@ -53,7 +65,7 @@ export async function serveNames(options: NameServerOptions): Promise<NameServer
     // From the controller's own address, by which the DNS Manager knows for which cell it asks.
     out.bind(0, listen.address, () => out.connect(port, address, () => out.send(query)));
   };
-  socket.on("message", forward);
+  socket.on("message", (query, asker) => void take(query, asker));
   socket.bind(listen.port, listen.address);
   await once(socket, "listening");
   // An unreachable asker's ICMP error is no reason to stop serving the others.
@@ -61,6 +73,7 @@ export async function serveNames(options: NameServerOptions): Promise<NameServer
   return {
     port: socket.address().port,
     close: async () => {
+      closed = true;
       for (const out of underWay) out.close();
       underWay.clear();
       socket.close();

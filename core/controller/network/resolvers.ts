@@ -1,0 +1,34 @@
+import type { Cell, NetworkRuleElement } from "../../../model/cell/cell.ts";
+import type { Ipv4 } from "../../../model/cell/identifiers.ts";
+import { effectiveOpenness } from "../../../model/check/openness.ts";
+import type { Effect, Input } from "../../env.ts";
+import { isObject } from "../../outbox.ts";
+import type { ControllerState } from "../state.ts";
+
+/**
+ * Whom the cell's name server asks for names outside. Nobody where no rule of the cell opens anything towards "internet": a
+ * question is a way out like any other, and who has one may find out whom to send to.
+ */
+export const resolversNow = ({ cell, options }: ControllerState): readonly Ipv4[] =>
+  cell !== null && opensOutside(cell) ? (options.resolvers ?? []) : [];
+
+const known = new WeakMap<Cell, boolean>();
+function opensOutside(cell: Cell): boolean {
+  const before = known.get(cell);
+  if (before !== undefined) return before;
+  const rules = [...cell.elements.values()].filter((each): each is NetworkRuleElement => each.type === "NetworkRule");
+  const opens =
+    effectiveOpenness(cell.policy, {}).internet === "out" ||
+    rules.some(
+      ({ address1, address2, direction }) =>
+        address2.kind === "internet" || (address1.kind === "internet" && direction === "both"),
+    );
+  known.set(cell, opens);
+  return opens;
+}
+
+/** Asked for each name outside, and answered from what is accepted: it waits for no pass. */
+export function answerResolvers(state: ControllerState, input: Input): readonly Effect[] | null {
+  if (input.kind !== "request" || !isObject(input.request) || input.request.method !== "RESOLVERS") return null;
+  return [{ kind: "reply", id: input.id, response: [...resolversNow(state)] }];
+}
