@@ -491,6 +491,21 @@ export interface ExecRequest {
   readonly command: readonly string[];
   readonly timeoutMs?: number;
 }
+/** A VM goes to another host: its incarnation is stopped in order there, and the next one starts with the same volumes. */
+export interface MoveOrder {
+  /** Path of the VM in its document, the cell's component first. */
+  readonly vm: string;
+  readonly to: string;
+}
+export interface Moved {
+  readonly vm: string;
+  readonly from: string;
+  readonly to: string;
+  /** That is stopped. */
+  readonly incarnation: number;
+  /** Nothing is done: it is there, and an earlier order is taken back. */
+  readonly isThere: boolean;
+}
 export interface ExecAnswer {
   readonly exitCode: number;
   readonly stdout: string;

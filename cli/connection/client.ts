@@ -20,6 +20,8 @@ import type {
   ImageRemoved,
   ImageSummary,
   InstallationStatus,
+  Moved,
+  MoveOrder,
   NewCredential,
   OrphanList,
   Refusal,
@@ -227,6 +229,10 @@ export class Client {
   why(cell: string, { from, to, protocol, port }: Connection): Promise<ConnectionAnswer> {
     const query = { from, to, protocol, port: port ?? undefined };
     return this.#gateway.ask("explain", { parameters: { cell }, query }) as Promise<ConnectionAnswer>;
+  }
+
+  move(cell: string, body: MoveOrder, dryRun: boolean): Promise<Moved> {
+    return this.#gateway.ask("moveVm", { parameters: { cell }, query: { dryRun: dryRun || undefined }, body });
   }
 
   exec(cell: string, request: ExecRequest): Promise<ExecAnswer> {

@@ -84,11 +84,60 @@ const alertCommand: Register = (program, context, withHelp) =>
     ["cells alerts", "cells alerts --output json"],
   );
 
+const drainCommands: Register = (host, context, withHelp) => {
+  const commands = () => import("../commands/hosts/drain.ts");
+  withHelp(
+    host
+      .command("drain")
+      .description(
+        "take nothing new at a machine, and have its VMs go to others, each stopped in order and started there",
+      )
+      .argument("<name>", "as `cells status` shows it")
+      .option("-y, --yes", "do not ask")
+      .option("--dry-run", "show what would leave, and change nothing")
+      .option("--no-wait", "return when the change is accepted")
+      .addOption(withTimeout())
+      .action(async (name, { yes, dryRun, wait, timeout }) =>
+        (await commands()).drainHost(context(), name, {
+          ...{ yes: yes === true, dryRun: dryRun === true, wait, timeoutMs: timeout * 1000 },
+        }),
+      ),
+    ["cells host drain h2", "cells host drain h2 --yes --timeout 1800"],
+  );
+  withHelp(
+    host
+      .command("resume")
+      .description("let a machine take VMs again that was drained")
+      .argument("<name>", "as `cells status` shows it")
+      .action(async (name) => (await commands()).resumeHost(context(), name)),
+    ["cells host resume h2"],
+  );
+};
+
+const moveCommand: Register = (program, context, withHelp) =>
+  withHelp(
+    program
+      .command("move")
+      .description("stop a VM in order, and start it at another machine with its data")
+      .argument("<vm>", "path of the VM")
+      .requiredOption("--to <host>", "as `cells status` shows it")
+      .option("--dry-run", "show what would be, and change nothing")
+      .option("--no-wait", "return when the order is accepted")
+      .addOption(withTimeout())
+      .action(async (vm, { to, dryRun, wait, timeout }) =>
+        (await import("../commands/hosts/drain.ts")).moveVm(context(), vm, to, {
+          ...{ dryRun: dryRun === true, wait, timeoutMs: timeout * 1000 },
+        }),
+      ),
+    ["cells move shop/web/vm --to h3"],
+  );
+
 export const machineCommands: Register = (program, context, withHelp) => {
   bootstrapCommand(program, context, withHelp);
   const commands = () => import("../commands/hosts/host.ts");
   haCommands(program, context, withHelp);
   alertCommand(program, context, withHelp);
+  moveCommand(program, context, withHelp);
   const host = program.command("host").description("machines that join the cloud, and leave it");
   withHelp(
     host
@@ -128,6 +177,7 @@ export const machineCommands: Register = (program, context, withHelp) => {
       ),
     ["sudo cells host leave"],
   );
+  drainCommands(host, context, withHelp);
   withHelp(
     host
       .command("dead")

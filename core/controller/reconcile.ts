@@ -8,6 +8,7 @@ import { endForgotten, holdersOfForgotten } from "./histories/forgotten.ts";
 import { isForked } from "./histories/fork.ts";
 import { peersToHear } from "./histories/hearing.ts";
 import { publishGranted } from "./model/account-limits.ts";
+import { adoptHosts } from "./model/adopt-hosts.ts";
 import { forgetDeleted } from "./model/deletion.ts";
 import { followImages } from "./model/follow-images.ts";
 import { desireOwners } from "./model/owners.ts";
@@ -20,6 +21,7 @@ import { desireDirectory } from "./rules/directory-desires.ts";
 import { settlePlaces } from "./rules/places.ts";
 import { settleHostRules } from "./rules/rules-in-force.ts";
 import { desireEnrolments } from "./services/enrolments.ts";
+import { desireHosts } from "./services/hosts.ts";
 import { adoptSuccession, desireStandby, successors } from "./services/succession.ts";
 import {
   addressManager,
@@ -33,6 +35,7 @@ import {
   placerOf,
   storageManagerOf,
 } from "./state.ts";
+import { advanceMoves } from "./upgrade/moves.ts";
 import { advanceUpgrades } from "./upgrade/upgrade.ts";
 import { advanceReservation, watchReservation } from "./vm/all-or-none.ts";
 import { advanceVms } from "./vm/life-cycle.ts";
@@ -57,6 +60,7 @@ export function* reconcile(state: ControllerState): Work {
   followImages(state);
   yield* advanceReservation(state);
   adoptChildren(state);
+  adoptHosts(state);
   advanceGrants(state);
   // What one pass forgets may set free what the next one takes back: an interface's address, then its subnet.
   for (let forgotten = true; forgotten; ) {
@@ -65,6 +69,11 @@ export function* reconcile(state: ControllerState): Work {
     adoptSuccession(state);
     yield* advanceVms(state);
     if (advanceUpgrades(state)) yield* advanceVms(state);
+    let moved = false;
+    yield* pass.slices(() => {
+      moved = advanceMoves(state);
+    });
+    if (moved) yield* advanceVms(state);
     yield* pass.slices(() => collectDesires(state));
     yield* pass.place(state.outbox);
     yield* pass.slices(() => settleHostRules(state));
@@ -98,6 +107,7 @@ function collectDesires(state: ControllerState): void {
   state.pass.always("standby", (desires) => desireStandby(state, desires));
   desireDirectory(state);
   state.pass.always("children", (desires) => desireChildren(state, desires));
+  state.pass.always("hosts", (desires) => desireHosts(state, desires));
   state.pass.always("owners", (desires) => desireOwners(state, desires));
   state.pass.always("enrolments", (desires) => desireEnrolments(state, desires));
 }

@@ -137,6 +137,8 @@ export interface VmRecord {
   readonly strays?: readonly HostName[];
   /** The newest incarnation of which they spoke. */
   readonly straysUpTo?: number;
+  /** The operator has this incarnation go to another host (upgrade/moves.ts). Absent: it stays. */
+  readonly move?: { readonly to: HostName; readonly incarnation: number };
   /** The model wants it to boot from another volume than the one with which it has proved itself (upgrade.ts). */
   readonly upgrade?: Upgrade;
 }

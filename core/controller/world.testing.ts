@@ -22,6 +22,7 @@ import type {
   DesiredVm,
   DesiredVolume,
   LeaseHolder,
+  Leave,
 } from "../documents/vocabulary.ts";
 import type { Effect, GoneHosts, Input, Restored, Service } from "../env.ts";
 import { isObject, sameJson, toJson } from "../outbox.ts";
@@ -54,6 +55,8 @@ export class World {
     [hostName("h1"), 4096],
     [hostName("h2"), 4096],
   ]);
+  /** By VM and incarnation, `c1-4@1`: what the Placer says of its leaving. */
+  readonly leaves = new Map<string, Leave>();
   /** Of each host's machine. */
   readonly boots = new Map<HostName, number>();
   /** Ranges that the IP Address Manager gave to subnets of other cells. */
@@ -321,7 +324,9 @@ export class World {
           }))
         : [];
     const placed = { phase: host === null ? "waiting" : "ready", reason: null, incarnation, host, refusals } as const;
-    return boot === undefined ? placed : { ...placed, boot };
+    const leave = this.leaves.get(key);
+    const more = leave === undefined ? {} : { leave };
+    return boot === undefined ? { ...placed, ...more } : { ...placed, boot, ...more };
   }
 
   /** As state distribution does at a declared death: the peer is not heard, then all that it said goes. */

@@ -61,7 +61,11 @@ export const permissions = {
     asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup"], ...orders },
   },
   placer: {
-    desires: { controller: ["placement/<uid>"] },
+    desires: {
+      controller: ["placement/<uid>"],
+      // What the operator says of the hosts.
+      "controller.root": ["host/<name>"],
+    },
     sees: { controller: ["hosts", "<peer>/…"] },
     asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /offers"], ...orders },
   },
@@ -146,7 +150,7 @@ export const permissions = {
     },
   },
   "ha-manager": {
-    desires: { controller: ["protected/<uid>"] },
+    desires: { controller: ["protected/<uid>"], "controller.root": ["host/<name>"] },
     sees: { controller: ["<peer>/…"] },
     asks: {
       gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /ha", "POST /ha/release"],

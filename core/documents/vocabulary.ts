@@ -1,4 +1,5 @@
 import type { RefusedBy } from "../../model/cause/cause.ts";
+import type { HostAdministration } from "../../model/cell/cell.ts";
 import type {
   CellName,
   Cidr,
@@ -28,6 +29,7 @@ import type { GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volume-size.t
  * | key                     | desired by → at                    | actual from                       |
  * | volume/<uid>            | controller → storage-manager       | storage-manager → that controller |
  * | connection/<uid>        | controller → storage-manager       | storage-manager → that controller |
+ * | host/<name>             | controller.root → placers, ha-manager |                                |
  * | grant/<uid>             | controller → storage-manager       | storage-manager → that controller |
  * | volume/<uid>            | storage-manager → agent.<server>   | agent → storage-manager           |
  * | lease/<volume uid>      | storage-manager → agent.<server>   | agent → storage-manager           |
@@ -302,7 +304,17 @@ export interface DesiredPlacement {
   readonly on?: HostName;
   /** Where a Placer placed this incarnation before: what one goes by whose store does not know it. */
   readonly at?: HostName;
+  /** `x.priority`: of VMs that leave a host, the higher goes first. Absent: 0. */
+  readonly priority?: number;
+  /** The operator has it go to that host. */
+  readonly moveTo?: HostName;
 }
+/** What the operator says of a host that is not to take all that fits, to each Placer and to the HA Manager. */
+export interface DesiredHost {
+  readonly host: HostName;
+  readonly state: Exclude<HostAdministration, "enabled">;
+}
+export const hostKey = (host: HostName): string => `host/${host}`;
 /** Why a host cannot hold a VM now, and what would change that. */
 export type HostRefusal = RefusedBy;
 export interface ActualPlacement extends Progress {
@@ -311,6 +323,13 @@ export interface ActualPlacement extends Progress {
   /** `ActualHost.boot` of that host when it was chosen. */
   readonly boot?: number;
   /** Per host why it cannot hold the VM; empty when placed. */
+  readonly refusals: readonly HostRefusal[];
+  /** It is to go elsewhere. Absent: it stays. */
+  readonly leave?: Leave;
+}
+/** A VM is to leave its host: room is kept for its next incarnation at `to`; null: nowhere, and per host why. */
+export interface Leave {
+  readonly to: HostName | null;
   readonly refusals: readonly HostRefusal[];
 }
 /** What hosts can hold when they are empty. `complete` false: some host was never heard of, and might hold more. */

@@ -1,6 +1,6 @@
 import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import type { ActualHost, ActualTaken, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
+import type { ActualHost, ActualTaken, DesiredHost, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
 import { isObject } from "../outbox.ts";
 import { machineShares, roomFor } from "./machine-memory.ts";
 
@@ -49,12 +49,15 @@ export interface HostView {
   readonly died?: string | null;
   /** null: never heard of it. */
   readonly actual: ActualHost | null;
+  /** The operator lets nothing new be placed there; absent: he does. */
+  readonly closed?: DesiredHost["state"];
 }
 
 /** A reachable host with all that a filter may look at. */
 export interface Candidate {
   readonly actual: ActualHost;
   readonly use: HostUse;
+  readonly closed?: DesiredHost["state"];
 }
 
 /** Virtual CPUs per processor: they share it in time. The host holds to it too, whichever Placer sends it a VM. */

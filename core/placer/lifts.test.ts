@@ -35,6 +35,13 @@ const refused: Readonly<Record<string, Refused>> = {
     },
     ways: [{ says: /^the operator lets it take VMs again$/, follow: ({ say }) => void say("h1", host("h1")) }],
   },
+  "closed, by the operator": {
+    arise: (world) => {
+      world.administer("h1", "maintenance");
+      asks(world);
+    },
+    ways: [{ says: /`cells host resume h1`$/, follow: ({ administer }) => administer("h1", null) }],
+  },
   speed: {
     arise: (world) => asks(world, { cpuSpeedMHz: 3000 }),
     ways: [

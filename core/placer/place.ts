@@ -41,13 +41,14 @@ export function place(
   const refusals: HostRefusal[] = [];
   const avoid = new Set<string>(request.avoid ?? []);
   let best: Ranked | null = null;
-  for (const { host, reachable, actual, died = null } of hosts) {
+  for (const { host, reachable, actual, died = null, closed } of hosts) {
     if (!reachable || actual === null) {
       const why = died === null ? "not reachable" : `declared dead at ${died}`;
       refusals.push({ host, kind: "unreachable", why, lifts: "the host answers again" });
       continue;
     }
-    const candidate: Candidate = { actual, use: useWithout(usage.get(host) ?? noUse(), request.vm) };
+    const use = useWithout(usage.get(host) ?? noUse(), request.vm);
+    const candidate: Candidate = { actual, use, ...(closed === undefined ? {} : { closed }) };
     const refusal = firstRefusal(candidate, request, ratios);
     if (refusal !== null) refusals.push({ host, ...refusal });
     else {

@@ -25,6 +25,7 @@ export function world(names: readonly string[]) {
   const service = createPlacer({ self: peerName("placer"), hosts, presence: [peerName("presence.1")] });
   const records = new Map<string, Json>();
   const wanted = new Map<string, Json>();
+  const administered = new Map<string, Json>();
   const published = new Map<string, ActualPlacement>();
   const alive = new Map<string, JsonObject>();
   let state = service.restore({ records, desiredAt: new Map() });
@@ -49,6 +50,7 @@ export function world(names: readonly string[]) {
   const restart = () => {
     published.clear();
     state = service.restore({ records: new Map(records), desiredAt: new Map() });
+    for (const [key, value] of administered) input({ kind: "desired", from: peerName("controller.root"), key, value });
     for (const [key, value] of wanted) input({ kind: "desired", from: shop, key, value });
     input({ kind: "start" });
     for (const name of names) if (!alive.has(name)) say(name, null);
@@ -71,6 +73,14 @@ export function world(names: readonly string[]) {
     else wanted.set(key, value);
     return input({ kind: "desired", from: shop, key, value });
   };
+  const root = peerName("controller.root");
+  /** What the operator says of a host; null: nothing, it takes all that fits. */
+  const administer = (name: string, state: "disabled" | "maintenance" | null): void => {
+    const value = state === null ? null : { host: name, state };
+    if (value === null) administered.delete(`host/${name}`);
+    else administered.set(`host/${name}`, value);
+    input({ kind: "desired", from: root, key: `host/${name}`, value });
+  };
   const rooms = (): readonly HostRoom[] => {
     const [reply] = input({ kind: "request", id: 1, request: { kind: "hosts" } });
     assert.equal(reply?.kind, "reply");
@@ -83,6 +93,7 @@ export function world(names: readonly string[]) {
     say,
     restart,
     rooms,
+    administer,
     records,
     wanted,
     get: (vm: string) => published.get(`${shop}/placement/${vm}`),

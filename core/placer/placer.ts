@@ -2,10 +2,10 @@ import { type HostName, hostName, type PeerName, peerName, type Uid } from "../.
 import type { Json } from "../../model/json/json.ts";
 import { rootCell } from "../documents/cells.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
-import { actualHost, actualTaken, desiredPlacement } from "../documents/readers/placement.ts";
+import { actualHost, actualTaken, desiredHost, desiredPlacement } from "../documents/readers/placement.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { isOffersRequest } from "../documents/supply.ts";
-import { type ActualPlacement, actualKey, type DesiredPlacement, takenKey } from "../documents/vocabulary.ts";
+import { type ActualPlacement, actualKey, type DesiredPlacement, hostKey, takenKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
 import { createDeaths, deathOf, diedAt, followDeaths, takeDeath } from "../presence/group/deaths.ts";
@@ -25,9 +25,10 @@ import {
   useWithout,
 } from "./candidate.ts";
 import { capacity } from "./filters/capacity.ts";
+import { giveUp, nextKey, settleLeaving } from "./leaving.ts";
 import { measurePlacer } from "./measure.ts";
 import { offersOf } from "./offers.ts";
-import { defaultRatios, place } from "./place.ts";
+import { defaultRatios, type Placed, place } from "./place.ts";
 import type { PlacerState, Wanted } from "./state.ts";
 
 /*
@@ -95,10 +96,11 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     heard: new Set(),
     hasQuorum: false,
     waiting: new Set(),
+    ...{ maintained: new Set(), asked: new Set(), leaving: new Map(), next: new Map() },
   };
-  for (const value of restored.records.values()) {
+  for (const [key, value] of restored.records) {
     const reservation = value as unknown as Reservation;
-    state.reservations.set(reservation.vm, reservation);
+    (key === nextKey(reservation.vm) ? state.next : state.reservations).set(reservation.vm, reservation);
     reserve(state.usage, reservation);
   }
   return state;
@@ -150,6 +152,7 @@ function start(state: PlacerState): void {
     if (!state.unread.has(reservation.vm) && !isOf(reservation, wanted?.document)) drop(state, reservation);
   }
   for (const vm of state.wanted.keys()) reconcile(state, vm);
+  sayLeaving(state);
   publishOffers(state);
 }
 
@@ -191,7 +194,27 @@ function takeTaken(state: PlacerState, { from, key, value }: Extract<Input, { ki
   if (state.waiting.size > 0) retry(state);
 }
 
+/** What the operator says of a host. One that is malformed changes nothing. */
+function takeAdministered(state: PlacerState, key: string, value: Json): void {
+  const host = hostName(key.slice(hostKey("" as HostName).length));
+  const peer = peerName(`host.${host}`);
+  const view = state.hosts.get(peer);
+  const document = value === null ? null : desiredHost.of(value, host);
+  if (view === undefined || (document === null && value !== null)) return;
+  const { closed: before, ...open } = view;
+  if (before === document?.state) return;
+  state.hosts.set(peer, document === null ? open : { ...open, closed: document.state });
+  if (document?.state === "maintenance") state.maintained.add(host);
+  else state.maintained.delete(host);
+  log(state.outbox, "host/administered", { host, state: document?.state ?? "enabled" });
+  retry(state);
+}
+
 function takeDesired(state: PlacerState, client: PeerName, key: string, value: Json): void {
+  if (key.startsWith(hostKey("" as HostName))) {
+    takeAdministered(state, key, value);
+    return;
+  }
   const vm = key.slice("placement/".length) as Uid;
   const owner = state.wanted.get(vm)?.client ?? state.reservations.get(vm)?.client ?? client;
   const refuse = (reason: string) =>
@@ -202,6 +225,7 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
     return;
   }
   state.unread.delete(vm);
+  state.asked.delete(vm);
   if (value === null) {
     state.wanted.delete(vm);
     state.waiting.delete(vm);
@@ -216,6 +240,7 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
     const { on: _on, ...anywhere } = document;
     // Of the root controller's VM alone hosts choose the place themselves; nobody else may choose it past the Placer.
     state.wanted.set(vm, { client, document: client === rootController ? document : anywhere });
+    if (document.moveTo !== undefined) state.asked.add(vm);
   }
   if (state.started) reconcile(state, vm);
 }
@@ -231,7 +256,9 @@ function reconcile(state: PlacerState, vm: Uid): void {
     if (reservation !== undefined && !ended) sayPlaced(state, renamed(state, reservation, wanted.document));
     else tryPlace(state, wanted);
   }
+  if (wanted === undefined) giveUp(state, vm);
   if (ended && state.started) retry(state);
+  else sayLeaving(state);
 }
 
 const isOf = ({ incarnation, host }: Reservation, document: DesiredPlacement | undefined): boolean =>
@@ -250,6 +277,7 @@ function renamed(state: PlacerState, reservation: Reservation, { path }: Desired
 function drop(state: PlacerState, reservation: Reservation): void {
   release(state.usage, reservation);
   state.reservations.delete(reservation.vm);
+  state.leaving.delete(reservation.vm);
   write(state.outbox, `reservation/${reservation.vm}`, null);
   log(state.outbox, "placement/released", {
     vm: reservation.vm,
@@ -264,6 +292,16 @@ function retry(state: PlacerState): void {
   for (const vm of [...state.waiting]) {
     const wanted = state.wanted.get(vm);
     if (wanted !== undefined) tryPlace(state, wanted);
+  }
+  sayLeaving(state);
+}
+
+/** VMs that are to leave their hosts, and where to. */
+function sayLeaving(state: PlacerState): void {
+  if (!state.started) return;
+  for (const vm of settleLeaving(state)) {
+    const reservation = state.reservations.get(vm);
+    if (reservation !== undefined) sayPlaced(state, reservation);
   }
 }
 
@@ -302,6 +340,17 @@ function placeBefore(state: PlacerState, document: DesiredPlacement): Pick<Reser
   return { host, ...(actual.boot === undefined ? {} : { boot: actual.boot }) };
 }
 
+const placeAnywhere = (state: PlacerState, document: DesiredPlacement): Placed =>
+  place([...state.hosts.values()], state.usage, document, state.ratios);
+
+/** Where room was kept for this one while the incarnation before it ran elsewhere; null: nowhere, or it is good no more. */
+function placeKept(state: PlacerState, document: DesiredPlacement): Placed | null {
+  const kept = giveUp(state, document.vm);
+  const view = kept === null ? undefined : state.hosts.get(peerName(`host.${kept.host}`));
+  const placed = view === undefined ? null : place([view], state.usage, document, state.ratios);
+  return placed === null || "refusals" in placed ? null : placed;
+}
+
 function tryPlace(state: PlacerState, { client, document }: Wanted): void {
   const { vm, incarnation, on } = document;
   if (on !== undefined) {
@@ -314,7 +363,7 @@ function tryPlace(state: PlacerState, { client, document }: Wanted): void {
     publish(state.outbox, actualKey(client, `placement/${vm}`), toActual("waiting", reason, incarnation, null, []));
     return;
   }
-  const placed = placeBefore(state, document) ?? place([...state.hosts.values()], state.usage, document, state.ratios);
+  const placed = placeBefore(state, document) ?? placeKept(state, document) ?? placeAnywhere(state, document);
   if ("refusals" in placed) {
     state.waiting.add(vm);
     const { refusals } = placed;
@@ -352,7 +401,12 @@ function keepPlace(
 
 const sayPlaced = (state: PlacerState, { client, vm, incarnation, host, boot }: Reservation): void => {
   const placed = toActual("ready", null, incarnation, host, []);
-  const actual: ActualPlacement = boot === undefined ? placed : { ...placed, boot };
+  const leave = state.leaving.get(vm);
+  const actual: ActualPlacement = {
+    ...placed,
+    ...(boot === undefined ? {} : { boot }),
+    ...(leave === undefined ? {} : { leave }),
+  };
   publish(state.outbox, actualKey(client, `placement/${vm}`), actual);
 };
 const toActual = (

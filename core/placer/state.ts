@@ -1,5 +1,5 @@
 import type { HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
-import type { DesiredPlacement } from "../documents/vocabulary.ts";
+import type { DesiredPlacement, Leave } from "../documents/vocabulary.ts";
 import type { Outbox } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
 import type { HostUse, HostView, Ratios, Reservation } from "./candidate.ts";
@@ -29,6 +29,12 @@ export interface PlacerState {
   hasQuorum: boolean;
   /** In order of arrival. */
   readonly waiting: Set<Uid>;
+  /** Hosts in maintenance, and VMs that the operator has go elsewhere. */
+  readonly maintained: Set<HostName>;
+  readonly asked: Set<Uid>;
+  /** What is said of VMs that are to leave their hosts, and the room that is kept for them. Records `next/<vm>`. */
+  readonly leaving: Map<Uid, Leave>;
+  readonly next: Map<Uid, Reservation>;
 }
 
 export interface Wanted {

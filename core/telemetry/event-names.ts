@@ -154,6 +154,12 @@ export const eventNames = {
   "name/removed": "a controller is told that a name is gone",
   // Placement.
   "host/isolated": "no storage server hears a host, nor does it hear most hosts: it ends a machine that writes: vm",
+  "hosts/adopted": "hosts that have joined got an element in the root cell's model: which",
+  "host/administered": "the operator lets a host take VMs, or lets it take no more",
+  "placement/leaves":
+    "room is kept at another host for the next incarnation of a VM that is to leave its own: from, to",
+  "vm/move-asked": "the operator has a VM go to another host: from, to",
+  "vm/moves": "a VM is stopped in order, and starts again at another host: from, to",
   "host/joined": "a host offers itself for VMs",
   "host/changed": "a host's state or resources changed",
   "host/left": "a host took itself back",

@@ -33,7 +33,8 @@ declare module "cells/model" {
   export type Rule = Element<"NetworkRule">;
   export type Grant = Element<"VolumeGrant">;
   export type Controller = Element<"CellController">;
-  export type AnyElement = Vm | Volume | VolumeCopy | Subnet | Connection | Vif | Rule | Grant | Controller;
+  export type Host = Element<"Host">;
+  export type AnyElement = Vm | Volume | VolumeCopy | Subnet | Connection | Vif | Rule | Grant | Controller | Host;
   /** Any structure. An element in it means its path. */
   export type Data =
     | string
@@ -315,4 +316,17 @@ declare module "cells/model" {
   }
   /** An element of type CellController; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
   export function controller(attributes: ControllerAttributes, content?: Content): Controller;
+
+  export interface HostAttributes {
+    /** Whether VMs are placed at the host: all that fit ("enabled"), no new ones ("disabled"), or none at all ("maintenance"): those that run there are stopped in order, one after the other as room is found, and started elsewhere with their data. Default: "enabled". A change takes effect in place. */
+    readonly state?: "enabled" | "disabled" | "maintenance";
+    /** Words about the host, for people. A change takes effect in place. */
+    readonly tags?: readonly string[];
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type Host; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function host(attributes: HostAttributes, content?: Content): Host;
 }

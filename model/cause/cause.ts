@@ -100,6 +100,12 @@ export interface CauseFacts {
   readonly "asks-for-host": Nothing;
   /** `said`: of a Placer that named no host. */
   readonly "no-host": { readonly refusals: readonly RefusedBy[]; readonly said: string | null };
+  /** It is to leave its host, where it runs on until there is room elsewhere. */
+  readonly "cannot-leave": AtHost & { readonly refusals: readonly RefusedBy[] };
+  /** The same, once that VM is well. */
+  readonly "leaves-after": AtHost & OfVm;
+  /** The root controller's own: another host starts it once this one is off. */
+  readonly "leaves-with-its-host": AtHost;
   readonly "connects-volumes": Nothing;
   readonly "waits-for-lease": { readonly element: ElementPath } & Because;
   readonly starts: AtHost;

@@ -38,6 +38,11 @@ const remedies: Remedies = {
   "host-replaced": ({ host }) => `make sure that the former machine's power is off, then ${release(`host.${host}`)}`,
 
   "no-host": ({ refusals: [first] }) => (first === undefined ? null : `${first.host}: ${first.lifts}`),
+  "cannot-leave": ({ refusals: [first] }) =>
+    `${first === undefined ? "let another host join" : `${first.host}: ${first.lifts}`}; it goes by itself then`,
+  "leaves-after": () => nothing("services of the cloud move one at a time"),
+  "leaves-with-its-host": ({ host }) =>
+    `switch ${host} off in order once it is the last one there: another host takes it over`,
   "guest-boots": () => nothing("it is ready as soon as its guest's agent answers"),
   "guest-late": ({ target }) =>
     `look into it with \`cells console ${target}\`; where its image has no agent, write x.ready "started"`,

@@ -107,6 +107,21 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
     "no host can hold it: h1: 9 MiB do not fit; h2: not reachable",
     "h1: ask for 8",
   ],
+  "cannot-leave": [
+    { host, refusals: [{ host: other, why: "9 MiB do not fit", lifts: "ask for 8", kind: "memory" }] },
+    "it is to leave h1, and runs on there: no other host can hold it: h2: 9 MiB do not fit",
+    "h2: ask for 8; it goes by itself then",
+  ],
+  "leaves-after": [
+    { host, vm: elementPath("root/core2/vm") },
+    "it leaves h1 once root/core2/vm is well",
+    "nothing needs to be done: services of the cloud move one at a time",
+  ],
+  "leaves-with-its-host": [
+    { host },
+    "it runs on at h1: it is the root controller's, which another host starts when h1 is off",
+    "switch h1 off in order once it is the last one there: another host takes it over",
+  ],
   "connects-volumes": [{}, "connects its volumes", null],
   "waits-for-lease": [{ element: disk, because }, "waits to connect shop/disk: no server has room for it", null],
   starts: [{ host }, "starts at h1", null],

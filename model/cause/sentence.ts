@@ -90,6 +90,11 @@ const words: Words = {
     refusals.length === 0
       ? (said ?? "no host can hold it")
       : `no host can hold it: ${refusals.map(({ host, why }) => `${host}: ${why}`).join("; ")}`,
+  "cannot-leave": ({ host, refusals }) =>
+    `it is to leave ${host}, and runs on there: no other host can hold it${refusals.length === 0 ? "" : `: ${refusals.map((each) => `${each.host}: ${each.why}`).join("; ")}`}`,
+  "leaves-after": ({ host, vm }) => `it leaves ${host} once ${vm} is well`,
+  "leaves-with-its-host": ({ host }) =>
+    `it runs on at ${host}: it is the root controller's, which another host starts when ${host} is off`,
   "connects-volumes": () => "connects its volumes",
   "waits-for-lease": ({ element }) => `waits to connect ${element}`,
   starts: ({ host }) => `starts at ${host}`,

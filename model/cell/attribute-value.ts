@@ -84,7 +84,7 @@ export function readValue(
       "A reference reads `<ref:/path>`, with `>` at the end.",
     );
   const reference = typeof json === "string" ? referenceIn(json) : null;
-  if (reference === null && Array.isArray(json) && (kind.kind === "networks" || kind.kind === "groups"))
+  if (reference === null && Array.isArray(json) && lists.has(kind.kind))
     return readItems(context, holder, name, schema, json);
   if (reference === null) return literal(name, schema, json);
   const target = follow(context.document, holder, reference);
@@ -257,6 +257,8 @@ function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Mea
       return list(name, json, readNetwork) ?? wrong('a list of networks or "internet"', 'Write ["192.168.0.0/16"].');
     case "groups":
       return list(name, json, readGroup) ?? wrong("a list of multicast addresses", 'Write ["239.255.0.1"].');
+    case "labels":
+      return list(name, json, readLabel) ?? wrong("a list of words", 'Write ["ssd"].');
     case "ports":
       return ports(json) ?? wrong('a port or "from-to", 1 to 65535', 'Write 80, "80" or "8000-8080".');
     case "link":
@@ -321,6 +323,7 @@ function textLiteral(name: string, kind: AttributeKind, value: string): Meaning 
   }
 }
 
+const lists: ReadonlySet<AttributeKind["kind"]> = new Set(["networks", "groups", "labels"]);
 type ReadItem = (name: string, text: string) => string | ValueFault;
 
 /** A list of texts, each once; null: it is none. */
@@ -357,6 +360,15 @@ function readGroup(name: string, item: string): string | ValueFault {
     "schema/value",
     `\`${name}\` has ${show(item)}, which is ${what}`,
     "Groups are the addresses from 224.0.0.0 to 239.255.255.255; those that a cell may use as it likes begin with 239.",
+  );
+}
+
+function readLabel(name: string, item: string): string | ValueFault {
+  if (labelPattern.test(item)) return item;
+  return new ValueFault(
+    "schema/value",
+    `\`${name}\` has ${show(item)}, which is no word`,
+    "A word has lower-case letters, digits and `-`, at most 63, the first and the last no `-`: write one.",
   );
 }
 

@@ -183,6 +183,14 @@ export interface CellControllerElement extends ElementBase {
   /** Which of several decide for the child, by their numbers; absent: whoever makes it chooses. */
   readonly services?: ServiceNumbers;
 }
+/** A machine of the installation; its name is the last part of the path. */
+export interface HostElement extends ElementBase {
+  readonly type: "Host";
+  readonly state: HostAdministration;
+  readonly tags?: readonly string[];
+}
+/** `disabled`: nothing new is placed there. `maintenance`: what runs there goes elsewhere as well. */
+export type HostAdministration = "enabled" | "disabled" | "maintenance";
 export interface ServiceNumbers {
   readonly placer?: number;
   readonly storageManager?: number;
@@ -196,7 +204,8 @@ export type Element =
   | VirtualInterfaceElement
   | NetworkRuleElement
   | VolumeGrantElement
-  | CellControllerElement;
+  | CellControllerElement
+  | HostElement;
 export type ElementType = Element["type"];
 
 /** The submitted texts of one specification. Names are relative paths with `/`; `#include` sees these and nothing else. */

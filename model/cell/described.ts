@@ -136,6 +136,11 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
         ["x.account", element.account],
         ["x.gateway", element.gateway],
       ];
+    case "Host":
+      return [
+        ["x.state", element.state],
+        ["x.tags", element.tags],
+      ];
   }
 }
 

@@ -155,22 +155,8 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
         ...optional("busSlot", values.number("x.busSlot")),
         ...optional("bootOrder", values.number("x.bootOrder")),
       };
-    case "VirtualInterface": {
-      const [hardware, address] = [values.text("x.mac"), values.text("x.address")];
-      return {
-        ...{
-          type,
-          vm: values.link("x.vm"),
-          subnet: values.link("x.subnet"),
-          requires: values.needBoolean("x.requires"),
-        },
-        ...optional("vifName", values.text("x.vifName")),
-        ...optional("mac", hardware === undefined ? undefined : mac(hardware)),
-        ...optional("address", address === undefined ? undefined : ipv4(address)),
-        ...optional("forwards", values.texts("x.forwards")?.map(forwarded)),
-        ...optional("groups", values.texts("x.groups")?.map(ipv4)),
-      };
-    }
+    case "VirtualInterface":
+      return virtualInterface(values);
     case "NetworkRule":
       return {
         ...{ type, address1: values.needEnd("x.address1"), address2: values.needEnd("x.address2") },
@@ -196,7 +182,25 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
         ...optional("gateway", gateway === undefined ? undefined : ipv4(gateway)),
       };
     }
+    case "Host":
+      return {
+        ...{ type, state: values.needChoice("x.state", ["enabled", "disabled", "maintenance"]) },
+        ...optional("tags", values.texts("x.tags")),
+      };
   }
+}
+
+function virtualInterface(values: AttributeValues): Own<Element> {
+  const [hardware, address] = [values.text("x.mac"), values.text("x.address")];
+  return {
+    ...{ type: "VirtualInterface", vm: values.link("x.vm"), subnet: values.link("x.subnet") },
+    requires: values.needBoolean("x.requires"),
+    ...optional("vifName", values.text("x.vifName")),
+    ...optional("mac", hardware === undefined ? undefined : mac(hardware)),
+    ...optional("address", address === undefined ? undefined : ipv4(address)),
+    ...optional("forwards", values.texts("x.forwards")?.map(forwarded)),
+    ...optional("groups", values.texts("x.groups")?.map(ipv4)),
+  };
 }
 
 function bound(values: AttributeValues): Pick<CellControllerElement, "services"> {

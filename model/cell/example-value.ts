@@ -5,6 +5,7 @@ import type { AttributeSchema } from "./schema.ts";
 const names: Readonly<Record<ElementType, string>> = {
   ...{ VM: "vm", Volume: "data", VolumeCopy: "bootvol", Subnet: "net", VolumeConnection: "disk" },
   ...{ VirtualInterface: "nic", NetworkRule: "rule", VolumeGrant: "grant", CellController: "child" },
+  Host: "h1",
 };
 
 /** How an attribute would be written in SmartFrog, as its hint shows it: `x.memory 1024;`. Right by its kind, and common. */
@@ -31,6 +32,8 @@ function written({ kind, unit }: AttributeSchema): string {
       return '["internet"]';
     case "groups":
       return '["239.255.0.1"]';
+    case "labels":
+      return '["ssd"]';
     case "mac":
       return '"02:00:0a:40:00:05"';
     case "link":

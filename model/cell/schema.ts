@@ -19,6 +19,8 @@ export type AttributeKind =
   | { readonly kind: "networks" }
   /** A list of multicast addresses. */
   | { readonly kind: "groups" }
+  /** A list of DNS labels. */
+  | { readonly kind: "labels" }
   | { readonly kind: "mac" }
   /** A link to an element of one of the types; `foreign`: also into another cell. */
   | { readonly kind: "link"; readonly to: readonly ElementType[]; readonly foreign: boolean }
@@ -384,6 +386,19 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       docs: "The child cell is the way into the cloud: one VM of it, with the role `gateway`, has this address on the management network. Only the operator's root cell gives that, to one child.",
     },
   },
+  Host: {
+    "x.state": {
+      kind: choice("enabled", "disabled", "maintenance"),
+      default: "enabled",
+      effect: "change",
+      docs: 'Whether VMs are placed at the host: all that fit ("enabled"), no new ones ("disabled"), or none at all ("maintenance"): those that run there are stopped in order, one after the other as room is found, and started elsewhere with their data.',
+    },
+    "x.tags": {
+      kind: { kind: "labels" },
+      effect: "change",
+      docs: "Words about the host, for people.",
+    },
+  },
 };
 
 /** What each type is, in one sentence or two. */
@@ -399,6 +414,7 @@ export const typeDocs: Readonly<Record<ElementType | "Cell", string>> = {
   NetworkRule: "Traffic that may pass. Without a rule, nothing passes.",
   VolumeGrant: "Leave for a VM or a cell to use a volume of this cell.",
   CellController: "A child cell, with a controller of its own.",
+  Host: "A machine of the installation, in the root cell alone: `root/hosts/<its name>`. It is written there when the machine joins; what leaves the text destroys nothing of the machine.",
 };
 
 export const elementTypes = Object.keys(elementSchemas) as readonly ElementType[];

@@ -34,6 +34,12 @@ const ofVm = { vm: path };
 const commanded = { target: text() };
 const foreign = { domain: text(), path: text() };
 
+const refusals = list(
+  record<CauseFacts["no-host"]["refusals"][number]>({
+    ...{ ...atHost, why: text(), lifts: text(), kind: optional(oneOf(...refusalKinds)) },
+  }),
+);
+
 const facts: { readonly [Kind in CauseKind]: Fields<CauseFacts[Kind]> } = {
   said: { by: service, sentence: text() },
 
@@ -57,13 +63,12 @@ const facts: { readonly [Kind in CauseKind]: Fields<CauseFacts[Kind]> } = {
 
   "asks-for-host": {},
   "no-host": {
-    refusals: list(
-      record<CauseFacts["no-host"]["refusals"][number]>({
-        ...{ ...atHost, why: text(), lifts: text(), kind: optional(oneOf(...refusalKinds)) },
-      }),
-    ),
+    refusals,
     said: nullable(text()),
   },
+  "cannot-leave": { ...atHost, refusals },
+  "leaves-after": { ...atHost, ...ofVm },
+  "leaves-with-its-host": atHost,
   "connects-volumes": {},
   "waits-for-lease": { element: path, ...because },
   starts: atHost,

@@ -139,6 +139,12 @@ export const routes = {
     body: sends(values.execRequest),
     answer: gives(values.execAnswer),
   }),
+  moveVm: route("POST /cells/{cell}/moves", "operator", "controller", {
+    doc: "Has a VM go to another host: it is stopped in order as soon as there is room, and starts there with its data. Where it cannot, it runs on, and its state says why.",
+    query: { dryRun },
+    body: sends(values.moveOrder),
+    answer: gives(values.moved),
+  }),
   grantSession: route("POST /cells/{cell}/sessions", "cell", "controller", {
     doc: "A capability for one session in a VM. It opens one WebSocket, once, within a minute.",
     body: sends(values.sessionRequest),

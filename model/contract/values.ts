@@ -202,6 +202,14 @@ export const execAnswer = record<api.ExecAnswer>(
   { exitCode: integer(Number.MIN_SAFE_INTEGER), stdout: text(), stderr: text() },
   "ExecAnswer",
 );
+export const moveOrder = record<api.MoveOrder>({ vm: text(), to: text() }, "MoveOrder");
+export const moved = record<api.Moved>(
+  {
+    ...{ vm: text(), from: text(), to: text() },
+    ...{ incarnation: integer(), isThere: boolean },
+  },
+  "Moved",
+);
 export const sessionRequest = record<SessionRequest>({ vm: text(), verb: oneOf(...sessionVerbs) }, "SessionRequest");
 export const sessionGrant = record<SessionGrant>(
   { session: text(), expires: time, vm: text(), incarnation: integer(), host: text() },

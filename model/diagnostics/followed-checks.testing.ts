@@ -70,6 +70,11 @@ const values: Readonly<Record<string, Followed>> = {
     `${vm} ${net} ${card('x.groups "239.255.0.1";')}`,
     `${vm} ${net} ${card('x.groups ["239.255.0.1"];')}`,
   ),
+  'Write ["ssd"].': within('h1 extends Host { x.tags "ssd"; }', 'h1 extends Host { x.tags ["ssd"]; }'),
+  "A word has lower-case letters": within(
+    'h1 extends Host { x.tags ["SSD"]; }',
+    `h1 extends Host { x.tags ["s", "9-a", "${"s".repeat(63)}"]; }`,
+  ),
   "Leave out one of the two": within(
     `${vm} ${net} ${card('x.groups ["239.255.0.1", "239.255.0.1"];')}`,
     `${vm} ${net} ${card('x.groups ["239.255.0.1"];')}`,

@@ -222,6 +222,7 @@ function holding(type: ElementType | "Cell", name: string, value: Json): JsonObj
     NetworkRule: { "x.address1": "<ref:/shop/vm>", "x.address2": "internet" },
     VolumeGrant: { "x.volume": "<ref:/shop/volume>", "x.vm": "<ref:/shop/vm>", "x.grant": "copy" },
     CellController: { "x.cell": { child: { "x.type": "Cell" } } },
+    Host: {},
   };
   const element = (of: ElementType, more: JsonObject = {}): JsonObject => ({ "x.type": of, ...sound[of], ...more });
   const beside = { vm: element("VM"), volume: element("Volume"), subnet: element("Subnet") };
@@ -238,6 +239,7 @@ function wrongFor(kind: AttributeKind): Json | undefined {
       label: "no label",
       networks: ["10.0.0.0/33"],
       groups: ["10.0.0.1"],
+      labels: ["no label"],
       address: "10.0.0.256",
       network: "10.0.0.0/33",
     },

@@ -109,6 +109,8 @@ function valueSchema(kind: AttributeKind): JsonObject | true {
       );
     case "groups":
       return either(listOf(either(definition("multicast"), definition("reference"))), definition("reference"));
+    case "labels":
+      return either(listOf(either(definition("label"), definition("reference"))), definition("reference"));
     case "ports":
       return either(definition("port"), definition("ports"), definition("reference"));
     case "link":
@@ -163,6 +165,12 @@ const ownNames: JsonObject = {
   // Components are named by their paths, so a `/` cannot be part of a name.
   "^(?!x\\.)(?:\\.{0,2}$|[\\s\\S]*/)": { not: { type: "object" } },
 };
+
+const former: JsonObject = Object.fromEntries(
+  Object.entries(commonAttributes).flatMap(([name, schema]) =>
+    name === "x.movedFrom" ? [[name, attribute(schema)]] : [],
+  ),
+);
 
 function typeSchema(type: ElementType | "Cell", table: TypeSchema): JsonObject {
   const all = Object.entries({ ...table, ...commonAttributes });
@@ -252,8 +260,8 @@ export function specificationSchema(): JsonObject {
       },
       group: {
         title: "A group",
-        description: "It has no type, so it has no attributes of the cloud's either.",
-        ...{ type: "object", patternProperties: ownNames, additionalProperties: false },
+        description: "It has no type, so it has no attributes of the cloud's either, but where it was before.",
+        ...{ type: "object", properties: former, patternProperties: ownNames, additionalProperties: false },
       },
       Cell: typeSchema("Cell", cellAttributes),
       ...Object.fromEntries(types),

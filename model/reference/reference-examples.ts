@@ -107,6 +107,15 @@ export const referenceExamples: Readonly<Record<ElementType | "Cell", string>> =
   }
 }
 `,
+  Host: `root extends Cell {
+  hosts extends {
+    h1 extends Host {
+      x.state "maintenance";
+      x.tags ["ssd"];
+    }
+  }
+}
+`,
   CellController: `shop extends Cell {
   team extends CellController {
     x.name "team";

@@ -43,6 +43,8 @@ function kindText(kind: AttributeKind): string {
       return 'list of networks or `"internet"`, such as `["192.168.0.0/16"]`';
     case "groups":
       return 'list of multicast addresses, such as `["239.255.0.1"]`';
+    case "labels":
+      return 'list of words, such as `["ssd"]`';
     case "mac":
       return 'MAC address, such as `"02:00:0a:40:00:05"`';
     case "link":
@@ -106,6 +108,7 @@ const remarks: Readonly<Partial<Record<ElementType | "Cell", string>>> = {
     "`x.address` needs a subnet with `x.cidr`. Addresses, MAC addresses and host names are each the only ones of their cell.",
   NetworkRule: "At least one end is in the cell. Ports are those of `tcp` and `udp`; `icmp` has none.",
   VolumeGrant: "It names one of `x.vm` and `x.cell`. The other cell can see the volume only if that is `x.public`.",
+  Host: "It stands in the component `hosts` of the cell `root` and nowhere else, under the name of a machine that has joined. Each is written there by itself when it joins; a text that does not name it leaves it as it is. `cells host drain` and `cells host resume` write `x.state`.",
   CellController:
     "What the child asks for counts in the limits of this cell. `x.services` counts when the child is made: a later change of it changes nothing.",
 };

@@ -22,10 +22,12 @@ export const builderFunctions: Readonly<Record<ElementType, string>> = {
   NetworkRule: "rule",
   VolumeGrant: "grant",
   CellController: "controller",
+  Host: "host",
 };
 const typeNames: Readonly<Record<ElementType, string>> = {
   ...{ VM: "Vm", Volume: "Volume", VolumeCopy: "VolumeCopy", Subnet: "Subnet", VolumeConnection: "Connection" },
   ...{ VirtualInterface: "Vif", NetworkRule: "Rule", VolumeGrant: "Grant", CellController: "Controller" },
+  Host: "Host",
 };
 const types = Object.keys(builderFunctions) as readonly ElementType[];
 
@@ -86,6 +88,7 @@ function typeOf(name: string, kind: AttributeKind): string {
       return union(["Subnet", "Vm", "Vif", "Reference", '"internet"', '"controller"', "(string & {})"]);
     case "networks":
     case "groups":
+    case "labels":
       return "readonly string[]";
     case "ports":
       return "number | string";

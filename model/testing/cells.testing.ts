@@ -101,6 +101,8 @@ function literals(kind: AttributeKind, name: string, index: number): fc.Arbitrar
       return fc.constantFrom<Json[]>(["internet"], ["192.168.0.0/16", "203.0.113.0/24"], []).map((each): Json => each);
     case "groups":
       return fc.constantFrom<Json>(["239.255.0.1"], ["224.1.2.3", "239.192.0.1"]);
+    case "labels":
+      return fc.constantFrom<Json>(["ssd"], ["ssd", "gpu-2"]);
     case "end":
       return fc.constantFrom("internet", "controller", "10.0.0.1", "10.0.0.0/8");
     case "ports":
@@ -147,7 +149,7 @@ const piece = (type: ElementType, index: number): fc.Arbitrary<Piece> =>
 
 const types: readonly ElementType[] = [
   ...(["VM", "Volume", "Subnet", "VM", "VolumeCopy", "VolumeConnection", "VirtualInterface", "NetworkRule"] as const),
-  ...(["VolumeGrant", "VM", "Subnet", "NetworkRule", "CellController"] as const),
+  ...(["VolumeGrant", "VM", "Subnet", "NetworkRule", "CellController", "Host"] as const),
 ];
 /** What a link of each type of target leads to: the first of the elements, which are always there. */
 const targetOf: Readonly<Record<string, string>> = { VM: "e0", Volume: "e1", Subnet: "e2" };

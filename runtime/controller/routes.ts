@@ -88,6 +88,7 @@ const handlers: Handlers = {
   followCell: (exchange) => events(exchange),
   explain: (exchange) => why(exchange),
   exec: (exchange) => exec(exchange),
+  moveVm: (exchange) => moveVm(exchange),
   listCredentials: (exchange) => relay(exchange, { method: "CREDENTIALS" }),
   addCredential: (exchange) => addCredential(exchange),
   revokeCredential: (exchange) => revokeCredential(exchange),
@@ -456,6 +457,17 @@ async function askHost(
   } catch (error) {
     return fail((error as Error).message);
   }
+}
+
+/** Who runs a cell does not say where: that is who runs the machines. */
+async function moveVm(exchange: Exchange<"moveVm">): Promise<void> {
+  const { caller, response, query } = exchange;
+  if (caller?.operator !== true) {
+    sendRefusal(response, 403, "forbidden", "where a VM runs is the operator's to say");
+    return;
+  }
+  const body = await bodyOf(exchange);
+  if (body !== null) await relay(exchange, { method: "MOVE", ...body, tentative: query.dryRun === true });
 }
 
 /** Hands a command on to the host where the VM's incarnation runs. It never touches the model. */

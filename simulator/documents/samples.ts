@@ -144,6 +144,7 @@ export const desiredSamples = {
       avoid: ["h2"],
       on: "h1",
     },
+    "host/<name>": { host: "h1", state: "maintenance" },
   },
   "storage-manager": {
     "volume/<uid>": {
@@ -213,6 +214,7 @@ export const desiredSamples = {
       ...{ vm: "c1-4", cell: "shop", path: "shop/web", incarnation: 1, host: "h1", boot: 1, lost: "restart" },
       ...{ priority: 0, isolated: "keep", storageManager: "storage-manager" },
     },
+    "host/<name>": { host: "h1", state: "disabled" },
   },
   directory: {
     "public/<uid>": { uid: "c1-4", path: "shop/web", shows },

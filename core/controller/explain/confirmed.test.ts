@@ -152,6 +152,10 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       own: "the operator's root cell alone has it; who lets packets pass are the hosts, by the authority's word",
     },
   },
+  Host: {
+    "x.state": { own: "the operator's root cell alone has it; a VM at the host says how far that is" },
+    "x.tags": { own: "for people alone" },
+  },
 };
 
 const connection = (vm: string, volume: string): JsonObject => ({

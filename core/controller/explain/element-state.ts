@@ -30,6 +30,7 @@ import {
   saveElement,
   storageManagerOf,
 } from "../state.ts";
+import { leavingOf } from "../upgrade/moves.ts";
 import { keptFor, upgradeState } from "../upgrade/upgrade.ts";
 import { whyGivenBack, whyPlaceIsHeld } from "../vm/all-or-none.ts";
 import { hostDied } from "../vm/host-died.ts";
@@ -146,6 +147,8 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
       return grantState(state, record);
     case "CellController":
       return childState(state, record, element);
+    case "Host":
+      return standing("ready");
   }
 }
 
@@ -221,7 +224,9 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     const isLeft = actual.health === "silent" && !element.restartOnFailure;
     const left: readonly Cause[] = isLeft ? [{ kind: "silent-left" }] : [];
     const phase = actual.phase === "deleting" ? "working" : actual.phase;
-    const more = [...diskTroubles(state, run), ...refusedEnrolments(state, vm.uid)];
+    const leaving = leavingOf(state, vm, run);
+    const stays: readonly Cause[] = leaving !== null && "waits" in leaving ? [leaving.waits] : [];
+    const more = [...diskTroubles(state, run), ...refusedEnrolments(state, vm.uid), ...stays];
     const owes = phase === "ready" ? whyNotConfirmed(state, record, host, actual) : null;
     const unasked = actual.health === "starting" ? whyNotAsked(state, element, run) : null;
     if (unasked !== null) return standing(unasked.phase, ...unasked.causes, ...more);

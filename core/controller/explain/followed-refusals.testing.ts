@@ -198,6 +198,14 @@ const limitedAccount = (): Root => {
 };
 const doorOf = (account?: string): JsonObject => childOf("primary", account);
 
+const inRoot = (inside: JsonObject): Change => ({ json: rootWithTenancy(inside) });
+const aHost: JsonObject = { "x.type": "Host", "x.state": "disabled" };
+const withHosts = (): Root => {
+  const it = rootCell();
+  it.hearHosts(["h1"]);
+  return it;
+};
+
 export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
   "Let cells of it give something back, delete one, or have the limit raised": {
     arise: limitedAccount,
@@ -226,6 +234,24 @@ export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
     arise: rootCell,
     wrong: cellsOfRoot({ primary: { ...doorOf(dev), "x.gateway": entrance } }),
     ways: [cellsOfRoot({ primary: { ...doorOf(), "x.gateway": entrance } }), cellsOfRoot({ primary: doorOf(dev) })],
+  },
+  "Leave it out: what a VM wants of its host stands in its `x.placement`": {
+    arise: plain,
+    wrong: cell({ vm, hosts: { h1: aHost } }),
+    ways: [cell({ vm: { ...vm, "x.placement.host": "h1" } })],
+  },
+  "Write it as `hosts extends { h1 extends Host { … } }` in the cell `root`": {
+    arise: withHosts,
+    wrong: inRoot({ h1: aHost }),
+    ways: [inRoot({ hosts: { h1: aHost } })],
+  },
+  "a machine joins with `cells host token`, and its element is written by itself": {
+    arise: withHosts,
+    wrong: inRoot({ hosts: { h2: aHost } }),
+    ways: [
+      inRoot({ hosts: { h1: aHost } }),
+      { ...inRoot({ hosts: { h2: aHost } }), before: (it) => (it as Root).hearHosts(["h1", "h2"]) },
+    ],
   },
   "`cells account list` shows them": {
     arise: rootCell,

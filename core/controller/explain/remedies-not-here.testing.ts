@@ -10,6 +10,7 @@ export interface Never {
 }
 
 const upgrades = { file: "upgrade/upgrade.test.ts" } as const;
+const moves = { file: "upgrade/moves.test.ts" } as const;
 const goesBack =
   "an image that does not come up: the first VM goes back, nothing more is touched, and everybody can read why";
 const goesOn =
@@ -46,6 +47,11 @@ export const notHere: Readonly<Record<string, Elsewhere | Never>> = {
   },
   "address-outside": {
     why: "a fixed address needs a fixed range, and one outside of it is refused before it is accepted; only a range that is not the one asked for brings it about",
+  },
+  "cannot-leave": { ...moves, test: "a VM for which there is no room runs on, and says why" },
+  "leaves-after": { ...moves, test: "services move one after the other: the next one when all others are well" },
+  "leaves-with-its-host": {
+    why: "its host is switched off, and another one takes it over: host/root-vm/succession.test.ts, testbed/management/self-hosted.test.ts",
   },
   "other-storage-manager": {
     why: "which Storage Manager a cell has is fixed when it is made, so another cell is made; what it says is held by references/foreign.test.ts",

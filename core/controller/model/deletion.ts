@@ -65,6 +65,7 @@ function isGone(state: ControllerState, record: ElementRecord): boolean {
     case "NetworkRule":
       return whyNotInForce(state, record) === null;
     case "VolumeGrant":
+    case "Host":
       return true;
   }
 }

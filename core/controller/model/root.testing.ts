@@ -95,6 +95,15 @@ export class Root {
       this.step({ kind: "actual", from: cellManager, key: `controller.root/${key}`, value: null });
     }
   }
+  /** The Placer says which hosts there are; `complete` false: it has not heard all of them. */
+  hearHosts(names: readonly string[], complete = true): void {
+    const hosts = names.map((host) => ({ host, memoryMiB: 4000, cpus: 16, cpuSpeedMHz: 2000 }));
+    this.step({ kind: "actual", from: peerName("placer"), key: "hosts", value: { hosts, complete } });
+  }
+  /** All elements of the model, with what is written in each. */
+  model(path = ""): Json {
+    return this.ask({ method: "GET", path }).body;
+  }
   #cells = (): (readonly [string, DesiredCell])[] =>
     [...(this.desired.get(cellManager) ?? [])].map(([key, value]) => [key, value as unknown as DesiredCell]);
   #says(key: string, said: JsonObject): void {

@@ -8,9 +8,9 @@ import {
   type Refusal,
 } from "../../../model/api.ts";
 import { awaitedElement } from "../../../model/cause/cause.ts";
-import type { Bundle, Cell } from "../../../model/cell/cell.ts";
+import type { Bundle, Cell, Element } from "../../../model/cell/cell.ts";
 import { removeAt, replaceAt } from "../../../model/cell/document.ts";
-import type { PeerName } from "../../../model/cell/identifiers.ts";
+import type { ElementPath, PeerName } from "../../../model/cell/identifiers.ts";
 import { isoTime } from "../../../model/cell/iso-time.ts";
 import { shortages, type Usage } from "../../../model/check/check-limits.ts";
 import { uncheckedIn, unknownSupply } from "../../../model/check/check-supply.ts";
@@ -43,6 +43,7 @@ import { upgradedBy } from "../upgrade/upgrade.ts";
 import { withSizes } from "../volumes/growth.ts";
 import { whyEnds } from "./connection-ends.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
+import { type MoveRequest, move } from "./move.ts";
 import { execTarget, prefixesOf, recordOf } from "./session-requests.ts";
 import { shownAt, shownWithState } from "./shown.ts";
 import type { TicketRequest } from "./tickets.ts";
@@ -76,6 +77,7 @@ export type ControllerRequest =
   | { readonly method: "WHY-ELEMENT"; readonly path: string }
   | { readonly method: "WHY-ENDS"; readonly from: string; readonly to: string }
   | { readonly method: "EXEC-TARGET"; readonly vm: string }
+  | MoveRequest
   /** Which child cells of the root cell have this name, and whose they are. */
   | { readonly method: "CHILDREN-NAMED"; readonly name: string };
 /** `status` is that of HTTP; `version` the model's after the request. */
@@ -143,6 +145,8 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
       return session(whyEnds(state, request.from, request.to));
     case "EXEC-TARGET":
       return session(execTarget(state, request.vm));
+    case "MOVE":
+      return session(move(state, request));
     case "CHILDREN-NAMED":
       return ok(toJson(childrenNamed(state, request.name)));
     default:
@@ -273,11 +277,18 @@ function* putTarget(state: ControllerState, { path, bundle, json }: ChangeReques
 function* fromBundle(state: ControllerState, bundle: Bundle): Target<Cell> {
   const read = yield* readSpecificationInSlices(bundle, offersOf(state));
   const whole = read.ok ? withGrown(state, read.value.document) : null;
-  return checked(
-    !read.ok || whole === read.value.document || whole === null
-      ? read
-      : yield* checkDocumentInSlices(whole, offersOf(state)),
-  );
+  if (!read.ok || whole === read.value.document || whole === null) return checked(read);
+  const merged = yield* checkDocumentInSlices(whole, offersOf(state));
+  return checked(merged.ok ? ok(placedAs(merged.value, read.value)) : merged);
+}
+
+/** What was written stands where it was written, also beside what the model had already. */
+function placedAs(cell: Cell, { elements }: Cell): Cell {
+  const placed = [...cell.elements].map(([path, element]): readonly [ElementPath, Element] => {
+    const position = elements.get(path)?.position;
+    return [path, position === undefined ? element : Object.freeze({ ...element, position })];
+  });
+  return Object.freeze({ ...cell, elements: new Map(placed) });
 }
 
 function* deleteTarget(state: ControllerState, path: string): Target<Cell | null> {

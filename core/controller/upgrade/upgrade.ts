@@ -292,7 +292,7 @@ const whyNotWell = (state: ControllerState, vm: VmRecord, actual: ActualVm | und
     : (state.elements.get(vm.uid)?.causes ?? []);
 
 /** It runs, answers, and those of its roles that are followed here are in step. */
-function isWell(state: ControllerState, element: VmElement): boolean {
+export function isWell(state: ControllerState, element: VmElement): boolean {
   const uid = state.uids.get(element.path);
   const run = (uid === undefined ? undefined : state.vms.get(uid)?.run) ?? null;
   if (uid === undefined || run?.stage !== "running") return false;

@@ -2,13 +2,17 @@ import type { CauseOf } from "../../../model/cause/cause.ts";
 import { actualPlacement } from "../../documents/readers/placement.ts";
 import type { ActualPlacement, DesiredPlacement } from "../../documents/vocabulary.ts";
 import type { Run } from "../records.ts";
-import { actualOf, addDesire, type ControllerState, placerOf } from "../state.ts";
+import { actualOf, addDesire, type ControllerState, elementOf, placerOf } from "../state.ts";
 
 /** Every incarnation holds its place until it is confirmed gone, so that its memory is not promised twice. */
 export function desirePlacements(state: ControllerState): void {
-  state.pass.each("placements", state.vms, ({ uid: vm, run, avoid = [] }, _uid, desires) => {
-    const path = state.elements.get(vm)?.path;
-    if (run === null || path === undefined) return;
+  state.pass.each("placements", state.vms, ({ uid: vm, run, avoid = [], move }, _uid, desires) => {
+    const record = state.elements.get(vm);
+    if (run === null || record === undefined) return;
+    const { path } = record;
+    const element = elementOf(state, record);
+    const priority = element?.type === "VM" ? element.priority : 0;
+    const isAsked = move?.incarnation === run.incarnation && run.host !== null && move.to !== run.host;
     // Once it runs, its host is a fact; that it chose it itself is known of the root controller's VM alone.
     const on = run.host !== null && run.succeeded === true ? { on: run.host } : {};
     const at = run.host === null ? {} : { at: run.host };
@@ -24,6 +28,8 @@ export function desirePlacements(state: ControllerState): void {
       ...(avoid.length === 0 ? {} : { avoid }),
       ...on,
       ...at,
+      ...(priority === 0 ? {} : { priority }),
+      ...(isAsked ? { moveTo: move.to } : {}),
     } satisfies DesiredPlacement);
   });
 }

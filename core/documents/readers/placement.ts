@@ -20,9 +20,11 @@ import type {
   ActualHost,
   ActualPlacement,
   ActualTaken,
+  DesiredHost,
   DesiredPlacement,
   HostOffers,
   HostRefusal,
+  Leave,
 } from "../vocabulary.ts";
 import {
   address,
@@ -53,9 +55,14 @@ export const desiredPlacement = document(
     avoid: optional(list(hostText, most.hosts)),
     on: optional(hostText),
     at: optional(hostText),
+    priority: optional(number(-(2 ** 48), 2 ** 48)),
+    moveTo: optional(hostText),
   }),
   { key: { field: "vm", of: ({ vm }) => vm } },
 );
+export const desiredHost = document(object<DesiredHost>({ host: hostText, state: oneOf("disabled", "maintenance") }), {
+  key: { field: "host", of: ({ host }) => host },
+});
 /** A Placer of a later version may know more kinds: what it says in words stands beside them. */
 const refusalKind: Reader<RefusalKind> = branded(
   (kind) => kind as RefusalKind,
@@ -63,6 +70,7 @@ const refusalKind: Reader<RefusalKind> = branded(
   "a kind: at most 64 small letters and hyphens",
 );
 const refusal = object<HostRefusal>({ host: hostText, why: sentence, lifts: sentence, kind: optional(refusalKind) });
+const leave = object<Leave>({ to: nullable(hostText), refusals: list(refusal, most.hosts) });
 export const actualPlacement = document(
   object<ActualPlacement>({
     ...progressFields,
@@ -70,6 +78,7 @@ export const actualPlacement = document(
     host: nullable(hostText),
     boot: optional(count),
     refusals: list(refusal, most.hosts),
+    leave: optional(leave),
   }),
 );
 

@@ -47,7 +47,7 @@ interface AnyNames {
 export const desiredDocuments = {
   "address-manager": { "subnet/<uid>": network.desiredSubnet },
   "dns-manager": { "name/<uid>": network.desiredName },
-  placer: { "placement/<uid>": placement.desiredPlacement },
+  placer: { "placement/<uid>": placement.desiredPlacement, "host/<name>": placement.desiredHost },
   "storage-manager": {
     "volume/<uid>": storage.desiredVolume,
     "connection/<uid>": storage.desiredConnection,
@@ -72,7 +72,7 @@ export const desiredDocuments = {
     beats: ha.desiredBeats,
   },
   presence: {},
-  "ha-manager": { "protected/<uid>": ha.desiredProtected },
+  "ha-manager": { "protected/<uid>": ha.desiredProtected, "host/<name>": placement.desiredHost },
   directory: {
     "public/<uid>": cells.desiredPublic,
     "reach/<uid>": cells.desiredReach,
@@ -88,7 +88,11 @@ export const desiredDocuments = {
 export const actualDocuments = {
   "address-manager": { addresses: network.addressOffer, "<peer>/subnet/<uid>": network.actualSubnet },
   "dns-manager": { "<peer>/name/<uid>": network.actualName },
-  placer: { hosts: placement.hostOffers, "<peer>/placement/<uid>": placement.actualPlacement },
+  placer: {
+    hosts: placement.hostOffers,
+    "<peer>/placement/<uid>": placement.actualPlacement,
+    "<peer>/host/<name>": null,
+  },
   "storage-manager": {
     storage: storage.storageOffers,
     "<peer>/volume/<uid>": storage.actualVolume,
@@ -134,7 +138,11 @@ export const actualDocuments = {
     "dead/<name>": presence.presenceDeath,
     call: presence.presenceCall,
   },
-  "ha-manager": { "<peer>/protected/<uid>": null, "<peer>/over/<uid>": ha.actualOver },
+  "ha-manager": {
+    "<peer>/protected/<uid>": null,
+    "<peer>/over/<uid>": ha.actualOver,
+    "<peer>/host/<name>": null,
+  },
   directory: {
     "<peer>/public/<uid>": null,
     "<peer>/reach/<uid>": cells.actualReach,

@@ -115,6 +115,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     'PUT /model   (to the cell "root")\nshop extends CellController { x.account "dev"; … }',
     'PUT /model   (to the cell "root")\nshop extends CellController { x.account "ROOT/acme/dev"; … }',
   ),
+  "cell/host": requestPage(
+    "a host that is none, or stands elsewhere than in the root cell",
+    "A `Host` is a machine of the installation, and what the operator says of it. It stands in the component `hosts` of the cell `root`, under the machine's name, and is written there by itself when the machine has joined.",
+    'PUT /model   (to the cell "root")\nhosts extends { h9 extends Host { x.state "maintenance"; } }',
+    'PUT /model   (to the cell "root")\nhosts extends { h1 extends Host { x.state "maintenance"; } }',
+  ),
   "cell/own-vm": requestPage(
     "the VM of the root controller stays as it was made",
     "The controller of the root cell runs in a VM of that cell. To change what a VM is started with, its controller ends it and starts the next one; of its own VM nobody would be left to do that. Its host can try another boot volume by itself, so the image may change. Its memory, processors, roles and further disks are chosen when an installation is made. Further roles can stand in another service VM.",

@@ -54,6 +54,8 @@ export function kindText(kind: AttributeKind): string {
       return 'list of networks or "internet", as in `["192.168.0.0/16"]`';
     case "groups":
       return 'list of multicast addresses, as in `["239.255.0.1"]`';
+    case "labels":
+      return 'list of words, as in `["ssd"]`';
     case "mac":
       return "MAC address";
     case "link":
@@ -82,6 +84,7 @@ const typeTexts: Readonly<Record<ElementType | "Cell", string>> = {
   NetworkRule: "What may pass between two ends; what no rule permits is dropped.",
   VolumeGrant: "Permission for others to use a volume.",
   CellController: "A child cell.",
+  Host: "A machine of the installation, in the root cell.",
 };
 
 export function typeText(type: ElementType | "Cell"): string {

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { JsonObject } from "../../../model/json/json.ts";
+import type { DesiredHost } from "../../documents/vocabulary.ts";
+import { Root, rootWithTenancy } from "../model/root.testing.ts";
+import { World } from "../world.testing.ts";
+
+const told = (root: Root, peer: string): readonly string[] =>
+  root.at<DesiredHost>(peer, "host/").map(({ host, state }) => `${host} ${state}`);
+const maintenance: JsonObject = { "x.type": "Host", "x.state": "maintenance" };
+/** A second Placer beside the first one. */
+const secondPlacer: JsonObject = {
+  more: {
+    ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "off" },
+    "x.data": { service: { roles: { placer: { number: 2 } } } },
+  },
+};
+const rootWith = (hosts: readonly string[], more: JsonObject = {}): Root => {
+  const root = new Root();
+  root.put("", rootWithTenancy(more));
+  root.hearHosts(hosts);
+  return root;
+};
+
+test("a host that is heard has an element from then on, and one that joins gets its own", () => {
+  const root = rootWith(["h1", "h2"]);
+  assert.deepEqual(root.model("root/hosts"), { h1: { "x.type": "Host" }, h2: { "x.type": "Host" } });
+  root.put("root/hosts/h1", { ...maintenance, "x.tags": ["ssd"] });
+  root.hearHosts(["h1", "h2", "h3"]);
+  root.crash();
+  assert.deepEqual(root.model("root/hosts"), {
+    h1: { ...maintenance, "x.tags": ["ssd"] },
+    h2: { "x.type": "Host" },
+    h3: { "x.type": "Host" },
+  });
+});
+
+test("whoever places VMs is told of a host that takes nothing new, until it does again", () => {
+  const root = rootWith(["h1", "h2", "h3"], secondPlacer);
+  assert.deepEqual(told(root, "placer"), []);
+  root.put("root/hosts/h1", maintenance);
+  root.put("root/hosts/h2", { "x.type": "Host", "x.state": "disabled" });
+  for (const peer of ["placer", "placer.2"])
+    assert.deepEqual(told(root, peer), ["h1 maintenance", "h2 disabled"], peer);
+  root.crash();
+  assert.deepEqual(told(root, "placer.2"), ["h1 maintenance", "h2 disabled"]);
+  root.put("root/hosts/h1", { "x.type": "Host", "x.state": "enabled" });
+  assert.deepEqual(told(root, "placer"), ["h2 disabled"]);
+});
+
+test("a text that does not name a host leaves it as it is; with its element gone it is as every other", () => {
+  const root = rootWith(["h1", "h2"]);
+  root.put("root/hosts/h1", maintenance);
+  assert.equal(root.put("", rootWithTenancy()).status, 200);
+  assert.deepEqual(told(root, "placer"), ["h1 maintenance"]);
+  root.put("", rootWithTenancy({ hosts: { h2: maintenance } }));
+  assert.deepEqual(told(root, "placer"), ["h1 maintenance", "h2 maintenance"]);
+  const { body, status } = root.ask({ method: "DELETE", path: "root/hosts/h1" });
+  assert.equal(status, 200, JSON.stringify(body));
+  assert.deepEqual(told(root, "placer"), ["h2 maintenance"]);
+  assert.deepEqual(root.model("root/hosts"), { h2: maintenance, h1: { "x.type": "Host" } }, "it is there, and written");
+});
+
+test("a host that is away, or has left, keeps its element", () => {
+  const root = rootWith(["h1", "h2"]);
+  root.put("root/hosts/h2", maintenance);
+  root.hearHosts(["h1"]);
+  assert.equal(root.put("", rootWithTenancy({ hosts: { h1: { "x.type": "Host" }, h2: maintenance } })).status, 200);
+  assert.deepEqual(told(root, "placer"), ["h2 maintenance"]);
+});
+
+test("a host is refused that nobody knows, elsewhere than in the root cell, and at another place in it", () => {
+  const root = rootWith(["h1", "h2"]);
+  const refusal = (path: string, json: JsonObject): string => {
+    const { status, body } = root.put(path, json);
+    assert.equal(status, 400, JSON.stringify(body));
+    return JSON.stringify(body);
+  };
+  const unknown = refusal("root/hosts/h9", maintenance);
+  assert.match(
+    unknown,
+    /cell\/host.*There is no host `h9`.*The hosts are h1, h2; a machine joins with `cells host token`/,
+  );
+  assert.match(refusal("root/h1", maintenance), /`root\/h1` is a Host, and stands outside of `root\/hosts`/);
+  assert.match(refusal("root/hosts/row", { h1: maintenance }), /Write it as `hosts extends \{ h1 extends Host/);
+  const text = "root extends Cell { hosts extends { h9 extends Host { } } }";
+  const bundle = { main: "root.sf", files: { "root.sf": text } };
+  const { body } = root.ask({ method: "PUT", path: "", bundle });
+  assert.match(JSON.stringify(body), /There is no host `h9`.*"position":\{"file":"root.sf","line":1,"column":\d+/);
+  assert.deepEqual(told(root, "placer"), [], "nothing was touched");
+  // Of an installation whose hosts are not all known nothing is concluded.
+  root.hearHosts(["h1", "h2"], false);
+  assert.equal(root.put("root/hosts/h9", maintenance).status, 200);
+  const world = new World();
+  const answer = world.ask({
+    method: "PUT",
+    path: "",
+    json: { shop: { "x.type": "Cell", hosts: { h1: maintenance } } },
+  });
+  assert.match(JSON.stringify(answer.body), /machines of the installation stand in the root cell alone/);
+});

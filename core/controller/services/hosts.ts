@@ -1,0 +1,102 @@
+import type { Cell, HostElement } from "../../../model/cell/cell.ts";
+import {
+  type ElementPath,
+  elementPath,
+  type HostName,
+  hostName,
+  type PeerName,
+} from "../../../model/cell/identifiers.ts";
+import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
+import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
+import { rootCell } from "../../documents/cells.ts";
+import { hostOffers } from "../../documents/readers/placement.ts";
+import { type DesiredHost, type HostOffers, hostKey } from "../../documents/vocabulary.ts";
+import { isObject } from "../../outbox.ts";
+import { servicePeer } from "../../service-roles.ts";
+import type { Desires } from "../changes/desires.ts";
+import { addDesire, type ControllerState, haManager, placer } from "../state.ts";
+
+/*
+ * The hosts of the installation are elements of the root cell, `root/hosts/<name>` (decision 102). One that the Placer has heard of, and that
+ * has no element yet, gets one here: when it joins, and in an installation from before as soon as this version runs. What the
+ * operator writes there goes on to every Placer, and to the HA Manager. The element is no more than that word: with it gone, the
+ * host is as every other.
+ */
+const place = `${rootCell}/hosts`;
+export const hostPath = (host: string): ElementPath => elementPath(`${place}/${host}`);
+export const isRoot = ({ options }: ControllerState): boolean => options.cell === rootCell;
+
+/** Hosts that were heard; undefined: the Placer has said nothing yet. */
+export function offersOf(state: ControllerState): HostOffers | undefined {
+  const value = state.actual.get(placer)?.get("hosts");
+  if (!isObject(value)) return undefined;
+  const known = readOffers.get(value) ?? hostOffers.of(value) ?? undefined;
+  if (known !== undefined) readOffers.set(value, known);
+  return known;
+}
+const readOffers = new WeakMap<object, HostOffers>();
+
+export const hostElements = (cell: Cell | null): readonly HostElement[] =>
+  [...(cell?.elements.values() ?? [])].flatMap((element) => (element.type === "Host" ? [element] : []));
+export const hostOf = ({ path }: HostElement): HostName => hostName(path.split("/").at(-1) ?? path);
+
+/** Why a model must not have the hosts that it has; empty if it may. */
+export function hostRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+  const offers = offersOf(state);
+  const known = new Set<string>(offers?.hosts.map(({ host }) => host));
+  return hostElements(cell).flatMap((element): readonly Diagnostic[] => {
+    const { path, position } = element;
+    const at = position === undefined ? { path } : { path, position };
+    const code = "cell/host";
+    if (!isRoot(state)) {
+      const message = `\`${path}\` is a Host, and machines of the installation stand in the root cell alone`;
+      return [{ code, message, hint: "Leave it out: what a VM wants of its host stands in its `x.placement`.", ...at }];
+    }
+    if (path !== hostPath(hostOf(element)))
+      return [
+        {
+          code,
+          message: `\`${path}\` is a Host, and stands outside of \`${place}\``,
+          hint: `Write it as \`hosts extends { ${hostOf(element)} extends Host { … } }\` in the cell \`${rootCell}\`.`,
+          ...at,
+        },
+      ];
+    // One that is away, or has left, keeps its element.
+    if (offers?.complete !== true || known.has(hostOf(element)) || state.cell?.elements.has(path) === true) return [];
+    const names = [...known].sort().join(", ");
+    const message = `There is no host \`${hostOf(element)}\``;
+    const hint = `${names === "" ? "No host has joined yet" : `The hosts are ${names}`}; a machine joins with \`cells host token\`, and its element is written by itself.`;
+    return [{ code, message, hint, ...at }];
+  });
+}
+
+interface Closed {
+  readonly hosts: readonly DesiredHost[];
+  readonly placers: ReadonlySet<PeerName>;
+}
+const closedIn = new WeakMap<Cell, Closed>();
+/** Hosts that do not take everything, and who places VMs. */
+function closedOf(cell: Cell): Closed {
+  const known = closedIn.get(cell);
+  if (known !== undefined) return known;
+  const hosts = hostElements(cell).flatMap((element): readonly DesiredHost[] =>
+    element.state === "enabled" ? [] : [{ host: hostOf(element), state: element.state }],
+  );
+  const placers = new Set<PeerName>([placer]);
+  for (const element of cell.elements.values()) {
+    const role = element.type === "VM" ? rolesOf(element).placer : undefined;
+    if (isObject(role) && typeof role.number === "number") placers.add(servicePeer("placer", role.number));
+  }
+  const found = { hosts, placers };
+  closedIn.set(cell, found);
+  return found;
+}
+
+/** Of a host that takes everything nothing is said. */
+export function desireHosts(state: ControllerState, desires: Desires): void {
+  if (!isRoot(state) || state.cell === null) return;
+  const { hosts, placers } = closedOf(state.cell);
+  for (const document of hosts)
+    for (const peer of [...placers, ...(state.ha ? [haManager] : [])])
+      addDesire(desires, peer, hostKey(document.host), document);
+}
