@@ -1,9 +1,11 @@
 import type { CauseOf } from "../model/cause/cause.ts";
 import type { PeerName } from "../model/cell/identifiers.ts";
+import type { AuditEntry } from "../model/contract/audit/audit.ts";
+import { type Chain, emptyChain, linked } from "../model/contract/audit/chain.ts";
 import type { Json, JsonObject } from "../model/json/json.ts";
 import { limits } from "./distribution/limits.ts";
 import type { Phase, Progress } from "./documents/vocabulary.ts";
-import type { Effect, Restored } from "./env.ts";
+import type { Effect, Instant, Restored } from "./env.ts";
 import type { EventName } from "./telemetry/event-names.ts";
 
 /**
@@ -21,6 +23,9 @@ export interface Outbox {
   readonly tooLong: Map<PeerName, Map<string, number>>;
   /** Makes a collection of one peer's; a service that follows their changes makes its own. */
   readonly make: Collections;
+  /** How far the chain of what was asked of this service goes (`model/contract/audit/`). */
+  audit: Chain;
+  readonly refusals: Refusals;
   /** While a restarted service repeats what it published before, nothing has changed and nothing is logged. */
   quiet: boolean;
 }
@@ -40,6 +45,8 @@ export function createOutbox(restored: Restored, make: Collections = plain): Out
     tooLong: make.map(),
     make,
     effects: [],
+    audit: (restored.records.get(auditKey) as unknown as Chain | undefined) ?? emptyChain,
+    refusals: { bySource: new Map(), sinceMs: Number.NEGATIVE_INFINITY, inAll: 0, leftOut: 0 },
     quiet: false,
   };
 }
@@ -82,6 +89,57 @@ export function write(outbox: Outbox, key: string, value: object | null): void {
   if (value === null) outbox.records.delete(key);
   else outbox.records.set(key, toJson(value));
   outbox.effects.push({ kind: "write", key, value: value === null ? null : toJson(value) });
+}
+
+// --- audit -----------------------------------------------------------------------------------------------------------
+
+const auditKey = "audit";
+/** Of a record of the chain. A store keeps them apart from what a service reads at its start. */
+export const auditRecordKey = (n: number): string => `${auditKey}/${n}`;
+
+/** Refusals cost whoever is refused nothing, so of each source only so many an hour have a record, and of all together. */
+interface Refusals {
+  readonly bySource: Map<string, number>;
+  sinceMs: number;
+  inAll: number;
+  leftOut: number;
+}
+const mostRefusals = { perSource: 30, inAll: 300, ms: 3_600_000 } as const;
+
+/** Writes who has changed what: to be called in the step that makes the change, whose transaction it is part of. */
+export function audit(outbox: Outbox, now: Instant, entry: AuditEntry, most?: number): void {
+  const { refusals } = outbox;
+  const { leftOut } = refusals;
+  const { chain, record, dropped } = linked(
+    outbox.audit,
+    leftOut === 0 ? entry : { ...entry, leftOut },
+    now.wallMs,
+    most,
+  );
+  refusals.leftOut = 0;
+  outbox.audit = chain;
+  outbox.effects.push({ kind: "write", key: auditRecordKey(record.n), value: toJson(record) });
+  for (const n of dropped) outbox.effects.push({ kind: "write", key: auditRecordKey(n), value: null });
+  outbox.effects.push({ kind: "write", key: auditKey, value: toJson(chain) });
+}
+
+/** The same of what was refused, unless there are too many. */
+export function auditRefusal(outbox: Outbox, now: Instant, entry: AuditEntry, most?: number): void {
+  const { refusals } = outbox;
+  if (now.ms - refusals.sinceMs >= mostRefusals.ms) {
+    refusals.sinceMs = now.ms;
+    refusals.inAll = 0;
+    refusals.bySource.clear();
+  }
+  const source = entry.source ?? entry.who;
+  const count = refusals.bySource.get(source) ?? 0;
+  if (count >= mostRefusals.perSource || refusals.inAll >= mostRefusals.inAll) {
+    refusals.leftOut += 1;
+    return;
+  }
+  refusals.bySource.set(source, count + 1);
+  refusals.inAll += 1;
+  audit(outbox, now, entry, most);
 }
 
 /** Places or (null) takes back a desired document at a peer, if that changes anything. */

@@ -42,6 +42,7 @@ import { registerBackup } from "./storage/backup.ts";
 import { registerAdoption, registerBin } from "./storage/bin.ts";
 import { registerImages } from "./storage/images.ts";
 import { registerOrphans } from "./storage/orphans.ts";
+import { registerAudit } from "./tenancy/audit.ts";
 import { createTenants, isOfSession, loginPlaces, registerTenants, type Tenants } from "./tenancy/tenants.ts";
 
 /*
@@ -121,6 +122,9 @@ export function createGateway(
   app.addHook("onClose", () => context.cells.stop());
   if (tickets !== null) serveTickets(app, configuration, tickets);
   registerTenants(app, configuration, registry.give);
+  registerAudit(app, way, (authorization) =>
+    isOfSession(authorization) ? tenants.cells(authorization) : cells.names(authorization),
+  );
   serveRoute(app, "listCells", async ({ request }) => {
     const { authorization = "" } = request.headers;
     if (isOfSession(authorization)) return cells.summaries(authorization, await tenants.cells(authorization));
@@ -233,6 +237,7 @@ async function onCell(
     headers: request.headers,
     body: request.body instanceof Buffer ? request.body : null,
     signal: gone.signal,
+    source: addressOf(request.raw.socket),
     follows: followsIn(request),
   };
   const name = match(request.method, request.url)?.name;

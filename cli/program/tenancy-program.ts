@@ -1,6 +1,9 @@
+import type { Command } from "commander";
+import { mostAnswered } from "../../model/contract/audit/audit.ts";
 import { limitKeys } from "../../model/contract/tenancy/quotas.ts";
 import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
 import type { Register } from "../context/register-type.ts";
+import { exportAudit, showAudit, verifyAudit } from "../tenancy/audit.ts";
 import { can, changeOwnPassword, login, logout, whoami } from "../tenancy/login.ts";
 import {
   addPlace,
@@ -19,6 +22,7 @@ import {
   listUsers,
 } from "../tenancy/people.ts";
 import { listQuotas, setQuota } from "../tenancy/quotas.ts";
+import { usage } from "../terminal/failure.ts";
 
 /** Who logs in, and what administrators do with domains, accounts, users and roles. */
 export const registerTenancy: Register = (program, context, withHelp) => {
@@ -27,6 +31,7 @@ export const registerTenancy: Register = (program, context, withHelp) => {
   registerUsers(program, context, withHelp);
   registerRoles(program, context, withHelp);
   registerQuotas(program, context, withHelp);
+  registerAudit(program, context, withHelp);
 };
 
 const passwordFile = ["--password-file <file>", "read the password from a file instead of asking for it"] as const;
@@ -249,5 +254,46 @@ const registerQuotas: Register = (program, context, withHelp) => {
       .argument("<limits...>", `WHAT=NUMBER of ${limitKeys.join(", ")}; or none`)
       .action((path, limits) => setQuota(context(), path, limits)),
     ["cells quota set acme/dev cells=2 vms=10 memoryMiB=20480", "cells quota set acme none"],
+  );
+};
+
+const countOf = (text: string): number => {
+  if (!/^[1-9]\d{0,3}$/.test(text) || Number(text) > mostAnswered)
+    throw usage(`\`${text}\` is no number from 1 to ${mostAnswered}`);
+  return Number(text);
+};
+const filters = (command: Command): Command =>
+  command
+    .option("--cell <cell>", "of this cell alone")
+    .option("--service <service>", "of this service alone: tenancy, controller.shop")
+    .option("--user <user>", "what this one did: ann@ROOT/acme, or operator")
+    .option("--verb <request>", "of this request alone: putModel")
+    .option("--target <path>", "about this, and what is below it")
+    .option("--since <time>", "without what is older")
+    .option("--until <time>", "without what is newer")
+    .option("--refused", "what was refused alone");
+
+const registerAudit: Register = (program, context, withHelp) => {
+  const audit = program.command("audit").description("who changed what, and who was refused");
+  withHelp(
+    filters(audit.command("list", { isDefault: true }).description("show the newest, the last one last"))
+      .option("--limit <n>", "at most so many (default: 200)", countOf)
+      .action((options) => showAudit(context(), options)),
+    ["cells audit", "cells audit list --cell shop --user ann@ROOT/acme", "cells audit list --refused --output json"],
+  );
+  withHelp(
+    filters(audit.command("export").description("write out all that is kept, a record a line"))
+      .option("--out <file>", "into a file that is not there yet")
+      .action((options) => exportAudit(context(), options)),
+    ["cells audit export --out audit-2026-11.jsonl"],
+  );
+  withHelp(
+    audit
+      .command("verify")
+      .description("look whether records were altered or taken out")
+      .option("--service <service>", "of this service alone")
+      .option("--against <file>", "an earlier export, which must be found again")
+      .action((options) => verifyAudit(context(), options)),
+    ["cells audit verify", "cells audit verify --against audit-2026-11.jsonl"],
   );
 };

@@ -208,7 +208,7 @@ export const permissions = {
         ],
         ...["domains", "accounts", "users", "roles", "quotas"].flatMap((all) => [`* /${all}`, `* /${all}/<uid>`]),
         // What the gateway asks on its own account: a ticket for a client's session, and which cells that may see.
-        ...["PUT /tickets/<uid>", "GET /cells"],
+        ...["PUT /tickets/<uid>", "GET /cells", "GET /audit"],
       ],
     },
   },

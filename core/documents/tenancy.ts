@@ -25,6 +25,8 @@ export interface ActualLook {
   readonly user: string;
   readonly account: string;
   readonly rules: readonly Rule[];
+  /** The beginning of the hash of his session, for records of what he did; absent: of a version before. */
+  readonly session?: string;
   /** At the root controller: it is for this child cell of the root cell alone, which is, or may become, the account's. */
   readonly child?: CellName;
 }

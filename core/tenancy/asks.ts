@@ -15,9 +15,10 @@ import type { Json, JsonObject } from "../../model/json/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { log, toJson } from "../outbox.ts";
 import { type Actor, actorOf, type By } from "./actor.ts";
+import { aboutOf, auditActorOf, auditFor, record } from "./audit/audited.ts";
 import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket } from "./cells.ts";
-import { beginLogin, endLogin, endSession, type LoginBegin, type LoginEnd, sessionSummary } from "./logins.ts";
-import { beginPassword, endPassword, type PasswordBegin, type PasswordEnd } from "./own-password.ts";
+import { beginLogin, endLogin, endSession, type LoginBegin, type LoginEnd, sessionSummary } from "./logins/logins.ts";
+import { beginPassword, endPassword, type PasswordBegin, type PasswordEnd } from "./logins/own-password.ts";
 import { addRole, addUser, changeRole, changeUser, deleteRole, deleteUser, listRoles, listUsers } from "./people.ts";
 import {
   addAccount,
@@ -46,6 +47,8 @@ export type TenancyRequest =
       readonly cell: string;
       readonly child?: CellName;
     }
+  /** How far the audit goes, and what of it who asks may see. */
+  | { readonly kind: "audit"; readonly by: By }
   | Ask;
 export interface Ask {
   readonly kind: "ask";
@@ -60,6 +63,8 @@ export interface Ask {
   readonly password: string | null;
   /** Drawn for what is made. */
   readonly fresh: { readonly uid: string; readonly number: string };
+  /** Address of the client; absent: it is not known. */
+  readonly source?: string;
 }
 export interface TenancyResponse {
   readonly status: number;
@@ -167,6 +172,8 @@ export function answer(state: TenancyState, request: TenancyRequest): TenancyRes
       return responseOf(endPassword(state, request));
     case "ticket":
       return responseOf(issueTicket(state, request.session, request));
+    case "audit":
+      return responseOf(auditFor(state, request.by));
     case "ask":
       return responseOf(answerAsk(state, request));
   }
@@ -176,13 +183,23 @@ function answerAsk(state: TenancyState, { by, name, ...asked }: Ask): Result<obj
   const actor = actorOf(state, by);
   if (!actor.ok) return actor;
   const dryRun = asked.query.dryRun === true;
+  if (dryRun || reads.includes(name)) return answerers[name](state, actor.value, { ...asked, by, dryRun });
+  const about = aboutOf(state, asked.parameters, asked.body);
+  const told = {
+    ...{ verb: name, actor: auditActorOf(state, actor.value, by, asked), own: actor.value.user ?? undefined },
+    ...{ about, body: asked.body },
+  };
+  const writes = state.outbox.effects.length;
   const answered = answerers[name](state, actor.value, { ...asked, by, dryRun });
-  if (answered.ok && !dryRun && !reads.includes(name)) {
-    const target = Object.values(asked.parameters)[0] ?? String(asked.body.path ?? asked.body.name ?? "");
-    log(state.outbox, "tenancy/changed", { verb: name, by: actor.value.label, target });
-  }
+  // Where the root cell's model says whose a cell is, nothing is written here, and that model's controller has the record.
+  const isChanged = !gatewaysOwn.includes(name) || state.outbox.effects.length > writes;
+  if (answered.ok && isChanged) {
+    log(state.outbox, "tenancy/changed", { verb: name, by: actor.value.label, target: about.target });
+    record(state, told, null);
+  } else if (!answered.ok) record(state, told, answered.error);
   return answered;
 }
+const gatewaysOwn: readonly AskName[] = ["claimCell", "freeCell"];
 
 function responseOf(result: Result<object, Refused>, status = 200): TenancyResponse {
   if (result.ok) return { status, body: toJson(result.value) };

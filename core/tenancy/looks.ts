@@ -4,6 +4,7 @@ import { rootCell } from "../documents/cells.ts";
 import type { ActualLook } from "../documents/tenancy.ts";
 import { cellOfController, sameJson, toJson } from "../outbox.ts";
 import { givenTo, isFree, isKept, ownerOf } from "./owners.ts";
+import type { RoleRecord, UserRecord } from "./records.ts";
 import {
   accountPath,
   isReached,
@@ -31,8 +32,20 @@ export function mayWithCell(state: TenancyState, session: string, cell: string):
   const account = ownerOf(state, cell);
   // What runs the cloud is opened by the operator's credential alone, which nobody here knows.
   if (user === undefined || role === null || cell === rootCell || !isReached(state, user, role, account)) return null;
-  return { open: true, user: labelOf(state, user), account: accountPath(state, account), rules: role.rules };
+  return openTo(state, session, user, account, role);
 }
+const openTo = (
+  state: TenancyState,
+  session: string,
+  user: UserRecord,
+  account: string,
+  { rules }: RoleRecord,
+): ActualLook => ({
+  ...{ open: true, user: labelOf(state, user), account: accountPath(state, account), rules },
+  session: session.slice(0, shownOfHash),
+});
+/** A session is known by so many digits of its hash. */
+export const shownOfHash = 12;
 
 /**
  * What he may with one child cell of the root cell, at the root controller, which makes it and ends it; null: the cell is not there for him, and
@@ -45,8 +58,7 @@ export function mayWithChild(state: TenancyState, session: string, child: string
   if (child.includes(".") || (isFree(state, child) && !allows(role.rules, "cell.create"))) return null;
   const account = isFree(state, child) ? user.account : givenTo(state, child);
   if (account === null || !isReached(state, user, role, account)) return null;
-  const open = { open: true, user: labelOf(state, user), account: accountPath(state, account), rules: role.rules };
-  return { ...open, child: cellName(child) };
+  return { ...openTo(state, session, user, account, role), child: cellName(child) };
 }
 /** Names of cells that mean something else, whoever asks. */
 const reservedNames: readonly string[] = [rootCell, "primary", "controller"];

@@ -2,7 +2,7 @@ import { builtInRoles, builtInUid } from "../../model/contract/tenancy/rules.ts"
 import type { NewRole, NewUser, RoleSummary, UserChange, UserSummary } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { type Actor, denied, isStronger, reaches, refuseLastRootAdmin, tooHigh } from "./actor.ts";
-import { endSessionsOf } from "./logins.ts";
+import { endSessionsOf } from "./logins/logins.ts";
 import { accountFor, domainFor, noSuch } from "./places.ts";
 import type { RoleRecord, UserRecord } from "./records.ts";
 import { type Refused, refused } from "./refused.ts";

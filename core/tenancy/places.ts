@@ -1,7 +1,7 @@
 import type { AccountSummary, DomainSummary, Standing } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { type Actor, denied, isStronger, reaches, refuseLastRootAdmin } from "./actor.ts";
-import { endSessionsOf } from "./logins.ts";
+import { endSessionsOf } from "./logins/logins.ts";
 import { cellsByAccount } from "./owners.ts";
 import type { AccountRecord, DomainRecord } from "./records.ts";
 import { type Refused, refused } from "./refused.ts";

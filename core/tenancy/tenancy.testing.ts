@@ -4,7 +4,7 @@ import type { ActualLook } from "../documents/tenancy.ts";
 import type { Effect, Input } from "../env.ts";
 import type { By } from "./actor.ts";
 import type { AskName, TenancyRequest, TenancyResponse } from "./asks.ts";
-import type { LoginBegun } from "./logins.ts";
+import type { LoginBegun } from "./logins/logins.ts";
 import type { TenancyState } from "./state.ts";
 import { createTenancy } from "./tenancy.ts";
 

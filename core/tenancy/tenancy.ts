@@ -8,7 +8,7 @@ import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, takeEffects, toJson, write } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { answer, type TenancyRequest } from "./asks.ts";
-import { endOldSessions } from "./logins.ts";
+import { endOldSessions } from "./logins/logins.ts";
 import { askWithinMs, dropUnused, publishLooks, takeLook } from "./looks.ts";
 import { takeOwner } from "./owners.ts";
 import { desireLimits, hearGranted } from "./quotas.ts";

@@ -34,6 +34,12 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ["account give", /the cell shop is of the account ROOT\/acme\/dev/],
   ["can bob@acme", /^no: rule 1: deny vm\.console of the role operators/],
   ["quota list", /ROOT\/acme +domain +vms \d+ of 50\nROOT\/acme\/dev +account .*cells 1 of 2/],
+  [
+    "audit list --service",
+    / operator +127\.0\.0\.1 +addUser +ROOT\/acme\/dev ann +password set, account ROOT\/acme\/dev, role account-admin/,
+  ],
+  ["audit export", /^\d+ records are in /],
+  ["audit verify", /^tenancy +\d+ records +whole\n[\s\S]*controller\.shop +\d+ records +whole$/],
   ["whoami", /ann@ROOT\/acme, of the account ROOT\/acme\/dev\nrole account-admin/],
   ["get", /^shop\b/m],
   ["password", /ann@ROOT\/acme has another password/],
@@ -56,7 +62,9 @@ export async function tenantsPageRuns(directory: string, url: string, credential
       ...(asked || words[0] === "password" ? ["--password-file", file("password")] : []),
       ...(words[0] === "password" ? ["--new-password-file", file("next")] : []),
     ];
-    const given = words.map((word) => (word.startsWith("https://") ? url : word.endsWith(".json") ? file(word) : word));
+    const given = words.map((word) =>
+      word.startsWith("https://") ? url : word.endsWith(".json") || word.endsWith(".jsonl") ? file(word) : word,
+    );
     const env = { ...process.env, CELLS_CONFIG: file(by ?? "operator.json"), NODE_TEST_CONTEXT: undefined };
     const { stdout } = await run(process.execPath, [program, ...given, ...more], { env, cwd: directory }).catch(
       ({ message }: Error) => assert.fail(`${line}\n${message}`),

@@ -3,6 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { sourceHeader } from "../../runtime/tenancy/source.ts";
 import { controllerOf } from "./cell-names.ts";
 import { RefusedError } from "./refused.ts";
 
@@ -14,6 +15,8 @@ export interface Forwarded {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer | null;
   readonly signal: AbortSignal;
+  /** Address of the client. */
+  readonly source: string;
   /** A stream of events may be silent for as long as nothing happens. */
   readonly follows: boolean;
 }
@@ -43,7 +46,7 @@ export interface Way {
 
 /** Sends a request on to a cell's controller. Rejects when it does not answer. */
 export function forward({ configuration, present }: Way, cell: string, what: Forwarded): Promise<PeerResponse> {
-  const headers: OutgoingHttpHeaders = {};
+  const headers: OutgoingHttpHeaders = { [sourceHeader]: what.source };
   for (const name of passedOn) if (what.headers[name] !== undefined) headers[name] = what.headers[name];
   if (what.body !== null) headers["content-length"] = what.body.length;
   return present(cell, String(what.headers.authorization), (authorization) =>

@@ -11,6 +11,8 @@ import { fileURLToPath } from "node:url";
 import type { FastifyInstance } from "fastify";
 import type { Refusal } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
+import type { AuditView } from "../../model/contract/audit/audit.ts";
+import { faultsIn } from "../../model/contract/audit/chain.ts";
 import type { Login, UserSummary } from "../../model/contract/tenancy/tenancy.ts";
 import { assertConforms } from "../../model/contract/testing/conforms.testing.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
@@ -396,6 +398,45 @@ test("a user gives himself another password by the one that he has, and his othe
   );
   assert.equal((await logIn("bob", passwords.bob)).status, 401);
   assert.equal((await change(next, passwords.bob)).status, 200);
+});
+
+test("who changed what is told by each service, to each what he may see, and an altered store shows", async () => {
+  const [ann, eve, bob] = [await inAs("ann"), await inAs("eve"), await inAs("bob")];
+  await done("PUT", "/cells/shop/model", ann, { shop: { "x.type": "Cell", note: "of ann" } });
+  assert.equal((await ask("PUT", "/cells/shop/model", eve, emptyCell("shop"))).status, 403);
+  const audit = async (by: string, query = ""): Promise<AuditView> =>
+    (await done("GET", `/audit${query}`, by)) as unknown as AuditView;
+  const all = await audit(operator, "?limit=1000");
+  assert.deepEqual([all.sources.map(({ service }) => service), all.silent], [["tenancy", "controller.shop"], []]);
+  const last = all.records.findLast(({ service }) => service === "controller.shop");
+  const { who, account, verb, target, before, after, door, source, by } = last ?? {};
+  assert.deepEqual([who, account, verb, target], ["ann@ROOT/acme", "ROOT/acme/dev", "putModel", "shop"]);
+  assert.deepEqual([Number(after) - Number(before), door, source], [1, "gateway", "127.0.0.1"]);
+  assert.equal(by, `session ${hashCredential(ann).slice(0, 12)}`);
+  // Whose session that was is in the record of his login.
+  const login = all.records.findLast((record) => record.verb === "logIn" && record.by === by);
+  assert.deepEqual([login?.who, login?.source], ["ann@ROOT/acme", "127.0.0.1"]);
+  const mine = await audit(bob);
+  assert.deepEqual([...new Set(mine.records.map((record) => record.who))], ["bob@ROOT/acme"]);
+  assert.deepEqual(
+    mine.sources.map(({ service }) => service),
+    ["tenancy"],
+  );
+  // She administers the account; eve, in it, sees what she did herself.
+  assert.ok((await audit(ann, "?service=controller.shop")).records.length > 0);
+  assert.deepEqual((await audit(eve, "?service=controller.shop")).records, []);
+  assert.ok((await audit(ann, "?who=operator&verb=changeUser")).records.length > 0);
+  assert.ok((await audit(ann, "?outcome=refused")).records.every(({ outcome }) => outcome === "refused"));
+  for (const service of ["controller.shop", "controller.none"])
+    assert.equal((await ask("GET", `/audit?service=${service}`, bob)).status, 404, service);
+  assert.equal((await ask("GET", "/audit?after=3", operator)).status, 400);
+  const text = JSON.stringify(all);
+  for (const secret of secrets) assert.ok(!text.includes(secret), `${secret.slice(0, 8)}… is in the audit`);
+  for (const { service, first, next, hash } of all.sources) {
+    const { records } = await audit(operator, `?service=${service}&after=0&limit=1000`);
+    assert.deepEqual(faultsIn({ first, next, hash, records: records.map(({ service: _, ...record }) => record) }), []);
+    assert.equal(records.length, next - first);
+  }
 });
 
 test("with tenancy away who is in goes on, and logins say so; after that all is as before", async () => {

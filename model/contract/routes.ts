@@ -1,4 +1,6 @@
 import { bundleMediaType, yamlMediaType } from "../api.ts";
+import { mostAnswered, outcomes } from "./audit/audit.ts";
+import { auditPart, auditView } from "./audit/values.ts";
 import {
   bytesType,
   gives,
@@ -50,6 +52,15 @@ const until = may(
   oneOf("ready", "gone"),
   "With `state=true`: held back, up to 45 s, until the element there is ready or is `stuck`, or until nothing is there or left of what was.",
 );
+const audited = {
+  ...{ since, until: may(time, "Without what happened from this time on, ISO 8601.") },
+  who: may(text(), "What this one asked for, as records name him: `ann@ROOT/acme`."),
+  verb: may(text(), "Of this request alone, by its name here: `putModel`."),
+  outcome: may(oneOf(...outcomes), "What was done, or what was refused."),
+  target: may(text(), "About this, and what is below it."),
+  after: may(integer(0), "Those that come after this number, oldest first, instead of the newest."),
+  limit: may(integer(1, mostAnswered), "At most so many (200 if absent)."),
+};
 const specification = [bundleMediaType, jsonType, yamlMediaType];
 const ofChange =
   "Refused with 400 for a specification with faults (`diagnostics` says where), 404 for a path that does not exist, 409 where it conflicts with what is in use, 412 if the model has not the version of `If-Match`, 500 with nothing changed if the plan was not right. A change with which data is lost (`losesData` in its plan) is refused with 409 `change/destroys-data` unless `allowDestroy` names each such volume.";
@@ -109,6 +120,11 @@ export const routes = {
     query: { follow, past, since },
     headers: { "Last-Event-ID": { schema: text(), doc: "What was seen up to this event is left out." } },
     answer: givesEvents(values.cellEvent),
+  }),
+  readCellAudit: route("GET /cells/{cell}/audit", "cell", "controller", {
+    doc: "Who changed the cell, and who was refused: records of its controller, oldest first. Whoever may not read all of them sees his own.",
+    query: audited,
+    answer: gives(auditPart),
   }),
   explain: route("GET /cells/{cell}/why", "cell", "controller", {
     doc: "Why an element is not ready (`element`), or why a connection passes or does not (`from`, `to`).",
@@ -426,6 +442,12 @@ export const routes = {
     query: { dryRun },
     body: sends(tenancy.quotaChange),
     answer: gives(tenancy.quotaSummary),
+  }),
+  readAudit: route("GET /audit", "tenant", "gateway", {
+    doc: "Who changed what, and who was refused, of all services that keep records, oldest first; each asker sees what he may.",
+    more: "`after` goes with one `service`. A service that does not answer is named in `silent`.",
+    query: { service: may(text(), "Of this service alone: `tenancy`, `controller.shop`."), ...audited },
+    answer: gives(auditView),
   }),
   giveCell: route("PUT /owners/{cell}", "tenant", "gateway", {
     doc: "Says to which account a cell belongs from now on.",

@@ -111,7 +111,7 @@ export async function runController(
       // Its answer is on its way first.
       restart: () => void setTimeout(restartSelf, answerMs),
     };
-    const context = { configuration, controller, events, request: running.request, returning };
+    const context = { configuration, controller, events, request: running.request, audit: running.audit, returning };
     const holds = new TicketHolds(running.request);
     const sessions = createSessions({ configuration, cell: controller.cell, request: running.request, holds });
     const answers = new TenantAnswers(holds);

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { Asker } from "../../core/controller/model/audited.ts";
 import type { WhyEnd, WhyEnds } from "../../core/controller/requests/connection-ends.ts";
 import type { ControllerRequest, ControllerResponse } from "../../core/controller/requests/requests.ts";
 import type { ExecTarget } from "../../core/controller/requests/session-requests.ts";
@@ -32,6 +33,7 @@ import { refuseUpgrade } from "../http/websocket-hop.ts";
 import { cellOfController, IssuedTickets, issuerOf, ticketAt } from "../identity/tickets.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { streamEvents } from "../observation/events.ts";
+import type { RunningService } from "../process/process.ts";
 import { evaluate } from "../specification/evaluate.ts";
 import { orderBackup } from "./backups/order.ts";
 import { type Returning, returnStore } from "./backups/return-store.ts";
@@ -39,6 +41,7 @@ import type { CellEvents } from "./events.ts";
 import { hostHandler } from "./hosts/hosts.ts";
 import { longPoll } from "./long-poll.ts";
 import type { ControllerSessions } from "./sessions.ts";
+import { answerAudit, askerOf } from "./tenants/audit.ts";
 import { type Caller, callerOf } from "./tenants/callers.ts";
 import { isRead } from "./tenants/child-cells.ts";
 import { sessionHolder, TenantAnswers, TicketHolds, tenantMayNotAsk } from "./tenants/tenants.ts";
@@ -55,6 +58,8 @@ export interface EdgeContext {
   readonly controller: NonNullable<ProcessConfiguration["controller"]>;
   readonly events: CellEvents;
   readonly request: (request: Json) => Promise<Json>;
+  /** Records of who changed the cell; absent: none are read. */
+  readonly audit?: RunningService["audit"];
   /** Absent: no store is taken back. */
   readonly returning?: Returning;
 }
@@ -86,6 +91,10 @@ const handlers: Handlers = {
   deleteModel: (exchange) => change(exchange),
   deleteElement: (exchange) => change(exchange),
   followCell: (exchange) => events(exchange),
+  readCellAudit: (exchange) => {
+    const { context, response } = exchange;
+    return answerAudit((request) => ask(context, request), context.audit ?? (() => []), exchange, response);
+  },
   explain: (exchange) => why(exchange),
   exec: (exchange) => exec(exchange),
   moveVm: (exchange) => moveVm(exchange),
@@ -155,7 +164,7 @@ export const createRoutes = (
     if (
       tenant !== null &&
       cell === rootCell &&
-      !(await isRead((request) => ask(context, request), tenant, found, response))
+      !(await isRead((request) => ask(context, request), tenant, found, { by: askerOf(caller, incoming), response }))
     )
       return;
     if (tenant !== null) answers.follow(tenant, found.name, response);
@@ -208,8 +217,16 @@ async function takeStore({ context, caller, incoming, response }: Exchange<"retu
 }
 
 /** What was opened with it ends with it, and before that is answered. */
-async function revokeCredential({ context, sessions, response, parameters }: Exchange): Promise<void> {
-  const { status, body, version } = await ask(context, { method: "CREDENTIAL-REVOKE", id: parameters.id ?? "" });
+async function revokeCredential({
+  context,
+  caller,
+  sessions,
+  incoming,
+  response,
+  parameters,
+}: Exchange): Promise<void> {
+  const by = askerOf(caller, incoming);
+  const { status, body, version } = await ask(context, { method: "CREDENTIAL-REVOKE", id: parameters.id ?? "", by });
   if (status === 200) await sessions?.revoked();
   sendJson(response, status, body, { etag: `"${version}"` });
 }
@@ -220,7 +237,8 @@ async function addCredential(exchange: Exchange<"addCredential">): Promise<void>
   if (body === null) return;
   const { id, credential } = newCredential(context.controller.cell);
   const hash = hashCredential(credential);
-  const added = await ask(context, { method: "CREDENTIAL-ADD", id, hash, note: body.note ?? "" });
+  const by = askerOf(exchange.caller, exchange.incoming);
+  const added = await ask(context, { method: "CREDENTIAL-ADD", id, hash, note: body.note ?? "", by });
   const answer = added.status === 200 ? ({ id, credential } satisfies NewCredential) : added.body;
   sendJson(response, added.status, answer, { "cache-control": "no-store" });
 }
@@ -268,6 +286,7 @@ async function change(exchange: Exchange<Changes>): Promise<void> {
     path: parameters.path ?? "",
     dryRun: query.dryRun === true,
     allowDestroy: query.allowDestroy ?? [],
+    by: askerOf(exchange.caller, incoming),
     ...(version === undefined ? {} : { ifMatch: Number(version) }),
   };
   if (incoming.method === "DELETE") {
@@ -302,6 +321,7 @@ interface ChangeConditions {
   readonly path: string;
   readonly dryRun: boolean;
   readonly allowDestroy: readonly string[];
+  readonly by: Asker;
   readonly ifMatch?: number;
 }
 

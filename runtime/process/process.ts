@@ -9,6 +9,7 @@ import type { LogLine, NodeInput, NodeOutput } from "../../core/distribution/nod
 import type { AdoptRequest, Instant, Service } from "../../core/env.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { AuditRecord } from "../../model/contract/audit/audit.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { PeerHandler } from "../http/peer-handler.ts";
 import type { ProcessConfiguration } from "../installation.ts";
@@ -33,6 +34,8 @@ import { openStore, type Store } from "./store.ts";
 export interface RunningService {
   /** Asks the service; rejects when the process stops first. */
   request(request: Json): Promise<Json>;
+  /** Records of the service's audit from this number on, in their order, as far as they are durable. */
+  audit(from: number, most: number): readonly AuditRecord[];
   /** Every line that the service or its state distribution logs, after it is durable. */
   subscribeLog(listener: (event: LogEvent) => void): () => void;
   /** Of the process: `GET /metrics` and `GET /events` answer from it. */
@@ -318,6 +321,7 @@ export const runService = async <State>(run: ServiceRun<State>): Promise<Running
     declaredDead: (peer, life) => enqueue(loop, { kind: "declared-dead", peer, life }),
     observer,
     request: (request) => askLoop(loop, request),
+    audit: (from, most) => (loop.stopped ? [] : (store.audit(from, most) as unknown as readonly AuditRecord[])),
     subscribeLog: (listener) => {
       loop.listeners.add(listener);
       return () => loop.listeners.delete(listener);

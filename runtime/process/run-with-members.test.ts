@@ -13,6 +13,7 @@ after(() => installation.remove());
 /** What is asked of it here is to have been ended. */
 const service = (ended: () => void): RunningService => ({
   request: () => Promise.reject(new Error("nobody asks")),
+  audit: () => [],
   subscribeLog: () => () => undefined,
   observer: createObserver("members"),
   stop: async (options) => {

@@ -1,6 +1,7 @@
 import { closeSync, openSync, statSync } from "node:fs";
 import { backup, DatabaseSync, type StatementSync } from "node:sqlite";
 import { setTimeout } from "node:timers/promises";
+import { storeKey } from "../../core/distribution/node/stored.ts";
 import type { GoneHosts } from "../../core/env.ts";
 import type { Json } from "../../model/json/json.ts";
 
@@ -13,6 +14,8 @@ export interface Store {
    * own reserve is used up.
    */
   commit(writes: ReadonlyMap<string, Json>): void;
+  /** Records of the audit from this number on, in their order; they are no part of `load`. */
+  audit(from: number, most: number): readonly Json[];
   /** Size of its file, without the journal. */
   bytes(): number;
   /**
@@ -105,18 +108,25 @@ export const copyDatabase = async (source: DatabaseSync, to: string): Promise<vo
 const historyPrefix = "history/";
 const createHistory = "CREATE TABLE IF NOT EXISTS history (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID";
 
+/** Who changed what (`audit` of `core/outbox.ts`), by number: many, and none of them is of use to the service itself. */
+const auditPrefix = storeKey.own("audit/");
+const createAudit = "CREATE TABLE IF NOT EXISTS audit (n INTEGER PRIMARY KEY, value TEXT NOT NULL)";
+
 interface Statements {
   readonly put: StatementSync;
   readonly remove: StatementSync;
   readonly all: StatementSync;
 }
-const statementsOf = (database: DatabaseSync, table: "entries" | "history"): Statements => ({
-  put: database.prepare(
-    `INSERT INTO ${table} (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
-  ),
-  remove: database.prepare(`DELETE FROM ${table} WHERE key = ?`),
-  all: database.prepare(`SELECT key, value FROM ${table}`),
-});
+const statementsOf = (database: DatabaseSync, table: "entries" | "history" | "audit"): Statements => {
+  const key = table === "audit" ? "n" : "key";
+  return {
+    put: database.prepare(
+      `INSERT INTO ${table} (${key}, value) VALUES (?, ?) ON CONFLICT (${key}) DO UPDATE SET value = excluded.value`,
+    ),
+    remove: database.prepare(`DELETE FROM ${table} WHERE ${key} = ?`),
+    all: database.prepare(`SELECT ${key}, value FROM ${table}`),
+  };
+};
 
 /**
  * Notes in a store that it was just put back from a copy, so that its service's next start says so (`store/restored`, with
@@ -162,16 +172,21 @@ export const openStore = (file: string): Store => {
     PRAGMA synchronous = FULL;
     CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     ${createHistory};
+    ${createAudit};
   `);
   // Every time: an orderly end removes the log.
   takeReserve(database);
   const entries = statementsOf(database, "entries");
   const history = statementsOf(database, "history");
+  const audit = statementsOf(database, "audit");
+  const audited = database.prepare("SELECT value FROM audit WHERE n >= ? ORDER BY n LIMIT ?");
   const write = (writes: ReadonlyMap<string, Json>): void => {
     database.exec("BEGIN IMMEDIATE");
     try {
-      for (const [key, value] of writes) {
-        const table = key.startsWith(historyPrefix) ? history : entries;
+      for (const [name, value] of writes) {
+        const isAudit = name.startsWith(auditPrefix);
+        const table = isAudit ? audit : name.startsWith(historyPrefix) ? history : entries;
+        const key = isAudit ? Number(name.slice(auditPrefix.length)) : name;
         if (value === null) table.remove.run(key);
         else table.put.run(key, JSON.stringify(value));
       }
@@ -200,6 +215,8 @@ export const openStore = (file: string): Store => {
       commits += 1;
       if (commits % reserveEvery === 0 && isReserveLow(database)) takeReserve(database);
     },
+    audit: (from, most) =>
+      (audited.all(from, most) as { value: string }[]).map(({ value }) => JSON.parse(value) as Json),
     copyTo: (to) => copyDatabase(database, to),
     bytes: () => statSync(file, { throwIfNoEntry: false })?.size ?? 0,
     close: () => database.close(),

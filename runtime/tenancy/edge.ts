@@ -1,9 +1,11 @@
 import { randomInt, randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { mayAsk } from "../../core/documents/permissions.ts";
+import { toJson } from "../../core/outbox.ts";
 import type { By } from "../../core/tenancy/actor.ts";
 import type { Ask, AskName, TenancyRequest, TenancyResponse } from "../../core/tenancy/asks.ts";
-import type { LoginBegun } from "../../core/tenancy/logins.ts";
+import type { Sight } from "../../core/tenancy/audit/audited.ts";
+import type { LoginBegun } from "../../core/tenancy/logins/logins.ts";
 import { createTenancy } from "../../core/tenancy/tenancy.ts";
 import { isLabel } from "../../model/cell/child-document.ts";
 import { cellName } from "../../model/cell/identifiers.ts";
@@ -17,6 +19,7 @@ import {
   rootDomain,
 } from "../../model/contract/tenancy/tenancy.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
+import { readAudit } from "../audit/read-audit.ts";
 import { bearerOf, hashCredential, isAuthorized } from "../http/bearer.ts";
 import { parseJson, readBody, sendJson, sendRefusal } from "../http/http.ts";
 import { servePeers } from "../http/https.ts";
@@ -25,7 +28,7 @@ import { isSession, newSession, ticketAt } from "../identity/tickets.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { stopAtSignals } from "../life/signals.ts";
 import { type Observer, observed } from "../observation/observer.ts";
-import { runService } from "../process/process.ts";
+import { type RunningService, runService } from "../process/process.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
 import { sourceHeader } from "./source.ts";
 import { WaitingRoom } from "./waiting-room.ts";
@@ -39,7 +42,7 @@ export async function runTenancy(configuration: ProcessConfiguration, observer: 
   const running = await runService({ configuration, observer, service });
   const ask = async (request: TenancyRequest): Promise<TenancyResponse> =>
     (await running.request(request as unknown as Json)) as unknown as TenancyResponse;
-  const handler = tenancyHandler(ask, configuration.tenancy?.credentialHashes ?? []);
+  const handler = tenancyHandler(ask, configuration.tenancy?.credentialHashes ?? [], running.audit);
   const server = await servePeers(configuration, observed(observer, handler), undefined, { observer });
   stopAtSignals(server.stop);
 }
@@ -49,7 +52,11 @@ type AskService = (request: TenancyRequest) => Promise<TenancyResponse>;
 const bodyLimitBytes = 256 * 1024;
 const own = /^\/(?:(cells)|owners\/([^/?]+))(?:\?(.*))?$/;
 
-export const tenancyHandler = (ask: AskService, credentialHashes: readonly string[]): PeerHandler => {
+export const tenancyHandler = (
+  ask: AskService,
+  credentialHashes: readonly string[],
+  audit: RunningService["audit"] = () => [],
+): PeerHandler => {
   const room = new WaitingRoom();
   return async (incoming, response) => {
     const { peer, method, url } = incoming;
@@ -68,7 +75,8 @@ export const tenancyHandler = (ask: AskService, credentialHashes: readonly strin
       return;
     }
     const ticket = ticketAt(url);
-    if (found?.name === "changeOwnPassword") await changeOwn(ask, room, by, incoming, response);
+    if (found?.name === "readAudit") await answerAudit(ask, audit, by, incoming.url, response);
+    else if (found?.name === "changeOwnPassword") await changeOwn(ask, room, by, incoming, response);
     else if (ticket !== null) await issue(ask, by, ticket, incoming, response);
     else if (found !== null && isAsk(found.name))
       await answerRoute(ask, room, by, { ...found, name: found.name }, incoming, response);
@@ -93,6 +101,33 @@ const busy = (response: ServerResponse): void =>
     body: { error: { code: "busy", message: "too many logins are under way; try again in a second" } },
     retryAfter: 1,
   });
+
+async function answerAudit(
+  ask: AskService,
+  audit: RunningService["audit"],
+  by: By,
+  url: string,
+  response: ServerResponse,
+): Promise<void> {
+  const query = readQuery("readAudit", url);
+  if (!query.ok) {
+    sendRefusal(response, 400, query.error.code, query.error.message);
+    return;
+  }
+  const answer = await ask({ kind: "audit", by });
+  if (answer.status !== 200) {
+    send(response, answer);
+    return;
+  }
+  const { sees, ...head } = answer.body as unknown as Sight;
+  const part = await readAudit(
+    audit,
+    head,
+    query.value,
+    ({ within = [] }) => sees === "all" || sees.some((uid) => within.includes(uid)),
+  );
+  send(response, { status: 200, body: toJson(part) });
+}
 
 /** The body as the table of routes has it; null: it was refused. */
 async function bodyOf(name: RouteName, { body }: PeerRequest, response: ServerResponse): Promise<JsonObject | null> {
@@ -218,6 +253,10 @@ const asks: readonly AskName[] = [
 type RouteAsk = AskName & RouteName;
 const isAsk = (name: RouteName): name is RouteAsk => (asks as readonly string[]).includes(name);
 
+const sourceOf = ({ headers }: PeerRequest): Pick<Ask, "source"> => {
+  const source = headers[sourceHeader];
+  return typeof source === "string" ? { source } : {};
+};
 const fresh = (): Ask["fresh"] => ({
   uid: randomUUID(),
   number: String(randomInt(1, 10 ** 12 - 1)).padStart(12, "0"),
@@ -240,6 +279,7 @@ async function answerRoute(
   if (body === null) return;
   const asked: Ask = {
     ...{ kind: "ask", by, name, parameters, query: query.value as JsonObject, body, password: null, fresh: fresh() },
+    ...sourceOf(incoming),
   };
   const { password } = body;
   if (typeof password === "string") await withPassword(ask, room, asked, password, response);
@@ -268,12 +308,8 @@ async function withPassword(
 }
 
 /** What the gateway asks on its own account. */
-async function answerGateway(
-  ask: AskService,
-  by: By,
-  { method, url }: PeerRequest,
-  response: ServerResponse,
-): Promise<void> {
+async function answerGateway(ask: AskService, by: By, incoming: PeerRequest, response: ServerResponse): Promise<void> {
+  const { method, url } = incoming;
   const [, all, cell, query = ""] = own.exec(url) ?? [];
   const parameters = new URLSearchParams(query);
   const name: AskName | null =
@@ -289,6 +325,6 @@ async function answerGateway(
     return;
   }
   const flags = { isThere: parameters.get("isThere") === "true", dryRun: parameters.get("dryRun") === "true" };
-  const common = { kind: "ask", by, name, body: {}, password: null, fresh: fresh() } as const;
+  const common = { kind: "ask", by, name, body: {}, password: null, fresh: fresh(), ...sourceOf(incoming) } as const;
   send(response, await ask({ ...common, parameters: cell === undefined ? {} : { cell }, query: flags }));
 }

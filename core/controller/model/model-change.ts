@@ -21,6 +21,7 @@ import { withKept } from "../upgrade/former-images.ts";
 import { beginUpgrades, notesForUpgrade, serviceBootVolumes } from "../upgrade/upgrade.ts";
 import { stopRun } from "../vm/life-cycle.ts";
 import { presentFor, sizeRefusals } from "../volumes/growth.ts";
+import { type Asked, auditDone } from "./audited.ts";
 import { accountRefusals } from "./owners.ts";
 import { createGrants } from "./quota.ts";
 
@@ -82,7 +83,8 @@ export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): read
  */
 export function acceptModel(state: ControllerState, cell: Cell | null, plan: Plan): readonly string[] {
   const faults = inOneGo(wrongInPlan(state, cell, plan));
-  if (faults.length === 0) finish(state, executePlan(state, cell, plan));
+  const asked: Asked = { verb: "deleteModel", target: "" };
+  if (faults.length === 0) finish(state, executePlan(state, cell, plan, asked));
   return faults;
 }
 
@@ -103,7 +105,7 @@ export function* wrongInPlan(state: ControllerState, cell: Cell | null, plan: Pl
  * The records of a large model are made in slices. What they write is held back until the last slice, which is the transaction.
  * Whoever reads meanwhile finds an element by its path in the model of before, and of that a record says the same as it did.
  */
-export function* executePlan(state: ControllerState, cell: Cell | null, plan: Plan): Work {
+export function* executePlan(state: ControllerState, cell: Cell | null, plan: Plan, asked: Asked): Work {
   const before = state.cell;
   const version = state.model.version + 1;
   const upgrades = notesForUpgrade(state, plan.steps);
@@ -112,6 +114,7 @@ export function* executePlan(state: ControllerState, cell: Cell | null, plan: Pl
   yield* heldBack(state, adoptElements(state, cell, uids));
   saveCounters(state, { nextNumber: identities.nextNumber });
   saveModel(state, { version, document: cell?.document ?? null }, cell);
+  auditDone(state, asked, version - 1);
   createGrants(state, plan);
   beginUpgrades(state, upgrades);
   for (const step of plan.steps) {

@@ -14,6 +14,7 @@ import type { ElementPath, PeerName } from "../../../model/cell/identifiers.ts";
 import { isoTime } from "../../../model/cell/iso-time.ts";
 import { shortages, type Usage } from "../../../model/check/check-limits.ts";
 import { uncheckedIn, unknownSupply } from "../../../model/check/check-supply.ts";
+import type { AuditHead } from "../../../model/contract/audit/audit.ts";
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Json } from "../../../model/json/json.ts";
@@ -32,6 +33,7 @@ import { told } from "../changes/standing.ts";
 import { whyElement } from "../explain/why-element.ts";
 import { whyPart } from "../explain/why-part.ts";
 import { forkNote, forkReason } from "../histories/fork.ts";
+import { type Asked, type Asker, auditDone, auditRefused } from "../model/audited.ts";
 import { executePlan, planFor, refusalsOf, wrongInPlan } from "../model/model-change.ts";
 import { childrenNamed } from "../model/owners.ts";
 import { limitFaults, roomNeeded } from "../model/quota.ts";
@@ -63,13 +65,23 @@ export type ControllerRequest =
       /** Paths of volumes whose data may be lost, or several with commas in between. */
       readonly allowDestroy?: readonly string[];
       readonly state?: boolean;
+      /** Who changes it; absent: who made the cell gives it its first model. */
+      readonly by?: Asker;
     }
   | { readonly method: "SUMMARY" }
+  /** How far the records go of who changed the cell. */
+  | { readonly method: "AUDIT" }
   /** The members of the Presence group from now on. Of the edge itself, and answered before this. */
   | { readonly method: "PRESENCE"; readonly members: readonly PeerName[] }
   | { readonly method: "CREDENTIALS" }
-  | { readonly method: "CREDENTIAL-ADD"; readonly id: string; readonly hash: string; readonly note: string }
-  | { readonly method: "CREDENTIAL-REVOKE"; readonly id: string }
+  | {
+      readonly method: "CREDENTIAL-ADD";
+      readonly id: string;
+      readonly hash: string;
+      readonly note: string;
+      readonly by?: Asker;
+    }
+  | { readonly method: "CREDENTIAL-REVOKE"; readonly id: string; readonly by?: Asker }
   /** Is that the hash of a credential of this cell? */
   | { readonly method: "CREDENTIAL-KNOWN"; readonly hash: string }
   /** Answered elsewhere, since it may have to wait: `tickets.ts`. */
@@ -131,12 +143,16 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
       return read(state, request.path, request.state === true);
     case "SUMMARY":
       return ok(toJson(summary(state)));
+    case "AUDIT": {
+      const { first, next, hash } = state.outbox.audit;
+      return ok(toJson({ first, next, hash } satisfies AuditHead));
+    }
     case "CREDENTIALS":
       return ok(toJson(credentialsOf(state)));
     case "CREDENTIAL-ADD":
-      return session(addCredential(state, request));
+      return session(audited(state, "addCredential", request, addCredential(state, request)));
     case "CREDENTIAL-REVOKE":
-      return session(revokeCredential(state, request.id));
+      return session(audited(state, "revokeCredential", request, revokeCredential(state, request.id)));
     case "CREDENTIAL-KNOWN":
       return ok(isCredential(state, request.hash));
     case "WHY-ELEMENT":
@@ -154,12 +170,31 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
   }
 }
 
+function audited<T>(
+  state: ControllerState,
+  verb: string,
+  { id, by }: { readonly id: string; readonly by?: Asker },
+  result: Result<T, { readonly status: number; readonly message: string }>,
+): typeof result {
+  const asked: Asked = { ...(by === undefined ? {} : { by }), verb, target: `credential ${id}` };
+  if (result.ok) auditDone(state, asked);
+  else auditRefused(state, asked, result.error.message);
+  return result;
+}
+
 const session = (
   result: Result<object, { readonly status: number; readonly message: string }>,
 ): Result<Json, Refused> =>
   result.ok
     ? ok(toJson(result.value))
     : fail(refused(result.error.status, result.error.status === 404 ? "not-found" : "conflict", result.error.message));
+
+/** What a change is called in the table of routes. */
+export const askedIn = ({ method, path, by }: Pick<ChangeRequest, "method" | "path" | "by">): Asked => ({
+  ...(by === undefined ? {} : { by }),
+  verb: `${method === "PUT" ? "put" : "delete"}${path === "" ? "Model" : "Element"}`,
+  target: path,
+});
 
 type ChangeRequest = Extract<ControllerRequest, { readonly dryRun?: boolean }> & { readonly method: "PUT" | "DELETE" };
 type OtherRequest =
@@ -207,12 +242,13 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
     if (needed !== null) return fail({ ...noRoomNow(state, needed), needed });
     if (cell === null && hasChildren(state)) {
       beginEnding(state);
+      auditDone(state, askedIn(request), state.model.version);
       return ok(toJson({ plan: shown, version: state.model.version, dryRun } satisfies Changed));
     }
     const faults = yield* inSlices(state, wrongInPlan(state, cell, plan));
     if (faults.length > 0) return fail(refused(500, "internal", wrongPlan(faults)));
     yield* lookedAt(state, cell);
-    yield* executePlan(state, cell, plan);
+    yield* executePlan(state, cell, plan, askedIn(request));
   }
   yield* lookedAt(state, cell);
   const unchecked = dryRun && cell !== null ? uncheckedIn(offersOf(state)) : [];

@@ -2,10 +2,11 @@ import type { Json } from "../../../model/json/json.ts";
 import { isObject, toJson } from "../../outbox.ts";
 import { publishLife, refuseInitial, takeLife } from "../cells/life.ts";
 import type { Work } from "../changes/work.ts";
+import { auditRefused } from "../model/audited.ts";
 import { askForRoom, isChild } from "../model/quota.ts";
 import { reconcile } from "../reconcile.ts";
 import { type ControllerState, offerKeys } from "../state.ts";
-import { answerInSlices, type ControllerResponse } from "./requests.ts";
+import { answerInSlices, askedIn, type ControllerResponse } from "./requests.ts";
 
 /*
  * Changes of the model, and when each is answered: at once, when it is known what the installation has, when a parent has granted
@@ -36,6 +37,8 @@ function* reply(state: ControllerState, id: number, request: Json, isLast = fals
     yield* reconcile(state);
     return;
   }
+  if (response.status >= 400 && isChange(request))
+    auditRefused(state, askedIn(request as unknown as Parameters<typeof askedIn>[0]), messageOf(response.body));
   // The reply says what was accepted, not what was done; what follows from it is part of the same step.
   yield* reconcile(state);
   if (id !== initialId) answered(state, id, response);

@@ -33,6 +33,7 @@ export type TicketWorth =
       readonly user: string;
       readonly account: string;
       readonly rules: ActualLook["rules"];
+      readonly session?: string;
       /** At the root controller. */
       readonly child?: CellName;
     }

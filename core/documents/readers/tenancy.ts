@@ -28,6 +28,7 @@ export const desiredLook = document(object<DesiredLook>({ ticket: uidText }), {
 export const actualLook = document(
   object<ActualLook>({
     ...{ open: boolean, user: word, account: word, rules: list(rule, mostRules) },
+    session: optional(word),
     child: optional(cellText),
   }),
 );

@@ -11,6 +11,8 @@ const verbs = {
   readModel: "cell.read",
   readElement: "cell.read",
   followCell: "cell.read",
+  // And only what is one's own, without `audit.read`.
+  readCellAudit: "cell.read",
   explain: "cell.read",
   putModel: "cell.change",
   putElement: "cell.change",

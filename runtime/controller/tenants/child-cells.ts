@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Asker } from "../../../core/controller/model/audited.ts";
 import type { ChildOfRoot } from "../../../core/controller/model/owners.ts";
 import type { ControllerRequest, ControllerResponse } from "../../../core/controller/requests/requests.ts";
 import { rootCell } from "../../../core/documents/cells.ts";
@@ -41,6 +42,7 @@ export async function onChildCell(
   tenant: Tenant,
   name: RouteName,
   path: string,
+  by?: Asker,
 ): Promise<{ readonly refused: Refusal } | "read" | Answer> {
   const { child, account, rules, user } = tenant;
   const verb = verbs[name];
@@ -51,6 +53,7 @@ export async function onChildCell(
     const why = `${ruleText(rules, decision)}; an administrator of the account can change that`;
     return no(403, "forbidden", `${user} may not do this (${verb}): ${why}`);
   }
+  const asked = by === undefined ? {} : { by };
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const { body, version } = await ask({ method: "CHILDREN-NAMED", name: child });
     const named = body as unknown as readonly ChildOfRoot[];
@@ -61,11 +64,11 @@ export async function onChildCell(
       if (named.length > 0 && !isOwn)
         return no(409, "conflict", `the name "${child}" is taken: give the cell another one`);
       if (own !== undefined) return { status: 200, body: toJson({ version }), version };
-      answer = await ask({ method: "PUT", path, ifMatch: version, json: elementOf(child, account) });
+      answer = await ask({ method: "PUT", path, ifMatch: version, json: elementOf(child, account), ...asked });
     } else {
       if (own === undefined) return no(404, "not-found", `there is no cell "${child}"`);
       if (name === "readElement") return "read";
-      answer = await ask({ method: "DELETE", path, ifMatch: version });
+      answer = await ask({ method: "DELETE", path, ifMatch: version, ...asked });
     }
     if (answer.status !== 412) return answer;
     await sleep(againMs);
@@ -78,9 +81,9 @@ export async function isRead(
   ask: Ask,
   tenant: Tenant,
   { name, parameters }: Match,
-  response: ServerResponse,
+  { by, response }: { readonly by: Asker; readonly response: ServerResponse },
 ): Promise<boolean> {
-  const found = await onChildCell(ask, tenant, name, parameters.path ?? "");
+  const found = await onChildCell(ask, tenant, name, parameters.path ?? "", by);
   if (found === "read") return true;
   if ("refused" in found) {
     const { status, code, message } = found.refused;

@@ -13,6 +13,8 @@ export interface Tenant {
   readonly user: string;
   readonly account: string;
   readonly rules: readonly Rule[];
+  /** The beginning of the hash of his session. */
+  readonly session?: string;
   /** At the root controller: the one child cell that the ticket is for. */
   readonly child?: string;
 }

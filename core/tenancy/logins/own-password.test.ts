@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type Bench, operator, settled } from "../tenancy.testing.ts";
 import type { LoginBegun } from "./logins.ts";
-import { type Bench, operator, settled } from "./tenancy.testing.ts";
 
 const logIn = (bench: Bench): string => bench.logIn("lea", "ROOT/acme/sub", "of lea") ?? assert.fail();
 const begin = (bench: Bench, session: string, source = "here") =>

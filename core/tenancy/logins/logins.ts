@@ -1,10 +1,11 @@
-import { isoTime } from "../../model/cell/iso-time.ts";
-import type { Login, UserSummary } from "../../model/contract/tenancy/tenancy.ts";
-import { fail, ok, type Result } from "../../model/result.ts";
-import { log } from "../outbox.ts";
-import { dropTickets } from "./looks.ts";
-import type { UserRecord } from "./records.ts";
-import { type Refused, refused } from "./refused.ts";
+import { isoTime } from "../../../model/cell/iso-time.ts";
+import type { Login, UserSummary } from "../../../model/contract/tenancy/tenancy.ts";
+import { fail, ok, type Result } from "../../../model/result.ts";
+import { log } from "../../outbox.ts";
+import { recordOwn } from "../audit/audited.ts";
+import { dropTickets } from "../looks.ts";
+import type { UserRecord } from "../records.ts";
+import { type Refused, refused } from "../refused.ts";
 import {
   domainAt,
   type Failures,
@@ -15,7 +16,7 @@ import {
   type TenancyState,
   userOfSession,
   userSummary,
-} from "./state.ts";
+} from "../state.ts";
 
 /*
  * Logins by password. Whoever carries out the steps computes what takes long in between: `begin` gives the hash that the password
@@ -102,20 +103,28 @@ export function endLogin(state: TenancyState, asked: LoginEnd): Result<Omit<Logi
   // The password may have been changed while this one was looked at.
   if (user === undefined || !matched || begun.password === null || user.password !== begun.password) {
     log(state.outbox, "login/refused", { source: asked.source });
+    recordOwn(state, "logIn", { user: begun.user, session: null, source: asked.source }, noLogin);
     return fail(noLogin);
   }
   noteSuccess(state, asked);
   if (rightsOf(state, user) === null) {
-    if (state.held !== null) return fail(refused(503, "held", heldMessage(state.held.why)));
-    return fail(
-      refused(403, "disabled", "this user, or the account or domain that it is in, is disabled: ask its administrator"),
-    );
+    const no =
+      state.held === null
+        ? refused(
+            403,
+            "disabled",
+            "this user, or the account or domain that it is in, is disabled: ask its administrator",
+          )
+        : refused(503, "held", heldMessage(state.held.why));
+    recordOwn(state, "logIn", { user: user.uid, session: null, source: asked.source }, no);
+    return fail(no);
   }
   if (grown !== undefined) save(state, "user", user.uid, { ...user, password: grown });
   const untilMs = state.now.wallMs + sessionMs;
   for (const [oldest] of sessionsOf(state, user).slice(0, 1 - sessionsPerUser)) endSession(state, oldest);
   save(state, "session", session, { user: user.uid, untilMs });
   log(state.outbox, "login/accepted", { user: labelOf(state, user), source: asked.source });
+  recordOwn(state, "logIn", { user: user.uid, session, source: asked.source }, null);
   return ok({ user: userSummary(state, user), expires: isoTime(untilMs) });
 }
 export const heldMessage = (why: string): string =>

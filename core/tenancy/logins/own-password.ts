@@ -1,11 +1,12 @@
-import type { UserSummary } from "../../model/contract/tenancy/tenancy.ts";
-import { fail, ok, type Result } from "../../model/result.ts";
-import { log } from "../outbox.ts";
-import { actorOf } from "./actor.ts";
+import type { UserSummary } from "../../../model/contract/tenancy/tenancy.ts";
+import { fail, ok, type Result } from "../../../model/result.ts";
+import { log } from "../../outbox.ts";
+import { actorOf } from "../actor.ts";
+import { recordOwn } from "../audit/audited.ts";
+import type { UserRecord } from "../records.ts";
+import { type Refused, refused } from "../refused.ts";
+import { labelOf, save, type TenancyState, userSummary } from "../state.ts";
 import { endSessionsOf, type LoginBegun, noteFailure, noteSuccess, tooOften } from "./logins.ts";
-import type { UserRecord } from "./records.ts";
-import { type Refused, refused } from "./refused.ts";
-import { labelOf, save, type TenancyState, userSummary } from "./state.ts";
 
 /*
  * A user gives himself another password, by the one that he has: no right is needed for that, and a session alone does not do. As at a login,
@@ -56,7 +57,7 @@ export function endPassword(state: TenancyState, asked: PasswordEnd): Result<Use
   const user = found.value;
   // It may have been changed while this one was looked at.
   if (!matched || begun.user !== user.uid || begun.password !== user.password)
-    return fail(refused(403, "forbidden", "the present password is not right: nothing was changed"));
+    return refusedOwn(state, { user: user.uid, session, source });
   noteSuccess(state, attemptOf(state, user, source));
   // Whoever else got in with the former one is out; who has just shown that he knows it stays.
   endSessionsOf(state, user, session);
@@ -64,5 +65,11 @@ export function endPassword(state: TenancyState, asked: PasswordEnd): Result<Use
   save(state, "user", user.uid, record);
   const label = labelOf(state, user);
   log(state.outbox, "tenancy/changed", { verb: "changeOwnPassword", by: label, target: label });
+  recordOwn(state, "changeOwnPassword", { user: user.uid, session, source }, null);
   return ok(userSummary(state, record));
+}
+function refusedOwn(state: TenancyState, own: Parameters<typeof recordOwn>[2]): Result<never, Refused> {
+  const no = refused(403, "forbidden", "the present password is not right: nothing was changed");
+  recordOwn(state, "changeOwnPassword", own, no);
+  return fail(no);
 }

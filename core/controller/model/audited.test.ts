@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { AuditRecord } from "../../../model/contract/audit/audit.ts";
+import { faultsIn } from "../../../model/contract/audit/chain.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import { shop, World, written } from "../world.testing.ts";
+import type { Asker } from "./audited.ts";
+
+const by: Asker = { who: "ann@ROOT/acme", account: "ROOT/acme/dev", by: "session 0123456789ab", door: "gateway" };
+const recordsOf = (world: World): readonly AuditRecord[] =>
+  [...world.records]
+    .flatMap(([key, value]) => (key.startsWith("audit/") ? [value as unknown as AuditRecord] : []))
+    .sort((one, other) => one.n - other.n);
+const assertWhole = (world: World): void => {
+  const { first, next, hash } = world.records.get("audit") as unknown as { first: number; next: number; hash: string };
+  assert.deepEqual(faultsIn({ first, next, hash, records: recordsOf(world) }), []);
+};
+/** Each version of the model has its record, and no other one says that it was done. */
+const assertEachVersion = (world: World): void => {
+  const { version = 0 } = (world.records.get("model") ?? {}) as { readonly version?: number };
+  const done = recordsOf(world).filter(({ outcome, before, after }) => outcome === "done" && before !== after);
+  assert.deepEqual(
+    done.map(({ before, after }) => [before, after]),
+    Array.from({ length: version }, (_, at) => [at, at + 1]),
+  );
+};
+const vm: JsonObject = { "x.type": "VM", "x.memory": 256 };
+
+test("each version of a model has one record, which says who made it; what is refused has one as well", () => {
+  const world = new World();
+  world.ask({ method: "PUT", path: "", json: shop(), by });
+  world.ask({ method: "PUT", path: "shop/one", json: vm, by });
+  world.ask({ method: "PUT", path: "shop/one", json: vm, by });
+  world.ask({ method: "PUT", path: "shop/one", json: { ...vm, "x.memory": 512 }, dryRun: true, by });
+  world.ask({ method: "PUT", path: "shop/one", json: { ...vm, "x.memory": -1 }, by });
+  world.ask({ method: "DELETE", path: "shop/one" });
+  assertEachVersion(world);
+  assertWhole(world);
+  const said = recordsOf(world).map(({ verb, who, target, outcome }) => [verb, who, target, outcome]);
+  assert.deepEqual(said, [
+    ["putModel", by.who, "shop", "done"],
+    ["putElement", by.who, "shop/one", "done"],
+    ["putElement", by.who, "shop/one", "refused"],
+    ["deleteElement", "controller.shop", "shop/one", "done"],
+  ]);
+  const [first] = recordsOf(world);
+  assert.deepEqual([first?.account, first?.by, first?.door], [by.account, by.by, by.door]);
+});
+
+test("a crash after any step leaves no change without its record, and no record without its change", () => {
+  const world = new World();
+  world.crashing = true;
+  const step = world.step.bind(world);
+  world.step = (input) => {
+    const effects = step(input);
+    // What became durable at one moment has both or neither.
+    assertEachVersion(world);
+    return effects;
+  };
+  /** Whoever started anew has to hear what there is, and answers then. */
+  const ask = (request: object): void => {
+    world.settle();
+    assert.equal(world.ask({ ...request, by }).status, 200);
+  };
+  ask({ method: "PUT", path: "", json: shop() });
+  for (let memory = 256; memory < 262; memory += 1)
+    ask({ method: "PUT", path: "shop/one", json: { ...vm, "x.memory": memory } });
+  ask({ method: "DELETE", path: "", allowDestroy: [...written, "shop"] });
+  assertEachVersion(world);
+  assertWhole(world);
+  assert.equal(recordsOf(world).at(-1)?.verb, "deleteModel");
+});
+
+test("credentials are given and taken with a record, and who uses one is known by its id", () => {
+  const world = new World();
+  world.ask({ method: "PUT", path: "", json: shop() });
+  world.ask({ method: "CREDENTIAL-ADD", id: "c1", hash: "hash of it", note: "of the builder", by });
+  world.ask({ method: "CREDENTIAL-REVOKE", id: "other", by });
+  const own: Asker = { who: "credential", credential: "hash of it", door: "gateway" };
+  world.ask({ method: "PUT", path: "shop/one", json: vm, by: own });
+  world.ask({ method: "CREDENTIAL-REVOKE", id: "c1", by });
+  const said = recordsOf(world).slice(1);
+  assert.deepEqual(
+    said.map(({ verb, who, target, outcome }) => [verb, who, target, outcome]),
+    [
+      ["addCredential", by.who, "credential c1", "done"],
+      ["revokeCredential", by.who, "credential other", "refused"],
+      ["putElement", "credential c1 of shop", "shop/one", "done"],
+      ["revokeCredential", by.who, "credential c1", "done"],
+    ],
+  );
+  assert.ok(!JSON.stringify(said).includes("hash of it"));
+  assertWhole(world);
+});

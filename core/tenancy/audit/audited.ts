@@ -1,0 +1,139 @@
+import type { AuditActor, AuditEntry, AuditHead } from "../../../model/contract/audit/audit.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import { ok, type Result } from "../../../model/result.ts";
+import { audit, auditRefusal } from "../../outbox.ts";
+import { type Actor, actorOf, type By, denied } from "../actor.ts";
+import { shownOfHash } from "../looks.ts";
+import type { UserRecord } from "../records.ts";
+import type { Refused } from "../refused.ts";
+import {
+  accountAt,
+  accountPath,
+  domainAt,
+  domainPath,
+  domainsAbove,
+  labelOf,
+  roleOf,
+  type TenancyState,
+} from "../state.ts";
+
+/*
+ * Records of what was changed here, each written in the step that makes the change: of domains, accounts, users, roles, quotas, whose a
+ * cell is, and of logins. Of what was refused so many as `auditRefusal` lets through.
+ */
+
+/** There are more of them than a cell has, and nobody gives this store back by hand. */
+const mostRecords = 65_536;
+
+/** Where a request came from, as the gateway saw it. */
+export interface Origin {
+  readonly source?: string;
+}
+export const shownAs = (session: string): string => `session ${session.slice(0, shownOfHash)}`;
+
+export const auditActorOf = (state: TenancyState, { user, label }: Actor, by: By, { source }: Origin): AuditActor => ({
+  who: label,
+  ...(user === null ? {} : { account: accountPath(state, user.account) }),
+  ...("session" in by ? { by: shownAs(by.session) } : {}),
+  door: "gateway",
+  ...(source === undefined || source === "" ? {} : { source }),
+});
+
+/** What a request is about, as it is before it is carried out: what is deleted has a name no more. */
+export interface About {
+  readonly target: string;
+  /** UIDs of the account and the domains around it. */
+  readonly within: readonly string[];
+}
+/** What of the audit somebody may see: all of it, or what has one of these UIDs in `within`. */
+export interface Sight extends AuditHead {
+  readonly sees: "all" | readonly string[];
+}
+export function auditFor(state: TenancyState, by: By): Result<Sight, Refused> {
+  const found = actorOf(state, by);
+  if (!found.ok) return found;
+  const { user, reach } = found.value;
+  const { first, next, hash } = state.outbox.audit;
+  const mayAll = denied(state, found.value, "audit.read") === null;
+  if (user === null || (mayAll && reach === "installation")) return ok({ first, next, hash, sees: "all" });
+  const place = reach === "domain" ? state.tables.account.get(user.account)?.domain : user.account;
+  return ok({ first, next, hash, sees: [user.uid, ...(mayAll && place !== undefined ? [place] : [])] });
+}
+
+const around = (state: TenancyState, account: string): readonly string[] => [
+  account,
+  ...domainsAbove(state, state.tables.account.get(account)?.domain ?? "").map(({ uid }) => uid),
+];
+const aroundDomain = (state: TenancyState, domain: string): readonly string[] =>
+  domainsAbove(state, domain).map(({ uid }) => uid);
+
+/** A UID's own name, or that of the path that a body names. */
+export function aboutOf(state: TenancyState, parameters: { readonly [name: string]: string }, body: JsonObject): About {
+  const { tables } = state;
+  const uid = parameters.uid ?? "";
+  const user = tables.user.get(uid);
+  if (user !== undefined) return { target: labelOf(state, user), within: around(state, user.account) };
+  if (tables.account.has(uid)) return { target: accountPath(state, uid), within: around(state, uid) };
+  if (tables.domain.has(uid)) return { target: domainPath(state, uid), within: aroundDomain(state, uid) };
+  const role = roleOf(state, uid);
+  if (role !== undefined)
+    return { target: `${role.name} of ${domainPath(state, role.domain)}`, within: aroundDomain(state, role.domain) };
+  const named = String(body.account ?? body.domain ?? body.path ?? "");
+  const place = body.path === undefined ? named : named.slice(0, Math.max(0, named.lastIndexOf("/")));
+  const account = accountAt(state, named)?.uid;
+  const domain = domainAt(state, place)?.uid;
+  const within =
+    account !== undefined ? around(state, account) : domain === undefined ? [] : aroundDomain(state, domain);
+  const target = parameters.cell ?? (uid !== "" ? uid : [named, body.name].filter(Boolean).join(" "));
+  return { target, within };
+}
+
+/** Fields of bodies that hold no secret, and what is said of one that does. */
+function whatOf(body: JsonObject): string {
+  const told = Object.entries(body).flatMap(([name, value]) => {
+    if (name === "password") return ["password set"];
+    if (!["state", "role", "reach", "rules", "limits", "account"].includes(name)) return [];
+    return [`${name} ${typeof value === "string" ? value : JSON.stringify(value)}`];
+  });
+  return told.join(", ");
+}
+
+interface Told {
+  readonly verb: string;
+  readonly actor: AuditActor;
+  /** Absent: the operator. */
+  readonly own: UserRecord | undefined;
+  readonly about: About;
+  readonly body: JsonObject;
+}
+/** Null: it was done. */
+export function record(state: TenancyState, { verb, actor, own, about, body }: Told, no: Refused | null): void {
+  const what = whatOf(body);
+  const ofActor = own === undefined ? [] : [own.uid, ...around(state, own.account)];
+  const within = [...new Set([...ofActor, ...about.within])];
+  const entry: AuditEntry = {
+    ...{ ...actor, verb, target: about.target, within },
+    ...(what === "" ? {} : { what }),
+    ...(no === null ? { outcome: "done" } : { outcome: "refused", why: no.message }),
+  };
+  if (no === null) audit(state.outbox, state.now, entry, mostRecords);
+  else auditRefusal(state.outbox, state.now, entry, mostRecords);
+}
+
+/** Of a login, or of a user's change of his own password. Of an unknown user nothing is written but that there was one: he may have mistaken the field. */
+export function recordOwn(
+  state: TenancyState,
+  verb: "logIn" | "changeOwnPassword",
+  { user, session, source }: { readonly user: string | null; readonly session: string | null; readonly source: string },
+  no: Refused | null,
+): void {
+  const known = user === null ? undefined : state.tables.user.get(user);
+  const who = known === undefined ? "an unknown user" : labelOf(state, known);
+  const actor: AuditActor = {
+    ...{ who, door: "gateway", source },
+    ...(known === undefined ? {} : { account: accountPath(state, known.account) }),
+    ...(session === null ? {} : { by: shownAs(session) }),
+  };
+  const about: About = { target: who, within: [] };
+  record(state, { verb, actor, own: known, about, body: {} }, no);
+}

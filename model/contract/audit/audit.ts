@@ -1,0 +1,81 @@
+/*
+ * What was asked of a service, by whom, and what came of it. Whoever accepts a change writes its record in the transaction of
+ * that change, so that neither is ever without the other. The records of one service form a chain: each holds the hash of the one
+ * before.
+ */
+
+export const outcomes = ["done", "refused"] as const;
+export type Outcome = (typeof outcomes)[number];
+
+/** Who asks, as the one who answers knows it. */
+export interface AuditActor {
+  /** As people read it: `ann@ROOT/acme`, `operator`, `credential a1b2c3 of shop`, or a service's name. */
+  readonly who: string;
+  /** Path of his account; absent: he has none. */
+  readonly account?: string;
+  /** What he showed, never what opens anything: `session` or `ticket` with the beginning of its hash. Absent: the operator's credential, or nothing. */
+  readonly by?: string;
+  /** By which door he came: the kind of the peer that passed it on. */
+  readonly door: string;
+  /** Address of the client, as that peer saw it. */
+  readonly source?: string;
+}
+export interface AuditEntry extends AuditActor {
+  /** The name of the request in the table of routes, or of what no route names. */
+  readonly verb: string;
+  /** A path, a name or a UID. */
+  readonly target: string;
+  /** More of what was asked, without what is secret. */
+  readonly what?: string;
+  readonly outcome: Outcome;
+  /** Of a refusal. */
+  readonly why?: string;
+  /** Version of the model before and after. */
+  readonly before?: number;
+  readonly after?: number;
+  /** UIDs of the accounts and domains whose administrators may see it. */
+  readonly within?: readonly string[];
+  /** So many refusals before this one, which came too fast, have no record. */
+  readonly leftOut?: number;
+}
+export interface AuditRecord extends AuditEntry {
+  /** Its number in the chain of its service. */
+  readonly n: number;
+  /** ISO 8601. */
+  readonly time: string;
+  /** Hash of the record before; of the first one `beginning`. */
+  readonly previous: string;
+  /** SHA-256 of all the rest. */
+  readonly hash: string;
+}
+
+/** How far a service's chain goes. */
+export interface AuditHead {
+  /** Number of the oldest record that is kept. */
+  readonly first: number;
+  /** Number of the next one. */
+  readonly next: number;
+  /** Hash of the last one. */
+  readonly hash: string;
+}
+
+/** What one service has. */
+export interface AuditSource extends AuditHead {
+  readonly service: string;
+}
+/** Answer of one service. */
+export interface AuditPart extends AuditHead {
+  /** Oldest first. */
+  readonly records: readonly AuditRecord[];
+}
+export type ServiceAuditRecord = AuditRecord & { readonly service: string };
+export interface AuditView {
+  readonly sources: readonly AuditSource[];
+  /** Oldest first. */
+  readonly records: readonly ServiceAuditRecord[];
+  /** Services that did not answer: what they know is not there. */
+  readonly silent: readonly string[];
+}
+
+/** How many records one answer has at most. */
+export const mostAnswered = 1000;
