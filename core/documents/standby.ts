@@ -13,6 +13,11 @@ export interface DesiredStandby {
   readonly policy: CellPolicy;
   /** What it writes, in the order in which the leases are taken: who has the first one decides for all. */
   readonly volumes: readonly StandbyVolume[];
+  /**
+   * Hosts that take their turn after all others, in this order: those that have a VM with the same `x.placement.spread`, so that one more
+   * loss does not take two of these, then those that the operator has closed. Absent: none, or an earlier version.
+   */
+  readonly last?: readonly HostName[];
 }
 export interface StandbyVolume {
   readonly volume: Uid;

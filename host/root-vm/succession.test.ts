@@ -48,6 +48,20 @@ test("a host without room leaves it to the next one, which waits for its turn", 
   assert.deepEqual(running(world), ["h3"]);
 });
 
+test("hosts that have another such VM take their turn last, and closed ones after them", () => {
+  const world = lost();
+  for (const host of world.hosts.slice(1)) host.stands({ last: [hostName("h3"), hostName("h2")] });
+  world.pass(10_000);
+  assert.deepEqual(running(world), ["h4"]);
+  const few = lost();
+  for (const name of ["h4", "h5"]) few.host(name).obstacle = "no memory";
+  for (const host of few.hosts.slice(1)) host.stands({ last: [hostName("h3"), hostName("h2")] });
+  few.pass(30_000);
+  assert.deepEqual(running(few), [], "the turns of h4 and h5");
+  few.pass(20_000);
+  assert.deepEqual(running(few), ["h3"]);
+});
+
 test("a host that died and has come back is not dead, and one that is heard is left alone", () => {
   const world = new SuccessionWorld(names);
   const back = toJson({ host: "h1", generation: 1, incarnation: 0, declaredAt: 0, reporters: 3, returned: 2 });

@@ -201,6 +201,12 @@ export class TestHost {
     takeStandby(this.state, this.document);
     return this.state;
   }
+  /** The root controller says something else of its VM. */
+  stands(more: Partial<DesiredStandby>): void {
+    if (this.document !== null) this.document = { ...this.document, ...more };
+    takeStandby(this.state, this.document);
+    this.advance();
+  }
   advance(): void {
     const effects: Effect[] = [];
     const { now } = this.#world;

@@ -235,7 +235,7 @@ class Advance {
     }
     state.dueSince ??= now;
     const candidates = [state.self, ...state.heard.keys()].filter((host) => host !== place.host);
-    const rank = [...new Set(candidates)].sort().indexOf(state.self);
+    const rank = inOrder(new Set(candidates), standby).indexOf(state.self);
     const turnAt = state.dueSince + firstTurnMs + rank * turnMs;
     if (now >= turnAt) return true;
     this.#wake(turnAt);
@@ -381,6 +381,12 @@ class Advance {
     this.#effects.push({ kind: "timer", name: successionTimer, afterMs });
   }
 }
+
+/** Whose turn is when: by name, those behind all others that the document has there. */
+const inOrder = (hosts: ReadonlySet<HostName>, { last = [] }: DesiredStandby): readonly HostName[] => {
+  const behind = new Set(last);
+  return [...[...hosts].filter((host) => !behind.has(host)).sort(), ...[...behind].filter((host) => hosts.has(host))];
+};
 
 /** Its latest life was declared over. */
 const isDead = ({ dead, returned }: SuccessionState, host: HostName): boolean => {

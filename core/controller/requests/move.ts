@@ -29,10 +29,7 @@ export function move(state: ControllerState, { vm: path, to, tentative }: MoveRe
   const record = recordAt(state, elementPath(path));
   const element = record === undefined ? undefined : elementOf(state, record);
   if (record === undefined || element?.type !== "VM")
-    return refused(
-      404,
-      `${path} is no VM of the cell ${state.options.cell}: \`cells get ${state.options.cell}\` shows them`,
-    );
+    return refused(404, `${path} is no VM of the cell ${state.options.cell}`);
   const offers = hostOffers.of(state.actual.get(placerOf(state))?.get("hosts"));
   const found = offers?.hosts.find((each) => each.host === to)?.host;
   const host = found === undefined ? undefined : hostName(found);

@@ -92,6 +92,12 @@ function closedOf(cell: Cell): Closed {
   return found;
 }
 
+/** Those that take nothing new, by name. */
+export const closedHosts = (cell: Cell): readonly HostName[] =>
+  closedOf(cell)
+    .hosts.map(({ host }) => host)
+    .sort();
+
 /** Of a host that takes everything nothing is said. */
 export function desireHosts(state: ControllerState, desires: Desires): void {
   if (!isRoot(state) || state.cell === null) return;

@@ -40,12 +40,12 @@ const cell: JsonObject = {
     dataDisk: disk("data", 1),
   },
 };
-const grown = (more: Partial<ConstructorParameters<typeof World>[0]> = { root }): World => {
+const grown = (more: Partial<ConstructorParameters<typeof World>[0]> = { root }, model: JsonObject = cell): World => {
   const world = new World(more);
   // The Placer says which hosts there are.
   const hosts = ["h1", "h2", "h3"].map((host) => ({ host, memoryMiB: 4096, cpus: 4, cpuSpeedMHz: 0 }));
   world.step({ kind: "actual", from: peerName("placer"), key: "hosts", value: toJson({ hosts, complete: true }) });
-  world.put(cell);
+  world.put(model);
   return world;
 };
 const standbyAt = (world: World, host: string): DesiredStandby | undefined =>
@@ -93,6 +93,26 @@ test("every host is given what it needs to start the controller's own VM, and no
     [true, true],
   );
   assert.equal(standbyAt(grown({}), "h1"), undefined, "only the root controller's VM has that");
+});
+
+test("hosts of VMs that keep apart from it, and closed ones, are said to take their turn last", () => {
+  assert.equal(standbyAt(grown(), "h1")?.last, undefined);
+  const spread = { "x.placement.spread": "presence" };
+  const of = cell.shop as Readonly<Record<string, JsonObject>>;
+  const other = { ...of.other, ...spread };
+  // The world's Placer fills one host after the other.
+  const card = (vmName: string): JsonObject => ({ ...of.coreCard, "x.vm": `<ref:/shop/${vmName}>` });
+  const cards = { otherCard: card("other"), aloneCard: card("alone") };
+  const more = {
+    ...cards,
+    core: { ...of.core, ...spread },
+    other: { ...other, "x.memory": 4000 },
+    alone: vm({ presence: { number: 3 } }),
+  };
+  const world = grown({ root }, { shop: { ...of, ...more } });
+  assert.deepEqual([world.vm("shop/other")?.host, world.vm("shop/alone")?.host], ["host.h2", "host.h1"]);
+  assert.deepEqual(standbyAt(world, "h1")?.last, ["h2"]);
+  assert.deepEqual(standbyAt(world, "h3")?.last, ["h2"]);
 });
 
 test("the controller finds by a host's word that it was started there, and everything follows", () => {

@@ -1,4 +1,6 @@
+import type { Cell, Element } from "../../../model/cell/cell.ts";
 import {
+  type ElementPath,
   type HostName,
   hostName,
   hostPeer,
@@ -25,6 +27,7 @@ import {
   storageManager,
   storageManagerOf,
 } from "../state.ts";
+import { closedHosts } from "./hosts.ts";
 import { isOwnVm } from "./service-data.ts";
 
 /**
@@ -90,7 +93,37 @@ function standbyOf(
   const bare = { ...policy, rules: [], networks: [], hosts: [], version: 0 };
   // A boot disk on trial is its present host's matter: a successor has no lease of it.
   const { trial: _, ...settled } = vm;
-  return { vm: { ...settled, disks: vm.disks.map(withoutLease) }, host: run.host, policy: bare, volumes };
+  const last = lastOf(state, uid);
+  return {
+    ...{ vm: { ...settled, disks: vm.disks.map(withoutLease) }, host: run.host, policy: bare, volumes },
+    ...(last.length === 0 ? {} : { last }),
+  };
+}
+
+const spreadWith = new WeakMap<Cell, readonly ElementPath[]>();
+/** Other VMs with the same `x.placement.spread`. */
+function matesIn(cell: Cell, path: ElementPath): readonly ElementPath[] {
+  const known = spreadWith.get(cell);
+  if (known !== undefined) return known;
+  const own = cell.elements.get(path);
+  const word = own?.type === "VM" ? own.placement.spread : undefined;
+  const isMate = (other: Element): boolean =>
+    other.type === "VM" && word !== undefined && other.placement.spread === word && other.path !== path;
+  const found = [...cell.elements.values()].filter(isMate).map((mate) => mate.path);
+  spreadWith.set(cell, found);
+  return found;
+}
+
+/** Who takes its turn last, and in which order. */
+function lastOf(state: ControllerState, uid: Uid): readonly HostName[] {
+  const path = state.elements.get(uid)?.path;
+  if (state.cell === null || path === undefined) return [];
+  const closed = closedHosts(state.cell);
+  const mates = matesIn(state.cell, path).flatMap((mate) => {
+    const of = state.uids.get(mate);
+    return (of === undefined ? null : state.vms.get(of)?.run?.host) ?? [];
+  });
+  return [...new Set(mates.filter((host) => !closed.includes(host)).sort()), ...closed];
 }
 type Disk = DesiredVm["disks"][number];
 /** The first is the one with its stores: a VM boots from another. */

@@ -114,5 +114,11 @@ export const actualVm = document(
 
 const standbyVolume = object<StandbyVolume>({ volume: uidText, connection: uidText, agent: peerText, epoch: count });
 export const desiredStandby = document(
-  object<DesiredStandby>({ vm, host: hostText, policy, volumes: list(standbyVolume, most.ofMachine) }),
+  object<DesiredStandby>({
+    vm,
+    host: hostText,
+    policy,
+    volumes: list(standbyVolume, most.ofMachine),
+    last: optional(list(hostText, most.hosts)),
+  }),
 );
