@@ -291,8 +291,11 @@ export interface InstallationStatus {
 export interface HaReport {
   /** Incarnations of VMs that it looks after. */
   readonly protected: number;
-  /** Many hosts were lost at once: tenants' machines wait until a person has looked. Null: not so. ISO 8601. */
-  readonly storm: { readonly since: string; readonly hosts: readonly string[] } | null;
+  /**
+   * Many hosts were lost at once: tenants' machines wait until a person has looked. `asked`: the operator has said beforehand that hosts
+   * will be switched off, and all machines wait. Null: neither. ISO 8601.
+   */
+  readonly storm: { readonly since: string; readonly hosts: readonly string[]; readonly asked?: true } | null;
   /** What waits for a person, the first one first. Absent: a HA Manager of the previous version. */
   readonly alerts?: readonly HaAlert[];
   /** Those that are being worked on first, then those that have ended, the last one first. */

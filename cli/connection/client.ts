@@ -280,6 +280,10 @@ export class Client {
   }
 
   /** Null: after many hosts were lost at once. */
+  pauseHa(): Promise<HaReport> {
+    return this.#gateway.ask("pauseHa", { parameters: {} });
+  }
+
   releaseHa(vm: string | null): Promise<HaReport> {
     return this.#gateway.ask("releaseHa", { parameters: {}, ...(vm === null ? {} : { query: { vm } }) });
   }

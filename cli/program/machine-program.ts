@@ -67,6 +67,13 @@ const haCommands: Register = (program, context, withHelp) => {
   );
   withHelp(
     ha
+      .command("pause")
+      .description("say that hosts will be switched off, or the whole cloud: no VM is started elsewhere until release")
+      .action(async () => (await commands()).pauseHa(context())),
+    ["cells ha pause"],
+  );
+  withHelp(
+    ha
       .command("release")
       .description("say that you have looked: what was held goes on, of one VM or after many hosts were lost at once")
       .argument("[vm]", "its path, as `cells ha` shows it")

@@ -137,6 +137,7 @@ const asked = [
     "DELETE /backups/20261122T172010Z",
     "GET /offers",
     "GET /ha",
+    "POST /ha/pause",
     "POST /ha/release",
     "GET /status",
     "GET /images",
@@ -238,7 +239,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   ],
   "address-manager asks": gateway("GET /offers"),
   "dns-manager asks": gateway(),
-  "ha-manager asks": gateway("GET /ha", "POST /ha/release"),
+  "ha-manager asks": gateway("GET /ha", "POST /ha/pause", "POST /ha/release"),
   "placer asks": gateway("GET /offers"),
   "storage-manager asks": gateway("GET /offers"),
   "agent asks": [

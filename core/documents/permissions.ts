@@ -153,7 +153,15 @@ export const permissions = {
     desires: { controller: ["protected/<uid>"], "controller.root": ["host/<name>"] },
     sees: { controller: ["<peer>/…"] },
     asks: {
-      gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /ha", "POST /ha/release"],
+      gateway: [
+        "GET /metrics",
+        "GET /events",
+        "* /orphans",
+        "POST /backup",
+        "GET /ha",
+        "POST /ha/pause",
+        "POST /ha/release",
+      ],
       ...orders,
     },
   },

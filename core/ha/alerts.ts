@@ -38,7 +38,9 @@ function dueOf(state: HaState, { ms, wallMs }: Instant): readonly Due[] {
     due.push({
       kind: "paused",
       subject: "",
-      sentence: `${storm.hosts.join(", ")} were lost within minutes, so tenants' VMs wait: see whether it is a network; \`cells ha release\` goes on`,
+      sentence: storm.asked
+        ? "hosts are switched off by the operator's word, so no VM of theirs is started elsewhere: `cells ha release` goes on"
+        : `${storm.hosts.join(", ")} were lost within minutes, so tenants' VMs wait: see whether it is a network; \`cells ha release\` goes on`,
     });
   const isolated = new Map<string, string[]>();
   const unfenced = new Map<string, string[]>();

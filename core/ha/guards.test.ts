@@ -67,3 +67,58 @@ test("a VM that was started again five times within an hour is held", () => {
   assert.equal(world.stepOf("a-1"), "Investigating");
   assert.match(world.state.active.get("a-1" as never)?.held ?? "", /5 times within an hour/);
 });
+
+/** Hosts of the storm; null: there is none. */
+const stormOf = (world: World): readonly string[] | null => world.state.storm?.hosts ?? null;
+
+test("hosts in maintenance that are switched off are no storm, and an empty one is nothing at all", () => {
+  const world = new World(20);
+  for (const host of ["h1", "h2", "h3"]) world.administer(host, host === "h3" ? "disabled" : "maintenance");
+  world.protect("a-1", 1, "h2");
+  for (const host of ["h1", "h2"]) world.lose(host);
+  assert.equal(world.state.active.size, 1, "of the one that was drained nothing is to be done");
+  assert.equal(world.stepOf("a-1"), "Fencing", "what could not leave is looked after as ever");
+  world.lose("h3");
+  assert.equal(stormOf(world), null);
+  for (const host of ["h4", "h5"]) world.lose(host);
+  assert.deepEqual(stormOf(world), ["h3", "h4", "h5"], "a positive control");
+});
+
+test("that a host is in maintenance is heard again after a start, and ends with the operator's word", () => {
+  const world = new World(20);
+  for (const host of ["h1", "h2"]) world.administer(host, "maintenance");
+  world.restart();
+  world.administer("h2", null);
+  for (const host of ["h1", "h2", "h3"]) world.lose(host);
+  assert.equal(stormOf(world), null);
+  world.lose("h4");
+  assert.deepEqual(stormOf(world), ["h2", "h3", "h4"]);
+});
+
+test("the whole cloud is switched off in order: nothing of anybody is fenced, until it is released", () => {
+  const world = new World(3);
+  world.protect("a-1", 1, "h1");
+  world.protect("r-1", 1, "h1", "root");
+  world.pause();
+  world.pause();
+  world.lose("h1");
+  assert.deepEqual([world.stepOf("a-1"), world.stepOf("r-1")], ["Investigating", "Investigating"]);
+  assert.match(
+    world.state.active.get("r-1" as never)?.held ?? "",
+    /the operator has said that hosts will be switched off/,
+  );
+  world.restart();
+  world.lose("h1");
+  assert.equal(world.stepOf("r-1"), "Investigating", "it outlasts a start");
+  assert.deepEqual([...world.state.alerts.keys()], ["alert/paused/"]);
+  // The host is there again, and its machines with it.
+  world.give({
+    ...{ kind: "actual", from: member, key: "dead/h1" },
+    value: { host: "h1", generation: 1, incarnation: 0, declaredAt: wallMs, reporters: 3, returned: 2 },
+  });
+  assert.deepEqual([world.stepOf("a-1"), world.stepOf("r-1")], [undefined, undefined]);
+  world.release();
+  assert.equal(stormOf(world), null);
+  world.lose("h1", 2);
+  assert.equal(world.stepOf("r-1"), "Fencing", "a positive control");
+});

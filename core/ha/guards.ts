@@ -31,11 +31,23 @@ export function noteLoss(state: HaState, host: HostName, { ms, wallMs }: Instant
     // Of one that was declared long before this process heard it, the time counts that is told to people.
     state.losses.set(host, { generation: death.generation, ms: ms - Math.max(0, wallMs - death.declaredAt) });
   if (state.storm !== null) return;
-  const lost = [...state.losses].filter(([, loss]) => ms - loss.ms < storm.withinMs).map(([name]) => name);
+  // That a host in maintenance is switched off is no accident.
+  const lost = [...state.losses]
+    .filter(([name, loss]) => ms - loss.ms < storm.withinMs && !state.maintained.has(name))
+    .map(([name]) => name);
   if (lost.length < storm.hosts || lost.length <= storm.share * state.options.hosts.length) return;
   state.storm = { since: wallMs, hosts: lost.sort() };
   write(state.outbox, "storm", state.storm satisfies Storm);
   log(state.outbox, "ha/paused", { hosts: state.storm.hosts });
+}
+
+/** Hosts will be switched off, or the whole cloud: until somebody says that it goes on, nothing is concluded from their loss. */
+export function beginPause(state: HaState, { wallMs }: Instant): void {
+  if (state.storm?.asked === true) return;
+  state.storm = { since: wallMs, hosts: state.storm?.hosts ?? [], asked: true };
+  write(state.outbox, "storm", state.storm satisfies Storm);
+  log(state.outbox, "ha/paused", { hosts: state.storm.hosts });
+  for (const vm of state.active.keys()) state.dirty.add(vm);
 }
 
 /** Somebody has looked: what was held goes on. The losses up to now are no storm any more. */
@@ -48,8 +60,13 @@ export function endStorm(state: HaState): void {
   for (const vm of state.active.keys()) state.dirty.add(vm);
 }
 
-/** Why an item waits for a person; null: it does not. The root cell's VMs are never held: others rest on them. */
+/**
+ * Why an item waits for a person; null: it does not. The root cell's VMs are held by nothing but the operator's own word: others
+ * rest on them.
+ */
 export function heldBy(state: HaState, item: WorkItem, { wallMs }: Instant): string | null {
+  if (state.storm?.asked === true)
+    return "the operator has said that hosts will be switched off: `cells ha release` goes on";
   if (item.cell === rootCell) return null;
   if (state.storm !== null)
     return `${state.storm.hosts.length} hosts were lost within minutes (${state.storm.hosts.join(", ")}): \`cells ha release\` goes on`;

@@ -3,13 +3,14 @@ import type { Json } from "../../model/json/json.ts";
 import { type ActualHeartbeat, fenceKey, heartbeatKey, machinesKey, probeKey } from "../documents/ha.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { actualFence, actualHeartbeat, actualMachines, desiredProtected } from "../documents/readers/ha.ts";
+import { desiredHost } from "../documents/readers/placement.ts";
 import { documentsOf } from "../documents/readers/table.ts";
-import { actualKey } from "../documents/vocabulary.ts";
+import { actualKey, hostKey } from "../documents/vocabulary.ts";
 import type { Input, Instant, Service } from "../env.ts";
 import { cellOfController, isObject, log, takeEffects, toJson } from "../outbox.ts";
 import { followDeaths, hearMember, takeDeath } from "../presence/group/deaths.ts";
 import { settleAlerts } from "./alerts.ts";
-import { endStorm, noteLoss } from "./guards.ts";
+import { beginPause, endStorm, noteLoss } from "./guards.ts";
 import { measureHa } from "./measure.ts";
 import { takeHost, takeProbe } from "./probes.ts";
 import { askedTimer, followHosts, lookTimer, settleQueue } from "./queue.ts";
@@ -56,7 +57,8 @@ function take(state: HaState, input: Input, now: Instant): void {
       start(state, now);
       return;
     case "desired":
-      takeProtected(state, input.from, uid(input.key.slice("protected/".length)), input.value, now);
+      if (input.key.startsWith(hostKey("" as HostName))) takeMaintained(state, input.key, input.value);
+      else takeProtected(state, input.from, uid(input.key.slice("protected/".length)), input.value, now);
       return;
     case "actual":
       takeActual(state, input.from, input.key, input.value, now);
@@ -87,7 +89,7 @@ function take(state: HaState, input: Input, now: Instant): void {
       state.outbox.releasing.get(input.peer)?.delete(input.key);
       return;
     case "request":
-      release(state, input.request);
+      release(state, input.request, now);
       state.outbox.effects.push({ kind: "reply", id: input.id, response: toJson(reportOf(state)) });
       return;
     default:
@@ -104,6 +106,14 @@ function start(state: HaState, now: Instant): void {
   for (const peer of state.forkedAt) knowsAgain(state, peer);
   for (const vm of [...state.wanted.keys(), ...state.active.keys(), ...state.over.keys()]) state.dirty.add(vm);
   cleanUp(state, now);
+}
+
+/** What the operator says of a host. One that is malformed changes nothing. */
+function takeMaintained(state: HaState, key: string, value: Json): void {
+  const host = hostName(key.slice(hostKey("" as HostName).length));
+  const said = value === null ? null : desiredHost.of(value, host);
+  if (said?.state === "maintenance") state.maintained.add(host);
+  else if (said !== null || value === null) state.maintained.delete(host);
 }
 
 /** A controller speaks for its own cell's VMs, and whoever was first for one goes on speaking for it. */
@@ -135,8 +145,9 @@ function takeProtected(state: HaState, client: PeerName, vm: Uid, value: Json, {
   keepProtected(state, vm, { client, document, since: isSame ? before.since : wallMs });
 }
 
-/** An operator has looked: at a VM by its path, or at many hosts that were lost at once. */
-function release(state: HaState, request: Json): void {
+/** An operator has looked: at a VM by its path, or at many hosts that were lost at once; or he will switch hosts off. */
+function release(state: HaState, request: Json, now: Instant): void {
+  if (isObject(request) && request.kind === "ha-pause") beginPause(state, now);
   if (!isObject(request) || request.kind !== "ha-release") return;
   const { cell, path } = request;
   if (typeof path !== "string") {

@@ -9,7 +9,14 @@ export function reportOf({ active, ended, wanted, storm, alerts }: HaState): HaR
   const items = [...[...active.values()].sort(byTime), ...[...ended.values()].sort(byTime)].map(shown);
   return {
     protected: wanted.size,
-    storm: storm === null ? null : { since: isoTime(storm.since), hosts: storm.hosts },
+    storm:
+      storm === null
+        ? null
+        : {
+            since: isoTime(storm.since),
+            hosts: storm.hosts,
+            ...(storm.asked === true ? { asked: true as const } : {}),
+          },
     alerts: [...alerts.values()]
       .sort((one, other) => one.since - other.since)
       .map(({ kind, subject, since, sentence }) => ({ kind, subject, since: isoTime(since), sentence })),

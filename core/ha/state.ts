@@ -29,10 +29,14 @@ export interface KnownHost {
   readonly address: string;
   readonly mac: string;
 }
-/** Record `storm`: many hosts were lost at once, and nobody has looked since. `since`: milliseconds since 1970. */
+/**
+ * Record `storm`: many hosts were lost at once, and nobody has looked since; or the operator has said beforehand that hosts will be
+ * switched off (`asked`). `since`: milliseconds since 1970.
+ */
 export interface Storm {
   readonly since: number;
   readonly hosts: readonly HostName[];
+  readonly asked?: true;
 }
 
 export const alertKinds = [
@@ -81,6 +85,8 @@ export interface HaState extends Known {
   readonly ended: Map<string, WorkItem>;
   readonly over: Map<Uid, OverRecord>;
   storm: Storm | null;
+  /** Hosts that the operator has in maintenance: that they go is no accident. Not durable: it is desired here. */
+  readonly maintained: Set<HostName>;
   /** Those that are open, by their keys. */
   readonly alerts: Map<string, Alert>;
   /** Where hosts are on the network, as they said last. */
@@ -131,6 +137,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     ended: new Map(),
     over: new Map(),
     storm: (restored.records.get("storm") ?? null) as unknown as Storm | null,
+    maintained: new Set(),
     losses: new Map(),
     alerts: new Map(),
     known: new Map(),

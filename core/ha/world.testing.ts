@@ -72,6 +72,16 @@ export class World {
     this.ms += 400_000;
     this.lose("h2");
   }
+  /** What the operator says of a host; null: nothing. */
+  administer(host: string, state: "disabled" | "maintenance" | null): void {
+    const value = state === null ? null : { host, state };
+    const input: Input = { kind: "desired", from: peerName("controller.root"), key: `host/${host}`, value };
+    this.#protected.set(`host/${host}`, input);
+    this.give(input);
+  }
+  pause(): void {
+    this.give({ kind: "request", id: 1, request: { kind: "ha-pause" } });
+  }
   release(more: JsonObject = {}): void {
     this.give({ kind: "request", id: 1, request: { kind: "ha-release", ...more } });
   }

@@ -12,9 +12,10 @@ import { serveRoute } from "../requests/serve.ts";
 const haManager = peerName("ha-manager");
 const patienceMs = 10_000;
 
-/** `GET /ha`, `POST /ha/release`: what the HA Manager works on, and what it holds, for the operator. */
+/** `GET /ha`, `POST /ha/pause` and `/ha/release`: what the HA Manager works on, and what it holds, for the operator. */
 export function registerHa(app: FastifyInstance, configuration: ProcessConfiguration): void {
   serveRoute(app, "readHa", () => ask(configuration, "GET", "/ha"));
+  serveRoute(app, "pauseHa", () => ask(configuration, "POST", "/ha/pause"));
   serveRoute(app, "releaseHa", ({ query: { vm = null } }) =>
     ask(configuration, "POST", `/ha/release${vm === null ? "" : `?${new URLSearchParams({ vm })}`}`),
   );

@@ -242,6 +242,10 @@ export const routes = {
     more: "Refused with 404 where the installation has no HA Manager, 503 where it does not answer.",
     answer: gives(values.haReport),
   }),
+  pauseHa: route("POST /ha/pause", "operator", "gateway", {
+    doc: "Hosts will be switched off, or the whole cloud: no VM is fenced or started elsewhere until it is released.",
+    answer: gives(values.haReport),
+  }),
   releaseHa: route("POST /ha/release", "operator", "gateway", {
     doc: "A person has looked: what the HA Manager held goes on. Without `vm`: after many hosts were lost at once.",
     query: { vm: may(text(), "Path of a VM, its cell's whole name first.") },

@@ -352,7 +352,9 @@ const haAlert = record<api.HaAlert>(
 export const haReport = record<api.HaReport>(
   {
     protected: integer(),
-    storm: nullable(record<NonNullable<api.HaReport["storm"]>>({ since: time, hosts: list(text()) })),
+    storm: nullable(
+      record<NonNullable<api.HaReport["storm"]>>({ since: time, hosts: list(text()), asked: optional(exactly(true)) }),
+    ),
     alerts: optional(list(haAlert)),
     items: list(haItem),
   },

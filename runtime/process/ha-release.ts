@@ -1,8 +1,11 @@
 import { mayAsk } from "../../core/documents/permissions.ts";
 import type { Further } from "./asked.ts";
 
-/** `POST /ha/release` at the HA Manager: a person has looked at what it holds. `?vm=`: of this VM, its cell's whole name first. */
-const path = /^\/ha\/release(?:\?|$)/;
+/**
+ * `POST /ha/release` at the HA Manager: a person has looked at what it holds. `?vm=`: of this VM, its cell's whole name first.
+ * `POST /ha/pause`: hosts will be switched off.
+ */
+const path = /^\/ha\/(?:release|pause)(?:\?|$)/;
 
 export const haReleases: Further = {
   answers: (url) => path.test(url),
@@ -21,6 +24,10 @@ export const haReleases: Further = {
       }
       if (asked.service === null) {
         refuse(503, "busy", "the service is starting: ask again in a moment");
+        return;
+      }
+      if (url.startsWith("/ha/pause")) {
+        json(200, (await asked.service.request({ kind: "ha-pause" })) as object);
         return;
       }
       const vm = new URLSearchParams(url.split("?", 2)[1] ?? "").get("vm");

@@ -26,6 +26,13 @@ export const listAlerts = async (context: Context): Promise<void> => {
   for (const line of table([["kind", "about", "since", ""].map((head) => paint("grey", head)), ...rows])) print(line);
 };
 
+/** `cells ha pause`: hosts will be switched off. */
+export const pauseHa = async (context: Context): Promise<void> => {
+  const report = await context.client().pauseHa();
+  if (context.json) return printJson(context, report);
+  for (const line of linesOf(report, context.terminal.paint)) context.terminal.print(line);
+};
+
 /** `cells ha release [VM]`. */
 export const releaseHa = async (context: Context, vm: string | undefined): Promise<void> => {
   const report = await context.client().releaseHa(vm ?? null);
@@ -35,7 +42,11 @@ export const releaseHa = async (context: Context, vm: string | undefined): Promi
 
 const linesOf = ({ protected: count, storm, items, alerts = [] }: HaReport, paint: Paint): readonly string[] => {
   const paused =
-    storm === null ? [] : [`paused since ${storm.since}: ${storm.hosts.join(", ")} were lost within minutes`];
+    storm === null
+      ? []
+      : storm.asked === true
+        ? [`paused since ${storm.since}, by your word: \`cells ha release\` goes on`]
+        : [`paused since ${storm.since}: ${storm.hosts.join(", ")} were lost within minutes`];
   const { length } = alerts;
   const waits =
     length === 0
