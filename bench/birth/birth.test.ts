@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { readSpecification } from "../../model/specification/specification.ts";
 import { birthOf, criticalPath, type Happening, type Row, rowNames } from "./birth.ts";
 import { renderBirth, stepLines } from "./birth-svg.ts";
 import { happeningIn, once, vmsOfServices } from "./record.ts";
@@ -146,19 +148,21 @@ test("a line of a log is read, and what two have told counts once", () => {
   assert.equal(once([read, read, say(3, "host.h1", "machine/stage", fields)] as Happening[]).length, 2);
 });
 
-test("which VM has which service is in the model", () => {
-  const vm = (roles: object): object => ({ "x.type": "VM", "x.data": { service: { roles } }, "x.memory": 160 });
-  const model = {
-    "x.type": "Cell",
-    core1: {
-      vm: vm({ controller: { cell: "root" }, authority: {}, presence: { number: 1 } }),
-      boot: { "x.type": "Volume" },
-    },
-    controllers: { one: { vm: vm({ controller: { cell: "one" } }) } },
-  };
-  assert.deepEqual(Object.fromEntries(vmsOfServices(model, "root")), {
-    ...{ "controller.root": "root/core1/vm", authority: "root/core1/vm", "presence.1": "root/core1/vm" },
-    "controller.one": "root/controllers/one/vm",
-  });
-  assert.equal(vmsOfServices("nothing", "root").size, 0);
+test("a service that has not told when it began to listen did so when its machine answered", () => {
+  const silent = birth.filter(({ service, event }) => service !== "gateway" || event !== "process/started");
+  const { path } = birthOf(silent, moments, vmOf);
+  const rows = path.map(({ row }) => row).filter((row, index, all) => row !== all[index - 1]);
+  assert.ok(rows.includes("primary/gateway/vm") && rows.includes("root/core1/vm"), rows.join(", "));
+});
+
+test("which VM has which service is in the document, as it was written", () => {
+  const text = (name: string): string => readFileSync(new URL(`../../examples/root/${name}`, import.meta.url), "utf8");
+  const files = { "small.sf": text("small.sf"), "service.sf": text("service.sf") };
+  const cell = readSpecification({ main: "small.sf", files });
+  assert.ok(cell.ok, JSON.stringify(cell));
+  const found = vmsOfServices(JSON.parse(JSON.stringify(cell.value.document)));
+  assert.equal(found.get("controller.root"), "root/core1/vm");
+  assert.equal(found.get("presence.2"), "root/core2/vm");
+  assert.equal(found.get("cell-manager"), "root/core3/vm");
+  assert.throws(() => vmsOfServices("nothing"), /cannot be read/);
 });

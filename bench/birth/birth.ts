@@ -78,10 +78,14 @@ const needs: readonly Need[] = [
 const endOf = ({ pieces }: Row): number => pieces.at(-1)?.toMs ?? Number.NaN;
 const beginOf = ({ pieces }: Row): number => pieces[0]?.fromMs ?? Number.NaN;
 
+const answersText = "it answers; its controller has yet to hear of it";
+/** Of a service that has not told when it began to listen: when its machine answered, which it does when all of its services listen. */
+const answersMs = ({ pieces }: Row): number => pieces.find(({ text }) => text === answersText)?.fromMs ?? Number.NaN;
+
 /** When a row has what another one needs of it; NaN: never. */
 function givenMs(row: Row, { service }: Need): number {
   if (service === undefined) return endOf(row);
-  return row.ticks.find(({ text }) => service.test(text))?.atMs ?? Number.NaN;
+  return row.ticks.find(({ text }) => service.test(text))?.atMs ?? answersMs(row);
 }
 
 /** From the end back to the start. */
@@ -196,7 +200,7 @@ function wordsOf({ event, service, fields }: Happening): string {
   const at = service.replace(/^host\./, "");
   if (event === "machine/stage")
     return fields.stage === "starting" ? `${at} composes its disks and starts QEMU` : "its guest starts, and its roles";
-  if (event === "machine/health") return "it answers; its controller has yet to hear of it";
+  if (event === "machine/health") return answersText;
   const reason = textOf(fields.reason) ?? textOf(fields.because) ?? "";
   return reason === "" ? String(fields.phase) : reason;
 }
@@ -249,7 +253,9 @@ export function birthOf(
   const first = firstProcessRow(happenings);
   const whole = wholeRow(happenings, machines);
   const gateway = machines.find(({ name }) => name === "primary/gateway/vm");
-  const listens = gateway?.ticks.find(({ text }) => text === "gateway")?.atMs ?? gatewayMs;
+  const answers = gateway === undefined ? Number.NaN : answersMs(gateway);
+  const listens =
+    gateway?.ticks.find(({ text }) => text === "gateway")?.atMs ?? (Number.isNaN(answers) ? gatewayMs : answers);
   const asked = (name: string, fromMs: number, toMs: number, text: string): Row => ({
     ...{ name, ticks: [] },
     pieces: [{ fromMs, toMs, kind: "waits", text }],

@@ -2,6 +2,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Client } from "../../cli/connection/client.ts";
 import { isServiceRole, servicePeer } from "../../core/service-roles.ts";
+import { acceptedBefore } from "../../model/check/check-supply.ts";
+import type { JsonObject } from "../../model/json/json.ts";
+import { checkDocument } from "../../model/specification/specification.ts";
 import type { Testbed } from "../../testbed/harness.ts";
 import type { Happening } from "./birth.ts";
 
@@ -50,21 +53,25 @@ export async function happeningsOf(
   return once([...logged, ...told]);
 }
 
-/** Which VM has which service, by its peer name: from the model of a cell, as `cells get CELL --output json` gives it. */
-export function vmsOfServices(model: unknown, path: string): ReadonlyMap<string, string> {
+/**
+ * Which VM has which service, by its peer name: from the document of a cell, as `cells get CELL --output json` gives it. That is
+ * what was written, with templates beside the cell and roles that are a reference to another component, so it is read as a
+ * controller reads it.
+ */
+export function vmsOfServices(document: unknown): ReadonlyMap<string, string> {
+  const cell = checkDocument(document as JsonObject, acceptedBefore);
+  if (!cell.ok) throw new Error(`the cell cannot be read: ${cell.error.map(({ message }) => message).join("; ")}`);
   const found = new Map<string, string>();
-  if (!isFields(model)) return found;
-  const data = model["x.type"] === "VM" ? model["x.data"] : undefined;
-  const service = isFields(data) ? data.service : undefined;
-  const roles = isFields(service) ? service.roles : undefined;
-  for (const [role, options] of Object.entries(isFields(roles) ? roles : {})) {
-    if (!isServiceRole(role)) continue;
-    const { number, cell } = isFields(options) ? options : {};
-    const which = typeof cell === "string" ? cell : typeof number === "number" ? number : undefined;
-    found.set(servicePeer(role, which), path);
+  for (const element of cell.value.elements.values()) {
+    const data = element.type === "VM" ? element.data : undefined;
+    const service = isFields(data) ? data.service : undefined;
+    const roles = isFields(service) ? service.roles : undefined;
+    for (const [role, options] of Object.entries(isFields(roles) ? roles : {})) {
+      if (!isServiceRole(role)) continue;
+      const { number, cell: controlled } = isFields(options) ? options : {};
+      const which = typeof controlled === "string" ? controlled : typeof number === "number" ? number : undefined;
+      found.set(servicePeer(role, which), element.path);
+    }
   }
-  for (const [name, child] of Object.entries(model))
-    if (!name.includes(".") && !name.startsWith("$"))
-      for (const [peer, vm] of vmsOfServices(child, `${path}/${name}`)) found.set(peer, vm);
   return found;
 }

@@ -175,7 +175,7 @@ async function drawBirth(t: Testbed, moments: Moments, from: string, { say, into
   const vmOf = new Map<string, string>();
   for (const cell of ["root", "primary"]) {
     const model: unknown = JSON.parse((await t.cells(["get", cell, "--output", "json"])).stdout);
-    for (const [peer, vm] of vmsOfServices(model, cell)) vmOf.set(peer, vm);
+    for (const [peer, vm] of vmsOfServices(model)) vmOf.set(peer, vm);
   }
   const birth = birthOf(await happeningsOf(t, t.gateway()), moments, vmOf);
   const directory = into ?? join(cacheDirectory(), "figures");

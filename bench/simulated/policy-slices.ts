@@ -8,15 +8,14 @@ import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { Peers } from "./cell-size-peers.ts";
 
 const machines = 40;
-const networks = 20;
 const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index);
 
 const rule = (from: string, to: string, port: number): JsonObject => ({
   ...{ "x.type": "NetworkRule", "x.address1": from, "x.address2": to },
   ...{ "x.protocol": "tcp", "x.port2": port, "x.direction": "1to2" },
 });
-/** Each wide rule is repeated for each of the narrower networks, so it comes to 21 rules between single ends. */
-function cellOf(wide: number, changes: JsonObject): JsonObject {
+/** Each wide rule is repeated for each of the narrower networks, so it comes to one more rules between single ends than there are. */
+function cellOf(wide: number, networks: number, changes: JsonObject): JsonObject {
   const elements: [string, JsonObject][] = [
     ["net", { "x.type": "Subnet", "x.size": 64, "x.addressRange": "internal" }],
     ...numbers(machines).flatMap((at): [string, JsonObject][] => [
@@ -25,7 +24,7 @@ function cellOf(wide: number, changes: JsonObject): JsonObject {
     ]),
     ...numbers(networks).map((at): [string, JsonObject] => [
       `narrow${at}`,
-      rule(`<ref:/shop/vm${at}>`, `172.16.${at}.0/24`, 22),
+      rule(`<ref:/shop/vm${at % machines}>`, `172.${16 + (at >> 8)}.${at & 255}.0/24`, 22),
     ]),
     ...numbers(wide).map((at): [string, JsonObject] => [
       `wide${at}`,
@@ -36,7 +35,7 @@ function cellOf(wide: number, changes: JsonObject): JsonObject {
 }
 
 async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
-  const wide = quick ? 100 : 400;
+  const [wide, networks] = quick ? [100, 20] : [480, 400];
   const service = createController({ ...shopOptions, startsPerMinute: 1_000_000 });
   const peers = new Peers<ControllerState>(service, shopOptions.self);
   const characters = new Map<string, number>();
@@ -44,14 +43,27 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
     const { length } = JSON.stringify({ frame: "desire", key, seq: 123_456_789, value });
     characters.set(to, (characters.get(to) ?? 0) + length);
   };
+  let written = 0;
   const settle = (): void => {
-    while (peers.move());
+    for (let isThere = true; isThere; ) {
+      isThere = peers.move();
+      for (const value of peers.takeWrites().values()) written += JSON.stringify(value).length;
+    }
   };
   while (peers.state.reachable.size < 4) if (!peers.move()) break;
+  let seconds = 0;
   const put = (changes: JsonObject): ReadonlyMap<string, number> => {
     characters.clear();
-    const request = peers.request({ method: "PUT", path: "", json: cellOf(wide, changes) as unknown as Json });
+    written = 0;
+    const before = process.cpuUsage();
+    const request = peers.request({
+      method: "PUT",
+      path: "",
+      json: cellOf(wide, networks, changes) as unknown as Json,
+    });
     settle();
+    const { user, system } = process.cpuUsage(before);
+    seconds = (user + system) / 1_000_000;
     const answer = peers.answerOf(request) as { readonly status: number } | undefined;
     if (answer?.status !== 200) throw new Error(`the cell was not accepted: ${JSON.stringify(answer).slice(0, 400)}`);
     return new Map([...characters].filter(([to]) => to.startsWith("host.")));
@@ -59,6 +71,7 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
   const single = (port: number): JsonObject => ({ one: rule("<ref:/shop/vm0>", "<ref:/shop/vm1>", port) });
   say(`${wide} rules with networks`);
   put(single(80));
+  const first = { seconds, written };
   const policy = peers.state.derived.policy.get("");
   const count = policy?.rules.length ?? 0;
   say(`${count} rules between single ends`);
@@ -68,10 +81,17 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
   };
   const concerned = [hostOf("vm0"), hostOf("vm1")];
   const told = [put(single(81)), put(single(82)), put(single(83))];
+  const last = { seconds, written };
   const most = Math.max(...told.flatMap((each) => concerned.map((host) => each.get(host) ?? 0)));
   const others = told.flatMap((each) => [...each].filter(([host]) => !concerned.includes(host)));
   const of = `of ${count.toLocaleString("en")} rules at ${machines} hosts`;
+  const plain = { range: null, atMost: null };
   return [
+    { what: `deployed for the first time, ${of}: processor time`, unit: "s", value: first.seconds, ...plain },
+    { what: "written to the store for it", unit: "MiB", value: first.written / 1_048_576, ...plain },
+    { what: `one rule changed, ${of}: processor time`, unit: "s", value: last.seconds, ...plain },
+    { what: "written to the store for it", unit: "KB", value: last.written / 1000, ...plain },
+    { what: "the same against the first deployment", unit: "×", value: last.seconds / first.seconds, ...plain },
     {
       what: `one rule changed, ${of}: to a host of one of its ends`,
       ...{ unit: "KB", value: most / 1000, range: null, atMost: 20 },

@@ -58,6 +58,7 @@ import {
   haManager,
   type ModelRecord,
   noReservation,
+  type PolicyPart,
   type PolicyRecord,
   type RoomRecord,
 } from "./state.ts";
@@ -262,6 +263,8 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
       nextRule: 1,
     }),
     policy: record<PolicyRecord>("policy", { networks: {}, rules: {}, compiled: null, version: 0 }),
+    policyParts: new Map(),
+    compiled: null,
     toldFirst: make.map(),
     sliced: null,
     elements,
@@ -323,6 +326,8 @@ function readRecords(state: ControllerState, restored: Restored): void {
       state.credentials.set(credential.id, credential);
     } else if (key.startsWith("grant/")) {
       state.grants.set(uid(key.slice("grant/".length)), value as unknown as QuotaGrant);
+    } else if (key.startsWith("rules/")) {
+      state.policyParts.set(uid(key.slice("rules/".length)), value as unknown as PolicyPart);
     } else if (isForeignRecord(key)) state.foreign.set(foreignKeyOf(key), value as unknown as ForeignRecord);
   }
 }

@@ -30,6 +30,7 @@ import type { Indexes } from "./changes/indexes.ts";
 import type { Pass } from "./changes/pass.ts";
 import type { TrackedMap, Tracking } from "./changes/tracked.ts";
 import type { Working } from "./changes/work.ts";
+import type { Compiled } from "./network/policy.ts";
 import type { CredentialRecord, ElementRecord, Hearing, Run, StartState, VmRecord } from "./records.ts";
 import type { Tickets } from "./requests/tickets.ts";
 import type { Audiences } from "./rules/audiences.ts";
@@ -68,6 +69,8 @@ export interface ControllerOptions {
   readonly resolvers?: readonly Ipv4[];
   /** A policy with more entries than that goes to hosts in slices; absent: `mostInDocument` (rules/policy-slices.ts). */
   readonly policyEntriesInDocument?: number;
+  /** With more compiled rules than that it is stored in parts; absent: `mostInRecord` (rules/policy-record.ts). */
+  readonly policyRulesInRecord?: number;
   /** Those of several that decide for this cell, since it was made (decision 37); absent: the first ones. */
   readonly placer?: PeerName;
   readonly storageManager?: PeerName;
@@ -119,12 +122,24 @@ export interface CountersRecord {
  */
 export interface PolicyRecord {
   readonly networks: { readonly [cidr: string]: number };
+  /** Numbers of compiled rules by element and key; where they are in parts, those of no element. */
   readonly rules: { readonly [key: string]: number };
+  /** As it was written; where it is in parts, without rules. */
   readonly compiled: Json;
+  /** It is in parts (`PolicyPart`): marks of those of no element, by what they are called. */
+  readonly parts?: { readonly [part: string]: string };
   readonly version: number;
   readonly since?: { readonly [path: string]: number };
   /** Of slices that are made now (`PolicySlice`). Absent: 0. */
   readonly base?: number;
+}
+/** Record `rules/<uid>`, of a rule of the model in a large cell: what came of it. */
+export interface PolicyPart {
+  readonly path: string;
+  /** Its numbers by key. */
+  readonly ids: { readonly [key: string]: number };
+  /** Of the text of its compiled rules. */
+  readonly mark: string;
 }
 /** Times of the one upgrade that is being tried, monotonic ms; counted anew after a start. */
 export interface UpgradeClock {
@@ -212,6 +227,10 @@ export interface ControllerState extends Hearing {
   cell: Cell | null;
   counters: CountersRecord;
   policy: PolicyRecord;
+  /** Of a policy in parts, as they are stored. */
+  readonly policyParts: Map<Uid, PolicyPart>;
+  /** What the policy was compiled to last since the start; null: not yet, or something else is in force than that. */
+  compiled: Compiled | null;
   /** Version of the policy that a host was told of first, of those to which it was not said before this start. */
   readonly toldFirst: Map<HostName, number>;
   /** The policy that was cut last. */
@@ -312,13 +331,24 @@ export function saveCounters(state: ControllerState, counters: Partial<CountersR
   state.counters = { ...state.counters, ...counters };
   write(state.outbox, "counters", state.counters);
 }
+/** How many compiled rules have a number. */
+export function rulesOfPolicy({ rules, parts }: PolicyRecord, inParts: ReadonlyMap<Uid, PolicyPart>): number {
+  const all = Object.keys(rules).length;
+  if (parts === undefined) return all;
+  return [...inParts.values()].reduce((sum, { ids }) => sum + countOf(ids), all);
+}
+const counts = new WeakMap<PolicyPart["ids"], number>();
+function countOf(ids: PolicyPart["ids"]): number {
+  const count = counts.get(ids) ?? Object.keys(ids).length;
+  counts.set(ids, count);
+  return count;
+}
 export function savePolicy(state: ControllerState, policy: PolicyRecord): void {
   if (policy.version !== state.policy.version) {
-    const rules = Object.keys(policy.rules).length;
     log(state.outbox, "policy/version", {
       path: state.cell?.path ?? state.options.cell,
       version: policy.version,
-      rules,
+      rules: rulesOfPolicy(policy, state.policyParts),
     });
   }
   state.policy = policy;

@@ -1,5 +1,5 @@
 import { counter, gauge, type Metric, perPhase, sample } from "../../telemetry/metrics.ts";
-import { type ControllerState, runs } from "../state.ts";
+import { type ControllerState, rulesOfPolicy, runs } from "../state.ts";
 
 /** A cell in numbers. Elements are counted by type and phase; only VMs have series of their own. */
 export function measureController(state: ControllerState): readonly Metric[] {
@@ -13,7 +13,9 @@ export function measureController(state: ControllerState): readonly Metric[] {
   return [
     gauge("cells_model_version", "Version of the cell's model.", [sample(state.model.version)]),
     gauge("cells_policy_version", "Version of the cell's compiled rules.", [sample(state.policy.version)]),
-    gauge("cells_policy_rules", "Compiled rules of the cell.", [sample(Object.keys(state.policy.rules).length)]),
+    gauge("cells_policy_rules", "Compiled rules of the cell.", [
+      sample(rulesOfPolicy(state.policy, state.policyParts)),
+    ]),
     gauge(
       "cells_elements",
       "Elements of the cell by type and phase, those that are being deleted included.",

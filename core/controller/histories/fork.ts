@@ -274,6 +274,7 @@ function otherRulesUpTo(state: ControllerState, version: number): void {
   const all = [...state.elements.values()].filter(({ type }) => type === "NetworkRule");
   const since = Object.fromEntries(all.map(({ path }) => [path, version + 1]));
   savePolicy(state, { ...state.policy, compiled: null, since, version, base: version });
+  state.compiled = null;
 }
 
 function raiseIdentities(state: ControllerState, source: Source, identities: readonly number[]): void {

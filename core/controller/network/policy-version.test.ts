@@ -16,10 +16,15 @@ import type { ControllerState } from "../state.ts";
  */
 const self = peerName("controller.shop");
 const directory = peerName("directory");
-const service = createCheckedController({
+const options = {
   ...{ cell: "shop" as CellName, cellUid: uid("c1"), cellNumber: 7, domain: "cells.internal" },
-  ...{ address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self, directory: true },
-});
+  ...{ address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self, directory: true as const },
+};
+/** As one record, and in parts, as the rules of a large cell are. */
+const services = {
+  whole: createCheckedController(options),
+  parts: createCheckedController({ ...options, policyRulesInRecord: 0 }),
+};
 const others = ["storage-manager", "address-manager", "dns-manager", "placer"].map(peerName);
 const key = { db: "want/bank.cells.internal/bank/db", net: "want/bank.cells.internal/bank/net" };
 
@@ -27,9 +32,15 @@ class Told {
   readonly #records = new Map<string, Json>();
   readonly #desired = new Map<string, Map<string, Json>>();
   readonly #said = new Set<string>();
+  readonly #service: (typeof services)["whole"];
+  /** What was compiled last, also before a crash. */
+  #compiled = "null";
+  /** Records that the last step has written. */
+  written: readonly string[] = [];
   state: ControllerState;
-  constructor() {
-    this.state = service.restore({ records: new Map(), desiredAt: new Map() });
+  constructor(form: keyof typeof services = "whole") {
+    this.#service = services[form];
+    this.state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
     this.#start();
   }
   #start(): void {
@@ -38,8 +49,8 @@ class Told {
   }
   /** Each step says a change once. */
   step(input: Input): void {
-    const { version, compiled } = this.state.policy;
-    const { state, effects } = service.step(this.state, input, { ms: 1, wallMs: 1 });
+    const { version } = this.state.policy;
+    const { state, effects } = this.#service.step(this.state, input, { ms: 1, wallMs: 1 });
     this.state = state;
     for (const effect of effects) {
       if (effect.kind === "write" && effect.value !== null) this.#records.set(effect.key, effect.value);
@@ -50,7 +61,10 @@ class Told {
       if (effect.value === null) documents.delete(effect.key);
       else documents.set(effect.key, effect.value);
     }
-    const isOther = JSON.stringify(compiled) !== JSON.stringify(state.policy.compiled);
+    this.written = effects.flatMap((effect) => (effect.kind === "write" ? [effect.key] : []));
+    const compiled = JSON.stringify(state.compiled?.policy ?? null);
+    const isOther = compiled !== this.#compiled;
+    this.#compiled = compiled;
     assert.equal(state.policy.version, version + (isOther ? 1 : 0), `after ${JSON.stringify(input)}`);
   }
   put(shop: JsonObject): void {
@@ -60,8 +74,15 @@ class Told {
   crash(): void {
     const desiredAt = new Map([...this.#desired].map(([peer, documents]) => [peerName(peer), new Map(documents)]));
     this.#said.clear();
-    this.state = service.restore({ records: new Map(this.#records), desiredAt });
+    this.state = this.#service.restore({ records: new Map(this.#records), desiredAt });
     this.#start();
+  }
+  /** Its next start is of another form, which is a version: the records are. */
+  goOnAs(form: keyof typeof services): void {
+    const records = new Map(this.#records);
+    const other = services[form];
+    this.state = other.restore({ records, desiredAt: new Map() });
+    this.state = other.step(this.state, { kind: "start" }, { ms: 1, wallMs: 1 }).state;
   }
   /** Of what it was asked. */
   directory(what: string, value: object | null): void {
@@ -161,8 +182,8 @@ test("whatever the directory says, and when: the version rises once for a change
   const seed = Number(process.env.CELLS_SEED ?? Math.trunc(Math.random() * 2 ** 31));
   context.diagnostic(`CELLS_SEED=${seed}`);
   fc.assert(
-    fc.property(fc.array(event, { maxLength: 12 }), (events) => {
-      const told = new Told();
+    fc.property(fc.constantFrom("whole", "parts"), fc.array(event, { maxLength: 12 }), (form, events) => {
+      const told = new Told(form);
       for (const happen of events) {
         happen(told);
         told.nothingMore();
@@ -170,4 +191,44 @@ test("whatever the directory says, and when: the version rises once for a change
     }),
     { numRuns: 600, seed },
   );
+});
+
+test("in parts, a changed rule writes what came of it alone, and all keep their numbers and versions over a crash", () => {
+  const told = new Told("parts");
+  const rule = (port: number): JsonObject => ({ ...toDb, "x.address2": "10.64.9.0/24", "x.port2": port });
+  told.put({ net, one: rule(80), other: rule(81) });
+  const partOf = (name: string): string => `rules/${told.state.uids.get(elementPath(`shop/${name}`))}`;
+  assert.ok(told.written.includes(partOf("one")) && told.written.includes(partOf("other")));
+  const [before] = [told.state.policy];
+  assert.equal(
+    (before.compiled as JsonObject).rules instanceof Array && (before.compiled as { rules: Json[] }).rules.length,
+    0,
+  );
+  told.put({ net, one: rule(80), other: rule(82) });
+  assert.ok(told.written.includes(partOf("other")) && !told.written.includes(partOf("one")), told.written.join(", "));
+  const { since = {}, version } = told.state.policy;
+  assert.equal(version, before.version + 1);
+  assert.deepEqual([since["shop/one"], since["shop/other"]], [before.version, version]);
+  const rules = told.state.compiled?.policy.rules;
+  told.crash();
+  assert.deepEqual(told.state.compiled?.policy.rules, rules);
+  assert.deepEqual(told.state.policy.since, since);
+  const gone = partOf("other");
+  told.put({ net, one: rule(80) });
+  assert.ok(told.written.includes(gone));
+});
+
+test("a store of either form is read by a controller of the other, which says the same", () => {
+  for (const [first, then] of [
+    ["whole", "parts"],
+    ["parts", "whole"],
+  ] as const) {
+    const told = new Told(first);
+    told.put({ net, toDb: { ...toDb, "x.address2": "10.64.9.0/24" } });
+    const { since } = told.state.policy;
+    const rules = told.state.compiled?.policy.rules;
+    told.goOnAs(then);
+    assert.deepEqual(told.state.compiled?.policy.rules, rules);
+    assert.deepEqual(told.state.policy.since, since, "no rule is another one");
+  }
 });

@@ -74,7 +74,7 @@ function compile(written: readonly Written[], more: Partial<PolicyInput> = {}): 
     hosts: [],
     identityOf: (path) => identities.get(path),
     networkIdentity: (network: Cidr) => mint(networks, network, 100),
-    ruleId: (key) => mint(ids, key, 1),
+    ruleId: (key, of) => mint(ids, `${of} ${key}`, 1),
     ...more,
   });
 }

@@ -14,8 +14,9 @@ import { NetworkIndex } from "../../../model/cell/network-index.ts";
 import { anyPort, openings } from "../../../model/check/network/rule-openings.ts";
 import type { Effective } from "../../../model/check/openness.ts";
 import type { DesiredWant } from "../../documents/cells.ts";
-import type { Forwarded, PolicyRouter } from "../../documents/policy.ts";
+import type { Forwarded, PolicyNetwork, PolicyRouter } from "../../documents/policy.ts";
 import type { CellPolicy, CompiledRule } from "../../documents/vocabulary.ts";
+import { sameJson, toJson } from "../../outbox.ts";
 import { contains } from "./ipv4-range.ts";
 
 /**
@@ -63,8 +64,8 @@ export interface PolicyInput {
   readonly identityOf: (path: ElementPath) => number | undefined;
   /** Identity of a network that a rule names; the same for the same network, for good. */
   readonly networkIdentity: (cidr: Cidr) => number;
-  /** Number of a compiled rule by a key that is stable for its element; the same for the same key. */
-  readonly ruleId: (key: string) => number;
+  /** Number of a compiled rule by a key of its element, null: of none; the same for the same two. */
+  readonly ruleId: (key: string, of: Uid | null) => number;
 }
 
 export interface ForeignNetworks {
@@ -94,8 +95,55 @@ interface NamedNetwork {
   readonly identity: number;
 }
 
+/**
+ * What came of each rule of the cell, and of whom its ends stood for. A rule that is as it was, between the same identities, comes
+ * to the same objects the next time, so whoever rests on them sees what has changed without reading the rest.
+ */
+export interface Compiled {
+  readonly policy: CellPolicy;
+  readonly rules: ReadonlyMap<Uid, CompiledElement>;
+  /** Of those that no element of the model stands for. */
+  readonly builtIn: readonly CompiledRule[];
+  /** By the text of an end. */
+  readonly ends: ReadonlyMap<string, readonly number[]>;
+  readonly networks: ReadonlyMap<Cidr, PolicyNetwork>;
+}
+export interface CompiledElement {
+  readonly element: NetworkRuleElement;
+  readonly first: readonly number[];
+  readonly second: readonly number[];
+  /** In the order of their numbers. */
+  readonly rules: readonly CompiledRule[];
+  /** By key of the element. */
+  readonly ids: { readonly [key: string]: number };
+}
+
+const sameNumbers = (one: readonly number[], other: readonly number[]): boolean =>
+  one === other || (one.length === other.length && one.every((each, at) => each === other[at]));
+
+/** Of whom each end stands for, found once for all rules that have it. */
+class Ends {
+  readonly #before: Compiled["ends"];
+  readonly #find: (end: RuleEnd) => readonly number[];
+  readonly found = new Map<string, readonly number[]>();
+
+  constructor(before: Compiled["ends"], find: (end: RuleEnd) => readonly number[]) {
+    this.#before = before;
+    this.#find = find;
+  }
+  of(end: RuleEnd): readonly number[] {
+    const text = JSON.stringify(end);
+    const known = this.found.get(text);
+    if (known !== undefined) return known;
+    const [now, was] = [this.#find(end), this.#before.get(text)];
+    const identities = was !== undefined && sameNumbers(was, now) ? was : now;
+    this.found.set(text, identities);
+    return identities;
+  }
+}
+
 /** Every identity that an end stands for; empty while it stands for nobody. */
-function identitiesOf(end: RuleEnd, input: PolicyInput, networks: NetworkIndex<NamedNetwork>): readonly number[] {
+function identitiesOf(end: RuleEnd, input: Inside, networks: NetworkIndex<NamedNetwork>): readonly number[] {
   if (end.kind === "controller") return [input.controller.identity];
   if (end.kind === "element") {
     const identity = input.identityOf(end.path);
@@ -112,31 +160,65 @@ function identitiesOf(end: RuleEnd, input: PolicyInput, networks: NetworkIndex<N
   return [...identities];
 }
 
-/** Whole subnets by their own identity, so that the rules stay few; of a part, each interface. */
-function coveredIdentities(range: Network, input: PolicyInput): readonly number[] {
-  const whole = new Set<number>();
-  for (const subnet of input.subnets) {
-    const covered = subnet.cidr === null ? null : parseNetwork(subnet.cidr);
-    if (covered !== null && contains(range, covered)) whole.add(subnet.identity);
-  }
-  const parts = input.interfaces.filter((entry) => {
-    const address = parseNetwork(entry.address);
-    return address !== null && contains(range, address) && !whole.has(entry.subnetIdentity);
-  });
-  return [...whole, ...parts.map((entry) => entry.identity)];
+/** With the addresses of what is in the cell, read once, and where each stands among its kind. */
+interface Inside extends PolicyInput {
+  readonly subnetsAt: NetworkIndex<Placed<PolicySubnet>>;
+  readonly interfacesAt: NetworkIndex<Placed<PolicyInterface>>;
 }
+interface Placed<Value> {
+  readonly value: Value;
+  readonly at: number;
+  readonly range: Network;
+}
+function insideOf(input: PolicyInput): Inside {
+  const placed = <Value>(
+    values: readonly Value[],
+    textOf: (value: Value) => string | null,
+  ): NetworkIndex<Placed<Value>> =>
+    new NetworkIndex(
+      values.flatMap((value, at) => {
+        const text = textOf(value);
+        const range = text === null ? null : parseNetwork(text);
+        return range === null ? [] : [{ value, at, range }];
+      }),
+    );
+  return {
+    ...input,
+    subnetsAt: placed(input.subnets, ({ cidr }) => cidr),
+    interfacesAt: placed(input.interfaces, ({ address }) => address),
+  };
+}
+/** In the order in which they were given. */
+const inRange = <Value>(index: NetworkIndex<Placed<Value>>, range: Network): readonly Value[] =>
+  index
+    .inside(range)
+    .toSorted((one, other) => one.at - other.at)
+    .map(({ value }) => value);
+
+/** Whole subnets by their own identity, so that the rules stay few; of a part, each interface. */
+function coveredIdentities(range: Network, { subnetsAt, interfacesAt }: Inside): readonly number[] {
+  const whole = new Set(inRange(subnetsAt, range).map(({ identity }) => identity));
+  const parts = inRange(interfacesAt, range).filter(({ subnetIdentity }) => !whole.has(subnetIdentity));
+  return [...whole, ...parts.map(({ identity }) => identity)];
+}
+
+const byId = (one: CompiledRule, other: CompiledRule): number => one.id - other.id;
 
 function compileRule(
   { uid, element }: PolicyInput["rules"][number],
-  input: PolicyInput,
-  networks: NetworkIndex<NamedNetwork>,
-): readonly CompiledRule[] {
+  { ruleId }: PolicyInput,
+  ends: Ends,
+  before: CompiledElement | undefined,
+): CompiledElement {
   const kinds = [element.address1.kind, element.address2.kind];
   // A controller is reached from inside its cell only, whatever its address would let through.
-  if (kinds.includes("foreign") && kinds.includes("controller")) return [];
-  const first = identitiesOf(element.address1, input, networks);
-  const second = identitiesOf(element.address2, input, networks);
+  const isNothing = kinds.includes("foreign") && kinds.includes("controller");
+  const first = isNothing ? [] : ends.of(element.address1);
+  const second = isNothing ? [] : ends.of(element.address2);
+  if (before !== undefined && sameNumbers(before.first, first) && sameNumbers(before.second, second))
+    if (sameJson(toJson(before.element), toJson(element))) return before;
   const rules: CompiledRule[] = [];
+  const ids: Record<string, number> = {};
   const seen = new Set<string>();
   for (const { direction, sourcePorts, ports } of openings(element)) {
     const [sources, targets] = direction === "1to2" ? [first, second] : [second, first];
@@ -146,12 +228,14 @@ function compileRule(
         const meaning = `${from}>${to} ${sourcePorts.from}-${sourcePorts.to} ${ports.from}-${ports.to}`;
         if (seen.has(meaning)) continue;
         seen.add(meaning);
-        const id = input.ruleId(`${uid} ${direction} ${from}>${to}`);
+        const key = `${direction} ${from}>${to}`;
+        const id = ids[key] ?? ruleId(key, uid);
+        ids[key] = id;
         rules.push({ id, path: element.path, from, to, protocol: element.protocol, sourcePorts, ports });
       }
     }
   }
-  return rules;
+  return { element, first, second, rules: rules.sort(byId), ids };
 }
 
 /** Of the rule within each subnet, where `x.policy.subnetConnectivity` is true. */
@@ -163,14 +247,14 @@ const hasWayOut = ({ external, router }: PolicySubnet): boolean => external === 
 const isOpenOutwards = ({ openness, subnets }: PolicyInput): boolean =>
   openness.internet === "out" && subnets.some(hasWayOut);
 
-function builtInRules(input: PolicyInput, networks: NetworkIndex<NamedNetwork>): readonly CompiledRule[] {
+function builtInRules(input: PolicyInput, ends: Ends): readonly CompiledRule[] {
   const rules: CompiledRule[] = [];
-  const outside = isOpenOutwards(input) ? identitiesOf({ kind: "internet" }, input, networks) : [];
+  const outside = isOpenOutwards(input) ? ends.of({ kind: "internet" }) : [];
   for (const subnet of input.subnets) {
     const { identity } = subnet;
     for (const protocol of ["udp", "tcp"] as const) {
       rules.push({
-        id: input.ruleId(`[name service] ${protocol} ${identity}`),
+        id: input.ruleId(`[name service] ${protocol} ${identity}`, null),
         path: "[name service]",
         from: identity,
         to: input.controller.identity,
@@ -180,7 +264,7 @@ function builtInRules(input: PolicyInput, networks: NetworkIndex<NamedNetwork>):
       });
     }
     const open = (path: string, key: string, to: number): void => {
-      const id = input.ruleId(`${path} ${key}`);
+      const id = input.ruleId(`${path} ${key}`, null);
       rules.push({ id, path, from: identity, to, protocol: "any", sourcePorts: anyPort, ports: anyPort });
     };
     if (input.openness.subnetConnectivity) open(subnetConnectivityPath, String(identity), identity);
@@ -190,7 +274,11 @@ function builtInRules(input: PolicyInput, networks: NetworkIndex<NamedNetwork>):
 }
 
 /** The policy of a cell, complete; the caller decides whether it is a new version. */
-export function compilePolicy(input: PolicyInput): CellPolicy {
+export const compilePolicy = (input: PolicyInput): CellPolicy => compile(input).policy;
+
+/** The same, and what came of what, for the next time. @param before of the last time; nothing of it changes what comes out */
+export function compile(given: PolicyInput, before: Compiled | null = null): Compiled {
+  const input = insideOf(given);
   const cidrs = new Set(
     input.rules.flatMap(({ element }) => [
       ...networksOf(element.address1, input),
@@ -206,28 +294,50 @@ export function compilePolicy(input: PolicyInput): CellPolicy {
     return [{ cidr, range, identity: input.networkIdentity(cidr) }];
   });
   const index = new NetworkIndex(networks);
-  const rules = [...builtInRules(input, index), ...input.rules.flatMap((rule) => compileRule(rule, input, index))];
+  const ends = new Ends(before?.ends ?? new Map(), (end) => identitiesOf(end, input, index));
+  const builtIn = builtInRules(input, ends);
+  const compiled = new Map(
+    input.rules.map((rule) => [rule.uid, compileRule(rule, input, ends, before?.rules.get(rule.uid))]),
+  );
+  const isSame = isAsBefore(before, compiled, builtIn);
+  const rules = isSame ? [] : [...builtIn, ...[...compiled.values()].flatMap((each) => each.rules)].sort(byId);
   const foreign = foreignSubnets(input);
-  return {
+  const named = networks.map(({ cidr, identity }): PolicyNetwork => {
+    const now = { cidr, identity, ...(foreign.has(cidr) ? { subnet: true as const } : {}) };
+    const was = before?.networks.get(cidr);
+    return was !== undefined && sameJson(toJson(was), toJson(now)) ? was : now;
+  });
+  const policy: CellPolicy = {
     cell: input.cell,
     cellNumber: input.cellNumber,
     version: input.version,
-    rules: rules.sort((a, b) => a.id - b.id),
-    networks: [
-      ...networks.map(({ cidr, identity }) => ({
-        cidr,
-        identity,
-        ...(foreign.has(cidr) ? { subnet: true as const } : {}),
-      })),
-      { cidr: controllerCidr, identity: input.controller.identity },
-    ],
+    rules: isSame && before !== null ? before.policy.rules : rules,
+    networks: kept(before?.policy.networks, [...named, { cidr: controllerCidr, identity: input.controller.identity }]),
     controller: input.controller,
     hosts: [...input.hosts].sort(),
     ...(input.openness.broadcast === "off" ? { broadcast: "off" as const } : {}),
-    subnets: input.subnets.flatMap(({ identity, cidr }) => (cidr === null ? [] : [{ identity, cidr }])),
+    subnets: kept(
+      before?.policy.subnets,
+      input.subnets.flatMap(({ identity, cidr }) => (cidr === null ? [] : [{ identity, cidr }])),
+    ),
     ...routersOf(input),
     ...traitsOf(input),
   };
+  return {
+    ...{ policy, builtIn, rules: compiled, ends: ends.found },
+    networks: new Map(named.map((network) => [network.cidr, network])),
+  };
+}
+
+/** The list of before, where it says the same. */
+const kept = <Value extends object>(before: readonly Value[] | undefined, now: readonly Value[]): readonly Value[] =>
+  before !== undefined && sameJson(toJson(before), toJson(now)) ? before : now;
+
+/** Did the same rules come of the same elements? */
+function isAsBefore(before: Compiled | null, rules: Compiled["rules"], builtIn: readonly CompiledRule[]): boolean {
+  if (before === null || before.rules.size !== rules.size) return false;
+  for (const [uid, { rules: own }] of rules) if (before.rules.get(uid)?.rules !== own) return false;
+  return sameJson(toJson(before.builtIn), toJson(builtIn));
 }
 
 function traitsOf({ interfaces }: PolicyInput): Pick<CellPolicy, "traits"> {

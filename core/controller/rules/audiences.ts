@@ -17,8 +17,8 @@ export interface Audiences {
   readonly said: Map<Uid, readonly Said[]>;
   /** VMs that are nowhere any more, of which that was not yet taken back. */
   readonly left: Set<Uid>;
-  /** Of the policy that was looked at last: by identity, those that a rule connects with it. */
-  neighbours: { readonly policy: CellPolicy; readonly of: ReadonlyMap<number, ReadonlySet<number>> } | null;
+  /** The policy of which neighbours were worked out last. */
+  neighbours: Pick<CellPolicy, "rules" | "routers"> | null;
 }
 export interface Said {
   readonly place: DesiredPlace;

@@ -8,7 +8,7 @@ import type { CellPolicy, CompiledRule } from "../../documents/vocabulary.ts";
 import { isObject, lengthOf, sameJson, toJson } from "../../outbox.ts";
 import type { TrackedMap } from "../changes/tracked.ts";
 import { isManagement, isOnManagement } from "../network/management.ts";
-import { compilePolicy, type PolicySubnet, subnetConnectivityPath } from "../network/policy.ts";
+import { compile, type PolicyInput, type PolicySubnet } from "../network/policy.ts";
 import type { ElementRecord } from "../records.ts";
 import { foreignAddresses } from "../references/foreign.ts";
 import {
@@ -20,13 +20,12 @@ import {
   mintIdentity,
   saidOf,
   saveCounters,
-  savePolicy,
 } from "../state.ts";
 import { placedOf, policyInterface } from "../vm/virtual-machines.ts";
 import { identitiesOf } from "./audiences.ts";
 import { foreignHosts } from "./directory-desires.ts";
+import { keepPolicy, numberBefore } from "./policy-record.ts";
 import { entriesOf, mostInDocument, policyAt, type SlicedPolicy, sliceKey, slicePolicy } from "./policy-slices.ts";
-import { connectivityOf } from "./rules-in-force.ts";
 
 /** Identity of the cell's controller in every policy. */
 export const controllerIdentity = 1;
@@ -110,13 +109,13 @@ function currentPolicy(state: ControllerState): CellPolicy | null {
   if (state.cell === null) return null;
   const { options } = state;
   const networks: Record<string, number> = { ...state.policy.networks };
-  const rules: Record<string, number> = {};
+  const builtIn: Record<string, number> = {};
   let { nextRule } = state.counters;
   const identityAt = (path: ElementPath): number | undefined => {
     const uid = state.uids.get(path);
     return uid === undefined ? undefined : state.indexes.identities.get(uid) || undefined;
   };
-  const compiled = compilePolicy({
+  const input: PolicyInput = {
     cell: options.cell,
     cellNumber: options.cellNumber,
     version: 0,
@@ -135,53 +134,17 @@ function currentPolicy(state: ControllerState): CellPolicy | null {
       networks[cidr] ??= mintIdentity(state);
       return networks[cidr];
     },
-    ruleId: (key) => {
-      const id = state.policy.rules[key] ?? rules[key] ?? nextRule++;
-      rules[key] = id;
+    ruleId: (key, of) => {
+      const id = numberBefore(state, key, of) ?? nextRule++;
+      if (of === null) builtIn[key] = id;
       return id;
     },
-  });
+  };
+  // Who looks at everything compiles everything: what the last time left changes nothing of what comes out.
+  const compiled = compile(input, state.pass.isWhole ? null : state.compiled);
   if (nextRule !== state.counters.nextRule) saveCounters(state, { nextRule });
-  if (!sameJson(state.policy.compiled, toJson(compiled))) {
-    const version = state.policy.version + 1;
-    const since = sinceOf(state, compiled, version);
-    const { base } = state.policy;
-    const more = base === undefined ? {} : { base };
-    savePolicy(state, { networks, rules, compiled: toJson(compiled), version, since, ...more });
-  }
-  return { ...compiled, version: state.policy.version };
-}
-
-/** What an element's rules, or one subnet's connectivity, are called in the record of versions. */
-const partOf = ({ path, from }: CompiledRule): string =>
-  path === subnetConnectivityPath ? connectivityOf(from) : path;
-
-/**
- * Since which version each rule of the model, or one that is being taken away, is as it is. Where the controller or a
- * network has moved, each is another one.
- */
-function sinceOf(state: ControllerState, next: CellPolicy, version: number): Readonly<Record<string, number>> {
-  const { compiled, since, version: former } = state.policy;
-  const before = cellPolicy.of(compiled);
-  const texts = (policy: CellPolicy | null): ReadonlyMap<string, string> =>
-    new Map([...Map.groupBy(policy?.rules ?? [], partOf)].map(([part, all]) => [part, JSON.stringify(all)]));
-  const [was, now] = [texts(before), texts(next)];
-  const isMoved = !sameJson(toJson(before?.controller ?? {}), toJson(next.controller));
-  const elements = [...state.elements.values()];
-  const paths = elements.flatMap(({ type, path }) => (type === "NetworkRule" ? [path] : []));
-  // Of those that had it: that it is taken away has to be in force as well.
-  const subnets = elements.flatMap(({ type, identity }) => {
-    if (type !== "Subnet") return [];
-    const part = connectivityOf(identity);
-    return was.has(part) || since?.[part] !== undefined ? [part] : [];
-  });
-  const entries = [...now.keys(), ...paths, ...subnets].map((path): [string, number] => {
-    const isSame = was.get(path) === now.get(path) && !(isMoved && now.has(path));
-    return [path, isSame ? (since === undefined ? former : (since[path] ?? 0)) : version];
-  });
-  const after = Object.fromEntries(entries);
-  // The same object where it says the same: whoever rests on it is not disturbed by each version.
-  return since !== undefined && sameJson(since, after) ? since : after;
+  keepPolicy(state, compiled, { networks, builtIn });
+  return { ...compiled.policy, version: state.policy.version };
 }
 
 /** Who may be asked where something is: the cell's own hosts, and those of other cells' ends that both cells agreed on. */
@@ -227,13 +190,19 @@ function isInSlices(state: ControllerState, host: HostName, policy: CellPolicy):
   const said = saidOf(state, peer, key);
   if (isObject(said)) return said.slices === true;
   const before = desiredNow(state, peer, key);
-  return (isObject(before) && before.slices !== undefined) || lengthOf(policy) > limits.valueLength;
+  return (isObject(before) && before.slices !== undefined) || isTooLong(policy);
 }
+/** What is surely too long is not written out to be counted. */
+const isTooLong = (policy: CellPolicy): boolean =>
+  policy.rules.length * shortestRule > limits.valueLength || lengthOf(policy) > limits.valueLength;
+/** Of a rule in JSON, with all of its fields. */
+const shortestRule = 100;
 
 function slicedOf(state: ControllerState, policy: CellPolicy): SlicedPolicy {
   if (state.sliced?.policy === policy) return state.sliced;
   const { base = 0 } = state.policy;
-  state.sliced = slicePolicy(policy, () => state.derived.interfaces.values(), base, state.sliced);
+  const before = state.pass.isWhole ? null : state.sliced;
+  state.sliced = slicePolicy(policy, () => state.derived.interfaces.values(), base, before);
   return state.sliced;
 }
 
@@ -263,5 +232,5 @@ export function desirePlaces(state: ControllerState): void {
 }
 
 /** The rules that hosts were given last. */
-export const hostPolicyRules = (state: ControllerState): readonly CompiledRule[] =>
-  cellPolicy.of(state.policy.compiled)?.rules ?? [];
+export const hostPolicyRules = ({ compiled, policy }: ControllerState): readonly CompiledRule[] =>
+  compiled?.policy.rules ?? cellPolicy.of(policy.compiled)?.rules ?? [];

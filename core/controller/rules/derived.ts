@@ -11,6 +11,8 @@ export interface Derived {
   readonly subnets: TrackedMap<Uid, PolicySubnet>;
   /** Its one value, under "": that of the present model. */
   readonly policy: TrackedMap<"", CellPolicy>;
+  /** Its one value, under "": by identity, those that a rule connects with it, of whoever may live somewhere. */
+  readonly neighbours: TrackedMap<"", ReadonlyMap<number, ReadonlySet<number>>>;
   /** By VM. */
   readonly placed: TrackedMap<Uid, readonly PlacedInterface[]>;
   /** By an interface's identity, the other hosts that may know where it is. */
@@ -40,6 +42,7 @@ export function createDerived(tracking: Tracking): Derived {
     interfaces: map(),
     subnets: map(),
     policy: map(),
+    neighbours: map(),
     placed: map(),
     audience: map(),
     places: map(),

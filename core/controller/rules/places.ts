@@ -1,5 +1,6 @@
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredPlace, DesiredPlaces } from "../../documents/network.ts";
+import type { CellPolicy } from "../../documents/vocabulary.ts";
 import { sameJson, toJson } from "../../outbox.ts";
 import { audiences, connectionsIn, type PlacedInterface } from "../network/policy.ts";
 import type { ControllerState } from "../state.ts";
@@ -15,10 +16,12 @@ export function settlePlaces(state: ControllerState): void {
   if (state.pass.isWhole) {
     const policy = state.derived.policy.get("") ?? { rules: [] };
     takeOver(audience, withForeign(state, audiences(policy, placedInterfaces(state))), sameHosts);
-  } else
+  } else {
+    state.pass.whole("neighbours", () => settleNeighbours(state));
     state.pass.each("audiences", placed, (entries) => {
       for (const entry of entries) settleAudience(state, entry);
     });
+  }
   state.pass.each("known places", placed, (entries, vm) => settleKnown(state, vm, entries));
   state.pass.always("left places", () => {
     for (const vm of state.audiences.left) if (!placed.has(vm)) settleKnown(state, vm, []);
@@ -46,10 +49,10 @@ function withForeign(
 
 function settleAudience(state: ControllerState, entry: PlacedInterface): void {
   const { hostsOf } = state.audiences;
-  const neighbours = neighboursIn(state);
+  const neighbours = state.derived.neighbours.get("");
   const hosts = new Set(state.derived.foreignAudience.get(entry.address) ?? []);
   for (const identity of identitiesOf(entry))
-    for (const other of neighbours.get(identity) ?? [])
+    for (const other of neighbours?.get(identity) ?? [])
       for (const host of hostsAt(hostsOf, state.tracking, other).present.keys()) hosts.add(host);
   hosts.delete(entry.host);
   const now = [...hosts].sort();
@@ -57,21 +60,28 @@ function settleAudience(state: ControllerState, entry: PlacedInterface): void {
   if (before === undefined || !sameHosts(before, now)) state.derived.audience.set(entry.identity, now);
 }
 
-function neighboursIn(state: ControllerState): ReadonlyMap<number, ReadonlySet<number>> {
-  const policy = state.derived.policy.get("");
-  const { neighbours } = state.audiences;
-  if (policy === undefined) return new Map();
-  if (neighbours?.policy === policy) return neighbours.of;
+/** Whom rules connect with whom: another host, or another word of the same rules, makes no difference to it. */
+function settleNeighbours({ derived, audiences: known }: ControllerState): void {
+  const policy = derived.policy.get("");
+  const before = known.neighbours;
+  if (policy === undefined) derived.neighbours.delete("");
+  else if (before?.rules !== policy.rules || before.routers !== policy.routers || !derived.neighbours.has(""))
+    derived.neighbours.set("", neighboursOf(policy));
+  known.neighbours = policy ?? null;
+}
+function neighboursOf(policy: CellPolicy): ReadonlyMap<number, ReadonlySet<number>> {
   const of = new Map<number, Set<number>>();
+  // Nobody lives there.
+  const places = new Set(policy.networks.map(({ identity }) => identity));
   const join = (one: number, other: number): void => {
     const others = of.get(one) ?? new Set<number>();
     of.set(one, others.add(other));
   };
   for (const { from, to } of connectionsIn(policy)) {
+    if (places.has(from) || places.has(to)) continue;
     join(from, to);
     join(to, from);
   }
-  state.audiences.neighbours = { policy, of };
   return of;
 }
 

@@ -16,6 +16,9 @@ export interface SlicedPolicy {
   readonly base: number;
   /** By group: slices by their names. One that is as it was is the same object. */
   readonly groups: ReadonlyMap<string, ReadonlyMap<string, PolicySlice>>;
+  /** What each group was cut from. */
+  readonly contents: Groups["all"];
+  readonly head: CellPolicy;
 }
 
 /** What is in none of its slices: two that differ in nothing else differ for every host. */
@@ -41,32 +44,61 @@ interface Entry {
 /** Asked for where an interface has traits alone. */
 type Interfaces = () => Iterable<PolicyInterface>;
 
+/** What is in a group, in the order in which it came. Two that hold the same objects are cut into the same slices. */
+class Group {
+  readonly fields: Field[] = [];
+  readonly keys: (number | string)[] = [];
+  readonly values: (object | string)[] = [];
+  readonly #known = new Set<number | string>();
+
+  add(field: Field, key: number | string, value: object | string): void {
+    // Rules are many, and come once.
+    if (field !== "rules") {
+      const name = `${field} ${key}`;
+      if (this.#known.has(name)) return;
+      this.#known.add(name);
+    } else if (this.#known.has(Number(key))) return;
+    else this.#known.add(Number(key));
+    this.fields.push(field);
+    this.keys.push(key);
+    this.values.push(value);
+  }
+  /** What a value is called here, and where it belongs, the value says itself. */
+  isAs({ values }: Group): boolean {
+    if (values.length !== this.values.length) return false;
+    for (let at = 0; at < values.length; at += 1) if (values[at] !== this.values[at]) return false;
+    return true;
+  }
+  items(textOf: (value: object | string) => string): readonly Item<Entry>[] {
+    return this.values.map((value, at) => {
+      const [field, key] = [this.fields[at] as Field, `${this.fields[at]} ${this.keys[at]}`];
+      return { key, value: { field, value: value as unknown as Json }, text: textOf(value) };
+    });
+  }
+}
+
 class Groups {
-  readonly items = new Map<string, Map<string, Item<Entry>>>();
-  readonly #texts = new Map<object, string>();
+  readonly all = new Map<string, Group>();
+  readonly #names = new Map<number | typeof hostsGroup, Group>();
   readonly #base: number;
 
   constructor(base: number) {
     this.#base = base;
   }
   add(of: number | typeof hostsGroup, field: Field, key: number | string, value: object | string): void {
-    const group = sliceGroup(this.#base, of);
-    const items = this.items.get(group) ?? new Map<string, Item<Entry>>();
-    this.items.set(group, items);
-    const name = `${field} ${key}`;
-    if (items.has(name)) return;
-    items.set(name, { key: name, value: { field, value: value as unknown as Json }, text: this.#textOf(value) });
+    this.of(of).add(field, key, value);
   }
-  /** Most are in two groups. */
-  #textOf(value: object | string): string {
-    if (typeof value === "string") return value;
-    const known = this.#texts.get(value) ?? JSON.stringify(value);
-    this.#texts.set(value, known);
-    return known;
+  of(of: number | typeof hostsGroup): Group {
+    const known = this.#names.get(of);
+    if (known !== undefined) return known;
+    const group = new Group();
+    this.#names.set(of, group);
+    this.all.set(sliceGroup(this.#base, of), group);
+    return group;
   }
 }
 
-function groupsOf(policy: CellPolicy, interfaces: Interfaces, base: number): Groups["items"] {
+function groupsOf(policy: CellPolicy, interfaces: Interfaces, base: number): Groups["all"] {
   const groups = new Groups(base);
   const { networks, hosts, subnets = [], routers = [], traits = [], rules, controller } = policy;
   for (const host of hosts) groups.add(hostsGroup, "hosts", host, host);
@@ -75,7 +107,12 @@ function groupsOf(policy: CellPolicy, interfaces: Interfaces, base: number): Gro
   const isPlace = (identity: number): boolean => identity === controller.identity || networkOf.has(identity);
   const subnetOf = new Map(subnets.map((subnet) => [subnet.identity, subnet]));
   const traitsOf = traitsByIdentity(traits, interfaces);
+  const told = new Map<number, Set<number>>();
   const about = (identity: number, of: number): void => {
+    const known = told.get(of) ?? new Set<number>();
+    told.set(of, known);
+    if (known.has(identity)) return;
+    known.add(identity);
     for (const network of networkOf.get(identity) ?? []) groups.add(of, "networks", network.cidr, network);
     const subnet = subnetOf.get(identity);
     if (subnet !== undefined) groups.add(of, "subnets", identity, subnet);
@@ -100,7 +137,7 @@ function groupsOf(policy: CellPolicy, interfaces: Interfaces, base: number): Gro
       groups.add(one, "rules", rule.id, rule);
       about(other, one);
     }
-  return groups.items;
+  return groups.all;
 }
 
 /** A rule that speaks of an interface's VM or subnet speaks of it. */
@@ -123,6 +160,31 @@ function traitsByIdentity(
   return found;
 }
 
+/** That a host came, or went, is about no identity. */
+function contentsOf(
+  policy: CellPolicy,
+  interfaces: Interfaces,
+  base: number,
+  before: SlicedPolicy | null,
+): Groups["all"] {
+  const isForHostsAlone =
+    before !== null &&
+    before.base === base &&
+    policy.traits === undefined &&
+    before.policy.traits === undefined &&
+    before.policy.controller.identity === policy.controller.identity &&
+    (["rules", "networks", "subnets", "routers"] as const).every((field) => before.policy[field] === policy[field]);
+  if (!isForHostsAlone) return groupsOf(policy, interfaces, base);
+  const { hosts } = policy;
+  const group = new Group();
+  for (const host of hosts) group.add("hosts", host, host);
+  const contents = new Map(before.contents);
+  if (hosts.length > 0) contents.set(sliceGroup(base, hostsGroup), group);
+  else contents.delete(sliceGroup(base, hostsGroup));
+  return contents;
+}
+
+/** @param before what was cut last: of a group that holds the same objects as then, nothing is done again */
 export function slicePolicy(
   policy: CellPolicy,
   interfaces: Interfaces,
@@ -130,15 +192,28 @@ export function slicePolicy(
   before: SlicedPolicy | null,
 ): SlicedPolicy {
   const groups = new Map<string, ReadonlyMap<string, PolicySlice>>();
-  for (const [group, items] of groupsOf(policy, interfaces, base)) {
+  const contents = contentsOf(policy, interfaces, base, before);
+  const texts = new Map<object, string>();
+  // Most are in two groups.
+  const textOf = (value: object | string): string => {
+    if (typeof value === "string") return value;
+    const known = texts.get(value) ?? JSON.stringify(value);
+    texts.set(value, known);
+    return known;
+  };
+  for (const [group, content] of contents) {
     const known = before?.groups.get(group);
-    const slices = cut(group, [...items.values()]).map(({ name, digest, values }): [string, PolicySlice] => {
+    if (known !== undefined && before?.contents.get(group)?.isAs(content) === true) {
+      groups.set(group, known);
+      continue;
+    }
+    const slices = cut(group, content.items(textOf)).map(({ name, digest, values }): [string, PolicySlice] => {
       const same = known?.get(name);
       return [name, same !== undefined && isSame(same.digest, digest) ? same : sliceOf(digest, values)];
     });
     groups.set(group, new Map(slices));
   }
-  return { policy, base, groups };
+  return { policy, base, groups, contents, head: headOf(policy) };
 }
 const isSame = (one: SliceDigest, other: SliceDigest): boolean => one[0] === other[0] && one[1] === other[1];
 
@@ -157,7 +232,7 @@ export interface HostPolicy {
 }
 
 /** What a host with these identities is told. */
-export function policyAt({ policy, base, groups }: SlicedPolicy, identities: ReadonlySet<number>): HostPolicy {
+export function policyAt({ head, base, groups }: SlicedPolicy, identities: ReadonlySet<number>): HostPolicy {
   const slices = new Map<string, PolicySlice>();
   let digest = noSlices;
   for (const of of [...identities, hostsGroup as typeof hostsGroup])
@@ -166,7 +241,7 @@ export function policyAt({ policy, base, groups }: SlicedPolicy, identities: Rea
       digest = toggled(digest, slice.digest);
     }
   const manifest: CellPolicy = {
-    ...headOf(policy),
+    ...head,
     identities: [...identities].sort((one, other) => one - other),
     slices: { count: slices.size, digest, base },
   };

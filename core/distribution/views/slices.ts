@@ -35,6 +35,8 @@ export interface CutSlice<Value> {
 /** Characters of the items of a slice; one item alone may be longer. */
 export const mostInSlice = 4000;
 
+export const digestOfText = (text: string): SliceDigest => [textHash(text, 1), textHash(text, 2)];
+
 /** Cuts the items of a group. No two have the same key. @returns none of nothing */
 export function cut<Value>(
   group: string,
@@ -63,7 +65,7 @@ export function cut<Value>(
     const text = own.map((item) => item.text).join("\n");
     slices.push({
       name,
-      digest: [textHash(`${name}\n${text}`, 1), textHash(`${name}\n${text}`, 2)],
+      digest: digestOfText(`${name}\n${text}`),
       values: own.map(({ value }) => value),
     });
   };

@@ -134,7 +134,7 @@ export class Compiler {
       }),
       identityOf: (path) => identities.get(path.slice(path.indexOf("/") + 1)),
       networkIdentity: (text) => this.#number(`${number} ${text}`, 1000),
-      ruleId: (key) => this.#number(`${number} rule ${key}`, 1),
+      ruleId: (key, of) => this.#number(`${number} rule ${of} ${key}`, 1),
     };
   }
   /** What another cell's directory entry says of an element of it. */
