@@ -223,6 +223,17 @@ test("whoever asks for a service that is not there is told which there are, and 
   assert.deepEqual(world.work()[0]?.services, { placer: 3, storageManager: 1 });
 });
 
+test("a child hears what its parent lets it have open, and of whom it may ask for names outside", () => {
+  const bound = { internet: "none" as const, resolvers: [ipv4("10.0.0.9")] };
+  const world = new World().want("s-1", "web.shop", shop, { bound });
+  const root = peerName("controller.root");
+  world.want("r-1", "shop", root, { bound });
+  const life = () => world.desired.get("controller.shop/life") as unknown as DesiredLife | undefined;
+  assert.deepEqual(life()?.bound, bound);
+  world.want("r-1", "shop", root);
+  assert.equal(life()?.bound, undefined);
+});
+
 test("only the root cell lets a child be the way in, and the child hears where until it has ended", () => {
   const gateway = "10.0.0.40";
   const world = new World().want("s-1", "web.shop", shop, { gateway });

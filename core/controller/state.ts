@@ -1,4 +1,10 @@
-import type { Cell, Element, VirtualInterfaceElement, VolumeConnectionElement } from "../../model/cell/cell.ts";
+import type {
+  Cell,
+  Element,
+  Openness,
+  VirtualInterfaceElement,
+  VolumeConnectionElement,
+} from "../../model/cell/cell.ts";
 import {
   type CellName,
   type Cidr,
@@ -97,6 +103,12 @@ export const addressManager = peerName("address-manager");
 export const dnsManager = peerName("dns-manager");
 export const haManager = peerName("ha-manager");
 export const placer = peerName("placer");
+/** What the cell may have open, and whom it may ask for names outside, as its parent has it; null: nobody bounds it. */
+export const boundOf = ({ life, options }: ControllerState): Openness | null => {
+  if (options.root !== undefined) return null;
+  if (life !== null) return life.bound ?? {};
+  return options.resolvers === undefined ? {} : { resolvers: options.resolvers };
+};
 /** Those that this cell is bound to. */
 export const placerOf = ({ options }: ControllerState): PeerName => options.placer ?? placer;
 export const storageManagerOf = ({ options }: ControllerState): PeerName => options.storageManager ?? storageManager;

@@ -1,4 +1,4 @@
-import type { ServiceNumbers } from "../../model/cell/cell.ts";
+import type { Openness, ServiceNumbers } from "../../model/cell/cell.ts";
 import {
   type CellName,
   type Cidr,
@@ -105,6 +105,8 @@ export interface DesiredCell {
   readonly gateway?: Ipv4;
   /** VMs that it may start a minute, with its own children. Absent: the installation's default. */
   readonly startsPerMinute?: number;
+  /** What it may have open, and whom it may ask for names outside (`model/check/openness.ts`). Absent: nobody says anything. */
+  readonly bound?: Openness;
   /** `x.services`; counts when the cell is made, and never again. */
   readonly services?: ServiceNumbers;
   /** It is to end. Said until `ended` is; a Cell Manager of the previous version takes the tombstone alone. */
@@ -136,6 +138,7 @@ export interface DesiredLife {
   readonly model: JsonObject;
   readonly grant: QuotaGrant;
   readonly startsPerMinute?: number;
+  readonly bound?: Openness;
   /** It is to end. It takes no changes any more, deletes its children, then what it has, and says when nothing is left. */
   readonly ending: boolean;
   /** As in `DesiredCell`. */

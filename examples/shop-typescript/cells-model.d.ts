@@ -71,6 +71,8 @@ declare module "cells/model" {
       readonly internet?: "none" | "out";
       /** Whether a packet to a broadcast address or a multicast group reaches those to whom a rule lets its sender send it ("on"), or nobody ("off"). Absent: as its parent has it for its child cells (`x.defaults`), and never more open than that; "on" where nobody says otherwise. A change takes effect in place. */
       readonly broadcast?: "off" | "on";
+      /** Which of the resolvers that its parent lets it have the cell's name server asks for names outside, for as long as a rule of the cell opens something towards "internet"; an empty list: none. Absent: all of them. A change takes effect in place. */
+      readonly resolvers?: readonly string[];
       /** Whether as much is deployed as can be had ("as-possible"), or nothing until all of it can be ("all-or-none"). Default: "as-possible". */
       readonly deploy?: "as-possible" | "all-or-none";
     };
@@ -81,6 +83,8 @@ declare module "cells/model" {
       readonly internet?: "none" | "out";
       /** `x.policy.broadcast` of child cells that say nothing of it, and the most that they may have; of the root cell: of all cells. Absent: as its own parent has it for this cell. A change takes effect in place. */
       readonly broadcast?: "off" | "on";
+      /** Resolvers that child cells may ask for names outside. The root cell declares them, on the management network, from where controllers ask; any other cell may only name some of those that it has itself. Absent: as its own parent has it for this cell, and none where nobody says so. A change takes effect in place. */
+      readonly resolvers?: readonly string[];
     };
     readonly limits?: {
       /** Most VMs, running or not. What a child cell has counts here too, and so in each limit. 0 to 9007199254740991. */

@@ -66,6 +66,7 @@ export function show(json: Json): string {
   return shown.length > 60 ? `${shown.slice(0, 60)}…` : shown;
 }
 
+const mostAddresses = 8;
 /** Reads one attribute of the component at `holder`: follows references, then checks type and range. */
 export function readValue(
   context: DocumentContext,
@@ -259,6 +260,13 @@ function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Mea
       return list(name, json, readGroup) ?? wrong("a list of multicast addresses", 'Write ["239.255.0.1"].');
     case "labels":
       return list(name, json, readLabel) ?? wrong("a list of words", 'Write ["ssd"].');
+    case "addresses":
+      if (Array.isArray(json) && json.length > mostAddresses)
+        return new ValueFault(
+          "schema/value",
+          `\`${name}\` has ${json.length} addresses; at most ${mostAddresses} are asked`,
+        );
+      return list(name, json, readAddress) ?? wrong("a list of IPv4 addresses", 'Write ["10.0.0.9"].');
     case "ports":
       return ports(json) ?? wrong('a port or "from-to", 1 to 65535', 'Write 80, "80" or "8000-8080".');
     case "link":
@@ -323,7 +331,7 @@ function textLiteral(name: string, kind: AttributeKind, value: string): Meaning 
   }
 }
 
-const lists: ReadonlySet<AttributeKind["kind"]> = new Set(["networks", "groups", "labels"]);
+const lists: ReadonlySet<AttributeKind["kind"]> = new Set(["networks", "groups", "labels", "addresses"]);
 type ReadItem = (name: string, text: string) => string | ValueFault;
 
 /** A list of texts, each once; null: it is none. */
@@ -369,6 +377,15 @@ function readLabel(name: string, item: string): string | ValueFault {
     "schema/value",
     `\`${name}\` has ${show(item)}, which is no word`,
     "A word has lower-case letters, digits and `-`, at most 63, the first and the last no `-`: write one.",
+  );
+}
+
+function readAddress(name: string, item: string): string | ValueFault {
+  if (parseIpv4(item) !== null) return item;
+  return new ValueFault(
+    "schema/value",
+    `\`${name}\` has ${show(item)}, which is no IPv4 address`,
+    "Write it like 10.0.0.9.",
   );
 }
 

@@ -33,6 +33,8 @@ export interface Openness {
   readonly internet?: "none" | "out";
   /** "on": a packet to many reaches those to whom a rule admits it. */
   readonly broadcast?: "off" | "on";
+  /** Whom its name server asks for names outside. */
+  readonly resolvers?: readonly Ipv4[];
 }
 
 /** When backups of the management are made, and to whom they are sealed. */

@@ -17,7 +17,7 @@ export function describedAttributes(
   return new Map(all.filter((pair): pair is [string, Json] => pair[1] !== undefined));
 }
 
-/** The same of the cell itself: what is written beside its elements. */
+/** The same of the cell itself: what is written beside its elements. A list is one text. */
 export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
   const { limits = {}, backup } = cell;
   const all: [string, Json | undefined][] = [
@@ -44,6 +44,7 @@ const openness = (prefix: string, said: Openness): readonly [string, Json | unde
   [`${prefix}.subnetConnectivity`, said.subnetConnectivity],
   [`${prefix}.internet`, said.internet],
   [`${prefix}.broadcast`, said.broadcast],
+  [`${prefix}.resolvers`, said.resolvers?.join(" ")],
 ];
 
 function ownOfVm(element: VmElement, rename: (path: ElementPath) => ElementPath): [string, Json | undefined][] {

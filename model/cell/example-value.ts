@@ -34,6 +34,8 @@ function written({ kind, unit }: AttributeSchema): string {
       return '["239.255.0.1"]';
     case "labels":
       return '["ssd"]';
+    case "addresses":
+      return '["10.0.0.9"]';
     case "mac":
       return '"02:00:0a:40:00:05"';
     case "link":

@@ -21,6 +21,8 @@ export type AttributeKind =
   | { readonly kind: "groups" }
   /** A list of DNS labels. */
   | { readonly kind: "labels" }
+  /** A list of addresses. */
+  | { readonly kind: "addresses" }
   | { readonly kind: "mac" }
   /** A link to an element of one of the types; `foreign`: also into another cell. */
   | { readonly kind: "link"; readonly to: readonly ElementType[]; readonly foreign: boolean }
@@ -97,6 +99,10 @@ export const cellAttributes: TypeSchema = {
     ...{ kind: choice("off", "on"), effect: "change" },
     docs: `Whether a packet to a broadcast address or a multicast group reaches those to whom a rule lets its sender send it ("on"), or nobody ("off"). ${asParent('"on"')}`,
   },
+  "x.policy.resolvers": {
+    ...{ kind: { kind: "addresses" }, effect: "change" },
+    docs: 'Which of the resolvers that its parent lets it have the cell\'s name server asks for names outside, for as long as a rule of the cell opens something towards "internet"; an empty list: none. Absent: all of them.',
+  },
   "x.policy.deploy": {
     ...{ kind: choice("as-possible", "all-or-none"), default: "as-possible", effect: "none" },
     docs: 'Whether as much is deployed as can be had ("as-possible"), or nothing until all of it can be ("all-or-none").',
@@ -104,6 +110,10 @@ export const cellAttributes: TypeSchema = {
   "x.defaults.subnetConnectivity": defaults("subnetConnectivity", flag),
   "x.defaults.internet": defaults("internet", choice("none", "out")),
   "x.defaults.broadcast": defaults("broadcast", choice("off", "on")),
+  "x.defaults.resolvers": {
+    ...{ kind: { kind: "addresses" }, effect: "change" },
+    docs: "Resolvers that child cells may ask for names outside. The root cell declares them, on the management network, from where controllers ask; any other cell may only name some of those that it has itself. Absent: as its own parent has it for this cell, and none where nobody says so.",
+  },
   "x.limits.vms": limit("Most VMs, running or not. What a child cell has counts here too, and so in each limit."),
   "x.limits.memory": limit("Most memory of all VMs.", "MiB"),
   "x.limits.cpus": limit("Most processors of all VMs."),

@@ -75,6 +75,8 @@ const values: Readonly<Record<string, Followed>> = {
     'h1 extends Host { x.tags ["SSD"]; }',
     `h1 extends Host { x.tags ["s", "9-a", "${"s".repeat(63)}"]; }`,
   ),
+  'Write ["10.0.0.9"].': within('x.policy.resolvers "10.0.0.9";', 'x.policy.resolvers ["10.0.0.9"];'),
+  "Write it like 10.0.0.9.": within('x.policy.resolvers ["10.0.0.256"];', 'x.policy.resolvers ["10.0.0.9"];'),
   "Leave out one of the two": within(
     `${vm} ${net} ${card('x.groups ["239.255.0.1", "239.255.0.1"];')}`,
     `${vm} ${net} ${card('x.groups ["239.255.0.1"];')}`,

@@ -138,7 +138,8 @@ function settings(cell: Cell): Map<string, Json> {
     ["x.policy", cell.policy],
     ["x.defaults", cell.defaults ?? {}],
   ] as const)
-    for (const [name, value] of Object.entries(said)) found.set(`${group}.${name}`, value);
+    for (const [name, value] of Object.entries(said))
+      found.set(`${group}.${name}`, Array.isArray(value) ? value.join(" ") : value);
   for (const [name, most] of Object.entries(cell.limits ?? {})) {
     if (most !== undefined) found.set(`x.limits.${name.replace(/MiB$/, "")}`, most);
   }

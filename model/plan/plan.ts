@@ -79,12 +79,15 @@ export function* planInSlices(from: Cell | null, to: Cell | null, unwritten: Rea
   return Object.freeze(textOnly ? { textOnly, steps } : { steps });
 }
 
+/** Of a cell's policy, what is nothing to its subnets. */
+const apart: readonly string[] = ["x.policy.deploy", "x.policy.resolvers"];
+
 /** What is open without a rule is so in each subnet. */
 function policyCauses(from: Cell, to: Cell): readonly Cause[] {
   const [before, after] = [describedCell(from), describedCell(to)];
   return [...new Set([...before.keys(), ...after.keys()])].flatMap((attribute) => {
     const [old = null, now = null] = [before.get(attribute), after.get(attribute)];
-    const isPolicy = attribute.startsWith("x.policy.") && attribute !== "x.policy.deploy";
+    const isPolicy = attribute.startsWith("x.policy.") && !apart.includes(attribute);
     return isPolicy && old !== now ? [{ attribute, from: old, to: now }] : [];
   });
 }

@@ -45,6 +45,8 @@ function kindText(kind: AttributeKind): string {
       return 'list of multicast addresses, such as `["239.255.0.1"]`';
     case "labels":
       return 'list of words, such as `["ssd"]`';
+    case "addresses":
+      return 'list of IPv4 addresses, such as `["10.0.0.9"]`';
     case "mac":
       return 'MAC address, such as `"02:00:0a:40:00:05"`';
     case "link":

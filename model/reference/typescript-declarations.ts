@@ -89,6 +89,7 @@ function typeOf(name: string, kind: AttributeKind): string {
     case "networks":
     case "groups":
     case "labels":
+    case "addresses":
       return "readonly string[]";
     case "ports":
       return "number | string";

@@ -103,6 +103,7 @@ const holder = { vm: "c1-4", incarnation: 1, host: "h1" };
 const lease = { volume: "c1-1", epoch: 1, holder, succession: true };
 const leased = { ...progress, epoch: 1, holder, layer };
 const amount = { vms: 1, memoryMiB: 1, cpus: 1, volumes: 1, storageMiB: 1, subnets: 1, addresses: 1 };
+const bound = { subnetConnectivity: false, internet: "out", broadcast: "on", resolvers: ["10.0.0.9"] };
 const grant = { amount, serial: 1, answered: 0, refusal: null };
 const asked = { serial: 1, holds: amount, asks: { number: 1, amount } };
 const child = { "x.type": "Cell" };
@@ -234,11 +235,12 @@ export const desiredSamples = {
       model: child,
       grant,
       startsPerMinute: 6,
+      bound,
       services: { placer: 1, storageManager: 1 },
     },
   },
   controller: {
-    life: { uid: "c1", model: child, grant, startsPerMinute: 6, ending: false, gateway: "10.0.3.9" },
+    life: { uid: "c1", model: child, grant, startsPerMinute: 6, bound, ending: false, gateway: "10.0.3.9" },
     "limits/<uid>": { uid: "c1-4", path: "ROOT/acme", kind: "domain", limits: { vms: 3, cells: 2 } },
   },
   gateway: {},

@@ -2,6 +2,7 @@ import type { CellControllerElement } from "../../../model/cell/cell.ts";
 import { isLabel, type NamedChild, namedChild } from "../../../model/cell/child-document.ts";
 import { cellName, type ElementPath, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import { noUsage } from "../../../model/check/check-limits.ts";
+import { boundOfChildren } from "../../../model/check/openness.ts";
 import { childName, type DesiredCell, type Entrance, entranceKey, rootCell } from "../../documents/cells.ts";
 import { actualCell, desiredCell } from "../../documents/readers/cells.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
@@ -14,6 +15,7 @@ import {
   actualOf,
   addDesire,
   authority,
+  boundOf,
   type ControllerState,
   cellManager,
   childRecords,
@@ -35,6 +37,7 @@ export function desireChildren(state: ControllerState, desires: Desires): void {
   desireEnds(state, desires);
   desireForgottenEnds(state, desires);
   const starts = startsOfChildren(state);
+  const bound = boundOfChildren(state.cell?.defaults ?? {}, boundOf(state));
   for (const record of childRecords(state)) {
     const element = elementOf(state, record);
     const grant = state.grants.get(record.uid);
@@ -47,6 +50,7 @@ export function desireChildren(state: ControllerState, desires: Desires): void {
       model: child.document,
       grant,
       startsPerMinute: starts.get(record.uid) ?? defaultStartsPerMinute,
+      ...(Object.keys(bound).length === 0 ? {} : { bound }),
       ...(element.services === undefined ? {} : { services: element.services }),
       ...(element.gateway === undefined || state.options.root === undefined ? {} : { gateway: element.gateway }),
     } satisfies DesiredCell);

@@ -288,6 +288,14 @@ export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
     wrong: cell({ a: open("a", "10.1.0.1") }),
     ways: [cell({ a: open("a", "10.0.0.2") }), cell({ a: open("a", "10.0.255.254") })],
   },
+  "Name one from 10.0.0.2 to 10.0.255.254, such as a resolver there that asks 9.9.9.9 itself": {
+    arise: root,
+    wrong: cell({}, { "x.defaults.resolvers": ["9.9.9.9"] }),
+    ways: [
+      cell({}, { "x.defaults.resolvers": ["10.0.0.2"] }),
+      cell({}, { "x.defaults.resolvers": ["10.0.255.254", "10.0.0.9"] }),
+    ],
+  },
   'Write `x.address "10.0.0.40"`.': {
     arise: wayInWorld,
     wrong: wayIn({ card: card("gateway", other) }),

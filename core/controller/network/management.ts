@@ -42,7 +42,7 @@ export const isManagementGone = (state: ControllerState, { uid }: ElementRecord)
 export function managementRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
   const code = "cell/management";
   const means = meansOf(state);
-  const refusals: Diagnostic[] = [...entranceRefusals(state, cell)];
+  const refusals: Diagnostic[] = [...entranceRefusals(state, cell), ...resolverRefusals(state, cell)];
   for (const element of cell.elements.values()) {
     if (element.type === "Subnet" && element.addressRange === "management") {
       const { path, cidr } = element;
@@ -66,6 +66,18 @@ export function managementRefusals(state: ControllerState, cell: Cell): readonly
     refusals.push({ code, message, hint, path });
   }
   return refusals;
+}
+
+/** Controllers are on the management network alone, and reach nobody beyond it. */
+function resolverRefusals({ options }: ControllerState, { path, defaults }: Cell): readonly Diagnostic[] {
+  const range = options.root === undefined ? null : parseNetwork(options.root.management);
+  return (defaults?.resolvers ?? []).flatMap((resolver) => {
+    const number = parseIpv4(resolver);
+    if (range === null || number === null || isUsable(range, number)) return [];
+    const message = `the resolver ${resolver} is not on the management network ${options.root?.management}, from where controllers ask it`;
+    const hint = `Name one from ${addressOf(range.first + 2)} to ${addressOf(range.last - 1)}, such as a resolver there that asks ${resolver} itself.`;
+    return [{ code: "cell/management", message, hint, path }];
+  });
 }
 
 function sameNetwork(one: string, other: string): boolean {

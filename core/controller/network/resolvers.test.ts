@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ipv4 } from "../../../model/cell/identifiers.ts";
+import type { Openness } from "../../../model/cell/cell.ts";
+import { type Cidr, ipv4, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
-import { World } from "../world.testing.ts";
+import type { DesiredCell } from "../../documents/cells.ts";
+import { toJson } from "../../outbox.ts";
+import { shop, World } from "../world.testing.ts";
+import { subnetConnectivityPath } from "./policy.ts";
 
 const resolver = ipv4("10.0.0.9");
 const model = (rule: JsonObject | null, policy: JsonObject = {}): JsonObject => ({
@@ -33,4 +37,74 @@ test("a cell asks outside for names as long as a rule of its own opens something
   assert.deepEqual(asks(model(null, { "x.policy.internet": "out" })), [resolver]);
   assert.deepEqual(asks(model(null)), [], "the rule is gone");
   assert.deepEqual(askedBy(new World({})), [], "no resolver is declared");
+});
+
+const cellManager = peerName("cell-manager");
+const amount = { vms: 9, memoryMiB: 4096, cpus: 9, volumes: 9, storageMiB: 4096, subnets: 9, addresses: 900 };
+const outwards = { "x.address1": net, "x.address2": "internet", "x.direction": "1to2" };
+/** A cell as its parent tells it that it is. */
+function child(bound: Openness, document: JsonObject): World {
+  const world = new World({ child: true, cellManager: true, resolvers: [ipv4("10.0.0.77")] });
+  const grant = { amount, serial: 1, answered: 0, refusal: null };
+  const life = { uid: world.state.options.cellUid, model: document, grant, ending: false, bound };
+  world.step({ kind: "desired", from: cellManager, key: "life", value: toJson(life) });
+  world.settle();
+  return world;
+}
+
+test("a cell asks the resolvers that its parent lets it have, or some of them", () => {
+  const bound: Openness = { resolvers: [resolver, ipv4("10.0.0.8")] };
+  const asks = (policy: JsonObject): unknown => askedBy(child(bound, model(outwards, policy)));
+  assert.deepEqual(asks({}), bound.resolvers);
+  assert.deepEqual(asks({ "x.policy.resolvers": ["10.0.0.8", "10.0.3.1"] }), ["10.0.0.8"]);
+  assert.deepEqual(asks({ "x.policy.resolvers": [] }), []);
+  assert.deepEqual(askedBy(child({}, model(outwards, { "x.policy.resolvers": [resolver] }))), []);
+});
+
+test("what a parent does not open is closed, whatever the cell says of it", () => {
+  const out: JsonObject = { "x.policy.internet": "out" };
+  assert.deepEqual(askedBy(child({ resolvers: [resolver], internet: "none" }, model(null, out))), []);
+  assert.deepEqual(askedBy(child({ resolvers: [resolver], internet: "out" }, model(null))), [resolver]);
+  const connects = (bound: Openness, said: JsonObject): boolean => {
+    const document = shop();
+    const world = child(bound, { shop: { ...(document.shop as JsonObject), ...said } });
+    const { rules } = world.policy(world.vm("shop/web")?.host ?? "") ?? assert.fail("there is no policy");
+    return rules.some(({ path }) => path === subnetConnectivityPath);
+  };
+  const own = { "x.policy.subnetConnectivity": true };
+  assert.deepEqual([connects({}, own), connects({ subnetConnectivity: false }, own)], [true, false]);
+  assert.deepEqual([connects({}, {}), connects({ subnetConnectivity: true }, {})], [false, true]);
+});
+
+const withChild = (defaults: JsonObject, name = "shop"): JsonObject => ({
+  [name]: {
+    ...{ "x.type": "Cell", "x.name": name, ...defaults },
+    team: { "x.type": "CellController", "x.cell": { team: { "x.type": "Cell" } } },
+  },
+});
+const toldTo = (world: World): Openness | undefined => world.documents<DesiredCell>("cell-manager", "cell")[0]?.bound;
+
+test("a cell lets its children have no more than it has itself, and the root cell alone declares resolvers", () => {
+  const bound: Openness = { internet: "none", resolvers: [resolver] };
+  const told = (defaults: JsonObject): Openness | undefined => toldTo(child(bound, withChild(defaults)));
+  assert.deepEqual(told({}), bound);
+  assert.deepEqual(told({ "x.defaults.resolvers": [resolver, "10.0.3.1"], "x.defaults.internet": "out" }), bound);
+  assert.deepEqual(told({ "x.defaults.resolvers": [], "x.defaults.broadcast": "off" }), {
+    ...{ internet: "none", broadcast: "off" },
+  });
+  const root = {
+    ...{ management: "10.0.0.0/16" as Cidr, authority: { address: ipv4("10.0.0.5"), fingerprint: "00" } },
+    credentialHashes: [],
+    token: () => ({ token: "", hash: "00" }),
+  };
+  const world = new World({ root, cellManager: true });
+  world.put(withChild({ "x.defaults.resolvers": [resolver] }));
+  assert.deepEqual(toldTo(world), { resolvers: [resolver] });
+  for (const beyond of ["9.9.9.9", "10.0.255.255"]) {
+    const { status, body } = world.ask({
+      ...{ method: "PUT", path: "", json: withChild({ "x.defaults.resolvers": [beyond] }) },
+    });
+    assert.equal(status, 400);
+    assert.match(JSON.stringify(body), /cell\/management.*not on the management network 10\.0\.0\.0\/16/);
+  }
 });

@@ -1,28 +1,32 @@
 import type { Cell, NetworkRuleElement } from "../../../model/cell/cell.ts";
 import type { Ipv4 } from "../../../model/cell/identifiers.ts";
-import { effectiveOpenness } from "../../../model/check/openness.ts";
+import { effectiveOpenness, effectiveResolvers } from "../../../model/check/openness.ts";
 import type { Effect, Input } from "../../env.ts";
 import { isObject } from "../../outbox.ts";
-import type { ControllerState } from "../state.ts";
+import { boundOf, type ControllerState } from "../state.ts";
 
 /**
  * Whom the cell's name server asks for names outside. Nobody where no rule of the cell opens anything towards "internet": a
  * question is a way out like any other, and who has one may find out whom to send to.
  */
-export const resolversNow = ({ cell, options }: ControllerState): readonly Ipv4[] =>
-  cell !== null && opensOutside(cell) ? (options.resolvers ?? []) : [];
+export function resolversNow(state: ControllerState): readonly Ipv4[] {
+  const { cell } = state;
+  const bound = boundOf(state) ?? {};
+  if (cell === null) return [];
+  const resolvers = effectiveResolvers(cell.policy, bound);
+  if (resolvers.length === 0) return [];
+  return effectiveOpenness(cell.policy, bound).internet === "out" || hasRuleOutside(cell) ? resolvers : [];
+}
 
 const known = new WeakMap<Cell, boolean>();
-function opensOutside(cell: Cell): boolean {
+function hasRuleOutside(cell: Cell): boolean {
   const before = known.get(cell);
   if (before !== undefined) return before;
   const rules = [...cell.elements.values()].filter((each): each is NetworkRuleElement => each.type === "NetworkRule");
-  const opens =
-    effectiveOpenness(cell.policy, {}).internet === "out" ||
-    rules.some(
-      ({ address1, address2, direction }) =>
-        address2.kind === "internet" || (address1.kind === "internet" && direction === "both"),
-    );
+  const opens = rules.some(
+    ({ address1, address2, direction }) =>
+      address2.kind === "internet" || (address1.kind === "internet" && direction === "both"),
+  );
   known.set(cell, opens);
   return opens;
 }

@@ -13,6 +13,7 @@ import type { ElementRecord } from "../records.ts";
 import { foreignAddresses } from "../references/foreign.ts";
 import {
   addDesire,
+  boundOf,
   type ControllerState,
   desiredNow,
   elementOf,
@@ -119,7 +120,7 @@ function currentPolicy(state: ControllerState): CellPolicy | null {
     cell: options.cell,
     cellNumber: options.cellNumber,
     version: 0,
-    openness: effectiveOpenness(state.cell.policy, {}),
+    openness: effectiveOpenness(state.cell.policy, boundOf(state) ?? {}),
     controller: { address: options.address, mac: options.mac, identity: controllerIdentity },
     interfaces: inOrder(state, state.derived.interfaces),
     subnets: inOrder(state, state.derived.subnets),

@@ -1,4 +1,4 @@
-import type { ServiceNumbers } from "../../../model/cell/cell.ts";
+import type { Openness, ServiceNumbers } from "../../../model/cell/cell.ts";
 import {
   boolean,
   byKind,
@@ -109,6 +109,14 @@ const quotaAsked = object<QuotaAsked>({
   asks: nullable(object({ number: count, amount: usage })),
 });
 const serviceNumber = optional(ordinal);
+const bound = optional(
+  object<Openness>({
+    subnetConnectivity: optional(boolean),
+    internet: optional(oneOf("none", "out")),
+    broadcast: optional(oneOf("off", "on")),
+    resolvers: optional(list(address, most.resolvers)),
+  }),
+);
 export const desiredCell = document(
   object<DesiredCell>({
     uid: uidText,
@@ -117,6 +125,7 @@ export const desiredCell = document(
     grant: quotaGrant,
     gateway: optional(address),
     startsPerMinute: optional(count),
+    bound,
     services: optional(object<ServiceNumbers>({ placer: serviceNumber, storageManager: serviceNumber })),
     ending: yes,
   }),
@@ -140,6 +149,7 @@ export const desiredLife = document(
     model: jsonObject,
     grant: quotaGrant,
     startsPerMinute: optional(count),
+    bound,
     ending: boolean,
     gateway: optional(address),
   }),

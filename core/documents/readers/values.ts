@@ -76,6 +76,7 @@ export const most = {
   rules: 1_000_000,
   networks: 100_000,
   groups: 256,
+  resolvers: 8,
 } as const;
 
 function isText(length: number): (value: string) => boolean {
