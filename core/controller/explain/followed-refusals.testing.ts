@@ -1,10 +1,9 @@
-import { cidr, ipv4, peerName } from "../../../model/cell/identifiers.ts";
+import { peerName } from "../../../model/cell/identifiers.ts";
 import { noUsage, type Usage } from "../../../model/check/check-limits.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { QuotaGrant } from "../../documents/cells.ts";
 import { toJson } from "../../outbox.ts";
-import { childOf, Root, rootWithTenancy } from "../model/root.testing.ts";
-import type { RootOptions } from "../state.ts";
+import { childOf, Root, rootMeans, rootWithTenancy } from "../model/root.testing.ts";
 import { shop, World } from "../world.testing.ts";
 
 /** A change: a whole specification, and what may be destroyed by it. */
@@ -28,14 +27,8 @@ const cell = (inside: JsonObject, more: JsonObject = {}): Change => ({
 });
 const vm: JsonObject = { "x.type": "VM", "x.memory": 64 };
 const [entrance, other] = ["10.0.0.40", "10.0.0.41"];
-const means: RootOptions = {
-  management: cidr("10.0.0.0/16"),
-  authority: { address: ipv4("10.0.0.31"), fingerprint: "ab".repeat(32) },
-  credentialHashes: ["0".repeat(64)],
-  token: (id, incarnation, role) => ({ token: `token ${id} ${incarnation} ${role}`, hash: `hash ${incarnation}` }),
-};
 const plain = (): World => new World();
-const root = (): World => new World({ root: means });
+const root = (): World => new World({ root: rootMeans });
 const holding =
   (make: () => World, { json }: Change) =>
   (): World => {
@@ -69,7 +62,7 @@ const wayIn = (more: JsonObject): Change =>
     limits,
   );
 const wayInWorld = (): World => {
-  const world = new World({ child: true, services: means });
+  const world = new World({ child: true, services: rootMeans });
   const grant = { amount: room, serial: 1, answered: 0, refusal: null };
   const life = { uid: "root-1", model: wayIn({}).json, grant, ending: false, gateway: entrance };
   world.step({ kind: "desired", from: peerName("cell-manager"), key: "life", value: toJson(life) });
@@ -179,7 +172,7 @@ const without = ({ json }: Change, name: string): Change => {
 const cellsOfRoot = (cells: JsonObject): Change => ({ json: rootWithTenancy({ cells }) });
 const dev = "ROOT/acme/dev";
 const rootCell = (): Root => {
-  const it = new Root(means);
+  const it = new Root(rootMeans);
   it.put("", rootWithTenancy());
   return it;
 };

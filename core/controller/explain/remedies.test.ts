@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import type { Cause, CauseKind } from "../../../model/cause/cause.ts";
 import { kindsWithRemedy, remedy } from "../../../model/cause/remedy.ts";
-import { cidr, hostName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
+import { cidr, hostName, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { presenceKey } from "../../documents/presence.ts";
 import type { ActualVm } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
-import type { RootOptions } from "../state.ts";
+import { rootMeans } from "../model/root.testing.ts";
 import { shop, World } from "../world.testing.ts";
 import { notHere } from "./remedies-not-here.testing.ts";
 import { askedAt, beside, endsAs, grown, parts, unaskable, web, worldWith } from "./remedy-worlds.testing.ts";
@@ -112,12 +112,6 @@ const storeIs = (world: World, forked: boolean): World => {
   return world.settle();
 };
 const kid = { "x.type": "CellController", "x.cell": { web: { "x.type": "Cell" } } };
-const root: RootOptions = {
-  management: cidr("10.0.0.0/16"),
-  authority: { address: ipv4("10.0.0.31"), fingerprint: "ab".repeat(32) },
-  credentialHashes: [],
-  token: (vm, incarnation, role) => ({ token: `${vm} ${incarnation} ${role}`, hash: `hash ${vm} ${incarnation}` }),
-};
 const serviceVm = (roles: JsonObject): JsonObject => ({
   ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "on" },
   "x.data": { service: { roles } },
@@ -287,7 +281,7 @@ const followed: Readonly<Record<string, Followed>> = {
   },
   "enrolment-refused": {
     arise: () => {
-      const world = worldWith(serviceWith("on"), { root });
+      const world = worldWith(serviceWith("on"), { root: rootMeans });
       return enrolment(world, { phase: "failed", reason: "the token was spent by another key", key: "ab".repeat(32) });
     },
     ways: [
@@ -304,7 +298,7 @@ const followed: Readonly<Record<string, Followed>> = {
     ],
   },
   "no-interface": {
-    arise: () => worldWith({ service: serviceVm({ placer: {} }) }, { root }),
+    arise: () => worldWith({ service: serviceVm({ placer: {} }) }, { root: rootMeans }),
     ways: [
       {
         says: /give it a VirtualInterface/,

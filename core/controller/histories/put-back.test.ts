@@ -1,22 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Cidr, hostName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
+import { hostName, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { presenceKey } from "../../documents/presence.ts";
 import type { DesiredConnection, DesiredVm, DesiredVolume, LeaseHolder } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
-import type { RootOptions } from "../state.ts";
+import { rootMeans } from "../model/root.testing.ts";
 import { World } from "../world.testing.ts";
 
-const root: RootOptions = {
-  management: "10.0.0.0/16" as Cidr,
-  authority: { address: ipv4("10.0.0.31"), fingerprint: "ab".repeat(32) },
-  credentialHashes: ["0".repeat(64)],
-  token: (vm, incarnation, role) => ({
-    token: `token ${vm} ${incarnation} ${role}`,
-    hash: `hash ${vm} ${incarnation}`,
-  }),
-};
 const vm = (roles: JsonObject): JsonObject => ({
   ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "on", "x.restartOnFailure": true },
   "x.data": { service: { roles } },
@@ -47,7 +38,10 @@ const cell: JsonObject = {
     },
   },
 };
-const grown = (more: Partial<ConstructorParameters<typeof World>[0]> = { root }, memoryMiB = 4096): World => {
+const grown = (
+  more: Partial<ConstructorParameters<typeof World>[0]> = { root: rootMeans },
+  memoryMiB = 4096,
+): World => {
   const world = new World(more);
   for (const host of world.hosts.keys()) world.hosts.set(host, memoryMiB);
   const hosts = ["h1", "h2"].map((host) => ({ host, memoryMiB: 4096, cpus: 4, cpuSpeedMHz: 0 }));

@@ -1,22 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cidr, type ElementPath, ipv4, peerName, serverName, type Uid, uid } from "../../../model/cell/identifiers.ts";
+import { type ElementPath, peerName, serverName, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import { noUsage } from "../../../model/check/check-limits.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { DesiredPublic } from "../../documents/cells.ts";
 import type { DesiredConnection, DesiredVolume } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
-import type { RootOptions } from "../state.ts";
 import { provedAfterMs } from "../upgrade/upgrade.ts";
 import { trialTimeoutMs } from "../vm/trial-timeout.ts";
 import { World } from "../world.testing.ts";
+import { rootMeans } from "./root.testing.ts";
 
-const means: RootOptions = {
-  management: cidr("10.0.0.0/16"),
-  authority: { address: ipv4("10.0.0.31"), fingerprint: "ab".repeat(32) },
-  credentialHashes: [],
-  token: (vm, incarnation, role) => ({ token: `${vm} ${incarnation} ${role}`, hash: `${vm} ${incarnation} ${role}` }),
-};
 const crashed = { phase: "failed", power: "off", ended: "crashed", reason: "its kernel found no root" } as const;
 
 /** A cell that is the way in: its gateway boots from a copy of the root cell's image. */
@@ -48,7 +42,7 @@ const primary = (more: JsonObject = boots("boot")): JsonObject => ({
   },
 });
 class Primary {
-  readonly world = new World({ child: true, services: means, directory: true });
+  readonly world = new World({ child: true, services: rootMeans, directory: true });
   /** Its controller starts again whenever something happened. */
   crashes = false;
   constructor() {
@@ -200,7 +194,7 @@ const root = (imported: string): JsonObject => ({
 });
 
 test("other cells see the new image when all of the root cell's services run from it, and never one that was refused", () => {
-  const world = new World({ root: means, directory: true });
+  const world = new World({ root: rootMeans, directory: true });
   const seen = (): readonly Uid[] =>
     world
       .documents<DesiredPublic>("directory", "public")

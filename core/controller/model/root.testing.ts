@@ -1,4 +1,4 @@
-import { cellName, ipv4, mac, type PeerName, peerName, uid } from "../../../model/cell/identifiers.ts";
+import { cellName, cidr, ipv4, mac, type PeerName, peerName, uid } from "../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { DesiredCell } from "../../documents/cells.ts";
 import type { Effect, Input } from "../../env.ts";
@@ -9,6 +9,17 @@ import type { RootOptions } from "../state.ts";
 
 const cellManager = peerName("cell-manager");
 const services = ["storage-manager", "address-manager", "dns-manager", "placer", "cell-manager"];
+
+/** What the root cell's controller has beside the others'. Its tokens say whose they are. */
+export const rootMeans: RootOptions = {
+  management: cidr("10.0.0.0/16"),
+  authority: { address: ipv4("10.0.0.31"), fingerprint: "ab".repeat(32) },
+  credentialHashes: ["0".repeat(64)],
+  token: (vm, incarnation, role) => ({
+    token: `token ${vm} ${incarnation} ${role}`,
+    hash: `hash ${vm} ${incarnation} ${role}`,
+  }),
+};
 
 /** The controller of the root cell over a store of the test, with nobody but the test around it. */
 export class Root {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type CellName, cidr, ipv4, mac, type PeerName, peerName, uid } from "../../../model/cell/identifiers.ts";
+import { type CellName, ipv4, mac, type PeerName, peerName, uid } from "../../../model/cell/identifiers.ts";
 import { noUsage } from "../../../model/check/check-limits.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { DesiredCell } from "../../documents/cells.ts";
@@ -8,16 +8,10 @@ import type { DesiredEnrolment } from "../../documents/identity.ts";
 import type { Effect } from "../../env.ts";
 import { toJson } from "../../outbox.ts";
 import { createCheckedController } from "../changes/agreement.ts";
+import { rootMeans } from "../model/root.testing.ts";
 import type { ControllerRequest, ControllerResponse } from "../requests/requests.ts";
-import type { RootOptions } from "../state.ts";
 import { World } from "../world.testing.ts";
 
-const means: RootOptions = {
-  management: cidr("10.0.0.0/16"),
-  authority: { address: ipv4("10.0.0.31"), fingerprint: "ab".repeat(32) },
-  credentialHashes: ["0".repeat(64)],
-  token: (vm, incarnation, role) => ({ token: `token ${vm} ${incarnation} ${role}`, hash: `hash ${incarnation}` }),
-};
 const [authority, cellManager] = [peerName("authority"), peerName("cell-manager")];
 const at = "10.0.0.40";
 
@@ -26,7 +20,7 @@ class Root {
   readonly #service = createCheckedController({
     ...{ cell: "root" as CellName, cellUid: uid("root"), cellNumber: 1, domain: "cells.internal" },
     ...{ address: ipv4("10.0.0.31"), mac: mac("02:00:0a:00:03:01"), self: peerName("controller.root") },
-    ...{ cellManager: true as const, root: means },
+    ...{ cellManager: true as const, root: rootMeans },
   });
   readonly desired = new Map<PeerName, Map<string, Json>>();
   state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
@@ -167,7 +161,7 @@ const lifeOf = (more: object): Json => {
 };
 /** The controller of a child of the root cell, which has heard its life. */
 const childWorld = (life: object): World => {
-  const world = new World({ child: true, services: means });
+  const world = new World({ child: true, services: rootMeans });
   world.step({ kind: "desired", from: cellManager, key: "life", value: lifeOf(life) });
   world.settle();
   return world;
@@ -182,7 +176,7 @@ test("the child that is the way in has its gateway made a service and enrolled, 
   const world = childWorld({ gateway: at, model: primary() });
   const vm = world.vm("shop/gateway")?.document ?? assert.fail(world.phase("shop/gateway"));
   const id = world.uidOf("shop/gateway");
-  const { credentialHashes, authority: known } = means;
+  const { credentialHashes, authority: known } = rootMeans;
   assert.deepEqual(vm.data, {
     ...{ format: 2, authority: known, domain: "cells.internal" },
     roles: { gateway: { name: "gateway", token: `token ${id} 1 gateway`, gateway: { credentialHashes } } },

@@ -1,24 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { cidr, ipv4, type PeerName, peerName, uid } from "../../../model/cell/identifiers.ts";
+import { type PeerName, peerName, uid } from "../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { DesiredEnrolment } from "../../documents/identity.ts";
 import type { DesiredVm } from "../../documents/vocabulary.ts";
 import { serviceRoles } from "../../service-roles.ts";
+import { rootMeans } from "../model/root.testing.ts";
 import type { ControllerOptions, RootOptions } from "../state.ts";
 import { World } from "../world.testing.ts";
 import { serviceData, servicesOf } from "./service-data.ts";
 
-const root: RootOptions = {
-  management: cidr("10.0.0.0/16"),
-  authority: { address: ipv4("10.0.0.31"), fingerprint: "ab".repeat(32) },
-  credentialHashes: ["0".repeat(64)],
-  token: (vm, incarnation, role) => ({
-    token: `token ${vm} ${incarnation} ${role}`,
-    hash: `hash ${vm} ${incarnation} ${role}`,
-  }),
-};
 const own = { cell: "shop", cellUid: "c1", cellNumber: 7 };
 const service = (roles: JsonObject): JsonObject => ({ service: { roles } });
 const vm = (roles: JsonObject): JsonObject => ({
@@ -51,14 +43,14 @@ const vmOf = (world: World, path: string): DesiredVm => {
 };
 
 test("the guest of a service VM is told its roles, and the authority whom it may enrol", () => {
-  const world = new World({ root });
+  const world = new World({ root: rootMeans });
   world.put(cell({ core: vm({ presence: { number: 2 }, controller: own, authority: {}, gateway: {} }) }));
   const { data, restart } = vmOf(world, "shop/core");
   const id = world.uidOf("shop/core");
-  const credentialHashes = root.credentialHashes;
+  const credentialHashes = rootMeans.credentialHashes;
   assert.deepEqual(data, {
     format: 2,
-    authority: root.authority,
+    authority: rootMeans.authority,
     domain: "cells.internal",
     roles: {
       controller: {
@@ -84,7 +76,7 @@ test("the guest of a service VM is told its roles, and the authority whom it may
 });
 
 test("a new incarnation has new tokens under the same keys; the end of the VM takes them back", () => {
-  const world = new World({ root });
+  const world = new World({ root: rootMeans });
   world.put(cell({ names: vm({ "dns-manager": {} }), places: vm({ placer: {} }) }));
   const before = enrolments(world);
   assert.equal(Object.keys(before).length, 2);
@@ -108,7 +100,7 @@ test("a new incarnation has new tokens under the same keys; the end of the VM ta
 });
 
 test("a service VM whose token was refused says so, with what helps", () => {
-  const world = new World({ root });
+  const world = new World({ root: rootMeans });
   world.put(cell({ core: vm({ presence: { number: 2 } }) }));
   assert.equal(world.phase("shop/core"), "ready");
   const [key = ""] = Object.keys(enrolments(world));
@@ -126,7 +118,7 @@ test("a service VM whose token was refused says so, with what helps", () => {
 });
 
 test("the root controller's HA Manager enrols with it, over a key of its own; no VM has that role by its x.data", () => {
-  const world = new World({ root: { ...root, ha: { hash: "hash of ha" } } });
+  const world = new World({ root: { ...rootMeans, ha: { hash: "hash of ha" } } });
   world.put(cell({ core: vm({ controller: own }), places: vm({ placer: {} }) }));
   const named = (name: string): readonly DesiredEnrolment[] =>
     world
@@ -144,13 +136,13 @@ test("the root controller's HA Manager enrols with it, over a key of its own; no
   world.put(cell({ core: vm({ controller: own }), places: vm({ "ha-manager": {} }) }));
   assert.match(world.cause("shop/places", "services-malformed").detail, /runs with the root controller in any case/);
   assert.deepEqual(named("ha-manager"), [only]);
-  const without = new World({ root });
+  const without = new World({ root: rootMeans });
   without.put(cell({ core: vm({ controller: own }) }));
   assert.deepEqual(Object.values(enrolments(without)), [["controller.shop"]]);
 });
 
 test("another cell's controller is no matter of this VM's host, and its certificate is of that cell", () => {
-  const world = new World({ root });
+  const world = new World({ root: rootMeans });
   world.put(cell({ other: vm({ controller: { cell: "bank", cellUid: "c9", cellNumber: 9 } }) }));
   assert.equal(vmOf(world, "shop/other").restart, undefined);
   const [document] = world.documents<DesiredEnrolment>("authority", "enrolment");
@@ -159,7 +151,7 @@ test("another cell's controller is no matter of this VM's host, and its certific
 });
 
 test("a controller is told which of several services its cell is bound to", () => {
-  const world = new World({ root });
+  const world = new World({ root: rootMeans });
   const bound = { cell: "bank", cellUid: "c9", cellNumber: 9, placer: 2, storageManager: 3 };
   world.put(cell({ other: vm({ controller: bound }) }));
   const told = vmOf(world, "shop/other").data as { roles: { controller: { controller: JsonObject } } };
@@ -168,7 +160,7 @@ test("a controller is told which of several services its cell is bound to", () =
 });
 
 test("two VMs cannot have one name: the second waits until the first is gone", () => {
-  const world = new World({ root });
+  const world = new World({ root: rootMeans });
   world.put(cell({ first: vm({ placer: {} }) }));
   world.slowStops.add("h1" as never);
   world.put(cell({ second: vm({ placer: {} }), first: vm({ placer: {} }) }));
@@ -206,7 +198,7 @@ test("a VM whose roles are wrong waits and says why; nothing of it is enrolled",
     [service({ controller: own, "dns-manager": {} }), /controller and dns-manager both answer DNS at port 53/],
   ];
   for (const [data, words] of wrong) {
-    const world = new World({ root });
+    const world = new World({ root: rootMeans });
     world.put(cell({ core: { ...vm({}), "x.data": data } }));
     assert.match(world.cause("shop/core", "services-malformed").detail, words);
     assert.deepEqual(enrolments(world), {});
@@ -215,7 +207,7 @@ test("a VM whose roles are wrong waits and says why; nothing of it is enrolled",
 });
 
 test("without an interface nobody could reach it", () => {
-  const world = new World({ root });
+  const world = new World({ root: rootMeans });
   world.put({ shop: { "x.type": "Cell", "x.name": "shop", core: vm({ placer: {} }) } });
   assert.equal(world.standing("shop/core"), "waiting: no-interface");
 });
@@ -229,7 +221,9 @@ test("in any other cell a component `service` is data like any other", () => {
 });
 
 test("whatever a person writes is told or refused with a sentence, and no name twice", () => {
-  const options = { ...new World().state.options, root } as ControllerOptions & { readonly root: RootOptions };
+  const options = { ...new World().state.options, root: rootMeans } as ControllerOptions & {
+    readonly root: RootOptions;
+  };
   const roles = fc.dictionary(
     fc.constantFrom(...Object.keys(serviceRoles), "other"),
     fc.oneof(
@@ -243,7 +237,7 @@ test("whatever a person writes is told or refused with a sentence, and no name t
   const property = fc.property(fc.oneof(roles.map(service), fc.jsonValue()), (data) => {
     if (data === null || typeof data !== "object" || Array.isArray(data)) return;
     const read = servicesOf(options, data as JsonObject);
-    const made = serviceData(options, root, { vm: uid("c1-1"), incarnation: 1 }, data as JsonObject);
+    const made = serviceData(options, rootMeans, { vm: uid("c1-1"), incarnation: 1 }, data as JsonObject);
     assert.equal(read.ok, made.ok);
     if (!read.ok) {
       assert.match(read.error, /^its (x\.data|roles)[ ,]/);

@@ -1,22 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Cidr, ipv4, peerName } from "../../../model/cell/identifiers.ts";
+import { peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { DesiredStandby } from "../../documents/standby.ts";
 import type { DesiredConnection, DesiredPlacement, DesiredVm } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
-import type { RootOptions } from "../state.ts";
+import { rootMeans } from "../model/root.testing.ts";
 import { World } from "../world.testing.ts";
 
-const root: RootOptions = {
-  management: "10.0.0.0/16" as Cidr,
-  authority: { address: ipv4("10.0.0.31"), fingerprint: "ab".repeat(32) },
-  credentialHashes: ["0".repeat(64)],
-  token: (vm, incarnation, role) => ({
-    token: `token ${vm} ${incarnation} ${role}`,
-    hash: `hash ${vm} ${incarnation}`,
-  }),
-};
 const own: JsonObject = { cell: "shop", cellUid: "c1", cellNumber: 7 };
 const vm = (roles: JsonObject): JsonObject => ({
   ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "on", "x.restartOnFailure": true },
@@ -40,7 +31,10 @@ const cell: JsonObject = {
     dataDisk: disk("data", 1),
   },
 };
-const grown = (more: Partial<ConstructorParameters<typeof World>[0]> = { root }, model: JsonObject = cell): World => {
+const grown = (
+  more: Partial<ConstructorParameters<typeof World>[0]> = { root: rootMeans },
+  model: JsonObject = cell,
+): World => {
   const world = new World(more);
   // The Placer says which hosts there are.
   const hosts = ["h1", "h2", "h3"].map((host) => ({ host, memoryMiB: 4096, cpus: 4, cpuSpeedMHz: 0 }));

@@ -2,20 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Changed } from "../../../model/api.ts";
-import { cidr, hostName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
+import { hostName, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { DesiredConnection, DesiredVm, DesiredVolume } from "../../documents/vocabulary.ts";
-import type { RootOptions } from "../state.ts";
+import { rootMeans } from "../model/root.testing.ts";
 import { trialTimeoutMs } from "../vm/trial-timeout.ts";
 import { World } from "../world.testing.ts";
 import { mostEnds, provedAfterMs } from "./upgrade.ts";
 
-const root: RootOptions = {
-  management: cidr("10.0.0.0/16"),
-  authority: { address: ipv4("10.0.0.31"), fingerprint: "ab".repeat(32) },
-  credentialHashes: [],
-  token: (vm, incarnation, role) => ({ token: `${vm} ${incarnation} ${role}`, hash: `${vm} ${incarnation} ${role}` }),
-};
 const roles: Readonly<Record<string, JsonObject>> = {
   core: { controller: { cell: "shop", cellUid: "c1", cellNumber: 7 }, presence: { number: 1 } },
   two: { presence: { number: 2 } },
@@ -52,7 +46,7 @@ const names = Object.keys(roles);
 
 /** A cloud of three service VMs, whose hosts do as they are told; and what a VM does that boots from a broken image. */
 class Cloud {
-  readonly world = new World({ root });
+  readonly world = new World({ root: rootMeans });
   readonly broken = new Set<string>();
   /** Connections from which the host of the own VM has gone back. */
   readonly #refused = new Set<string>();
@@ -399,7 +393,7 @@ const events = fc.oneof(
 );
 
 test("the VM that the root controller is to run in changes as it likes until it was started once", () => {
-  const world = new World({ root });
+  const world = new World({ root: rootMeans });
   const put = (more: JsonObject): number => {
     const core = { ...service("core"), vm: { ...(service("core").vm as JsonObject), ...more } };
     return world.ask({ method: "PUT", path: "", json: cloudOf("one", { core }) }).status;
