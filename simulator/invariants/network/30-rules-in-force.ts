@@ -33,22 +33,28 @@ export const rulesInForce: Invariant = {
         .dataplane(host)
         .policies.get(cell)
         ?.rules.some((rule) => rule.path === path) === true;
+    /** Of the cell's machines at a host. */
+    const identitiesAt = (host: HostName, cell: string): readonly number[] =>
+      [...truth.dataplane(host).endpoints.values()]
+        .filter(({ cellNumber }) => installation.cellOf(cellNumber) === cell)
+        .flatMap(({ desired: { identity, vmIdentity, subnetIdentity } }) => [identity, vmIdentity, subnetIdentity]);
     /**
      * In force where a machine has its identities. A host that is told in slices may have had the cell's rules as one document, and
      * goes on with that until slices of its own machines change: others' rules meet no packet there.
      */
     const isMetByMachine = (host: HostName, cell: string, path: unknown): boolean => {
-      const { policies, endpoints } = truth.dataplane(host);
-      const here = [...endpoints.values()]
-        .filter(({ cellNumber }) => installation.cellOf(cellNumber) === cell)
-        .flatMap(({ desired: { identity, vmIdentity, subnetIdentity } }) => [identity, vmIdentity, subnetIdentity]);
-      return (policies.get(cell)?.rules ?? []).some(
+      const here = identitiesAt(host, cell);
+      return (truth.dataplane(host).policies.get(cell)?.rules ?? []).some(
         ({ path: of, from, to }) => of === path && (here.includes(from) || here.includes(to)),
       );
     };
-    /** In slices a host has the rules of machines there, and no others. */
+    /**
+     * In slices a host has the rules of machines there, and no others. It may still go on with one document of before, while its
+     * slices are as they were then.
+     */
     const isNothingTo = (host: HostName, cell: string, path: unknown): boolean => {
-      const here = truth.dataplane(host).policies.get(cell)?.identities;
+      const { identities } = truth.dataplane(host).policies.get(cell) ?? {};
+      const here = identities ?? (installation.history.slices ? identitiesAt(host, cell) : undefined);
       const rules = installation.controllers.get(cell)?.state?.derived.policy.peek("")?.rules ?? [];
       return (
         here !== undefined &&
