@@ -103,7 +103,7 @@ test("hosts of VMs that keep apart from it, and closed ones, are said to take th
     other: { ...other, "x.memory": 4000 },
     alone: vm({ presence: { number: 3 } }),
   };
-  const world = grown({ root }, { shop: { ...of, ...more } });
+  const world = grown({ root: rootMeans }, { shop: { ...of, ...more } });
   assert.deepEqual([world.vm("shop/other")?.host, world.vm("shop/alone")?.host], ["host.h2", "host.h1"]);
   assert.deepEqual(standbyAt(world, "h1")?.last, ["h2"]);
   assert.deepEqual(standbyAt(world, "h3")?.last, ["h2"]);
