@@ -21,8 +21,8 @@ const withAnswers = async (
 ): Promise<void> => {
   let asked = 0;
   const server = createServer((request, response) => {
-    const [status, body] =
-      request.url?.includes("/events") === true ? [404, away] : (answers[asked++] ?? answers.at(-1) ?? [500, {}]);
+    const isBeside = /\/(?:events|why)/.test(request.url ?? "");
+    const [status, body] = isBeside ? [404, away] : (answers[asked++] ?? answers.at(-1) ?? [500, {}]);
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -86,4 +86,34 @@ test("one that stays away is the failure; and so is every other refusal", async 
         (error) => error instanceof CommandFailure && why.test(error.message),
       );
     });
+});
+
+test("what waits for room, or for another cell's leave, is not waited for once nothing else goes on; a host that is not heard may bring it", async () => {
+  const host = (kind: string) => ({ host: "h1", why: "w", lifts: "l", kind });
+  const waits = (...causes: object[]) => ({ uid: "c1-1", phase: "waiting", reason: "waits", since: "", causes });
+  const answer = (vm: object, disk: object) => ({
+    shop: { "x.type": "Cell", vm: { "x.type": "VM", $state: vm }, disk: { "x.type": "Volume", $state: disk } },
+  });
+  const isReady = { uid: "c1-2", phase: "ready", reason: null, since: "" };
+  const onDisk = waits({ kind: "waits-for", element: "shop/disk" });
+  const both = new Set(["shop/vm", "shop/disk"]);
+  for (const [vm, disk, isUp] of [
+    [waits({ kind: "no-host", refusals: [host("memory"), host("cpus")], said: null }), isReady, true],
+    [waits({ kind: "no-host", refusals: [host("memory"), host("unreachable")], said: null }), isReady, false],
+    [waits({ kind: "no-host", refusals: [], said: "no host" }), isReady, false],
+    [onDisk, waits({ kind: "no-storage", sentence: "no storage server has room" }), true],
+    [onDisk, waits({ kind: "not-granted", domain: "b", path: "b/v", grant: "copy", to: "a" }), true],
+    [onDisk, waits({ kind: "service-asked", service: "storage-manager" }), false],
+    [{ ...isReady, phase: "working" }, waits({ kind: "no-storage", sentence: "none" }), false],
+  ] as const) {
+    const wanted = { timeoutMs: 900, silent: false, concerned: both, graceForOthersMs: 200 };
+    await withAnswers([[200, answer(vm, disk)]], async (client, terminal) => {
+      const says = isUp ? /wait for what nothing of this change brings/ : /are not ready after 0.9 s/;
+      await assert.rejects(
+        followUntilReady(client, "shop", terminal, wanted),
+        (error) => error instanceof CommandFailure && error.exitCode === 4 && says.test(error.message),
+        JSON.stringify([vm, disk]),
+      );
+    });
+  }
 });

@@ -1,4 +1,4 @@
-import { awaitedElement } from "../../model/cause/cause.ts";
+import { awaitedElement, isUpToOthers } from "../../model/cause/cause.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import { watchCell } from "../connection/changes.ts";
 import { type Client, Refused } from "../connection/client.ts";
@@ -108,11 +108,29 @@ const show = (before: readonly ElementWithState[], elements: readonly ElementWit
 
 /** An element that has failed is given this time to leave that phase: its service may not have heard of the change yet. */
 const graceMs = 2_000;
+/** What waits for others is given this time: they may be on their way, and so may be what gives up its room. */
+const graceForOthersMs = 20_000;
 const mostExplained = 3;
+
+/** Paths of those that wait for what is up to others, and of those that wait for one of these. */
+const upToOthers = (elements: readonly ElementWithState[]): ReadonlySet<string> => {
+  const paths = new Set<string>();
+  for (let found = -1; found < paths.size; ) {
+    found = paths.size;
+    for (const { path, state } of elements) {
+      const isHeld = (state.causes ?? []).some(
+        (cause) => isUpToOthers(cause) || (cause.kind === "waits-for" && paths.has(cause.element)),
+      );
+      if (state.phase === "waiting" && isHeld) paths.add(path);
+    }
+  }
+  return paths;
+};
 
 /**
  * After a change was accepted: waits until every element is ready that was declared, and rejects with exit code 4 where that
- * does not come, in time or at all. What is stuck is not waited for, nor what waits for something and is not `touched` by
+ * does not come, in time or at all. What is stuck is not waited for, nor, once nothing else of it goes on, what others have to make
+ * room for or to grant; nor what waits for something and is not `touched` by
  * the change (absent: all is). `concerned`: the paths of all that was declared. Others may be added to the cell at the same
  * time, to the root cell by whoever makes a cell: those are somebody else's to wait for.
  */
@@ -125,18 +143,28 @@ export const followUntilReady = async (
     readonly silent: boolean;
     readonly concerned: ReadonlySet<string>;
     readonly touched?: ReadonlySet<string>;
+    readonly graceForOthersMs?: number;
   },
 ): Promise<readonly ElementWithState[]> => {
-  const { timeoutMs, silent, concerned, touched = concerned } = wanted;
+  const {
+    timeoutMs,
+    silent,
+    concerned,
+    touched = concerned,
+    graceForOthersMs: graceForOthers = graceForOthersMs,
+  } = wanted;
   const isOthers = ({ path, state }: ElementWithState): boolean => !touched.has(path) && state.phase !== "working";
   let settledAt: number | null = null;
+  let grace = graceMs;
   const until = (elements: readonly ElementWithState[]): boolean => {
     if (elements.every(isReady)) return true;
-    const isOver = elements.every((element) => isSettled(element) || isOthers(element));
+    const held = upToOthers(elements);
+    const isOver = elements.every((element) => isSettled(element) || isOthers(element) || held.has(element.path));
+    grace = elements.every((element) => isSettled(element) || isOthers(element)) ? graceMs : graceForOthers;
     settledAt = isOver ? (settledAt ?? performance.now()) : null;
-    return settledAt !== null && performance.now() - settledAt >= graceMs;
+    return settledAt !== null && performance.now() - settledAt >= grace;
   };
-  const lookAgainMs = (): number => (settledAt === null ? Number.POSITIVE_INFINITY : graceMs);
+  const lookAgainMs = (): number => (settledAt === null ? Number.POSITIVE_INFINITY : grace);
   const filter = ({ path }: ElementWithState): boolean => concerned.has(path);
   const options = { timeoutMs, until, silent, filter, lookAgainMs, known: true };
   const { elements, reached } = await follow(client, cell, terminal, options);
@@ -153,7 +181,11 @@ export const followUntilReady = async (
         `The cell's controller goes on trying: \`cells watch ${cell}\` shows it.`,
       ].join("\n"),
     );
-  const [stuck, others] = [open.filter(isSettled), open.filter((element) => !isSettled(element))];
+  const held = upToOthers(elements);
+  const isHeld = (element: ElementWithState): boolean =>
+    !isSettled(element) && touched.has(element.path) && held.has(element.path);
+  const [stuck, waiting] = [open.filter(isSettled), open.filter(isHeld)];
+  const others = open.filter((element) => !isSettled(element) && !isHeld(element));
   throw new CommandFailure(
     exitCodes.notAsDeclared,
     [
@@ -163,6 +195,13 @@ export const followUntilReady = async (
             `${stuck.length} of ${elements.length} elements do not become ready before something is changed:`,
             ...list(stuck),
             ...(await remedies(client, cell, stuck)),
+          ]),
+      ...(waiting.length === 0
+        ? []
+        : [
+            `${waiting.length} of ${elements.length} elements wait for what nothing of this change brings, and go on by themselves when it comes:`,
+            ...list(waiting),
+            ...(await remedies(client, cell, waiting)),
           ]),
       ...(others.length === 0
         ? []

@@ -30,6 +30,8 @@ export interface OriginLacks {
    * replaces that changes it.
    */
   readonly noImage?: true;
+  /** Each storage server is heard, and none has room for it. */
+  readonly noRoom?: true;
 }
 
 /** What a storage agent says of the image that a volume's file is made of. */

@@ -69,6 +69,8 @@ export interface CauseFacts {
    * The sentence is the Storage Manager's.
    */
   readonly "no-image": { readonly image: string; readonly sentence: string; readonly damaged?: true };
+  /** No storage server has room for it, and each of them is heard. The sentence is the Storage Manager's. */
+  readonly "no-storage": { readonly sentence: string };
   /** Its liveness is to be asked at an interface that the incarnation which runs was started without. */
   readonly "asked-next-start": OfVm & Commanded & { readonly interface: ElementPath };
   /** The element has left the model. */
@@ -228,6 +230,31 @@ export function awaitedElement(causes: readonly Cause[]): ElementPath | null {
   const [first, ...more] = causes;
   return first?.kind === "waits-for" && more.length === 0 ? first.element : null;
 }
+
+/** Why a host does not take a VM as long as nobody makes room there, or moves something away. */
+const untilRoom: ReadonlySet<RefusalKind | undefined> = new Set([
+  "closed",
+  "pinned",
+  "apart",
+  "speed",
+  "memory",
+  "cpus",
+]);
+
+/**
+ * Nothing of it comes by itself: there is no room at any host or storage server, or another cell has not granted or agreed. A
+ * host that is not heard may be starting, and then it is not known what it has room for.
+ */
+export const isUpToOthers = (cause: Cause): boolean =>
+  cause.kind === "no-host"
+    ? cause.refusals.length > 0 && cause.refusals.every(({ kind }) => untilRoom.has(kind))
+    : othersLeave.has(cause.kind);
+const othersLeave: ReadonlySet<CauseKind> = new Set([
+  "no-storage",
+  "not-granted",
+  "foreign-hidden",
+  "not-agreed",
+] as const);
 
 /** Their kinds, each with those behind it: `waits-for(said), before(ended)`. */
 export const kindsOf = (causes: readonly Cause[]): string =>

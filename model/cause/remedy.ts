@@ -28,6 +28,8 @@ const remedies: Remedies = {
   "grows-next-start": ({ target }) => `\`cells restart ${target}\``,
   "no-image": ({ image, damaged }) =>
     `let the operator ${damaged === true ? "replace" : "add"} it (\`cells image add ${image} FILE${damaged === true ? " --replace" : ""}\`), and it goes on by itself; or name another one in x.import`,
+  "no-storage": () =>
+    "delete volumes that nobody needs, or let the operator give the storage servers more room, and it goes on by itself",
   "asked-next-start": ({ target }) =>
     `\`cells restart ${target}\`; or leave x.liveness.interface out, and the first that it has is asked`,
   "service-unreachable": () => nothing("it goes on as soon as the service answers"),

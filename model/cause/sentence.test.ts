@@ -51,6 +51,11 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
     'no image "tyni"; there are: tiny',
     "let the operator add it (`cells image add tyni FILE`), and it goes on by itself; or name another one in x.import",
   ],
+  "no-storage": [
+    { sentence: "no storage server has room for 70 MiB: s1 has 50 MiB free, 0 MiB promised" },
+    "no storage server has room for 70 MiB: s1 has 50 MiB free, 0 MiB promised",
+    "delete volumes that nobody needs, or let the operator give the storage servers more room, and it goes on by itself",
+  ],
   "asked-next-start": [
     { vm: web, target: "shop/web", interface: elementPath("shop/card") },
     "its liveness probes begin at the next start of shop/web: it was started without shop/card, which x.liveness.interface names",

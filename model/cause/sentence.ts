@@ -65,6 +65,7 @@ const words: Words = {
     return `grows from ${from} to ${to} MiB at the next start of ${vm}: ${why}`;
   },
   "no-image": ({ sentence }) => sentence,
+  "no-storage": ({ sentence }) => sentence,
   "asked-next-start": ({ vm, interface: at }) =>
     `its liveness probes begin at the next start of ${vm}: it was started without ${at}, which x.liveness.interface names`,
   deleting: () => "it is being deleted",

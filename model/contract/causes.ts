@@ -49,6 +49,7 @@ const facts: { readonly [Kind in CauseKind]: Fields<CauseFacts[Kind]> } = {
   grows: { from: number, to: number, vm: optional(path), ...because },
   "grows-next-start": { ...ofVm, ...commanded, from: number, to: number, since: oneOf("file", "ide") },
   "no-image": { image: text(), sentence: text(), damaged: optional(exactly(true)) },
+  "no-storage": { sentence: text() },
   "asked-next-start": { ...ofVm, ...commanded, interface: path },
   deleting: {},
 

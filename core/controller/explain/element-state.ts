@@ -124,7 +124,8 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
     case "VolumeCopy": {
       const manager = storageManagerOf(state);
       const actual = actualOf(actualVolume, state, manager, `volume/${record.uid}`);
-      if (actual?.phase !== "ready") return imageAwaited(element, actual) ?? answerOf(state, manager, actual);
+      if (actual?.phase !== "ready")
+        return imageAwaited(element, actual) ?? roomAwaited(actual) ?? answerOf(state, manager, actual);
       const owes = whyNotGrown(state, record.uid, element, actual);
       return owes ?? asSaid(manager, { ...actual, reason: actual.smallerMiB === undefined ? actual.reason : null });
     }
@@ -150,6 +151,12 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
     case "Host":
       return standing("ready");
   }
+}
+
+/** Null: it waits for something else, or not at all. */
+function roomAwaited(actual: ActualVolume | undefined): Standing | null {
+  if (actual?.noRoom !== true || actual.reason === null) return null;
+  return standing("waiting", { kind: "no-storage", sentence: actual.reason });
 }
 
 /** Null: it waits for something else, or not at all. */

@@ -100,6 +100,7 @@ export const actualVolume = document(
     available: optional(oneOf(false)),
     hidden: yes,
     noImage: yes,
+    noRoom: yes,
   }),
 );
 

@@ -46,6 +46,7 @@ test("what cannot be placed says why and is retried when that changes", () => {
   assert.equal(world.volume("a-1")?.noImage, true, "nobody but who adds it can change that");
   world.want("volume/a-2", volume("a-2", empty, 70));
   assert.match(world.volume("a-2")?.reason ?? "", /no storage server has room for 70 MiB: s1 has 50 MiB free/);
+  assert.equal(world.volume("a-2")?.noRoom, true, "nobody but who makes room can change that");
   world.say(world.agent("s1"), "server", { server: "s1", address: "10.0.2.1", totalMiB: 900, freeMiB: 800 });
   world.say(world.agent("s1"), "image/windows", { name: "windows", digest: "w", sizeMiB: 300 });
   world.settle();

@@ -137,13 +137,13 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
       );
     }
     const agent = choose(state, reachable, copyNeedsMiB, sizeMiB);
-    if (agent === null) return waiting(noSpace(state, reachable, copyNeedsMiB));
+    if (agent === null) return noRoom(state, reachable, copyNeedsMiB);
     return ok({ ...common, agent: agent.name, source: { kind: "overlay" }, origin: origin.volume, sizeMiB });
   }
   if (origin.kind === "empty") {
     const sizeMiB = document.sizeMiB ?? 0;
     const agent = choose(state, reachable, sizeMiB, sizeMiB);
-    if (agent === null) return waiting(noSpace(state, reachable, sizeMiB));
+    if (agent === null) return noRoom(state, reachable, sizeMiB);
     return ok({ ...common, agent: agent.name, source: { kind: "empty" }, origin: null, sizeMiB });
   }
   const under = imageUnderCopies(state, document.uid);
@@ -166,7 +166,7 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
   const sizeMiB = document.sizeMiB ?? imageMiB;
   if (sizeMiB < imageMiB) return failed(`image "${origin.image}" needs at least ${imageMiB} MiB, not ${sizeMiB} MiB`);
   const agent = choose(state, having, sizeMiB, sizeMiB);
-  if (agent === null) return waiting(noSpace(state, having, sizeMiB));
+  if (agent === null) return noRoom(state, having, sizeMiB);
   const source = { kind: "image", image: origin.image, ...(under === null ? {} : { digest: under }) } as const;
   return ok({ ...common, agent: agent.name, source, origin: null, sizeMiB, frozen: under !== null });
 }
@@ -312,6 +312,12 @@ function choose(
       best = agent;
   }
   return best;
+}
+/** Who is not heard may have room. */
+function noRoom(state: ManagerState, agents: readonly AgentView[], needsMiB: number): Result<never, Obstacle> {
+  const isAllHeard = [...state.agents.values()].every(({ reachable, server }) => reachable === true && server !== null);
+  const full = progress("waiting", noSpace(state, agents, needsMiB));
+  return fail(isAllHeard ? { ...full, noRoom: true as const } : full);
 }
 const noSpace = (state: ManagerState, agents: readonly AgentView[], needsMiB: number): string =>
   `no storage server has room for ${needsMiB} MiB: ${agents
