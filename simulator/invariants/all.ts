@@ -12,6 +12,7 @@ import { oneItem } from "./ha/09-one-item.ts";
 import { fenceIsPhysical } from "./ha/31-fence-is-physical.ts";
 import { freshIsNotFenced } from "./ha/32-fresh-is-not-fenced.ts";
 import { nobodyHears } from "./ha/37-nobody-hears.ts";
+import { draining } from "./ha/41-draining.ts";
 import { oneAlert } from "./ha/42-one-alert.ts";
 import type { Invariant } from "./invariant.ts";
 import { rulesBeforePackets } from "./network/20-rules-before-packets.ts";
@@ -71,6 +72,7 @@ export const invariants: readonly Invariant[] = [
   fenceIsPhysical,
   freshIsNotFenced,
   nobodyHears,
+  draining,
   oneAlert,
   documentsRead,
   wholeVersions,

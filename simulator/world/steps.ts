@@ -5,6 +5,7 @@ import type { Json } from "../../model/json/json.ts";
 import type { DiskHealth } from "../kernel/disk.ts";
 import { goodQuality } from "../kernel/network.ts";
 import type { CrashPoint } from "../kernel/process.ts";
+import { Administration, type SentAway } from "./administration.ts";
 import { beginCare } from "./caretaker.ts";
 import { type CellText, documentOf, familyOf, labelOf, parseCell } from "./cell-text.ts";
 import type { Host, Installation } from "./installation.ts";
@@ -25,6 +26,7 @@ export interface Users {
   readonly accepted: Map<string, CellText | null>;
   /** Every version that was ever submitted. */
   readonly submitted: Map<string, CellText[]>;
+  readonly sentAway: SentAway;
 }
 
 const askAgainMs = 1000;
@@ -32,7 +34,11 @@ const patienceMs = 8000;
 
 /** Carries out the steps of a history, and takes back in the end what they broke. */
 export class Steps {
-  readonly users: Users = { wishes: new Map(), accepted: new Map(), submitted: new Map() };
+  readonly users: Users = {
+    ...{ wishes: new Map(), accepted: new Map(), submitted: new Map() },
+    sentAway: { hosts: new Set(), vms: new Set() },
+  };
+  readonly administration: Administration;
   readonly #installation: Installation;
   /** What ends the faults that last. */
   readonly #repairs = new Set<() => void>();
@@ -46,6 +52,7 @@ export class Steps {
 
   constructor(installation: Installation) {
     this.#installation = installation;
+    this.administration = new Administration(installation, this.users.sentAway);
     if (installation.history.operator) beginCare(installation, this);
   }
 
@@ -381,6 +388,15 @@ const dead = (performance: Performance): void => {
   sayPowerIsOff(installation, host, installation.kernel.random.fork(`operator ${installation.kernel.clock.nowMs}`));
 };
 
+/** The operator has it in maintenance for a while; with a root cell alone. */
+const drain = (performance: Performance): void => {
+  const { steps, installation, args, forMs } = performance;
+  const { host } = hostOf(performance).machine;
+  if (installation.history.root !== true) throw new Error(`"drain ${args.join(" ")}" needs "root 1"`);
+  steps.administration.host(host, "maintenance");
+  steps.lasting(forMs, () => steps.administration.host(host, "enabled"));
+};
+
 /** `lie PROCESS publish KEY JSON`, or `lie PROCESS desire PEER KEY JSON`: JSON without spaces. */
 const lie = ({ installation, args: [name = "", kind, ...rest] }: Performance): void => {
   const process = installation.process(name);
@@ -414,6 +430,8 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
     installation.visitors.limit(path, { [key]: Number(amount) }),
   "disable-user": ({ installation, args: [user = ""] }) => installation.visitors.disable(user),
   dead,
+  drain,
+  move: ({ steps, args: [path = "", host = ""] }) => steps.administration.move(path, host),
   pause,
   cut,
   isolate,

@@ -1,0 +1,70 @@
+import type { Json } from "../../model/json/json.ts";
+import { labelOf } from "./cell-text.ts";
+import type { Installation } from "./installation.ts";
+
+/**
+ * The operator's word about hosts, as `cells host drain`, `cells host resume` and `cells move` say it: to the root cell's controller, and to
+ * that of a VM's cell. Who gets no answer asks again, until there is one or something else is said.
+ */
+const askAgainMs = 1000;
+const patienceMs = 8000;
+
+/** Hosts that the operator ever had in maintenance, and VMs that he ever had go elsewhere, by their paths in their cells. */
+export interface SentAway {
+  readonly hosts: Set<string>;
+  readonly vms: Set<string>;
+}
+
+export class Administration {
+  readonly #installation: Installation;
+  /** By what it is about, the number of the last word. */
+  readonly #last = new Map<string, number>();
+  #serial = 0;
+
+  readonly #sentAway: SentAway;
+
+  constructor(installation: Installation, sentAway: SentAway) {
+    this.#installation = installation;
+    this.#sentAway = sentAway;
+  }
+
+  /** `state`: that of the host's element from now on. */
+  host(host: string, state: "enabled" | "disabled" | "maintenance"): void {
+    if (state === "maintenance") this.#sentAway.hosts.add(host);
+    const request = { method: "PUT", path: `root/hosts/${host}`, json: { "x.type": "Host", "x.state": state } };
+    this.#say(`${host} ${state}`, host, "root", request);
+  }
+
+  /** `path`: `CELL/VM`. */
+  move(path: string, to: string): void {
+    const [cell = "", ...rest] = path.split("/");
+    const vm = [labelOf(cell), ...rest].join("/");
+    this.#sentAway.vms.add(vm);
+    this.#say(`${path} to ${to}`, path, cell, { method: "MOVE", vm, to, tentative: false });
+  }
+
+  #say(words: string, about: string, cell: string, request: Json): void {
+    this.#serial += 1;
+    this.#last.set(about, this.#serial);
+    this.#ask(words, { about, serial: this.#serial }, cell, request);
+  }
+
+  #ask(
+    words: string,
+    word: { readonly about: string; readonly serial: number; isAnswered?: true },
+    cell: string,
+    request: Json,
+  ): void {
+    const { kernel, controllers } = this.#installation;
+    if (word.isAnswered || this.#last.get(word.about) !== word.serial) return;
+    const answer = controllers.get(cell)?.request(request) ?? null;
+    kernel.clock.after(answer === null ? askAgainMs : patienceMs, () => this.#ask(words, word, cell, request));
+    void answer?.then((response) => {
+      const { status, body } = response as unknown as { readonly status: number; readonly body: Json };
+      // It has no model yet, the host is not known yet, or the VM does not run now.
+      if (status !== 200) return;
+      word.isAnswered = true;
+      kernel.log("operator", "administers", { words, status, body: JSON.stringify(body).slice(0, 100) });
+    });
+  }
+}
