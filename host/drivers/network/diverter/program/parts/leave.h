@@ -10,6 +10,8 @@ static __always_inline struct interface_counters *counters_of(const struct inter
 static __always_inline int drop(const struct interface_state *self, __u32 reason)
 {
   struct interface_counters *c = counters_of(self);
+  /* Linux 6.1 forgets what it knew of a number that was kept on the stack: so it is asked here, whoever asked before. */
+  asm volatile("" : "+r"(reason));
   if (c && reason < DROP_REASONS)
     c->drops[reason]++;
   return TC_ACT_SHOT;
