@@ -412,3 +412,11 @@ test("a cell that its parent does not know any more is given back to it when an 
   world.want("s-1", null);
   assert.match(String(adopt()), /being ended already/);
 });
+
+test("that a cell is off is handed on to its controller, and that it is no more", () => {
+  const world = new World().want("s-1", "web.shop", shop, { off: true });
+  world.report({ kind: "made", uid: uid("s-1"), address: ipv4("10.0.4.1") }).says({});
+  assert.equal(world.life()?.off, true);
+  world.want("s-1", "web.shop");
+  assert.equal(world.life()?.off, undefined);
+});

@@ -421,11 +421,20 @@ function advance(state: CellManagerState, before: CellRecord): void {
   say(state, record.client, record.uid, stateOf(state, record, life));
 }
 
-const lifeOf = ({ uid, model, grant, startsPerMinute, bound, gateway }: DesiredCell): Omit<DesiredLife, "ending"> => ({
+const lifeOf = ({
+  uid,
+  model,
+  grant,
+  startsPerMinute,
+  bound,
+  gateway,
+  off,
+}: DesiredCell): Omit<DesiredLife, "ending"> => ({
   ...{ uid, model, grant },
   ...(startsPerMinute === undefined ? {} : { startsPerMinute }),
   ...(bound === undefined ? {} : { bound }),
   ...(gateway === undefined ? {} : { gateway }),
+  ...(off === true ? { off } : {}),
 });
 
 function follow(state: CellManagerState, controller: PeerName): void {

@@ -334,6 +334,9 @@ export function saveVm(state: ControllerState, record: VmRecord): void {
   state.vms.set(record.uid, record);
   write(state.outbox, `vm/${record.uid}`, record);
 }
+/** Whoever made the cell says that its account is disabled: nothing runs. */
+export const isOff = ({ life }: Pick<ControllerState, "life">): boolean => life?.off === true;
+
 export function saveModel(state: ControllerState, model: ModelRecord, cell: Cell | null): void {
   state.model = model;
   state.cell = cell;

@@ -109,6 +109,8 @@ export interface DesiredCell {
   readonly bound?: Openness;
   /** `x.services`; counts when the cell is made, and never again. */
   readonly services?: ServiceNumbers;
+  /** Its account is disabled: its machines, and those of its own children, are off. */
+  readonly off?: true;
   /** It is to end. Said until `ended` is; a Cell Manager of the previous version takes the tombstone alone. */
   readonly ending?: true;
 }
@@ -143,6 +145,8 @@ export interface DesiredLife {
   readonly ending: boolean;
   /** As in `DesiredCell`. */
   readonly gateway?: Ipv4;
+  /** As in `DesiredCell`. */
+  readonly off?: true;
 }
 export interface ActualLife extends Progress {
   readonly version: number;

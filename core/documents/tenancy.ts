@@ -50,6 +50,8 @@ export interface DesiredLimits {
   readonly path: string;
   readonly kind: "account" | "domain";
   readonly limits: Limits;
+  /** It is disabled: machines of those cells are off until that is not said any more. */
+  readonly off?: true;
 }
 /** What it has granted of them. */
 export interface ActualLimits {

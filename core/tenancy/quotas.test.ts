@@ -109,3 +109,20 @@ test("an account's limit goes with it, and an older store changes no limit befor
   assert.equal(kept.bench.ask(operator, "deleteAccount", {}, { uid: kept.uidOf("ROOT/others") }).status, 200);
   assert.deepEqual(kept.paths(), []);
 });
+
+test("a disabled account or domain is said to be off, whatever limits it has, until it is enabled", () => {
+  const kept = new Kept().hearRoot();
+  const off = (): readonly string[] =>
+    [...kept.desired.values()].flatMap((each) => (each.off ? [each.path] : [])).sort();
+  const set = (name: "changeAccount" | "changeDomain", path: string, state: string): void =>
+    assert.equal(kept.bench.ask(operator, name, { state }, { uid: kept.uidOf(path) }).status, 200);
+  kept.set(operator, "ROOT/acme/dev", { vms: 3 });
+  set("changeAccount", "ROOT/acme/dev", "locked");
+  assert.deepEqual(off(), []);
+  set("changeAccount", "ROOT/acme/dev", "disabled");
+  set("changeDomain", "ROOT/acme/sub", "disabled");
+  assert.deepEqual(off(), ["ROOT/acme/dev", "ROOT/acme/sub"]);
+  set("changeAccount", "ROOT/acme/dev", "enabled");
+  set("changeDomain", "ROOT/acme/sub", "enabled");
+  assert.deepEqual([off(), kept.paths()], [[], ['ROOT/acme/dev {"vms":3}']]);
+});

@@ -20,15 +20,19 @@ const self = peerName("tenancy");
 const rootController = peerName("controller.root");
 const keyOf = (uid: string): string => `limits/${uid}`;
 
+/** And machines of its cells are off; a domain's state is that of all below it. */
+const isOff = ({ state }: AccountRecord | DomainRecord): boolean => state === "disabled";
 const isLimited = ({ limits }: { readonly limits?: Limits }): boolean => Object.keys(limits ?? {}).length > 0;
 
 function* desiredOnes(state: TenancyState): Generator<DesiredLimits> {
-  for (const each of state.tables.domain.values())
-    if (isLimited(each))
-      yield { uid: each.uid, path: domainPath(state, each.uid), kind: "domain", limits: each.limits ?? {} };
-  for (const each of state.tables.account.values())
-    if (isLimited(each))
-      yield { uid: each.uid, path: accountPath(state, each.uid), kind: "account", limits: each.limits ?? {} };
+  const { domain, account } = state.tables;
+  const of = (each: AccountRecord | DomainRecord, kind: DesiredLimits["kind"], path: string): DesiredLimits => ({
+    ...{ uid: each.uid, path, kind, limits: each.limits ?? {} },
+    ...(isOff(each) ? { off: true } : {}),
+  });
+  const isTold = (each: AccountRecord | DomainRecord): boolean => isLimited(each) || isOff(each);
+  for (const each of domain.values()) if (isTold(each)) yield of(each, "domain", domainPath(state, each.uid));
+  for (const each of account.values()) if (isTold(each)) yield of(each, "account", accountPath(state, each.uid));
 }
 
 /** Where there is a root controller it is told every limit. One that lost its store says nothing anew before somebody has looked. */

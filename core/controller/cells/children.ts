@@ -10,6 +10,7 @@ import { cellOfController, tooLong } from "../../outbox.ts";
 import type { Desires } from "../changes/desires.ts";
 import { asSaid, standing, unanswered } from "../changes/standing.ts";
 import { holdersOfForgotten } from "../histories/forgotten.ts";
+import { isAccountOff } from "../model/account-limits.ts";
 import type { ElementRecord, Standing } from "../records.ts";
 import {
   actualOf,
@@ -21,6 +22,7 @@ import {
   childRecords,
   desiredNow,
   elementOf,
+  isOff,
 } from "../state.ts";
 import { defaultStartsPerMinute, startsOfChildren } from "../vm/start-limit.ts";
 
@@ -51,6 +53,7 @@ export function desireChildren(state: ControllerState, desires: Desires): void {
       grant,
       startsPerMinute: starts.get(record.uid) ?? defaultStartsPerMinute,
       ...(Object.keys(bound).length === 0 ? {} : { bound }),
+      ...(isOff(state) || isAccountOff(state, record) ? { off: true as const } : {}),
       ...(element.services === undefined ? {} : { services: element.services }),
       ...(element.gateway === undefined || state.options.root === undefined ? {} : { gateway: element.gateway }),
     } satisfies DesiredCell);

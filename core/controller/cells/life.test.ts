@@ -14,8 +14,9 @@ const grant = { amount, serial: 1, answered: 0, refusal: null };
 /** What a child's controller says of its cell's life to the Cell Manager. */
 class Child {
   readonly world = new World({ child: true });
-  live(model: JsonObject, ending = false): void {
-    const life = toJson({ uid: this.world.state.options.cellUid, model, grant, ending });
+  live(model: JsonObject, ending = false, off = false): void {
+    const uid = this.world.state.options.cellUid;
+    const life = toJson({ uid, model, grant, ending, ...(off ? { off } : {}) });
     this.world.step({ kind: "desired", from: cellManager, key: lifeKey, value: life });
     this.world.settle();
   }
@@ -57,4 +58,24 @@ test("a cell whose controller's store is older has failed until somebody lets it
   assert.match(child.says.reason ?? "", /was lost or is older than what storage-manager holds/);
   forked(false);
   assert.deepEqual(child.says, { phase: "ready", reason: null });
+});
+
+test("machines of a cell whose account is disabled are off, and stay so after a crash; then they start again", () => {
+  const child = new Child();
+  const { world } = child;
+  const running = (): number => [...world.state.vms.values()].filter(({ run }) => run !== null).length;
+  child.live(shop());
+  assert.equal(running(), 2);
+  child.live(shop(), false, true);
+  assert.equal(running(), 0);
+  assert.match(world.phases()["shop/web"] ?? "", /^waiting: .* is disabled: its machines are off/);
+  const record = [...world.state.elements.values()].find(({ path }) => path === "shop/web");
+  assert.match(JSON.stringify(record?.causes), /is disabled: its machines are off/);
+  const why = world.ask({ method: "WHY-ELEMENT", path: "shop/web" });
+  assert.match(JSON.stringify(why.body), /is disabled: its machines are off/);
+  world.crash();
+  child.live(shop(), false, true);
+  assert.equal(running(), 0, "also who starts anew knows it");
+  child.live(shop());
+  assert.equal(running(), 2);
 });

@@ -1,6 +1,6 @@
 import { type Cause, said } from "../../../model/cause/cause.ts";
 import { sentenceOf } from "../../../model/cause/sentence.ts";
-import type { ElementPath, PeerName } from "../../../model/cell/identifiers.ts";
+import { type ElementPath, type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import type { Phase, Progress } from "../../documents/vocabulary.ts";
 import type { Standing } from "../records.ts";
 import type { ControllerState } from "../state.ts";
@@ -9,6 +9,14 @@ export const standing = (phase: Phase, ...causes: readonly Cause[]): Standing =>
 
 /** What another service says of something, in its own words. */
 export const asSaid = (by: PeerName, { phase, reason }: Progress): Standing => ({ phase, causes: said(by, reason) });
+
+/** Whoever may enable it again is told by `cells account list`. */
+export const accountIsOff: Cause = {
+  kind: "said",
+  by: peerName("cell-manager"),
+  sentence:
+    "the account that the cell is of, or a domain above it, is disabled: its machines are off until it is enabled",
+};
 
 /** With what is behind it, if anything is known of that. */
 export const because = (causes: readonly Cause[]): { readonly because?: readonly Cause[] } =>

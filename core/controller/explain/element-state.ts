@@ -8,7 +8,7 @@ import { actualVolume } from "../../documents/readers/storage.ts";
 import type { ActualVolume } from "../../documents/vocabulary.ts";
 import { log, sameJson, toJson, tooLong } from "../../outbox.ts";
 import { childState } from "../cells/children.ts";
-import { answerOf, asSaid, because, standing, target, told } from "../changes/standing.ts";
+import { accountIsOff, answerOf, asSaid, because, standing, target, told } from "../changes/standing.ts";
 import { isHeldAt, whyHeld, whyStrays } from "../histories/fork.ts";
 import { whyUnheard } from "../histories/put-back.ts";
 import { chooseAddress, machinesIn, takenRange } from "../network/addresses.ts";
@@ -25,6 +25,7 @@ import {
   cellManager,
   dnsManager,
   elementOf,
+  isOff,
   placerOf,
   recordAt,
   saveElement,
@@ -175,6 +176,7 @@ function vmState(state: ControllerState, record: ElementRecord, element: VmEleme
     return standing("waiting", elsewhere);
   if (vm.run !== null) return runState(state, record, element, vm, vm.run);
   if (element.desiredState === "off") return standing("ready");
+  if (isOff(state)) return standing("waiting", accountIsOff);
   const end = lastEndOf(state, vm);
   if (vm.failure !== null && !vm.again)
     return standing("failed", ...end, { kind: "not-restarted", target: target(state, record.path) });

@@ -5,12 +5,12 @@ import { sentenceOf } from "../../../model/cause/sentence.ts";
 import type { Element, VmElement } from "../../../model/cell/cell.ts";
 import { type ElementPath, hostPeer } from "../../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
-import { target, told } from "../changes/standing.ts";
+import { accountIsOff, target, told } from "../changes/standing.ts";
 import { whyForked } from "../histories/fork.ts";
 import type { ElementRecord, Run } from "../records.ts";
 import { whyForeign } from "../references/foreign.ts";
 import { ruleSince, rulesAtHosts } from "../rules/rules-in-force.ts";
-import { type ControllerState, elementOf, type LinkElement, linksOf, recordAt } from "../state.ts";
+import { type ControllerState, elementOf, isOff, type LinkElement, linksOf, recordAt } from "../state.ts";
 import { actualVmOf, connectionOf } from "../vm/life-cycle.ts";
 import { placeInQueue } from "../vm/start-limit.ts";
 
@@ -188,7 +188,9 @@ function vmChecks(state: ControllerState, record: ElementRecord, vm: VmElement, 
   const on = vm.desiredState === "on";
   checks.push(
     on
-      ? passed("wanted on", 'x.desiredState is "on"')
+      ? isOff(state)
+        ? failed("wanted on", [accountIsOff])
+        : passed("wanted on", 'x.desiredState is "on"')
       : failed("wanted on", [{ kind: "switched-off", target: target(state, vm.path) }]),
   );
   for (const link of linksOf(state, vm.path)) checks.push(...linkChecks(state, link));

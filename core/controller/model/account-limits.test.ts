@@ -167,3 +167,28 @@ test("whatever cells ask for, give back, and whoever ends: no account and no dom
     { numRuns: 20 },
   );
 });
+
+test("cells of a disabled account, or below a disabled domain, are told that they are off; and no others", () => {
+  const root = world();
+  const disable = (uid: string, path: string, off: boolean): void => {
+    const value = off ? toJson({ uid, path, kind: uid.startsWith("d") ? "domain" : "account", limits: {}, off }) : null;
+    root.step({ kind: "desired", from: tenancy, key: `limits/${uid}`, value });
+  };
+  const off = (): readonly string[] =>
+    root
+      .at<DesiredCell>("cell-manager", "cell/")
+      .flatMap((each) => (each.off === true ? [each.cell] : []))
+      .sort();
+  disable("a1", "ROOT/acme/dev", true);
+  assert.deepEqual(off(), ["shop", "web"]);
+  root.crash();
+  assert.deepEqual(off(), ["shop", "web"]);
+  disable("d1", "ROOT/acme", true);
+  assert.deepEqual(off(), ["bank", "shop", "web"]);
+  disable("a1", "ROOT/acme/dev", false);
+  assert.deepEqual(off(), ["bank", "shop", "web"]);
+  disable("d1", "ROOT/acme", false);
+  assert.deepEqual(off(), []);
+  disable("a2", "ROOT/acme/de", true);
+  assert.deepEqual(off(), [], "a name that begins so is another one");
+});

@@ -29,6 +29,13 @@ export function takeLimits(state: ControllerState, key: string, value: Json): vo
 const covers = ({ path }: DesiredLimits, account: string): boolean =>
   account === path || account.startsWith(`${path}/`);
 
+/** Is its account, or a domain above it, disabled? Machines of its cells are off then. */
+export function isAccountOff(state: ControllerState, record: ElementRecord): boolean {
+  const off = [...state.accountLimits.values()].filter((limit) => limit.off === true);
+  const account = off.length === 0 ? null : accountOf(state, record);
+  return account !== null && off.some((limit) => covers(limit, account));
+}
+
 interface Share {
   readonly name: string;
   readonly account: string;

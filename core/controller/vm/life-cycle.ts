@@ -18,6 +18,7 @@ import {
   confirmedGone,
   elementOf,
   isHeldBack,
+  isOff,
   saveVm,
   storageManagerOf,
 } from "../state.ts";
@@ -36,8 +37,9 @@ import { chargeStart, settleStarts, takeStart } from "./start-limit.ts";
  * A stage goes back to nothing at once while no host was told of it; later only the host's word ends it, since the
  * volumes and the place of an incarnation that may still run must not be given away.
  */
-/** The VM's element if the model wants it to run. */
+/** The VM's element if the model wants it to run, and its account is not disabled. */
 export function wantedOn(state: ControllerState, uid: Uid): VmElement | null {
+  if (isOff(state)) return null;
   const record = state.elements.get(uid);
   const element = record === undefined ? undefined : elementOf(state, record);
   return element?.type === "VM" && element.desiredState === "on" ? element : null;

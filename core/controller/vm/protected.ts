@@ -3,7 +3,7 @@ import { type ActualOver, type DesiredProtected, overKey, protectedKey } from ".
 import { actualOver } from "../../documents/readers/ha.ts";
 import type { Run } from "../records.ts";
 import { isOwnVm } from "../services/service-data.ts";
-import { actualOf, addDesire, type ControllerState, elementOf, haManager, storageManagerOf } from "../state.ts";
+import { actualOf, addDesire, type ControllerState, elementOf, haManager, isOff, storageManagerOf } from "../state.ts";
 
 /**
  * What the HA Manager looks after: every incarnation that a host was told to run, until it is confirmed gone. The root
@@ -16,7 +16,8 @@ export function desireProtected(state: ControllerState): void {
     if (!state.ha || record === undefined || run === null || run.host === null) return;
     if (!run.handedOver || isOwnVm(state, vm)) return;
     const element = elementOf(state, record);
-    const isWanted = element?.type === "VM" && element.desiredState === "on" && run.stage !== "stopping";
+    const isWanted =
+      element?.type === "VM" && element.desiredState === "on" && !isOff(state) && run.stage !== "stopping";
     addDesire(desires, haManager, protectedKey(vm), {
       vm,
       cell: state.options.cell,

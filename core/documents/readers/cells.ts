@@ -128,6 +128,7 @@ export const desiredCell = document(
     bound,
     services: optional(object<ServiceNumbers>({ placer: serviceNumber, storageManager: serviceNumber })),
     ending: yes,
+    off: yes,
   }),
   byUid,
 );
@@ -152,6 +153,7 @@ export const desiredLife = document(
     bound,
     ending: boolean,
     gateway: optional(address),
+    off: yes,
   }),
 );
 export const actualLife = document(

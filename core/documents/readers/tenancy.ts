@@ -41,7 +41,7 @@ const limits = object<Limits>(
   Object.fromEntries(limitKeys.map((key) => [key, optional(count)])) as unknown as Fields<Limits>,
 );
 export const desiredLimits = document(
-  object<DesiredLimits>({ uid: word, path: accountPath, kind: oneOf("account", "domain"), limits }),
+  object<DesiredLimits>({ uid: word, path: accountPath, kind: oneOf("account", "domain"), limits, off: yes }),
   { key: { field: "uid", of: ({ uid }) => uid } },
 );
 export const actualLimits = document(object<ActualLimits>({ granted: limits }));
