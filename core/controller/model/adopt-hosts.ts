@@ -1,19 +1,27 @@
+import type { Cell } from "../../../model/cell/cell.ts";
 import { replaceAt } from "../../../model/cell/document.ts";
+import type { HostName } from "../../../model/cell/identifiers.ts";
 import { acceptedBefore } from "../../../model/check/check-supply.ts";
 import { inOneGo } from "../../../model/slices.ts";
 import { checkDocument } from "../../../model/specification/specification.ts";
+import { hostKey } from "../../documents/vocabulary.ts";
 import { log } from "../../outbox.ts";
-import { forkReason } from "../histories/fork.ts";
-import { hostPath, isRoot, offersOf } from "../services/hosts.ts";
+import { forkReason, takeBack } from "../histories/fork.ts";
+import { closedHosts, hostPath, isRoot, offersOf } from "../services/hosts.ts";
 import type { ControllerState } from "../state.ts";
 import { acceptModel, planFor } from "./model-change.ts";
 import { withPlaceFor } from "./root-model.ts";
+
+/** Models that cannot be given what they lack: what stands in the way is the operator's own. */
+const refusing = new WeakSet<object>();
 
 /** Writes elements for hosts that have none. */
 export function adoptHosts(state: ControllerState): void {
   const { document } = state.model;
   if (!isRoot(state) || state.cell === null || document === null || state.ending || forkReason(state) !== null) return;
   const { cell } = state;
+  takeBackForgotten(state, cell);
+  if (refusing.has(document)) return;
   const missing = (offersOf(state)?.hosts ?? []).filter(({ host }) => !cell.elements.has(hostPath(host)));
   if (missing.length === 0) return;
   let whole = withPlaceFor(state, document, hostPath("h"));
@@ -22,8 +30,23 @@ export function adoptHosts(state: ControllerState): void {
     if (replaced.ok) whole = replaced.value;
   }
   const checked = checkDocument(whole, acceptedBefore);
-  // What stands in the way, as a component of another kind under the name, is the operator's own.
-  if (!checked.ok) return;
-  const faults = acceptModel(state, checked.value, inOneGo(planFor(state, checked.value)));
-  if (faults.length === 0) log(state.outbox, "hosts/adopted", { hosts: missing.map(({ host }) => host) });
+  const faults = checked.ok ? acceptModel(state, checked.value, inOneGo(planFor(state, checked.value))) : ["refused"];
+  if (faults.length > 0) refusing.add(document);
+  else log(state.outbox, "hosts/adopted", { hosts: missing.map(({ host }) => host) });
+}
+
+/**
+ * A store that was lost forgot which hosts were closed, and whoever was told keeps that. What holds is what the model says, or a host would stay
+ * closed of which nobody can see that it is.
+ */
+function takeBackForgotten(state: ControllerState, cell: Cell): void {
+  const closed = new Set(closedHosts(cell).map(hostKey));
+  for (const [peer, keys] of state.forgotten)
+    for (const key of keys.keys())
+      if (
+        key.startsWith(hostKey("" as HostName)) &&
+        !closed.has(key) &&
+        state.outbox.releasing.get(peer)?.has(key) !== true
+      )
+        takeBack(state, peer, key);
 }

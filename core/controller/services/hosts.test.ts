@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { DesiredHost } from "../../documents/vocabulary.ts";
 import { Root, rootWithTenancy } from "../model/root.testing.ts";
@@ -98,4 +99,27 @@ test("a host is refused that nobody knows, elsewhere than in the root cell, and 
     json: { shop: { "x.type": "Cell", hosts: { h1: maintenance } } },
   });
   assert.match(JSON.stringify(answer.body), /machines of the installation stand in the root cell alone/);
+});
+
+test("what a lost store said of a host is taken back where the model says otherwise, and nothing is said twice", () => {
+  const root = rootWith(["h1", "h2"]);
+  root.put("root/hosts/h2", maintenance);
+  const keeps = (host: string): readonly unknown[] =>
+    root
+      .step({
+        ...{ kind: "kept", peer: peerName("placer"), key: `host/${host}` },
+        value: { host, state: "maintenance" },
+      })
+      .flatMap((effect) => (effect.kind === "desire" ? [[effect.to, effect.key, effect.value]] : []));
+  assert.deepEqual(keeps("h1"), [["placer", "host/h1", null]]);
+  assert.deepEqual(keeps("h1"), [], "it is on its way");
+  assert.deepEqual(keeps("h2"), [], "that one is desired");
+});
+
+test("what stands in the way of an element is the operator's, and is left alone", () => {
+  const root = new Root();
+  root.put("", rootWithTenancy({ hosts: { h1: { "x.type": "Subnet", "x.size": 8 } } }));
+  root.hearHosts(["h1", "h2"]);
+  const { h1, h2 } = root.model("root/hosts") as Readonly<Record<string, JsonObject>>;
+  assert.deepEqual([h1?.["x.type"], h2?.["x.type"]], ["Subnet", "Host"]);
 });
