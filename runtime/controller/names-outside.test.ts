@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { createSocket, type RemoteInfo } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
@@ -15,7 +16,7 @@ const guarded = {
   networks: ["10.0.0.0/16", "10.64.0.0/10"],
   closed: ["10.0.0.0/16", "10.64.0.0/10"],
 };
-const query = (name: string, id = 77, type: "A" | "AAAA" | "HTTPS" = "A"): Buffer =>
+const query = (name: string, id = 77, type: "A" | "AAAA" | "HTTPS" | "TXT" = "A"): Buffer =>
   encode({ type: "query", id, flags: 0x0100, questions: [{ name, type: type as "A" }] });
 const address = (name: string, data: string, ttl = 60): Answer => ({ name, type: "A", ttl, data });
 
@@ -159,6 +160,51 @@ test("an answer from elsewhere is none, nor one under another number, and many o
     assert.deepEqual([resolvers[first]?.asked.length, resolvers[second]?.asked.length], [1, 1]);
     other.close();
   }));
+
+test("a real resolver: an alias, a name that is not there, one that leads inside, an answer too long for UDP", async () => {
+  const place = "127.16.53.5";
+  await withResolvers(
+    { resolvers: async () => [place], attemptMs: 1_000 },
+    async ({ ask, port, counts }) => {
+      const texts = Array.from(
+        { length: 9 },
+        (_, index) => `--txt-record=long.example.org,${String(index).repeat(200)}`,
+      );
+      const server = spawn("dnsmasq", [
+        ...["--keep-in-foreground", `--port=${port}`, `--listen-address=${place}`, "--bind-interfaces"],
+        ...["--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--local=/example.org/", "--user=root", "--pid-file"],
+        ...["--host-record=www.example.org,203.0.113.9", "--cname=alias.example.org,www.example.org"],
+        ...["--host-record=rebound.example.org,10.64.0.2", ...texts],
+      ]);
+      try {
+        const first = async (): Promise<Packet | null> => {
+          for (let tries = 0; tries < 40; tries += 1) {
+            const answer = await ask(query("alias.example.org"));
+            if (answer?.answers?.length) return answer;
+            await new Promise((resolve) => setTimeout(resolve, 250));
+          }
+          return null;
+        };
+        const answer = await first();
+        assert.deepEqual(
+          answer?.answers?.map((each) => ("data" in each ? each.data : null)),
+          ["www.example.org", "203.0.113.9"],
+        );
+        assert.equal(rcodeOf(await ask(query("nobody.example.org"))), "NXDOMAIN");
+        assert.equal(rcodeOf(await ask(query("rebound.example.org"))), "REFUSED");
+        const before = counts();
+        const long = await ask(query("long.example.org", 5, "TXT"));
+        assert.ok((long?.answers?.length ?? 0) > 0, "as many records as fit");
+        assert.equal(counts().failed, before.failed);
+      } finally {
+        const ended = once(server, "exit");
+        server.kill();
+        await ended;
+      }
+    },
+    5_000,
+  );
+});
 
 test("what leads inside is refused, for whoever asks", () =>
   withResolvers({}, async ({ resolvers, ask, counts }) => {

@@ -2,7 +2,7 @@ import { type Network, parseNetwork } from "../../../model/addresses.ts";
 
 /**
  * Which names may be asked outside. Never what is the installation's: its domain, and the addresses of its networks. Nor what
- * is nobody's outside, since such a question only tells somebody there what goes on inside: names without a dot, those that
+ * is nobody's outside, since such a question only tells somebody there what goes on inside: names without a dot, addresses, those that
  * are for use at home (RFC 6761, 6762, 7686, 8375, 9476), and private addresses (RFC 6303).
  */
 export interface Inside {
@@ -25,6 +25,8 @@ export const isWithin = (name: string, domain: string): boolean => name === doma
 
 export function isAskable(name: string, { domain, networks }: Inside): boolean {
   if (!name.includes(".") || isWithin(name, domain)) return false;
+  // An address that was taken for a name, as some programs do: it would be told to everybody on the way.
+  if (/(^|\.)\d+$/.test(name)) return false;
   if (atHome.some((each) => isWithin(name, each))) return false;
   const reverse = reverseNetwork(name);
   if (reverse !== null) {

@@ -53,6 +53,7 @@ test("nothing of the inside is asked outside, nor what is nobody's there", () =>
       "web1.shop.cells.internal",
       "web1.shop.cell.internal",
       "db",
+      "10.64.0.2",
       "",
       "printer.local",
       "x.onion",
