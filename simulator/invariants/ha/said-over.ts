@@ -7,19 +7,28 @@ export interface SaidByHa {
   readonly over: ReadonlySet<string>;
   /** Ended by their own host, since nobody heard it. */
   readonly isolated: ReadonlySet<string>;
+  /** Stopped by its controller to go elsewhere; that somebody asked for that, and that there was room, is checked by 41. */
+  readonly moved: ReadonlySet<string>;
 }
 type Incarnation = { readonly vm: unknown; readonly incarnation: unknown };
 export const incarnationOf = ({ vm, incarnation }: Incarnation): string => `${vm}.${incarnation}`;
 
-/** It was given up or ended by its own host; it runs elsewhere, or will. */
-export const isGivenUp = ({ over, isolated }: SaidByHa, machine: Incarnation): boolean =>
-  over.has(incarnationOf(machine)) || isolated.has(incarnationOf(machine));
+/** It was given up, ended by its own host, or sent away; it runs elsewhere, or will. */
+export const isGivenUp = ({ over, isolated, moved }: SaidByHa, machine: Incarnation): boolean =>
+  [over, isolated, moved].some((ended) => ended.has(incarnationOf(machine)));
 
 export const watchHa = (kernel: Kernel): SaidByHa => {
   const fencing = new Set<string>();
   const over = new Set<string>();
   const isolated = new Set<string>();
+  const moved = new Set<string>();
   kernel.watchers.push({
+    // Also of a step whose process crashes behind its commit.
+    stepped: (_who, _input, effects) => {
+      for (const effect of effects)
+        if (effect.kind === "log" && effect.event === "vm/moves")
+          moved.add(incarnationOf({ vm: effect.fields.vm, incarnation: effect.fields.incarnation }));
+    },
     log: (who, event, { vm, incarnation, step }) => {
       if (event === "host/isolated") isolated.add(incarnationOf({ vm, incarnation }));
       if (who !== "ha-manager") return;
@@ -27,7 +36,7 @@ export const watchHa = (kernel: Kernel): SaidByHa => {
       if (event === "ha/over") over.add(incarnationOf({ vm, incarnation }));
     },
   });
-  return { fencing, over, isolated };
+  return { fencing, over, isolated, moved };
 };
 
 /** An export of one of its writable disks takes writes, or has some that have not landed. */

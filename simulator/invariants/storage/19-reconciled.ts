@@ -18,17 +18,12 @@ export const reconciled: Invariant = {
     let writes: { readonly atMs: number; readonly what: string }[] = [];
     let steps: number[] = [];
     const said = watchHa(kernel);
-    /** Stopped to go elsewhere; whether somebody has asked for that is invariant 41's. */
-    const moved = new Set<string>();
     /** So many are kept until those that are too old are sought out. */
     let most = 20_000;
     kernel.watchers.push({
       stepped: (who, _input, effects) => {
         const { nowMs } = kernel.clock;
         steps.push(nowMs);
-        for (const effect of effects)
-          if (effect.kind === "log" && effect.event === "vm/moves")
-            moved.add(`${effect.fields.vm} ${effect.fields.incarnation}`);
         for (const effect of effects)
           if ((effect.kind === "write" || effect.kind === "desire") && !isMark(effect.key))
             writes.push({ atMs: nowMs, what: `${who}: ${effect.kind} ${effect.key}` });
@@ -43,13 +38,7 @@ export const reconciled: Invariant = {
         const { name, vm, host } = machine;
         // A controller that does not know it any more, and an operator who therefore ended its document.
         const isEnded = isGivenUp(said, machine);
-        if (
-          how !== "stopped" ||
-          installation.endedByHand.has(vm) ||
-          isEnded ||
-          moved.has(`${vm} ${machine.incarnation}`)
-        )
-          return;
+        if (how !== "stopped" || installation.endedByHand.has(vm) || isEnded) return;
         const cell = installation.cells[Number(/^cell(\d+)-/.exec(vm)?.[1]) - 1] ?? "";
         const texts = users.submitted.get(cell) ?? [];
         const isStill = texts.length === 1 && users.wishes.get(cell)?.text !== null;
