@@ -121,11 +121,17 @@ const registerPlaces: Register = (program, context, withHelp) => {
       parent
         .command("delete")
         .description(
-          what === "domain" ? "delete one that has nothing in it" : "delete one that has no cells, with its users",
+          what === "domain" ? "delete one, alone or with all that is in it" : "delete one, with its cells and users",
         )
         .argument("<path>")
-        .action((path) => deletePlace(context(), what, path)),
-      [`cells ${what} delete ${examples[what]}`],
+        .option("--plan", "show what would go, and do nothing")
+        .option("--allow-destroy <cells>", "cells that end with it, whose data is lost; can be repeated", collect)
+        .option(...cleanup)
+        .action((path, options) => deletePlace(context(), what, path, options)),
+      [
+        `cells ${what} delete ${examples[what]} --plan`,
+        `cells ${what} delete ${examples[what]} --allow-destroy shop${what === "domain" ? " --cleanup" : ""}`,
+      ],
     );
     if (what === "account")
       withHelp(
@@ -139,6 +145,8 @@ const registerPlaces: Register = (program, context, withHelp) => {
       );
   }
 };
+
+const cleanup = ["--cleanup", "of a domain: with its accounts and the domains in it"] as const;
 
 const registerUsers: Register = (program, context, withHelp) => {
   const user = program.command("user").description("users of accounts");

@@ -38,7 +38,8 @@ export const found = <T>(what: string, name: string, all: readonly T[], nameOf: 
     closest === undefined ? `\`cells ${what} list\` shows those that you may see` : `did you mean ${closest}?`;
   throw new CommandFailure(exitCodes.refused, `there is no ${what} ${name}: ${meant}`);
 };
-const stateText = (state: Standing): string => (state === "enabled" ? "" : state);
+const stateText = (state: Standing, deleting = false): string =>
+  deleting ? "deleting" : state === "enabled" ? "" : state;
 
 // --- domains and accounts ------------------------------------------------------------------------------------------
 
@@ -55,7 +56,7 @@ export const listPlaces = async (context: Context, what: Place): Promise<void> =
   const rows = all.map((each) => [
     each.path,
     "cells" in each ? each.cells.join(", ") || "no cells" : "",
-    stateText(each.state),
+    stateText(each.state, each.deleting),
   ]);
   print(context, all, all.length === 0 ? `there is no ${what} that you may see` : columns(rows));
 };
@@ -75,10 +76,24 @@ export const changePlace = async (context: Context, what: Place, written: string
   const changed = await context.client().ask(routesOf[what].change, { parameters: { uid }, body: { state } });
   print(context, changed, `the ${what} ${changed.path} is ${changed.state}`);
 };
-export const deletePlace = async (context: Context, what: Place, written: string): Promise<void> => {
+export const deletePlace = async (
+  context: Context,
+  what: Place,
+  written: string,
+  options: { readonly plan?: boolean; readonly cleanup?: boolean; readonly allowDestroy?: readonly string[] },
+): Promise<void> => {
   const { uid } = await placeAt(context, what, written);
-  const gone = await context.client().ask(routesOf[what].remove, { parameters: { uid } });
-  print(context, gone, `the ${what} ${gone.path} is deleted`);
+  const { plan: isPlan = false, allowDestroy = [] } = options;
+  const common = { dryRun: isPlan, allowDestroy };
+  const gone: DomainSummary | AccountSummary =
+    what === "account"
+      ? await context.client().ask("deleteAccount", { parameters: { uid }, query: common })
+      : await context
+          .client()
+          .ask("deleteDomain", { parameters: { uid }, query: { ...common, cleanup: options.cleanup === true } });
+  const plan = (gone.plan ?? []).map((each, index) => `${index + 1}. ${each}`).join("\n");
+  const ends = `the ${what} ${gone.path} is being deleted: it is in \`cells ${what} list\` until nothing of it is left`;
+  print(context, gone, isPlan ? plan : gone.deleting === true ? ends : `the ${what} ${gone.path} is deleted`);
 };
 export const giveCell = async (context: Context, written: string, cell: string): Promise<void> => {
   const body = { account: pathOf(written) };

@@ -1,6 +1,7 @@
 import { hostPeer, type PeerName } from "../../model/cell/identifiers.ts";
 import { adoptChildren } from "./cells/adopted.ts";
 import { desireChildren } from "./cells/children.ts";
+import { endAccounts } from "./cells/ending-accounts.ts";
 import { advanceEnding, publishLife } from "./cells/life.ts";
 import type { Work } from "./changes/work.ts";
 import { updateStates } from "./explain/element-state.ts";
@@ -60,6 +61,7 @@ export function* reconcile(state: ControllerState): Work {
   followImages(state);
   yield* advanceReservation(state);
   adoptChildren(state);
+  endAccounts(state);
   adoptHosts(state);
   advanceGrants(state);
   // What one pass forgets may set free what the next one takes back: an interface's address, then its subnet.

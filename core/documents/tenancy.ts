@@ -52,8 +52,12 @@ export interface DesiredLimits {
   readonly limits: Limits;
   /** It is disabled: machines of those cells are off until that is not said any more. */
   readonly off?: true;
+  /** An account: it is being deleted, and its cells end. */
+  readonly ending?: true;
 }
 /** What it has granted of them. */
 export interface ActualLimits {
   readonly granted: Limits;
+  /** Of an account that is being deleted: so many of its cells are still there. */
+  readonly left?: number;
 }

@@ -25,6 +25,7 @@ import {
   addDomain,
   changeAccount,
   changeDomain,
+  type Deleting,
   deleteAccount,
   deleteDomain,
   listAccounts,
@@ -81,6 +82,11 @@ type Answerer = (state: TenancyState, actor: Actor, asked: Asked) => Result<obje
 
 const uidOf = ({ parameters }: Asked): string => parameters.uid ?? "";
 const bodyOf = <T>({ body }: Asked): T => body as unknown as T;
+const deletingOf = (asked: Asked): Deleting => {
+  const names = Array.isArray(asked.query.allowDestroy) ? asked.query.allowDestroy : [];
+  const allowDestroy = names.flatMap((each) => String(each).split(","));
+  return { uid: uidOf(asked), allowDestroy, dryRun: asked.dryRun };
+};
 const textIn = (query: JsonObject, name: string): string => String(query[name] ?? "");
 
 const answerers = {
@@ -108,7 +114,8 @@ const answerers = {
     addDomain(state, actor, { path: bodyOf<NewDomain>(asked).path, uid: asked.fresh.uid, dryRun: asked.dryRun }),
   changeDomain: (state, actor, asked) =>
     changeDomain(state, actor, { uid: uidOf(asked), standing: bodyOf<StateChange>(asked).state, dryRun: asked.dryRun }),
-  deleteDomain: (state, actor, asked) => deleteDomain(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
+  deleteDomain: (state, actor, asked) =>
+    deleteDomain(state, actor, { ...deletingOf(asked), cleanup: asked.query.cleanup === true }),
   listAccounts,
   addAccount: (state, actor, asked) =>
     addAccount(state, actor, { path: bodyOf<NewAccount>(asked).path, ...asked.fresh, dryRun: asked.dryRun }),
@@ -118,7 +125,7 @@ const answerers = {
       standing: bodyOf<StateChange>(asked).state,
       dryRun: asked.dryRun,
     }),
-  deleteAccount: (state, actor, asked) => deleteAccount(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
+  deleteAccount: (state, actor, asked) => deleteAccount(state, actor, deletingOf(asked)),
   listUsers,
   addUser: (state, actor, asked) =>
     addUser(state, actor, {

@@ -1,8 +1,8 @@
 import type { AccountSummary, DomainSummary, Standing } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { type Actor, denied, isStronger, reaches, refuseLastRootAdmin } from "./actor.ts";
-import { endSessionsOf } from "./logins/logins.ts";
-import { cellsByAccount } from "./owners.ts";
+import { advanceEnds, beginAccountEnd, beginDomainEnd, planOf } from "./deletion/deletion.ts";
+import { cellsByAccount, isKept } from "./owners.ts";
 import type { AccountRecord, DomainRecord } from "./records.ts";
 import { type Refused, refused } from "./refused.ts";
 import {
@@ -31,11 +31,11 @@ export const domainSummary = (state: TenancyState, { uid, state: standing }: Dom
 });
 export const accountSummary = (
   state: TenancyState,
-  { uid, number, state: standing }: AccountRecord,
+  { uid, number, state: standing, deleting }: AccountRecord,
   cells = cellsByAccount(state),
 ): AccountSummary => ({
   ...{ uid, path: accountPath(state, uid), number, state: standing },
-  cells: cells.get(uid) ?? [],
+  ...{ cells: cells.get(uid) ?? [], ...(deleting === true ? { deleting } : {}) },
 });
 const byPath = (one: { readonly path: string }, other: { readonly path: string }): number =>
   one.path < other.path ? -1 : 1;
@@ -61,6 +61,12 @@ export function listAccounts(state: TenancyState, actor: Actor): Result<readonly
 export const noSuch = (what: string, name: string, how: string): Refused =>
   refused(404, "not-found", `there is no ${what} "${name}": ${how}`);
 
+/** Nothing comes into what ends. */
+const whyEnding = ({ deleting }: AccountRecord | DomainRecord, path: string, verb: string): Refused | null =>
+  deleting === true && !verb.endsWith(".delete")
+    ? refused(409, "conflict", `${path} is being deleted: its name is free when nothing of it is left`)
+    : null;
+
 /** A domain in which the actor may do this. */
 export function domainFor(
   state: TenancyState,
@@ -71,7 +77,7 @@ export function domainFor(
   const found = domainAt(state, path);
   if (found === undefined || !reaches(state, actor, { domain: found.uid }))
     return fail(noSuch("domain", path, "`cells domain list` shows them, as ROOT/acme"));
-  const no = denied(state, actor, verb);
+  const no = denied(state, actor, verb) ?? whyEnding(found, path, verb);
   return no === null ? ok(found) : fail(no);
 }
 export function accountFor(
@@ -83,7 +89,7 @@ export function accountFor(
   const found = accountAt(state, path);
   if (found === undefined || !reaches(state, actor, { account: found.uid }))
     return fail(noSuch("account", path, "`cells account list` shows them, as ROOT/acme/dev"));
-  const no = denied(state, actor, verb);
+  const no = denied(state, actor, verb) ?? whyEnding(found, path, verb);
   return no === null ? ok(found) : fail(no);
 }
 
@@ -185,38 +191,89 @@ export function changeAccount(
   return ok(accountSummary(state, record));
 }
 
+/** How something is deleted. */
+export interface Deleting {
+  readonly uid: string;
+  /** Names of the cells whose data may be lost with it. */
+  readonly allowDestroy: readonly string[];
+  readonly dryRun: boolean;
+}
+
 export function deleteDomain(
   state: TenancyState,
   actor: Actor,
-  { uid, dryRun }: { readonly uid: string; readonly dryRun: boolean },
-): Result<DomainSummary, Refused> {
+  { uid, allowDestroy, cleanup, dryRun }: Deleting & { readonly cleanup: boolean },
+): Result<DomainSummary & { readonly plan: readonly string[] }, Refused> {
   const found = domainFor(state, actor, domainPath(state, uid), "domain.delete");
   if (!found.ok) return found;
   if (uid === rootUid) return fail(stays("ROOT"));
   const path = domainPath(state, uid);
+  const { domain, account, role } = state.tables;
+  const domains = [...domain.values()].filter((each) => isInDomain(state, each.uid, uid));
+  const accounts = [...account.values()].filter((each) => isInDomain(state, each.domain, uid));
   const holds = [
-    ...[...state.tables.domain.values()].flatMap((each) => (each.parent === uid ? [domainPath(state, each.uid)] : [])),
-    ...[...state.tables.account.values()].flatMap((each) =>
-      each.domain === uid ? [accountPath(state, each.uid)] : [],
-    ),
-    ...[...state.tables.role.values()].flatMap((each) => (each.domain === uid ? [`the role ${each.name}`] : [])),
+    ...domains.flatMap((each) => (each.parent === uid ? [domainPath(state, each.uid)] : [])),
+    ...accounts.flatMap((each) => (each.domain === uid ? [accountPath(state, each.uid)] : [])),
+    ...[...role.values()].flatMap((each) => (each.domain === uid ? [`the role ${each.name}`] : [])),
   ];
-  if (holds.length > 0) return fail(stillHolds(path, holds));
-  const gone = domainSummary(state, found.value);
-  if (!dryRun) save(state, "domain", uid, null);
-  return ok(gone);
+  const plan = [
+    ...accounts.flatMap((each) => [...planOf(state, each), `the account ${accountPath(state, each.uid)}`]),
+    ...domains.map((each) => `the domain ${domainPath(state, each.uid)}`).reverse(),
+  ];
+  if (holds.length > 0 && !cleanup) return fail(stillHolds(path, holds));
+  const ids = new Set(accounts.map((each) => each.uid));
+  const isIn = (each: string): boolean => ids.has(each);
+  const no = strongest(state, actor, isIn) ?? refuseLast(state, actor, isIn);
+  if (no !== null) return fail(no);
+  const answer = { ...domainSummary(state, found.value), plan };
+  if (dryRun) return ok(answer);
+  const lost = whyNotLost(state, path, accounts, allowDestroy);
+  if (lost !== null) return fail(lost);
+  for (const each of accounts) if (each.deleting !== true) beginAccountEnd(state, each);
+  for (const each of domains) if (each.deleting !== true) beginDomainEnd(state, each);
+  advanceEnds(state, true);
+  return ok(domain.has(uid) ? { ...answer, state: "disabled", deleting: true } : answer);
 }
 const named = 5;
 const stillHolds = (path: string, holds: readonly string[]): Refused => {
   const more = holds.length > named ? ` and ${holds.length - named} more` : "";
-  return refused(409, "conflict", `${path} still has ${holds.slice(0, named).join(", ")}${more}: delete these first`);
+  return refused(
+    409,
+    "conflict",
+    `${path} still has ${holds.slice(0, named).join(", ")}${more}: delete these first, or all with it (\`--cleanup\`)`,
+  );
 };
+
+/** Why cells must not go with what they are of; null: they may. */
+function whyNotLost(
+  state: TenancyState,
+  path: string,
+  accounts: readonly AccountRecord[],
+  allowDestroy: readonly string[],
+): Refused | null {
+  const all = cellsByAccount(state);
+  const cells = accounts.flatMap(({ uid }) => all.get(uid) ?? []);
+  if (cells.length === 0) return null;
+  const has = `${path} still has ${cells.map((cell) => `the cell ${cell}`).join(", ")}`;
+  if (!isKept(state)) return refused(409, "conflict", `${has}: delete these first`);
+  const former = cells.filter((cell) => !state.ownersOf.has(cell));
+  if (former.length > 0)
+    return refused(
+      409,
+      "conflict",
+      `the root cell's model does not say whose ${former.join(", ")} are: say it there first, by \`cells account give\``,
+    );
+  const missing = cells.filter((cell) => !allowDestroy.includes(cell));
+  if (missing.length === 0) return null;
+  const message = `${has}: these end with it, and their data is lost. If that is meant, add --allow-destroy ${missing.join(",")}`;
+  return refused(409, "change/destroys-data", message);
+}
 
 export function deleteAccount(
   state: TenancyState,
   actor: Actor,
-  { uid, dryRun }: { readonly uid: string; readonly dryRun: boolean },
-): Result<AccountSummary, Refused> {
+  { uid, allowDestroy, dryRun }: Deleting,
+): Result<AccountSummary & { readonly plan: readonly string[] }, Refused> {
   const found = accountFor(state, actor, accountPath(state, uid), "account.delete");
   if (!found.ok) return found;
   if (uid === operatorUid) return fail(stays("the operator's account"));
@@ -224,18 +281,11 @@ export function deleteAccount(
   const no = strongest(state, actor, isIn) ?? refuseLast(state, actor, isIn);
   if (no !== null) return fail(no);
   const gone = accountSummary(state, found.value);
-  if (gone.cells.length > 0)
-    return fail(
-      stillHolds(
-        gone.path,
-        gone.cells.map((cell) => `the cell ${cell}`),
-      ),
-    );
-  if (dryRun) return ok(gone);
-  for (const user of [...state.tables.user.values()].filter(({ account }) => account === uid)) {
-    endSessionsOf(state, user);
-    save(state, "user", user.uid, null);
-  }
-  save(state, "account", uid, null);
-  return ok(gone);
+  const answer = { ...gone, plan: [...planOf(state, found.value), `the account ${gone.path}`] };
+  if (dryRun) return ok(answer);
+  const lost = found.value.deleting === true ? null : whyNotLost(state, gone.path, [found.value], allowDestroy);
+  if (lost !== null) return fail(lost);
+  if (found.value.deleting !== true) beginAccountEnd(state, found.value);
+  advanceEnds(state, true);
+  return ok(state.tables.account.has(uid) ? { ...answer, state: "disabled", deleting: true } : answer);
 }

@@ -29,6 +29,7 @@ function* desiredOnes(state: TenancyState): Generator<DesiredLimits> {
   const of = (each: AccountRecord | DomainRecord, kind: DesiredLimits["kind"], path: string): DesiredLimits => ({
     ...{ uid: each.uid, path, kind, limits: each.limits ?? {} },
     ...(isOff(each) ? { off: true } : {}),
+    ...(kind === "account" && each.deleting === true ? { ending: true } : {}),
   });
   const isTold = (each: AccountRecord | DomainRecord): boolean => isLimited(each) || isOff(each);
   for (const each of domain.values()) if (isTold(each)) yield of(each, "domain", domainPath(state, each.uid));
@@ -55,6 +56,8 @@ export function hearGranted(state: TenancyState, key: string, value: Parameters<
   const said = actualLimits.of(value);
   if (said === null) state.granted.delete(uid);
   else state.granted.set(uid, said.granted);
+  if (said?.left === undefined) state.left.delete(uid);
+  else state.left.set(uid, said.left);
 }
 
 const summaryOf = (

@@ -13,6 +13,8 @@ export interface DomainRecord {
   /** Null: the root of the tree. */
   readonly parent: string | null;
   readonly state: Standing;
+  /** It ends, with all that is in it. */
+  readonly deleting?: true;
   /** Absent: none. */
   readonly limits?: Limits;
 }
@@ -22,6 +24,8 @@ export interface AccountRecord {
   readonly domain: string;
   readonly number: string;
   readonly state: Standing;
+  /** It ends (`deletion/`). */
+  readonly deleting?: true;
   /** Absent: none. */
   readonly limits?: Limits;
 }

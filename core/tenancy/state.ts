@@ -51,6 +51,10 @@ export interface TenancyState {
   accountsAt: ReadonlyMap<string, string> | null;
   /** What the root controller has granted of the limits of accounts and domains, by their UIDs. */
   readonly granted: Map<string, Limits>;
+  /** And how many cells it says are left of accounts that are being deleted. */
+  readonly left: Map<string, number>;
+  /** UIDs of accounts and domains that are being deleted. */
+  readonly ending: Set<string>;
   /** The root controller may not have been told all limits as they are now; it is followed. */
   areLimitsNews: boolean;
   hearsGranted: boolean;
@@ -85,6 +89,8 @@ export function save<K extends Kind>(state: TenancyState, kind: K, key: string, 
   if (kind === "domain" || kind === "account") {
     state.accountsAt = null;
     state.areLimitsNews = true;
+    if ((value as AccountRecord | DomainRecord | null)?.deleting === true) state.ending.add(key);
+    else state.ending.delete(key);
   }
   write(state.outbox, `${kind}/${key}`, value as object | null);
 }

@@ -8,6 +8,7 @@ import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, takeEffects, toJson, write } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { answer, type TenancyRequest } from "./asks.ts";
+import { advanceEnds } from "./deletion/deletion.ts";
 import { endOldSessions } from "./logins/logins.ts";
 import { askWithinMs, dropUnused, publishLooks, takeLook } from "./looks.ts";
 import { takeOwner } from "./owners.ts";
@@ -65,7 +66,7 @@ function restore(restored: Restored): TenancyState {
     tables: emptyTables(),
     ...{ logins: new Map(), looks: new Map(), unused: new Map(), failures: new Map() },
     ...{ owners: new Map(), ownersOf: new Map(), accountsAt: null },
-    ...{ granted: new Map(), areLimitsNews: true, hearsGranted: false },
+    ...{ granted: new Map(), left: new Map(), ending: new Set(), areLimitsNews: true, hearsGranted: false },
     held: (restored.records.get("held") as unknown as HeldRecord | undefined) ?? null,
     started: false,
     wasPutBack: restored.wasRestored === true,
@@ -75,6 +76,8 @@ function restore(restored: Restored): TenancyState {
     const [kind = "", ...rest] = key.split("/");
     if (isKind(kind)) (state.tables[kind] as Map<string, unknown>).set(rest.join("/"), value);
   }
+  for (const table of [state.tables.account, state.tables.domain])
+    for (const [uid, { deleting }] of table) if (deleting === true) state.ending.add(uid);
   for (const [uid, user] of state.tables.user) noteLogin(state, user, uid);
   return state;
 }
@@ -101,12 +104,14 @@ function take(state: TenancyState, input: Input): void {
       break;
     case "actual":
       hearGranted(state, input.key, input.value);
-      return;
+      if (state.ending.size === 0) return;
+      break;
     case "released":
       state.outbox.releasing.get(input.peer)?.delete(input.key);
       return;
   }
-  publishLooks(state, input.kind === "request" ? written(state) : "all");
+  advanceEnds(state);
+  publishLooks(state, input.kind === "request" || input.kind === "actual" ? written(state) : "all");
   desireLimits(state);
 }
 
@@ -141,6 +146,7 @@ function start(state: TenancyState): void {
 function takeDesired(state: TenancyState, from: PeerName, key: string, value: Json): void {
   if (key.startsWith("owner/")) {
     takeOwner(state, actualKey(from, key), value === null ? null : desiredOwner.of(value));
+    advanceEnds(state);
     if (state.started) publishLooks(state, "all");
     desireLimits(state);
     return;

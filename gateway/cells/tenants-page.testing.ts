@@ -74,6 +74,12 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ["get", /^shop\b/m],
   ["password", /ann@ROOT\/acme has another password/],
   ["logout", /the session has ended/],
+  [
+    "account delete acme/dev --plan",
+    /^1\. the cell shop\n2\. the user ann\n3\. the user bob\n4\. the account ROOT\/acme\/dev$/m,
+  ],
+  ["account delete acme/old", /the account ROOT\/acme\/old is being deleted/],
+  ["domain delete", /the domain ROOT\/acme\/sub is deleted/],
   ["user disable", /ann@ROOT\/acme.* disabled/],
 ];
 

@@ -152,6 +152,8 @@ export async function usersMakeCells(means: Means): Promise<void> {
   await eventually("bob has it", async () => (await ask("GET", "/cells/shop/model", undefined, bob)).status === 200);
   assert.equal((await ask("GET", "/cells/shop/model", undefined, ann)).status, 404);
   await tenantsPageRuns(installation.directory, means.url(), operator);
+  const paths = async () => ((await done("GET", "/accounts", {})) as readonly AccountSummary[]).map(({ path }) => path);
+  await eventually("the account of the page has gone", async () => !(await paths()).includes("ROOT/acme/old"));
   await done("PUT", "/owners/shop", { account: "ROOT/ops" });
   await eventually(
     "bob has it again",

@@ -38,6 +38,10 @@ const allowDestroy = several(
   "Volume whose data may be lost with the change, by its path. It may be given several times, or as a list with commas, and may name more than are lost.",
 );
 const change = { dryRun, allowDestroy };
+const cellsLost = several(
+  text(),
+  "Cell that ends with it and whose data is lost. It may be given several times, or as a list with commas.",
+);
 const changeHeaders = {
   "If-Match": {
     schema: text(),
@@ -370,8 +374,12 @@ export const routes = {
     answer: gives(tenancy.domainSummary),
   }),
   deleteDomain: route("DELETE /domains/{uid}", "tenant", "gateway", {
-    doc: "Deletes a domain that has nothing in it.",
-    query: { dryRun },
+    doc: "Deletes a domain that has nothing in it; or, with `cleanup`, with all that is in it. `plan` says what goes, in its order.",
+    query: {
+      dryRun,
+      cleanup: may(boolean, "Its accounts and domains are deleted from below."),
+      allowDestroy: cellsLost,
+    },
     answer: gives(tenancy.domainSummary),
   }),
   listAccounts: route("GET /accounts", "tenant", "gateway", {
@@ -391,8 +399,9 @@ export const routes = {
     answer: gives(tenancy.accountSummary),
   }),
   deleteAccount: route("DELETE /accounts/{uid}", "tenant", "gateway", {
-    doc: "Deletes an account that has no cells, with its users.",
-    query: { dryRun },
+    doc: "Deletes an account with its sessions, cells and users. `plan` says what goes, in its order; it is `deleting` until nothing is left.",
+    more: "Refused with 409 `change/destroys-data` unless `allowDestroy` names each of its cells, and with 409 `conflict` where it has cells and there is no root controller, which ends them.",
+    query: { dryRun, allowDestroy: cellsLost },
     answer: gives(tenancy.accountSummary),
   }),
   listUsers: route("GET /users", "tenant", "gateway", {

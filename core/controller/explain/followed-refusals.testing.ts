@@ -180,6 +180,12 @@ const limitOfDev = (it: Root, vms: number): void => {
   const value = { uid: "a1", path: dev, kind: "account", limits: { vms } };
   it.step({ kind: "desired", from: peerName("tenancy"), key: "limits/a1", value });
 };
+const endingDev = (): Root => {
+  const it = rootCell();
+  const value = { uid: "a1", path: dev, kind: "account", limits: {}, off: true, ending: true };
+  it.step({ kind: "desired", from: peerName("tenancy"), key: "limits/a1", value });
+  return it;
+};
 const two = { "x.limits.vms": 2 };
 const [shopOfDev, webOfDev] = [childOf("shop", dev, two), childOf("web", dev, two)];
 /** Of three VMs that the account may have its cell "shop" has two. */
@@ -245,6 +251,11 @@ export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
       inRoot({ hosts: { h1: aHost } }),
       { ...inRoot({ hosts: { h2: aHost } }), before: (it) => (it as Root).hearHosts(["h1", "h2"]) },
     ],
+  },
+  "Give it to another account, or leave it out": {
+    arise: endingDev,
+    wrong: cellsOfRoot({ shop: childOf("shop", dev) }),
+    ways: [cellsOfRoot({ shop: childOf("shop", "ROOT/acme/ops") }), cellsOfRoot({})],
   },
   "`cells account list` shows them": {
     arise: rootCell,

@@ -192,3 +192,35 @@ test("cells of a disabled account, or below a disabled domain, are told that the
   disable("a2", "ROOT/acme/de", true);
   assert.deepEqual(off(), [], "a name that begins so is another one");
 });
+
+test("cells of an account that is deleted leave the model, are counted until they have ended, and no other comes", () => {
+  const root = world();
+  const ending = (off: boolean): void => {
+    const limit = { uid: "a1", path: "ROOT/acme/dev", kind: "account", limits: {}, off: true, ending: true };
+    root.step({ kind: "desired", from: tenancy, key: "limits/a1", value: off ? toJson(limit) : null });
+  };
+  const left = (): unknown => (root.published.get("tenancy/limits/a1") as { left?: number } | undefined)?.left;
+  const cells = (): readonly string[] =>
+    root
+      .at<DesiredCell>("cell-manager", "cell/")
+      .map((each) => `${each.cell}${each.ending === true ? " ends" : ""}`)
+      .sort();
+  ending(true);
+  assert.deepEqual(cells(), ["bank", "ours", "shop ends", "web ends"]);
+  assert.equal(left(), 2);
+  root.crash();
+  assert.deepEqual([left(), cells()], [2, ["bank", "ours", "shop ends", "web ends"]]);
+  const late = root.put("root/cells/late", childOf("late", "ROOT/acme/dev"));
+  assert.equal(late.status, 400);
+  assert.match(JSON.stringify(late.body), /is given to ROOT\/acme\/dev, which is being deleted/);
+  root.endAll();
+  assert.deepEqual([left(), cells()], [0, ["bank", "ours"]]);
+  const done = [...root.records].filter(([key]) => key.startsWith("audit/"));
+  assert.equal(done.filter(([, value]) => /"deleteElement"/.test(JSON.stringify(value))).length, 2);
+  ending(false);
+  assert.equal(
+    root.put("root/cells/late", childOf("late", "ROOT/acme/dev")).status,
+    200,
+    "the name is another account's",
+  );
+});

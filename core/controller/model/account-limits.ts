@@ -29,6 +29,10 @@ export function takeLimits(state: ControllerState, key: string, value: Json): vo
 const covers = ({ path }: DesiredLimits, account: string): boolean =>
   account === path || account.startsWith(`${path}/`);
 
+/** Is the account of this path being deleted? */
+export const isAccountEnding = ({ accountLimits }: ControllerState, account: string | undefined): boolean =>
+  account !== undefined && [...accountLimits.values()].some(({ ending, path }) => ending === true && path === account);
+
 /** Is its account, or a domain above it, disabled? Machines of its cells are off then. */
 export function isAccountOff(state: ControllerState, record: ElementRecord): boolean {
   const off = [...state.accountLimits.values()].filter((limit) => limit.off === true);
@@ -108,6 +112,12 @@ export function accountLimitFaults(
   children: readonly ChildAfter[],
 ): readonly Diagnostic[] {
   if (state.accountLimits.size === 0) return [];
+  const late = children.flatMap(({ element: { account, path } }): readonly Diagnostic[] => {
+    if (!isAccountEnding(state, account)) return [];
+    const message = `\`${path}\` is given to ${account}, which is being deleted`;
+    return [{ code: "cell/account", message, hint: "Give it to another account, or leave it out.", path }];
+  });
+  if (late.length > 0) return late;
   const before = shares(state);
   const inModel = children.flatMap(({ element, amount }) =>
     element.account === undefined
@@ -141,10 +151,14 @@ export function publishGranted(state: ControllerState): void {
   for (const [uid, limit] of accountLimits) {
     const granted = Object.fromEntries(limitKeys.map((key) => [key, sumOf(limit, all, key)]));
     said.add(`${prefix}${uid}`);
-    say(state, `${prefix}${uid}`, { granted });
+    const left = limit.ending === true ? { left: cellsOf(state, limit.path) } : {};
+    say(state, `${prefix}${uid}`, { granted, ...left });
   }
   for (const key of [...outbox.published.keys()]) if (key.startsWith(prefix) && !said.has(key)) say(state, key, null);
 }
+/** Those included that have yet to end. */
+const cellsOf = (state: ControllerState, account: string): number =>
+  childRecords(state).filter((record) => accountOf(state, record) === account).length;
 function say({ outbox }: ControllerState, key: string, document: object | null): void {
   const value = document === null ? null : toJson(document);
   if (sameJson(outbox.published.get(key) ?? null, value)) return;

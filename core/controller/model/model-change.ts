@@ -81,9 +81,13 @@ export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): read
  * Takes a checked cell (null: none, the whole is deleted) as the model, unless its plan is not right: the answer is then what
  * `wrongInPlan` says, and nothing has changed.
  */
-export function acceptModel(state: ControllerState, cell: Cell | null, plan: Plan): readonly string[] {
+export function acceptModel(
+  state: ControllerState,
+  cell: Cell | null,
+  plan: Plan,
+  asked: Asked = { verb: "deleteModel", target: "" },
+): readonly string[] {
   const faults = inOneGo(wrongInPlan(state, cell, plan));
-  const asked: Asked = { verb: "deleteModel", target: "" };
   if (faults.length === 0) finish(state, executePlan(state, cell, plan, asked));
   return faults;
 }

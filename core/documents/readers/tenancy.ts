@@ -41,7 +41,14 @@ const limits = object<Limits>(
   Object.fromEntries(limitKeys.map((key) => [key, optional(count)])) as unknown as Fields<Limits>,
 );
 export const desiredLimits = document(
-  object<DesiredLimits>({ uid: word, path: accountPath, kind: oneOf("account", "domain"), limits, off: yes }),
+  object<DesiredLimits>({
+    uid: word,
+    path: accountPath,
+    kind: oneOf("account", "domain"),
+    limits,
+    off: yes,
+    ending: yes,
+  }),
   { key: { field: "uid", of: ({ uid }) => uid } },
 );
-export const actualLimits = document(object<ActualLimits>({ granted: limits }));
+export const actualLimits = document(object<ActualLimits>({ granted: limits, left: optional(count) }));

@@ -27,6 +27,10 @@ export interface DomainSummary {
   readonly uid: string;
   readonly path: string;
   readonly state: Standing;
+  /** It ends with all that is in it, and is there until nothing is left. */
+  readonly deleting?: boolean;
+  /** Of what is deleted: what goes with it, in its order. */
+  readonly plan?: readonly string[];
 }
 export interface AccountSummary {
   readonly uid: string;
@@ -36,6 +40,9 @@ export interface AccountSummary {
   readonly state: Standing;
   /** Names of the cells that belong to it, sorted; of the operator's account those that were given to it alone. */
   readonly cells: readonly string[];
+  /** As of a domain. */
+  readonly deleting?: boolean;
+  readonly plan?: readonly string[];
 }
 export interface UserSummary {
   readonly uid: string;

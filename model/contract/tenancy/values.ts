@@ -30,9 +30,10 @@ const rules: Schema<readonly Rule[]> = {
   maxItems: mostRules,
 };
 
-export const domainSummary = record<tenancy.DomainSummary>({ uid: text(), path: text(), state }, "Domain");
+const ending = { deleting: optional(boolean), plan: optional(list(text())) };
+export const domainSummary = record<tenancy.DomainSummary>({ uid: text(), path: text(), state, ...ending }, "Domain");
 export const accountSummary = record<tenancy.AccountSummary>(
-  { uid: text(), path: text(), number: text(), state, cells: list(text()) },
+  { uid: text(), path: text(), number: text(), state, cells: list(text()), ...ending },
   "Account",
 );
 export const userSummary = record<tenancy.UserSummary>(

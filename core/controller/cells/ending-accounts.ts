@@ -1,0 +1,31 @@
+import { removeAt } from "../../../model/cell/document.ts";
+import { unknownSupply } from "../../../model/check/check-supply.ts";
+import { inOneGo } from "../../../model/slices.ts";
+import { checkDocumentInSlices } from "../../../model/specification/specification.ts";
+import { isAccountEnding } from "../model/account-limits.ts";
+import { acceptModel, planFor } from "../model/model-change.ts";
+import type { ControllerState } from "../state.ts";
+import { whyClosed } from "./life.ts";
+
+/**
+ * Cells of an account that is being deleted leave the root cell's model: each then ends as if it had been taken out by hand, its children
+ * first. How many are left is said with what the account was granted. Whoever asked for it has named them (`core/tenancy/deletion/`).
+ */
+export function endAccounts(state: ControllerState): void {
+  const { cell, model } = state;
+  if (cell === null || model.document === null) return;
+  const ending = [...cell.elements.values()].filter(
+    (element) => element.type === "CellController" && isAccountEnding(state, element.account),
+  );
+  // Of a store that is older nobody knows yet what is in its model.
+  if (ending.length === 0 || whyClosed(state) !== null) return;
+  for (const { path } of ending) {
+    const document = state.model.document;
+    const removed = document === null ? null : removeAt(document, path);
+    if (removed === null || !removed.ok) continue;
+    const next = inOneGo(checkDocumentInSlices(removed.value, unknownSupply));
+    // What refers to it keeps it there; the count that is said of the account shows it.
+    if (next.ok)
+      acceptModel(state, next.value, inOneGo(planFor(state, next.value)), { verb: "deleteElement", target: path });
+  }
+}
