@@ -72,7 +72,7 @@ test("the example of security groups lets in what its groups say, and nothing el
 
 test("what the tutorial and the examples show boots from something", () => {
   const shown = paths.filter((path) =>
-    /^((docs\/tutorial|examples)\/.*\/shop|examples\/(public-web|security-groups))\.sf$/.test(path),
+    /^((docs\/tutorial|examples)\/.*\/shop|examples\/(public-web|security-groups|egress|own-gateway))\.sf$/.test(path),
   );
   assert.ok(shown.length >= 10, String(shown.length));
   for (const path of shown) {

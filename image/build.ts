@@ -29,11 +29,13 @@ import { saveState, savingInputs } from "./save.ts";
 const run = promisify(execFile);
 const here = join(import.meta.dirname, "tiny");
 const sizeMiB = 64;
-const userland = ["busybox-static", "qemu-guest-agent", "netcat-openbsd", "socat"];
-const guestPrograms = ["usr/sbin/qemu-ga", "bin/nc.openbsd", "usr/bin/socat"];
+const userland = ["busybox-static", "qemu-guest-agent", "netcat-openbsd", "socat", "nftables"];
+const guestPrograms = ["usr/sbin/qemu-ga", "bin/nc.openbsd", "usr/bin/socat", "usr/sbin/nft"];
 /** Modules of the initial RAM file system, and those that the guest loads once its root is there. */
 const earlyModules = ["virtio_pci", "virtio_blk", "ext4", "virtio_scsi", "sd_mod", "ata_piix"];
 const lateModules = ["af_packet", "virtio_net", "virtio_console", "virtio_rng", "isofs", "pvpanic-mmio"];
+/** Those that only a guest which translates addresses loads (`rc.serve`). */
+const onDemand = ["nft_chain_nat", "nft_masq"];
 
 export interface BuildOptions {
   /** Cached images lie below `<cacheDirectory>/images/<name>-<digest>`, the current one is linked as `images/<name>`. */
@@ -182,7 +184,7 @@ async function makeRoot(stage: string, kernelStage: string, release: string, roo
   await run("ln", ["-sf", "/bin/nc.openbsd", join(root, "bin/nc")]);
   for (const name of ["init", "poweroff", "reboot", "halt"])
     await run("ln", ["-sf", "/bin/busybox", join(root, "sbin", name)]);
-  await copyModules(kernelStage, release, root, lateModules);
+  await copyModules(kernelStage, release, root, [...lateModules, ...onDemand]);
 }
 
 async function makeInitramfs(stage: string, kernelStage: string, release: string, target: string): Promise<void> {
