@@ -142,6 +142,29 @@ test("apply waits for what its plan touches, not for what others add and take aw
   assert.match(late.message, /shop\/log .*it is the origin of another/);
 });
 
+test("apply of a text without any element does not wait for those that no text has", async (t) => {
+  const plan = planChange(volumes, cellOf({}));
+  const one = (type: string, phase: string) => ({
+    "x.type": type,
+    $state: { phase, reason: null, since: "", uid: "c1-1" },
+  });
+  let looks = 0;
+  const { context, file, printed } = await scene(t, ({ method, dryRun, url }) => {
+    if (method === "PUT") return changed({ plan, dryRun });
+    if (url.includes("events")) return { status: 404, body: {} };
+    if (!url.includes("/model")) return { status: 200, body: [{ ...known.body[0], elements: 3 }] };
+    looks += 1;
+    const log = looks < 3 ? { log: one("Volume", "deleting") } : {};
+    return { status: 200, body: { shop: { "x.type": "Cell", hosts: { h1: one("Host", "ready") }, ...log } } };
+  });
+  await apply(context, file, {
+    ...options,
+    ...{ wait: true, timeoutMs: 60_000, allowDestroy: ["shop/db", "shop/log"] },
+  });
+  assert.ok(looks >= 3, "it has waited for its own");
+  assert.match(printed.at(-1) ?? "", /^shop is as declared/);
+});
+
 test("a cell that is deleted is gone when the gateway knows none of that name, whatever it says of it before", async (t) => {
   const summary = (elements: number, phases: Readonly<Record<string, number>>) => [
     { ...known.body[0], elements, phases },

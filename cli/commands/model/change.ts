@@ -197,6 +197,8 @@ const untilLeft = async (
     const isAway = summary.phases.unreachable !== undefined;
     if (!whole && !isAway) {
       if (summary.elements <= left) return;
+      // Those that no text has, as the root cell's hosts, are in no plan.
+      if (left === 0 && !(await readElements(client, cell)).some(({ path }) => removed.has(path))) return;
       // A cell may end its children first, and then the rest.
       if (left > 0 && (summary.phases.deleting === undefined || (!isReplaced && (await held()).length === 0))) return;
     }

@@ -201,7 +201,7 @@ test("in parts, a changed rule writes what came of it alone, and all keep their 
   assert.ok(told.written.includes(partOf("one")) && told.written.includes(partOf("other")));
   const [before] = [told.state.policy];
   assert.equal(
-    (before.compiled as JsonObject).rules instanceof Array && (before.compiled as { rules: Json[] }).rules.length,
+    Array.isArray((before.compiled as JsonObject).rules) && (before.compiled as { rules: Json[] }).rules.length,
     0,
   );
   told.put({ net, one: rule(80), other: rule(82) });

@@ -17,7 +17,6 @@ import type { DesiredWant } from "../../documents/cells.ts";
 import type { Forwarded, PolicyNetwork, PolicyRouter } from "../../documents/policy.ts";
 import type { CellPolicy, CompiledRule } from "../../documents/vocabulary.ts";
 import { sameJson, toJson } from "../../outbox.ts";
-import { contains } from "./ipv4-range.ts";
 
 /**
  * Compiles a cell's NetworkRules into directed rules between identities.
