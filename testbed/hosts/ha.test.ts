@@ -3,6 +3,7 @@ import { type TestContext, test } from "node:test";
 import type { HaReport } from "../../model/api.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
 import * as lab from "../lab.testing.ts";
+import { drainsAndResumes } from "./drain.testing.ts";
 import { eventsSince, untilEvent } from "./presence.testing.ts";
 
 /**
@@ -170,12 +171,13 @@ const hostIsLost = async (t: Testbed, context: TestContext): Promise<void> => {
   );
   await lab.assertWritten(t, one, least);
   await hostIsCutOff(t, context, again?.host ?? "");
+  await drainsAndResumes(t, context);
 };
 
 test(
   "a host is lost: its machine starts elsewhere by itself, with every line that it had written",
   {
-    timeout: 900_000,
+    timeout: 1_200_000,
   },
   (context) => withTestbed({ hosts: 3, servers: servers.length, ha: true }, (t) => hostIsLost(t, context)),
 );
