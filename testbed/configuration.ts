@@ -22,6 +22,9 @@ export const outside = {
   host: (number: number): string => `192.0.2.${10 + number}`,
 } as const;
 
+/** Where a resolver of the operator's is on the management network, if somebody runs one there. */
+export const resolver = { namespace: "resolver", device: "eth0", address: "10.0.0.9" } as const;
+
 export interface MemberFiles {
   readonly configuration: string;
   readonly certificate: string;
@@ -56,7 +59,7 @@ const rolePart = (
       const { cellUid, cellNumber, services = firstServices } = known;
       const credentialHashes = [record.credentialHash];
       const cellPart = { cell, cellUid, cellNumber, ...otherThanFirst(services), domain: network.domain };
-      return { controller: { ...cellPart, mac, credentialHashes, directory: true } };
+      return { controller: { ...cellPart, mac, credentialHashes, resolvers: [resolver.address], directory: true } };
     }
     case "host": {
       const { hostMemoryMiB: memoryMiB, hostCpus: cpus } = record;

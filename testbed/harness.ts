@@ -8,7 +8,7 @@ import { type ClientConfiguration, readClientConfiguration } from "../cli/connec
 import { cacheDirectory, type Places, places } from "./places.ts";
 import { noteBoots } from "./suite/boots.ts";
 import { firstProcesses } from "./supervisor/first-process.ts";
-import { enterMember, enterOutside } from "./supervisor/namespaces.ts";
+import { enterMember, enterOutside, enterResolver } from "./supervisor/namespaces.ts";
 import type { MemberStatus } from "./supervisor/supervised.ts";
 import { askSupervisor, memberStatus } from "./supervisor/supervisor-client.ts";
 import { down, type UpOptions, up } from "./up.ts";
@@ -58,6 +58,8 @@ export interface Testbed {
   exec(member: string, command: readonly string[]): Promise<Ended>;
   /** A command on the network outside, where the upstream router is. */
   outside(command: readonly string[]): Promise<Ended>;
+  /** The same where the operator's resolver is, on the management network. */
+  resolver(command: readonly string[]): Promise<Ended>;
   members(): Promise<readonly MemberStatus[]>;
   /** Sends a signal to the member's process, which is started again when that ends it. */
   kill(member: string, signal?: NodeJS.Signals): Promise<void>;
@@ -109,6 +111,7 @@ const testbedIn = (root: string, options: UpOptions): Testbed => {
       }),
     exec: (member, command) => inside([...enterMember(member), ...command]),
     outside: (command) => inside([...enterOutside, ...command]),
+    resolver: (command) => inside([...enterResolver, ...command]),
     members: async () => (await memberStatus(at.supervisorSocket)) ?? [],
     kill: async (member, signal = "SIGKILL") => {
       await supervisor("POST", `/kill/${member}`, { signal });

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { network } from "../../runtime/installation.ts";
-import { hostBridge, outside, underlayDevice } from "../configuration.ts";
+import { hostBridge, outside, resolver, underlayDevice } from "../configuration.ts";
 import { memberDirectory, memberRunDirectory, type Places } from "../places.ts";
 import { type Member, macOf } from "./members.ts";
 
@@ -81,6 +81,8 @@ ip link set "$1" up
   );
   const { namespace, router, prefix, somebody } = outside;
   await shell(makeOutside, namespace, `${router}/${prefix}`, somebody, network.externalPool);
+  const at = `${resolver.address}/${prefixLength}`;
+  await shell(makeNetwork, resolver.namespace, "v-resolver", resolver.device, macOf(resolver.address), at, bridge);
 };
 
 /**
@@ -218,8 +220,9 @@ export const removeMember = async (member: Member): Promise<void> => {
   await run("ip", ["netns", "delete", member.name]);
 };
 
-/** The same for the network outside. */
+/** The same for the network outside, and for the operator's resolver. */
 export const enterOutside: readonly string[] = ["nsenter", `--net=${networkNamespaces}/${outside.namespace}`, "--"];
+export const enterResolver: readonly string[] = ["nsenter", `--net=${networkNamespaces}/${resolver.namespace}`, "--"];
 
 /** A command line that puts the command appended to it into the member's namespaces and replaces itself by it. */
 export const enterMember = (member: string): readonly string[] => [

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import type { ConnectionAnswer } from "../../model/api.ts";
-import { outside } from "../configuration.ts";
+import { outside, resolver } from "../configuration.ts";
 import { type Ended, type Testbed, withTestbed } from "../harness.ts";
 import { cells, stateOf, until, untilReady } from "../lab.testing.ts";
 
@@ -30,6 +30,135 @@ const why = async (t: Testbed, question: string): Promise<ConnectionAnswer> =>
 const toSomebody = `  out extends NetworkRule {
     x.address1 "<ref:/web/interface>"; x.address2 "internet"; x.protocol "icmp"; x.direction "1to2";
   }`;
+
+/** Names are asked of the cell's controller, at its port. */
+const names = `  names extends NetworkRule {
+    x.address1 "<ref:/web/interface>"; x.address2 "controller"; x.protocol "udp"; x.port2 53; x.direction "1to2";
+  }`;
+const log = "/run/resolver.log";
+/** The operator's resolver, which knows of a small world and writes down what it is asked. */
+const startResolver = async (t: Testbed): Promise<void> => {
+  const zone = [
+    `--host-record=www.example.org,${outside.somebody}`,
+    "--cname=alias.example.org,www.example.org",
+    "--host-record=rebound.example.org,10.64.0.2",
+    ...Array.from({ length: 9 }, (_, index) => `--txt-record=long.example.org,${String(index).repeat(200)}`),
+    ...[
+      "--local=/example.org/",
+      "--local-ttl=60",
+      "--no-resolv",
+      "--no-hosts",
+      "--conf-file=/dev/null",
+      "--bind-interfaces",
+    ],
+    ...[`--listen-address=${resolver.address}`, "--user=root", "--pid-file=/run/resolver.pid"],
+    ...["--log-queries", `--log-facility=${log}`],
+  ];
+  const { code, stderr } = await t.resolver(["dnsmasq", ...zone]);
+  assert.equal(code, 0, stderr);
+};
+const asked = async (t: Testbed): Promise<readonly string[]> =>
+  [...(await t.resolver(["cat", log])).stdout.matchAll(/query\[\w+\] (\S+) from/g)].map(([, name]) => name ?? "");
+
+async function namesOutside(t: Testbed): Promise<void> {
+  await startResolver(t);
+  const look = (name: string, type = "a"): Promise<Ended> =>
+    t.cells(["exec", "web/vm", "--", "nslookup", `-type=${type}`, name]);
+  await apply(t, names);
+  const closed = await until(
+    "the cell's name server answers",
+    () => look("www.example.org"),
+    ({ stdout }) => /REFUSED/.test(stdout),
+  );
+  assert.doesNotMatch(closed.stdout, /203\.0\.113\.9/, "without a rule towards the internet");
+  assert.deepEqual(await asked(t), [], "nobody is asked");
+  await apply(t, `${names}\n${toSomebody}`);
+  await until(
+    "a name outside is found",
+    () => look("alias.example.org"),
+    ({ stdout }) => stdout.includes(outside.somebody),
+  );
+  for (const again of [1, 2]) assert.match((await look("alias.example.org")).stdout, /203\.0\.113\.9/, `${again}`);
+  assert.match((await look("rebound.example.org")).stdout, /REFUSED/);
+  assert.match((await look("nobody.example.org")).stdout, /NXDOMAIN/);
+  assert.match((await look("www.web.cells.internal")).stdout, /198\.18\./);
+  for (const inside of ["db.web.cells.internal", "db", "printer.local", "10.64.0.2"]) await look(inside);
+  assert.deepEqual(
+    (await asked(t)).filter((name) => !name.endsWith(".example.org")),
+    [],
+    "nothing of the inside is asked outside",
+  );
+  assert.equal((await asked(t)).filter((name) => name === "alias.example.org").length, 1, "what is known is not asked");
+}
+
+const exampleText = (name: string): string =>
+  readFileSync(new URL(`../../examples/${name}.sf`, import.meta.url), "utf8");
+const applyExample = async (t: Testbed, name: string): Promise<void> => {
+  const file = join(dirname(t.configFile), `${name}.sf`);
+  writeFileSync(file, exampleText(name));
+  await cells(t, "apply", file, "--yes");
+};
+
+/** `examples/egress.sf`: who is outside sees the address of the VM that leads there, and of its neighbours no other. */
+async function leadsOutside(t: Testbed): Promise<void> {
+  await applyExample(t, "egress");
+  for (const vm of ["team/worker/vm", "team/egress/vm"]) await untilReady(t, vm);
+  const { code } = await t.outside([
+    ...["sh", "-c"],
+    'socat TCP4-LISTEN:8080,fork,reuseaddr SYSTEM:"echo from \\$SOCAT_PEERADDR" >/dev/null 2>&1 </dev/null &',
+  ]);
+  assert.equal(code, 0);
+  const own = (await stateOf(t, "team/egress/outside"))?.address ?? assert.fail("it has no address outside");
+  const asks = (): Promise<Ended> =>
+    t.cells([
+      "exec",
+      "team/worker/vm",
+      "--",
+      "sh",
+      "-c",
+      `socat -T3 - TCP4:${outside.somebody}:8080,connect-timeout=3`,
+    ]);
+  const { stdout } = await until("somebody outside answers", asks, (ended) => ended.stdout.includes("from"));
+  assert.equal(stdout.trim(), `from ${own}`);
+  const answer = await why(t, `team/worker/vm -> ${outside.somebody}:8080`);
+  assert.equal(answer.allowed, true, answer.verdict);
+  const inwards = await why(t, `${outside.somebody} -> team/worker/vm:22`);
+  assert.equal(inwards.allowed, false, inwards.verdict);
+}
+
+/** `examples/own-gateway.sf`: from outside to the cell's own controller, which asks for a credential of the cell. */
+async function hasAGatewayOfItsOwn(t: Testbed): Promise<void> {
+  await applyExample(t, "own-gateway");
+  await untilReady(t, "desk/vm");
+  const address = (await stateOf(t, "desk/card"))?.address ?? assert.fail("the gateway has no address");
+  const { credential } = JSON.parse(await cells(t, "credential", "add", "desk", "--output", "json")) as {
+    readonly credential: string;
+  };
+  const ask = async (bearer: string): Promise<string> => {
+    const head = [
+      "GET /cells/desk/model HTTP/1.1",
+      "host: desk",
+      "connection: close",
+      `authorization: Bearer ${bearer}`,
+    ];
+    const text = [...head, "", ""].join("\\r\\n");
+    const { stdout, stderr } = await t.outside([
+      ...["sh", "-c", `printf '${text}' | socat -t10 - OPENSSL:${address}:443,verify=0,connect-timeout=3`],
+    ]);
+    return stdout + stderr;
+  };
+  await until(
+    "the controller answers outside",
+    () => ask(credential),
+    (answer) => /^HTTP\/1.1 200 /.test(answer),
+  );
+  const refused = await until(
+    "it answers who has no credential of the cell",
+    () => ask("no-credential-of-it"),
+    (answer) => answer.startsWith("HTTP/1.1 "),
+  );
+  assert.match(refused, /^HTTP\/1.1 401 /);
+}
 
 test("a web server with an external address is reached from outside, and reaches what its rules open", () =>
   withTestbed({ hosts: 2, servers: 1 }, async (t) => {
@@ -61,4 +190,7 @@ test("a web server with an external address is reached from outside, and reaches
     const out = await why(t, `web/vm -> ${outside.somebody} icmp`);
     assert.equal(out.allowed, true, out.verdict);
     assert.ok(out.checks.some(({ check, detail }) => check === "outside" && detail.includes(outside.router)));
+    await namesOutside(t);
+    await leadsOutside(t);
+    await hasAGatewayOfItsOwn(t);
   }));
