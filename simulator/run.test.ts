@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { runHistory } from "./run.ts";
+import { boundMs, runHistory } from "./run.ts";
 import { parseHistory } from "./world/history.ts";
 
 const small = parseHistory(`
@@ -24,6 +24,20 @@ test("the same history gives the same log to the byte, another seed another one"
   assert.ok(first.log.length > 1000);
   const other = await runHistory({ ...small, seed: 4 });
   assert.notEqual(first.digest, other.digest);
+});
+
+test("machines that wait their turn are waited for, however long that is by their cell's rate", async () => {
+  const vms = Array.from({ length: 16 }, (_, at) => `vm:a${at}:64`).join(" ");
+  const history = parseHistory(`
+    hosts 1
+    servers 1
+    memory 4096
+    at 100 apply c1 ${vms} limit:vmStartsPerMinute:1
+    until 2000
+  `);
+  const { faults, settledAfterMs } = await runHistory(history);
+  assert.deepEqual(faults, []);
+  assert.ok((settledAfterMs ?? 0) > boundMs, `${settledAfterMs}`);
 });
 
 test("what is not as wanted is told: a machine that may not start is missed", async () => {

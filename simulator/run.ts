@@ -41,6 +41,9 @@ export interface RunOptions {
 export const notAtRest = "not at rest: ";
 /** Everything must be as wanted this long after healing; longer than the longest back-off of any service. */
 export const boundMs = 240_000;
+/** While a machine waits its turn by a cell's `x.limits.vmStartsPerMinute`, the time is not counted, up to so much. */
+const turnsMs = 1_200_000;
+const waitsItsTurn = "waits its turn to start";
 /** And stay so: longer than it takes to notice a connection that broke before. */
 const restMs = 20_000;
 const lookEveryMs = 500;
@@ -66,6 +69,7 @@ class Run {
   readonly #atRest: (() => void)[] = [];
   #settledAfterMs: number | null = null;
   #unsettled: readonly string[] = [];
+  #turnsMs = 0;
   readonly #thrown: string[] = [];
 
   constructor(history: History, keepLog: boolean) {
@@ -95,7 +99,7 @@ class Run {
     await kernel.runUntil(untilMs);
     if (kernel.isOver || !heals) return;
     this.#steps.heal();
-    for (let ms = lookEveryMs; ms <= boundMs && !kernel.isOver; ms += lookEveryMs) {
+    for (let ms = lookEveryMs; ms <= boundMs + this.#turnsMs && !kernel.isOver; ms += lookEveryMs) {
       await kernel.runUntil(untilMs + ms);
       this.#look(ms);
       if (this.#settledAfterMs !== null && ms - this.#settledAfterMs >= restMs) break;
@@ -108,6 +112,8 @@ class Run {
     this.#unsettled = [...unsettled(this.#installation, users), ...deafRules(this.#installation, users.accepted)];
     if (this.#unsettled.length > 0) this.#settledAfterMs = null;
     else this.#settledAfterMs ??= ms;
+    if (this.#turnsMs < turnsMs && this.#unsettled.some((fault) => fault.includes(waitsItsTurn)))
+      this.#turnsMs += lookEveryMs;
   }
 
   thrown(error: Error): void {
