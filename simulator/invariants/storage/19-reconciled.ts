@@ -4,8 +4,11 @@ import type { Invariant } from "../invariant.ts";
 /** This long before the end nothing may be written any more. */
 const restMs = 3000;
 
-/** Minutes of a storage server are counted at rest as well, and so are beats of hosts. */
-const isMark = (key: string): boolean => key === "mark" || key.startsWith("mark/") || key === "beat";
+/**
+ * Minutes of a storage server are counted at rest as well, and so are beats of hosts; and a controller whose store was lost notes a
+ * minute after it has heard everybody that it has.
+ */
+const isMark = (key: string): boolean => key === "mark" || key.startsWith("mark/") || key === "beat" || key === "lost";
 
 /**
  * At rest nothing is written, however often it is looked at again; and a machine is stopped on request only where its user
