@@ -126,40 +126,6 @@ async function leadsOutside(t: Testbed): Promise<void> {
   assert.equal(inwards.allowed, false, inwards.verdict);
 }
 
-/** `examples/own-gateway.sf`: from outside to the cell's own controller, which asks for a credential of the cell. */
-async function hasAGatewayOfItsOwn(t: Testbed): Promise<void> {
-  await applyExample(t, "own-gateway");
-  await untilReady(t, "desk/vm");
-  const address = (await stateOf(t, "desk/card"))?.address ?? assert.fail("the gateway has no address");
-  const { credential } = JSON.parse(await cells(t, "credential", "add", "desk", "--output", "json")) as {
-    readonly credential: string;
-  };
-  const ask = async (bearer: string): Promise<string> => {
-    const head = [
-      "GET /cells/desk/model HTTP/1.1",
-      "host: desk",
-      "connection: close",
-      `authorization: Bearer ${bearer}`,
-    ];
-    const text = [...head, "", ""].join("\\r\\n");
-    const { stdout, stderr } = await t.outside([
-      ...["sh", "-c", `printf '${text}' | socat -t10 - OPENSSL:${address}:443,verify=0,connect-timeout=3`],
-    ]);
-    return stdout + stderr;
-  };
-  await until(
-    "the controller answers outside",
-    () => ask(credential),
-    (answer) => /^HTTP\/1.1 200 /.test(answer),
-  );
-  const refused = await until(
-    "it answers who has no credential of the cell",
-    () => ask("no-credential-of-it"),
-    (answer) => answer.startsWith("HTTP/1.1 "),
-  );
-  assert.match(refused, /^HTTP\/1.1 401 /);
-}
-
 test("a web server with an external address is reached from outside, and reaches what its rules open", () =>
   withTestbed({ hosts: 2, servers: 1 }, async (t) => {
     await apply(t);
@@ -192,5 +158,4 @@ test("a web server with an external address is reached from outside, and reaches
     assert.ok(out.checks.some(({ check, detail }) => check === "outside" && detail.includes(outside.router)));
     await namesOutside(t);
     await leadsOutside(t);
-    await hasAGatewayOfItsOwn(t);
   }));
