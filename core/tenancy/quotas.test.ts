@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cellName, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Limits, QuotaSummary } from "../../model/contract/tenancy/quotas.ts";
-import type { AccountSummary, DomainSummary } from "../../model/contract/tenancy/tenancy.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { DesiredLimits } from "../documents/tenancy.ts";
 import type { Effect } from "../env.ts";
@@ -34,14 +33,8 @@ class Kept {
     this.bench.step({ kind: "desired", from: root, key: "owner/r-1", value });
     return this;
   }
-  uidOf(path: string): string {
-    const places = [
-      ...(this.bench.ask(operator, "listAccounts").body as unknown as readonly AccountSummary[]),
-      ...(this.bench.ask(operator, "listDomains").body as unknown as readonly DomainSummary[]),
-    ];
-    return places.find((each) => each.path === path)?.uid ?? assert.fail(path);
-  }
-  set = (by: By, path: string, limits: Limits) => this.bench.ask(by, "setQuota", { limits }, { uid: this.uidOf(path) });
+  set = (by: By, path: string, limits: Limits) =>
+    this.bench.ask(by, "setQuota", { limits }, { uid: this.bench.uidOf(path) });
   list = (by: By): readonly QuotaSummary[] =>
     this.bench.ask(by, "listQuotas").body as unknown as readonly QuotaSummary[];
   paths = (): readonly string[] =>
@@ -58,7 +51,7 @@ test("limits are kept here and desired at the root controller, which says what i
   assert.equal(kept.set(operator, "ROOT/acme/dev", { vms: 3 }).status, 200);
   assert.equal(kept.set(operator, "ROOT/acme", { vms: 9, cells: 2 }).status, 200);
   assert.deepEqual(kept.paths(), ['ROOT/acme {"vms":9,"cells":2}', 'ROOT/acme/dev {"vms":3}']);
-  const key = `tenancy/limits/${kept.uidOf("ROOT/acme/dev")}`;
+  const key = `tenancy/limits/${kept.bench.uidOf("ROOT/acme/dev")}`;
   const say = (value: Json) => kept.bench.step({ kind: "actual", from: root, key, value });
   say({ granted: { vms: 2 } });
   const [acme, dev] = kept.list(operator);
@@ -106,7 +99,7 @@ test("an account's limit goes with it, and an older store changes no limit befor
   assert.deepEqual(kept.paths(), ['ROOT/others {"vms":1}']);
   kept.bench.step({ kind: "excused", peer: root });
   assert.deepEqual(kept.paths(), ['ROOT/others {"vms":99}']);
-  const uid = kept.uidOf("ROOT/others");
+  const uid = kept.bench.uidOf("ROOT/others");
   assert.equal(kept.bench.ask(operator, "deleteAccount", {}, { uid }).status, 200);
   assert.deepEqual(kept.paths(), ['ROOT/others {"vms":99}'], "the root controller has to say that no cell is left");
   const said = { kind: "actual", from: root, key: `tenancy/limits/${uid}`, value: { granted: {}, left: 0 } } as const;
@@ -119,7 +112,7 @@ test("a disabled account or domain is said to be off, whatever limits it has, un
   const off = (): readonly string[] =>
     [...kept.desired.values()].flatMap((each) => (each.off ? [each.path] : [])).sort();
   const set = (name: "changeAccount" | "changeDomain", path: string, state: string): void =>
-    assert.equal(kept.bench.ask(operator, name, { state }, { uid: kept.uidOf(path) }).status, 200);
+    assert.equal(kept.bench.ask(operator, name, { state }, { uid: kept.bench.uidOf(path) }).status, 200);
   kept.set(operator, "ROOT/acme/dev", { vms: 3 });
   set("changeAccount", "ROOT/acme/dev", "locked");
   assert.deepEqual(off(), []);

@@ -1,4 +1,6 @@
+import assert from "node:assert/strict";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { AccountSummary, DomainSummary } from "../../model/contract/tenancy/tenancy.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { ActualLook } from "../documents/tenancy.ts";
 import type { Effect, Input } from "../env.ts";
@@ -51,6 +53,14 @@ export class Bench {
     const asked = body as JsonObject;
     const password = typeof asked.password === "string" ? `phc ${asked.password}` : null;
     return this.request({ kind: "ask", by, name, parameters, query: {}, body: asked, password, fresh });
+  }
+  /** Of an account or a domain, as the operator sees it. */
+  uidOf(path: string): string {
+    const places = [
+      ...(this.ask(operator, "listAccounts").body as unknown as readonly AccountSummary[]),
+      ...(this.ask(operator, "listDomains").body as unknown as readonly DomainSummary[]),
+    ];
+    return places.find((each) => each.path === path)?.uid ?? assert.fail(path);
   }
   /** The hash of the session; null: refused. */
   logIn(user: string, domain: string, password: string, source = "here"): string | null {

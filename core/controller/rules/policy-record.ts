@@ -69,14 +69,12 @@ export function keepPolicy(
   const before = state.compiled?.policy ?? (policy.compiled as CellPolicy | null);
   const isInParts = now.policy.rules.length > (state.options.policyRulesInRecord ?? mostInRecord);
   const [was, is] = [marksBefore(state, before), marksNow(now)];
+  const written = (each: CellPolicy) => toJson(isInParts ? withoutRules(each) : each);
   const isSame =
     before !== null &&
     isInParts === (policy.parts !== undefined) &&
-    (isInParts ? sameMarks(was, is) : true) &&
-    sameJson(
-      toJson(isInParts ? withoutRules(before) : before),
-      toJson(isInParts ? withoutRules(now.policy) : now.policy),
-    );
+    (!isInParts || sameMarks(was, is)) &&
+    sameJson(written(before), written(now.policy));
   state.compiled = now;
   if (isSame) return;
   const version = policy.version + 1;

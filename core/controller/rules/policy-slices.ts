@@ -52,13 +52,10 @@ class Group {
   readonly #known = new Set<number | string>();
 
   add(field: Field, key: number | string, value: object | string): void {
-    // Rules are many, and come once.
-    if (field !== "rules") {
-      const name = `${field} ${key}`;
-      if (this.#known.has(name)) return;
-      this.#known.add(name);
-    } else if (this.#known.has(Number(key))) return;
-    else this.#known.add(Number(key));
+    // Rules are many: their numbers need no text.
+    const name = field === "rules" ? Number(key) : `${field} ${key}`;
+    if (this.#known.has(name)) return;
+    this.#known.add(name);
     this.fields.push(field);
     this.keys.push(key);
     this.values.push(value);

@@ -73,16 +73,13 @@ class World {
     this.counts();
     return true;
   }
-  uidOf(path: string): string {
-    const all = [
-      ...(this.bench.ask(operator, "listAccounts").body as unknown as readonly AccountSummary[]),
-      ...(this.bench.ask(operator, "listDomains").body as unknown as readonly DomainSummary[]),
-    ];
-    return all.find((each) => each.path === path)?.uid ?? assert.fail(path);
-  }
   remove(name: "deleteAccount" | "deleteDomain", path: string, query: JsonObject = {}): TenancyResponse {
     const asked = { kind: "ask", by: operator, name: name as AskName, query, body: {}, password: null } as const;
-    return this.bench.request({ ...asked, parameters: { uid: this.uidOf(path) }, fresh: { uid: "", number: "" } });
+    return this.bench.request({
+      ...asked,
+      parameters: { uid: this.bench.uidOf(path) },
+      fresh: { uid: "", number: "" },
+    });
   }
   paths = (): readonly string[] =>
     (this.bench.ask(operator, "listAccounts").body as unknown as readonly AccountSummary[]).map(({ path }) => path);
@@ -101,7 +98,7 @@ const messageOf = ({ body }: TenancyResponse): string => (body as { error?: { me
 
 test("an account is deleted step by step: first nobody gets in, then its cells end, then its users; and nothing is left", () => {
   const world = new World({ shop: "ROOT/acme/dev", web: "ROOT/acme/dev", bank: "ROOT/acme/ops" });
-  const account = world.uidOf("ROOT/acme/dev");
+  const account = world.bench.uidOf("ROOT/acme/dev");
   const ann = world.bench.logIn("ann", "ROOT/acme", "of ann") ?? assert.fail();
   const user = [...world.bench.state.tables.user.values()].find(({ name }) => name === "ann")?.uid ?? assert.fail();
   const shown = world.remove("deleteAccount", "ROOT/acme/dev", { dryRun: true });
@@ -145,7 +142,7 @@ test("it waits for the root controller's word, also where it has heard of no cel
 
 test("a crash after any step goes on where it was, and ends the same", () => {
   const world = new World({ shop: "ROOT/acme/dev", web: "ROOT/acme/dev" });
-  const account = world.uidOf("ROOT/acme/dev");
+  const account = world.bench.uidOf("ROOT/acme/dev");
   world.bench.logIn("ann", "ROOT/acme", "of ann");
   world.remove("deleteAccount", "ROOT/acme/dev", named);
   world.crash();
@@ -161,7 +158,7 @@ test("a crash after any step goes on where it was, and ends the same", () => {
 test("a domain goes with all that is in it where that is asked for, from below", () => {
   const world = new World({ shop: "ROOT/acme/dev", web: "ROOT/acme/sub/lab" });
   const uids = ["ROOT/acme", "ROOT/acme/sub", "ROOT/acme/dev", "ROOT/acme/ops", "ROOT/acme/sub/lab"].map((path) =>
-    world.uidOf(path),
+    world.bench.uidOf(path),
   );
   const rule = { verb: "cell.read", effect: "allow" };
   world.bench.ask(operator, "addRole", { name: "own", domain: "ROOT/acme", reach: "account", rules: [rule] });
@@ -183,7 +180,7 @@ test("a domain goes with all that is in it where that is asked for, from below",
 
 test("a store that is older deletes nothing before somebody has looked", () => {
   const world = new World({});
-  const account = world.uidOf("ROOT/acme/dev");
+  const account = world.bench.uidOf("ROOT/acme/dev");
   world.remove("deleteAccount", "ROOT/acme/dev");
   world.step({ kind: "behind", peer: root });
   world.counts();
