@@ -10,7 +10,7 @@ import { followPeers } from "./identity/own/peers-follow.ts";
 import { network, type ProcessConfiguration, ports } from "./installation.ts";
 import { stopAtSignals } from "./life/signals.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observation/observer.ts";
-import { haQuestion, hostsQuestion, offersQuestion, runAsked, serveQuestion } from "./process/asked.ts";
+import { haQuestion, hostsQuestion, offersQuestion, roomsQuestion, runAsked, serveQuestions } from "./process/asked.ts";
 import { runService } from "./process/process.ts";
 import { type Members, runWithMembers } from "./process/run-with-members.ts";
 import { watchMembers } from "./transport/peers-watch.ts";
@@ -21,7 +21,7 @@ import { watchMembers } from "./transport/peers-watch.ts";
  */
 const runStorageManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createStorageManager } = await import("../core/storage/manager/manager.ts");
-  const asked = await serveQuestion(configuration, observer, "storage-manager", offersQuestion);
+  const asked = await serveQuestions(configuration, observer, "storage-manager", [offersQuestion]);
   await runWithMembers(configuration, ["agent."], (agents) =>
     runAsked(asked, { configuration, observer, service: createStorageManager({ self: configuration.name, agents }) }),
   );
@@ -29,7 +29,7 @@ const runStorageManager = async (configuration: ProcessConfiguration, observer: 
 
 const runPlacer = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createPlacer } = await import("../core/placer/placer.ts");
-  const asked = await serveQuestion(configuration, observer, "placer", offersQuestion);
+  const asked = await serveQuestions(configuration, observer, "placer", [offersQuestion, roomsQuestion]);
   const self = configuration.name;
   const serviceFor = (all: Members) =>
     createPlacer({ self, hosts: startWith(all, "host."), presence: startWith(all, "presence.") });
@@ -43,7 +43,7 @@ const startWith = (all: Members, prefix: string): Members => all.filter((peer) =
 const runPresence = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createPresence } = await import("../core/presence/group/group.ts");
   const { hostEnds } = await import("./presence/host-end.ts");
-  const asked = await serveQuestion(configuration, observer, "presence", hostsQuestion, hostEnds);
+  const asked = await serveQuestions(configuration, observer, "presence", [hostsQuestion], hostEnds);
   const self = configuration.name;
   const serviceFor = (all: Members) =>
     createPresence({ self, members: startWith(all, "presence."), hosts: startWith(all, "host.") });
@@ -55,7 +55,7 @@ const runPresence = async (configuration: ProcessConfiguration, observer: Observ
 const runHaManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createHaManager } = await import("../core/ha/manager.ts");
   const { haReleases } = await import("./process/ha-release.ts");
-  const asked = await serveQuestion(configuration, observer, "ha-manager", haQuestion, haReleases);
+  const asked = await serveQuestions(configuration, observer, "ha-manager", [haQuestion], haReleases);
   const self = configuration.name;
   const serviceFor = (all: Members) =>
     createHaManager({
@@ -73,7 +73,7 @@ const runHaManager = async (configuration: ProcessConfiguration, observer: Obser
 const runAddressManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createAddressManager } = await import("../core/address/manager.ts");
   const { internalPool, externalPool, underlay } = network;
-  const asked = await serveQuestion(configuration, observer, "address-manager", offersQuestion);
+  const asked = await serveQuestions(configuration, observer, "address-manager", [offersQuestion]);
   let controllers: Members = [];
   const tell = (found: Members): void => {
     controllers = found;

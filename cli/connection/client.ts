@@ -11,7 +11,6 @@ import type {
   ElementAnswer,
   ExecAnswer,
   ExecRequest,
-  HaReport,
   HostEnd,
   HostJoin,
   HostJoining,
@@ -32,6 +31,7 @@ import type {
 import type { Bundle } from "../../model/cell/cell.ts";
 import type { SessionGrant, SessionRequest } from "../../model/cell/session-messages.ts";
 import { type Asking, addressOf, type ContractClient, createClient } from "../../model/contract/client.ts";
+import type { HaReport } from "../../model/contract/ha.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
 import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";

@@ -74,6 +74,28 @@ test("the picture shows hosts with their VMs, servers, services and cells", () =
   assert.match(lines[13] ?? "", /^ {6}✗ shop\/db\/vm no host can hold it: h1: .*…$/);
 });
 
+test("a host in maintenance says what is still there, where that goes, and why it does not", () => {
+  const [h1, h2] = status.hosts;
+  assert.ok(h1 !== undefined && h2 !== undefined);
+  const drawn = (...hosts: InstallationStatus["hosts"]): readonly string[] =>
+    renderStatus({ ...status, hosts }, [], view).split("\n");
+  const web = { cell: "shop", path: "shop/web/vm", to: "h3", reason: null };
+  const app = { ...web, path: "shop/app/vm", to: null, reason: "h3: \u001b[2Jis full" };
+  const leaving = [app, web];
+  assert.deepEqual(drawn({ ...h1, administration: "maintenance", leaving }).slice(2, 7), [
+    "      · in maintenance: 2 VMs are still there",
+    "      · shop/app/vm stays: h3: \ufffd[2Jis full",
+    "      · shop/web/vm leaves for h3",
+    "      · shop/app/vm                  starting",
+    "      ✓ shop/web/vm                  128 MiB (231 MiB resident)  CPU 0.25",
+  ]);
+  const empty = drawn({ ...h1, machines: [], administration: "maintenance" });
+  assert.equal(empty[2], "      · in maintenance, and empty: it can be switched off");
+  assert.equal(drawn({ ...h1, administration: "disabled" })[2], "      · disabled: it takes nothing new");
+  const off = drawn({ ...h2, administration: "maintenance" });
+  assert.equal(off[2], "      · in maintenance: `cells host resume h2` when it is back");
+});
+
 test("no line is longer than the terminal, and nothing that a tenant wrote reaches it raw", () => {
   for (const columns of [80, 60]) {
     for (const line of renderStatus(status, cells, { ...view, columns }).split("\n")) {

@@ -127,7 +127,7 @@ const hostLines = (host: Host, view: StatusView): readonly string[] => {
     const known =
       host.presence?.powerIsOff === true ? "its power is off, and nothing runs there" : "what runs there is not known";
     const why = `${lifeOf(host, view) || "not reachable"}: ${known}`;
-    return [`  ${mark("bad", view)} ${name} ${host.address}  ${paint("red", why)}`];
+    return [`  ${mark("bad", view)} ${name} ${host.address}  ${paint("red", why)}`, ...closedLines(host, view)];
   }
   const reserved = host.reservedMiB ?? 0;
   const signs = signsOf(view);
@@ -145,8 +145,31 @@ const hostLines = (host: Host, view: StatusView): readonly string[] => {
     `${host.state === "up" ? first : `${first}  ${host.state}`}${life === "" || doubted ? "" : `  ${life}`}`,
     ...(doubted ? [`      ${mark("waiting", view)} ${paint("yellow", life)}`] : []),
     ...(host.remark === undefined ? [] : [`      ${mark("waiting", view)} ${paint("yellow", host.remark)}`]),
+    ...closedLines(host, view),
     ...machines.map((machine) => machineLine(machine, view)),
   ];
+};
+
+/** What the operator has ordered of it, and how far that is. */
+const closedLines = (
+  { administration, leaving = [], machines, host, state }: Host,
+  view: StatusView,
+): readonly string[] => {
+  const line = (text: string): string => `      ${mark("waiting", view)} ${view.paint("yellow", printable(text))}`;
+  const goes = leaving.map(({ path, to, reason }) =>
+    line(to === null ? `${path} stays: ${reason ?? "it is on its way"}` : `${path} leaves for ${to}`),
+  );
+  if (administration === undefined) return goes;
+  if (administration === "disabled") return [line("disabled: it takes nothing new"), ...goes];
+  const there = (machines ?? []).length;
+  const isThere = there === 1 ? "VM is" : "VMs are";
+  const still =
+    state === "unreachable"
+      ? `in maintenance: \`cells host resume ${host}\` when it is back`
+      : there === 0
+        ? "in maintenance, and empty: it can be switched off"
+        : `in maintenance: ${there} ${isThere} still there`;
+  return [line(still), ...goes];
 };
 
 /** What Presence says of it: `up 3 min`, `suspected for 4 s`, `declared dead 2 h ago`; empty: nothing. */

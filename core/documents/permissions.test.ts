@@ -136,6 +136,7 @@ const asked = [
     "PUT /backups/20261122T172010Z",
     "DELETE /backups/20261122T172010Z",
     "GET /offers",
+    "GET /rooms",
     "GET /ha",
     "POST /ha/pause",
     "POST /ha/release",
@@ -240,7 +241,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "address-manager asks": gateway("GET /offers"),
   "dns-manager asks": gateway(),
   "ha-manager asks": gateway("GET /ha", "POST /ha/pause", "POST /ha/release"),
-  "placer asks": gateway("GET /offers"),
+  "placer asks": gateway("GET /offers", "GET /rooms"),
   "storage-manager asks": gateway("GET /offers"),
   "agent asks": [
     ...gateway("GET /status", "GET /images", "PUT /images/x", "GET /backups", "GET /backups/20261122T172010Z"),

@@ -67,7 +67,10 @@ export const permissions = {
       "controller.root": ["host/<name>"],
     },
     sees: { controller: ["hosts", "<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /offers"], ...orders },
+    asks: {
+      gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /offers", "GET /rooms"],
+      ...orders,
+    },
   },
   "storage-manager": {
     desires: { controller: ["volume/<uid>", "connection/<uid>", "grant/<uid>"], "ha-manager": ["fence/<uid>"] },

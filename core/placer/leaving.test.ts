@@ -41,6 +41,38 @@ test("of a host in maintenance every VM is told where room is kept for it; of a 
   );
 });
 
+test("whoever looks at the hosts is told which take nothing new, and of each VM that is to go where to, or why it is still there", () => {
+  const it = two();
+  it.want("large", 3000);
+  it.administer("h2", "disabled");
+  it.administer("h1", "maintenance");
+  const seen = () =>
+    it
+      .rooms()
+      .map(({ host: name, closed, leaving }) => [
+        name,
+        closed,
+        ...leaving.map(({ path, to, reason }) => [path, to, reason]),
+      ]);
+  const closed = "h2: it is disabled";
+  const stays = ["db", "large", "web"].map((vm) => [`shop/${vm}`, null, closed]);
+  assert.deepEqual(seen(), [
+    ["h1", "maintenance", ...stays],
+    ["h2", "disabled"],
+  ]);
+  it.administer("h2", null);
+  assert.deepEqual(seen(), [
+    [
+      "h1",
+      "maintenance",
+      ...["shop/db", "shop/web"]
+        .map((path) => [path, "h2", null])
+        .toSpliced(1, 0, ["shop/large", null, "h2: 3000 MiB do not fit: 2000 of 2500 MiB are free"]),
+    ],
+    ["h2", undefined],
+  ]);
+});
+
 test("the next incarnation is placed where room was kept for it, and only that keeps it", () => {
   const it = two();
   it.administer("h1", "maintenance");

@@ -29,6 +29,7 @@ test("VMs spread by free memory, ties by name, and an unchanged incarnation neve
     cpus: 32,
     usedCpus: 1,
     vms: 1,
+    leaving: [],
   });
   want("a", 500, 2);
   assert.deepEqual([get("a")?.host, get("a")?.incarnation], ["h2", 2]);

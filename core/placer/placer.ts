@@ -1,11 +1,26 @@
-import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import {
+  type CellName,
+  type ElementPath,
+  type HostName,
+  hostName,
+  type PeerName,
+  peerName,
+  type Uid,
+} from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { rootCell } from "../documents/cells.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { actualHost, actualTaken, desiredHost, desiredPlacement } from "../documents/readers/placement.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { isOffersRequest } from "../documents/supply.ts";
-import { type ActualPlacement, actualKey, type DesiredPlacement, hostKey, takenKey } from "../documents/vocabulary.ts";
+import {
+  type ActualPlacement,
+  actualKey,
+  type DesiredHost,
+  type DesiredPlacement,
+  hostKey,
+  takenKey,
+} from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
 import { createDeaths, deathOf, diedAt, followDeaths, takeDeath } from "../presence/group/deaths.ts";
@@ -59,6 +74,17 @@ export interface HostRoom {
   readonly cpus: number;
   readonly usedCpus: number;
   readonly vms: number;
+  /** What the operator says of it. Absent: it takes VMs. */
+  readonly closed?: DesiredHost["state"];
+  /** VMs of this Placer's that are there and are to go. */
+  readonly leaving: readonly LeavingVm[];
+}
+export interface LeavingVm {
+  readonly cell: CellName;
+  readonly path: ElementPath;
+  /** Where room is kept for it; null: nowhere yet, and `reason` says why not. */
+  readonly to: HostName | null;
+  readonly reason: string | null;
 }
 
 /** Clients: `controller.<cell>`. Records: `reservation/<vm uid>`. */
@@ -418,7 +444,7 @@ const toActual = (
 ): ActualPlacement => ({ phase, reason, incarnation, host, refusals });
 
 function rooms(state: PlacerState): Json {
-  const hosts = [...state.hosts.values()].map(({ host, reachable, actual }): HostRoom => {
+  const hosts = [...state.hosts.values()].map(({ host, reachable, actual, closed }): HostRoom => {
     const use = state.usage.get(host) ?? noUse();
     return {
       host,
@@ -428,7 +454,21 @@ function rooms(state: PlacerState): Json {
       cpus: actual === null ? 0 : cpusFor(actual, state.ratios),
       usedCpus: use.cpus,
       vms: new Set([...use.reservations.keys(), ...use.taken.keys()]).size,
+      ...(closed === undefined ? {} : { closed }),
+      leaving: leavingFrom(state, host),
     };
   });
   return toJson({ hosts });
+}
+
+function leavingFrom({ leaving, reservations }: PlacerState, from: HostName): readonly LeavingVm[] {
+  return [...leaving]
+    .flatMap(([vm, { to, refusals }]): readonly LeavingVm[] => {
+      const { cell, path, host } = reservations.get(vm) ?? {};
+      if (cell === undefined || path === undefined || host !== from) return [];
+      const why = refusals.map((each) => `${each.host}: ${each.why}`).join("; ");
+      const reason = to !== null ? null : why === "" ? "there is no other host" : why;
+      return [{ cell, path, to, reason }];
+    })
+    .sort((one, other) => (one.path < other.path ? -1 : 1));
 }

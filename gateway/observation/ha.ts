@@ -1,7 +1,6 @@
 import type { FastifyInstance } from "fastify";
-import type { HaReport } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
-import { haReport } from "../../model/contract/values.ts";
+import { type HaReport, haReport } from "../../model/contract/ha.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { listPeers } from "../../runtime/transport/peers.ts";

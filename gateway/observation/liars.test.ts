@@ -35,6 +35,7 @@ const event = (id: number, more: object = {}): Json => ({
   ...{ id: `a-${id}`, time: "2026-11-26T00:00:00.000Z", service: "host.h1", event: "vm/started" },
   ...{ cell: null, path: null, fields: {}, ...more },
 });
+const leaving = { cell: "shop", path: "shop/web/vm", to: null, reason: "h9: it is full" };
 const image = { name: "tiny", digest: "d", sizeMiB: 64, provided: true };
 /** By `<who> <path>`. */
 const said = new Map<string, string>();
@@ -46,12 +47,13 @@ const honest: readonly (readonly [string, Json])[] = [
   ["agent.s1 /bin", [binned]],
   ["agent.s1 /images", [image]],
   ["presence.1 /hosts", { hosts: [] }],
+  ["placer /rooms", { hosts: [{ host: "h1", closed: "maintenance", leaving: [leaving] }] }],
 ];
-const liars = ["host.h9", "agent.s9", "presence.9", "controller.shop"];
+const liars = ["host.h9", "agent.s9", "presence.9", "placer.9", "controller.shop"];
 
 before(async () => {
   installation = await createTestInstallation("gateway-liars");
-  for (const name of ["host.h1", "agent.s1", "presence.1", ...liars]) {
+  for (const name of ["host.h1", "agent.s1", "presence.1", "placer", ...liars]) {
     const { configuration } = await installation.configure(peerName(name));
     const server = await servePeers(configuration, ({ url: asked }, response) => {
       const path = asked.split("?")[0] ?? "";
@@ -108,10 +110,10 @@ test("what one service answers that makes no sense hides nothing of the others, 
     const { hosts, servers } = await ask<InstallationStatus>("/status");
     const told = JSON.stringify(each);
     assert.deepEqual(
-      hosts.map(({ host: name, state }) => [name, state]),
+      hosts.map(({ host: name, state, administration, leaving: going }) => [name, state, administration, going]),
       [
-        ["h1", "up"],
-        ["h9", "unreachable"],
+        ["h1", "up", "maintenance", [leaving]],
+        ["h9", "unreachable", undefined, undefined],
       ],
       told,
     );
@@ -147,15 +149,16 @@ test("what one service answers that makes no sense hides nothing of the others, 
 });
 
 test("nobody answers in another's name", async () => {
-  said.set("host.h9 *", JSON.stringify({ ...host("h1"), memoryMiB: 1 }));
+  const own = { administration: "disabled", leaving: [leaving] };
+  said.set("host.h9 *", JSON.stringify({ ...host("h1"), ...own, memoryMiB: 1 }));
   said.set("agent.s9 *", JSON.stringify({ server: "s1", address: "x", totalMiB: 1, freeMiB: 1, volumes: 9 }));
   said.set("agent.s9 /bin", JSON.stringify([{ ...binned, server: "s1" }]));
   const { hosts, servers } = await ask<InstallationStatus>("/status");
   assert.deepEqual(
-    hosts.map(({ host: name, memoryMiB }) => [name, memoryMiB]),
+    hosts.map(({ host: name, memoryMiB, administration }) => [name, memoryMiB, administration]),
     [
-      ["h1", 4096],
-      ["h9", 1],
+      ["h1", 4096, "maintenance"],
+      ["h9", 1, undefined],
     ],
   );
   assert.deepEqual(
@@ -198,9 +201,9 @@ test("an event that makes no sense ends its source's part of the time line, and 
     const silent = told.find(({ event: name }) => name === "timeline/incomplete")?.fields.silent;
     assert.match(String(silent), /host\.h9/, JSON.stringify(each));
   }
-  said.set("host.h9 /events", streamOf([event(1, { service: "placer" })]));
+  said.set("host.h9 /events", streamOf([event(1, { service: "dns-manager" })]));
   const past = await app.inject({ method: "GET", url: "/events" });
-  assert.ok(!past.body.includes('"service":"placer"'), "an event is of who says it");
+  assert.ok(!past.body.includes('"service":"dns-manager"'), "an event is of who says it");
 });
 
 test("an event without an end is given up", async () => {

@@ -14,16 +14,19 @@ import {
   record,
   type Schema,
 } from "../../model/contract/schema.ts";
-import { hostStatus, leftoversOf, serverStatus } from "../../model/contract/values.ts";
+import { hostStatus, leavingVm, leftoversOf, serverStatus } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { leftoversPath } from "../../runtime/observation/leftovers.ts";
+import { roomsQuestion } from "../../runtime/process/asked.ts";
 import { askSupervisor } from "../cells/supervisor.ts";
 import { answerAs } from "../requests/peer-answer.ts";
 import { type Connections, timeoutWithVmsMs } from "./connections.ts";
 import { mergePresence } from "./presence.ts";
+import { type HostRooms, isPlacer, mergeRooms } from "./rooms.ts";
 
 type Host = InstallationStatus["hosts"][number];
+type Known = Omit<Host, "host" | "address">;
 type Server = InstallationStatus["servers"][number];
 interface PresenceAnswer {
   readonly hosts: readonly HostPresence[];
@@ -41,6 +44,18 @@ const presenceAnswer = record<PresenceAnswer>({
         reports: integer(),
       },
       ...{ state: oneOf("alive", "reported", "dead", "gone"), sinceMs, powerIsOff: optional(exactly(true)) },
+    }),
+  ),
+});
+interface RoomsAnswer {
+  readonly hosts: readonly HostRooms[];
+}
+const roomsAnswer = record<RoomsAnswer>({
+  hosts: list(
+    record<HostRooms>({
+      host: branded<HostName>("a host's name"),
+      closed: optional(oneOf("disabled", "maintenance")),
+      leaving: list(leavingVm),
     }),
   ),
 });
@@ -82,16 +97,20 @@ async function installationStatus(
   const presence = Promise.all(
     all.filter((peer) => peer.startsWith("presence.")).map((peer) => ask(peer, presenceAnswer, "/hosts")),
   ).then((answers) => mergePresence(answers.flatMap((answer) => (answer === null ? [] : [answer.hosts]))));
+  const rooms = Promise.all(all.filter(isPlacer).map((peer) => ask(peer, roomsAnswer, roomsQuestion.path))).then(
+    (answers) => mergeRooms(answers.flatMap((answer) => answer?.hosts ?? [])),
+  );
   const hosts = all
     .filter((peer) => peer.startsWith("host."))
     .map(async (peer): Promise<Host> => {
       const [host, address] = [peer.slice("host.".length), addressOf(peer)];
       const unknown = { memoryMiB: 0, usedMiB: 0, cpus: 0, accelerator: "unknown", vms: 0 };
-      const said = await ask(peer, hostStatus);
-      // Whose line it is says the name that it was asked by.
-      const status = said === null ? { host, address, state: "unreachable", ...unknown } : { ...said, host, address };
+      const answer = (await ask(peer, hostStatus)) ?? { state: "unreachable", ...unknown };
+      // What the operator says of it, nobody else does.
+      const { administration: _administration, leaving: _leaving, ...said }: Partial<Host> & Known = answer;
+      const status = { ...said, host, address };
       const seen = (await presence).get(host);
-      return { ...status, ...(seen === undefined ? {} : { presence: seen }) };
+      return { ...status, ...(seen === undefined ? {} : { presence: seen }), ...(await rooms).get(host) };
     });
   const servers = all
     .filter((peer) => peer.startsWith("agent."))

@@ -1,6 +1,7 @@
 import { bundleMediaType, yamlMediaType } from "../api.ts";
 import { mostAnswered, outcomes } from "./audit/audit.ts";
 import { auditPart, auditView } from "./audit/values.ts";
+import { haReport } from "./ha.ts";
 import {
   bytesType,
   gives,
@@ -244,16 +245,16 @@ export const routes = {
   readHa: route("GET /ha", "operator", "gateway", {
     doc: "What the HA Manager works on since a host is lost, and what it has done in the last day.",
     more: "Refused with 404 where the installation has no HA Manager, 503 where it does not answer.",
-    answer: gives(values.haReport),
+    answer: gives(haReport),
   }),
   pauseHa: route("POST /ha/pause", "operator", "gateway", {
     doc: "Hosts will be switched off, or the whole cloud: no VM is fenced or started elsewhere until it is released.",
-    answer: gives(values.haReport),
+    answer: gives(haReport),
   }),
   releaseHa: route("POST /ha/release", "operator", "gateway", {
     doc: "A person has looked: what the HA Manager held goes on. Without `vm`: after many hosts were lost at once.",
     query: { vm: may(text(), "Path of a VM, its cell's whole name first.") },
-    answer: gives(values.haReport),
+    answer: gives(haReport),
   }),
 
   // --- storage, and what was lost ---------------------------------------------------------------------------------

@@ -259,6 +259,9 @@ const service = record<Status["services"][number]>({
 });
 type Host = Status["hosts"][number];
 /** As a host says it of itself. */
+export const leavingVm = record<NonNullable<Host["leaving"]>[number]>({
+  ...{ cell: text(), path: text(), to: maybe.text, reason: maybe.text },
+});
 export const hostStatus = record<Host>({
   ...{ host: text(), address: text(), state: text(), memoryMiB: number, usedMiB: number, cpus: number },
   ...{ accelerator: text(), vms: integer() },
@@ -269,6 +272,8 @@ export const hostStatus = record<Host>({
       powerIsOff: optional(exactly(true)),
     }),
   ),
+  administration: optional(oneOf("disabled", "maintenance")),
+  leaving: optional(list(leavingVm)),
   remark: optional(text()),
   reservedMiB: optional(number),
   load: optional(record<NonNullable<Host["load"]>>({ vms: number, management: number })),
@@ -327,38 +332,6 @@ export const orphanList = record<api.OrphanList>(
     missing: list(record<api.MissingService>({ service: text(), why: text() }, "MissingService")),
   },
   "OrphanList",
-);
-const haAnswer = record<api.HaAnswer>(
-  { by: text(), says: oneOf("Running", "Stopped", "Unknown"), sentence: text(), since: time },
-  "HaAnswer",
-);
-const haItem = record<api.HaItem>(
-  {
-    type: oneOf("HA", "Stop"),
-    step: oneOf("Scheduled", "Investigating", "Fencing", "Restarting", "Done", "Cancelled"),
-    ...{ vm: text(), cell: text(), path: text(), incarnation: integer(), host: text() },
-    ...{ reason: text(), outcome: maybe.text, held: maybe.text, fencedBy: nullable(oneOf("storage", "stopped")) },
-    ...{ scheduled: time, since: time, investigators: list(haAnswer), fencers: list(haAnswer) },
-  },
-  "HaItem",
-);
-const haAlert = record<api.HaAlert>(
-  {
-    kind: oneOf("paused", "held", "isolated", "unfenced"),
-    ...{ subject: text(), since: time, sentence: text() },
-  },
-  "HaAlert",
-);
-export const haReport = record<api.HaReport>(
-  {
-    protected: integer(),
-    storm: nullable(
-      record<NonNullable<api.HaReport["storm"]>>({ since: time, hosts: list(text()), asked: optional(exactly(true)) }),
-    ),
-    alerts: optional(list(haAlert)),
-    items: list(haItem),
-  },
-  "HaReport",
 );
 const binned: Fields<Omit<api.BinEntry, "server">> = {
   ...{ file: text(), volume: text(), path: maybe.text, sizeMiB: number, usedMiB: number },

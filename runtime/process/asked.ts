@@ -32,6 +32,9 @@ export const offersQuestion: Question = {
 /** What a member of the Presence group thinks of every host, for the gateway's picture of the installation. */
 export const hostsQuestion: Question = { path: "/hosts", request: { kind: "hosts" }, asks: "for all hosts" };
 
+/** Of each host, what a Placer knows: whether it takes VMs, and which are to leave it. */
+export const roomsQuestion: Question = { path: "/rooms", request: { kind: "hosts" }, asks: "for all hosts" };
+
 /** What the HA Manager works on. */
 export const haQuestion: Question = { path: "/ha", request: { kind: "ha" }, asks: "what is being worked on" };
 
@@ -42,7 +45,7 @@ export interface Further {
 }
 
 const answering =
-  (asked: Asked, at: ServiceKind, { path, request, asks }: Question, further: Further | undefined): PeerHandler =>
+  (asked: Asked, at: ServiceKind, questions: readonly Question[], further: Further | undefined): PeerHandler =>
   async (incoming, response) => {
     const { method, url, peer } = incoming;
     if (further?.answers(url) === true) {
@@ -54,26 +57,29 @@ const answering =
       response.end(JSON.stringify(body));
     };
     const refuse = (status: number, code: string, message: string): void => json(status, { error: { code, message } });
-    if (method !== "GET" || url !== path)
-      refuse(404, "not-found", `there is no ${method} of ${url} here: GET /metrics, /events and ${path} are answered`);
-    else if (!mayAsk(at, peer, method, url))
-      refuse(403, "forbidden", `only the gateway may ask ${asks}, and this is "${peer}"`);
+    const question = questions.find(({ path }) => path === url);
+    const paths = ["/events", ...questions.map(({ path }) => path)];
+    if (method !== "GET" || question === undefined) {
+      const known = `GET /metrics, ${paths.slice(0, -1).join(", ")} and ${paths.at(-1)} are answered`;
+      refuse(404, "not-found", `there is no ${method} of ${url} here: ${known}`);
+    } else if (!mayAsk(at, peer, method, url))
+      refuse(403, "forbidden", `only the gateway may ask ${question.asks}, and this is "${peer}"`);
     else if (asked.service === null) refuse(503, "busy", "the service is starting: ask again in a moment");
-    else json(200, (await asked.service.request(request)) as object);
+    else json(200, (await asked.service.request(question.request)) as object);
   };
 
-/** Serves what an observer sees and the answer to the question, which the service is asked once it runs. */
-export const serveQuestion = async (
+/** Serves what an observer sees and the answers to the questions, which the service is asked once it runs. */
+export const serveQuestions = async (
   configuration: ProcessConfiguration,
   observer: Observer,
   at: ServiceKind,
-  question: Question,
+  questions: readonly Question[],
   further?: Further,
 ): Promise<Asked> => {
   const asked: Asked = { service: null };
   const server = await servePeers(
     configuration,
-    observed(observer, answering(asked, at, question, further)),
+    observed(observer, answering(asked, at, questions, further)),
     undefined,
     { observer },
   );

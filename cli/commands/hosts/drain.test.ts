@@ -51,6 +51,18 @@ test("drain shows what will be stopped before it orders anything, and waits unti
   assert.match(printed.at(-1) ?? "", /^h1 is empty; `cells host resume h1`/);
 });
 
+test("where the root cell refuses it, that is said before anything is asked or ordered, also of what is only looked at", async (t) => {
+  const open = cloud({ h1: host, h2: host }, { host: "h1" }, { host: "h1" });
+  const error = { code: "specification/invalid", message: "With h1 closed as well, no host would take VMs" };
+  const gateway: Gateway = (request) => (request.method === "PUT" ? { status: 400, body: { error } } : open(request));
+  for (const dryRun of [true, false]) {
+    const { context, questions, asked } = await scene(t, gateway, true);
+    const refusal = drainHost(context, "h1", { ...options, yes: false, dryRun });
+    await assert.rejects(refusal, /no host would take VMs/);
+    assert.deepEqual([questions, asked], [[], []]);
+  }
+});
+
 test("what cannot leave is named with why, and the code says that not everything is as declared", async (t) => {
   const { context } = await scene(t, cloud({ h1: host, h2: host }, { host: "h1" }, stays));
   const { exitCode, message } = await failure(drainHost(context, "h1", options));

@@ -57,8 +57,9 @@ const stateOf = async (client: Client, host: string): Promise<HostAdministration
   throw usage(`there is no host ${host}; ${names === "" ? "the root cell has none yet" : `the hosts are ${names}`}`);
 };
 
+const statePath = (host: string): string => `${hosts}/${host}/x.state`;
 const put = async (client: Client, host: string, state: HostAdministration): Promise<void> => {
-  const path = `${hosts}/${host}/x.state`;
+  const path = statePath(host);
   const { version } = await client.put(root, path, state, true);
   await client.put(root, path, state, false, { version }).catch((error: unknown) => {
     throw overtaken(error) ? conflict(root, error, "The same command") : error;
@@ -92,6 +93,8 @@ export const drainHost = async (context: Context, host: string, options: DrainOp
     if (guests.length === 0) terminal.print(`no VM is there`);
   }
   const names = guests.map(({ name }) => name);
+  // What is refused is said before anything is asked.
+  await client.put(root, statePath(host), "maintenance", true);
   if (options.dryRun) return json ? printJson(context, { host, state: before, leaving: names }) : undefined;
   if (!options.yes && before !== "maintenance" && guests.length > 0) {
     if (json || !terminal.canAsk) throw usage("nobody can be asked here: add --yes to do it");

@@ -1,4 +1,4 @@
-import type { HaItem, HaReport } from "../../../model/api.ts";
+import type { HaItem, HaReport } from "../../../model/contract/ha.ts";
 import { printable } from "../../../model/diagnostics/render-diagnostic.ts";
 import { type Context, cellOfPath, printJson } from "../../context/context.ts";
 import { CommandFailure, exitCodes } from "../../terminal/failure.ts";

@@ -83,13 +83,18 @@ const given = (account: string) => (): readonly string[] => {
   root.put("", rootWithTenancy());
   return codesOf(root.put("root/cells/shop", childOf("shop", account)));
 };
-/** Says of a host of an installation that has one, `h1`, that it is in maintenance. */
-const named = (host: string) => (): readonly string[] => {
-  const root = new Root();
-  root.put("", rootWithTenancy());
-  root.hearHosts(["h1"]);
-  return codesOf(root.put(`root/hosts/${host}`, { "x.type": "Host", "x.state": "maintenance" }));
-};
+/** Says of hosts of an installation that has two, `h1` and `h2`, that they are in maintenance. */
+const closed =
+  (...hosts: readonly string[]) =>
+  (): readonly string[] => {
+    const root = new Root();
+    root.put("", rootWithTenancy());
+    root.hearHosts(["h1", "h2"]);
+    const maintenance: JsonObject = { "x.type": "Host", "x.state": "maintenance" };
+    return codesOf(
+      root.put("", rootWithTenancy({ hosts: Object.fromEntries(hosts.map((host) => [host, maintenance])) })),
+    );
+  };
 const bundle = (text: string): object => ({
   ...{ method: "PUT", path: "" },
   bundle: { main: "shop.sf", files: { "shop.sf": text } },
@@ -98,7 +103,8 @@ const bundle = (text: string): object => ({
 const examples: Readonly<Record<string, readonly [wrong: () => readonly string[], right: () => readonly string[]]>> = {
   "cell/wrong-name": [ask(bundle("store extends Cell { }")), ask(bundle('store extends Cell { x.name "shop"; }'))],
   "cell/account": [given("dev"), given("ROOT/acme/dev")],
-  "cell/host": [named("h9"), named("h1")],
+  "cell/host": [closed("h9"), closed("h1")],
+  "cell/no-open-host": [closed("h1", "h2"), closed("h1")],
   "cell/own-vm": [ownVm(640), ownVm(160)],
   "cell/volume-shrinks": [resized(32), resized(64)],
   "cell/volume-is-origin": [resized(128, aCopy), resized(128)],

@@ -201,7 +201,7 @@ const inRoot = (inside: JsonObject): Change => ({ json: rootWithTenancy(inside) 
 const aHost: JsonObject = { "x.type": "Host", "x.state": "disabled" };
 const withHosts = (): Root => {
   const it = rootCell();
-  it.hearHosts(["h1"]);
+  it.hearHosts(["h1", "h3"]);
   return it;
 };
 
@@ -243,6 +243,17 @@ export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
     arise: withHosts,
     wrong: inRoot({ h1: aHost }),
     ways: [inRoot({ hosts: { h1: aHost } })],
+  },
+  "Leave one of them enabled: ": {
+    arise: withHosts,
+    wrong: inRoot({ hosts: { h1: aHost, h3: aHost } }),
+    ways: [
+      inRoot({ hosts: { h1: aHost, h3: { "x.type": "Host" } } }),
+      {
+        ...inRoot({ hosts: { h1: aHost, h3: aHost } }),
+        before: (it) => (it as Root).hearHosts(["h1", "h3", "h4"]),
+      },
+    ],
   },
   "a machine joins with `cells host token`, and its element is written by itself": {
     arise: withHosts,

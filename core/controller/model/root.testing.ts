@@ -8,6 +8,7 @@ import type { ControllerRequest, ControllerResponse } from "../requests/requests
 import type { RootOptions } from "../state.ts";
 
 const cellManager = peerName("cell-manager");
+const presence = peerName("presence.1");
 const services = ["storage-manager", "address-manager", "dns-manager", "placer", "cell-manager"];
 
 /** What the root cell's controller has beside the others'. Its tokens say whose they are. */
@@ -34,7 +35,7 @@ export class Root {
     this.#service = createCheckedController({
       ...{ cell: cellName("root"), cellUid: uid("root"), cellNumber: 1, domain: "cells.internal" },
       ...{ address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self: peerName("controller.root") },
-      cellManager: true,
+      ...{ cellManager: true, presence: [presence] },
       ...(means === undefined ? {} : { root: means }),
     });
     this.#state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
@@ -107,9 +108,14 @@ export class Root {
     }
   }
   /** The Placer says which hosts there are; `complete` false: it has not heard all of them. */
-  hearHosts(names: readonly string[], complete = true): void {
-    const hosts = names.map((host) => ({ host, memoryMiB: 4000, cpus: 16, cpuSpeedMHz: 2000 }));
+  hearHosts(names: readonly string[], complete = true, memory: Readonly<Record<string, number>> = {}): void {
+    const hosts = names.map((host) => ({ host, memoryMiB: memory[host] ?? 4000, cpus: 16, cpuSpeedMHz: 2000 }));
     this.step({ kind: "actual", from: peerName("placer"), key: "hosts", value: { hosts, complete } });
+  }
+  /** The only member of the Presence group declares a host dead. */
+  declareDead(host: string): void {
+    const value = { host, generation: 1, incarnation: 0, declaredAt: 1, reporters: 1 };
+    this.step({ kind: "actual", from: presence, key: `dead/${host}`, value });
   }
   /** All elements of the model, with what is written in each. */
   model(path = ""): Json {

@@ -50,7 +50,7 @@ test("whoever places VMs is told of a host that takes nothing new, until it does
 });
 
 test("a text that does not name a host leaves it as it is; with its element gone it is as every other", () => {
-  const root = rootWith(["h1", "h2"]);
+  const root = rootWith(["h1", "h2", "h3"]);
   root.put("root/hosts/h1", maintenance);
   assert.equal(root.put("", rootWithTenancy()).status, 200);
   assert.deepEqual(told(root, "placer"), ["h1 maintenance"]);
@@ -59,7 +59,8 @@ test("a text that does not name a host leaves it as it is; with its element gone
   const { body, status } = root.ask({ method: "DELETE", path: "root/hosts/h1" });
   assert.equal(status, 200, JSON.stringify(body));
   assert.deepEqual(told(root, "placer"), ["h2 maintenance"]);
-  assert.deepEqual(root.model("root/hosts"), { h2: maintenance, h1: { "x.type": "Host" } }, "it is there, and written");
+  const hosts = { h2: maintenance, h3: { "x.type": "Host" }, h1: { "x.type": "Host" } };
+  assert.deepEqual(root.model("root/hosts"), hosts, "it is there, and written");
 });
 
 test("a host that is away, or has left, keeps its element", () => {
@@ -99,6 +100,50 @@ test("a host is refused that nobody knows, elsewhere than in the root cell, and 
     json: { shop: { "x.type": "Cell", hosts: { h1: maintenance } } },
   });
   assert.match(JSON.stringify(answer.body), /machines of the installation stand in the root cell alone/);
+});
+
+test("closing every host that could carry the management is refused, with the way", () => {
+  const root = rootWith(["h1", "h2", "h3"]);
+  const disabled: JsonObject = { "x.type": "Host", "x.state": "disabled" };
+  root.put("root/hosts/h1", maintenance);
+  assert.equal(root.put("root/hosts/h2", disabled).status, 200);
+  for (const state of [maintenance, disabled]) {
+    const { status, body } = root.put("root/hosts/h3", state);
+    assert.equal(status, 400);
+    assert.match(
+      JSON.stringify(body),
+      /cell\/no-open-host.*With h3 closed as well, no host would take VMs.*`cells host resume h1` opens one/,
+    );
+  }
+  const all = rootWithTenancy({ hosts: { h1: maintenance, h2: maintenance, h3: maintenance } });
+  assert.match(JSON.stringify(root.put("", all).body), /root\/hosts\/h3/, "nor by the whole text");
+  assert.deepEqual(told(root, "placer"), ["h1 maintenance", "h2 disabled"], "nothing was touched");
+  // One that is declared dead carries nothing.
+  const three = rootWith(["h1", "h2", "h3"]);
+  assert.equal(three.put("root/hosts/h1", maintenance).status, 200);
+  three.declareDead("h3");
+  assert.match(JSON.stringify(three.put("root/hosts/h2", maintenance).body), /With h2 closed as well, no host would/);
+  three.hearHosts(["h1", "h2", "h3", "h4"]);
+  assert.equal(three.put("root/hosts/h2", maintenance).status, 200, "h4 is there");
+});
+
+test("an open host that is too small for the management's largest machine does not count", () => {
+  const root = rootWith(["h1", "h2"], { large: { "x.type": "VM", "x.memory": 600 } });
+  root.hearHosts(["h1", "h2"], true, { h2: 599 });
+  const { status, body } = root.put("root/hosts/h1", maintenance);
+  assert.equal(status, 400);
+  assert.match(JSON.stringify(body), /no host that takes VMs \(h2\) has the 600 MiB of its largest one/);
+  root.hearHosts(["h1", "h2"], true, { h2: 600 });
+  assert.equal(root.put("root/hosts/h1", maintenance).status, 200);
+});
+
+test("where all were closed before, everything else is accepted, and opening one too", () => {
+  const root = rootWith(["h1", "h2"]);
+  root.put("root/hosts/h1", maintenance);
+  root.hearHosts(["h1"]);
+  assert.equal(root.put("root/hosts/h1", { "x.type": "Host", "x.state": "disabled" }).status, 200);
+  assert.equal(root.put("", rootWithTenancy({ more: { "x.type": "Subnet", "x.size": 8 } })).status, 200);
+  assert.equal(root.put("root/hosts/h1", { "x.type": "Host" }).status, 200);
 });
 
 test("what a lost store said of a host is taken back where the model says otherwise, and nothing is said twice", () => {

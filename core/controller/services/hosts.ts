@@ -1,4 +1,4 @@
-import type { Cell, HostElement } from "../../../model/cell/cell.ts";
+import type { Cell, HostElement, VmElement } from "../../../model/cell/cell.ts";
 import {
   type ElementPath,
   elementPath,
@@ -12,6 +12,7 @@ import { rootCell } from "../../documents/cells.ts";
 import { hostOffers } from "../../documents/readers/placement.ts";
 import { type DesiredHost, type HostOffers, hostKey } from "../../documents/vocabulary.ts";
 import { isObject } from "../../outbox.ts";
+import { deathOf } from "../../presence/group/deaths.ts";
 import { servicePeer } from "../../service-roles.ts";
 import type { Desires } from "../changes/desires.ts";
 import { addDesire, type ControllerState, haManager, placer } from "../state.ts";
@@ -44,7 +45,7 @@ export const hostOf = ({ path }: HostElement): HostName => hostName(path.split("
 export function hostRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
   const offers = offersOf(state);
   const known = new Set<string>(offers?.hosts.map(({ host }) => host));
-  return hostElements(cell).flatMap((element): readonly Diagnostic[] => {
+  const misplaced = hostElements(cell).flatMap((element): readonly Diagnostic[] => {
     const { path, position } = element;
     const at = position === undefined ? { path } : { path, position };
     const code = "cell/host";
@@ -68,7 +69,45 @@ export function hostRefusals(state: ControllerState, cell: Cell): readonly Diagn
     const hint = `${names === "" ? "No host has joined yet" : `The hosts are ${names}`}; a machine joins with \`cells host token\`, and its element is written by itself.`;
     return [{ code, message, hint, ...at }];
   });
+  return [...misplaced, ...closesAll(state, cell)];
 }
+
+/**
+ * With every host closed the management's own machines could start nowhere once they have ended: at the end of a drain, or after a
+ * power cut, there would be nobody to open one again. What was closed before is no reason to refuse anything else.
+ */
+function closesAll(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+  const before = new Set<string>(state.cell === null ? [] : closedHosts(state.cell));
+  const after = new Set<string>(closedHosts(cell));
+  const closing = hostElements(cell).filter((element) => after.has(hostOf(element)) && !before.has(hostOf(element)));
+  const heard = (offersOf(state)?.hosts ?? []).filter(({ host }) => deathOf(state.deaths, hostName(host)) === null);
+  if (closing.length === 0 || heard.length === 0) return [];
+  const needed = Math.max(0, ...managementOf(cell).map(({ memoryMiB }) => memoryMiB));
+  const open = heard.filter(({ host }) => !after.has(host));
+  if (open.some(({ memoryMiB }) => memoryMiB >= needed)) return [];
+  const left =
+    open.length === 0
+      ? "no host would take VMs"
+      : `no host that takes VMs (${open.map(({ host }) => host).join(", ")}) has the ${needed} MiB of its largest one`;
+  const others = [...before].filter((host) => heard.some((each) => each.host === host)).sort();
+  const way = others.length === 0 ? "" : `\`cells host resume ${others[0]}\` opens one, `;
+  return closing.map((element) => {
+    const { path, position } = element;
+    return {
+      code: "cell/no-open-host",
+      message: `With ${hostOf(element)} closed as well, ${left}, and the management could start nowhere`,
+      hint: `Leave one of them enabled: ${way}\`cells host token\` lets another machine join. Before the whole cloud is switched off, \`cells ha pause\` is enough.`,
+      path,
+      attribute: "x.state",
+      ...(position === undefined ? {} : { position }),
+    };
+  });
+}
+/** Machines of the root cell that are to run. */
+const managementOf = (cell: Cell): readonly VmElement[] =>
+  [...cell.elements.values()].flatMap((element) =>
+    element.type === "VM" && element.desiredState === "on" ? [element] : [],
+  );
 
 interface Closed {
   readonly hosts: readonly DesiredHost[];

@@ -121,6 +121,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     'PUT /model   (to the cell "root")\nhosts extends { h9 extends Host { x.state "maintenance"; } }',
     'PUT /model   (to the cell "root")\nhosts extends { h1 extends Host { x.state "maintenance"; } }',
   ),
+  "cell/no-open-host": requestPage(
+    "no host would be left for the management",
+    "A host whose `x.state` is `maintenance` or `disabled` takes no VM. The machines of the management are VMs as well: with every host closed, those that end could start nowhere, and nobody would be left to open a host again. At least one host that is there, and that could hold the largest machine of the cell `root`, stays enabled. To empty the last one, let another machine join or take one back with `cells host resume` first. To switch the whole cloud off, no host has to be closed: `cells ha pause`, then switch the machines off in order.",
+    'PUT /model   (to the cell "root"; h1 and h2 are all hosts there are)\nhosts extends { h1 extends Host { x.state "maintenance"; } h2 extends Host { x.state "maintenance"; } }',
+    'PUT /model   (to the cell "root")\nhosts extends { h1 extends Host { x.state "maintenance"; } h2 extends Host { } }',
+  ),
   "cell/own-vm": requestPage(
     "the VM of the root controller stays as it was made",
     "The controller of the root cell runs in a VM of that cell. To change what a VM is started with, its controller ends it and starts the next one; of its own VM nobody would be left to do that. Its host can try another boot volume by itself, so the image may change. Its memory, processors, roles and further disks are chosen when an installation is made. Further roles can stand in another service VM.",

@@ -1,0 +1,31 @@
+import type { InstallationStatus } from "../../model/api.ts";
+import type { HostName } from "../../model/cell/identifiers.ts";
+
+type Host = InstallationStatus["hosts"][number];
+/** What one Placer says of a host. */
+export interface HostRooms {
+  readonly host: HostName;
+  readonly closed?: NonNullable<Host["administration"]>;
+  readonly leaving: NonNullable<Host["leaving"]>;
+}
+export type Administered = Pick<Host, "administration" | "leaving">;
+
+export const isPlacer = (peer: string): boolean => peer === "placer" || peer.startsWith("placer.");
+
+/**
+ * What the Placers together say of each host. All are told the same of a host that takes nothing new, one perhaps later than another;
+ * of the VMs there each knows its own.
+ */
+export function mergeRooms(said: readonly HostRooms[]): ReadonlyMap<string, Administered> {
+  const merged = new Map<string, Administered>();
+  for (const { host, closed, leaving } of said) {
+    const before = merged.get(host);
+    const administration = before?.administration ?? closed;
+    const all = [...(before?.leaving ?? []), ...leaving];
+    merged.set(host, {
+      ...(administration === undefined ? {} : { administration }),
+      ...(all.length === 0 ? {} : { leaving: all }),
+    });
+  }
+  return merged;
+}
