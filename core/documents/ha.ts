@@ -1,3 +1,4 @@
+import type { HaSettings } from "../../model/cell/ha-settings.ts";
 import type { CellName, ElementPath, HostName, Ipv4, Mac, PeerName, Uid } from "../../model/cell/identifiers.ts";
 
 /*
@@ -10,6 +11,7 @@ import type { CellName, ElementPath, HostName, Ipv4, Mac, PeerName, Uid } from "
  * | fence/<vm uid>          | ha-manager → storage-manager       | storage-manager → ha-manager      |
  * | probe/<host>            | ha-manager → host                  | host → ha-manager                 |
  * | machines                |                                    | host → ha-manager                 |
+ * | settings                | controller.root → ha-manager       |                                   |
  * | beats                   | ha-manager → host                  |                                   |
  * | beat                    | host → agent.<server>              | agent → that host                 |
  * | heartbeat/<host>        |                                    | agent → ha-manager                |
@@ -94,6 +96,12 @@ export interface ActualMachine {
   readonly power: "on" | "off";
 }
 export const machinesKey = "machines";
+
+/** What the operator has written of `x.ha.*`; the rest is as preset (`model/cell/ha-settings.ts`). */
+export interface DesiredSettings {
+  readonly settings: HaSettings;
+}
+export const settingsKey = "settings";
 
 /** A host is to find out whether another one answers on the underlay. */
 export interface DesiredProbe {

@@ -53,6 +53,7 @@ const desired = [
     "name/u-1",
     "placement/u-1",
     "protected/u-1",
+    "settings",
     "fence/u-1",
     "probe/h1",
     "volume/u-1",
@@ -179,7 +180,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "dns-manager desires": everyController("name/u-1"),
   "placer desires": everyController("placement/u-1"),
   "storage-manager desires": [...everyController("connection/u-1", "grant/u-1", "volume/u-1"), "ha-manager fence/u-1"],
-  "ha-manager desires": everyController("protected/u-1"),
+  "ha-manager desires": [...everyController("protected/u-1"), "controller.root settings"],
   "agent desires": [
     ...["storage-manager", "storage-manager.2"].flatMap((who) =>
       ["lease/u-1", "readers/u-1", "volume/u-1"].map((key) => `${who} ${key}`),

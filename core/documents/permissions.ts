@@ -153,7 +153,7 @@ export const permissions = {
     },
   },
   "ha-manager": {
-    desires: { controller: ["protected/<uid>"], "controller.root": ["host/<name>"] },
+    desires: { controller: ["protected/<uid>"], "controller.root": ["host/<name>", "settings"] },
     sees: { controller: ["<peer>/…"] },
     asks: {
       gateway: [

@@ -1,6 +1,6 @@
 import type { Instant } from "../env.ts";
 import { log, sameJson, toJson, write } from "../outbox.ts";
-import { settings } from "./settings.ts";
+import { fixed } from "./settings.ts";
 import type { Alert, HaState } from "./state.ts";
 
 /**
@@ -51,9 +51,9 @@ function dueOf(state: HaState, { ms, wallMs }: Instant): readonly Due[] {
     if (item.held !== undefined && storm === null)
       due.push({ kind: "held", subject: `${item.cell}:${item.path}`, sentence: item.held });
     const since = vetoedSince.get(vm);
-    if (item.step === "Investigating" && since !== undefined && ms - since >= settings.isolatedMs)
+    if (item.step === "Investigating" && since !== undefined && ms - since >= fixed.isolatedMs)
       add(isolated, item.host, item.path);
-    if (item.step === "Fencing" && wallMs - item.since >= settings.fenceMs) add(unfenced, item.host, item.path);
+    if (item.step === "Fencing" && wallMs - item.since >= fixed.fenceMs) add(unfenced, item.host, item.path);
   }
   for (const [host, paths] of isolated)
     due.push({

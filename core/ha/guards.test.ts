@@ -48,12 +48,12 @@ test("a VM whose hosts die soon after it comes is held at the second one, until 
   assert.equal(world.stepOf("a-1"), "Fencing");
 });
 
-test("a VM that was started again five times within an hour is held", () => {
-  const world = new World(5);
+/** Its host is lost and comes back so often, each time long after the VM came; then once more. */
+const loseOften = (world: World, often: number, everyMs = 610_000): void => {
   let incarnation = 1;
-  for (let times = 0; times < 5; times += 1) {
+  for (let times = 0; times < often; times += 1) {
     world.protect("a-1", incarnation, "h1");
-    world.ms += 610_000;
+    world.ms += everyMs;
     world.lose("h1", incarnation);
     assert.equal(world.stepOf("a-1"), "Fencing", `the start ${times + 1}`);
     world.fenced("a-1", incarnation);
@@ -64,8 +64,53 @@ test("a VM that was started again five times within an hour is held", () => {
   world.protect("a-1", incarnation, "h1");
   world.ms += 10_000;
   world.lose("h1", incarnation);
+};
+
+test("how often within which time is as the operator sets it, and outlasts a start", () => {
+  const world = new World(5);
+  world.set({ maxRetries: 2, timeBetweenFailures: 7200 });
+  world.restart();
+  loseOften(world, 2);
+  assert.match(world.state.active.get("a-1" as never)?.held ?? "", /2 times within 120 min/);
+  world.set({ maxRetries: 3, timeBetweenFailures: 7200 });
+  assert.equal(world.stepOf("a-1"), "Fencing", "what was held goes on where the number allows it");
+  const short = new World(5);
+  short.set({ maxRetries: 2, timeBetweenFailures: 600 });
+  loseOften(short, 2);
+  assert.equal(short.stepOf("a-1"), "Fencing", "the first one is too long ago");
+});
+
+test("how often is looked and how long is kept are as set, at once; what is malformed changes nothing", () => {
+  const world = new World(5);
+  world.protect("a-1", 1, "h1");
+  world.lose("h1");
+  assert.equal(world.lookAfterMs, 60_000);
+  world.set({ syncInterval: 7 });
+  assert.equal(world.lookAfterMs, 7000);
+  for (const wrong of [{ syncInterval: 4 }, { syncInterval: "7" }, { maxRetries: 101 }, 5]) {
+    world.set(wrong as never);
+    assert.ok(world.events.includes("document/refused"), JSON.stringify(wrong));
+    assert.equal(world.state.settings.lookMs, 7000);
+  }
+  world.set({ timeBetweenCleanup: 3600 });
+  assert.equal(world.lookAfterMs, 60_000, "what is not written is as preset");
+  world.fenced("a-1", 1);
+  world.protect("a-1", 2, "h2");
+  const ended = (): number => world.state.ended.size;
+  assert.equal(ended(), 1);
+  world.ms += 3_599_000;
+  world.give({ kind: "timer", name: "look" });
+  assert.equal(ended(), 1);
+  world.ms += 2000;
+  world.give({ kind: "timer", name: "look" });
+  assert.equal(ended(), 0);
+});
+
+test("a VM that was started again five times within an hour is held", () => {
+  const world = new World(5);
+  loseOften(world, 5);
   assert.equal(world.stepOf("a-1"), "Investigating");
-  assert.match(world.state.active.get("a-1" as never)?.held ?? "", /5 times within an hour/);
+  assert.match(world.state.active.get("a-1" as never)?.held ?? "", /5 times within 60 min/);
 });
 
 /** Hosts of the storm; null: there is none. */

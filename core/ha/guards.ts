@@ -14,8 +14,6 @@ import type { HaState, Storm } from "./state.ts";
 
 /** So many hosts at least, and more than this share of all, lost within this time are a storm. */
 const storm = { hosts: 3, share: 0.1, withinMs: 300_000 } as const;
-/** More starts of one VM within this time are too many. */
-const rolling = { restarts: 5, withinMs: 3_600_000 } as const;
 /** A host that dies so soon after the VM came may have died of it; the second one is no accident. */
 export const youngMs = 600_000;
 
@@ -72,12 +70,13 @@ export function heldBy(state: HaState, item: WorkItem, { wallMs }: Instant): str
     return `${state.storm.hosts.length} hosts were lost within minutes (${state.storm.hosts.join(", ")}): \`cells ha release\` goes on`;
   if (item.released === true) return null;
   const before = earlierOf(state, item.vm);
-  const lately = before.filter(({ since }) => wallMs - since < rolling.withinMs);
+  const lately = before.filter(({ since }) => wallMs - since < state.settings.withinMs);
   const other = item.young === true ? lately.find((each) => each.young === true && each.host !== item.host) : undefined;
   if (other !== undefined)
     return `${other.host} and ${item.host} were both lost soon after it came: \`cells ha release ${item.path}\` has it start once more`;
-  if (lately.length < rolling.restarts) return null;
-  return `it was started again ${lately.length} times within an hour: \`cells ha release ${item.path}\` goes on`;
+  if (lately.length < state.settings.restarts) return null;
+  const minutes = Math.round(state.settings.withinMs / 60_000);
+  return `it was started again ${lately.length} times within ${minutes} min: \`cells ha release ${item.path}\` goes on`;
 }
 
 /** Restarts of a VM that are done, as far as they are still known. */

@@ -1,8 +1,14 @@
 import { type HostName, hostName, type PeerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import { type ActualHeartbeat, fenceKey, heartbeatKey, machinesKey, probeKey } from "../documents/ha.ts";
+import { type ActualHeartbeat, fenceKey, heartbeatKey, machinesKey, probeKey, settingsKey } from "../documents/ha.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
-import { actualFence, actualHeartbeat, actualMachines, desiredProtected } from "../documents/readers/ha.ts";
+import {
+  actualFence,
+  actualHeartbeat,
+  actualMachines,
+  desiredProtected,
+  desiredSettings,
+} from "../documents/readers/ha.ts";
 import { desiredHost } from "../documents/readers/placement.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { actualKey, hostKey } from "../documents/vocabulary.ts";
@@ -15,7 +21,7 @@ import { measureHa } from "./measure.ts";
 import { takeHost, takeProbe } from "./probes.ts";
 import { askedTimer, followHosts, lookTimer, settleQueue } from "./queue.ts";
 import { reportOf } from "./report.ts";
-import { settings } from "./settings.ts";
+import { settingsFrom } from "./settings.ts";
 import { forgetItem, type HaOptions, type HaState, keepProtected, restoreHa, saveItem } from "./state.ts";
 
 /**
@@ -57,7 +63,8 @@ function take(state: HaState, input: Input, now: Instant): void {
       start(state, now);
       return;
     case "desired":
-      if (input.key.startsWith(hostKey("" as HostName))) takeMaintained(state, input.key, input.value);
+      if (input.key === settingsKey) takeSettings(state, input.value);
+      else if (input.key.startsWith(hostKey("" as HostName))) takeMaintained(state, input.key, input.value);
       else takeProtected(state, input.from, uid(input.key.slice("protected/".length)), input.value, now);
       return;
     case "actual":
@@ -114,6 +121,19 @@ function takeMaintained(state: HaState, key: string, value: Json): void {
   const said = value === null ? null : desiredHost.of(value, host);
   if (said?.state === "maintenance") state.maintained.add(host);
   else if (said !== null || value === null) state.maintained.delete(host);
+}
+
+/** What the operator sets; null: all as preset. What is malformed changes nothing. */
+function takeSettings(state: HaState, value: Json): void {
+  const said = value === null ? { settings: {} } : desiredSettings.of(value);
+  if (said === null) {
+    log(state.outbox, "document/refused", { from: "controller.root", key: settingsKey, why: "it is malformed" });
+    return;
+  }
+  state.settings = settingsFrom(said.settings);
+  // What was held by another number is judged anew, and the next look is due by the new time.
+  for (const vm of state.active.keys()) state.dirty.add(vm);
+  state.isTimed = false;
 }
 
 /** A controller speaks for its own cell's VMs, and whoever was first for one goes on speaking for it. */
@@ -233,5 +253,5 @@ function endForgotten({ outbox }: HaState, peer: PeerName, key: string, value: J
 }
 
 function cleanUp(state: HaState, { wallMs }: Instant): void {
-  for (const [key, item] of [...state.ended]) if (wallMs - item.since > settings.keptMs) forgetItem(state, key);
+  for (const [key, item] of [...state.ended]) if (wallMs - item.since > state.settings.keptMs) forgetItem(state, key);
 }

@@ -15,7 +15,7 @@ import { neighbours } from "./investigators/neighbours.ts";
 import { power } from "./investigators/power.ts";
 import { itemKey, type SaidAnswer, type WorkItem } from "./item.ts";
 import { isAskingAbout, probePatienceMs, settleProbes } from "./probes.ts";
-import { settings } from "./settings.ts";
+import { fixed } from "./settings.ts";
 import { forgetOver, type HaState, type Protected, saveItem, saveOver, sayOver } from "./state.ts";
 
 /**
@@ -129,7 +129,7 @@ function advance(state: HaState, vm: Uid, now: Instant): boolean {
     isolated: wanted?.document.isolated ?? "keep",
     isAsking: item.step === "Investigating" && isAskingAbout(state, item.host),
     isHeld: held !== null,
-    isVetoedLong: now.ms - (state.vetoedSince.get(vm) ?? now.ms) >= settings.isolatedMs,
+    isVetoedLong: now.ms - (state.vetoedSince.get(vm) ?? now.ms) >= fixed.isolatedMs,
   };
   const fencing = item.step === "Fencing" ? [{ by: storageFencer.name, answer: fenced(fence) }] : null;
   const noted = noteAnswers(item, { answers, fencing, held }, now);
@@ -219,7 +219,7 @@ function setTimer(state: HaState): void {
   const waits = state.active.size + state.ended.size > 0;
   if (waits === state.isTimed) return;
   state.isTimed = waits;
-  const afterMs = waits ? settings.lookMs : null;
+  const afterMs = waits ? state.settings.lookMs : null;
   state.outbox.effects.push({ kind: "timer", name: lookTimer, afterMs });
 }
 export const lookTimer = "look";

@@ -1,11 +1,29 @@
-/** Settings of the queue, in milliseconds. Events do not wait for them: they bound polls and retries. */
-export const settings = {
-  /** `sync.interval` of CloudStack's: items that wait are looked at this often, whatever is heard. */
-  lookMs: 60_000,
-  /** `time.between.cleanup`: items that have ended are kept this long, for whoever asks. */
-  keptMs: 86_400_000,
+import { type HaSettingName, type HaSettings, haSettings } from "../../model/cell/ha-settings.ts";
+
+/** What no operator sets, in milliseconds. */
+export const fixed = {
   /** Somebody says so long that a VM runs whose host is declared dead, before `x.ha.isolated` decides. */
   isolatedMs: 300_000,
   /** A fence that works takes seconds; one that takes so long waits for something. */
   fenceMs: 60_000,
 } as const;
+
+/** As the operator has written it, else as preset; times in milliseconds. Events do not wait for them: they bound polls and tries. */
+export interface Settings {
+  /** Items that wait are looked at this often, whatever is heard. */
+  readonly lookMs: number;
+  /** Items that have ended are kept this long, for whoever asks, and for who counts them. */
+  readonly keptMs: number;
+  /** A VM that was started elsewhere so often within this time is held. */
+  readonly restarts: number;
+  readonly withinMs: number;
+}
+export function settingsFrom(written: HaSettings): Settings {
+  const numberOf = (name: HaSettingName): number => written[name] ?? haSettings[name].preset;
+  return {
+    lookMs: numberOf("syncInterval") * 1000,
+    keptMs: numberOf("timeBetweenCleanup") * 1000,
+    restarts: numberOf("maxRetries"),
+    withinMs: numberOf("timeBetweenFailures") * 1000,
+  };
+}

@@ -13,6 +13,7 @@ import { createOutbox, type Outbox, toJson, write } from "../outbox.ts";
 import { createDeaths, type Deaths } from "../presence/group/deaths.ts";
 import type { Known, Probed } from "./investigators/investigator.ts";
 import { isActive, itemKey, type WorkItem } from "./item.ts";
+import { type Settings, settingsFrom } from "./settings.ts";
 
 export interface HaOptions {
   readonly self: PeerName;
@@ -85,6 +86,8 @@ export interface HaState extends Known {
   readonly ended: Map<string, WorkItem>;
   readonly over: Map<Uid, OverRecord>;
   storm: Storm | null;
+  /** Not durable: they are desired here. */
+  settings: Settings;
   /** Hosts that the operator has in maintenance: that they go is no accident. Not durable: it is desired here. */
   readonly maintained: Set<HostName>;
   /** Those that are open, by their keys. */
@@ -137,6 +140,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     ended: new Map(),
     over: new Map(),
     storm: (restored.records.get("storm") ?? null) as unknown as Storm | null,
+    settings: settingsFrom({}),
     maintained: new Set(),
     losses: new Map(),
     alerts: new Map(),

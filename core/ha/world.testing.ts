@@ -15,6 +15,8 @@ export class World {
   readonly records = new Map<string, Json>();
   readonly #protected = new Map<string, Input>();
   ms = 1000;
+  /** For which the timer was set last. */
+  lookAfterMs: number | null = null;
 
   constructor(hosts: number) {
     this.service = createHaManager({
@@ -36,6 +38,8 @@ export class World {
   events: readonly string[] = [];
   give(input: Input): readonly Effect[] {
     const { effects } = this.service.step(this.state, input, { ms: this.ms, wallMs: wallMs + this.ms });
+    for (const effect of effects)
+      if (effect.kind === "timer" && effect.name === "look") this.lookAfterMs = effect.afterMs;
     this.events = effects.flatMap((effect) => (effect.kind === "log" ? [effect.event] : []));
     for (const effect of effects) {
       if (effect.kind !== "write") continue;
@@ -77,6 +81,13 @@ export class World {
     const value = state === null ? null : { host, state };
     const input: Input = { kind: "desired", from: peerName("controller.root"), key: `host/${host}`, value };
     this.#protected.set(`host/${host}`, input);
+    this.give(input);
+  }
+  /** What the operator sets; null: nothing. */
+  set(settings: Json): void {
+    const value = settings === null ? null : { settings };
+    const input: Input = { kind: "desired", from: peerName("controller.root"), key: "settings", value };
+    this.#protected.set("settings", input);
     this.give(input);
   }
   pause(): void {

@@ -112,6 +112,16 @@ declare module "cells/model" {
       /** How many each storage server keeps. 1 to 100. Default: 14. */
       readonly keep?: number;
     };
+    readonly ha?: {
+      /** How often work on lost VMs that waits is looked at again, whatever is heard. Of the root cell alone. Absent: 60. In s, 5 to 3600. */
+      readonly syncInterval?: number;
+      /** How long `cells ha` shows work that has ended. It counts for `maxRetries`, so it is no shorter than `timeBetweenFailures`. Of the root cell alone. Absent: 86400. In s, 3600 to 2592000. */
+      readonly timeBetweenCleanup?: number;
+      /** Within this time a VM is started elsewhere `maxRetries` times. Of the root cell alone. Absent: 3600. In s, 60 to 604800. */
+      readonly timeBetweenFailures?: number;
+      /** So often a VM whose host is lost is started elsewhere by itself within `timeBetweenFailures`; then it waits for `cells ha release`. Of the root cell alone. Absent: 5. 1 to 100. */
+      readonly maxRetries?: number;
+    };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
     /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */

@@ -1,6 +1,7 @@
 import type { Position } from "../diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import type { Evaluated } from "./evaluated.ts";
+import type { HaSettings } from "./ha-settings.ts";
 import type { CellName, Cidr, ElementPath, Ipv4, Mac } from "./identifiers.ts";
 
 /**
@@ -21,6 +22,8 @@ export interface Cell {
   readonly limits?: CellLimits;
   /** `x.backup.*`, of the root cell alone. Absent: no backups are made by themselves. */
   readonly backup?: BackupSchedule;
+  /** `x.ha.*`, of the root cell alone, as far as it is written. */
+  readonly ha?: HaSettings;
   /** In document order. The Cell component itself is not among them. */
   readonly elements: ReadonlyMap<ElementPath, Element>;
 }

@@ -36,6 +36,7 @@ export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
     ["x.backup.publicKey", backup?.publicKey],
     ["x.backup.period", backup?.periodMinutes],
     ["x.backup.keep", backup?.keep],
+    ...Object.entries(cell.ha ?? {}).map(([name, value]): [string, Json] => [`x.ha.${name}`, value]),
   ];
   return new Map(all.filter((pair): pair is [string, Json] => pair[1] !== undefined));
 }

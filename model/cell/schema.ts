@@ -1,5 +1,6 @@
 import type { Json } from "../json/json.ts";
 import type { ElementType } from "./cell.ts";
+import { type HaSetting, haSettings } from "./ha-settings.ts";
 
 /**
  * The one table of element types and their attributes. Checks, defaults, the plan and the reference page come from it;
@@ -70,6 +71,20 @@ function defaults(name: string, kind: AttributeKind): AttributeSchema {
   return { kind, effect: "change", docs };
 }
 
+/** Of the root cell. */
+function haAttributes(): TypeSchema {
+  return Object.fromEntries(
+    Object.entries<HaSetting>(haSettings).map(([name, { preset, least, most, unit, docs }]) => [
+      `x.ha.${name}`,
+      {
+        ...{ kind: integer(least, most), effect: "none" as const },
+        docs: `${docs}. Of the root cell alone. Absent: ${preset}.`,
+        ...(unit === undefined ? {} : { unit }),
+      },
+    ]),
+  );
+}
+
 /** Attributes that every element may have. */
 export const commonAttributes: TypeSchema = {
   "x.type": {
@@ -137,6 +152,7 @@ export const cellAttributes: TypeSchema = {
     ...{ kind: integer(1, 100), default: 14, effect: "none" },
     docs: "How many each storage server keeps.",
   },
+  ...haAttributes(),
 };
 
 const bus = (docs: string): AttributeSchema => ({ kind: integer(0, 255), effect: "restart", docs });

@@ -10,10 +10,11 @@ import type {
   VolumeGrantElement,
 } from "../cell/cell.ts";
 import type { ElementPath } from "../cell/identifiers.ts";
-import { checkBackup } from "./check-backup.ts";
 import { sizeOf } from "./check-limits.ts";
 import { checkManagement } from "./check-management.ts";
 import type { ReportFault } from "./fault.ts";
+import { checkBackup } from "./root-cell/check-backup.ts";
+import { checkHa } from "./root-cell/check-ha.ts";
 
 /** What no element shows alone: names and addresses that clash, copies in circles, links that make no sense together. */
 export function checkCell(cell: Cell, fault: ReportFault): void {
@@ -22,6 +23,7 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
   checkOverlaps(elements, fault);
   checkManagement(cell, fault);
   checkBackup(cell, fault);
+  checkHa(cell, fault);
   const cycles = copyCycles(elements, cell);
   for (const element of elements) {
     if (element.type === "Subnet") checkSubnet(element, fault);

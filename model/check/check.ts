@@ -21,7 +21,6 @@ import { isIncomplete, isUnknown } from "../diagnostics/unknown.ts";
 import { isObject, type Json, type JsonObject } from "../json/json.ts";
 import { limits, tooManyElements } from "../limits.ts";
 import { type InSlices, inOneGo } from "../slices.ts";
-import { backupOf } from "./check-backup.ts";
 import { checkBounds } from "./check-bounds.ts";
 import { checkCell } from "./check-cell.ts";
 import { checkKept, checkLimits, limitsOf } from "./check-limits.ts";
@@ -30,6 +29,8 @@ import type { ReportFault } from "./fault.ts";
 import { checkNetwork } from "./network/check-network.ts";
 import { checkRules } from "./network/check-rules.ts";
 import { opennessOf } from "./openness.ts";
+import { backupOf } from "./root-cell/check-backup.ts";
+import { haSettingsOf } from "./root-cell/check-ha.ts";
 
 /**
  * Step 2: a canonical document to a cell. Every component of the cell is checked against the schema and its references
@@ -225,6 +226,7 @@ class Checker {
       return null;
     }
     const backup = backupOf(values);
+    const ha = haSettingsOf((attribute) => values.number(attribute));
     const defaults = opennessOf(values, "x.defaults");
     const hasDefaults = Object.keys(defaults).length > 0;
     const limited = limitsOf((attribute) => values.number(attribute));
@@ -237,6 +239,7 @@ class Checker {
       ...(hasDefaults ? { defaults } : {}),
       ...(limited === null ? {} : { limits: limited }),
       ...(backup === null ? {} : { backup }),
+      ...(ha === null ? {} : { ha }),
       elements,
     });
   }

@@ -178,6 +178,12 @@ const elements: Readonly<Record<string, Followed>> = {
     'root extends Cell { x.backup.publicKey "mine"; }',
     `root extends Cell { x.backup.publicKey "${"a".repeat(43)}"; }`,
   ),
+  "Leave `x.ha` out here": within("x.ha.maxRetries 3;", vm),
+  "or `x.ha.timeBetweenFailures 3600` or less": asIs(
+    "root extends Cell { x.ha.timeBetweenFailures 7200; x.ha.timeBetweenCleanup 3600; }",
+    "root extends Cell { x.ha.timeBetweenFailures 7200; x.ha.timeBetweenCleanup 7200; }",
+    "root extends Cell { x.ha.timeBetweenFailures 3600; x.ha.timeBetweenCleanup 3600; }",
+  ),
   "Leave the rule out": within(
     `${management} ${card('x.address "10.0.0.9";')} ${rule('x.address1 "<ref:../vm>"; x.address2 "10.1.0.0/16";')}`,
     `${management} ${card('x.address "10.0.0.9";')} ${vm}`,

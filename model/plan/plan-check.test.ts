@@ -289,6 +289,22 @@ test("the schedule of backups comes, changes and goes, and the checker knows all
   }
 });
 
+test("settings of the HA Manager are causes like others, and the checker knows them", () => {
+  const bare = cellOf({ "x.type": "Cell", vm: { "x.type": "VM", "x.memory": 64 } });
+  const set: Cell = { ...bare, ha: { syncInterval: 30, maxRetries: 3 } };
+  const plan = planChange(bare, set);
+  assert.deepEqual(
+    plan.cell?.causes.map(({ attribute, to }) => [attribute, to]),
+    [
+      ["x.ha.syncInterval", 30],
+      ["x.ha.maxRetries", 3],
+    ],
+  );
+  assert.deepEqual(planFaults(bare, set, plan), []);
+  assert.deepEqual(planFaults(set, bare, planChange(set, bare)), []);
+  assert.notDeepEqual(planFaults(bare, { ...set, ha: { syncInterval: 31 } }, plan), []);
+});
+
 test("the checker finds nothing wrong with what the planner makes, whatever was never written", () => {
   const seen = new Set<string>();
   fc.assert(

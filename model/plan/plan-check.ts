@@ -145,6 +145,7 @@ function settings(cell: Cell): Map<string, Json> {
   }
   for (const [name, value] of Object.entries(cell.backup ?? {}))
     found.set(`x.backup.${name.replace(/Minutes$/, "")}`, value);
+  for (const [name, value] of Object.entries(cell.ha ?? {})) found.set(`x.ha.${name}`, value);
   return found;
 }
 

@@ -215,6 +215,7 @@ export const desiredSamples = {
       ...{ vm: "c1-4", cell: "shop", path: "shop/web", incarnation: 1, host: "h1", boot: 1, lost: "restart" },
       ...{ priority: 0, isolated: "keep", storageManager: "storage-manager" },
     },
+    settings: { settings: { maxRetries: 3, syncInterval: 30 } },
     "host/<name>": { host: "h1", state: "disabled" },
   },
   directory: {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { haSettingNames } from "../../../model/cell/ha-settings.ts";
 import { elementPath, peerName } from "../../../model/cell/identifiers.ts";
 import { cellAttributes, commonAttributes, elementSchemas } from "../../../model/cell/schema.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
@@ -64,6 +65,12 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.backup.publicKey": { own: "backups are made by the clock; `cells management list` shows them" },
     "x.backup.period": { own: "the same" },
     "x.backup.keep": { own: "the same" },
+    ...Object.fromEntries(
+      haSettingNames.map((name) => [
+        `x.ha.${name}`,
+        { own: "the HA Manager goes by it from then on; nothing that runs is touched" },
+      ]),
+    ),
   },
   VM: {
     "x.memory": { fact: incarnation, at: "web", from: 1024, to: 512 },

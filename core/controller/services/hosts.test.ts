@@ -146,6 +146,23 @@ test("where all were closed before, everything else is accepted, and opening one
   assert.equal(root.put("root/hosts/h1", { "x.type": "Host" }).status, 200);
 });
 
+test("what the root cell sets of x.ha is told to the HA Manager, as far as it is written, until it is taken out", () => {
+  const root = rootWith(["h1"]);
+  root.step({ kind: "request", id: 1, request: { method: "HA" } });
+  const settings = () => root.at("ha-manager", "settings");
+  assert.deepEqual(settings(), [], "all as preset");
+  const rootWithHa = (ha: JsonObject): JsonObject => ({ root: { ...(rootWithTenancy().root as JsonObject), ...ha } });
+  assert.equal(root.put("", rootWithHa({ "x.ha.maxRetries": 3, "x.ha.syncInterval": 30 })).status, 200);
+  assert.deepEqual(settings(), [{ settings: { syncInterval: 30, maxRetries: 3 } }]);
+  const { status, body } = root.put("", rootWithHa({ "x.ha.maxRetries": 0 }));
+  assert.equal(status, 400);
+  assert.match(JSON.stringify(body), /x\.ha\.maxRetries.*1.*100/);
+  root.crash();
+  assert.deepEqual(settings(), [{ settings: { syncInterval: 30, maxRetries: 3 } }]);
+  root.put("", rootWithTenancy());
+  assert.deepEqual(settings(), []);
+});
+
 test("what a lost store said of a host is taken back where the model says otherwise, and nothing is said twice", () => {
   const root = rootWith(["h1", "h2"]);
   root.put("root/hosts/h2", maintenance);

@@ -9,6 +9,7 @@ import {
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
 import { rootCell } from "../../documents/cells.ts";
+import { type DesiredSettings, settingsKey } from "../../documents/ha.ts";
 import { hostOffers } from "../../documents/readers/placement.ts";
 import { type DesiredHost, type HostOffers, hostKey } from "../../documents/vocabulary.ts";
 import { isObject } from "../../outbox.ts";
@@ -137,11 +138,13 @@ export const closedHosts = (cell: Cell): readonly HostName[] =>
     .hosts.map(({ host }) => host)
     .sort();
 
-/** Of a host that takes everything nothing is said. */
+/** Of a host that takes everything nothing is said, and nothing of a setting that is as preset. */
 export function desireHosts(state: ControllerState, desires: Desires): void {
   if (!isRoot(state) || state.cell === null) return;
   const { hosts, placers } = closedOf(state.cell);
   for (const document of hosts)
     for (const peer of [...placers, ...(state.ha ? [haManager] : [])])
       addDesire(desires, peer, hostKey(document.host), document);
+  if (state.ha && state.cell.ha !== undefined)
+    addDesire(desires, haManager, settingsKey, { settings: state.cell.ha } satisfies DesiredSettings);
 }

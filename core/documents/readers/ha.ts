@@ -1,3 +1,4 @@
+import { type HaSettingName, type HaSettings, haSettings } from "../../../model/cell/ha-settings.ts";
 import {
   boolean,
   count,
@@ -21,6 +22,7 @@ import {
   type DesiredFence,
   type DesiredProbe,
   type DesiredProtected,
+  type DesiredSettings,
   type FencedVolume,
   fences,
 } from "../ha.ts";
@@ -44,6 +46,17 @@ export const desiredProtected = document(
     storageManager: peerText,
   }),
   ofVm,
+);
+const bounded = (name: HaSettingName) => optional(number(haSettings[name].least, haSettings[name].most));
+export const desiredSettings = document(
+  object<DesiredSettings>({
+    settings: object<HaSettings>({
+      syncInterval: bounded("syncInterval"),
+      timeBetweenCleanup: bounded("timeBetweenCleanup"),
+      timeBetweenFailures: bounded("timeBetweenFailures"),
+      maxRetries: bounded("maxRetries"),
+    }),
+  }),
 );
 export const actualOver = document(
   object<ActualOver>({ vm: uidText, incarnation: count, host: hostText, by: oneOf(...fences) }),

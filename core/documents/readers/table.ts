@@ -72,7 +72,11 @@ export const desiredDocuments = {
     beats: ha.desiredBeats,
   },
   presence: {},
-  "ha-manager": { "protected/<uid>": ha.desiredProtected, "host/<name>": placement.desiredHost },
+  "ha-manager": {
+    "protected/<uid>": ha.desiredProtected,
+    "host/<name>": placement.desiredHost,
+    settings: ha.desiredSettings,
+  },
   directory: {
     "public/<uid>": cells.desiredPublic,
     "reach/<uid>": cells.desiredReach,
@@ -140,6 +144,7 @@ export const actualDocuments = {
   },
   "ha-manager": {
     "<peer>/protected/<uid>": null,
+    "<peer>/settings": null,
     "<peer>/over/<uid>": ha.actualOver,
     "<peer>/host/<name>": null,
   },

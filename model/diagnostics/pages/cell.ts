@@ -43,6 +43,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     'x.backup.publicKey "mine";',
     "x.limits.vms 10;",
   ),
+  "cell/ha": cellPage(
+    "settings of the HA Manager where none can be, or that contradict one another",
+    "`x.ha` beside a VM says what becomes of that VM. Beside the cell it sets what the HA Manager does for all cells, and is for the root cell alone. How often a VM was started elsewhere is counted from the work that is still known, so `x.ha.timeBetweenCleanup` is no shorter than `x.ha.timeBetweenFailures`.",
+    "x.ha.maxRetries 3;",
+    'vm extends VM { x.memory 128; x.restartOnFailure true; x.ha.isolated "restart"; }',
+  ),
   "cell/copy-cycle": cellPage(
     "volumes that are copies of one another",
     "A copy begins as what its origin holds. Somewhere at the end there must be a `Volume` of its own.",

@@ -6,7 +6,7 @@ import { rootCell } from "../../../core/documents/cells.ts";
 import type { EventName } from "../../../core/telemetry/event-names.ts";
 import type { BackupSchedule } from "../../../model/cell/cell.ts";
 import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
-import { defaultKept, defaultPeriodMinutes } from "../../../model/check/check-backup.ts";
+import { defaultKept, defaultPeriodMinutes } from "../../../model/check/root-cell/check-backup.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { type Collected, collectBackup } from "../../backup/collect.ts";
 import { type Order, readSignedOrder, type SignedOrder } from "../../backup/order.ts";
@@ -29,7 +29,7 @@ import {
  * The schedule of the root specification (`x.backup`): the root cell's controller has the authority sign an order for the
  * operator's key, gathers the parts, which it cannot open, and gives the file to every storage server. It remembers when
  * the last one was made (record.ts). No process's part and no server's list, answer or silence holds up the others: each
- * has a bound in bytes and time of its own. Which may be removed: `record.ts`; defaults: `model/check/check-backup.ts`.
+ * has a bound in bytes and time of its own. Which may be removed: `record.ts`; defaults: `model/check/root-cell/check-backup.ts`.
  */
 const lookEveryMs = 60_000;
 const retryMs = 15 * 60_000;

@@ -1,5 +1,5 @@
-import type { BackupSchedule, Cell } from "../cell/cell.ts";
-import type { ReportFault } from "./fault.ts";
+import type { BackupSchedule, Cell } from "../../cell/cell.ts";
+import type { ReportFault } from "../fault.ts";
 
 /** Backups of the management are made for the root cell alone, which has this name in every installation. */
 const rootName = "root";

@@ -1,0 +1,33 @@
+/**
+ * Settings of the HA Manager, `x.ha.*` of the root cell, by the names and presets of CloudStack's (`sync.interval` is `syncInterval`
+ * here): whoever knows that one finds them. They bound how often something is looked at or tried, and how long it is kept; what is heard is acted upon at once.
+ */
+export interface HaSetting {
+  readonly preset: number;
+  readonly least: number;
+  readonly most: number;
+  readonly unit?: "s";
+  readonly docs: string;
+}
+export const haSettings = {
+  syncInterval: {
+    ...{ preset: 60, least: 5, most: 3600, unit: "s" },
+    docs: "How often work on lost VMs that waits is looked at again, whatever is heard",
+  },
+  timeBetweenCleanup: {
+    ...{ preset: 86_400, least: 3600, most: 2_592_000, unit: "s" },
+    docs: "How long `cells ha` shows work that has ended. It counts for `maxRetries`, so it is no shorter than `timeBetweenFailures`",
+  },
+  timeBetweenFailures: {
+    ...{ preset: 3600, least: 60, most: 604_800, unit: "s" },
+    docs: "Within this time a VM is started elsewhere `maxRetries` times",
+  },
+  maxRetries: {
+    ...{ preset: 5, least: 1, most: 100 },
+    docs: "So often a VM whose host is lost is started elsewhere by itself within `timeBetweenFailures`; then it waits for `cells ha release`",
+  },
+} as const satisfies Readonly<Record<string, HaSetting>>;
+export type HaSettingName = keyof typeof haSettings;
+export const haSettingNames = Object.keys(haSettings) as readonly HaSettingName[];
+/** What is written; the rest is as preset. */
+export type HaSettings = { readonly [name in HaSettingName]?: number };
