@@ -195,3 +195,11 @@ export const inventory = async (
   }
   return found;
 };
+
+/**
+ * A shell's command that sends lines as an HTTPS request. It keeps its side open until it is answered, as clients do: Node's
+ * server takes who has closed it for gone, and whether he still gets an answer is a race.
+ * @param to socat's address behind `OPENSSL:`
+ */
+export const requestByTls = (lines: readonly string[], to: string): string =>
+  `printf '${lines.join("\\r\\n")}' | socat -T20 -,ignoreeof OPENSSL:${to}`;

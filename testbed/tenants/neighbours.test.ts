@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { listenerCommand, type Probe, probeCommand, seenIn } from "../../cli/connection/probe.ts";
 import type { ConnectionAnswer, ElementAnswer } from "../../model/api.ts";
 import { type Ended, type Testbed, withTestbed } from "../harness.ts";
-import { cells, stateOf, until, untilReady, untilSaid } from "../lab.testing.ts";
+import { cells, requestByTls, stateOf, until, untilReady, untilSaid } from "../lab.testing.ts";
 
 /**
  * Two cells that have to do with one another, with real guests on two hosts: what the one names of the other waits until it
@@ -186,9 +186,8 @@ const changesItself = async (t: Testbed): Promise<void> => {
       "content-type: application/json",
       `content-length: ${body.length}`,
     ];
-    const text = [...head, ...headers, "", body].join("\\r\\n");
-    const tls = `OPENSSL:${own}:${controllerPort},cafile=/tmp/authority.pem,commonname=controller.shop`;
-    const { stdout, stderr } = await run(t, "shop", `printf '${text}' | socat -t20 - ${tls}`);
+    const tls = `${own}:${controllerPort},cafile=/tmp/authority.pem,commonname=controller.shop`;
+    const { stdout, stderr } = await run(t, "shop", requestByTls([...head, ...headers, "", body], tls));
     return stdout + stderr;
   };
   assert.match(await put("no-credential-of-it"), /^HTTP\/1.1 401 .*this is no credential of the cell shop/s);

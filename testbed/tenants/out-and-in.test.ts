@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { ConnectionAnswer } from "../../model/api.ts";
 import { outside, resolver } from "../configuration.ts";
 import { type Ended, type Testbed, withTestbed } from "../harness.ts";
-import { cells, stateOf, until, untilReady } from "../lab.testing.ts";
+import { cells, requestByTls, stateOf, until, untilReady } from "../lab.testing.ts";
 
 /**
  * Out of the cloud and into it with a real guest: the web server of `examples/public-web.sf` is reached from outside at its
@@ -126,6 +126,33 @@ async function leadsOutside(t: Testbed): Promise<void> {
   assert.equal(inwards.allowed, false, inwards.verdict);
 }
 
+/** `examples/own-gateway.sf`: from outside to the cell's own controller, which asks for a credential of the cell. */
+async function hasAGatewayOfItsOwn(t: Testbed): Promise<void> {
+  await applyExample(t, "own-gateway");
+  await untilReady(t, "desk/vm");
+  const address = (await stateOf(t, "desk/card"))?.address ?? assert.fail("the gateway has no address");
+  const { credential } = JSON.parse(await cells(t, "credential", "add", "desk", "--output", "json")) as {
+    readonly credential: string;
+  };
+  const ask = async (bearer: string): Promise<string> => {
+    const head = [
+      "GET /cells/desk/model HTTP/1.1",
+      "host: desk",
+      "connection: close",
+      `authorization: Bearer ${bearer}`,
+    ];
+    const request = requestByTls([...head, "", ""], `${address}:443,verify=0,connect-timeout=3`);
+    const { stdout, stderr } = await t.outside(["sh", "-c", request]);
+    return stdout + stderr;
+  };
+  await until(
+    "the controller answers outside",
+    () => ask(credential),
+    (answer) => /^HTTP\/1.1 200 /.test(answer),
+  );
+  assert.match(await ask("no-credential-of-it"), /^HTTP\/1.1 401 /);
+}
+
 test("a web server with an external address is reached from outside, and reaches what its rules open", () =>
   withTestbed({ hosts: 2, servers: 1 }, async (t) => {
     await apply(t);
@@ -158,4 +185,5 @@ test("a web server with an external address is reached from outside, and reaches
     assert.ok(out.checks.some(({ check, detail }) => check === "outside" && detail.includes(outside.router)));
     await namesOutside(t);
     await leadsOutside(t);
+    await hasAGatewayOfItsOwn(t);
   }));
