@@ -25,7 +25,7 @@ import { eventually } from "../installation.testing.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { runController } from "./edge.ts";
 import { keptEvents, openEvents } from "./events.ts";
-import { serveNames } from "./name-server.ts";
+import { serveNames } from "./names/name-server.ts";
 import { createRoutes } from "./routes.ts";
 
 /** Loopback addresses of this process alone: the controller's name server needs port 53. */

@@ -10,7 +10,7 @@ import { type DecodedPacket, decode, encode } from "dns-packet";
 import { createDnsManager } from "../../core/dns/manager.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import { serveNames } from "../controller/name-server.ts";
+import { serveNames } from "../controller/names/name-server.ts";
 import { followCells, serveDns } from "./dns-server.ts";
 
 /** The real service behind the edge, stepped directly. */

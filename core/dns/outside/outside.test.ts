@@ -65,6 +65,10 @@ test("nothing of the inside is asked outside, nor what is nobody's there", () =>
     ...["300.1.in-addr.arpa", "d.f.ip6.arpa", "ip6.arpa", `${"0.".repeat(32)}ip6.arpa`],
   ];
   for (const name of kept) assert.ok(!isAskable(name, guarded), name);
+  // Also where the cloud's domain is below one that is somebody's.
+  const elsewhere = { ...guarded, domain: "cloud.example.com" };
+  for (const name of ["cloud.example.com", "web1.shop.cloud.example.com"]) assert.ok(!isAskable(name, elsewhere), name);
+  for (const name of ["www.example.com", "xcloud.example.com"]) assert.ok(isAskable(name, elsewhere), name);
   assert.ok(isAskable(`${"8.".repeat(4)}1.0.0.2.ip6.arpa`, guarded));
 });
 
@@ -99,7 +103,16 @@ test("a question goes out with its name and its type, and nothing else of the as
         ],
       }),
     ],
+    ["two questions, of which one is there", own.map((byte, at) => (at === 5 ? 2 : byte))],
     ["more behind it", Buffer.concat([own, Buffer.from([0])])],
+    // To the name of the OPT record behind it, which is empty.
+    [
+      "a pointer that leads on",
+      Buffer.from([
+        ...[0, 9, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0xc0, 18, 0, 1, 0, 1],
+        ...[0, 0, 41, 4, 0, 0, 0, 0, 0, 0, 0],
+      ]),
+    ],
     ["a pointer to itself", Buffer.from([0, 9, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12, 0, 1, 0, 1])],
   ] as const)
     assert.equal(parseQuery(bytes), null, what);

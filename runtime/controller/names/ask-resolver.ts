@@ -1,8 +1,8 @@
 import { randomInt } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
-import { type Guarded, type Heard, largestTcp, readAnswer } from "../../core/dns/outside/answers.ts";
-import { type Question, questionTo } from "../../core/dns/outside/message.ts";
+import { type Guarded, type Heard, largestTcp, readAnswer } from "../../../core/dns/outside/answers.ts";
+import { type Question, questionTo } from "../../../core/dns/outside/message.ts";
 
 /**
  * One question to one resolver: by UDP, and by TCP where the answer does not fit. Each goes out from a port that the kernel

@@ -156,9 +156,10 @@ test("an answer from elsewhere is none, nor one under another number, and many o
       return Array.from({ length: 8 }, (_, index) => ({ ...forged, id: ((asked.id ?? 0) + 1 + index) % 65_536 }));
     };
     resolvers[second]!.reply = good;
-    assert.equal(dataIn(await ask(query("www.example.org"))), "203.0.113.9");
-    assert.deepEqual([resolvers[first]?.asked.length, resolvers[second]?.asked.length], [1, 1]);
+    const answer = await ask(query("www.example.org"));
     other.close();
+    assert.equal(dataIn(answer), "203.0.113.9");
+    assert.deepEqual([resolvers[first]?.asked.length, resolvers[second]?.asked.length], [1, 1]);
   }));
 
 test("a real resolver: an alias, a name that is not there, one that leads inside, an answer too long for UDP", async () => {
@@ -214,7 +215,7 @@ test("what leads inside is refused, for whoever asks", () =>
   }));
 
 test("an answer that does not fit is fetched by TCP, within a bound", () =>
-  withResolvers({}, async ({ resolvers, ask, port }) => {
+  withResolvers({ resolvers: async () => [first], attemptMs: 30_000 }, async ({ resolvers, ask, port }) => {
     resolvers[first]!.reply = () => ({ flags: 0x8380 }) as Partial<Packet>;
     let size = 3;
     const sockets: Socket[] = [];
@@ -226,6 +227,8 @@ test("an answer that does not fit is fetched by TCP, within a bound", () =>
         const name = asked.questions?.[0]?.name ?? "";
         const all = Array.from({ length: size }, (_, index) => address(name, `203.0.113.${1 + (index % 250)}`));
         const answer = answerOf(asked, { answers: all });
+        // Of one that is longer than any it is enough to hear how long it will be.
+        if (size === 0) return socket.write(Buffer.from([0x40, 0x01]));
         const length = Buffer.from([answer.length >> 8, answer.length & 255]);
         socket.write(Buffer.concat([length, answer.subarray(0, 20)]));
         socket.write(answer.subarray(20));
@@ -233,11 +236,14 @@ test("an answer that does not fit is fetched by TCP, within a bound", () =>
     });
     server.listen(port, first);
     await once(server, "listening");
-    assert.equal((await ask(query("long.example.org")))?.answers?.length, 3);
-    size = 1_500;
-    assert.equal(rcodeOf(await ask(query("longer.example.org"))), "SERVFAIL");
-    for (const socket of sockets) socket.destroy();
-    server.close();
+    try {
+      assert.equal((await ask(query("long.example.org")))?.answers?.length, 3);
+      size = 0;
+      assert.equal(rcodeOf(await ask(query("longer.example.org"))), "SERVFAIL");
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    }
   }));
 
 test("one VM has 16 questions under way and no more, which takes nothing from names of the inside", () =>

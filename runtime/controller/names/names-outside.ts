@@ -1,9 +1,9 @@
-import { type Found, type Guarded, isUnderstood } from "../../core/dns/outside/answers.ts";
-import { isAskable } from "../../core/dns/outside/askable.ts";
-import { NameCache } from "../../core/dns/outside/cache.ts";
-import { answerTo, parseQuery, type Query, rcodes } from "../../core/dns/outside/message.ts";
-import { counter, type Metric, sample } from "../../core/telemetry/metrics.ts";
-import { ports } from "../installation.ts";
+import { type Found, type Guarded, isUnderstood } from "../../../core/dns/outside/answers.ts";
+import { isAskable } from "../../../core/dns/outside/askable.ts";
+import { NameCache } from "../../../core/dns/outside/cache.ts";
+import { answerTo, parseQuery, type Query, rcodes } from "../../../core/dns/outside/message.ts";
+import { counter, type Metric, sample } from "../../../core/telemetry/metrics.ts";
+import { ports } from "../../installation.ts";
 import { resolverSockets } from "./ask-resolver.ts";
 
 /**
