@@ -197,6 +197,8 @@ export interface ProcessConfiguration {
  */
 export interface PeerBook {
   readonly peers: Readonly<Record<string, string>>;
+  /** By controller: the UID of its cell, which no later cell of that name has; absent: nobody has said. */
+  readonly cells?: Readonly<Record<string, string>>;
   /** From when on which key is whose, of names that others had before (decision 58); absent: nobody has said. */
   readonly keys?: Readonly<Record<string, CurrentKey>>;
   /** The epochs of the key of hosts' datagrams (decision 58); absent: the first. */

@@ -21,13 +21,13 @@ import {
   stateOf,
   subscribe,
 } from "./network.testing.ts";
-import { leftoversOf } from "./node/release.ts";
+import { type IsThere, instanceOf, leftoversOf } from "./node/release.ts";
 
 const inputsOf = (network: Network, name: string, kind: string): Json[] =>
   stateOf(network, name).inputs.filter((input) => input.kind === kind) as unknown as Json[];
 const logged = (network: Network, name: string, event: string): number =>
   machineOf(network, name).logs.filter((line) => line.event === event).length;
-const leftovers = (network: Network, name: string, isThere = (_peer: string): boolean => true) => {
+const leftovers = (network: Network, name: string, isThere: IsThere = () => true) => {
   const { node } = machineOf(network, name);
   return node === null ? assert.fail() : leftoversOf(node.distribution, isThere);
 };
@@ -185,6 +185,23 @@ test("of a client that is gone for good, whom an older receiver still knows, an 
   settle(network);
   endAsGone(network, "b", "controller.d", ["v1"]);
   assert.deepEqual(desiredAt(network, "b"), { "controller.d v1": 1 }, "nor of one that has been heard");
+});
+
+test("a client whose name another one has by now is gone, where that one never comes", () => {
+  const network = createNetwork(["controller.c", "b"]);
+  machineOf(network, "controller.c").instance = "c-1";
+  restart(network, "controller.c");
+  desire(network, "controller.c", "b", "v1", 1);
+  settle(network);
+  halt(network, machineOf(network, "controller.c"));
+  restart(network, "b");
+  const asIn = (book: string | undefined) => leftovers(network, "b", (_, is) => is === null || book === is).clients;
+  assert.deepEqual(asIn("c-1"), [], "the same may only be late");
+  assert.deepEqual(
+    asIn("c-2").map(({ client, keys }) => [client, keys]),
+    [["controller.c", ["v1"]]],
+  );
+  assert.equal(instanceOf(undefined), null);
 });
 
 test("a client whose older store has said again what its receiver has is older once more when that copy is put back again", () => {

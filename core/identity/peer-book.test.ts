@@ -68,6 +68,26 @@ test("who knows the present version is answered when there is another, everybody
     assert.deepEqual(world.askLater({ kind: "peers", known })(), one(), `known ${known}`);
 });
 
+test("of a controller the book says whose it is, and a later cell of its name is news", () => {
+  const world = new AuthorityWorld();
+  const web = (address: string, hash: string, cellUid?: string) => {
+    const desire = at("controller.web", "controller", address, hash);
+    const grants = desire.grants.map((grant) => ({ ...grant, ...(cellUid === undefined ? {} : { cellUid }) }));
+    return { ...desire, cell: "web", grants };
+  };
+  world.desireEnrolment(root, "vm-1", web("10.0.0.13", token));
+  assert.deepEqual(book(world).cells, {}, "an earlier root controller says nothing");
+  world.desireEnrolment(root, "vm-1", web("10.0.0.13", token, "c-8"));
+  const { version, cells } = book(world);
+  assert.deepEqual(cells, { "controller.web": "c-8" });
+  const next = world.askLater({ kind: "peers", known: version });
+  world.desireEnrolment(root, "vm-2", web("10.0.0.13", other, "c-9"));
+  assert.equal(next(), null, "as long as the former one has its name");
+  world.desireEnrolment(root, "vm-1", null);
+  const told = bookIn(next());
+  assert.deepEqual([told.version, told.cells], [version + 1, { "controller.web": "c-9" }]);
+});
+
 test("a restart keeps the version of a book that is the same, and no version ever names two books", () => {
   const fixedPeers = { "host.h1": "10.0.1.1" };
   const world = new AuthorityWorld({ fixedPeers });

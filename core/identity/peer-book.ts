@@ -1,4 +1,4 @@
-import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 import { digestOf } from "../distribution/node/digest.ts";
 import type { IdentityGrant } from "../documents/identity.ts";
 import type { CurrentKeys } from "./current-keys.ts";
@@ -16,6 +16,12 @@ export type PeerEntries = { readonly [name: string]: string };
 export interface GrantedPlace {
   readonly grant: IdentityGrant;
   readonly key: string | null;
+}
+/** By controller: the UID of its cell, which no later cell of that name has. Of one that an earlier version enrolled nothing is said. */
+export type PeerCells = { readonly [name: string]: Uid };
+export interface Places {
+  readonly peers: PeerEntries;
+  readonly cells: PeerCells;
 }
 /** Record `book`. */
 export interface BookRecord {
@@ -41,8 +47,9 @@ export function bookOf(
   places: ReadonlyMap<PeerName, readonly GrantedPlace[]>,
   keyOf: (name: PeerName) => { readonly key: string; readonly entry: string | null } | null,
   fixed: PeerEntries,
-): PeerEntries {
+): Places {
   const book = new Map<string, string>(Object.entries(fixed));
+  const cells = new Map<string, Uid>();
   for (const [name, granted] of places) {
     const has = keyOf(name);
     const found =
@@ -51,17 +58,26 @@ export function bookOf(
       granted[0];
     const entry = found === undefined ? null : entryOf(found.grant);
     if (entry !== null) book.set(name, entry);
+    if (found?.grant.cellUid !== undefined) cells.set(name, found.grant.cellUid);
   }
-  return Object.fromEntries([...book].sort(([a], [b]) => (a < b ? -1 : 1)));
+  return { peers: sorted(book), cells: sorted(cells) };
 }
+const sorted = <Value>(entries: ReadonlyMap<string, Value>): { readonly [name: string]: Value } =>
+  Object.fromEntries([...entries].sort(([a], [b]) => (a < b ? -1 : 1)));
 
 /** What is to be recorded of a book, given what was; the record itself when the book is the same. */
-export function recordOf(book: PeerEntries, keys: CurrentKeys, ring: Ring, before: BookRecord | null): BookRecord {
-  const places = Object.entries(book).map(([name, entry]): [string, number] => [`${name} ${entry}`, 0]);
+export function recordOf(
+  { peers, cells }: Places,
+  keys: CurrentKeys,
+  ring: Ring,
+  before: BookRecord | null,
+): BookRecord {
+  const places = Object.entries(peers).map(([name, entry]): [string, number] => [`${name} ${entry}`, 0]);
+  const uids = Object.entries(cells).map(([name, cell]): [string, number] => [`cell ${name} ${cell}`, 0]);
   const current = [...keys].map(([name, { key, sinceMs }]): [string, number] => [`${name} ${key} ${sinceMs}`, 0]);
   // As it was before there were epochs, a book keeps its version.
   const epochs: [string, number][] = ring.newest === 0 ? [] : [[`${ring.oldest} ${ring.send} ${ring.newest}`, 0]];
-  const words = digestOf([...places, ...current, ...epochs]);
+  const words = digestOf([...places, ...uids, ...current, ...epochs]);
   // Its 64 buckets in one: only whether anything differs matters.
   const digest = [0, 1].map((half) => words.reduce((all, word, at) => (at % 2 === half ? (all ^ word) >>> 0 : all), 0));
   if (before !== null && before.digest.join() === digest.join()) return before;

@@ -4,7 +4,7 @@ import { InputQueue } from "../../core/distribution/input-queue.ts";
 import { measureDistribution } from "../../core/distribution/measure.ts";
 import { type BatchEffects, carryOutBatch } from "../../core/distribution/node/batch.ts";
 import { createNode, type Node, stepNode } from "../../core/distribution/node/node.ts";
-import { type IsThere, leftoversOf, orphansOf } from "../../core/distribution/node/release.ts";
+import { type IsThere, instanceOf, leftoversOf, orphansOf } from "../../core/distribution/node/release.ts";
 import type { LogLine, NodeInput, NodeOutput } from "../../core/distribution/node/types.ts";
 import type { AdoptRequest, Instant, Service } from "../../core/env.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
@@ -20,7 +20,7 @@ import type { LeftoversAccess } from "../observation/leftovers.ts";
 import { createObserver, type Observer } from "../observation/observer.ts";
 import { createServiceNumbers, type ServiceNumbers } from "../observation/service-numbers.ts";
 import { type TransportLimits, transportLimits } from "../transport/connections/connection.ts";
-import { listPeers } from "../transport/peers.ts";
+import { readWhoIsThere } from "../transport/peers.ts";
 import { watchMembers } from "../transport/peers-watch.ts";
 import { createTransport, type Transport } from "../transport/transport.ts";
 import { removeLeftCopy } from "./left-copy.ts";
@@ -219,17 +219,19 @@ const say = async <State>(loop: Loop<State>, input: NodeInput): Promise<void> =>
 };
 const leftoversOfLoop = <State>(loop: Loop<State>, { configuration, service }: ServiceRun<State>): LeftoversAccess => {
   const { distribution } = loop.node;
-  const book = async (): Promise<IsThere> => {
-    const peers = new Set(await listPeers(configuration, ""));
-    return (peer) => peers.has(peer);
-  };
+  const book = (): Promise<IsThere> => readWhoIsThere(configuration);
   return {
     list: async () => leftoversOf(distribution, await book()),
     release: (peer) => say(loop, { kind: "release", peer }),
     end: async (peer, keys) => {
       const isThere = await book();
       const all = keys ?? orphansOf(distribution, peer, isThere);
-      await say(loop, { kind: "release", peer, keys: all, isGone: !isThere(peer) });
+      await say(loop, {
+        kind: "release",
+        peer,
+        keys: all,
+        isGone: !isThere(peer, instanceOf(distribution.clients.get(peer))),
+      });
     },
     adopt: async (client, key) => {
       if (service.unclaimed === undefined) return `nothing at ${configuration.name} can be adopted; a child cell can`;

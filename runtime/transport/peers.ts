@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import type { IsThere } from "../../core/distribution/node/release.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { type PeerBook, type ProcessConfiguration, ports } from "../installation.ts";
@@ -28,6 +29,19 @@ export const listPeers = async (configuration: ProcessConfiguration, prefix: str
   const book = JSON.parse(await readFile(configuration.peersFile, "utf8")) as PeerBook;
   const names = Object.keys(book.peers).filter((name) => name.startsWith(prefix));
   return names.sort().map(peerName);
+};
+
+/**
+ * Who there is, by the peers file. A controller that is said to be another cell's is gone, also when a later cell has its name.
+ * Rejects when the file cannot be read.
+ */
+export const readWhoIsThere = async ({ peersFile }: ProcessConfiguration): Promise<IsThere> => {
+  const { peers, cells = {} } = JSON.parse(await readFile(peersFile, "utf8")) as PeerBook;
+  return (peer, instance) => {
+    if (!Object.hasOwn(peers, peer)) return false;
+    const now = Object.hasOwn(cells, peer) ? cells[peer] : undefined;
+    return instance === null || now === undefined || now === instance;
+  };
 };
 
 /**

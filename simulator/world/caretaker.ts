@@ -1,4 +1,4 @@
-import { type Leftovers, leftoversOf } from "../../core/distribution/node/release.ts";
+import { type IsThere, instanceOf, type Leftovers, leftoversOf } from "../../core/distribution/node/release.ts";
 import { sentenceOf } from "../../model/cause/sentence.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { AnyProcess, Installation } from "./installation.ts";
@@ -76,7 +76,11 @@ class Care {
     this.#installation.kernel.log("operator", verb, { words });
   }
 
-  readonly #isThere = (peer: PeerName): boolean => this.#installation.processes.has(peer);
+  readonly #isThere: IsThere = (peer, instance) => {
+    const process = this.#installation.processes.get(peer);
+    const now = process?.distribution?.instance;
+    return process !== undefined && (instance === null || now === undefined || now === instance);
+  };
 
   /** `cells orphans list`: of the services that answer. */
   #list(): ReadonlyMap<AnyProcess, Leftovers> {
@@ -137,8 +141,9 @@ class Care {
     // What a service desires of others follows from what they say, and it takes it back itself.
     if (!client.startsWith("controller.") || keys.length === 0) return;
     this.#say("ends", `${service.name} ${client} ${keys.join(" ")}`);
+    const instance = instanceOf(service.distribution?.clients.get(client));
     for (const key of keys) this.#installation.endedByHand.add(key.split("/").slice(1).join("/"));
-    service.tell({ kind: "release", peer: client, keys, isGone: !this.#isThere(client) });
+    service.tell({ kind: "release", peer: client, keys, isGone: !this.#isThere(client, instance) });
   }
 
   /** What `cells why` says of a volume whose former file is in a bin: the one or the other. */

@@ -38,11 +38,16 @@ const keptIn = (client: Client): number => {
   return count;
 };
 
-/** Is there anybody of this name in the cloud, as far as its book of peers says? */
-export type IsThere = (peer: PeerName) => boolean;
+/**
+ * Is there anybody of this name in the cloud, as far as its book of peers says? `instance`: of the one that is meant, null where
+ * nobody has said it; whom the book says to be another one now is gone.
+ */
+export type IsThere = (peer: PeerName, instance: string | null) => boolean;
 
 const isGone = (peer: PeerName, client: Client | undefined, isThere: IsThere): boolean =>
-  (client?.session ?? -1) < 0 && !isThere(peer);
+  (client?.session ?? -1) < 0 && !isThere(peer, instanceOf(client));
+/** What was told of a client when it was last heard: the UID of a controller's cell. */
+export const instanceOf = (client: Client | undefined): string | null => client?.mark?.instance ?? null;
 
 /**
  * What an operator may end of a client: what it did not repeat. One that nobody is any more, and that has not been heard since this

@@ -133,8 +133,8 @@ function tellWhere(state: AuthorityState, now: Instant): void {
   for (const [id, known] of state.waiting) {
     if (known === state.book.version) continue;
     state.waiting.delete(id);
-    const { version, peers, keys, ring } = state.book;
-    const response = toJson({ kind: "peers", version, peers, keys: writeCurrentKeys(keys), gossip: ring });
+    const { version, peers, cells, keys, ring } = state.book;
+    const response = toJson({ kind: "peers", version, peers, cells, keys: writeCurrentKeys(keys), gossip: ring });
     state.outbox.effects.push({ kind: "reply", id, response });
   }
 }

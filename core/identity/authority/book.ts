@@ -25,15 +25,15 @@ export function newBook(state: AuthorityState, now: Instant): Book {
     const identity = state.identities.get(name);
     return identity === undefined ? null : { key: identity.key, entry: entryOf(identity) };
   };
-  const peers = bookOf(places, had, { ...formerPeers(state), ...state.options.fixedPeers });
+  const book = bookOf(places, had, { ...formerPeers(state), ...state.options.fixedPeers });
   const { keys, changed } = keysNow(state, new Set(places.keys()), now);
   // One that is gone, or another machine in its place: either way somebody has the key of the hosts' datagrams and is none.
   if (changed.some((name) => name.startsWith("host."))) rotateGossip(state.outbox, state.gossip);
   const { ring } = state.gossip;
   const before = (state.outbox.records.get(bookRecord) ?? null) as BookRecord | null;
-  const record = recordOf(peers, keys, ring, before);
+  const record = recordOf(book, keys, ring, before);
   write(state.outbox, bookRecord, record);
-  return { version: record.version, peers, keys, ring };
+  return { version: record.version, ...book, keys, ring };
 }
 
 /** After a loss of the store: where those were whom nobody has had enrolled again yet. Of machines everything is known. */

@@ -3,7 +3,7 @@ import type { Json } from "../../../model/json/json.ts";
 import type { IdentityGrant } from "../../documents/identity.ts";
 import type { CurrentKey } from "../current-keys.ts";
 import type { Ring } from "../gossip-ring.ts";
-import type { PeerEntries } from "../peer-book.ts";
+import type { PeerCells, PeerEntries } from "../peer-book.ts";
 
 /**
  * Requests of the edge. Who shows a token has proved that it holds `key`, by its signature on the request; who renews has
@@ -40,6 +40,7 @@ export type AuthorityAnswer =
       readonly kind: "peers";
       readonly version: number;
       readonly peers: PeerEntries;
+      readonly cells: PeerCells;
       /** `CurrentKeys`. */
       readonly keys: Readonly<Record<string, CurrentKey>>;
       readonly gossip: Ring;

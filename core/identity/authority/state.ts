@@ -4,7 +4,7 @@ import type { DesiredEnrolment, IdentityGrant } from "../../documents/identity.t
 import type { Outbox } from "../../outbox.ts";
 import type { CurrentKeys } from "../current-keys.ts";
 import type { Ring } from "../gossip-ring.ts";
-import type { PeerEntries } from "../peer-book.ts";
+import type { PeerCells, PeerEntries } from "../peer-book.ts";
 import type { ParentOf } from "./grants.ts";
 import type { KeyRecord } from "./key-records.ts";
 import type { AuthorityRefusal, Beside } from "./requests.ts";
@@ -81,6 +81,7 @@ export interface AuthorityOptions {
 export interface Book {
   readonly version: number;
   readonly peers: PeerEntries;
+  readonly cells: PeerCells;
   readonly keys: CurrentKeys;
   readonly ring: Ring;
 }

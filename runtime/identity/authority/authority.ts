@@ -37,7 +37,7 @@ import {
 import { type Authority, createAuthority, gossipKeyOf, readAuthority, signCertificate } from "../certificates.ts";
 import type { IssuedAnswer } from "../own/enrol.ts";
 import { type AskedKey, hashOfToken, ownKey, readRequest } from "../own/keys.ts";
-import { keepKeys } from "../own/peers-follow.ts";
+import { keepOwnBook } from "../own/peers-follow.ts";
 import { answerOrder, isOrderQuestion } from "./backup-order.ts";
 import { keepBeside, readBeside } from "./beside.ts";
 import { isGossipQuestion, serveGossip } from "./gossip.ts";
@@ -368,10 +368,10 @@ export const runAuthority = async (
   await keep();
   const enrolment = await serveEnrolment(signing);
   const epochs = serveGossip({ directory, request: running.request, heardAt: (peer) => book.heardAt(peer) });
-  const book = createPeerBook(running, async (keys, peers) => {
-    await keepKeys(configuration, keys);
+  const book = createPeerBook(running, async (keys, places) => {
+    await keepOwnBook(configuration, places, keys);
     await keep();
-    epochs.look(peers);
+    epochs.look(places.peers);
   });
   observer.measures(book.measure);
   const operate = operating(enrol);

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { mayAsk } from "../../../core/documents/permissions.ts";
 import { type CurrentKeys, readCurrentKeys } from "../../../core/identity/current-keys.ts";
-import type { PeerEntries } from "../../../core/identity/peer-book.ts";
+import type { PeerEntries, Places } from "../../../core/identity/peer-book.ts";
 import { gauge, type Metric, sample } from "../../../core/telemetry/metrics.ts";
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
@@ -38,9 +38,8 @@ export interface ServedBook {
   stop(): void;
 }
 
-interface Told {
+interface Told extends Places {
   readonly version: number;
-  readonly peers: PeerEntries;
   readonly keys: Json;
   readonly gossip: Json;
 }
@@ -74,7 +73,7 @@ const refuse = (response: ServerResponse, status: number, code: string, message:
 export const createPeerBook = (
   { request }: Pick<RunningService, "request">,
   /** Told of each book before anybody else is. */
-  onBook: (keys: CurrentKeys, peers: PeerEntries) => Promise<void>,
+  onBook: (keys: CurrentKeys, places: Places) => Promise<void>,
   limits: PeerBookLimits = peerBookLimits,
 ): ServedBook => {
   const held = new Map<PeerName, Held>();
@@ -116,9 +115,9 @@ export const createPeerBook = (
   const follow = async (): Promise<void> => {
     while (!stopped) {
       const answer = await request({ kind: "peers", known: book?.version ?? -1 } as unknown as Json);
-      const { version, peers, keys, gossip } = answer as unknown as Told;
-      await onBook(readCurrentKeys(keys) ?? new Map(), peers);
-      book = { version, body: Buffer.from(JSON.stringify({ version, peers, keys, gossip })) };
+      const { version, peers, cells, keys, gossip } = answer as unknown as Told;
+      await onBook(readCurrentKeys(keys) ?? new Map(), { peers, cells });
+      book = { version, body: Buffer.from(JSON.stringify({ version, peers, cells, keys, gossip })) };
       gathering ??= setTimeout(() => {
         gathering = null;
         tell();

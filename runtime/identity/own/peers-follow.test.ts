@@ -5,12 +5,13 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import type { DesiredEnrolment } from "../../../core/documents/identity.ts";
-import { cellName, peerName } from "../../../model/cell/identifiers.ts";
+import type { DesiredEnrolment, IdentityGrant } from "../../../core/documents/identity.ts";
+import { cellName, peerName, uid } from "../../../model/cell/identifiers.ts";
 import { peerRequest } from "../../http/https.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../installation.testing.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
 import { fingerprintOfCertificate } from "../../transport/fingerprint.ts";
+import { readWhoIsThere } from "../../transport/peers.ts";
 import { keepIdentity } from "./enrol.ts";
 import { newToken } from "./keys.ts";
 
@@ -54,7 +55,7 @@ const grant = (name: string, role: string, number: number) => ({
   addresses: ["127.0.0.1"],
   ports: { distribution: 7000 + number, http: 7500 + number },
 });
-const desire = (hash: string, ...grants: readonly ReturnType<typeof grant>[]): DesiredEnrolment => ({
+const desire = (hash: string, ...grants: readonly IdentityGrant[]): DesiredEnrolment => ({
   ...{ hash, cell: cellName("root"), grants, endsAtMs: Date.now() + 600_000 },
 });
 const enrol = async (id: string, value: DesiredEnrolment | null): Promise<void> => {
@@ -111,7 +112,7 @@ before(async () => {
         enrolmentPort: spare.configuration.httpPort ?? 0,
         peers: { "agent.s1": "127.0.0.1:7001:7501" },
         enrolments: {
-          root: desire(tokens.root.hash, grant("controller.root", "controller", 10)),
+          root: desire(tokens.root.hash, { ...grant("controller.root", "controller", 10), cellUid: uid("root") }),
           placer: desire(tokens.placer.hash, grant("placer", "placer", 11)),
           storage: desire(tokens.storage.hash, grant("storage-manager", "storage-manager", 12)),
           late: desire(tokens.late.hash, grant("placer.2", "placer", 13)),
@@ -147,6 +148,12 @@ const story = async (): Promise<void> => {
       "placer.2": "127.0.0.1:7013:7513",
       "storage-manager": "127.0.0.1:7012:7512",
     });
+  for (const { configuration } of [placer, storage, authority]) {
+    const isThere = await readWhoIsThere(configuration);
+    const asked = [uid("root"), null, "c-1"].map((instance) => isThere(peerName("controller.root"), instance));
+    assert.deepEqual(asked, [true, true, false], `${configuration.name} knows whose controller it is`);
+    assert.deepEqual([isThere(peerName("placer"), "p-1"), isThere(peerName("placer.3"), null)], [true, false]);
+  }
   await eventually("who follows agents looks for one", () => storing.output().includes('"peer":"agent.s1"'));
 
   const joined = await service("controller.root", "controller", tokens.root.token);

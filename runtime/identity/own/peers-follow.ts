@@ -34,9 +34,9 @@ const pauseMs = (attempt: number): number => {
   return most / 2 + (most / 2) * Math.random();
 };
 
-interface Answer {
+type Places = Required<Pick<PeerBook, "peers" | "cells">>;
+interface Answer extends Places {
   readonly version: number;
-  readonly peers: PeerBook["peers"];
   readonly keys: CurrentKeys;
   readonly gossip: Ring | null;
 }
@@ -134,36 +134,43 @@ const ask = async (
   if (answer.status === 204) return null;
   if (answer.status !== 200) throw new Error(`the authority answered ${answer.status} when asked where everybody is`);
   const read = JSON.parse(body) as { readonly [name: string]: unknown };
-  const { version, peers } = read;
+  // An authority of the previous version says nothing of cells.
+  const { version, peers, cells = {} } = read;
   const keys = readCurrentKeys(read.keys as Json | undefined);
-  if (typeof version !== "number" || !isBook({ peers }) || keys === null)
+  if (typeof version !== "number" || !isBook({ peers, cells }) || keys === null)
     throw new Error("the authority's book of peers is malformed; see PeerBook in runtime/installation.ts");
-  return { version, peers: peers as PeerBook["peers"], keys, gossip: readRing(read.gossip as Json | undefined) };
+  const places = { peers: peers as PeerBook["peers"], cells: cells as Answer["cells"] };
+  return { version, ...places, keys, gossip: readRing(read.gossip as Json | undefined) };
 };
 
 const takeBook = async (
   { peersFile }: ProcessConfiguration,
-  { version, peers, keys, gossip }: Answer,
+  { version, peers, cells, keys, gossip }: Answer,
   observer: Pick<Observer, "log">,
 ): Promise<void> => {
   const before = await readBook(peersFile);
   const own = before?.peers.authority;
   const all = own === undefined ? peers : { authority: own, ...peers };
-  const book = bookWith(all, mergeKeys(keysIn(before), keys, Date.now()), gossip);
+  const book = bookWith({ peers: all, cells }, mergeKeys(keysIn(before), keys, Date.now()), gossip);
   if (before !== null && same(before, book)) return;
   await writeBook(peersFile, book);
   observer.log("peers/changed", { version, peers: Object.keys(book.peers).length });
 };
 
-/** The authority's own: of where others are it needs nothing, but it judges them as everybody does. */
-export const keepKeys = async ({ peersFile }: ProcessConfiguration, keys: CurrentKeys): Promise<void> => {
+/** The authority's own, as it tells it to others: it judges them as everybody does, and knows who there is. */
+export const keepOwnBook = async (
+  { peersFile }: ProcessConfiguration,
+  places: Places,
+  keys: CurrentKeys,
+): Promise<void> => {
   const before = await readBook(peersFile);
-  const book = bookWith(before?.peers ?? {}, mergeKeys(keysIn(before), keys, Date.now()), null);
+  const book = bookWith(places, mergeKeys(keysIn(before), keys, Date.now()), null);
   if (before === null || !same(before, book)) await writeBook(peersFile, book);
 };
 
-const bookWith = (peers: PeerBook["peers"], keys: CurrentKeys, gossip: Ring | null): PeerBook => ({
+const bookWith = ({ peers, cells }: Places, keys: CurrentKeys, gossip: Ring | null): PeerBook => ({
   peers,
+  ...(Object.keys(cells).length === 0 ? {} : { cells }),
   ...(gossip === null || gossip.newest === 0 ? {} : { gossip }),
   ...(keys.size === 0 ? {} : { keys: writeCurrentKeys(keys) }),
 });
@@ -171,8 +178,9 @@ const keysIn = (book: PeerBook | null): CurrentKeys => readCurrentKeys(toJson(bo
 
 const same = (a: PeerBook, b: PeerBook): boolean => {
   const names = Object.keys(a.peers);
-  if (JSON.stringify([a.keys ?? {}, a.gossip ?? null]) !== JSON.stringify([b.keys ?? {}, b.gossip ?? null]))
-    return false;
+  const others = ({ keys, gossip, cells }: PeerBook): string =>
+    JSON.stringify([keys ?? {}, gossip ?? null, cells ?? {}]);
+  if (others(a) !== others(b)) return false;
   return names.length === Object.keys(b.peers).length && names.every((name) => a.peers[name] === b.peers[name]);
 };
 
@@ -188,8 +196,11 @@ const readBook = async (file: string): Promise<PeerBook | null> => {
   }
 };
 
+const isObject = (read: unknown): read is { readonly [name: string]: unknown } =>
+  typeof read === "object" && read !== null && !Array.isArray(read);
 const isBook = (read: unknown): read is PeerBook => {
-  const peers: unknown = typeof read === "object" && read !== null && "peers" in read ? read.peers : null;
-  if (typeof peers !== "object" || peers === null || Array.isArray(peers)) return false;
+  if (!isObject(read) || !isObject(read.peers)) return false;
+  const { peers, cells = {} } = read;
+  if (!isObject(cells) || !Object.values(cells).every((cell) => typeof cell === "string")) return false;
   return Object.values(peers).every((entry) => typeof entry === "string" && parsePeerAddress(entry).ok);
 };
