@@ -43,6 +43,7 @@ import { registerAdoption, registerBin } from "./storage/bin.ts";
 import { registerImages } from "./storage/images.ts";
 import { registerOrphans } from "./storage/orphans.ts";
 import { registerAudit } from "./tenancy/audit.ts";
+import { registerSigned } from "./tenancy/credentials.ts";
 import { createTenants, isOfSession, loginPlaces, registerTenants, type Tenants } from "./tenancy/tenants.ts";
 
 /*
@@ -122,6 +123,7 @@ export function createGateway(
   app.addHook("onClose", () => context.cells.stop());
   if (tickets !== null) serveTickets(app, configuration, tickets);
   registerTenants(app, configuration, registry.give);
+  registerSigned(app, configuration);
   registerAudit(app, way, (authorization) =>
     isOfSession(authorization) ? tenants.cells(authorization) : cells.names(authorization),
   );

@@ -4,6 +4,7 @@ import { limitKeys } from "../../model/contract/tenancy/quotas.ts";
 import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
 import type { Register } from "../context/register-type.ts";
 import { exportAudit, showAudit, verifyAudit } from "../tenancy/audit.ts";
+import { addKey, changeKey, deleteKey, listKeys } from "../tenancy/keys.ts";
 import { can, changeOwnPassword, login, logout, whoami } from "../tenancy/login.ts";
 import {
   addPlace,
@@ -29,6 +30,7 @@ export const registerTenancy: Register = (program, context, withHelp) => {
   registerLogin(program, context, withHelp);
   registerPlaces(program, context, withHelp);
   registerUsers(program, context, withHelp);
+  registerKeys(program, context, withHelp);
   registerRoles(program, context, withHelp);
   registerQuotas(program, context, withHelp);
   registerAudit(program, context, withHelp);
@@ -43,12 +45,17 @@ const registerLogin: Register = (program, context, withHelp) => {
     program
       .command("login")
       .description("begin a session of a user; the password is asked for, or in a file")
-      .argument("<user>", "USER@DOMAIN; without a domain in ROOT")
+      .argument("[user]", "USER@DOMAIN; without a domain in ROOT")
       .option("--url <url>", "the gateway (default: that of the configuration)")
       .option("--out <file>", "write the session there, for CELLS_CONFIG")
       .option(...passwordFile)
+      .option("--key-file <file>", "instead of a user's name: sign with the key that `cells key add --out` wrote there")
       .action((user, options) => login(context(), user, options)),
-    ["cells login ann@acme --out ann.json", "CELLS_CONFIG=ann.json cells whoami"],
+    [
+      "cells login ann@acme --out ann.json",
+      "cells login --key-file ann.key --out ann.json",
+      "CELLS_CONFIG=ann.json cells whoami",
+    ],
   );
   withHelp(
     program
@@ -202,6 +209,47 @@ const registerUsers: Register = (program, context, withHelp) => {
       .argument("<user>", "USER@DOMAIN")
       .action((name) => deleteUser(context(), name)),
     ["cells user delete ann@acme"],
+  );
+};
+
+const registerKeys: Register = (program, context, withHelp) => {
+  const key = program.command("key").description("access keys, for scripts and for requests that are signed");
+  withHelp(
+    key
+      .command("list")
+      .description("show your keys, and those of others that you may see")
+      .action(() => listKeys(context())),
+    ["cells key list"],
+  );
+  withHelp(
+    key
+      .command("add")
+      .description("make one; its secret is shown once")
+      .argument("[user]", "USER@DOMAIN; without it for yourself")
+      .option("--note <text>", "what it is for")
+      .option("--out <file>", "write it into a file that is not there yet, for `cells login --key-file`")
+      .action((user, options) => addKey(context(), user, options)),
+    ["cells key add --note backups --out ann.key", "cells key add robot@acme --out robot.key"],
+  );
+  for (const [verb, state] of [
+    ["enable", "enabled"],
+    ["disable", "disabled"],
+  ] as const)
+    withHelp(
+      key
+        .command(verb)
+        .description(`let it be ${state}${verb === "disable" ? ": what was opened with it ends within a second" : ""}`)
+        .argument("<key>", "its id")
+        .action((id) => changeKey(context(), id, state)),
+      [`cells key ${verb} CELLABCDEFGHIJKLMNOP`],
+    );
+  withHelp(
+    key
+      .command("delete")
+      .description("delete it; what was opened with it ends within a second")
+      .argument("<key>", "its id")
+      .action((id) => deleteKey(context(), id)),
+    ["cells key delete CELLABCDEFGHIJKLMNOP"],
   );
 };
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { passwordLength } from "../../model/contract/tenancy/tenancy.ts";
+import { type Login, passwordLength } from "../../model/contract/tenancy/tenancy.ts";
 import { Client, Refused } from "../connection/client.ts";
 import {
   type ClientConfiguration,
@@ -10,12 +10,14 @@ import {
 import { type Context, printJson } from "../context/context.ts";
 import { readPassphrase } from "../secrets/passphrase.ts";
 import { usage } from "../terminal/failure.ts";
+import { loginByKey } from "./keys.ts";
 import { userNameOf } from "./names.ts";
 
 export interface LoginOptions {
   readonly url?: string | undefined;
   readonly out?: string | undefined;
   readonly passwordFile?: string | undefined;
+  readonly keyFile?: string | undefined;
 }
 
 const isSession = ({ credential }: ClientConfiguration): boolean => credential.startsWith("session.");
@@ -41,20 +43,30 @@ const patiently = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 };
 
-export const login = async (context: Context, written: string, options: LoginOptions): Promise<void> => {
+const byPassword = async (context: Context, client: Client, written: string, file?: string): Promise<Login> => {
   const { user, domain } = userNameOf(written);
+  const password = await readPassphrase(context.terminal, { file, what: "password" });
+  if (password.length > passwordLength.most) throw usage(`a password has at most ${passwordLength.most} characters`);
+  return patiently(() => client.ask("logIn", { parameters: {}, body: { user, domain, password } }));
+};
+
+export const login = async (context: Context, written: string | undefined, options: LoginOptions): Promise<void> => {
+  const { keyFile, passwordFile } = options;
+  if ((written === undefined) === (keyFile === undefined) || (keyFile !== undefined && passwordFile !== undefined))
+    throw usage("say who logs in by his password, as `cells login ann@acme`, or by which key, as --key-file ann.key");
   const { file } = chosenCloud();
   const known = readClientConfiguration(file);
   const url = options.url ?? known?.url;
   if (url === undefined)
     throw usage("no cloud is known here: say where its gateway is, as --url https://cloud.example");
   const to = targetOf(known, file, options.out);
-  const password = await readPassphrase(context.terminal, { file: options.passwordFile, what: "password" });
-  if (password.length > passwordLength.most) throw usage(`a password has at most ${passwordLength.most} characters`);
   const authority = options.url === undefined ? known?.authority : undefined;
   const place = { url, ...(authority === undefined ? {} : { authority }) };
   const client = new Client({ ...place, credential: "" });
-  const answer = await patiently(() => client.ask("logIn", { parameters: {}, body: { user, domain, password } }));
+  const answer =
+    keyFile === undefined
+      ? await byPassword(context, client, written ?? "", passwordFile)
+      : await loginByKey(client, keyFile);
   writeClientConfiguration({ ...place, credential: answer.session }, to);
   const { user: summary, expires } = answer;
   if (context.json) printJson(context, { user: summary, expires, file: to });

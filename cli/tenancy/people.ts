@@ -104,7 +104,7 @@ export const giveCell = async (context: Context, written: string, cell: string):
 // --- users -----------------------------------------------------------------------------------------------------------
 
 const nameOfUser = ({ name, domain }: UserSummary): string => `${name}@${domain}`;
-const userAt = async (context: Context, written: string): Promise<UserSummary> => {
+export const userAt = async (context: Context, written: string): Promise<UserSummary> => {
   const { user, domain } = userNameOf(written);
   const all = await context.client().ask("listUsers", { parameters: {} });
   return found("user", `${user}@${domain}`, all, nameOfUser);

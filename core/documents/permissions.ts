@@ -211,13 +211,17 @@ export const permissions = {
         ...["GET /metrics", "GET /events", "* /orphans", "POST /backup"],
         ...[
           "POST /logins",
+          "POST /signatures",
           "DELETE /logins/current",
           "GET /whoami",
           "PUT /whoami/password",
           "GET /can",
           "* /owners/<name>",
         ],
-        ...["domains", "accounts", "users", "roles", "quotas"].flatMap((all) => [`* /${all}`, `* /${all}/<uid>`]),
+        ...["domains", "accounts", "users", "roles", "keys", "quotas"].flatMap((all) => [
+          `* /${all}`,
+          `* /${all}/<uid>`,
+        ]),
         // What the gateway asks on its own account: a ticket for a client's session, and which cells that may see.
         ...["PUT /tickets/<uid>", "GET /cells", "GET /audit"],
       ],

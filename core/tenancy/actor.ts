@@ -9,7 +9,7 @@ import {
 } from "../../model/contract/tenancy/rules.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import type { RoleRecord, UserRecord } from "./records.ts";
-import { type Refused, refused } from "./refused.ts";
+import { noSuch, type Refused, refused } from "./refused.ts";
 import {
   domainPath,
   isInDomain,
@@ -95,6 +95,15 @@ export function tooHigh(
 export function isStronger(state: TenancyState, actor: Actor, user: UserRecord): Refused | null {
   const role = roleOf(state, user.role);
   return role === undefined ? null : tooHigh(actor, role);
+}
+
+/** A user whom the actor may change so. */
+export function userFor(state: TenancyState, actor: Actor, uid: string, verb: string): Result<UserRecord, Refused> {
+  const user = state.tables.user.get(uid);
+  if (user === undefined || !reaches(state, actor, { account: user.account }))
+    return fail(noSuch("user", uid, "`cells user list` shows them"));
+  const no = denied(state, actor, verb) ?? isStronger(state, actor, user);
+  return no === null ? ok(user) : fail(no);
 }
 
 /** Who may do everything everywhere, beside the operator. Null: somebody of them is left without those that `isTaken` names. */

@@ -1,8 +1,10 @@
 import type { CellName } from "../../model/cell/identifiers.ts";
 import type { QuotaChange } from "../../model/contract/tenancy/quotas.ts";
 import type {
+  KeyChange,
   NewAccount,
   NewDomain,
+  NewKey,
   NewRole,
   NewUser,
   OwnerChange,
@@ -17,8 +19,10 @@ import { log, toJson } from "../outbox.ts";
 import { type Actor, actorOf, type By } from "./actor.ts";
 import { aboutOf, auditActorOf, auditFor, record } from "./audit/audited.ts";
 import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket } from "./cells.ts";
+import { addKey, changeKey, deleteKey, type FreshKey, listKeys } from "./logins/keys.ts";
 import { beginLogin, endLogin, endSession, type LoginBegin, type LoginEnd, sessionSummary } from "./logins/logins.ts";
 import { beginPassword, endPassword, type PasswordBegin, type PasswordEnd } from "./logins/own-password.ts";
+import { beginSigned, endSigned, type SignedBegin, type SignedEnd } from "./logins/signed.ts";
 import { addRole, addUser, changeRole, changeUser, deleteRole, deleteUser, listRoles, listUsers } from "./people.ts";
 import {
   addAccount,
@@ -41,6 +45,8 @@ export type TenancyRequest =
   | LoginEnd
   | PasswordBegin
   | PasswordEnd
+  | SignedBegin
+  | SignedEnd
   | {
       readonly kind: "ticket";
       readonly session: string;
@@ -64,6 +70,8 @@ export interface Ask {
   readonly password: string | null;
   /** Drawn for what is made. */
   readonly fresh: { readonly uid: string; readonly number: string };
+  /** Of a key that is to be; absent: there is none. */
+  readonly key?: FreshKey;
   /** Address of the client; absent: it is not known. */
   readonly source?: string;
 }
@@ -146,6 +154,17 @@ const answerers = {
     giveCell(state, actor, {
       ...{ cell: asked.parameters.cell ?? "", account: bodyOf<OwnerChange>(asked).account, dryRun: asked.dryRun },
     }),
+  listKeys,
+  addKey: (state, actor, asked) => {
+    const { by, key } = asked;
+    if (key === undefined) return fail(refused(400, "bad-request", "no key was drawn"));
+    return addKey(state, actor, { by, asked: bodyOf<NewKey>(asked), key });
+  },
+  changeKey: (state, actor, asked) =>
+    changeKey(state, actor, {
+      ...{ id: asked.parameters.key ?? "", standing: bodyOf<KeyChange>(asked).state, dryRun: asked.dryRun },
+    }),
+  deleteKey: (state, actor, { parameters, dryRun }) => deleteKey(state, actor, { id: parameters.key ?? "", dryRun }),
   listQuotas,
   setQuota: (state, actor, asked) =>
     setQuota(state, actor, { uid: uidOf(asked), limits: bodyOf<QuotaChange>(asked).limits, dryRun: asked.dryRun }),
@@ -163,6 +182,7 @@ const reads: readonly AskName[] = [
   "listAccounts",
   "listUsers",
   "listRoles",
+  "listKeys",
   "listQuotas",
   "cells",
 ];
@@ -177,6 +197,10 @@ export function answer(state: TenancyState, request: TenancyRequest): TenancyRes
       return responseOf(beginPassword(state, request));
     case "password-end":
       return responseOf(endPassword(state, request));
+    case "signed-begin":
+      return responseOf(beginSigned(state, request));
+    case "signed-end":
+      return responseOf(endSigned(state, request), 201);
     case "ticket":
       return responseOf(issueTicket(state, request.session, request));
     case "audit":
@@ -191,10 +215,12 @@ function answerAsk(state: TenancyState, { by, name, ...asked }: Ask): Result<obj
   if (!actor.ok) return actor;
   const dryRun = asked.query.dryRun === true;
   if (dryRun || reads.includes(name)) return answerers[name](state, actor.value, { ...asked, by, dryRun });
-  const about = aboutOf(state, asked.parameters, asked.body);
+  const { user } = actor.value;
+  const isOwn = name === "addKey" && user !== null && asked.body.user === undefined;
+  const about = aboutOf(state, isOwn ? { uid: user.uid } : asked.parameters, asked.body);
   const told = {
-    ...{ verb: name, actor: auditActorOf(state, actor.value, by, asked), own: actor.value.user ?? undefined },
-    ...{ about, body: asked.body },
+    ...{ verb: name, actor: auditActorOf(state, actor.value, by, asked), own: user ?? undefined, about },
+    body: asked.key === undefined ? asked.body : { ...asked.body, key: asked.key.id },
   };
   const writes = state.outbox.effects.length;
   const answered = answerers[name](state, actor.value, { ...asked, by, dryRun });

@@ -6,8 +6,8 @@ import { rootCell } from "../documents/cells.ts";
 import { type Actor, actorOf, denied, reaches } from "./actor.ts";
 import { askWithinMs, worthAt } from "./looks.ts";
 import { dropRecord, isFree, isKept, owned, ownerOf } from "./owners.ts";
-import { accountFor, noSuch } from "./places.ts";
-import { type Refused, refused } from "./refused.ts";
+import { accountFor } from "./places.ts";
+import { noSuch, type Refused, refused } from "./refused.ts";
 import {
   accountAt,
   accountPath,

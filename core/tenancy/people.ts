@@ -1,11 +1,12 @@
 import { builtInRoles, builtInUid } from "../../model/contract/tenancy/rules.ts";
 import type { NewRole, NewUser, RoleSummary, UserChange, UserSummary } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import { type Actor, denied, isStronger, reaches, refuseLastRootAdmin, tooHigh } from "./actor.ts";
+import { type Actor, denied, reaches, refuseLastRootAdmin, tooHigh, userFor } from "./actor.ts";
+import { dropKeysOf } from "./logins/keys.ts";
 import { endSessionsOf } from "./logins/logins.ts";
-import { accountFor, domainFor, noSuch } from "./places.ts";
+import { accountFor, domainFor } from "./places.ts";
 import type { RoleRecord, UserRecord } from "./records.ts";
-import { type Refused, refused } from "./refused.ts";
+import { noSuch, type Refused, refused } from "./refused.ts";
 import {
   accountPath,
   domainPath,
@@ -157,14 +158,6 @@ export function addUser(
   return ok(userSummary(state, record));
 }
 
-function userFor(state: TenancyState, actor: Actor, uid: string, verb: string): Result<UserRecord, Refused> {
-  const user = state.tables.user.get(uid);
-  if (user === undefined || !reaches(state, actor, { account: user.account }))
-    return fail(noSuch("user", uid, "`cells user list` shows them"));
-  const no = denied(state, actor, verb) ?? isStronger(state, actor, user);
-  return no === null ? ok(user) : fail(no);
-}
-
 export function changeUser(
   state: TenancyState,
   actor: Actor,
@@ -208,6 +201,7 @@ export function deleteUser(
   const gone = userSummary(state, found.value);
   if (dryRun) return ok(gone);
   endSessionsOf(state, found.value);
+  dropKeysOf(state, found.value);
   save(state, "user", uid, null);
   return ok(gone);
 }

@@ -4,7 +4,7 @@ import { type Actor, denied, isStronger, reaches, refuseLastRootAdmin } from "./
 import { advanceEnds, beginAccountEnd, beginDomainEnd, planOf } from "./deletion/deletion.ts";
 import { cellsByAccount, isKept } from "./owners.ts";
 import type { AccountRecord, DomainRecord } from "./records.ts";
-import { type Refused, refused } from "./refused.ts";
+import { noSuch, type Refused, refused } from "./refused.ts";
 import {
   accountAt,
   accountPath,
@@ -57,9 +57,6 @@ export function listAccounts(state: TenancyState, actor: Actor): Result<readonly
   const cells = cellsByAccount(state);
   return ok(seen.map((each) => accountSummary(state, each, cells)).sort(byPath));
 }
-
-export const noSuch = (what: string, name: string, how: string): Refused =>
-  refused(404, "not-found", `there is no ${what} "${name}": ${how}`);
 
 /** Nothing comes into what ends. */
 const whyEnding = ({ deleting }: AccountRecord | DomainRecord, path: string, verb: string): Refused | null =>

@@ -1,11 +1,12 @@
 import type { CellName } from "../../model/cell/identifiers.ts";
 import type { Limits } from "../../model/contract/tenancy/quotas.ts";
 import type { Reach, Rule } from "../../model/contract/tenancy/rules.ts";
-import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
+import type { KeyState, Standing } from "../../model/contract/tenancy/tenancy.ts";
 
 /*
  * What `tenancy` keeps, by the first part of a record's key: `domain/<uid>` and so on; sessions and tickets by their hashes, owners by the
- * names of cells. No record holds what opens anything: hashes of 256 random bits, and of passwords PHC strings.
+ * names of cells, keys by their ids. No record holds what opens anything: hashes of 256 random bits, of passwords PHC strings, and secrets of keys
+ * sealed, for whoever has the key of the process.
  */
 export interface DomainRecord {
   readonly uid: string;
@@ -50,6 +51,21 @@ export interface SessionRecord {
   readonly user: string;
   /** Milliseconds since 1970. */
   readonly untilMs: number;
+  /** Id of the key by which it was begun; absent: by a password. */
+  readonly key?: string;
+}
+/** An access key, by its id. */
+export interface KeyRecord {
+  /** UID. */
+  readonly user: string;
+  readonly note: string;
+  readonly state: KeyState;
+  /** Milliseconds since 1970. */
+  readonly madeMs: number;
+  /** When it last began a session; absent: never. */
+  readonly usedMs?: number;
+  /** Its secret; who opens it is the edge (`runtime/tenancy/seal.ts`). */
+  readonly sealed: string;
 }
 export interface TicketRecord {
   /** Hash of the session that it is for. */

@@ -8,3 +8,7 @@ export interface Refused {
   readonly retryAfter?: number;
 }
 export const refused = (status: number, code: string, message: string): Refused => ({ status, code, message });
+
+/** What is not within the reach of who asks is told in the same words. */
+export const noSuch = (what: string, name: string, how: string): Refused =>
+  refused(404, "not-found", `there is no ${what} "${name}": ${how}`);

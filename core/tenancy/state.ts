@@ -9,6 +9,7 @@ import type {
   AccountRecord,
   DomainRecord,
   HeldRecord,
+  KeyRecord,
   OwnerRecord,
   RoleRecord,
   SessionRecord,
@@ -36,6 +37,7 @@ interface Tables {
   readonly session: Map<string, SessionRecord>;
   readonly ticket: Map<string, TicketRecord>;
   readonly owner: Map<string, OwnerRecord>;
+  readonly key: Map<string, KeyRecord>;
 }
 export interface TenancyState {
   readonly outbox: Outbox;
@@ -72,7 +74,7 @@ export type Kind = keyof Tables;
 
 export const emptyTables = (): Tables => ({
   ...{ domain: new Map(), account: new Map(), user: new Map(), role: new Map() },
-  ...{ session: new Map(), ticket: new Map(), owner: new Map() },
+  ...{ session: new Map(), ticket: new Map(), owner: new Map(), key: new Map() },
 });
 
 type RecordOf<K extends Kind> = Tables[K] extends Map<string, infer Value> ? Value : never;

@@ -9,6 +9,7 @@ import { createOutbox, isObject, log, takeEffects, toJson, write } from "../outb
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { answer, type TenancyRequest } from "./asks.ts";
 import { advanceEnds } from "./deletion/deletion.ts";
+import { dropKeysOfNobody } from "./logins/keys.ts";
 import { endOldSessions } from "./logins/logins.ts";
 import { askWithinMs, dropUnused, publishLooks, takeLook } from "./looks.ts";
 import { takeOwner } from "./owners.ts";
@@ -29,7 +30,7 @@ export interface TenancyOptions {
 
 const sweepTimer = "sweep";
 const sweepEveryMs = 30_000;
-const kinds: readonly Kind[] = ["domain", "account", "user", "role", "session", "ticket", "owner"];
+const kinds: readonly Kind[] = ["domain", "account", "user", "role", "session", "ticket", "owner", "key"];
 const isKind = (text: string): text is Kind => (kinds as readonly string[]).includes(text);
 
 /** Clients: `controller.<cell>`. Requests: `TenancyRequest` → `TenancyResponse`. */
@@ -134,6 +135,7 @@ function written({ outbox }: TenancyState): ReadonlySet<string> | "all" {
 function start(state: TenancyState): void {
   state.started = true;
   beginTree(state);
+  dropKeysOfNobody(state);
   if (state.wasPutBack) hold(state, "it was put back from a backup");
   const looked = new Set([...state.looks.values()].map(({ ticket }) => ticket));
   for (const hash of state.tables.ticket.keys())

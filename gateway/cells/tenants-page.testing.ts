@@ -72,11 +72,13 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ["audit verify", /^tenancy +\d+ records +whole\n[\s\S]*controller\.shop +\d+ records +whole$/m],
   ["whoami", /ann@ROOT\/acme, of the account ROOT\/acme\/dev\nrole account-admin/],
   ["get", /^shop\b/m],
+  ["key add", /the key CELL\w{16} of ann@ROOT\/acme is in /],
+  ["key list", /^CELL\w{16} +ann@ROOT\/acme +used \d.* backups$/m],
   ["password", /ann@ROOT\/acme has another password/],
   ["logout", /the session has ended/],
   [
     "account delete acme/dev --plan",
-    /^1\. the cell shop\n2\. the user ann\n3\. the user bob\n4\. the account ROOT\/acme\/dev$/m,
+    /^1\. 1 key\n2\. the cell shop\n3\. the user ann\n4\. the user bob\n5\. the account ROOT\/acme\/dev$/m,
   ],
   ["account delete acme/old", /the account ROOT\/acme\/old is being deleted/],
   ["domain delete", /the domain ROOT\/acme\/sub is deleted/],
@@ -93,13 +95,14 @@ export async function tenantsPageRuns(directory: string, url: string, credential
   const commands = commandsIn(await readFile(page, "utf8"));
   assert.ok(commands.length >= 20, `${commands.length} commands were found`);
   for (const { line, words, by } of commands) {
-    const asked = words[0] === "login" || (words[0] === "user" && ["add", "password"].includes(words[1] ?? ""));
+    const isLogin = words[0] === "login" && !words.includes("--key-file");
+    const asked = isLogin || (words[0] === "user" && ["add", "password"].includes(words[1] ?? ""));
     const more = [
       ...(asked || words[0] === "password" ? ["--password-file", file("password")] : []),
       ...(words[0] === "password" ? ["--new-password-file", file("next")] : []),
     ];
     const given = words.map((word) =>
-      word.startsWith("https://") ? url : word.endsWith(".json") || word.endsWith(".jsonl") ? file(word) : word,
+      word.startsWith("https://") ? url : /\.(json|jsonl|key)$/.test(word) ? file(word) : word,
     );
     const stdout = await run([...given, ...more], file(by ?? "operator.json")).catch(({ message }: Error) =>
       assert.fail(`${line}\n${message}`),

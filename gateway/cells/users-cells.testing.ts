@@ -65,10 +65,13 @@ export async function usersMakeCells(means: Means): Promise<void> {
   };
   const [ann, bob] = [await logIn("ann", "ROOT/dev"), await logIn("bob", "ROOT/ops")];
   // The word of the root controller has to be heard first.
+  const { uid } = ((await done("GET", "/accounts", {})) as readonly AccountSummary[])[0] ?? assert.fail();
   await eventually(
-    "it is known that the operator has the cell",
-    async () => (await ask("PUT", "/cells/vault/model", { vault: { "x.type": "Cell" } }, ann)).status === 409,
+    "the root controller was heard, without which nobody has quotas",
+    async () => (await ask("PUT", `/quotas/${uid}`, { limits: {} })).status === 200,
   );
+  const taken = await ask("PUT", "/cells/vault/model", { vault: { "x.type": "Cell" } }, ann);
+  assert.equal(taken.status, 409, "the operator has it");
   const [made] = await Promise.all([ask("PUT", "/cells/shop/model", shop("web"), ann), startAsHostsWould("shop")]);
   assert.equal(made.status, 200, `${JSON.stringify(made.json)}\n${said()}`);
   const { json: element } = await ask("GET", "/cells/root/model/root/cells/shop");

@@ -20,6 +20,7 @@ import { hashCredential } from "../../runtime/http/bearer.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { createGateway } from "../gateway.ts";
+import { tryKeys } from "./keys.testing.ts";
 
 /*
  * Users at the door: the service `tenancy` and each cell's controller are processes of their own, as in an installation; this
@@ -35,6 +36,7 @@ let installation: TestInstallation;
 let app: FastifyInstance;
 let supervisor: Server;
 let url = "";
+let own: ProcessConfiguration;
 const programs = new Map<string, ChildProcess>();
 /** All that the processes said. */
 let said = "";
@@ -91,6 +93,7 @@ before(async () => {
   await start("tenancy", { role: "tenancy", tenancy: { credentialHashes } });
   const gateway = { listenFd: -1, supervisorSocket, credentialHashes };
   const { configuration } = await installation.configure(peerName("gateway"), { change: { role: "gateway", gateway } });
+  own = configuration;
   app = createGateway(configuration);
   url = await app.listen({ host: "127.0.0.1", port: 0 });
   await eventually("tenancy answers", async () => (await ask("GET", "/whoami")).status === 200);
@@ -442,6 +445,12 @@ test("who changed what is told by each service, to each what he may see, and an 
     assert.deepEqual(faultsIn({ first, next, hash, records: records.map(({ service: _, ...record }) => record) }), []);
     assert.equal(records.length, next - first);
   }
+});
+
+test("a key signs for its user at every kind of door, late or altered requests open nothing, and with it ends what it opened", async () => {
+  const ann = await inAs("ann");
+  const person = { user: "ann", domain, password: passwords.ann };
+  await tryKeys({ configuration: own, url, ask, session: ann, person, secrets });
 });
 
 test("with tenancy away who is in goes on, and logins say so; after that all is as before", async () => {

@@ -1,6 +1,6 @@
 import { bundleMediaType, yamlMediaType } from "../api.ts";
-import { mostAnswered, outcomes } from "./audit/audit.ts";
-import { auditPart, auditView } from "./audit/values.ts";
+import { audited } from "./audit/query.ts";
+import { auditPart } from "./audit/values.ts";
 import { haReport } from "./ha.ts";
 import {
   bytesType,
@@ -18,7 +18,7 @@ import {
   several,
 } from "./route.ts";
 import { boolean, integer, jsonObject, list, oneOf, record, text, time } from "./schema.ts";
-import * as tenancy from "./tenancy/values.ts";
+import { tenantRoutes } from "./tenancy/routes.ts";
 import * as values from "./values.ts";
 
 /**
@@ -39,10 +39,6 @@ const allowDestroy = several(
   "Volume whose data may be lost with the change, by its path. It may be given several times, or as a list with commas, and may name more than are lost.",
 );
 const change = { dryRun, allowDestroy };
-const cellsLost = several(
-  text(),
-  "Cell that ends with it and whose data is lost. It may be given several times, or as a list with commas.",
-);
 const changeHeaders = {
   "If-Match": {
     schema: text(),
@@ -57,15 +53,6 @@ const until = may(
   oneOf("ready", "gone"),
   "With `state=true`: held back, up to 45 s, until the element there is ready or is `stuck`, or until nothing is there or left of what was.",
 );
-const audited = {
-  ...{ since, until: may(time, "Without what happened from this time on, ISO 8601.") },
-  who: may(text(), "What this one asked for, as records name him: `ann@ROOT/acme`."),
-  verb: may(text(), "Of this request alone, by its name here: `putModel`."),
-  outcome: may(oneOf(...outcomes), "What was done, or what was refused."),
-  target: may(text(), "About this, and what is below it."),
-  after: may(integer(0), "Those that come after this number, oldest first, instead of the newest."),
-  limit: may(integer(1, mostAnswered), "At most so many (200 if absent)."),
-};
 const specification = [bundleMediaType, jsonType, yamlMediaType];
 const ofChange =
   "Refused with 400 for a specification with faults (`diagnostics` says where), 404 for a path that does not exist, 409 where it conflicts with what is in use, 412 if the model has not the version of `If-Match`, 500 with nothing changed if the plan was not right. A change with which data is lost (`losesData` in its plan) is refused with 409 `change/destroys-data` unless `allowDestroy` names each such volume.";
@@ -328,147 +315,7 @@ export const routes = {
   }),
 
   // --- tenants ----------------------------------------------------------------------------------------------------
-  logIn: route("POST /logins", "anyone", "gateway", {
-    doc: "A session for a user, as a bearer credential. This is its only appearance.",
-    more: "Refused with 401 for an unknown user and for a wrong password alike, 429 where too many have failed, and 503 where too many wait, both with `Retry-After`.",
-    body: sends(tenancy.loginRequest),
-    answer: gives(tenancy.login, 201),
-  }),
-  logOut: route("DELETE /logins/current", "tenant", "gateway", {
-    doc: "Ends the session, and what was opened with it.",
-    answer: gives(record<Record<never, never>>({})),
-  }),
-  whoAmI: route("GET /whoami", "tenant", "gateway", {
-    doc: "Who asks, and what the role allows.",
-    answer: gives(tenancy.whoAmI),
-  }),
-  changeOwnPassword: route("PUT /whoami/password", "tenant", "gateway", {
-    doc: "Another password for the user himself, by the one that he has. His other sessions end.",
-    more: "Refused with 403 where the present one is not right, and with 429 and 503 as a login.",
-    body: sends(tenancy.ownPassword),
-    answer: gives(tenancy.userSummary),
-  }),
-  can: route("GET /can", "tenant", "gateway", {
-    doc: "Whether a user may do something, and which rule decides.",
-    query: {
-      user: must(text(64), "Its name."),
-      domain: must(text(2048), "Path of the domain that it logs in to."),
-      verb: must(text(256), "As rules name it: `cell.change`."),
-      path: must(text(4096), "Path in a cell, or of an account: `shop/web/vm`, `ROOT/acme/dev`."),
-    },
-    answer: gives(tenancy.canAnswer),
-  }),
-  listDomains: route("GET /domains", "tenant", "gateway", {
-    doc: "Domains that the asker may see, by their paths.",
-    answer: gives(list(tenancy.domainSummary)),
-  }),
-  addDomain: route("POST /domains", "tenant", "gateway", {
-    doc: "A new domain below another.",
-    query: { dryRun },
-    body: sends(tenancy.newDomain),
-    answer: gives(tenancy.domainSummary),
-  }),
-  changeDomain: route("PUT /domains/{uid}", "tenant", "gateway", {
-    doc: "Enables, locks or disables all that is in it.",
-    query: { dryRun },
-    body: sends(tenancy.stateChange),
-    answer: gives(tenancy.domainSummary),
-  }),
-  deleteDomain: route("DELETE /domains/{uid}", "tenant", "gateway", {
-    doc: "Deletes a domain that has nothing in it; or, with `cleanup`, with all that is in it. `plan` says what goes, in its order.",
-    query: {
-      dryRun,
-      cleanup: may(boolean, "Its accounts and domains are deleted from below."),
-      allowDestroy: cellsLost,
-    },
-    answer: gives(tenancy.domainSummary),
-  }),
-  listAccounts: route("GET /accounts", "tenant", "gateway", {
-    doc: "Accounts that the asker may see, by their paths, with their cells.",
-    answer: gives(list(tenancy.accountSummary)),
-  }),
-  addAccount: route("POST /accounts", "tenant", "gateway", {
-    doc: "A new account in a domain.",
-    query: { dryRun },
-    body: sends(tenancy.newAccount),
-    answer: gives(tenancy.accountSummary),
-  }),
-  changeAccount: route("PUT /accounts/{uid}", "tenant", "gateway", {
-    doc: "Enables, locks or disables it with all its users.",
-    query: { dryRun },
-    body: sends(tenancy.stateChange),
-    answer: gives(tenancy.accountSummary),
-  }),
-  deleteAccount: route("DELETE /accounts/{uid}", "tenant", "gateway", {
-    doc: "Deletes an account with its sessions, cells and users. `plan` says what goes, in its order; it is `deleting` until nothing is left.",
-    more: "Refused with 409 `change/destroys-data` unless `allowDestroy` names each of its cells, and with 409 `conflict` where it has cells and there is no root controller, which ends them.",
-    query: { dryRun, allowDestroy: cellsLost },
-    answer: gives(tenancy.accountSummary),
-  }),
-  listUsers: route("GET /users", "tenant", "gateway", {
-    doc: "Users that the asker may see; without the right to that, himself.",
-    answer: gives(list(tenancy.userSummary)),
-  }),
-  addUser: route("POST /users", "tenant", "gateway", {
-    doc: "A new user of an account, with a role that is no more than the asker's.",
-    query: { dryRun },
-    body: sends(tenancy.newUser),
-    answer: gives(tenancy.userSummary),
-  }),
-  changeUser: route("PUT /users/{uid}", "tenant", "gateway", {
-    doc: "Gives a user another state, role or password. Who is disabled, or has another password, is out within a second.",
-    query: { dryRun },
-    body: sends(tenancy.userChange),
-    answer: gives(tenancy.userSummary),
-  }),
-  deleteUser: route("DELETE /users/{uid}", "tenant", "gateway", {
-    doc: "Deletes a user, who is out within a second.",
-    query: { dryRun },
-    answer: gives(tenancy.userSummary),
-  }),
-  listRoles: route("GET /roles", "tenant", "gateway", {
-    doc: "Roles that the asker may see, those of every installation first.",
-    answer: gives(list(tenancy.roleSummary)),
-  }),
-  addRole: route("POST /roles", "tenant", "gateway", {
-    doc: "A new role of a domain. Its rules are looked at in their order: the first that has a verb decides.",
-    query: { dryRun },
-    body: sends(tenancy.newRole),
-    answer: gives(tenancy.roleSummary),
-  }),
-  changeRole: route("PUT /roles/{uid}", "tenant", "gateway", {
-    doc: "Gives a role other rules. They count within a second.",
-    query: { dryRun },
-    body: sends(tenancy.roleChange),
-    answer: gives(tenancy.roleSummary),
-  }),
-  deleteRole: route("DELETE /roles/{uid}", "tenant", "gateway", {
-    doc: "Deletes a role that nobody has.",
-    query: { dryRun },
-    answer: gives(tenancy.roleSummary),
-  }),
-  listQuotas: route("GET /quotas", "tenant", "gateway", {
-    doc: "Limits of accounts and domains that the asker may see, and what was granted of them.",
-    answer: gives(list(tenancy.quotaSummary)),
-  }),
-  setQuota: route("PUT /quotas/{uid}", "tenant", "gateway", {
-    doc: "What all cells of an account, or of all accounts in a domain, may have together. What is left out is not limited. What was granted already stays.",
-    query: { dryRun },
-    body: sends(tenancy.quotaChange),
-    answer: gives(tenancy.quotaSummary),
-  }),
-  readAudit: route("GET /audit", "tenant", "gateway", {
-    doc: "Who changed what, and who was refused, of all services that keep records, oldest first; each asker sees what he may.",
-    more: "`after` goes with one `service`. A service that does not answer is named in `silent`.",
-    query: { service: may(text(), "Of this service alone: `tenancy`, `controller.shop`."), ...audited },
-    answer: gives(auditView),
-  }),
-  giveCell: route("PUT /owners/{cell}", "tenant", "gateway", {
-    doc: "Says to which account a cell belongs from now on.",
-    query: { dryRun },
-    body: sends(tenancy.ownerChange),
-    answer: gives(tenancy.cellOwner),
-  }),
+  ...tenantRoutes,
 } as const satisfies { readonly [name: string]: Route };
 
 export type Routes = typeof routes;
@@ -486,6 +333,7 @@ export const parameterDocs: Readonly<Record<string, string>> = {
   id: "Of the credential: the part of it between the dots.",
   name: "Name of the machine, image, process or backup.",
   server: "Name of the storage server.",
+  key: "Id of the access key.",
   file: "Name of the file, as the list of the bin gives it.",
   peer: "Name of the service whose documents they are: `controller.shop`.",
   service: "Name of the service that keeps them.",

@@ -10,6 +10,7 @@ export const storeFile = "state.sqlite";
 export const besides: readonly (readonly [path: string, kind: PartFile["kind"]])[] = [
   ["events.sqlite", "sqlite"],
   ["root-secret", "file"],
+  ["seal-key", "file"],
   ["peers.json", "file"],
   ["pins.json", "file"],
   ["authority/authority.key.pem", "file"],
@@ -23,4 +24,4 @@ export const besides: readonly (readonly [path: string, kind: PartFile["kind"]])
 
 /** What of it is given to a service that starts anew: a key or a certificate is of the machine that was lost. */
 export const isGivenBack = ({ path }: Pick<PartFile, "path">): boolean =>
-  [storeFile, "events.sqlite", "root-secret"].includes(path);
+  [storeFile, "events.sqlite", "root-secret", "seal-key"].includes(path);

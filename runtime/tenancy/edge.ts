@@ -29,8 +29,10 @@ import type { ProcessConfiguration } from "../installation.ts";
 import { stopAtSignals } from "../life/signals.ts";
 import { type Observer, observed } from "../observation/observer.ts";
 import { type RunningService, runService } from "../process/process.ts";
+import { Keys } from "./keys.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
-import { sourceHeader } from "./source.ts";
+import { readSealKey } from "./seal.ts";
+import { signaturesPath, sourceHeader } from "./source.ts";
 import { WaitingRoom } from "./waiting-room.ts";
 
 /**
@@ -42,7 +44,8 @@ export async function runTenancy(configuration: ProcessConfiguration, observer: 
   const running = await runService({ configuration, observer, service });
   const ask = async (request: TenancyRequest): Promise<TenancyResponse> =>
     (await running.request(request as unknown as Json)) as unknown as TenancyResponse;
-  const handler = tenancyHandler(ask, configuration.tenancy?.credentialHashes ?? [], running.audit);
+  const keys = new Keys(await readSealKey(configuration.directory));
+  const handler = tenancyHandler(ask, keys, configuration.tenancy?.credentialHashes ?? [], running.audit);
   const server = await servePeers(configuration, observed(observer, handler), undefined, { observer });
   stopAtSignals(server.stop);
 }
@@ -54,6 +57,7 @@ const own = /^\/(?:(cells)|owners\/([^/?]+))(?:\?(.*))?$/;
 
 export const tenancyHandler = (
   ask: AskService,
+  keys: Keys,
   credentialHashes: readonly string[],
   audit: RunningService["audit"] = () => [],
 ): PeerHandler => {
@@ -69,6 +73,10 @@ export const tenancyHandler = (
       await logIn(ask, room, incoming, response);
       return;
     }
+    if (method === "POST" && url === signaturesPath) {
+      await keys.enter(ask, incoming, response, send);
+      return;
+    }
     const by = askedBy(incoming, credentialHashes);
     if (by === null) {
       sendRefusal(response, 401, "unauthorized", "a session is needed: `cells login` begins one");
@@ -79,7 +87,7 @@ export const tenancyHandler = (
     else if (found?.name === "changeOwnPassword") await changeOwn(ask, room, by, incoming, response);
     else if (ticket !== null) await issue(ask, by, ticket, incoming, response);
     else if (found !== null && isAsk(found.name))
-      await answerRoute(ask, room, by, { ...found, name: found.name }, incoming, response);
+      await answerRoute({ ask, room, keys }, by, { ...found, name: found.name }, incoming, response);
     else await answerGateway(ask, by, incoming, response);
   };
 };
@@ -247,7 +255,7 @@ const asks: readonly AskName[] = [
   ...(["listDomains", "addDomain", "changeDomain", "deleteDomain"] as const),
   ...(["listAccounts", "addAccount", "changeAccount", "deleteAccount"] as const),
   ...(["listUsers", "addUser", "changeUser", "deleteUser"] as const),
-  ...(["listQuotas", "setQuota"] as const),
+  ...(["listKeys", "addKey", "changeKey", "deleteKey", "listQuotas", "setQuota"] as const),
   ...(["listRoles", "addRole", "changeRole", "deleteRole"] as const),
 ];
 type RouteAsk = AskName & RouteName;
@@ -263,8 +271,7 @@ const fresh = (): Ask["fresh"] => ({
 });
 
 async function answerRoute(
-  ask: AskService,
-  room: WaitingRoom,
+  { ask, room, keys }: { readonly ask: AskService; readonly room: WaitingRoom; readonly keys: Keys },
   by: By,
   { name, parameters }: Match & { readonly name: RouteAsk },
   incoming: PeerRequest,
@@ -281,6 +288,12 @@ async function answerRoute(
     ...{ kind: "ask", by, name, parameters, query: query.value as JsonObject, body, password: null, fresh: fresh() },
     ...sourceOf(incoming),
   };
+  if (name === "addKey") {
+    const { fresh: key, secret } = keys.draw();
+    const made = await ask({ ...asked, key });
+    send(response, { ...made, status: made.status === 200 ? 201 : made.status }, { secret });
+    return;
+  }
   const { password } = body;
   if (typeof password === "string") await withPassword(ask, room, asked, password, response);
   else send(response, await ask(asked));

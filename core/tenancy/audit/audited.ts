@@ -70,7 +70,7 @@ const aroundDomain = (state: TenancyState, domain: string): readonly string[] =>
 /** A UID's own name, or that of the path that a body names. */
 export function aboutOf(state: TenancyState, parameters: { readonly [name: string]: string }, body: JsonObject): About {
   const { tables } = state;
-  const uid = parameters.uid ?? "";
+  const uid = parameters.uid ?? (typeof body.user === "string" ? body.user : "");
   const user = tables.user.get(uid);
   if (user !== undefined) return { target: labelOf(state, user), within: around(state, user.account) };
   if (tables.account.has(uid)) return { target: accountPath(state, uid), within: around(state, uid) };
@@ -78,6 +78,10 @@ export function aboutOf(state: TenancyState, parameters: { readonly [name: strin
   const role = roleOf(state, uid);
   if (role !== undefined)
     return { target: `${role.name} of ${domainPath(state, role.domain)}`, within: aroundDomain(state, role.domain) };
+  const key = tables.key.get(parameters.key ?? "");
+  const keysUser = tables.user.get(key?.user ?? "");
+  if (keysUser !== undefined)
+    return { target: `key ${parameters.key} of ${labelOf(state, keysUser)}`, within: around(state, keysUser.account) };
   const named = String(body.account ?? body.domain ?? body.path ?? "");
   const place = body.path === undefined ? named : named.slice(0, Math.max(0, named.lastIndexOf("/")));
   const account = accountAt(state, named)?.uid;
@@ -92,7 +96,7 @@ export function aboutOf(state: TenancyState, parameters: { readonly [name: strin
 function whatOf(body: JsonObject): string {
   const told = Object.entries(body).flatMap(([name, value]) => {
     if (name === "password") return ["password set"];
-    if (!["state", "role", "reach", "rules", "limits", "account"].includes(name)) return [];
+    if (!["state", "role", "reach", "rules", "limits", "account", "key"].includes(name)) return [];
     return [`${name} ${typeof value === "string" ? value : JSON.stringify(value)}`];
   });
   return told.join(", ");
@@ -123,10 +127,16 @@ export function record(state: TenancyState, { verb, actor, own, about, body }: T
 /** Of a login, or of a user's change of his own password. Of an unknown user nothing is written but that there was one: he may have mistaken the field. */
 export function recordOwn(
   state: TenancyState,
-  verb: "logIn" | "changeOwnPassword",
-  { user, session, source }: { readonly user: string | null; readonly session: string | null; readonly source: string },
+  verb: "logIn" | "logInSigned" | "changeOwnPassword",
+  own: {
+    readonly user: string | null;
+    readonly session: string | null;
+    readonly source: string;
+    readonly key?: string;
+  },
   no: Refused | null,
 ): void {
+  const { user, session, source, key } = own;
   const known = user === null ? undefined : state.tables.user.get(user);
   const who = known === undefined ? "an unknown user" : labelOf(state, known);
   const actor: AuditActor = {
@@ -135,5 +145,5 @@ export function recordOwn(
     ...(session === null ? {} : { by: shownAs(session) }),
   };
   const about: About = { target: who, within: [] };
-  record(state, { verb, actor, own: known, about, body: {} }, no);
+  record(state, { verb, actor, own: known, about, body: key === undefined ? {} : { key } }, no);
 }

@@ -189,3 +189,21 @@ test("a store that is older deletes nothing before somebody has looked", () => {
   world.counts();
   assert.deepEqual(world.left(account), []);
 });
+
+test("with its users go their keys, which the plan names", () => {
+  const world = new World({});
+  const { bench } = world;
+  const user = [...bench.state.tables.user.values()].find(({ name }) => name === "ann")?.uid ?? assert.fail();
+  const asked = { kind: "ask", by: operator, name: "addKey", parameters: {}, query: {}, password: null } as const;
+  const key = { id: "CELLHERS", sealed: "sealed" };
+  assert.equal(bench.request({ ...asked, body: { user }, key, fresh: { uid: "", number: "" } }).status, 200);
+  const shown = world.remove("deleteAccount", "ROOT/acme/dev", { dryRun: true });
+  assert.deepEqual((shown.body as unknown as AccountSummary).plan, [
+    "1 key",
+    "the user ann",
+    "the account ROOT/acme/dev",
+  ]);
+  assert.equal(world.remove("deleteAccount", "ROOT/acme/dev").status, 200);
+  world.counts();
+  assert.deepEqual([world.left("CELLHERS", user), world.paths().includes("ROOT/acme/dev")], [[], false]);
+});

@@ -1,4 +1,5 @@
 import { audit, log } from "../../outbox.ts";
+import { dropKeysOf } from "../logins/keys.ts";
 import { endSessionsOf } from "../logins/logins.ts";
 import { cellsByAccount, isKept } from "../owners.ts";
 import type { AccountRecord, DomainRecord } from "../records.ts";
@@ -30,6 +31,16 @@ const holders: readonly Holder[] = [
     },
     giveUp: (state, account) => {
       for (const user of usersOf(state, account)) endSessionsOf(state, user);
+    },
+  },
+  {
+    held: (state, account) => {
+      const users = new Set(usersOf(state, account).map(({ uid }) => uid));
+      const count = [...state.tables.key.values()].filter(({ user }) => users.has(user)).length;
+      return count === 0 ? [] : [`${count} ${count === 1 ? "key" : "keys"}`];
+    },
+    giveUp: (state, account) => {
+      for (const user of usersOf(state, account)) dropKeysOf(state, user);
     },
   },
   {

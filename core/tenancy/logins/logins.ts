@@ -107,6 +107,19 @@ export function endLogin(state: TenancyState, asked: LoginEnd): Result<Omit<Logi
     return fail(noLogin);
   }
   noteSuccess(state, asked);
+  const entered = letIn(state, user, { session, source: asked.source });
+  if (entered.ok && grown !== undefined) save(state, "user", user.uid, { ...user, password: grown });
+  return entered;
+}
+
+/** Whoever has shown who he is gets a session, unless he, or what he is in, is disabled. */
+export function letIn(
+  state: TenancyState,
+  user: UserRecord,
+  { session, source, key }: { readonly session: string; readonly source: string; readonly key?: string },
+): Result<Omit<Login, "session">, Refused> {
+  const verb = key === undefined ? "logIn" : "logInSigned";
+  const byKey = key === undefined ? {} : { key };
   if (rightsOf(state, user) === null) {
     const no =
       state.held === null
@@ -116,15 +129,14 @@ export function endLogin(state: TenancyState, asked: LoginEnd): Result<Omit<Logi
             "this user, or the account or domain that it is in, is disabled: ask its administrator",
           )
         : refused(503, "held", heldMessage(state.held.why));
-    recordOwn(state, "logIn", { user: user.uid, session: null, source: asked.source }, no);
+    recordOwn(state, verb, { user: user.uid, session: null, source, ...byKey }, no);
     return fail(no);
   }
-  if (grown !== undefined) save(state, "user", user.uid, { ...user, password: grown });
   const untilMs = state.now.wallMs + sessionMs;
   for (const [oldest] of sessionsOf(state, user).slice(0, 1 - sessionsPerUser)) endSession(state, oldest);
-  save(state, "session", session, { user: user.uid, untilMs });
-  log(state.outbox, "login/accepted", { user: labelOf(state, user), source: asked.source });
-  recordOwn(state, "logIn", { user: user.uid, session, source: asked.source }, null);
+  save(state, "session", session, { user: user.uid, untilMs, ...byKey });
+  log(state.outbox, "login/accepted", { user: labelOf(state, user), source });
+  recordOwn(state, verb, { user: user.uid, session, source, ...byKey }, null);
   return ok({ user: userSummary(state, user), expires: isoTime(untilMs) });
 }
 export const heldMessage = (why: string): string =>

@@ -73,7 +73,17 @@ export const builtInRoles: readonly BuiltInRole[] = [
   {
     name: "account-admin",
     reach: "account",
-    rules: allow("cell.*", "vm.*", "credential.*", "user.*", "role.read", "account.read", "domain.read", "audit.read"),
+    rules: allow(
+      "cell.*",
+      "vm.*",
+      "credential.*",
+      "user.*",
+      "key.*",
+      "role.read",
+      "account.read",
+      "domain.read",
+      "audit.read",
+    ),
   },
   { name: "user", reach: "account", rules: allow("cell.*", "vm.*", "account.read") },
   { name: "reader", reach: "account", rules: allow("cell.read", "account.read") },

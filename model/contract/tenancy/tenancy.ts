@@ -133,6 +133,36 @@ export interface OwnPassword {
   readonly password: string;
   readonly newPassword: string;
 }
+
+/** A disabled one opens nothing until it is enabled. */
+export const keyStates = ["enabled", "disabled"] as const;
+export type KeyState = (typeof keyStates)[number];
+export const longestNote = 100;
+/** An access key: an id, and a secret by which requests are signed. */
+export interface KeySummary {
+  readonly id: string;
+  /** Name and domain of its user, as he logs in. */
+  readonly user: string;
+  readonly state: KeyState;
+  readonly note: string;
+  /** ISO 8601. */
+  readonly made: string;
+  /** When it last began a session; null: never. */
+  readonly used: string | null;
+}
+export interface NewKey {
+  /** UID; absent: whoever asks. */
+  readonly user?: string;
+  readonly note?: string;
+}
+export interface MadeKey {
+  readonly key: KeySummary;
+  /** This is its only appearance. */
+  readonly secret: string;
+}
+export interface KeyChange {
+  readonly state: KeyState;
+}
 /** Whether a user may do something to a cell, or an account. */
 export interface CanAnswer {
   readonly allowed: boolean;

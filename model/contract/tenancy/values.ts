@@ -63,6 +63,14 @@ export const ownerChange = record<tenancy.OwnerChange>({ account: path });
 export const cellOwner = record<tenancy.CellOwner>({ cell: text(), account: text() });
 export const loginRequest = record<tenancy.LoginRequest>({ user: userName, domain: optional(path), password });
 export const ownPassword = record<tenancy.OwnPassword>({ password, newPassword: password });
+const keyState = oneOf(...tenancy.keyStates);
+export const keySummary = record<tenancy.KeySummary>(
+  { id: text(), user: text(), state: keyState, note: text(), made: text(), used: nullable(text()) },
+  "Key",
+);
+export const newKey = record<tenancy.NewKey>({ user: optional(text(128)), note: optional(text(tenancy.longestNote)) });
+export const madeKey = record<tenancy.MadeKey>({ key: keySummary, secret: text() });
+export const keyChange = record<tenancy.KeyChange>({ state: keyState });
 export const login = record<tenancy.Login>({ session: text(), user: userSummary, expires: text() }, "Login");
 export const whoAmI = record<tenancy.WhoAmI>({ user: nullable(userSummary), reach, rules, expires: nullable(text()) });
 export const canAnswer = record<tenancy.CanAnswer>({ allowed: boolean, because: text() });

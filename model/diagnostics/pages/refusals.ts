@@ -32,9 +32,21 @@ export const refusalPages: Readonly<Record<string, DiagnosticPage>> = {
     'POST /logins   {"user": "ann", "domain": "ROOT/acme", "password": "…"}   (another one\'s)',
     'POST /logins   {"user": "ann", "domain": "ROOT/acme", "password": "…"}   (hers)',
   ),
+  signature: requestPage(
+    "a signature that opens nothing",
+    "There is no such access key, the signature is not that of this request, or the request does not say what was signed as the standard has it: the message says which of the last it is, and of the first two not which. Whatever lies between (a proxy that changes the path, the query or a signed header) makes it another request.",
+    "POST /logins/signed   Authorization: AWS4-HMAC-SHA256 Credential=CELL…, SignedHeaders=x-amz-date, Signature=…",
+    "POST /logins/signed   Authorization: AWS4-HMAC-SHA256 Credential=CELL…, SignedHeaders=host;x-amz-date, Signature=…",
+  ),
+  "signature-late": requestPage(
+    "a signature whose time is over",
+    "A request that is signed counts for five minutes before and after, so that what somebody overheard is worth nothing later; one of CloudStack until its `expires`, which is at most 15 minutes ahead. The clock of whoever signs may be wrong.",
+    "POST /logins/signed   X-Amz-Date: 20260102T030405Z   (an hour later)",
+    "POST /logins/signed   X-Amz-Date: 20260102T040405Z   (signed anew)",
+  ),
   disabled: requestPage(
-    "a user who is disabled",
-    "The user, its account, or a domain that this is in is disabled: nobody gets in until an administrator enables it again (`cells user enable`).",
+    "a user or a key that is disabled",
+    "The user, its account, a domain that this is in, or the access key is disabled: nobody gets in until somebody enables it again (`cells user enable`, `cells key enable`).",
     "POST /logins   (of a user whose account is disabled)",
     "POST /logins   (after `cells account enable`)",
   ),

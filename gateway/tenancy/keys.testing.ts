@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { cloudStackString, type Parameters } from "../../model/contract/signatures/cloudstack.ts";
+import { type RequestAsSent, sigV4Of } from "../../model/contract/signatures/sigv4.ts";
+import type { Login, LoginRequest, MadeKey } from "../../model/contract/tenancy/tenancy.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { cloudStackSignature, sigV4Signature } from "../../runtime/tenancy/signatures.ts";
+import { type Credential, sessionFor } from "./credentials.ts";
+
+/* A user with a key, at a gateway beside the service `tenancy` as a process of its own. */
+interface Place {
+  /** The gateway's. */
+  readonly configuration: ProcessConfiguration;
+  readonly url: string;
+  readonly ask: (
+    method: string,
+    path: string,
+    credential?: string | null,
+    body?: Json,
+  ) => Promise<{ readonly status: number; readonly json: JsonObject; readonly text: string }>;
+  /** Of the user. */
+  readonly session: string;
+  readonly person: LoginRequest;
+  /** What nobody may say. */
+  readonly secrets: string[];
+}
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+const dateOf = (ms: number): string => new Date(ms).toISOString().replace(/[-:]|\.\d+/g, "");
+
+type Key = { readonly id: string; readonly secret: string };
+/** As a client of AWS signs. */
+const signedBy = (
+  { id, secret }: Key,
+  {
+    method,
+    target,
+    host,
+    body = "",
+    ms = Date.now(),
+  }: { method: string; target: string; host: string; body?: string; ms?: number },
+): RequestAsSent => {
+  const date = dateOf(ms);
+  const headers = [
+    ["host", host],
+    ["x-amz-date", date],
+  ] as const;
+  const request = { method, target, headers, bodyHash: sha256(body) };
+  const { stringToSign, authorization } = sigV4Of(request, id, `${date.slice(0, 8)}/here/ec2/aws4_request`, sha256);
+  const signed = authorization(sigV4Signature(secret, stringToSign));
+  return { ...request, headers: [...headers, ["authorization", signed]] };
+};
+const cloudStackBy = ({ id, secret }: Key, more: Parameters, ms = Date.now()): Parameters => {
+  const expires = `${new Date(ms + 600_000).toISOString().slice(0, 19)}+0000`;
+  const parameters: Parameters = [
+    ...more,
+    ...([
+      ["apiKey", id],
+      ["signatureVersion", "3"],
+      ["expires", expires],
+    ] as const),
+  ];
+  return [...parameters, ["signature", cloudStackSignature(secret, cloudStackString(parameters))]];
+};
+
+export async function tryKeys({ configuration, url, ask, session, person, secrets }: Place): Promise<void> {
+  const made = await ask("POST", "/keys", session, { note: "scripts" });
+  assert.equal(made.status, 201, made.text);
+  const { key, secret } = made.json as unknown as MadeKey;
+  secrets.push(secret);
+  const own = { id: key.id, secret };
+  assert.match(key.id, /^CELL[A-Z2-7]{16}$/);
+  assert.match(secret, /^[\w-]{43}$/);
+  assert.ok(!(await ask("GET", "/keys", session)).text.includes(secret));
+
+  const { host } = new URL(url);
+  const logIn = async (request: RequestAsSent): Promise<{ status: number; text: string }> => {
+    const headers = Object.fromEntries(request.headers.filter(([name]) => name !== "host"));
+    const answer = await fetch(`${url}${request.target}`, { method: request.method, headers });
+    return { status: answer.status, text: await answer.text() };
+  };
+  const login = { method: "POST", target: "/logins/signed", host };
+  const entered = await logIn(signedBy(own, login));
+  assert.equal(entered.status, 201, entered.text);
+  const first = (JSON.parse(entered.text) as Login).session;
+  secrets.push(first);
+  assert.equal((await ask("GET", "/whoami", first)).status, 200);
+  assert.equal((await ask("POST", "/keys", first, {})).status, 403, "a key makes no key");
+  for (const [request, expected] of [
+    [signedBy(own, { ...login, ms: Date.now() - 400_000 }), /signed 7 min ago/],
+    [signedBy({ ...own, secret: "other" }, login), /there is no such key, or this is not its signature/],
+    [signedBy({ ...own, id: "CELLNOTTHERE" }, login), /there is no such key, or this is not its signature/],
+    // What was signed for another request is no login: a link that somebody was given opens what it names.
+    [{ ...signedBy(own, { ...login, target: "/cells" }), target: "/logins/signed" }, /not its signature/],
+    [{ ...signedBy(own, login), headers: [] }, /nothing was shown/],
+  ] as const) {
+    const refused = await logIn(request);
+    assert.equal(refused.status, 401, refused.text);
+    assert.match(refused.text, expected);
+  }
+
+  const door = { configuration, source: "192.0.2.9" };
+  const at = async (credential: Credential): Promise<string> => {
+    const found = await sessionFor(door, credential);
+    if (found.ok) secrets.push(found.value.session);
+    return found.ok ? found.value.session : `${found.error.refused.statusCode}`;
+  };
+  const describe = { method: "POST", target: "/?Action=DescribeInstances", host: "ec2.example", body: "a=b" };
+  const kinds: readonly Credential[] = [
+    { kind: "bearer", authorization: `Bearer ${session}` },
+    { kind: "password", ...person },
+    { kind: "sigv4", request: signedBy(own, describe) },
+    { kind: "cloudstack", parameters: cloudStackBy(own, [["command", "listUsers"]]) },
+  ];
+  const sessions: string[] = [];
+  for (const credential of kinds) {
+    const found = await at(credential);
+    assert.equal((await ask("GET", "/whoami", found)).status, 200, `${credential.kind}: ${found}`);
+    sessions.push(found);
+  }
+  assert.equal(sessions[0], session);
+  assert.equal(sessions[2], sessions[3], "of one key's requests all have one session");
+  assert.equal(await at({ kind: "sigv4", request: signedBy(own, { ...describe, body: "c" }) }), sessions[2]);
+  assert.notEqual(sessions[2], first, "and who has logged in his own");
+  const refused: readonly Credential[] = [
+    { kind: "bearer", authorization: "Bearer session.x" },
+    { kind: "bearer", authorization: `Bearer session.${"x".repeat(43)}` },
+    { kind: "password", ...person, password: "not hers at all" },
+    { kind: "sigv4", request: { ...signedBy(own, describe), bodyHash: sha256("a=c") } },
+    { kind: "sigv4", request: { ...signedBy(own, describe), target: "/?Action=TerminateInstances" } },
+    { kind: "cloudstack", parameters: [...cloudStackBy(own, [["command", "listUsers"]]), ["page", "2"]] },
+    { kind: "cloudstack", parameters: cloudStackBy(own, [["command", "listUsers"]], Date.now() - 700_000) },
+    { kind: "cloudstack", parameters: [["command", "listUsers"]] },
+  ];
+  for (const credential of refused) assert.equal(await at(credential), "401", JSON.stringify(credential));
+
+  assert.equal((await ask("DELETE", `/keys/${key.id}`, session)).status, 200);
+  for (const ended of [first, sessions[2] ?? ""]) assert.equal((await ask("GET", "/whoami", ended)).status, 401);
+  assert.equal((await ask("GET", "/whoami", session)).status, 200);
+  assert.equal(await at({ kind: "sigv4", request: signedBy(own, describe) }), "401");
+}

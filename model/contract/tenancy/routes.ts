@@ -1,0 +1,183 @@
+import { audited } from "../audit/query.ts";
+import { auditView } from "../audit/values.ts";
+import { gives, may, must, type Route, route, sends, several } from "../route.ts";
+import { boolean, list, record, text } from "../schema.ts";
+import * as tenancy from "./values.ts";
+
+/* The rows of the table of routes (`../routes.ts`) about users, and what they may: the service `tenancy` answers them, behind the gateway. */
+
+const dryRun = may(boolean, "Says what would be, and changes nothing.");
+const cellsLost = several(
+  text(),
+  "Cell that ends with it and whose data is lost. It may be given several times, or as a list with commas.",
+);
+
+export const tenantRoutes = {
+  logIn: route("POST /logins", "anyone", "gateway", {
+    doc: "A session for a user, as a bearer credential. This is its only appearance.",
+    more: "Refused with 401 for an unknown user and for a wrong password alike, 429 where too many have failed, and 503 where too many wait, both with `Retry-After`.",
+    body: sends(tenancy.loginRequest),
+    answer: gives(tenancy.login, 201),
+  }),
+  logInSigned: route("POST /logins/signed", "anyone", "gateway", {
+    doc: "A session for the user of an access key, which has signed this request by AWS Signature Version 4.",
+    more: "The header `Authorization`, or the query, has the signature; `host`, `x-amz-date` and all other `x-amz-` headers are signed. Region and service of the scope are free. The request counts for five minutes before and after it was signed. Refused with 401 for an unknown key and for a wrong signature alike.",
+    answer: gives(tenancy.login, 201),
+  }),
+  logOut: route("DELETE /logins/current", "tenant", "gateway", {
+    doc: "Ends the session, and what was opened with it.",
+    answer: gives(record<Record<never, never>>({})),
+  }),
+  whoAmI: route("GET /whoami", "tenant", "gateway", {
+    doc: "Who asks, and what the role allows.",
+    answer: gives(tenancy.whoAmI),
+  }),
+  changeOwnPassword: route("PUT /whoami/password", "tenant", "gateway", {
+    doc: "Another password for the user himself, by the one that he has. His other sessions end.",
+    more: "Refused with 403 where the present one is not right, and with 429 and 503 as a login.",
+    body: sends(tenancy.ownPassword),
+    answer: gives(tenancy.userSummary),
+  }),
+  can: route("GET /can", "tenant", "gateway", {
+    doc: "Whether a user may do something, and which rule decides.",
+    query: {
+      user: must(text(64), "Its name."),
+      domain: must(text(2048), "Path of the domain that it logs in to."),
+      verb: must(text(256), "As rules name it: `cell.change`."),
+      path: must(text(4096), "Path in a cell, or of an account: `shop/web/vm`, `ROOT/acme/dev`."),
+    },
+    answer: gives(tenancy.canAnswer),
+  }),
+  listDomains: route("GET /domains", "tenant", "gateway", {
+    doc: "Domains that the asker may see, by their paths.",
+    answer: gives(list(tenancy.domainSummary)),
+  }),
+  addDomain: route("POST /domains", "tenant", "gateway", {
+    doc: "A new domain below another.",
+    query: { dryRun },
+    body: sends(tenancy.newDomain),
+    answer: gives(tenancy.domainSummary),
+  }),
+  changeDomain: route("PUT /domains/{uid}", "tenant", "gateway", {
+    doc: "Enables, locks or disables all that is in it.",
+    query: { dryRun },
+    body: sends(tenancy.stateChange),
+    answer: gives(tenancy.domainSummary),
+  }),
+  deleteDomain: route("DELETE /domains/{uid}", "tenant", "gateway", {
+    doc: "Deletes a domain that has nothing in it; or, with `cleanup`, with all that is in it. `plan` says what goes, in its order.",
+    query: {
+      dryRun,
+      cleanup: may(boolean, "Its accounts and domains are deleted from below."),
+      allowDestroy: cellsLost,
+    },
+    answer: gives(tenancy.domainSummary),
+  }),
+  listAccounts: route("GET /accounts", "tenant", "gateway", {
+    doc: "Accounts that the asker may see, by their paths, with their cells.",
+    answer: gives(list(tenancy.accountSummary)),
+  }),
+  addAccount: route("POST /accounts", "tenant", "gateway", {
+    doc: "A new account in a domain.",
+    query: { dryRun },
+    body: sends(tenancy.newAccount),
+    answer: gives(tenancy.accountSummary),
+  }),
+  changeAccount: route("PUT /accounts/{uid}", "tenant", "gateway", {
+    doc: "Enables, locks or disables it with all its users.",
+    query: { dryRun },
+    body: sends(tenancy.stateChange),
+    answer: gives(tenancy.accountSummary),
+  }),
+  deleteAccount: route("DELETE /accounts/{uid}", "tenant", "gateway", {
+    doc: "Deletes an account with its sessions, cells and users. `plan` says what goes, in its order; it is `deleting` until nothing is left.",
+    more: "Refused with 409 `change/destroys-data` unless `allowDestroy` names each of its cells, and with 409 `conflict` where it has cells and there is no root controller, which ends them.",
+    query: { dryRun, allowDestroy: cellsLost },
+    answer: gives(tenancy.accountSummary),
+  }),
+  listUsers: route("GET /users", "tenant", "gateway", {
+    doc: "Users that the asker may see; without the right to that, himself.",
+    answer: gives(list(tenancy.userSummary)),
+  }),
+  addUser: route("POST /users", "tenant", "gateway", {
+    doc: "A new user of an account, with a role that is no more than the asker's.",
+    query: { dryRun },
+    body: sends(tenancy.newUser),
+    answer: gives(tenancy.userSummary),
+  }),
+  changeUser: route("PUT /users/{uid}", "tenant", "gateway", {
+    doc: "Gives a user another state, role or password. Who is disabled, or has another password, is out within a second.",
+    query: { dryRun },
+    body: sends(tenancy.userChange),
+    answer: gives(tenancy.userSummary),
+  }),
+  deleteUser: route("DELETE /users/{uid}", "tenant", "gateway", {
+    doc: "Deletes a user, who is out within a second.",
+    query: { dryRun },
+    answer: gives(tenancy.userSummary),
+  }),
+  listRoles: route("GET /roles", "tenant", "gateway", {
+    doc: "Roles that the asker may see, those of every installation first.",
+    answer: gives(list(tenancy.roleSummary)),
+  }),
+  addRole: route("POST /roles", "tenant", "gateway", {
+    doc: "A new role of a domain. Its rules are looked at in their order: the first that has a verb decides.",
+    query: { dryRun },
+    body: sends(tenancy.newRole),
+    answer: gives(tenancy.roleSummary),
+  }),
+  changeRole: route("PUT /roles/{uid}", "tenant", "gateway", {
+    doc: "Gives a role other rules. They count within a second.",
+    query: { dryRun },
+    body: sends(tenancy.roleChange),
+    answer: gives(tenancy.roleSummary),
+  }),
+  deleteRole: route("DELETE /roles/{uid}", "tenant", "gateway", {
+    doc: "Deletes a role that nobody has.",
+    query: { dryRun },
+    answer: gives(tenancy.roleSummary),
+  }),
+  listKeys: route("GET /keys", "tenant", "gateway", {
+    doc: "Access keys of the asker, and those of others that he may see.",
+    answer: gives(list(tenancy.keySummary)),
+  }),
+  addKey: route("POST /keys", "tenant", "gateway", {
+    doc: "A new access key, of the asker or of another user. The secret is in this answer and nowhere else.",
+    more: "A session that was itself begun by a key makes none: whoever has taken a key would keep what he has when that is deleted.",
+    body: sends(tenancy.newKey),
+    answer: gives(tenancy.madeKey, 201),
+  }),
+  changeKey: route("PUT /keys/{key}", "tenant", "gateway", {
+    doc: "Disables or enables an access key. Sessions that a disabled one has begun end within a second.",
+    query: { dryRun },
+    body: sends(tenancy.keyChange),
+    answer: gives(tenancy.keySummary),
+  }),
+  deleteKey: route("DELETE /keys/{key}", "tenant", "gateway", {
+    doc: "Deletes an access key. Sessions that it has begun end within a second.",
+    query: { dryRun },
+    answer: gives(tenancy.keySummary),
+  }),
+  listQuotas: route("GET /quotas", "tenant", "gateway", {
+    doc: "Limits of accounts and domains that the asker may see, and what was granted of them.",
+    answer: gives(list(tenancy.quotaSummary)),
+  }),
+  setQuota: route("PUT /quotas/{uid}", "tenant", "gateway", {
+    doc: "What all cells of an account, or of all accounts in a domain, may have together. What is left out is not limited. What was granted already stays.",
+    query: { dryRun },
+    body: sends(tenancy.quotaChange),
+    answer: gives(tenancy.quotaSummary),
+  }),
+  readAudit: route("GET /audit", "tenant", "gateway", {
+    doc: "Who changed what, and who was refused, of all services that keep records, oldest first; each asker sees what he may.",
+    more: "`after` goes with one `service`. A service that does not answer is named in `silent`.",
+    query: { service: may(text(), "Of this service alone: `tenancy`, `controller.shop`."), ...audited },
+    answer: gives(auditView),
+  }),
+  giveCell: route("PUT /owners/{cell}", "tenant", "gateway", {
+    doc: "Says to which account a cell belongs from now on.",
+    query: { dryRun },
+    body: sends(tenancy.ownerChange),
+    answer: gives(tenancy.cellOwner),
+  }),
+} as const satisfies { readonly [name: string]: Route };
