@@ -72,7 +72,7 @@ export class World {
   readonly holders = new Map<Uid, LeaseHolder>();
   /** Hosts that take their time to stop a VM. */
   readonly slowStops = new Set<HostName>();
-  /** What a host says of a policy, where that is not that it is in force. */
+  /** What a host says of a policy, where that is not that it is in force; null: nothing. */
   readonly policiesAt = new Map<HostName, (policy: CellPolicy) => ActualPolicy | null>();
   /** What the directory answers to a want: `<domain>/<path>`. */
   readonly shown = new Map<string, ActualWant>();
@@ -267,8 +267,10 @@ export class World {
       if (this.older) return kind === "name" ? { phase: "ready", reason: null } : null;
       return { phase: "ready", reason: null, ...(kind === "name" ? { serves: own } : { grants: own }) };
     }
-    if (kind === "policy")
-      return this.policiesAt.get(hostName(peer.slice(5)))?.(value as unknown as CellPolicy) ?? this.#inForce(value);
+    if (kind === "policy") {
+      const said = this.policiesAt.get(hostName(peer.slice(5)));
+      return said === undefined ? this.#inForce(value) : said(value as unknown as CellPolicy);
+    }
     if (kind !== "vm") return null;
     const vm = value as unknown as DesiredVm;
     const running: ActualVm = {

@@ -26,8 +26,7 @@ export interface Derived {
   readonly foreignPlaces: TrackedMap<HostName, DesiredPlaces["foreign"]>;
   /** By address of this cell, hosts of other cells that may know where it is. */
   readonly foreignAudience: TrackedMap<string, readonly HostName[]>;
-  /** Null: that host never says. */
-  readonly rulesAt: TrackedMap<HostName, RulesAtHost | null>;
+  readonly rulesAt: TrackedMap<HostName, RulesAtHost>;
   /** By version, the hosts that are not that far, in their order; none is kept as nothing. A rule rests on its own version's. */
   readonly behind: TrackedMap<number, readonly RulesAtHost[]>;
   /** Its one value, under "": by path of a rule, the version in which what comes of it changed last; a number: of all rules. */

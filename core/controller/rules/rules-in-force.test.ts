@@ -72,12 +72,20 @@ test("a rule that was taken away is there until no host has it any more", () => 
   assert.ok(![...world.state.elements.values()].some(({ path }) => path === "shop/second"));
 });
 
-test("a host without a VM of the cell, and one of the previous version, keep no rule from being ready", () => {
+test("a host that runs VMs of the cell and says nothing of its rules, as without its store, has not confirmed them", () => {
   const world = new World();
   world.put(shop());
   world.policiesAt.set(h1, () => null);
   world.put(shop({ second: rule(80) }));
+  assert.equal(world.standing("shop/second"), "working: rules-older h1");
+  world.policiesAt.clear();
+  world.settle();
   assert.equal(world.phase("shop/second"), "ready");
+});
+
+test("a host without a VM of the cell keeps no rule from being ready", () => {
+  const world = new World();
+  world.put(shop());
   const off = { ...(shop() as { shop: JsonObject }).shop };
   world.policiesAt.set(h1, () => older(0));
   for (const vm of ["web", "db"]) off[vm] = { ...(off[vm] as JsonObject), "x.desiredState": "off" };

@@ -1,13 +1,11 @@
 import { type Cause, said as saidBy } from "../../../model/cause/cause.ts";
 import { type HostName, hostPeer } from "../../../model/cell/identifiers.ts";
-import type { Json } from "../../../model/json/json.ts";
 import { isObject, sameJson, toJson, tooLong } from "../../outbox.ts";
 import { because, standing } from "../changes/standing.ts";
 import { subnetConnectivityPath } from "../network/policy.ts";
 import type { ElementRecord, RulesAtHost, Standing } from "../records.ts";
 import { type ControllerState, desiredNow, saidOf } from "../state.ts";
 import { hostDied } from "../vm/host-died.ts";
-import { actualVmOf } from "../vm/life-cycle.ts";
 
 /**
  * Whether a rule is in force: at every host on which a VM of the cell runs, or may run, packets must meet the rules as they
@@ -24,21 +22,7 @@ const most = 3;
  * having those.
  */
 export const rulesAtHosts = (state: ControllerState): readonly RulesAtHost[] =>
-  [...state.indexes.hosts.present.keys()].sort().flatMap((host) => rulesAt(state, host) ?? []);
-
-/** Null: it is of the previous version, and never says. */
-function rulesAt(state: ControllerState, host: HostName): RulesAtHost | null {
-  const peer = hostPeer(host);
-  const said = saidOf(state, peer, policyKey(state));
-  // It says what is in force before it starts a machine. One that does not is of the previous version.
-  if (said === undefined && state.reachable.get(peer) === true && runsAny(state, host)) return null;
-  return atHost(state, host, said);
-}
-const runsAny = (state: ControllerState, host: HostName): boolean =>
-  [...(state.indexes.vmsAt.get(host) ?? [])].some((vm) => {
-    const run = state.vms.get(vm)?.run ?? null;
-    return run !== null && actualVmOf(state, vm, run)?.power === "on";
-  });
+  [...state.indexes.hosts.present.keys()].sort().map((host) => atHost(state, host));
 
 /**
  * Works that out for the steps of this pass that rest on it. Of a thousand rules and as many hosts, a word of one host
@@ -47,10 +31,10 @@ const runsAny = (state: ControllerState, host: HostName): boolean =>
 export function settleHostRules(state: ControllerState): void {
   const { rulesAt: known, unheard } = state.derived;
   state.pass.each("rules at hosts", state.indexes.hosts.present, (_flag, host) => {
-    const now = rulesAt(state, host);
+    const now = atHost(state, host);
     const before = known.get(host);
-    if (before === undefined || !sameJson(toJson({ before }), toJson({ before: now }))) known.set(host, now);
-    if (now === null || state.reachable.has(hostPeer(host))) unheard.delete(host);
+    if (before === undefined || !sameJson(toJson(before), toJson(now))) known.set(host, now);
+    if (state.reachable.has(hostPeer(host))) unheard.delete(host);
     else unheard.set(host, true);
   });
   state.pass.whole("rules since", () => {
@@ -62,7 +46,7 @@ export function settleHostRules(state: ControllerState): void {
 
 function settleBehind({ derived }: ControllerState): void {
   const { behind, rulesAt: known } = derived;
-  const hosts = [...known.values()].filter((each) => each !== null).sort(byHost);
+  const hosts = [...known.values()].sort(byHost);
   const lowest = Math.min(...hosts.map(({ version }) => version));
   const since = derived.since.get("") ?? 0;
   const versions = new Set(typeof since === "number" ? [since] : versionsIn(since));
@@ -113,12 +97,14 @@ export function isInRules({ derived }: ControllerState, element: ElementRecord):
 
 const policyKey = ({ options }: ControllerState): string => `policy/${options.cell}`;
 
-function atHost(state: ControllerState, host: HostName, said: Json | undefined): RulesAtHost {
+function atHost(state: ControllerState, host: HostName): RulesAtHost {
+  const peer = hostPeer(host);
+  // One that has lost its store runs its machines on and says nothing of rules, before it is told of them anew.
+  const said = saidOf(state, peer, policyKey(state));
   const wanted = state.derived.policy.get("")?.version ?? state.policy.version;
   const found = isObject(said) && Number.isSafeInteger(said.version) ? Number(said.version) : 0;
   // What a cell of this name had before it was made anew, or restored, is none of its versions.
   const isOwn = found > 0 && found <= wanted;
-  const peer = hostPeer(host);
   const told = desiredNow(state, peer, policyKey(state));
   // What came after the newest slices that concern it is nothing to this host.
   const isNewest = isObject(told) && told.slices !== undefined && told.version === found;
