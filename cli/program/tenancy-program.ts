@@ -5,7 +5,7 @@ import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
 import type { Register } from "../context/register-type.ts";
 import { exportAudit, showAudit, verifyAudit } from "../tenancy/audit.ts";
 import { addKey, changeKey, deleteKey, listKeys } from "../tenancy/keys.ts";
-import { can, changeOwnPassword, login, logout, whoami } from "../tenancy/login.ts";
+import { beginTotp, can, changeOwnPassword, confirmTotp, endTotp, login, logout, whoami } from "../tenancy/login.ts";
 import {
   addPlace,
   addRole,
@@ -37,6 +37,10 @@ export const registerTenancy: Register = (program, context, withHelp) => {
 };
 
 const passwordFile = ["--password-file <file>", "read the password from a file instead of asking for it"] as const;
+const codeFile = [
+  "--code-file <file>",
+  "read the code of the second factor from a file instead of asking for it",
+] as const;
 const states = { enable: "enabled", lock: "locked", disable: "disabled" } as const satisfies Record<string, Standing>;
 const verbs = Object.keys(states) as readonly (keyof typeof states)[];
 
@@ -49,6 +53,7 @@ const registerLogin: Register = (program, context, withHelp) => {
       .option("--url <url>", "the gateway (default: that of the configuration)")
       .option("--out <file>", "write the session there, for CELLS_CONFIG")
       .option(...passwordFile)
+      .option(...codeFile)
       .option("--key-file <file>", "instead of a user's name: sign with the key that `cells key add --out` wrote there")
       .action((user, options) => login(context(), user, options)),
     [
@@ -73,6 +78,7 @@ const registerLogin: Register = (program, context, withHelp) => {
       .action((options) => changeOwnPassword(context(), options)),
     ["CELLS_CONFIG=ann.json cells password"],
   );
+  registerTotp(program, context, withHelp);
   withHelp(
     program
       .command("whoami")
@@ -89,6 +95,35 @@ const registerLogin: Register = (program, context, withHelp) => {
       .argument("<path>", "path in a cell, or an account beginning with ROOT/")
       .action((user, verb, path) => can(context(), user, verb, path)),
     ["cells can ann@acme vm.console shop/web/vm"],
+  );
+};
+
+const registerTotp: Register = (program, context, withHelp) => {
+  const totp = program.command("totp").description("a second factor for yourself: codes that an app shows");
+  withHelp(
+    totp
+      .command("on")
+      .description("begin one; it counts once a first code has confirmed it")
+      .option(...passwordFile)
+      .action((options) => beginTotp(context(), options)),
+    ["CELLS_CONFIG=ann.json cells totp on"],
+  );
+  withHelp(
+    totp
+      .command("confirm")
+      .description("confirm it by its first code; from then on a login needs one")
+      .option(...codeFile)
+      .action((options) => confirmTotp(context(), options)),
+    ["CELLS_CONFIG=ann.json cells totp confirm"],
+  );
+  withHelp(
+    totp
+      .command("off")
+      .description("take it away, by your password and a code")
+      .option(...passwordFile)
+      .option(...codeFile)
+      .action((options) => endTotp(context(), options)),
+    ["CELLS_CONFIG=ann.json cells totp off"],
   );
 };
 
@@ -204,6 +239,14 @@ const registerUsers: Register = (program, context, withHelp) => {
   );
   withHelp(
     user
+      .command("totp-off")
+      .description("take its second factor away, as where a telephone was lost")
+      .argument("<user>", "USER@DOMAIN")
+      .action((name) => changeUser(context(), name, { totp: "off" })),
+    ["cells user totp-off ann@acme"],
+  );
+  withHelp(
+    user
       .command("delete")
       .description("delete it; it is out within a second")
       .argument("<user>", "USER@DOMAIN")
@@ -271,6 +314,7 @@ const registerRoles: Register = (program, context, withHelp) => {
       .argument("<role>", "ROLE@DOMAIN")
       .option("--reach <reach>", "on what it may be used: installation, domain or account", "account")
       .requiredOption("--rule <rule>", "'allow VERB' or 'deny VERB'; several in their order", collect)
+      .option("--second-factor", "who has it may nothing until he has a second factor")
       .action((name, options) => addRole(context(), name, options)),
     ["cells role add viewer@acme --rule 'deny cell.change' --rule 'allow cell.*'"],
   );

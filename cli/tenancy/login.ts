@@ -18,6 +18,7 @@ export interface LoginOptions {
   readonly out?: string | undefined;
   readonly passwordFile?: string | undefined;
   readonly keyFile?: string | undefined;
+  readonly codeFile?: string | undefined;
 }
 
 const isSession = ({ credential }: ClientConfiguration): boolean => credential.startsWith("session.");
@@ -43,11 +44,23 @@ const patiently = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 };
 
-const byPassword = async (context: Context, client: Client, written: string, file?: string): Promise<Login> => {
+const byPassword = async (
+  context: Context,
+  client: Client,
+  written: string,
+  { passwordFile: file, codeFile }: LoginOptions,
+): Promise<Login> => {
   const { user, domain } = userNameOf(written);
   const password = await readPassphrase(context.terminal, { file, what: "password" });
   if (password.length > passwordLength.most) throw usage(`a password has at most ${passwordLength.most} characters`);
-  return patiently(() => client.ask("logIn", { parameters: {}, body: { user, domain, password } }));
+  const enter = (code: { readonly code?: string }): Promise<Login> =>
+    patiently(() => client.ask("logIn", { parameters: {}, body: { user, domain, password, ...code } }));
+  if (codeFile !== undefined)
+    return enter({ code: await readPassphrase(context.terminal, { file: codeFile, what: "code" }) });
+  return enter({}).catch(async (error: unknown) => {
+    if (!(error instanceof Refused) || error.code !== "second-factor" || !context.terminal.canAsk) throw error;
+    return enter({ code: await readPassphrase(context.terminal, { file: undefined, what: "code" }) });
+  });
 };
 
 export const login = async (context: Context, written: string | undefined, options: LoginOptions): Promise<void> => {
@@ -65,7 +78,7 @@ export const login = async (context: Context, written: string | undefined, optio
   const client = new Client({ ...place, credential: "" });
   const answer =
     keyFile === undefined
-      ? await byPassword(context, client, written ?? "", passwordFile)
+      ? await byPassword(context, client, written ?? "", options)
       : await loginByKey(client, keyFile);
   writeClientConfiguration({ ...place, credential: answer.session }, to);
   const { user: summary, expires } = answer;
@@ -94,6 +107,40 @@ export const changeOwnPassword = async (
   const user = await patiently(() => context.client().ask("changeOwnPassword", { parameters: {}, body }));
   if (context.json) printJson(context, user);
   else terminal.print(`${user.name}@${user.domain} has another password; other sessions have ended`);
+};
+
+/** A second factor, which counts once a first code has confirmed it. */
+export const beginTotp = async (
+  context: Context,
+  { passwordFile }: { readonly passwordFile?: string },
+): Promise<void> => {
+  const { terminal } = context;
+  const password = await readPassphrase(terminal, { file: passwordFile, what: "password" });
+  const made = await patiently(() => context.client().ask("beginTotp", { parameters: {}, body: { password } }));
+  if (context.json) printJson(context, made);
+  else
+    terminal.print(
+      `${made.secret}\n${made.uri}\nGive one of the two to an app that shows codes; then \`cells totp confirm\`. They are not shown again`,
+    );
+};
+export const confirmTotp = async (context: Context, { codeFile }: { readonly codeFile?: string }): Promise<void> => {
+  const code = await readPassphrase(context.terminal, { file: codeFile, what: "code" });
+  const answer = await context.client().ask("confirmTotp", { parameters: {}, body: { code } });
+  if (context.json) printJson(context, answer);
+  else
+    context.terminal.print(
+      `${answer.recoveryCodes.join("\n")}\nFrom now on a login needs a code. Keep these: each opens once where the telephone is lost`,
+    );
+};
+export const endTotp = async (
+  context: Context,
+  { passwordFile, codeFile }: { readonly passwordFile?: string; readonly codeFile?: string },
+): Promise<void> => {
+  const password = await readPassphrase(context.terminal, { file: passwordFile, what: "password" });
+  const code = await readPassphrase(context.terminal, { file: codeFile, what: "code" });
+  const user = await patiently(() => context.client().ask("endTotp", { parameters: {}, body: { password, code } }));
+  if (context.json) printJson(context, user);
+  else context.terminal.print(`${user.name}@${user.domain} logs in by his password alone`);
 };
 
 export const whoami = async (context: Context): Promise<void> => {

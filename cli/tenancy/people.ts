@@ -134,7 +134,7 @@ export const addUser = async (context: Context, name: string, options: NewUserOp
 export const changeUser = async (
   context: Context,
   written: string,
-  change: { readonly state?: Standing; readonly role?: string },
+  change: { readonly state?: Standing; readonly role?: string; readonly totp?: "off" },
 ): Promise<void> => {
   const { uid } = await userAt(context, written);
   const changed = await context.client().ask("changeUser", { parameters: { uid }, body: change });
@@ -180,10 +180,20 @@ export const listRoles = async (context: Context): Promise<void> => {
 export const addRole = async (
   context: Context,
   written: string,
-  { reach, rule }: { readonly reach: string; readonly rule: readonly string[] },
+  {
+    reach,
+    rule,
+    secondFactor,
+  }: { readonly reach: string; readonly rule: readonly string[]; readonly secondFactor?: true },
 ): Promise<void> => {
   const { user: name, domain } = userNameOf(written);
-  const body = { name, domain, reach: reachOf(reach), rules: rule.map(ruleOf) };
+  const body = {
+    name,
+    domain,
+    reach: reachOf(reach),
+    rules: rule.map(ruleOf),
+    ...(secondFactor === true ? { secondFactor } : {}),
+  };
   const made = await context.client().ask("addRole", { parameters: {}, body });
   print(context, made, `the role ${nameOfRole(made)} is there: ${rulesText(made.rules)}`);
 };

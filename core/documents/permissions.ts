@@ -215,6 +215,8 @@ export const permissions = {
           "DELETE /logins/current",
           "GET /whoami",
           "PUT /whoami/password",
+          "* /whoami/totp",
+          "POST /whoami/totp/off",
           "GET /can",
           "* /owners/<name>",
         ],

@@ -15,6 +15,7 @@ import {
   isInDomain,
   isReached,
   labelOf,
+  lacksSecondFactor,
   rightsOf,
   roleOf,
   rootUid,
@@ -72,6 +73,10 @@ export function reaches(state: TenancyState, actor: Actor, target: Target): bool
 export function denied(state: TenancyState, actor: Actor, verb: string): Refused | null {
   const decision = decide(actor.rules, verb);
   if (decision.allowed) return null;
+  const { user } = actor;
+  const role = user === null ? undefined : roleOf(state, user.role);
+  if (user !== null && role !== undefined && lacksSecondFactor(user, role))
+    return refused(403, "forbidden", `the role ${role.name} demands a second factor: \`cells totp on\` gives you one`);
   const why = `${ruleText(actor.rules, decision)} of the role ${actor.role}`;
   const who = `an administrator of ${domainPath(state, domainOf(state, actor))} can change that`;
   return refused(403, "forbidden", `${actor.label} may not do this (${verb}): ${why}; ${who}`);

@@ -22,6 +22,16 @@ import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket } from "./cell
 import { addKey, changeKey, deleteKey, type FreshKey, listKeys } from "./logins/keys.ts";
 import { beginLogin, endLogin, endSession, type LoginBegin, type LoginEnd, sessionSummary } from "./logins/logins.ts";
 import { beginPassword, endPassword, type PasswordBegin, type PasswordEnd } from "./logins/own-password.ts";
+import {
+  beginTotp,
+  confirmTotp,
+  endTotp,
+  lookTotp,
+  type TotpBegin,
+  type TotpConfirm,
+  type TotpEnd,
+  type TotpLook,
+} from "./logins/second-factor.ts";
 import { beginSigned, endSigned, type SignedBegin, type SignedEnd } from "./logins/signed.ts";
 import { addRole, addUser, changeRole, changeUser, deleteRole, deleteUser, listRoles, listUsers } from "./people.ts";
 import {
@@ -47,6 +57,10 @@ export type TenancyRequest =
   | PasswordEnd
   | SignedBegin
   | SignedEnd
+  | TotpBegin
+  | TotpLook
+  | TotpConfirm
+  | TotpEnd
   | {
       readonly kind: "ticket";
       readonly session: string;
@@ -201,6 +215,14 @@ export function answer(state: TenancyState, request: TenancyRequest): TenancyRes
       return responseOf(beginSigned(state, request));
     case "signed-end":
       return responseOf(endSigned(state, request), 201);
+    case "totp-begin":
+      return responseOf(beginTotp(state, request));
+    case "totp-look":
+      return responseOf(lookTotp(state, request));
+    case "totp-confirm":
+      return responseOf(confirmTotp(state, request));
+    case "totp-end":
+      return responseOf(endTotp(state, request));
     case "ticket":
       return responseOf(issueTicket(state, request.session, request));
     case "audit":

@@ -4,6 +4,7 @@ import { fail, ok, type Result } from "../../model/result.ts";
 import { type Actor, denied, reaches, refuseLastRootAdmin, tooHigh, userFor } from "./actor.ts";
 import { dropKeysOf } from "./logins/keys.ts";
 import { endSessionsOf } from "./logins/logins.ts";
+import { withoutTotp } from "./logins/second-factor.ts";
 import { accountFor, domainFor } from "./places.ts";
 import type { RoleRecord, UserRecord } from "./records.ts";
 import { noSuch, type Refused, refused } from "./refused.ts";
@@ -25,8 +26,11 @@ const most = { users: 500_000, roles: 10_000 } as const;
 
 // --- roles -----------------------------------------------------------------------------------------------------------
 
-const roleSummary = (state: TenancyState, { uid, name, domain, reach, rules }: RoleRecord): RoleSummary => ({
-  ...{ uid, name, domain: domainPath(state, domain), reach, rules },
+const roleSummary = (
+  state: TenancyState,
+  { uid, name, domain, reach, rules, secondFactor }: RoleRecord,
+): RoleSummary => ({
+  ...{ uid, name, domain: domainPath(state, domain), reach, rules, secondFactor: secondFactor === true },
   builtIn: !state.tables.role.has(uid),
 });
 const allRoles = (state: TenancyState): readonly RoleRecord[] => [
@@ -72,8 +76,9 @@ export function addRole(
   if (isTaken) return fail(refused(409, "conflict", `${role.domain} has a role ${role.name} already`));
   if (state.tables.role.size >= most.roles)
     return fail(refused(409, "conflict", `there are ${most.roles} roles, and that is the limit`));
-  const { name, reach, rules } = role;
-  const record: RoleRecord = { uid, name, domain: domain.value.uid, reach, rules };
+  const { name, reach, rules, secondFactor } = role;
+  const demanded = secondFactor === true ? ({ secondFactor } as const) : {};
+  const record: RoleRecord = { uid, name, domain: domain.value.uid, reach, rules, ...demanded };
   if (!dryRun) save(state, "role", uid, record);
   return ok({ ...roleSummary(state, record), builtIn: false });
 }
@@ -174,12 +179,13 @@ export function changeUser(
   const domain = state.tables.account.get(user.account)?.domain ?? rootUid;
   const role = change.role === undefined ? null : roleFor(state, actor, domain, change.role);
   if (role !== null && !role.ok) return role;
-  const record: UserRecord = {
+  const changed: UserRecord = {
     ...user,
     state: change.state ?? user.state,
     role: role?.value.uid ?? user.role,
     password: change.password === undefined ? user.password : password,
   };
+  const record = change.totp === "off" ? withoutTotp(changed) : changed;
   const isLess = record.state !== "enabled" || record.role !== user.role;
   const last = isLess ? refuseLastRootAdmin(state, actor, (each) => each.uid === uid) : null;
   if (last !== null) return fail(last);

@@ -39,6 +39,18 @@ export interface UserRecord {
   readonly state: Standing;
   /** PHC string of argon2id; null: none was set. */
   readonly password: string | null;
+  /** His second factor; absent: he has none. */
+  readonly totp?: TotpRecord;
+}
+export interface TotpRecord {
+  /** Its secret, as of a key. */
+  readonly sealed: string;
+  /** It was confirmed by a first code, and a login needs it. */
+  readonly isOn: boolean;
+  /** The step of the code that was used last: no code is used twice. */
+  readonly lastStep: number;
+  /** Hashes of the recovery codes that are left. */
+  readonly recovery: readonly string[];
 }
 export interface RoleRecord {
   readonly uid: string;
@@ -46,6 +58,8 @@ export interface RoleRecord {
   readonly domain: string;
   readonly reach: Reach;
   readonly rules: readonly Rule[];
+  /** Who has it may nothing until he has a second factor. */
+  readonly secondFactor?: true;
 }
 export interface SessionRecord {
   readonly user: string;

@@ -171,6 +171,9 @@ const lockedOut: readonly Rule[] = ["cell.create", "cell.change", "credential.ad
   effect: "deny",
 }));
 
+export const lacksSecondFactor = ({ totp }: UserRecord, { secondFactor }: Pick<RoleRecord, "secondFactor">): boolean =>
+  secondFactor === true && totp?.isOn !== true;
+
 /** What a user may now; null: nothing, not even that somebody looks who it is. */
 export function rightsOf(state: TenancyState, user: UserRecord | undefined): RoleRecord | null {
   const role = user === undefined ? undefined : roleOf(state, user.role);
@@ -179,6 +182,8 @@ export function rightsOf(state: TenancyState, user: UserRecord | undefined): Rol
   if (state.held !== null && user.role !== builtInUid("root-admin")) return null;
   const standing = standingOf(state, user);
   if (standing === "disabled") return null;
+  // He gets in, and does what needs no right: to see to that is all he may.
+  if (lacksSecondFactor(user, role)) return { ...role, rules: [] };
   return standing === "locked" ? { ...role, rules: [...lockedOut, ...role.rules] } : role;
 }
 
@@ -207,6 +212,7 @@ export const userSummary = (state: TenancyState, user: UserRecord): UserSummary 
   role: roleOf(state, user.role)?.name ?? "",
   state: user.state,
   hasPassword: user.password !== null,
+  hasSecondFactor: user.totp?.isOn === true,
 });
 
 /** Records of the first start. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { shownByApp } from "../../runtime/tenancy/totp.testing.ts";
 
 /*
  * Every command of `docs/tenants.md` is carried out as its readers would, in the order of the page: the operator's with the operator's
@@ -72,6 +73,9 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ["audit verify", /^tenancy +\d+ records +whole\n[\s\S]*controller\.shop +\d+ records +whole$/m],
   ["whoami", /ann@ROOT\/acme, of the account ROOT\/acme\/dev\nrole account-admin/],
   ["get", /^shop\b/m],
+  ["totp on", /^[A-Z2-7]{32}\notpauth:\/\/totp\//],
+  ["totp confirm", /^(?:[A-Z2-7]{4}-[A-Z2-7]{4}-[A-Z2-7]{4}\n){10}From now on/],
+  ["totp off", /ann@ROOT\/acme logs in by his password alone/],
   ["key add", /the key CELL\w{16} of ann@ROOT\/acme is in /],
   ["key list", /^CELL\w{16} +ann@ROOT\/acme +used \d.* backups$/m],
   ["password", /ann@ROOT\/acme has another password/],
@@ -96,10 +100,12 @@ export async function tenantsPageRuns(directory: string, url: string, credential
   assert.ok(commands.length >= 20, `${commands.length} commands were found`);
   for (const { line, words, by } of commands) {
     const isLogin = words[0] === "login" && !words.includes("--key-file");
-    const asked = isLogin || (words[0] === "user" && ["add", "password"].includes(words[1] ?? ""));
+    const isTotp = words[0] === "totp" && words[1] !== "confirm";
+    const asked = isLogin || isTotp || (words[0] === "user" && ["add", "password"].includes(words[1] ?? ""));
     const more = [
       ...(asked || words[0] === "password" ? ["--password-file", file("password")] : []),
       ...(words[0] === "password" ? ["--new-password-file", file("next")] : []),
+      ...(words[0] === "totp" && words[1] !== "on" ? ["--code-file", file("code")] : []),
     ];
     const given = words.map((word) =>
       word.startsWith("https://") ? url : /\.(json|jsonl|key)$/.test(word) ? file(word) : word,
@@ -107,6 +113,9 @@ export async function tenantsPageRuns(directory: string, url: string, credential
     const stdout = await run([...given, ...more], file(by ?? "operator.json")).catch(({ message }: Error) =>
       assert.fail(`${line}\n${message}`),
     );
+    // As an app does; the code of now is spent by confirming it.
+    if (line.includes("totp on")) await write("code", shownByApp(stdout.split("\n")[0] ?? ""));
+    if (line.includes("totp confirm")) await write("code", stdout.split("\n")[0] ?? "");
     const right = printed.find(([begin]) => words.join(" ").startsWith(begin))?.[1];
     if (right !== undefined) assert.match(stdout, right, line);
   }

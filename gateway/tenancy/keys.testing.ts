@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { cloudStackString, type Parameters } from "../../model/contract/signatures/cloudstack.ts";
 import { type RequestAsSent, sigV4Of } from "../../model/contract/signatures/sigv4.ts";
-import type { Login, LoginRequest, MadeKey } from "../../model/contract/tenancy/tenancy.ts";
+import type { Login, LoginRequest, MadeKey, MadeTotp, RecoveryCodes } from "../../model/contract/tenancy/tenancy.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { cloudStackSignature, sigV4Signature } from "../../runtime/tenancy/signatures.ts";
+import { shownByApp } from "../../runtime/tenancy/totp.testing.ts";
 import { type Credential, sessionFor } from "./credentials.ts";
 
 /* A user with a key, at a gateway beside the service `tenancy` as a process of its own. */
@@ -63,6 +64,45 @@ const cloudStackBy = ({ id, secret }: Key, more: Parameters, ms = Date.now()): P
   return [...parameters, ["signature", cloudStackSignature(secret, cloudStackString(parameters))]];
 };
 
+/** Of another user, whose password that is. */
+export async function trySecondFactor({
+  configuration,
+  ask,
+  session,
+  person,
+  secrets,
+}: Omit<Place, "url">): Promise<void> {
+  const done = async (method: string, path: string, body: Json): Promise<JsonObject> => {
+    const { status, json, text } = await ask(method, path, session, body);
+    assert.ok(status < 300, `${method} ${path}: ${text}`);
+    return json;
+  };
+  const { password } = person;
+  const { secret, uri } = (await done("POST", "/whoami/totp", { password })) as unknown as MadeTotp;
+  assert.ok(uri.startsWith("otpauth://totp/Cells%3A") && uri.includes(`secret=${secret}&`), uri);
+  secrets.push(secret);
+  const codeAt = (ahead: number): string => shownByApp(secret, ahead);
+  assert.equal((await ask("PUT", "/whoami/totp", session, { code: "12345x" })).status, 401);
+  const confirmed = await done("PUT", "/whoami/totp", { code: codeAt(0) });
+  const { recoveryCodes } = confirmed as unknown as RecoveryCodes;
+  assert.equal(recoveryCodes.length, 10);
+  secrets.push(...recoveryCodes);
+  const door = { configuration, source: "192.0.2.10" };
+  const enter = async (more: { readonly code?: string }): Promise<string> => {
+    const found = await sessionFor(door, { kind: "password", ...person, ...more });
+    if (!found.ok) return found.error.refused.refusal.code;
+    secrets.push(found.value.session);
+    return "in";
+  };
+  assert.equal(await enter({}), "second-factor");
+  assert.equal(await enter({ code: codeAt(1) }), "in");
+  const [first = ""] = recoveryCodes;
+  assert.equal(await enter({ code: first.toLowerCase() }), "in");
+  assert.equal(await enter({ code: first }), "second-factor");
+  const off = await done("POST", "/whoami/totp/off", { password, code: recoveryCodes[1] ?? "" });
+  assert.equal(off.hasSecondFactor, false);
+  assert.equal(await enter({}), "in");
+}
 export async function tryKeys({ configuration, url, ask, session, person, secrets }: Place): Promise<void> {
   const made = await ask("POST", "/keys", session, { note: "scripts" });
   assert.equal(made.status, 201, made.text);

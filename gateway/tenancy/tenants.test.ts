@@ -20,7 +20,7 @@ import { hashCredential } from "../../runtime/http/bearer.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { createGateway } from "../gateway.ts";
-import { tryKeys } from "./keys.testing.ts";
+import { tryKeys, trySecondFactor } from "./keys.testing.ts";
 
 /*
  * Users at the door: the service `tenancy` and each cell's controller are processes of their own, as in an installation; this
@@ -451,6 +451,12 @@ test("a key signs for its user at every kind of door, late or altered requests o
   const ann = await inAs("ann");
   const person = { user: "ann", domain, password: passwords.ann };
   await tryKeys({ configuration: own, url, ask, session: ann, person, secrets });
+});
+
+test("a user gives himself a second factor, logs in with codes, and takes it away again", async () => {
+  const bob = await inAs("bob");
+  const person = { user: "bob", domain, password: passwords.bob };
+  await trySecondFactor({ configuration: own, ask, session: bob, person, secrets });
 });
 
 test("with tenancy away who is in goes on, and logins say so; after that all is as before", async () => {

@@ -228,12 +228,13 @@ export function registerTenants(
       serveRoute(
         app,
         name,
-        ({ request }, reply) =>
-          relay(request, reply, name === "logIn" || name === "changeOwnPassword" ? loginPatienceMs : undefined),
+        ({ request }, reply) => relay(request, reply, waitForWork.includes(name) ? loginPatienceMs : undefined),
         bodyLimitBytes,
       );
 }
 
+/** By a password. */
+const waitForWork: readonly string[] = ["logIn", "changeOwnPassword", "beginTotp", "endTotp"];
 /** The audit is merged from what several services say (`audit.ts`), and of a signed login its signature alone is passed on (`credentials.ts`). */
 const elsewhere: readonly string[] = ["readAudit", "logInSigned"];
 

@@ -32,6 +32,7 @@ import { type RunningService, runService } from "../process/process.ts";
 import { Keys } from "./keys.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
 import { readSealKey } from "./seal.ts";
+import { SecondFactor } from "./second-factor.ts";
 import { signaturesPath, sourceHeader } from "./source.ts";
 import { WaitingRoom } from "./waiting-room.ts";
 
@@ -44,12 +45,18 @@ export async function runTenancy(configuration: ProcessConfiguration, observer: 
   const running = await runService({ configuration, observer, service });
   const ask = async (request: TenancyRequest): Promise<TenancyResponse> =>
     (await running.request(request as unknown as Json)) as unknown as TenancyResponse;
-  const keys = new Keys(await readSealKey(configuration.directory));
-  const handler = tenancyHandler(ask, keys, configuration.tenancy?.credentialHashes ?? [], running.audit);
+  const sealKey = await readSealKey(configuration.directory);
+  const secrets = { keys: new Keys(sealKey), factor: new SecondFactor(sealKey) };
+  const handler = tenancyHandler(ask, secrets, configuration.tenancy?.credentialHashes ?? [], running.audit);
   const server = await servePeers(configuration, observed(observer, handler), undefined, { observer });
   stopAtSignals(server.stop);
 }
 
+/** Who opens what is sealed in the store. */
+interface Secrets {
+  readonly keys: Keys;
+  readonly factor: SecondFactor;
+}
 type AskService = (request: TenancyRequest) => Promise<TenancyResponse>;
 
 const bodyLimitBytes = 256 * 1024;
@@ -57,7 +64,7 @@ const own = /^\/(?:(cells)|owners\/([^/?]+))(?:\?(.*))?$/;
 
 export const tenancyHandler = (
   ask: AskService,
-  keys: Keys,
+  { keys, factor }: Secrets,
   credentialHashes: readonly string[],
   audit: RunningService["audit"] = () => [],
 ): PeerHandler => {
@@ -70,7 +77,7 @@ export const tenancyHandler = (
     }
     const found = match(method, url);
     if (found?.name === "logIn") {
-      await logIn(ask, room, incoming, response);
+      await logIn({ ask, room, factor }, incoming, response);
       return;
     }
     if (method === "POST" && url === signaturesPath) {
@@ -85,6 +92,8 @@ export const tenancyHandler = (
     const ticket = ticketAt(url);
     if (found?.name === "readAudit") await answerAudit(ask, audit, by, incoming.url, response);
     else if (found?.name === "changeOwnPassword") await changeOwn(ask, room, by, incoming, response);
+    else if (found !== null && isOfFactor(found.name))
+      await changeFactor({ ask, room, factor }, by, found.name, incoming, response);
     else if (ticket !== null) await issue(ask, by, ticket, incoming, response);
     else if (found !== null && isAsk(found.name))
       await answerRoute({ ask, room, keys }, by, { ...found, name: found.name }, incoming, response);
@@ -149,14 +158,13 @@ async function bodyOf(name: RouteName, { body }: PeerRequest, response: ServerRe
 }
 
 async function logIn(
-  ask: AskService,
-  room: WaitingRoom,
+  { ask, room, factor }: { readonly ask: AskService; readonly room: WaitingRoom; readonly factor: SecondFactor },
   incoming: PeerRequest,
   response: ServerResponse,
 ): Promise<void> {
   const body = await bodyOf("logIn", incoming, response);
   if (body === null) return;
-  const { user, domain = rootDomain, password } = body as unknown as LoginRequest;
+  const { user, domain = rootDomain, password, code } = body as unknown as LoginRequest;
   const source = String(incoming.headers[sourceHeader] ?? "");
   const work = async (): Promise<void> => {
     const begun = await ask({ kind: "login-begin", domain, user, source });
@@ -169,6 +177,7 @@ async function logIn(
     const session = newSession();
     const ended = await ask({
       ...{ kind: "login-end", domain, user, source, begun: known, matched, session: hashCredential(session) },
+      ...(code === undefined ? {} : { code: factor.read(known, code) }),
       ...(grown === null ? {} : { grown }),
     });
     send(response, ended, { session });
@@ -211,6 +220,28 @@ async function changeOwn(
   };
   const done = await room.run(source, async () => {
     await work();
+    return true;
+  });
+  if (done === null) busy(response);
+}
+
+const isOfFactor = (name: RouteName): boolean => ["beginTotp", "confirmTotp", "endTotp"].includes(name);
+async function changeFactor(
+  { ask, room, factor }: { readonly ask: AskService; readonly room: WaitingRoom; readonly factor: SecondFactor },
+  by: By,
+  name: RouteName,
+  incoming: PeerRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const body = await bodyOf(name, incoming, response);
+  if (body === null) return;
+  if ("operator" in by) {
+    sendRefusal(response, 409, "conflict", "the operator's credential is no user's session, and has no second factor");
+    return;
+  }
+  const source = String(incoming.headers[sourceHeader] ?? "");
+  const done = await room.run(source, async () => {
+    await factor.answer({ ask, session: by.session, source }, { name, body }, response, send);
     return true;
   });
   if (done === null) busy(response);

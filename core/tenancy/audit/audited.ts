@@ -96,7 +96,8 @@ export function aboutOf(state: TenancyState, parameters: { readonly [name: strin
 function whatOf(body: JsonObject): string {
   const told = Object.entries(body).flatMap(([name, value]) => {
     if (name === "password") return ["password set"];
-    if (!["state", "role", "reach", "rules", "limits", "account", "key"].includes(name)) return [];
+    if (!["state", "role", "reach", "rules", "limits", "account", "key", "totp", "secondFactor"].includes(name))
+      return [];
     return [`${name} ${typeof value === "string" ? value : JSON.stringify(value)}`];
   });
   return told.join(", ");
@@ -127,7 +128,7 @@ export function record(state: TenancyState, { verb, actor, own, about, body }: T
 /** Of a login, or of a user's change of his own password. Of an unknown user nothing is written but that there was one: he may have mistaken the field. */
 export function recordOwn(
   state: TenancyState,
-  verb: "logIn" | "logInSigned" | "changeOwnPassword",
+  verb: "logIn" | "logInSigned" | "changeOwnPassword" | "beginTotp" | "confirmTotp" | "endTotp",
   own: {
     readonly user: string | null;
     readonly session: string | null;

@@ -8,7 +8,6 @@ import type { UserRecord } from "../records.ts";
 import { type Refused, refused } from "../refused.ts";
 import {
   domainAt,
-  type Failures,
   labelOf,
   loginKey,
   rightsOf,
@@ -17,6 +16,8 @@ import {
   userOfSession,
   userSummary,
 } from "../state.ts";
+import { type GivenCode, spend } from "./codes.ts";
+import { noteFailure, noteSuccess, tooOften } from "./failures.ts";
 
 /*
  * Logins by password. Whoever carries out the steps computes what takes long in between: `begin` gives the hash that the password
@@ -33,6 +34,8 @@ export interface LoginBegun {
   /** Null: there is no such user, or none with a password; the work is done all the same. */
   readonly password: string | null;
   readonly user: string | null;
+  /** Secret of his second factor, sealed; null: he has none that is needed. */
+  readonly totp: string | null;
 }
 export interface LoginEnd extends Omit<LoginBegin, "kind"> {
   readonly kind: "login-end";
@@ -40,50 +43,14 @@ export interface LoginEnd extends Omit<LoginBegin, "kind"> {
   readonly matched: boolean;
   /** Hash of the session that is to be. */
   readonly session: string;
+  /** Absent: none was given. */
+  readonly code?: GivenCode;
   /** The same password with the costs of today; absent: those were its costs already. */
   readonly grown?: string;
 }
 
 export const sessionMs = 12 * 60 * 60_000;
 const sessionsPerUser = 32;
-
-/** So many may fail before the next one waits: a second, two, four, … a minute. Never for good. */
-const freeFailures = 3;
-const longestWaitMs = 60_000;
-const mostFailures = 10_000;
-
-/**
- * Of one user from one address: whoever tries passwords of somebody slows down nobody but himself. From many addresses at once
- * each has its own; the work of all is bounded where it is done.
- */
-type Attempt = Pick<LoginBegin, "domain" | "user" | "source">;
-const failureKey = ({ domain, user, source }: Attempt): string => JSON.stringify([domain, user, source]);
-
-/** It counts from now on, and not only when the work is done: else many could be tried at once. */
-export function noteFailure(state: TenancyState, attempt: Attempt): void {
-  const key = failureKey(attempt);
-  const count = (state.failures.get(key)?.count ?? 0) + 1;
-  const waitMs = count < freeFailures ? 0 : Math.min(longestWaitMs, 1000 * 2 ** (count - freeFailures));
-  const noted: Failures = { count, untilMs: state.now.ms + waitMs };
-  state.failures.delete(key);
-  state.failures.set(key, noted);
-  for (const oldest of state.failures.keys()) {
-    if (state.failures.size <= mostFailures) break;
-    state.failures.delete(oldest);
-  }
-}
-
-export const noteSuccess = (state: TenancyState, attempt: Attempt): void =>
-  void state.failures.delete(failureKey(attempt));
-
-/** Null: it may be tried now. */
-export function tooOften(state: TenancyState, attempt: Attempt): Refused | null {
-  const untilMs = state.failures.get(failureKey(attempt))?.untilMs ?? 0;
-  if (untilMs <= state.now.ms) return null;
-  const seconds = Math.ceil((untilMs - state.now.ms) / 1000);
-  const message = `too many logins of this user have failed from your address: try again in ${seconds} s`;
-  return { ...refused(429, "busy", message), retryAfter: seconds };
-}
 
 export function beginLogin(state: TenancyState, asked: LoginBegin): Result<LoginBegun, Refused> {
   const no = tooOften(state, asked);
@@ -92,8 +59,11 @@ export function beginLogin(state: TenancyState, asked: LoginBegin): Result<Login
   const domain = domainAt(state, asked.domain);
   const uid = domain === undefined ? undefined : state.logins.get(loginKey(domain.uid, asked.user));
   const user = uid === undefined ? undefined : state.tables.user.get(uid);
-  return ok({ user: user?.uid ?? null, password: user?.password ?? null });
+  return ok(user === undefined ? { user: null, password: null, totp: null } : begunFor(user));
 }
+export const begunFor = ({ uid, password, totp }: UserRecord): LoginBegun => ({
+  ...{ user: uid, password, totp: totp?.isOn === true ? totp.sealed : null },
+});
 
 const noLogin = refused(401, "login", "there is no such user, or the password is not right: try `cells login` again");
 
@@ -106,9 +76,15 @@ export function endLogin(state: TenancyState, asked: LoginEnd): Result<Omit<Logi
     recordOwn(state, "logIn", { user: begun.user, session: null, source: asked.source }, noLogin);
     return fail(noLogin);
   }
+  const spent = user.totp?.isOn === true ? spend(state, user, asked.code ?? null) : ok(user);
+  if (!spent.ok) {
+    recordOwn(state, "logIn", { user: user.uid, session: null, source: asked.source }, spent.error);
+    return spent;
+  }
   noteSuccess(state, asked);
   const entered = letIn(state, user, { session, source: asked.source });
-  if (entered.ok && grown !== undefined) save(state, "user", user.uid, { ...user, password: grown });
+  const next = grown === undefined ? spent.value : { ...spent.value, password: grown };
+  if (entered.ok && next !== user) save(state, "user", user.uid, next);
   return entered;
 }
 

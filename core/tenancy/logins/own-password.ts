@@ -6,7 +6,8 @@ import { recordOwn } from "../audit/audited.ts";
 import type { UserRecord } from "../records.ts";
 import { type Refused, refused } from "../refused.ts";
 import { labelOf, save, type TenancyState, userSummary } from "../state.ts";
-import { endSessionsOf, type LoginBegun, noteFailure, noteSuccess, tooOften } from "./logins.ts";
+import { noteFailure, noteSuccess, tooOften } from "./failures.ts";
+import { begunFor, endSessionsOf, type LoginBegun } from "./logins.ts";
 
 /*
  * A user gives himself another password, by the one that he has: no right is needed for that, and a session alone does not do. As at a login,
@@ -26,14 +27,14 @@ export interface PasswordEnd extends Omit<PasswordBegin, "kind"> {
   readonly password: string;
 }
 
-function userOf(state: TenancyState, session: string): Result<UserRecord, Refused> {
+export function userOf(state: TenancyState, session: string): Result<UserRecord, Refused> {
   const actor = actorOf(state, { session });
   if (!actor.ok) return actor;
   const { user } = actor.value;
   return user === null ? fail(refused(409, "conflict", "the operator has no password")) : ok(user);
 }
 /** As logins of this user from this address are counted. */
-const attemptOf = (state: TenancyState, user: UserRecord, source: string) => {
+export const attemptOf = (state: TenancyState, user: UserRecord, source: string) => {
   const { name, domain } = userSummary(state, user);
   return { domain, user: name, source };
 };
@@ -47,7 +48,7 @@ export function beginPassword(state: TenancyState, { session, source }: Password
   const no = tooOften(state, attempt);
   if (no !== null) return fail(no);
   noteFailure(state, attempt);
-  return ok({ user: user.value.uid, password: user.value.password });
+  return ok(begunFor(user.value));
 }
 
 export function endPassword(state: TenancyState, asked: PasswordEnd): Result<UserSummary, Refused> {

@@ -15,7 +15,7 @@ const cellsLost = several(
 export const tenantRoutes = {
   logIn: route("POST /logins", "anyone", "gateway", {
     doc: "A session for a user, as a bearer credential. This is its only appearance.",
-    more: "Refused with 401 for an unknown user and for a wrong password alike, 429 where too many have failed, and 503 where too many wait, both with `Retry-After`.",
+    more: "Refused with 401 `login` for an unknown user and for a wrong password alike, 401 `second-factor` where a code is needed beside the password, or is wrong, 429 where too many have failed, and 503 where too many wait, both with `Retry-After`.",
     body: sends(tenancy.loginRequest),
     answer: gives(tenancy.login, 201),
   }),
@@ -36,6 +36,23 @@ export const tenantRoutes = {
     doc: "Another password for the user himself, by the one that he has. His other sessions end.",
     more: "Refused with 403 where the present one is not right, and with 429 and 503 as a login.",
     body: sends(tenancy.ownPassword),
+    answer: gives(tenancy.userSummary),
+  }),
+  beginTotp: route("POST /whoami/totp", "tenant", "gateway", {
+    doc: "Begins a second factor for the user himself: codes by time (RFC 6238). It counts once a first code has confirmed it.",
+    more: "Refused with 403 where the password is not right, and with 429 and 503 as a login.",
+    body: sends(tenancy.newTotp),
+    answer: gives(tenancy.madeTotp, 201),
+  }),
+  confirmTotp: route("PUT /whoami/totp", "tenant", "gateway", {
+    doc: "Confirms it by a first code; his other sessions end, and from then on a login needs a code. Gives recovery codes.",
+    more: "Refused with 401 for a wrong code, and with 429 where too many were wrong.",
+    body: sends(tenancy.totpCode),
+    answer: gives(tenancy.recoveryCodes),
+  }),
+  endTotp: route("POST /whoami/totp/off", "tenant", "gateway", {
+    doc: "Takes it away again, by the password and a code.",
+    body: sends(tenancy.totpOff),
     answer: gives(tenancy.userSummary),
   }),
   can: route("GET /can", "tenant", "gateway", {

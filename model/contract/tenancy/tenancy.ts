@@ -55,6 +55,8 @@ export interface UserSummary {
   readonly state: Standing;
   /** It can log in with a password. */
   readonly hasPassword: boolean;
+  /** And needs a code with it. */
+  readonly hasSecondFactor: boolean;
 }
 export interface RoleSummary {
   readonly uid: string;
@@ -63,6 +65,8 @@ export interface RoleSummary {
   readonly domain: string;
   readonly reach: Reach;
   readonly rules: readonly Rule[];
+  /** Who has the role may nothing until he has a second factor. */
+  readonly secondFactor: boolean;
   readonly builtIn: boolean;
 }
 
@@ -88,12 +92,15 @@ export interface UserChange {
   readonly state?: Standing;
   readonly role?: string;
   readonly password?: string;
+  /** Takes his second factor away, as where a telephone was lost. */
+  readonly totp?: "off";
 }
 export interface NewRole {
   readonly name: string;
   readonly domain: string;
   readonly reach: Reach;
   readonly rules: readonly Rule[];
+  readonly secondFactor?: boolean;
 }
 export interface RoleChange {
   readonly rules: readonly Rule[];
@@ -112,6 +119,8 @@ export interface LoginRequest {
   /** Path; absent: `ROOT`. */
   readonly domain?: string;
   readonly password: string;
+  /** Of a second factor, or a recovery code. */
+  readonly code?: string;
 }
 export interface Login {
   /** A bearer credential, and a secret: this is its only appearance. */
@@ -133,6 +142,29 @@ export interface OwnPassword {
   readonly password: string;
   readonly newPassword: string;
 }
+
+/** A user gets a second factor, by his password. */
+export interface NewTotp {
+  readonly password: string;
+}
+export interface MadeTotp {
+  /** In base 32, for an app that shows codes: this is its only appearance. */
+  readonly secret: string;
+  /** The same as a link, or a picture of it. */
+  readonly uri: string;
+}
+export interface TotpCode {
+  readonly code: string;
+}
+export interface RecoveryCodes {
+  /** Each opens once where the telephone is lost: this is their only appearance. */
+  readonly recoveryCodes: readonly string[];
+}
+export interface TotpOff {
+  readonly password: string;
+  readonly code: string;
+}
+export const longestCode = 64;
 
 /** A disabled one opens nothing until it is enabled. */
 export const keyStates = ["enabled", "disabled"] as const;

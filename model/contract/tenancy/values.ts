@@ -39,12 +39,12 @@ export const accountSummary = record<tenancy.AccountSummary>(
 export const userSummary = record<tenancy.UserSummary>(
   {
     ...{ uid: text(), name: text(), domain: text(), account: text(), role: text() },
-    ...{ state, hasPassword: boolean },
+    ...{ state, hasPassword: boolean, hasSecondFactor: boolean },
   },
   "User",
 );
 export const roleSummary = record<tenancy.RoleSummary>(
-  { uid: text(), name: text(), domain: text(), reach, rules, builtIn: boolean },
+  { uid: text(), name: text(), domain: text(), reach, rules, secondFactor: boolean, builtIn: boolean },
   "Role",
 );
 export const newDomain = record<tenancy.NewDomain>({ path });
@@ -55,13 +55,21 @@ export const newUser = record<tenancy.NewUser>({
   password: optional(password),
 });
 export const userChange = record<tenancy.UserChange>({
-  ...{ state: optional(state), role: optional(name), password: optional(password) },
+  ...{ state: optional(state), role: optional(name), password: optional(password), totp: optional(oneOf("off")) },
 });
-export const newRole = record<tenancy.NewRole>({ name, domain: path, reach, rules });
+export const newRole = record<tenancy.NewRole>({ name, domain: path, reach, rules, secondFactor: optional(boolean) });
 export const roleChange = record<tenancy.RoleChange>({ rules });
 export const ownerChange = record<tenancy.OwnerChange>({ account: path });
 export const cellOwner = record<tenancy.CellOwner>({ cell: text(), account: text() });
-export const loginRequest = record<tenancy.LoginRequest>({ user: userName, domain: optional(path), password });
+const code = text(tenancy.longestCode);
+export const loginRequest = record<tenancy.LoginRequest>({
+  ...{ user: userName, domain: optional(path), password, code: optional(code) },
+});
+export const newTotp = record<tenancy.NewTotp>({ password });
+export const madeTotp = record<tenancy.MadeTotp>({ secret: text(), uri: text() });
+export const totpCode = record<tenancy.TotpCode>({ code });
+export const recoveryCodes = record<tenancy.RecoveryCodes>({ recoveryCodes: list(text()) });
+export const totpOff = record<tenancy.TotpOff>({ password, code });
 export const ownPassword = record<tenancy.OwnPassword>({ password, newPassword: password });
 const keyState = oneOf(...tenancy.keyStates);
 export const keySummary = record<tenancy.KeySummary>(

@@ -32,6 +32,12 @@ export const refusalPages: Readonly<Record<string, DiagnosticPage>> = {
     'POST /logins   {"user": "ann", "domain": "ROOT/acme", "password": "…"}   (another one\'s)',
     'POST /logins   {"user": "ann", "domain": "ROOT/acme", "password": "…"}   (hers)',
   ),
+  "second-factor": requestPage(
+    "a login without its second code",
+    "The password is right, and this user also has a second factor: the code that his app shows now, or one of his recovery codes. A code opens once, for some 30 s before and after its time. After three wrong ones the next waits a second, then two and up to a minute. Who has lost the telephone and the recovery codes asks an administrator (`cells user totp-off`).",
+    'POST /logins   {"user": "ann", "domain": "ROOT/acme", "password": "…"}',
+    'POST /logins   {"user": "ann", "domain": "ROOT/acme", "password": "…", "code": "123456"}',
+  ),
   signature: requestPage(
     "a signature that opens nothing",
     "There is no such access key, the signature is not that of this request, or the request does not say what was signed as the standard has it: the message says which of the last it is, and of the first two not which. Whatever lies between (a proxy that changes the path, the query or a signed header) makes it another request.",
