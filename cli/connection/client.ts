@@ -288,6 +288,14 @@ export class Client {
     return this.#gateway.ask("releaseHa", { parameters: {}, ...(vm === null ? {} : { query: { vm } }) });
   }
 
+  cancelHa(vm: string): Promise<HaReport> {
+    return this.#gateway.ask("cancelHa", { parameters: {}, query: { vm } });
+  }
+
+  retryHa(vm: string): Promise<HaReport> {
+    return this.#gateway.ask("retryHa", { parameters: {}, query: { vm } });
+  }
+
   orphans(): Promise<OrphanList> {
     return this.#gateway.ask("listOrphans", { parameters: {} });
   }

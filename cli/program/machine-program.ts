@@ -80,6 +80,22 @@ const haCommands: Register = (program, context, withHelp) => {
       .action(async (vm) => (await commands()).releaseHa(context(), vm)),
     ["cells ha release", "cells ha release shop/web/vm"],
   );
+  withHelp(
+    ha
+      .command("cancel")
+      .description("leave a VM alone whose host is lost: it waits for its host, or for `cells ha retry`")
+      .argument("<vm>", "its path, as `cells ha` shows it")
+      .action(async (vm) => (await commands()).orderHa(context(), "cancel", vm)),
+    ["cells ha cancel shop/web/vm"],
+  );
+  withHelp(
+    ha
+      .command("retry")
+      .description("take up what was cancelled, or ask everybody anew about what waits")
+      .argument("<vm>", "its path, as `cells ha` shows it")
+      .action(async (vm) => (await commands()).orderHa(context(), "retry", vm)),
+    ["cells ha retry shop/web/vm"],
+  );
 };
 
 const alertCommand: Register = (program, context, withHelp) =>

@@ -141,6 +141,8 @@ const asked = [
     "GET /ha",
     "POST /ha/pause",
     "POST /ha/release",
+    "POST /ha/cancel",
+    "POST /ha/retry",
     "GET /status",
     "GET /images",
     "PUT /images/x",
@@ -241,7 +243,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   ],
   "address-manager asks": gateway("GET /offers"),
   "dns-manager asks": gateway(),
-  "ha-manager asks": gateway("GET /ha", "POST /ha/pause", "POST /ha/release"),
+  "ha-manager asks": gateway("GET /ha", "POST /ha/pause", "POST /ha/release", "POST /ha/cancel", "POST /ha/retry"),
   "placer asks": gateway("GET /offers", "GET /rooms"),
   "storage-manager asks": gateway("GET /offers"),
   "agent asks": [

@@ -164,6 +164,8 @@ export const permissions = {
         "GET /ha",
         "POST /ha/pause",
         "POST /ha/release",
+        "POST /ha/cancel",
+        "POST /ha/retry",
       ],
       ...orders,
     },

@@ -12,9 +12,12 @@ const all: readonly Circumstances[] = (["same", "later", "gone"] as const).flatM
           [true, false].flatMap((isFenced) =>
             [true, false].flatMap((isHeld) =>
               [true, false].flatMap((isAsking) =>
-                [true, false].map((isVetoedLong) => ({
-                  ...{ since, lost, state, isolated, isHostLost, isFenced, isHeld, isAsking, isVetoedLong },
-                })),
+                [true, false].flatMap((isVetoedLong) =>
+                  [true, false].map((isCancelled) => ({
+                    ...{ since, lost, state, isolated, isHostLost, isFenced, isHeld, isAsking, isVetoedLong },
+                    isCancelled,
+                  })),
+                ),
               ),
             ),
           ),
@@ -42,7 +45,7 @@ test("every case of the table ends at a step that may follow, and says why", () 
       assert.ok((follows[step] as readonly string[]).includes(move.to), `${step} → ${move.to}`);
       assert.notEqual(move.why, "");
     }
-  assert.equal(count, 6 * 1728);
+  assert.equal(count, 6 * 3456);
 });
 
 test("an incarnation is over only when it was seen stopped, or is fenced", () => {
@@ -64,6 +67,11 @@ test("what is said to run is not fenced, but where its owner wants that after a 
   }
 });
 
+test("what a person has cancelled goes no further, as long as no fence has begun", () => {
+  for (const step of ["Scheduled", "Investigating"] as const)
+    for (const so of all) if (so.isCancelled) assert.equal(decide(step, so)?.to, "Cancelled");
+});
+
 test("a fence that has begun is carried through, whatever its host does", () => {
   const base = {
     lost: "restart",
@@ -71,6 +79,7 @@ test("a fence that has begun is carried through, whatever its host does", () => 
     isVetoedLong: false,
     state: "Unknown",
     isHeld: false,
+    isCancelled: true,
     isAsking: false,
   } as const;
   for (const isHostLost of [true, false]) {

@@ -30,6 +30,8 @@ export interface Circumstances {
   readonly isAsking: boolean;
   /** It waits for a person. */
   readonly isHeld: boolean;
+  /** A person has said that it is to be left alone. */
+  readonly isCancelled: boolean;
   /** Somebody has said *Running* for as long as an operator would bear it. */
   readonly isVetoedLong: boolean;
 }
@@ -61,10 +63,11 @@ export function decide(step: Step, so: Circumstances): Move | null {
 }
 
 /** Whether its reason has gone, as long as nothing was done. */
-function cancelled({ since, lost, isHostLost }: Circumstances): Move | null {
+function cancelled({ since, lost, isHostLost, isCancelled }: Circumstances): Move | null {
   if (since === "later") return { to: "Cancelled", why: "a later incarnation of it is on its way" };
   if (since === "gone") return { to: "Cancelled", why: "its controller has learned otherwise that it is over" };
   if (lost === "leave") return { to: "Cancelled", why: "it is not to be started again by itself" };
+  if (isCancelled) return { to: "Cancelled", why: "the operator has cancelled it: `cells ha retry` takes it up again" };
   return isHostLost ? null : { to: "Cancelled", why: "its host is there again" };
 }
 

@@ -50,6 +50,8 @@ export interface WorkItem {
   readonly young?: true;
   /** A person has looked: it is not held any more. */
   readonly released?: true;
+  /** A person has said that this incarnation is left alone. */
+  readonly cancelled?: true;
 }
 export interface SaidAnswer extends Answer {
   readonly by: string;

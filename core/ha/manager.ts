@@ -13,16 +13,17 @@ import { desiredHost } from "../documents/readers/placement.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { actualKey, hostKey } from "../documents/vocabulary.ts";
 import type { Input, Instant, Service } from "../env.ts";
-import { cellOfController, isObject, log, takeEffects, toJson } from "../outbox.ts";
+import { cellOfController, log, takeEffects, toJson } from "../outbox.ts";
 import { followDeaths, hearMember, takeDeath } from "../presence/group/deaths.ts";
-import { settleAlerts } from "./alerts.ts";
-import { beginPause, endStorm, noteLoss } from "./guards.ts";
+import { noteLoss } from "./guards.ts";
 import { measureHa } from "./measure.ts";
+import { settleAlerts } from "./people/alerts.ts";
+import { type ByHandRefusal, takeWord } from "./people/by-hand.ts";
+import { reportOf } from "./people/report.ts";
 import { takeHost, takeProbe } from "./probes.ts";
 import { askedTimer, followHosts, lookTimer, settleQueue } from "./queue.ts";
-import { reportOf } from "./report.ts";
 import { settingsFrom } from "./settings.ts";
-import { forgetItem, type HaOptions, type HaState, keepProtected, restoreHa, saveItem } from "./state.ts";
+import { forgetItem, type HaOptions, type HaState, keepProtected, restoreHa } from "./state.ts";
 
 /**
  * The HA Manager: a VM whose host is lost starts elsewhere without anybody being asked, and never twice.
@@ -41,12 +42,15 @@ export function createHaManager(options: HaOptions): Service<HaState> {
     restore: (restored) => restoreHa(restored, options),
     step: (state, input, now) => {
       state.nowMs = now.ms;
+      const refusal = input.kind === "request" ? takeWord(state, input.request, now) : null;
       take(state, input, now);
       if (state.started) {
         if (state.subscribed.size === 0 || input.kind === "desired") followHosts(state);
         settleQueue(state, now);
         settleAlerts(state, now);
       }
+      // What a person is answered is what has become of the word.
+      if (input.kind === "request") reply(state, input.id, refusal);
       return { state, effects: takeEffects(state.outbox) };
     },
     audience: () => null,
@@ -95,13 +99,14 @@ function take(state: HaState, input: Input, now: Instant): void {
     case "released":
       state.outbox.releasing.get(input.peer)?.delete(input.key);
       return;
-    case "request":
-      release(state, input.request, now);
-      state.outbox.effects.push({ kind: "reply", id: input.id, response: toJson(reportOf(state)) });
-      return;
     default:
       return;
   }
+}
+
+function reply(state: HaState, id: number, refusal: ByHandRefusal | null): void {
+  const response = toJson(refusal === null ? reportOf(state) : { refusal });
+  state.outbox.effects.push({ kind: "reply", id, response });
 }
 
 function start(state: HaState, now: Instant): void {
@@ -163,23 +168,6 @@ function takeProtected(state: HaState, client: PeerName, vm: Uid, value: Json, {
   state.unread.delete(vm);
   const isSame = before?.document.incarnation === document.incarnation;
   keepProtected(state, vm, { client, document, since: isSame ? before.since : wallMs });
-}
-
-/** An operator has looked: at a VM by its path, or at many hosts that were lost at once; or he will switch hosts off. */
-function release(state: HaState, request: Json, now: Instant): void {
-  if (isObject(request) && request.kind === "ha-pause") beginPause(state, now);
-  if (!isObject(request) || request.kind !== "ha-release") return;
-  const { cell, path } = request;
-  if (typeof path !== "string") {
-    endStorm(state);
-    return;
-  }
-  for (const item of [...state.active.values()]) {
-    if (item.path !== path || item.cell !== cell || item.held === undefined) continue;
-    log(state.outbox, "ha/released", { vm: item.vm, path, cell });
-    saveItem(state, { ...item, released: true });
-    state.dirty.add(item.vm);
-  }
 }
 
 function takeActual(state: HaState, from: PeerName, key: string, value: Json, now: Instant): void {
@@ -253,5 +241,9 @@ function endForgotten({ outbox }: HaState, peer: PeerName, key: string, value: J
 }
 
 function cleanUp(state: HaState, { wallMs }: Instant): void {
-  for (const [key, item] of [...state.ended]) if (wallMs - item.since > state.settings.keptMs) forgetItem(state, key);
+  for (const [key, item] of [...state.ended]) {
+    // What a person has said of an incarnation holds as long as that may be lost.
+    const isLeft = item.cancelled === true && state.wanted.get(item.vm)?.document.incarnation === item.incarnation;
+    if (!isLeft && wallMs - item.since > state.settings.keptMs) forgetItem(state, key);
+  }
 }

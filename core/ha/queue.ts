@@ -91,7 +91,7 @@ function schedule(state: HaState, vm: Uid, { wallMs }: Instant): void {
   if (lost === "leave" || death === null) return;
   const before = state.ended.get(itemKey(vm, incarnation));
   // What was cancelled since its host was there again is due anew when that is lost once more.
-  if (before?.step === "Done" || state.over.has(vm)) return;
+  if (before?.step === "Done" || before?.cancelled === true || state.over.has(vm)) return;
   const type = lost === "end" ? "Stop" : "HA";
   const reason = `${host} was declared dead at ${diedAt(death)}`;
   const isYoung = wallMs - wanted.since < youngMs;
@@ -129,6 +129,7 @@ function advance(state: HaState, vm: Uid, now: Instant): boolean {
     isolated: wanted?.document.isolated ?? "keep",
     isAsking: item.step === "Investigating" && isAskingAbout(state, item.host),
     isHeld: held !== null,
+    isCancelled: item.cancelled === true,
     isVetoedLong: now.ms - (state.vetoedSince.get(vm) ?? now.ms) >= fixed.isolatedMs,
   };
   const fencing = item.step === "Fencing" ? [{ by: storageFencer.name, answer: fenced(fence) }] : null;

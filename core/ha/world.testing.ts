@@ -2,6 +2,7 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { Effect, Input, Restored } from "../env.ts";
 import { createHaManager } from "./manager.ts";
+import type { ByHandRefusal } from "./people/by-hand.ts";
 import type { HaState } from "./state.ts";
 
 /** One member of the Presence group is its majority here; there are as many hosts as a test says. */
@@ -95,6 +96,18 @@ export class World {
   }
   release(more: JsonObject = {}): void {
     this.give({ kind: "request", id: 1, request: { kind: "ha-release", ...more } });
+  }
+  /** @returns why a word of the operator's changes nothing; null: it did, or it was said before */
+  word(kind: "ha-cancel" | "ha-retry", path: string, cell = "shop"): ByHandRefusal | null {
+    const [reply] = this.give({ kind: "request", id: 1, request: { kind, cell, path } }).filter(
+      (effect) => effect.kind === "reply",
+    );
+    return (reply?.response as { readonly refusal?: ByHandRefusal } | undefined)?.refusal ?? null;
+  }
+  /** A host that was declared dead is there again. */
+  returns(host: string, generation = 1): void {
+    const value = { host, generation, incarnation: 0, declaredAt: wallMs, reporters: 3, returned: generation + 1 };
+    this.give({ kind: "actual", from: member, key: `dead/${host}`, value });
   }
   stepOf(vm: string): string | undefined {
     return this.state.active.get(vm as never)?.step;

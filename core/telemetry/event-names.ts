@@ -188,6 +188,8 @@ export const eventNames = {
   "alert/opened": "something waits for a person: its kind, what it is about, and what helps",
   "alert/ended": "it does not any more: kind, subject",
   "ha/released": "a person has looked, and what was held goes on: of which VM; null: after the loss of many hosts",
+  "ha/cancelled": "the operator has said that an incarnation is left alone, until he has it tried again: which one",
+  "ha/retried": "the operator has something tried at once, or what he had cancelled taken up again: which incarnation",
   "ha/over":
     "nothing of an incarnation can write any more, and its controller is told so: by which fence, or that it was seen stopped",
   "ha/fencing": "a Storage Manager ends the leases of an incarnation for good: vm, incarnation",

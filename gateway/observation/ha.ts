@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { type HaReport, haReport } from "../../model/contract/ha.ts";
+import { refusal } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { listPeers } from "../../runtime/transport/peers.ts";
@@ -11,13 +12,17 @@ import { serveRoute } from "../requests/serve.ts";
 const haManager = peerName("ha-manager");
 const patienceMs = 10_000;
 
-/** `GET /ha`, `POST /ha/pause` and `/ha/release`: what the HA Manager works on, and what it holds, for the operator. */
+/** `GET /ha`, and `POST /ha/pause`, `/ha/release`, `/ha/cancel` and `/ha/retry`: what the HA Manager works on, for the operator. */
 export function registerHa(app: FastifyInstance, configuration: ProcessConfiguration): void {
   serveRoute(app, "readHa", () => ask(configuration, "GET", "/ha"));
   serveRoute(app, "pauseHa", () => ask(configuration, "POST", "/ha/pause"));
   serveRoute(app, "releaseHa", ({ query: { vm = null } }) =>
     ask(configuration, "POST", `/ha/release${vm === null ? "" : `?${new URLSearchParams({ vm })}`}`),
   );
+  for (const verb of ["cancel", "retry"] as const)
+    serveRoute(app, `${verb}Ha`, ({ query: { vm } }) =>
+      ask(configuration, "POST", `/ha/${verb}?${new URLSearchParams({ vm })}`),
+    );
 }
 
 async function ask(configuration: ProcessConfiguration, method: string, path: string): Promise<HaReport> {
@@ -28,6 +33,10 @@ async function ask(configuration: ProcessConfiguration, method: string, path: st
     throw refused(503, "ha/unreachable", `the HA Manager does not answer: ${error.message}`);
   });
   const text = await answer.text();
+  if (answer.status === 404 || answer.status === 409) {
+    const { error } = answerOr(() => answerAs(refusal, text, haManager), "ha/unreadable");
+    throw refused(answer.status, error.code, error.message);
+  }
   if (answer.status !== 200) throw refused(503, "ha/unreachable", "the HA Manager is starting");
   return answerOr(() => answerAs(haReport, text, haManager), "ha/unreadable");
 }

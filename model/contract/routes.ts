@@ -244,6 +244,17 @@ export const routes = {
     answer: gives(haReport),
   }),
 
+  cancelHa: route("POST /ha/cancel", "operator", "gateway", {
+    doc: "Leaves an incarnation alone whose host is lost, until it is tried again or its host is back. 409: a fence of it has begun.",
+    query: { vm: must(text(), "Path of a VM, its cell's whole name first.") },
+    answer: gives(haReport),
+  }),
+  retryHa: route("POST /ha/retry", "operator", "gateway", {
+    doc: "Takes up what was cancelled, and asks everybody anew about what waits.",
+    query: { vm: must(text(), "Path of a VM, its cell's whole name first.") },
+    answer: gives(haReport),
+  }),
+
   // --- storage, and what was lost ---------------------------------------------------------------------------------
   listBin: route("GET /bin", "operator", "gateway", {
     doc: "Files of deleted volumes that storage servers keep for a time, the last one first.",

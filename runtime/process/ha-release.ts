@@ -1,11 +1,13 @@
 import { mayAsk } from "../../core/documents/permissions.ts";
+import type { ByHandRefusal } from "../../core/ha/people/by-hand.ts";
+import { isObject } from "../../core/outbox.ts";
 import type { Further } from "./asked.ts";
 
 /**
  * `POST /ha/release` at the HA Manager: a person has looked at what it holds. `?vm=`: of this VM, its cell's whole name first.
- * `POST /ha/pause`: hosts will be switched off.
+ * `POST /ha/pause`: hosts will be switched off. `POST /ha/cancel?vm=` and `/ha/retry?vm=`: a VM is left alone, or tried at once.
  */
-const path = /^\/ha\/(?:release|pause)(?:\?|$)/;
+const path = /^\/ha\/(release|pause|cancel|retry)(?:\?|$)/;
 
 export const haReleases: Further = {
   answers: (url) => path.test(url),
@@ -26,15 +28,15 @@ export const haReleases: Further = {
         refuse(503, "busy", "the service is starting: ask again in a moment");
         return;
       }
-      if (url.startsWith("/ha/pause")) {
-        json(200, (await asked.service.request({ kind: "ha-pause" })) as object);
-        return;
-      }
+      const verb = path.exec(url)?.[1] ?? "release";
       const vm = new URLSearchParams(url.split("?", 2)[1] ?? "").get("vm");
       const [cell = ""] = vm?.split("/", 1) ?? [];
       // In its cell's own document a child's path begins with its own name.
       const own = vm === null ? null : [cell.split(".", 1)[0], ...vm.split("/").slice(1)].join("/");
-      const request = vm === null ? { kind: "ha-release" } : { kind: "ha-release", cell, path: own };
-      json(200, (await asked.service.request(request)) as object);
+      const about = vm === null || verb === "pause" ? {} : { cell, path: own };
+      const answer = await asked.service.request({ kind: `ha-${verb}`, ...about });
+      const refusal = isObject(answer) ? (answer.refusal as unknown as ByHandRefusal | undefined) : undefined;
+      if (refusal === undefined) json(200, answer as object);
+      else refuse(refusal.status, refusal.status === 404 ? "ha/nothing" : "ha/begun", refusal.message);
     },
 };

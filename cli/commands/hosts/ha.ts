@@ -40,6 +40,14 @@ export const releaseHa = async (context: Context, vm: string | undefined): Promi
   for (const line of linesOf(report, context.terminal.paint)) context.terminal.print(line);
 };
 
+/** `cells ha cancel VM`: its incarnation is left alone. `cells ha retry VM`: it is taken up again, or tried at once. */
+export const orderHa = async (context: Context, verb: "cancel" | "retry", vm: string): Promise<void> => {
+  const client = context.client();
+  const report = await (verb === "cancel" ? client.cancelHa(vm) : client.retryHa(vm));
+  if (context.json) return printJson(context, report);
+  for (const line of linesOf(report, context.terminal.paint)) context.terminal.print(line);
+};
+
 const linesOf = ({ protected: count, storm, items, alerts = [] }: HaReport, paint: Paint): readonly string[] => {
   const paused =
     storm === null

@@ -35,7 +35,7 @@ function notHere({ group, given }: Case): string | null {
 
 const usual: Circumstances = {
   ...{ since: "same", lost: "restart", isHostLost: true, state: "Unknown", isFenced: false },
-  ...{ isAsking: false, isHeld: false, isolated: "keep", isVetoedLong: false },
+  ...{ isAsking: false, isHeld: false, isCancelled: false, isolated: "keep", isVetoedLong: false },
 };
 function circumstancesOf({ given }: Case): readonly [Step, Circumstances] {
   const step = (given.fenced === true ? "Fencing" : (given.step ?? "Scheduled")) as Step;

@@ -1,7 +1,7 @@
-import { isoTime } from "../../model/cell/iso-time.ts";
-import type { HaItem, HaReport } from "../../model/contract/ha.ts";
-import type { WorkItem } from "./item.ts";
-import type { HaState } from "./state.ts";
+import { isoTime } from "../../../model/cell/iso-time.ts";
+import type { HaItem, HaReport } from "../../../model/contract/ha.ts";
+import type { WorkItem } from "../item.ts";
+import type { HaState } from "../state.ts";
 
 /** The queue as people see it: what is being worked on, then what has ended, the last first. */
 export function reportOf({ active, ended, wanted, storm, alerts }: HaState): HaReport {

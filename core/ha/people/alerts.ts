@@ -1,7 +1,7 @@
-import type { Instant } from "../env.ts";
-import { log, sameJson, toJson, write } from "../outbox.ts";
-import { fixed } from "./settings.ts";
-import type { Alert, HaState } from "./state.ts";
+import type { Instant } from "../../env.ts";
+import { log, sameJson, toJson, write } from "../../outbox.ts";
+import { fixed } from "../settings.ts";
+import type { Alert, HaState } from "../state.ts";
 
 /**
  * What a person is to look at, since the HA Manager goes no further by itself. One is open for each kind and subject, what is of one

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hostName, hostPeer } from "../../model/cell/identifiers.ts";
+import { hostName, hostPeer } from "../../../model/cell/identifiers.ts";
+import { World } from "../world.testing.ts";
 import { reportOf } from "./report.ts";
-import { World } from "./world.testing.ts";
 
 const alertsOf = (world: World): readonly string[] =>
   (reportOf(world.state).alerts ?? []).map(({ kind, subject }) => `${kind} ${subject}`.trim());

@@ -1,0 +1,89 @@
+import type { Json } from "../../../model/json/json.ts";
+import type { Instant } from "../../env.ts";
+import { isObject, log } from "../../outbox.ts";
+import { beginPause, endStorm } from "../guards.ts";
+import { isActive, type WorkItem } from "../item.ts";
+import { type HaState, saveItem } from "../state.ts";
+
+/*
+ * What people say of the queue: that they have looked, that a VM is to be left alone, or that something is to be tried at once. Nothing
+ * here is a fence: whatever they say, an incarnation is over only when that is certain.
+ */
+
+/** Why a word changes nothing. */
+export interface ByHandRefusal {
+  readonly status: 404 | 409;
+  readonly message: string;
+}
+
+/** A request that is none of these changes nothing. */
+export function takeWord(state: HaState, request: Json, now: Instant): ByHandRefusal | null {
+  if (!isObject(request)) return null;
+  const { kind, cell, path } = request;
+  if (kind === "ha-pause") beginPause(state, now);
+  if (kind === "ha-release" && typeof path !== "string") endStorm(state);
+  if (typeof path !== "string" || typeof cell !== "string") return null;
+  const about: About = { cell, path };
+  if (kind === "ha-release") release(state, about);
+  if (kind === "ha-cancel") return cancel(state, about);
+  return kind === "ha-retry" ? retry(state, about) : null;
+}
+interface About {
+  readonly cell: string;
+  readonly path: string;
+}
+const isAbout =
+  ({ cell, path }: About) =>
+  (item: WorkItem): boolean =>
+    item.cell === cell && item.path === path;
+const activeOf = ({ active }: HaState, about: About): WorkItem | undefined => [...active.values()].find(isAbout(about));
+/** One that a person has cancelled, of the incarnation that is protected. */
+const cancelledOf = ({ ended, wanted }: HaState, about: About): WorkItem | undefined =>
+  [...ended.values()].find(
+    (item) =>
+      isAbout(about)(item) && item.cancelled === true && wanted.get(item.vm)?.document.incarnation === item.incarnation,
+  );
+const nothing = ({ path }: About): ByHandRefusal => ({
+  status: 404,
+  message: `nothing is being done about ${path}; \`cells ha\` shows what is`,
+});
+
+/** An operator has looked at a VM that is held. */
+function release(state: HaState, about: About): void {
+  const item = activeOf(state, about);
+  if (item?.held === undefined) return;
+  log(state.outbox, "ha/released", { vm: item.vm, path: item.path, cell: item.cell });
+  saveItem(state, { ...item, released: true });
+  state.dirty.add(item.vm);
+}
+
+/** This incarnation is left alone until somebody has it tried again; what has begun to be fenced is not half alive. */
+function cancel(state: HaState, about: About): ByHandRefusal | null {
+  const item = activeOf(state, about);
+  if (item === undefined) return cancelledOf(state, about) === undefined ? nothing(about) : null;
+  if (item.step !== "Scheduled" && item.step !== "Investigating")
+    return {
+      status: 409,
+      message: `${item.path} is at ${item.step}: a fence that has begun is carried through, since it may have ended some of its leases; \`cells stop ${item.path}\` keeps it off afterwards`,
+    };
+  log(state.outbox, "ha/cancelled", { vm: item.vm, path: item.path, cell: item.cell, incarnation: item.incarnation });
+  saveItem(state, { ...item, cancelled: true });
+  state.dirty.add(item.vm);
+  return null;
+}
+
+/** What was cancelled is due again; of what waits everybody is asked anew. */
+function retry(state: HaState, about: About): ByHandRefusal | null {
+  const item = activeOf(state, about) ?? cancelledOf(state, about);
+  if (item === undefined) return nothing(about);
+  log(state.outbox, "ha/retried", { vm: item.vm, path: item.path, cell: item.cell, incarnation: item.incarnation });
+  if (isActive(item.step)) {
+    state.asking.delete(item.host);
+    state.probes.delete(item.host);
+  } else {
+    const { cancelled: _cancelled, ...due } = item;
+    saveItem(state, due);
+  }
+  state.dirty.add(item.vm);
+  return null;
+}
