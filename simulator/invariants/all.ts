@@ -7,6 +7,7 @@ import { starts } from "./cells/28-starts.ts";
 import { severalPlacers } from "./cells/29-several-placers.ts";
 import { numberOfACell } from "./cells/45-number-of-a-cell.ts";
 import { accountLimits } from "./cells/71-account-limits.ts";
+import { endedAccounts } from "./cells/72-ended-accounts.ts";
 import { restartAfterEnd } from "./ha/05-restart-after-end.ts";
 import { oneItem } from "./ha/09-one-item.ts";
 import { fenceIsPhysical } from "./ha/31-fence-is-physical.ts";
@@ -80,4 +81,5 @@ export const invariants: readonly Invariant[] = [
   numberOfACell,
   takenRights,
   accountLimits,
+  endedAccounts,
 ];

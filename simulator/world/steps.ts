@@ -103,6 +103,21 @@ export class Steps {
     this.#submit(wish);
   }
 
+  /** Cells that end with their account: nobody asks for them any more, and the root cell's user does not miss them. */
+  endWithAccount(cells: readonly string[]): void {
+    const { wishes, accepted } = this.users;
+    const end = (cell: string, text: CellText | null): void => {
+      this.#serial += 1;
+      wishes.set(cell, { cell, text, serial: this.#serial, answered: true });
+      accepted.set(cell, text);
+      this.#lastAccepted.set(cell, this.#serial);
+    };
+    for (const cell of cells) end(cell, null);
+    const text = wishes.get("root")?.text;
+    if (text == null) return;
+    end("root", { ...text, children: (text.children ?? []).filter(({ name }) => !cells.includes(name)) });
+  }
+
   /** Whose controller has an older store again says once more what it wants. */
   wishAgain(cell: string): void {
     const wish = this.users.wishes.get(cell);
@@ -428,6 +443,11 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   visit: ({ installation, args: [cell = "", user = ""] }) => installation.visitors.arrive(cell, user),
   limit: ({ installation, args: [path = "", key = "", amount] }) =>
     installation.visitors.limit(path, { [key]: Number(amount) }),
+  member: ({ installation, args: [path = "", user = ""] }) => installation.visitors.member(path, user),
+  "delete-account": ({ steps, installation, args: [path = "", ...cells] }) => {
+    steps.endWithAccount(cells);
+    installation.visitors.deleteAccount(path, cells);
+  },
   "disable-user": ({ installation, args: [user = ""] }) => installation.visitors.disable(user),
   dead,
   drain,

@@ -92,10 +92,49 @@ export class Visitors {
     );
   }
 
+  /** An account with a user, who has a key and a session; asked for until they are there. */
+  member(path: string, user: string): void {
+    const own = { name: user, account: path, role: "account-admin", password: "set" };
+    this.#do(
+      [
+        ["addAccount", { path }, {}],
+        ["addUser", own, {}],
+      ],
+      () => {
+        const uid = this.#uids.get(user) ?? "";
+        this.#until(this.#request("addKey", { user: uid }, {}), () => undefined);
+        this.#serial += 1;
+        const begun = { user: uid, password: "phc", totp: null };
+        const login = { domain: "ROOT", user, source: "outside", session: `session${this.#serial}` };
+        this.#until({ kind: "login-end", ...login, begun, matched: true }, () =>
+          this.#installation.kernel.log("operator", "member", { path, user }),
+        );
+      },
+    );
+  }
+
+  /** With all of its cells, however often it has to be said. */
+  deleteAccount(path: string, cells: readonly string[]): void {
+    const { kernel } = this.#installation;
+    this.#until(this.#request("listAccounts", {}, {}), (body) => {
+      const { uid = "" } = (body as unknown as readonly AccountSummary[]).find((each) => each.path === path) ?? {};
+      const end = (): void => {
+        const asked = { ...this.#request("deleteAccount", {}, { uid }), query: { allowDestroy: [...cells] } };
+        this.#until(asked, (answer) => {
+          const { error } = answer as { readonly error?: { readonly message: string } };
+          if (error === undefined || /no account/.test(error.message)) kernel.log("operator", "deletes", { path });
+          else kernel.clock.after(againMs, end);
+        });
+      };
+      end();
+    });
+  }
+
   #request(name: string, body: JsonObject, parameters: JsonObject): object {
     this.#serial += 1;
-    const fresh = { uid: `s${this.#serial}`, number: String(this.#serial).padStart(12, "0") };
-    return { kind: "ask", by: operator, name, parameters, query: {}, body, password: "phc", fresh };
+    const key = { id: `CELL${this.#serial}`, sealed: "sealed" };
+    const fresh = { uid: `drawn${this.#serial}`, number: String(this.#serial).padStart(12, "0") };
+    return { kind: "ask", by: operator, name, parameters, query: {}, body, password: "phc", fresh, key };
   }
 
   /** One after the other, each until it is answered. */
@@ -107,7 +146,7 @@ export class Visitors {
     }
     const [name, body, parameters] = first;
     this.#serial += 1;
-    const uid = `s${this.#serial}`;
+    const uid = `drawn${this.#serial}`;
     if (name === "addUser") this.#uids.set(String(body.name), uid);
     const fresh = { uid, number: String(this.#serial).padStart(12, "0") };
     const request = { kind: "ask", by: operator, name, parameters, query: {}, body, password: "phc", fresh };
