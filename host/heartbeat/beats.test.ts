@@ -123,6 +123,21 @@ test("one server that hears it is enough, and so are most of the hosts; unless i
   assert.deepEqual(hosts.lost, [uid("a"), uid("b")]);
 });
 
+test("a server that has heard it counts also when its last machine there has ended, and the one that is left is silent", () => {
+  const [a, b] = [machine("a", "10.0.2.1"), machine("b", "10.0.2.2")];
+  const room = new Room([a, b]);
+  room.hear();
+  for (let second = 1; second <= 20; second += 1) {
+    room.until(second * 1000);
+    room.answer(s2, room.state.beats.count);
+  }
+  room.state.records.set(uid("b"), { ...b, stage: "ended" });
+  room.settle();
+  assert.deepEqual(room.lost, [], "it was heard a moment ago");
+  room.until(30_000);
+  assert.deepEqual(room.lost, [uid("a")]);
+});
+
 test("what was never said, or is acknowledged by a server where nothing of this host writes, is no answer", () => {
   const room = new Room([machine("a", "10.0.2.1")]);
   room.hear();

@@ -85,7 +85,10 @@ const say = ({ beats, now, presence }: HostState, servers: ReadonlySet<PeerName>
   for (const to of servers) effects.push({ kind: "desire", to, key: beatKey, value: toJson(beat) });
 };
 
+/** Until when it has heard this host counts on: to write nowhere but at a silent server is not to be heard by nobody. */
 const leave = (beats: BeatsState, self: HostName, peer: PeerName, effects: Effect[]): void => {
+  const ackedMs = beats.to.get(peer)?.ackedMs ?? null;
+  if (beats.sinceMs !== null && ackedMs !== null) beats.sinceMs = Math.max(beats.sinceMs, ackedMs);
   beats.to.delete(peer);
   effects.push({ kind: "desire", to: peer, key: beatKey, value: null });
   effects.push({ kind: "unsubscribe", to: peer, prefix: actualKey(hostPeer(self), beatKey) });
