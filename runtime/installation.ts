@@ -141,6 +141,8 @@ export interface ProcessConfiguration {
       readonly device?: string;
       /** Their IPv4 addresses, from 1 to 4; the first that answers gets what goes out. */
       readonly routers: readonly string[];
+      /** Number of the kernel's routing table from which a daemon announces external addresses of this host by BGP. */
+      readonly table?: number;
     };
     readonly mac: string;
     readonly memoryMiB: number;

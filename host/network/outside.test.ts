@@ -47,6 +47,26 @@ test("what cannot be a router says why, and what would be one", () => {
   );
 });
 
+test("a table from which addresses are announced is none by which the machine itself sends", () => {
+  const withTable = (table: number) =>
+    wayOutside({ routers: ["192.0.2.1"], device: "out0", table }, "eth0", found, pools);
+  for (const table of [1, 100, 252, 256, 4_294_967_295]) {
+    const answer = withTable(table);
+    assert.equal(answer.ok && answer.value.table, table);
+  }
+  for (const [table, told] of [
+    [254, /`host\.outside\.table` is 254, by which this machine itself sends packets .* such as 100/],
+    [253, /is 253/],
+    [255, /is 255/],
+    [0, /is 0, which is no number of a routing table: choose a number from 1/],
+    [4_294_967_296, /no number of a routing table/],
+    [1.5, /no number/],
+  ] as const) {
+    const answer = withTable(table);
+    assert.match(answer.ok ? "it is taken" : answer.error, told);
+  }
+});
+
 test("a device that is not there, or that nobody can ask by", () => {
   assert.match(
     refused(["192.0.2.1"], null, "out9"),

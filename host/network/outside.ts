@@ -38,6 +38,17 @@ function whyNoRouter(router: string, device: string, own: string, pools: readonl
     : `the upstream router ${router} is in the pool ${pool}, whose addresses VMs are given: take it out of the pool`;
 }
 
+/** `default`, `main` and `local`: by these the machine itself sends. */
+const ownTables = [253, 254, 255];
+const whyNoTable = (table: number): string | null => {
+  const choose = "choose a number from 1 to 4294967295 that no other program writes to, such as 100";
+  if (!Number.isInteger(table) || table < 1 || table > 0xffffffff)
+    return `\`host.outside.table\` is ${table}, which is no number of a routing table: ${choose}`;
+  return ownTables.includes(table)
+    ? `\`host.outside.table\` is ${table}, by which this machine itself sends packets (253 to 255): ${choose}`
+    : null;
+};
+
 type Pools = Readonly<Record<"underlay" | "internalPool" | "externalPool", string>>;
 /** What of the network is the installation's own. */
 export const installationNetworks = ({ underlay, internalPool, externalPool }: Pools) => ({
@@ -51,7 +62,7 @@ export const installationNetworks = ({ underlay, internalPool, externalPool }: P
  * @returns what the network driver is to do, or a sentence
  */
 export function wayOutside(
-  { device, routers }: Configured,
+  { device, routers, table }: Configured,
   uplink: string,
   found: FoundDevice | null,
   pools: Pools,
@@ -65,6 +76,8 @@ export function wayOutside(
     return fail(
       `\`host.outside.routers\` has ${routers.length} addresses: name from 1 to ${mostRouters} upstream routers`,
     );
+  const reserved = table === undefined ? null : whyNoTable(table);
+  if (reserved !== null) return fail(reserved);
   const twice = routers.find((router, at) => routers.indexOf(router) !== at);
   if (twice !== undefined) return fail(`\`host.outside.routers\` names ${twice} twice`);
   const own = found.addresses.find((text) => whyNoRouter(routers[0]!, name, text, []) === null) ?? found.addresses[0];
@@ -81,6 +94,7 @@ export function wayOutside(
   return ok({
     ...{ device: name, address: ipv4(address), prefixLength: Number(prefixLength), mac: mac(found.mac) },
     routers: routers.map((router) => ipv4(router)),
+    ...(table === undefined ? {} : { table }),
     ...installationNetworks(pools),
   });
 }

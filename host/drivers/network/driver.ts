@@ -104,6 +104,8 @@ export interface Outside {
   readonly mac: Mac;
   /** From 1 to 4, on the device's network. */
   readonly routers: readonly Ipv4[];
+  /** Kernel table with a route for each external address that is here; absent: nobody announces them by BGP. */
+  readonly table?: number;
   /** Pools of external addresses, and the installation's other networks. */
   readonly external: readonly Cidr[];
   readonly inside: readonly Cidr[];

@@ -19,9 +19,9 @@ import type {
 import { type Addressing, createAddressing } from "./addressing.ts";
 import { examinePacket } from "./examine.ts";
 import { type Names, openNames } from "./names.ts";
-import { closeOutside, putNetworks } from "./outside/in-force.ts";
+import { putNetworks } from "./outside/in-force.ts";
 import { networksOf } from "./outside/networks.ts";
-import { detachOutside, openOutside, type WayOut } from "./outside/outside.ts";
+import { detachOutside, openOutside, type WayOut, withdrawOutside } from "./outside/outside.ts";
 import { closeDataplane, type Dataplane, mountBpffs, openDataplane, unmountBpffs, unpin } from "./program/dataplane.ts";
 import { config, dropReasons, interfaceCounters, policyState, ruleCounters, ruleKey, word } from "./program/layout.ts";
 import { attachedProgram, detachAll, ensureAttached, indexOf, programId } from "./program/libbpf.ts";
@@ -78,6 +78,7 @@ interface Wire {
   readonly outside: Outside | null;
 }
 const key = (value: number): Buffer => word.encode({ value });
+const nothing: GlobalNetwork = { interfaces: [], policies: [], locations: [] };
 
 /**
  * The Diverter on this host: works on the network and mount namespace that the process is in. What is in force lives in
@@ -131,7 +132,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       const told = options.onRouters ?? (() => undefined);
       const wayOut = outside === null ? null : openOutside(dataplane, device, outside, generations, told);
       if (outside === null) {
-        closeOutside(dataplane);
+        withdrawOutside(dataplane);
         if (uplink.networks !== undefined) putNetworks(dataplane, networksOf(uplink.networks).networks);
       }
       opened = { dataplane, uplink: wire, prober, names, generations, rules, addressing, wayOut, memberships };
@@ -205,6 +206,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       told = null;
       state().addressing.doubt();
       for (const tap of findTaps()) removeTap(tap);
+      state().wayOut?.tell(nothing);
       const { maps } = state().dataplane;
       for (const name of [...addressingMaps, "fanout"] as const)
         for (const entry of maps[name].keys()) maps[name].delete(entry);

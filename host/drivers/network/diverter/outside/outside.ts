@@ -5,7 +5,8 @@ import { mostRouters, octets, router, word } from "../program/layout.ts";
 import { detachAll, ensureAttached, indexOf, openPacketSocket, sendFrame } from "../program/libbpf.ts";
 import type { Generations } from "../rules/generations.ts";
 import { announcement, macText, question } from "./arp.ts";
-import { putNetworks, putRouters } from "./in-force.ts";
+import { putHostRoutes } from "./host-routes.ts";
+import { closeOutside, putNetworks, putRouters } from "./in-force.ts";
 import { networksOf } from "./networks.ts";
 import { answers, askedMac, hear, nextQuestionMs, preferred, type Router, strange } from "./router-watch.ts";
 
@@ -51,6 +52,8 @@ export function openOutside(
   let inForce = 0n;
   let said = "";
   let announced: ReadonlySet<Ipv4> = new Set();
+  /** Null: what is in the kernel's table is not known. */
+  let routed: ReadonlySet<Ipv4> | null = null;
 
   const later = (ms: number, work: () => void): void => {
     const timer = setTimeout(() => {
@@ -94,6 +97,14 @@ export function openOutside(
       if (announced.has(address)) sendFrame(socket, device, announcement(way.mac, address));
   };
 
+  const announceByBgp = (here: readonly Ipv4[]): void => {
+    const addresses = new Set(way.table === undefined ? [] : here);
+    if (routed?.size === addresses.size && [...addresses].every((each) => routed?.has(each))) return;
+    routed = null;
+    putHostRoutes(way.table ?? null, addresses);
+    routed = addresses;
+  };
+
   putNetworks(dataplane, networks);
   if (isOwn) ensureAttached(device, programs.from_outside);
   ask();
@@ -105,6 +116,7 @@ export function openOutside(
         .map(({ desired }) => desired.address);
       const fresh = addresses.filter((address) => !announced.has(address));
       announced = new Set(addresses);
+      announceByBgp(addresses);
       if (fresh.length === 0) return;
       announce(fresh);
       for (const ms of repeatedMs) later(ms, () => announce(fresh));
@@ -116,7 +128,13 @@ export function openOutside(
     },
   };
 }
-/** Takes the program from a device of its own; what leads out is closed before. */
+/** There is no way out any more. */
+export const withdrawOutside = (dataplane: Dataplane): void => {
+  closeOutside(dataplane);
+  putHostRoutes(null, new Set());
+};
+/** Takes the program from a device of its own, and what is announced back; what leads out is closed before. */
 export const detachOutside = (way: Outside, uplink: string): void => {
+  putHostRoutes(null, new Set());
   if (way.device !== uplink && indexOf(way.device) !== 0) detachAll(indexOf(way.device));
 };

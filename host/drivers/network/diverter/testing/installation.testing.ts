@@ -166,6 +166,8 @@ export class Installation {
     this.controller = { machine, agent: this.agent(machine, "guest-process.testing.ts") };
   }
   #outside: WayOutside | null = null;
+  /** In which hosts announce external addresses, from the next start of their driver on. */
+  table: number | undefined;
   async #startOutside(wire: Machine, way: WayOutside): Promise<void> {
     const segment = way === "own" ? "br1" : "br0";
     if (way === "own") {
@@ -205,6 +207,7 @@ export class Installation {
       prefixLength: isOwn ? 24 : 16,
       mac: mac(this.outsideMac(key)),
       routers: [ipv4(outsideNetwork.router[way])],
+      ...(this.table === undefined ? {} : { table: this.table }),
       ...networks,
     };
   }

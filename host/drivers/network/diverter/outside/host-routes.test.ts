@@ -1,0 +1,184 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { type GuestPlan, Installation, outsideNetwork, policy, rule } from "../testing/installation.testing.ts";
+import { canRun, type Machine } from "../testing/namespaces.testing.ts";
+
+/**
+ * External addresses in a fabric that routes: each host's `bird` announces them from the kernel's table to two routers, which
+ * have no other way to them.
+ */
+const skip = canRun() && existsSync("/usr/sbin/bird") ? false : "needs root, for namespaces, and bird2";
+const table = 100;
+const plan = (name: string, host: "a" | "b", address: string, number: number, subnet: number): GuestPlan => ({
+  ...{ name, host, address, number, cell: 1 },
+  identities: [number, 100 + number, subnet],
+});
+const web = plan("web", "a", "198.18.0.10", 1, 10);
+const inner = plan("inner", "a", "10.64.0.50", 2, 11);
+const server = plan("server", "b", "198.18.1.20", 3, 12);
+const internet = 80;
+const policies = [policy(1, 1, [rule(1, internet, 12, "tcp", 443)], [["0.0.0.0/0", internet]])];
+const routers = { one: outsideNetwork.router.own, two: "192.0.2.2" } as const;
+const hostsAt = { a: outsideNetwork.hosts.a[0], b: outsideNetwork.hosts.b[0] } as const;
+
+const pools = "[ 198.18.0.0/15{32,32} ]";
+const session = (name: string, own: string, ownAs: number, other: string, otherAs: number, channel: string): string => `
+protocol bgp ${name} {
+  local ${own} as ${ownAs}; neighbor ${other} as ${otherAs};
+  hold time 3; keepalive time 1; connect delay time 1; connect retry time 1; error wait time 1, 2; bfd on;
+  ipv4 { ${channel} };
+}`;
+const common = (own: string, device: string): string => `router id ${own};
+protocol device { scan time 1; }
+protocol bfd { interface "${device}" { min rx interval 100 ms; min tx interval 100 ms; multiplier 3; }; }`;
+const ofHost = (own: string): string => `${common(own, "out0")}
+ipv4 table outward;
+protocol kernel { kernel table ${table}; learn; scan time 1; ipv4 { table outward; import all; export none; }; }
+${Object.entries(routers)
+  .map(([name, at]) =>
+    session(name, own, 65_001, at, 65_000, `table outward; import none; export where net ~ ${pools};`),
+  )
+  .join("")}`;
+const ofRouter = (own: string): string => `${common(own, "eth0")}
+protocol kernel { scan time 1; ipv4 { import none; export all; }; }
+${Object.entries(hostsAt)
+  .map(([name, at]) => session(name, own, 65_000, at, 65_001, `import where net ~ ${pools}; export none;`))
+  .join("")}`;
+
+describe("external addresses announced by BGP", { skip }, () => {
+  const installation = new Installation();
+  const daemons: ChildProcess[] = [];
+  const starts = async (name: string, machine: Machine, text: string): Promise<void> => {
+    const directory = join(installation.directory, name);
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(join(directory, "bird.conf"), text);
+    const files = ["-c", join(directory, "bird.conf"), "-s", join(directory, "socket")];
+    const [program, args] = machine.inside(["bird", "-f", ...files]);
+    const daemon = spawn(program, [...args], { stdio: ["ignore", "inherit", "inherit"] });
+    daemons.push(daemon);
+    await once(daemon, "spawn");
+  };
+  let machines: readonly Machine[];
+  /** Where a router sends what goes to an address; empty: nowhere. */
+  const next = (router: Machine, address: string): string =>
+    /via (\S+)/.exec(router.run("ip", "-4", "route", "show", `${address}/32`))?.[1] ?? "";
+  const waits = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+  /** Until both routers say so; milliseconds since it began. */
+  const untilNext = async (address: string, wanted: string, begun = performance.now()): Promise<number> => {
+    for (const router of machines)
+      while (next(router, address) !== wanted) {
+        assert.ok(
+          performance.now() - begun < 20_000,
+          `${address} is at "${next(router, address)}", not at "${wanted}"`,
+        );
+        await waits(20);
+      }
+    return Math.round(performance.now() - begun);
+  };
+  const inTable = (host: "a" | "b", number = table): readonly string[] =>
+    installation.hostMachines[host]
+      .run("ip", "-4", "route", "show", "table", "all")
+      .split("\n")
+      .filter((line) => line.includes(`table ${number} `))
+      .map((line) => /^blackhole (\S+)/.exec(line)?.[1] ?? line)
+      .sort();
+  const restarts = async (host: "a" | "b", plans: readonly GuestPlan[]): Promise<void> => {
+    await installation.drivers[host].stop();
+    installation.agents.delete(installation.drivers[host]);
+    await installation.startDriver(host);
+    await installation.apply(plans, policies);
+  };
+
+  before(async () => {
+    installation.table = table;
+    await installation.start({ outside: "own" });
+    await installation.addGuest(server);
+    const [one, two] = [installation.router.machine, installation.stranger.machine];
+    machines = [one, two];
+    two.run("ip", "addr", "add", `${routers.two}/24`, "dev", "eth0");
+    one.run("ip", "route", "del", "198.18.0.0/15");
+    for (const [name, machine] of [
+      ["one", one],
+      ["two", two],
+    ] as const)
+      await starts(name, machine, ofRouter(routers[name]));
+    for (const host of ["a", "b"] as const)
+      await starts(`bird-${host}`, installation.hostMachines[host], ofHost(hostsAt[host]));
+    await installation.drivers.b.call("untilRouter", outsideNetwork.routerMac, true);
+  });
+  after(async () => {
+    for (const daemon of daemons) daemon.kill("SIGKILL");
+    await installation.stop();
+  });
+
+  test("an address is announced where its machine is, reached there, moves with it, and is withdrawn with it", async (t) => {
+    await installation.apply([web, inner, server], policies);
+    await untilNext(web.address, hostsAt.a);
+    await untilNext(server.address, hostsAt.b);
+    assert.deepEqual([inTable("a"), inTable("b")], [[web.address], [server.address]], "none of an internal address");
+    const { agent } = installation.guests.server!;
+    await agent.call("listen", 443);
+    assert.equal(await installation.router.agent.call("open", server.address, 443), "open");
+
+    const applied = async (plans: readonly GuestPlan[], wanted: string): Promise<number> => {
+      const begun = performance.now();
+      await installation.apply(plans, policies);
+      return untilNext(web.address, wanted, begun);
+    };
+    const moved = await applied([{ ...web, host: "b" }, inner, server], hostsAt.b);
+    assert.deepEqual(inTable("a"), []);
+    const gone = await applied([inner, server], "");
+    const came = await applied([web, inner, server], hostsAt.a);
+    t.diagnostic(`both routers know after ${came} ms of a start, ${moved} ms of a move, ${gone} ms of a stop`);
+  });
+
+  test("routes outlast the driver's process; a new one takes back what an earlier one left, and nobody else's", async () => {
+    await installation.apply([web, inner, server], policies);
+    await untilNext(web.address, hostsAt.a);
+    await installation.drivers.a.stop();
+    installation.agents.delete(installation.drivers.a);
+    assert.deepEqual(inTable("a"), [web.address]);
+    const host = installation.hostMachines.a;
+    host.run("ip", "route", "add", "blackhole", "198.18.0.77/32", "table", String(table), "proto", "67");
+    host.run("ip", "route", "add", "blackhole", "198.18.0.78/32", "table", "200", "proto", "67");
+    host.run("ip", "route", "add", "blackhole", "198.18.0.79/32", "table", String(table), "proto", "static");
+    await untilNext("198.18.0.77", hostsAt.a);
+    await installation.startDriver("a");
+    await installation.apply([web, inner, server], policies);
+    await untilNext("198.18.0.77", "");
+    assert.deepEqual([inTable("a"), inTable("a", 200)], [[web.address, "198.18.0.79"], []]);
+    host.run("ip", "route", "del", "blackhole", "198.18.0.79/32", "table", String(table));
+    assert.equal(next(machines[0]!, web.address), hostsAt.a);
+  });
+
+  test("routes are gone with everything that the driver takes away, and without a table in the configuration", async () => {
+    await installation.apply([web, inner, server], policies);
+    assert.deepEqual(inTable("a"), [web.address]);
+    await installation.drivers.a.call("flush");
+    assert.deepEqual(inTable("a"), []);
+    await installation.apply([web, inner, server], policies);
+    assert.deepEqual(inTable("a"), [web.address]);
+    installation.table = undefined;
+    await restarts("a", [web, inner, server]);
+    assert.deepEqual(inTable("a"), []);
+    installation.table = table;
+    await restarts("a", [web, inner, server]);
+    assert.deepEqual(inTable("a"), [web.address]);
+    await installation.drivers.a.call("cleanup");
+    assert.deepEqual(inTable("a"), []);
+  });
+
+  test("a host that is gone is no way to an address any more", async (t) => {
+    await installation.drivers.b.call("apply", installation.global("b", [server], policies));
+    await untilNext(server.address, hostsAt.b);
+    const begun = performance.now();
+    installation.hostMachines.b.run("ip", "link", "set", "out0", "down");
+    const ms = await untilNext(server.address, "", begun);
+    assert.deepEqual(inTable("b"), [server.address], "which it does not know itself");
+    t.diagnostic(`both routers know after ${ms} ms that a host is gone, by BFD of three times 100 ms`);
+  });
+});
