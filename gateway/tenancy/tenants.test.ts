@@ -416,11 +416,14 @@ test("who changed what is told by each service, to each what he may see, and an 
     (await done("GET", `/audit${query}`, by)) as unknown as AuditView;
   const all = await audit(operator, "?limit=1000");
   assert.deepEqual([all.sources.map(({ service }) => service), all.silent], [["tenancy", "controller.shop"], []]);
-  const last = all.records.findLast(({ service }) => service === "controller.shop");
+  const last = all.records.findLast(({ service, outcome }) => service === "controller.shop" && outcome === "done");
   const { who, account, verb, target, before, after, door, source, by } = last ?? {};
   assert.deepEqual([who, account, verb, target], ["ann@ROOT/acme", "ROOT/acme/dev", "putModel", "shop"]);
   assert.deepEqual([Number(after) - Number(before), door, source], [1, "gateway", "127.0.0.1"]);
   assert.equal(by, `session ${hashCredential(ann).slice(0, 12)}`);
+  const tried = all.records.findLast((record) => record.service === "controller.shop" && record.outcome === "refused");
+  assert.deepEqual([tried?.who, tried?.verb, tried?.target], ["eve@ROOT/acme", "putModel", "shop"]);
+  assert.match(tried?.why ?? "", /may not do this \(cell\.change\)/);
   // Whose session that was is in the record of his login.
   const login = all.records.findLast((record) => record.verb === "logIn" && record.by === by);
   assert.deepEqual([login?.who, login?.source], ["ann@ROOT/acme", "127.0.0.1"]);
@@ -432,7 +435,8 @@ test("who changed what is told by each service, to each what he may see, and an 
   );
   // She administers the account; eve, in it, sees what she did herself.
   assert.ok((await audit(ann, "?service=controller.shop")).records.length > 0);
-  assert.deepEqual((await audit(eve, "?service=controller.shop")).records, []);
+  const hers = (await audit(eve, "?service=controller.shop")).records;
+  assert.deepEqual([...new Set(hers.map((record) => `${record.who} ${record.outcome}`))], ["eve@ROOT/acme refused"]);
   assert.ok((await audit(ann, "?who=operator&verb=changeUser")).records.length > 0);
   assert.ok((await audit(ann, "?outcome=refused")).records.every(({ outcome }) => outcome === "refused"));
   for (const service of ["controller.shop", "controller.none"])

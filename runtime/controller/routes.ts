@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Asker } from "../../core/controller/model/audited.ts";
 import type { WhyEnd, WhyEnds } from "../../core/controller/requests/connection-ends.ts";
+import type { RecordRequest } from "../../core/controller/requests/recorded.ts";
 import type { ControllerRequest, ControllerResponse } from "../../core/controller/requests/requests.ts";
 import type { ExecTarget } from "../../core/controller/requests/session-requests.ts";
 import { rootCell } from "../../core/documents/cells.ts";
@@ -27,7 +28,7 @@ import { Fault } from "../../model/json/reader.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { hashCredential, newCredential } from "../http/bearer.ts";
 import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "../http/http.ts";
-import { type PeerUpgradeHandler, peerRequest } from "../http/https.ts";
+import type { PeerUpgradeHandler } from "../http/https.ts";
 import type { PeerHandler, PeerRequest } from "../http/peer-handler.ts";
 import { refuseUpgrade } from "../http/websocket-hop.ts";
 import { cellOfController, IssuedTickets, issuerOf, ticketAt } from "../identity/tickets.ts";
@@ -35,6 +36,7 @@ import type { ProcessConfiguration } from "../installation.ts";
 import { streamEvents } from "../observation/events.ts";
 import type { RunningService } from "../process/process.ts";
 import { evaluate } from "../specification/evaluate.ts";
+import { askHost } from "./ask-host.ts";
 import { orderBackup } from "./backups/order.ts";
 import { type Returning, returnStore } from "./backups/return-store.ts";
 import type { CellEvents } from "./events.ts";
@@ -158,6 +160,8 @@ export const createRoutes = (
     const tenant = caller !== null && "tenant" in caller ? caller.tenant : null;
     const no = tenant === null || cell === rootCell ? null : tenantMayNotAsk(tenant, found.name);
     if (no !== null) {
+      const what = { verb: found.name, target: parts.slice(3).join("/"), refused: no.message };
+      if (incoming.method !== "GET") await record({ context, caller, incoming }, what);
       sendRefusal(response, no.status, no.code, no.message);
       return;
     }
@@ -195,13 +199,21 @@ async function grantSession(exchange: Exchange<"grantSession">): Promise<void> {
   if (body === null || exchange.sessions === null) return;
   const holder = sessionHolder(exchange.caller, sessionVerb(body.verb));
   if ("refused" in holder) {
+    await record(exchange, { verb: "grantSession", target: body.vm, what: body.verb, refused: holder.refused.message });
     sendRefusal(exchange.response, holder.refused.status, holder.refused.code, holder.refused.message);
     return;
   }
-  const answer = await exchange.sessions.grant(body, holder.holder);
+  const { caller, incoming } = exchange;
+  const answer = await exchange.sessions.grant(body, holder.holder, askerOf(caller, incoming));
   // The body of a grant is a secret for a minute.
   sendJson(exchange.response, answer.status, answer.body, { "cache-control": "no-store" });
 }
+
+/** Durably, before anything is done or answered. */
+const record = async (
+  { context, caller, incoming }: Pick<Exchange, "context" | "caller" | "incoming">,
+  what: Omit<RecordRequest, "method" | "by">,
+): Promise<unknown> => ask(context, { method: "RECORD", ...what, by: askerOf(caller, incoming) });
 
 const hosts = ({ context, caller, incoming, response, parameters }: Exchange, ...part: string[]): Promise<void> =>
   hostHandler(context, incoming, response, {
@@ -448,7 +460,7 @@ async function examine(
   question: Question,
 ): Promise<Result<Examined, string>> {
   const body = { side, source: ends.from.address, destination: ends.to.address, ...question };
-  const answered = await askHost(context, `host.${end.host}`, "/examine", body);
+  const answered = await askHost(context.configuration, `host.${end.host}`, "/examine", body);
   if (!answered.ok) return answered;
   const { status, json } = answered.value;
   if (status !== 200) return fail(`host ${end.host} could not read its maps: ${JSON.stringify(json)}`);
@@ -457,37 +469,16 @@ async function examine(
   return ok({ where: `host ${end.host} (${side})`, checks });
 }
 
-async function askHost(
-  context: EdgeContext,
-  host: string,
-  path: string,
-  body: object,
-  idleTimeoutMs = 15_000,
-): Promise<Result<{ readonly status: number; readonly json: Json }, string>> {
-  try {
-    const answered = await peerRequest(context.configuration, peerName(host), {
-      method: "POST",
-      path,
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(body),
-      idleTimeoutMs,
-    });
-    const json = parseJson(await answered.text());
-    return json.ok ? ok({ status: answered.status, json: json.value }) : fail(`${host}: ${json.error}`);
-  } catch (error) {
-    return fail((error as Error).message);
-  }
-}
-
 /** Who runs a cell does not say where: that is who runs the machines. */
 async function moveVm(exchange: Exchange<"moveVm">): Promise<void> {
-  const { caller, response, query } = exchange;
+  const { caller, incoming, response, query } = exchange;
   if (caller?.operator !== true) {
     sendRefusal(response, 403, "forbidden", "where a VM runs is the operator's to say");
     return;
   }
   const body = await bodyOf(exchange);
-  if (body !== null) await relay(exchange, { method: "MOVE", ...body, tentative: query.dryRun === true });
+  const by = askerOf(caller, incoming);
+  if (body !== null) await relay(exchange, { method: "MOVE", ...body, tentative: query.dryRun === true, by });
 }
 
 /** Hands a command on to the host where the VM's incarnation runs. It never touches the model. */
@@ -503,8 +494,9 @@ async function exec(exchange: Exchange<"exec">): Promise<void> {
     return;
   }
   const { host, uid, incarnation } = target.body as unknown as ExecTarget;
+  await record(exchange, { verb: "exec", target: vm });
   const answered = await askHost(
-    context,
+    context.configuration,
     `host.${host}`,
     "/exec",
     { vm: uid, incarnation, command, timeoutMs },

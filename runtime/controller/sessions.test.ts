@@ -20,7 +20,13 @@ const target: ExecTarget = { path: "shop/web", host: hostName("h1"), uid: uid("c
 test("a grant is redeemed once, in its time, and there are only so many", () => {
   let now = 0;
   const grants = new SessionGrants(() => now);
-  const grant = { path: "shop/web", verb: "exec", target, holder: null } as const;
+  const grant = {
+    path: "shop/web",
+    verb: "exec",
+    target,
+    holder: null,
+    by: { who: "ann@ROOT", door: "gateway" },
+  } as const;
   const session = grants.mint(grant) ?? "";
   assert.match(session, /^[\w-]{43}$/);
   assert.equal(grants.redeem(`${session.slice(0, -1)}!`), null);
@@ -35,6 +41,9 @@ test("a grant is redeemed once, in its time, and there are only so many", () => 
   assert.notEqual(grants.mint(grant), null, "those that expired make room");
 });
 
+/** What was recorded, and how often the host had been asked then. */
+const recorded: { readonly asked: Json; readonly before: number }[] = [];
+let recordFails = false;
 /** Of the cell itself, by number. */
 const credentials = new Map<string, string>();
 /** A controller between the gateway and a host, over mutual TLS; its model and the host are the test's. */
@@ -77,6 +86,10 @@ before(async () => {
   const request = async (asked: Json): Promise<Json> => {
     const { method, vm, hash, id } = asked as Readonly<Record<string, string | undefined>>;
     if (method === "CREDENTIAL-REVOKE") credentials.delete(id ?? "");
+    if (method === "RECORD") {
+      recorded.push({ asked, before: atHost.length });
+      return { status: recordFails ? 503 : 200, body: {}, version: 1 };
+    }
     if (method !== "EXEC-TARGET")
       return { status: 200, body: [...credentials.values()].some((each) => hashCredential(each) === hash), version: 1 };
     if (vm === "web") return { status: 200, body: target as unknown as Json, version: 1 };
@@ -147,6 +160,22 @@ test("a credential of the cell gives a capability, which opens one stream at the
   assert.deepEqual([capability?.vm, capability?.incarnation, capability?.verb], ["c1-1", 3, "console"]);
   assert.match(await open(protocols), /^403 this capability opens nothing: it was used before/);
   assert.equal(atHost.length, 1);
+});
+
+test("who opens a stream is recorded before the host hears of it, and without that nothing is opened", async () => {
+  const [hosts, records] = [atHost.length, recorded.length];
+  const { session } = await granted();
+  assert.equal(recorded.length, records, "what is not opened has no record");
+  assert.equal(await open([sessionProtocol, capabilityPrefix + session]), `${sessionProtocol}: from the host`);
+  const { asked, before } = recorded.at(-1) ?? assert.fail();
+  const { verb, target: at, what, by } = asked as { verb: string; target: string; what: string; by: { who: string } };
+  assert.deepEqual([verb, at, what, by.who], ["openSession", "shop/web", "console", "operator"]);
+  assert.deepEqual([before, atHost.length], [hosts, hosts + 1]);
+  const { session: next } = await granted();
+  recordFails = true;
+  assert.match(await open([sessionProtocol, capabilityPrefix + next]), /^403 /);
+  recordFails = false;
+  assert.equal(atHost.length, hosts + 1);
 });
 
 test("what is not entitled gets no capability and opens nothing", async () => {

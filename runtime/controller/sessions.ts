@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
+import type { Asker } from "../../core/controller/model/audited.ts";
 import type { ControllerResponse } from "../../core/controller/requests/requests.ts";
 import type { ExecTarget } from "../../core/controller/requests/session-requests.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
@@ -27,6 +28,7 @@ export interface ControllerSessions {
   grant(
     asked: SessionRequest,
     holder: SessionHolder,
+    by: Asker,
   ): Promise<{ readonly status: number; readonly body: SessionGrant | Json }>;
   /** Answers the handshake of `GET …/sessions`. */
   open(upgrade: PeerUpgrade): Promise<void>;
@@ -55,6 +57,11 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
     if ("ticket" in holder) return holds.allows(holder.ticket, holder.verb);
     const asked = { method: "CREDENTIAL-KNOWN", hash: holder.credential };
     return ((await request(asked)) as unknown as ControllerResponse).body === true;
+  };
+  /** Who opened it is durable before anything flows. */
+  const isRecorded = async ({ path, verb, by }: Grant): Promise<boolean> => {
+    const asked = { method: "RECORD", verb: "openSession", target: path, what: verb, by };
+    return ((await request(asked as unknown as Json)) as unknown as ControllerResponse).status === 200;
   };
   const refusal = (status: number, code: string, message: string) => ({ status, body: { error: { code, message } } });
 
@@ -89,11 +96,11 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
   };
 
   return {
-    grant: async ({ vm, verb }, holder) => {
+    grant: async ({ vm, verb }, holder, by) => {
       const answer = (await request({ method: "EXEC-TARGET", vm })) as unknown as ControllerResponse;
       if (answer.status !== 200) return { status: answer.status, body: answer.body as Json };
       const target = answer.body as unknown as ExecTarget;
-      const session = grants.mint({ path: target.path, verb, target, holder });
+      const session = grants.mint({ path: target.path, verb, target, holder, by });
       if (session === null)
         return refusal(429, "busy", `${mostGranted} sessions are granted and not opened yet; try again in a minute`);
       const { path, incarnation, host } = target;
@@ -122,7 +129,7 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
         const letGo = holder !== null && "ticket" in holder ? holds.hold(holder.ticket) : () => undefined;
         try {
           // Once it is under way, a revocation finds it; this is for one that came before.
-          if (await isKnown(holder)) await passOn(upgrade, granted);
+          if ((await isKnown(holder)) && (await isRecorded(granted))) await passOn(upgrade, granted);
           else refuseUpgrade(socket, 403, "capability", "the credential that this capability was given to was revoked");
         } finally {
           underWay.delete(session);
@@ -145,6 +152,8 @@ interface Grant {
   readonly verb: SessionVerb;
   readonly target: ExecTarget;
   readonly holder: SessionHolder;
+  /** Who asked for it. */
+  readonly by: Asker;
 }
 
 /**

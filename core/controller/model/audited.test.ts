@@ -92,3 +92,37 @@ test("credentials are given and taken with a record, and who uses one is known b
   assert.ok(!JSON.stringify(said).includes("hash of it"));
   assertWhole(world);
 });
+
+test("what is opened, moved, or asked for without a right has a record, and changes nothing of the model", () => {
+  const world = new World();
+  world.ask({ method: "PUT", path: "", json: shop(), by });
+  const [console, command] = [
+    { method: "RECORD", verb: "openSession", target: "shop/web", what: "console", by },
+    { method: "RECORD", verb: "exec", target: "shop/web", by },
+  ];
+  world.ask(console);
+  world.ask(command);
+  world.ask({ method: "RECORD", verb: "grantSession", target: "shop/web", what: "console", refused: "no rule", by });
+  world.ask({ method: "MOVE", vm: "shop/web", to: "nowhere", tentative: true, by });
+  world.ask({ method: "MOVE", vm: "shop/web", to: "nowhere", tentative: false, by });
+  const said = recordsOf(world).slice(1);
+  assert.deepEqual(
+    said.map(({ verb, who, target, what = "", outcome }) => [verb, who, target, what, outcome]),
+    [
+      ["openSession", by.who, "shop/web", "console", "done"],
+      ["exec", by.who, "shop/web", "", "done"],
+      ["grantSession", by.who, "shop/web", "console", "refused"],
+      ["moveVm", by.who, "shop/web", "to nowhere", "refused"],
+    ],
+  );
+  assertEachVersion(world);
+  assertWhole(world);
+});
+
+test("who asks a thousand times for what he may not do writes so many records and no more", () => {
+  const world = new World();
+  world.ask({ method: "PUT", path: "", json: shop(), by });
+  for (let count = 0; count < 1000; count += 1)
+    world.ask({ method: "RECORD", verb: "exec", target: "shop/web", refused: "no rule", by });
+  assert.ok(recordsOf(world).length < 40, `${recordsOf(world).length} records`);
+});

@@ -15,6 +15,7 @@ export interface Asked {
   /** As the table of routes names it. */
   readonly verb: string;
   readonly target: string;
+  readonly what?: string;
 }
 
 function actorIn({ options, credentials }: ControllerState, by: Asker | undefined): AuditActor {
@@ -24,10 +25,11 @@ function actorIn({ options, credentials }: ControllerState, by: Asker | undefine
   const known = [...credentials.values()].find(({ hash }) => hash === credential);
   return { ...actor, who: `credential ${known?.id ?? "revoked"} of ${options.cell}` };
 }
-const entryOf = (state: ControllerState, { by, verb, target }: Asked): Omit<AuditEntry, "outcome"> => ({
+const entryOf = (state: ControllerState, { by, verb, target, what }: Asked): Omit<AuditEntry, "outcome"> => ({
   ...actorIn(state, by),
   verb,
   target: target === "" ? state.options.cell : target,
+  ...(what === undefined ? {} : { what }),
 });
 
 /** It is done in this step. @param before version of the model before; absent: it has nothing to do with the model */

@@ -46,6 +46,7 @@ import { withSizes } from "../volumes/growth.ts";
 import { whyEnds } from "./connection-ends.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
 import { type MoveRequest, move } from "./move.ts";
+import { type RecordRequest, recorded } from "./recorded.ts";
 import { execTarget, prefixesOf, recordOf } from "./session-requests.ts";
 import { shownAt, shownWithState } from "./shown.ts";
 import type { TicketRequest } from "./tickets.ts";
@@ -89,7 +90,8 @@ export type ControllerRequest =
   | { readonly method: "WHY-ELEMENT"; readonly path: string }
   | { readonly method: "WHY-ENDS"; readonly from: string; readonly to: string }
   | { readonly method: "EXEC-TARGET"; readonly vm: string }
-  | MoveRequest
+  | (MoveRequest & { readonly by?: Asker })
+  | RecordRequest
   /** Which child cells of the root cell have this name, and whose they are. */
   | { readonly method: "CHILDREN-NAMED"; readonly name: string };
 /** `status` is that of HTTP; `version` the model's after the request. */
@@ -150,9 +152,9 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
     case "CREDENTIALS":
       return ok(toJson(credentialsOf(state)));
     case "CREDENTIAL-ADD":
-      return session(audited(state, "addCredential", request, addCredential(state, request)));
+      return session(audited(state, "addCredential", ofCredential(request), addCredential(state, request)));
     case "CREDENTIAL-REVOKE":
-      return session(audited(state, "revokeCredential", request, revokeCredential(state, request.id)));
+      return session(audited(state, "revokeCredential", ofCredential(request), revokeCredential(state, request.id)));
     case "CREDENTIAL-KNOWN":
       return ok(isCredential(state, request.hash));
     case "WHY-ELEMENT":
@@ -161,8 +163,13 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
       return session(whyEnds(state, request.from, request.to));
     case "EXEC-TARGET":
       return session(execTarget(state, request.vm));
-    case "MOVE":
-      return session(move(state, request));
+    case "MOVE": {
+      const moved = move(state, request);
+      const of = { ...request, target: request.vm, what: `to ${request.to}` };
+      return session(request.tentative ? moved : audited(state, "moveVm", of, moved));
+    }
+    case "RECORD":
+      return session(recorded(state, request));
     case "CHILDREN-NAMED":
       return ok(toJson(childrenNamed(state, request.name)));
     default:
@@ -170,13 +177,17 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
   }
 }
 
+const ofCredential = ({ id, by }: { readonly id: string; readonly by?: Asker }): Omit<Asked, "verb"> => ({
+  target: `credential ${id}`,
+  ...(by === undefined ? {} : { by }),
+});
 function audited<T>(
   state: ControllerState,
   verb: string,
-  { id, by }: { readonly id: string; readonly by?: Asker },
+  { by, target, what }: Omit<Asked, "verb">,
   result: Result<T, { readonly status: number; readonly message: string }>,
 ): typeof result {
-  const asked: Asked = { ...(by === undefined ? {} : { by }), verb, target: `credential ${id}` };
+  const asked = { ...(by === undefined ? {} : { by }), verb, target, ...(what === undefined ? {} : { what }) };
   if (result.ok) auditDone(state, asked);
   else auditRefused(state, asked, result.error.message);
   return result;

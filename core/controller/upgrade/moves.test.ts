@@ -121,11 +121,13 @@ test("where it is already there is nothing to do, and an earlier word is taken b
 test("a move that cannot be is refused before anything is touched, with what would be right", () => {
   const world = hears(running());
   const says = (vm: string, to: string, status: number, message: RegExp): void => {
-    const before = JSON.stringify([...world.records]);
+    // But that somebody has asked.
+    const records = (): string => JSON.stringify([...world.records].filter(([key]) => !key.startsWith("audit")));
+    const before = records();
     const answer = move(world, vm, to);
     assert.equal(answer.status, status, JSON.stringify(answer.body));
     assert.match(JSON.stringify(answer.body), message);
-    assert.equal(JSON.stringify([...world.records]), before);
+    assert.equal(records(), before);
   };
   says("shop/webDisk", "h2", 404, /shop\/webDisk is no VM of the cell shop/);
   says("shop/nobody", "h2", 404, /is no VM of the cell shop/);
