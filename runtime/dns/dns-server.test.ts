@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
-import { connect } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -11,6 +11,7 @@ import { createDnsManager } from "../../core/dns/manager.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { serveNames } from "../controller/names/name-server.ts";
+import { askByTcp } from "./by-tcp.ts";
 import { followCells, serveDns } from "./dns-server.ts";
 
 /** The real service behind the edge, stepped directly. */
@@ -56,6 +57,12 @@ async function askUdp(port: number, packet: Buffer): Promise<DecodedPacket> {
   }
 }
 
+const askTcp = async (port: number, packet: Buffer, to = "127.0.0.1"): Promise<DecodedPacket | null> => {
+  const place = { address: to, port, from: "127.0.0.1", timeoutMs: 5_000, largest: 65_535 };
+  const answer = await askByTcp(place, packet);
+  return answer === null ? null : decode(answer);
+};
+
 test("UDP and TCP on one port, malformed packets dropped and counted, long answers truncated", async () => {
   const many = Object.fromEntries(
     Array.from({ length: 40 }, (_, index) => [`alias-number-${index}.shop.cells.internal`, "10.64.0.9"]),
@@ -82,19 +89,7 @@ test("UDP and TCP on one port, malformed packets dropped and counted, long answe
     assert.ok(long.flag_tc && long.answers?.length === 0);
     assert.equal(server.counts.malformed, 2);
 
-    const socket = connect(server.port, "127.0.0.1");
-    const packet = query("9.0.64.10.in-addr.arpa", "PTR");
-    const prefixed = Buffer.concat([Buffer.from([0, packet.length]), packet]);
-    // In two parts, as a network may deliver it.
-    socket.write(prefixed.subarray(0, 5));
-    socket.write(prefixed.subarray(5));
-    let received = Buffer.alloc(0);
-    while (received.length < 2 || received.length < 2 + received.readUInt16BE(0)) {
-      const [part] = (await once(socket, "data")) as [Buffer];
-      received = Buffer.concat([received, part]);
-    }
-    assert.equal(decode(received.subarray(2)).answers?.length, 40);
-    socket.destroy();
+    assert.equal((await askTcp(server.port, query("9.0.64.10.in-addr.arpa", "PTR")))?.answers?.length, 40);
   } finally {
     await server.stop();
   }
@@ -144,5 +139,63 @@ test("a cell's name server is known by its address, and a VM sees what its cell 
     for (const each of names) await each.close();
     await server.stop();
     await rm(directory, { recursive: true });
+  }
+});
+
+test("a VM asks its name server by TCP for what does not fit, and gets it whole from the DNS Manager", async () => {
+  const many = Object.fromEntries(
+    Array.from({ length: 40 }, (_, index) => [`alias-number-${index}.shop.cells.internal`, "10.64.0.9"]),
+  );
+  const own = "127.3.9.3";
+  const server = await serveDns({ address: "127.0.0.1" }, manager(many), 0, (from) => (from === own ? "shop" : null));
+  const upstream = () => ({ address: "127.0.0.1", port: server.port });
+  const names = await serveNames({ listen: { address: own, port: 0 }, upstream, perSecond: 5 });
+  const reverse = query("9.0.64.10.in-addr.arpa", "PTR");
+  try {
+    const socket = createSocket("udp4");
+    socket.send(reverse, names.port, own);
+    const [short] = (await once(socket, "message")) as [Buffer];
+    socket.close();
+    assert.ok(decode(short).flag_tc);
+    assert.equal((await askTcp(names.port, reverse, own))?.answers?.length, 40);
+    const response = Buffer.from(reverse);
+    response[2] = 0x80;
+    assert.equal(await askTcp(names.port, response, own), null, "that is no query");
+    // Ten at once and five a second of one asker, whichever way he asks.
+    const answers = await Promise.all(Array.from({ length: 4 }, () => askTcp(names.port, reverse, own)));
+    assert.equal(answers.filter((each) => each !== null).length, 4);
+    for (let count = 0; count < 6; count += 1) await askTcp(names.port, reverse, own);
+    assert.equal(await askTcp(names.port, reverse, own), null);
+  } finally {
+    await names.close();
+    await server.stop();
+  }
+});
+
+test("a name server has 16 questions by TCP under way at the DNS Manager, which its machines cannot fill", async () => {
+  const [own, silent] = ["127.3.9.4", "127.3.9.5"];
+  const sockets: Socket[] = [];
+  const manager = createServer((socket) => sockets.push(socket.on("error", () => {})));
+  manager.listen(0, silent);
+  await once(manager, "listening");
+  const { port } = manager.address() as AddressInfo;
+  const upstream = () => ({ address: silent, port });
+  const names = await serveNames({ listen: { address: own, port: 0 }, upstream, timeoutMs: 1_000 });
+  try {
+    const asks = (from: string): Promise<Buffer | null> =>
+      askByTcp(
+        { address: own, port: names.port, from, timeoutMs: 5_000, largest: 65_535 },
+        query("db.shop.cells.internal", "A"),
+      );
+    const askers = Array.from({ length: 24 }, (_, index) => `127.3.10.${1 + (index % 6)}`);
+    const answers = await Promise.all(askers.map(asks));
+    assert.deepEqual([sockets.length, answers.filter((each) => each !== null).length], [16, 0]);
+    assert.equal(new Set(sockets.map(({ remotePort }) => remotePort)).size, 16);
+    await asks("127.3.10.1");
+    assert.equal(sockets.length, 17, "whose time is over have left");
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    manager.close();
+    await names.close();
   }
 });

@@ -1,7 +1,6 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
-import { createServer, type Socket } from "node:net";
 import {
   AUTHORITATIVE_ANSWER,
   type DecodedPacket,
@@ -17,6 +16,7 @@ import type { Json } from "../../model/json/json.ts";
 import { type PeerBook, type ProcessConfiguration, ports } from "../installation.ts";
 import { parsePeerAddress } from "../transport/peers.ts";
 import { watchPeers } from "../transport/peers-watch.ts";
+import { type ServedByTcp, serveByTcp, type TcpBounds } from "./by-tcp.ts";
 
 /**
  * The DNS Manager's own edge: DNS over UDP and TCP (RFC 1035, 4.2). The service answers, this only translates. What is
@@ -39,8 +39,8 @@ interface Asked {
 }
 
 const mostUnderWay = 512;
-const mostTcpConnections = 64;
-const tcpIdleMs = 5_000;
+/** A controller has no more under way (`controller/names/name-server.ts`), whatever its guests ask. */
+const tcpBounds: TcpBounds = { connections: 256, connectionsOfAsker: 16, idleMs: 5_000, largestQuery: 65_535 };
 /** Without EDNS, of which this server knows nothing, a UDP answer has at most so many bytes (RFC 1035, 2.3.4). */
 const largestUdpBytes = 512;
 const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 } as const;
@@ -110,17 +110,11 @@ export async function serveDns(
   // An unreachable asker's ICMP error is no reason to stop serving the others.
   udp.on("error", () => {});
   const bound = udp.address().port;
-  const connections = new Set<Socket>();
-  const tcp = createServer((socket) => {
-    connections.add(socket);
-    socket.on("close", () => connections.delete(socket));
-    const asker = socket.remoteAddress ?? "";
-    serveConnection(socket, (packet) => answer(packet, 65_535, asker));
-  });
-  tcp.maxConnections = mostTcpConnections;
-  tcp.listen(bound, configuration.address);
+  let tcp: ServedByTcp;
   try {
-    await once(tcp, "listening");
+    tcp = await serveByTcp({ address: configuration.address, port: bound }, tcpBounds, (packet, asker) =>
+      answer(packet, 65_535, asker),
+    );
   } catch (error) {
     udp.close();
     throw error;
@@ -129,45 +123,11 @@ export async function serveDns(
     port: bound,
     counts,
     stop: async () => {
-      const closed = [once(udp, "close"), once(tcp, "close")];
+      const closed = once(udp, "close");
       udp.close();
-      tcp.close();
-      for (const socket of connections) socket.destroy();
-      await Promise.all(closed);
+      await Promise.all([closed, tcp.close()]);
     },
   };
-}
-
-/** Queries one after another, each behind its length in two bytes (RFC 1035, 4.2.2). */
-function serveConnection(socket: Socket, answer: (packet: Buffer) => Promise<Buffer | null>): void {
-  let received = Buffer.alloc(0);
-  let busy = false;
-  const next = async (): Promise<void> => {
-    if (busy || socket.destroyed || received.length < 2) return;
-    const length = received.readUInt16BE(0);
-    if (received.length < 2 + length) return;
-    busy = true;
-    const packet = received.subarray(2, 2 + length);
-    received = received.subarray(2 + length);
-    const response = await answer(packet);
-    busy = false;
-    if (response === null) {
-      socket.destroy();
-      return;
-    }
-    const prefix = Buffer.alloc(2);
-    prefix.writeUInt16BE(response.length);
-    socket.write(Buffer.concat([prefix, response]));
-    await next();
-  };
-  socket.setTimeout(tcpIdleMs, () => socket.destroy());
-  socket.on("error", () => socket.destroy());
-  socket.on("data", (part: Buffer) => {
-    received = Buffer.concat([received, part]);
-    // More than one whole query in advance is no client of ours.
-    if (received.length > 2 * 65_537) socket.destroy();
-    else next();
-  });
 }
 
 /** null: no packet, or no query; answering a response could make two servers talk for ever. */

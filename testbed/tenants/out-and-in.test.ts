@@ -32,9 +32,16 @@ const toSomebody = `  out extends NetworkRule {
   }`;
 
 /** Names are asked of the cell's controller, at its port. */
-const names = `  names extends NetworkRule {
-    x.address1 "<ref:/web/interface>"; x.address2 "controller"; x.protocol "udp"; x.port2 53; x.direction "1to2";
+const asksBy = (protocol: "udp" | "tcp"): string => `  names${protocol} extends NetworkRule {
+    x.address1 "<ref:/web/interface>"; x.address2 "controller"; x.protocol "${protocol}"; x.port2 53; x.direction "1to2";
   }`;
+const names = `${asksBy("udp")}\n${asksBy("tcp")}`;
+/** A query of TXT by TCP, as a shell writes it: the guest's own programs ask by UDP alone. */
+const queryByTcp = (name: string): string => {
+  const labels = name.split(".").flatMap((label) => [label.length, ...Buffer.from(label)]);
+  const query = [0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, ...labels, 0, 0, 16, 0, 1];
+  return [0, query.length, ...query].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
+};
 const log = "/run/resolver.log";
 /** The operator's resolver, which knows of a small world and writes down what it is asked. */
 const startResolver = async (t: Testbed): Promise<void> => {
@@ -82,6 +89,10 @@ async function namesOutside(t: Testbed): Promise<void> {
   assert.match((await look("rebound.example.org")).stdout, /REFUSED/);
   assert.match((await look("nobody.example.org")).stdout, /NXDOMAIN/);
   assert.match((await look("www.web.cells.internal")).stdout, /198\.18\./);
+  const server = "$(sed -n 's/^nameserver //p' /etc/resolv.conf)";
+  const asks = `printf '${queryByTcp("long.example.org")}' | socat -t10 - TCP4:${server}:53 | wc -c`;
+  const { stdout: bytes } = await t.cells(["exec", "web/vm", "--", "sh", "-c", asks]);
+  assert.ok(Number(bytes) > 9 * 200, `nine texts of 200 bytes are there by TCP, and ${bytes} bytes came`);
   for (const inside of ["db.web.cells.internal", "db", "printer.local", "10.64.0.2"]) await look(inside);
   assert.deepEqual(
     (await asked(t)).filter((name) => !name.endsWith(".example.org")),

@@ -1,8 +1,8 @@
 import { randomInt } from "node:crypto";
 import { createSocket } from "node:dgram";
-import { connect } from "node:net";
 import { type Guarded, type Heard, largestTcp, readAnswer } from "../../../core/dns/outside/answers.ts";
 import { type Question, questionTo } from "../../../core/dns/outside/message.ts";
+import { askByTcp } from "../../dns/by-tcp.ts";
 
 /**
  * One question to one resolver: by UDP, and by TCP where the answer does not fit. Each goes out from a port that the kernel
@@ -82,23 +82,18 @@ function byUdp({ from, port }: Place, resolver: string, question: Uint8Array, re
   };
 }
 
-function byTcp({ from, port }: Place, resolver: string, question: Uint8Array, read: Read, end: End): () => void {
-  const socket = connect({ port, host: resolver, localAddress: from });
-  let received = Buffer.alloc(0);
-  socket.on("error", () => end(failed));
-  socket.on("close", () => end(failed));
-  socket.on("connect", () => {
-    const length = Buffer.alloc(2);
-    length.writeUInt16BE(question.length);
-    socket.write(Buffer.concat([length, question]));
-  });
-  socket.on("data", (part) => {
-    received = Buffer.concat([received, part]);
-    const length = received.length < 2 ? 0 : received.readUInt16BE(0);
-    if (length > largestTcp) end(failed);
-    if (length === 0 || received.length < 2 + length) return;
-    const heard = read(received.subarray(2, 2 + length));
+function byTcp(
+  { from, port, attemptMs }: Place,
+  address: string,
+  question: Uint8Array,
+  read: Read,
+  end: End,
+): () => void {
+  let giveUp = (): void => {};
+  const place = { address, port, from, timeoutMs: attemptMs, largest: largestTcp };
+  void askByTcp(place, question, (how) => (giveUp = how)).then((answer) => {
+    const heard = answer === null ? failed : read(answer);
     end(heard.kind === "answer" || heard.kind === "inside" ? heard : failed);
   });
-  return () => socket.destroy();
+  return () => giveUp();
 }

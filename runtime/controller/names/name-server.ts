@@ -1,5 +1,6 @@
-import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { askByTcp, type ServedByTcp, serveByTcp, type TcpBounds } from "../../dns/by-tcp.ts";
 import type { NamesOutside } from "./names-outside.ts";
 
 /**
@@ -8,7 +9,8 @@ import type { NamesOutside } from "./names-outside.ts";
  * there first (`names-outside.ts`), under the same bounds.
  *
  * Every query goes out from a socket of its own with a fresh port, connected to the DNS Manager, so that the answer can
- * only be the Manager's and belongs to one asker. Both the queries per asker and those under way are bounded.
+ * only be the Manager's and belongs to one asker. Both the queries per asker and those under way are bounded. Who was told that
+ * an answer does not fit asks again by TCP (RFC 7766), and so does the name server for him.
  */
 export interface NameServerOptions {
   /** Port 0: any. */
@@ -28,59 +30,94 @@ export interface NameServer {
 
 const mostUnderWay = 256;
 const mostAskers = 4_096;
+/** As many connections as one asker has at the DNS Manager (`dns/dns-server.ts`). */
+const mostByTcp = 16;
+/** Of the machines of one cell. No query that is answered is longer than its name and an option. */
+const tcpBounds: TcpBounds = { connections: 128, connectionsOfAsker: 4, idleMs: 5_000, largestQuery: 1_024 };
+const largestByTcp = 65_535;
 /** A DNS header; less is no query. */
 const headerBytes = 12;
 
 export async function serveNames(options: NameServerOptions): Promise<NameServer> {
   const { listen, upstream, outside, timeoutMs = 2_000, perSecond = 50 } = options;
   const socket = createSocket("udp4");
-  const underWay = new Set<Socket>();
+  const underWay = new Set<() => void>();
   const askers = createBuckets(perSecond);
-  let closed = false;
-  const take = async (query: Buffer, asker: RemoteInfo): Promise<void> => {
+  let [closed, byTcp] = [false, 0];
+  /** @returns null: none, since it is no query, or too many are asked, or nobody answers. */
+  const answer = async (query: Buffer, asker: string, largest?: number): Promise<Uint8Array | null> => {
     // A response (QR bit set) is no query: answering one could make two servers talk for ever.
-    if (query.length < headerBytes || ((query[2] ?? 0x80) & 0x80) !== 0) return;
-    if (!askers.take(asker.address)) return;
-    const found = (await outside?.answer(query, asker.address).catch(() => null)) ?? null;
-    if (closed || found === "nothing") return;
-    if (found === null) forward(query, asker);
-    else socket.send(found, asker.port, asker.address);
+    if (query.length < headerBytes || ((query[2] ?? 0x80) & 0x80) !== 0) return null;
+    if (!askers.take(asker)) return null;
+    const found = (await outside?.answer(query, asker, largest).catch(() => null)) ?? null;
+    if (closed || found === "nothing") return null;
+    if (found !== null) return found;
+    const reply = await (largest === undefined ? forward(query) : forwardByTcp(query));
+    return reply === null || !isReplyTo(query, reply) ? null : reply;
   };
-  const forward = (query: Buffer, asker: RemoteInfo): void => {
-    if (underWay.size >= mostUnderWay) return;
-    const out = createSocket("udp4");
-    underWay.add(out);
-    const end = (): void => {
-      clearTimeout(timer);
-      if (underWay.delete(out)) out.close();
-    };
-    const timer = setTimeout(end, timeoutMs);
-    out.on("error", end);
-    out.on("message", (reply) => {
-      if (reply.length < headerBytes || reply.readUInt16BE(0) !== query.readUInt16BE(0)) return;
-      socket.send(reply, asker.port, asker.address);
-      end();
+  const forward = (query: Buffer): Promise<Buffer | null> =>
+    new Promise((resolve) => {
+      if (underWay.size >= mostUnderWay) return resolve(null);
+      const out = createSocket("udp4");
+      const end = (reply: Buffer | null = null): void => {
+        clearTimeout(timer);
+        if (underWay.delete(giveUp)) out.close();
+        resolve(reply);
+      };
+      const giveUp = (): void => end();
+      underWay.add(giveUp);
+      const timer = setTimeout(giveUp, timeoutMs);
+      out.on("error", giveUp);
+      out.on("message", (reply) => isReplyTo(query, reply) && end(reply));
+      const { port, address } = upstream();
+      // From the controller's own address, by which the DNS Manager knows for which cell it asks.
+      out.bind(0, listen.address, () => underWay.has(giveUp) && out.connect(port, address, () => out.send(query)));
     });
-    const { port, address } = upstream();
-    // From the controller's own address, by which the DNS Manager knows for which cell it asks.
-    out.bind(0, listen.address, () => out.connect(port, address, () => out.send(query)));
+  const forwardByTcp = async (query: Buffer): Promise<Buffer | null> => {
+    if (byTcp >= mostByTcp) return null;
+    let giveUp = (): void => {};
+    byTcp += 1;
+    const place = { ...upstream(), from: listen.address, timeoutMs, largest: largestByTcp };
+    const reply = await askByTcp(place, query, (how) => {
+      giveUp = how;
+      underWay.add(how);
+    });
+    underWay.delete(giveUp);
+    byTcp -= 1;
+    return reply;
   };
-  socket.on("message", (query, asker) => void take(query, asker));
+  socket.on("message", async (query, asker) => {
+    const found = await answer(query, asker.address);
+    if (found !== null && !closed) socket.send(found, asker.port, asker.address);
+  });
   socket.bind(listen.port, listen.address);
   await once(socket, "listening");
   // An unreachable asker's ICMP error is no reason to stop serving the others.
   socket.on("error", () => {});
+  const { port } = socket.address();
+  let tcp: ServedByTcp;
+  try {
+    tcp = await serveByTcp({ address: listen.address, port }, tcpBounds, (query, asker) =>
+      answer(query, asker, largestByTcp),
+    );
+  } catch (error) {
+    socket.close();
+    throw error;
+  }
   return {
-    port: socket.address().port,
+    port,
     close: async () => {
       closed = true;
-      for (const out of underWay) out.close();
-      underWay.clear();
+      for (const giveUp of [...underWay]) giveUp();
+      const done = once(socket, "close");
       socket.close();
-      await once(socket, "close");
+      await Promise.all([done, tcp.close()]);
     },
   };
 }
+
+const isReplyTo = (query: Buffer, reply: Buffer): boolean =>
+  reply.length >= headerBytes && reply.readUInt16BE(0) === query.readUInt16BE(0);
 
 /** Token buckets by asker: `perSecond` sustained, twice that at once. */
 function createBuckets(perSecond: number): { take(asker: string): boolean } {

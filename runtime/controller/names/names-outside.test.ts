@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { type Answer, decode, encode, type Packet } from "dns-packet";
+import { askByTcp } from "../../dns/by-tcp.ts";
 import { serveNames } from "./name-server.ts";
 import { type NamesOutsideOptions, namesOutside } from "./names-outside.ts";
 
@@ -29,6 +30,7 @@ interface Scene {
   readonly resolvers: Readonly<Record<string, Resolver>>;
   readonly port: number;
   ask(packet: Buffer): Promise<Packet | null>;
+  askByTcp(packet: Buffer): Promise<Packet | null>;
   readonly counts: () => Record<string, number>;
 }
 
@@ -85,10 +87,15 @@ async function withResolvers(
       socket.close();
     }
   };
+  const asksByTcp = async (packet: Buffer): Promise<Packet | null> => {
+    const place = { address: own, port: names.port, from: "127.16.53.9", timeoutMs: patienceMs, largest: 65_535 };
+    const answer = await askByTcp(place, packet);
+    return answer === null ? null : decode(answer);
+  };
   const counts = () =>
     Object.fromEntries(outside.metrics()[0]?.samples.map(({ labels, value }) => [labels.outcome ?? "", value]) ?? []);
   try {
-    await work({ resolvers, port, ask, counts });
+    await work({ resolvers, port, ask, askByTcp: asksByTcp, counts });
   } finally {
     outside.close();
     for (const close of closers) close();
@@ -166,7 +173,7 @@ test("a real resolver: an alias, a name that is not there, one that leads inside
   const place = "127.16.53.5";
   await withResolvers(
     { resolvers: async () => [place], attemptMs: 1_000 },
-    async ({ ask, port, counts }) => {
+    async ({ ask, askByTcp, port, counts }) => {
       const texts = Array.from(
         { length: 9 },
         (_, index) => `--txt-record=long.example.org,${String(index).repeat(200)}`,
@@ -196,6 +203,9 @@ test("a real resolver: an alias, a name that is not there, one that leads inside
         const before = counts();
         const long = await ask(query("long.example.org", 5, "TXT"));
         assert.ok((long?.answers?.length ?? 0) > 0, "as many records as fit");
+        assert.ok((long as { flag_tc?: boolean } | null)?.flag_tc, "and that some are missing");
+        const whole = await askByTcp(query("long.example.org", 6, "TXT"));
+        assert.deepEqual([whole?.id, whole?.answers?.length], [6, 9]);
         assert.equal(counts().failed, before.failed);
       } finally {
         const ended = once(server, "exit");

@@ -21,8 +21,11 @@ export interface NamesOutsideOptions {
   readonly attemptMs?: number;
 }
 export interface NamesOutside {
-  /** @returns null: not a question of this kind, or this cell asks nobody outside. `nothing`: too many are under way. */
-  answer(packet: Uint8Array, asker: string): Promise<Uint8Array | "nothing" | null>;
+  /**
+   * @param largest bytes that the asker takes, if he asks by TCP; by UDP the question says it
+   * @returns null: not a question of this kind, or this cell asks nobody outside. `nothing`: too many are under way.
+   */
+  answer(packet: Uint8Array, asker: string, largest?: number): Promise<Uint8Array | "nothing" | null>;
   readonly metrics: () => readonly Metric[];
   close(): void;
 }
@@ -89,9 +92,10 @@ export function namesOutside(options: NamesOutsideOptions): NamesOutside {
     }
   };
   return {
-    answer: async (packet, asker) => {
-      const query = parseQuery(packet);
-      if (query === null || !isAskable(query.name, guarded)) return null;
+    answer: async (packet, asker, largest) => {
+      const parsed = parseQuery(packet);
+      if (parsed === null || !isAskable(parsed.name, guarded)) return null;
+      const query = { ...parsed, largest: largest ?? parsed.largest };
       const allowed = await resolvers();
       if (allowed.length === 0) return null;
       if (!isUnderstood(query.type)) return answerTo(query, rcodes.NOTIMP, []);
