@@ -20,7 +20,7 @@ const checkAnswer = (who: string, input: Input, effects: readonly Effect[], verd
  * What runs on a host that is declared dead, or was lost with its power, is left alone until the host itself says more: nobody
  * stops it or cuts its disks off, and it starts nowhere else. And whoever is told of a death desires nothing of anyone for it.
  * It is another matter where somebody said that the host's power is off (27), and where the HA Manager has asked further and
- * fences (31, 32), or the host itself ends what it runs since nobody hears it (37).
+ * fences (31, 32), where an operator has ended it (`cells orphans end`), or the host itself ends what it runs since nobody hears it (37).
  */
 export const presenceNeverFences: Invariant = {
   number: 6,
@@ -48,7 +48,7 @@ export const presenceNeverFences: Invariant = {
       began: (who) => returns(who.replace("host.", "")),
       log: (who, event, fields) => {
         if (event === "distribution/reborn") returns(who.replace("host.", ""));
-        if (event !== "lease/fencing") return;
+        if (event !== "lease/fencing" || installation.endedByHand.has(String(fields.volume))) return;
         for (const machine of there.values()) {
           const { vm, host, disks } = machine;
           if (!dead.has(host) || said.fencing.has(incarnationOf(machine))) continue;
@@ -96,7 +96,7 @@ export const presenceNeverFences: Invariant = {
       machineEnded: (machine, how) => {
         if (there.get(machine.vm) !== machine || !kernel.network.isUp(machine.host)) return;
         there.delete(machine.vm);
-        if (isGivenUp(said, machine)) return;
+        if (isGivenUp(said, machine) || installation.endedByHand.has(machine.vm)) return;
         const cell = installation.boundCell(machine.vm)?.cell ?? "";
         if (how === "stopped" && dead.has(machine.host) && isLeft(cell))
           verdict.violate(
