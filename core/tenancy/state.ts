@@ -51,6 +51,10 @@ export interface TenancyState {
   readonly ownersOf: Map<string, Set<DesiredOwner>>;
   /** UIDs of accounts by their paths; null: to be gathered anew. */
   accountsAt: ReadonlyMap<string, string> | null;
+  /** The same of domains. */
+  domainsAt: ReadonlyMap<string, string> | null;
+  /** Hashes of sessions by the keys that began them. */
+  readonly sessionsBy: Map<string, Set<string>>;
   /** What the root controller has granted of the limits of accounts and domains, by their UIDs. */
   readonly granted: Map<string, Limits>;
   /** And how many cells it says are left of accounts that are being deleted. */
@@ -86,15 +90,29 @@ export function save<K extends Kind>(state: TenancyState, kind: K, key: string, 
     noteLogin(state, table.get(key) as UserRecord | undefined, null);
     noteLogin(state, value as UserRecord | null, key);
   }
+  if (kind === "session")
+    noteSession(state, key, (value ?? table.get(key)) as SessionRecord | undefined, value !== null);
   if (value === null) table.delete(key);
   else table.set(key, value);
   if (kind === "domain" || kind === "account") {
     state.accountsAt = null;
+    if (kind === "domain") state.domainsAt = null;
     state.areLimitsNews = true;
     if ((value as AccountRecord | DomainRecord | null)?.deleting === true) state.ending.add(key);
     else state.ending.delete(key);
   }
   write(state.outbox, `${kind}/${key}`, value as object | null);
+}
+export function noteSession(
+  { sessionsBy }: TenancyState,
+  hash: string,
+  session: SessionRecord | undefined,
+  isThere: boolean,
+): void {
+  if (session?.key === undefined) return;
+  const own = sessionsBy.get(session.key) ?? new Set();
+  if (isThere) sessionsBy.set(session.key, own.add(hash));
+  else if (own.delete(hash) && own.size === 0) sessionsBy.delete(session.key);
 }
 export function noteLogin(state: TenancyState, user: UserRecord | null | undefined, uid: string | null): void {
   if (user === null || user === undefined) return;
@@ -131,13 +149,8 @@ export function accountPath(state: TenancyState, uid: string): string {
   return account === undefined ? "" : `${domainPath(state, account.domain)}/${account.name}`;
 }
 export function domainAt(state: TenancyState, path: string): DomainRecord | undefined {
-  const [root, ...names] = path.split("/");
-  let found = root === rootDomain ? state.tables.domain.get(rootUid) : undefined;
-  for (const name of names) {
-    const parent = found?.uid;
-    found = [...state.tables.domain.values()].find((each) => each.parent === parent && each.name === name);
-  }
-  return found;
+  state.domainsAt ??= new Map([...state.tables.domain.keys()].map((uid) => [domainPath(state, uid), uid]));
+  return state.tables.domain.get(state.domainsAt.get(path) ?? "");
 }
 export function accountAt(state: TenancyState, path: string): AccountRecord | undefined {
   const uids = accountsAt(state);

@@ -15,7 +15,7 @@ import { askWithinMs, dropUnused, publishLooks, takeLook } from "./looks.ts";
 import { takeOwner } from "./owners.ts";
 import { desireLimits, hearGranted } from "./quotas.ts";
 import type { HeldRecord } from "./records.ts";
-import { beginTree, emptyTables, type Kind, noteLogin, type TenancyState } from "./state.ts";
+import { beginTree, emptyTables, type Kind, noteLogin, noteSession, type TenancyState } from "./state.ts";
 
 /*
  * Who is who, and what they may: domains, accounts, users, roles, sessions, and whose a cell is. Each cell's controller decides what
@@ -66,7 +66,7 @@ function restore(restored: Restored): TenancyState {
     outbox: createOutbox(restored),
     tables: emptyTables(),
     ...{ logins: new Map(), looks: new Map(), unused: new Map(), failures: new Map() },
-    ...{ owners: new Map(), ownersOf: new Map(), accountsAt: null },
+    ...{ owners: new Map(), ownersOf: new Map(), accountsAt: null, domainsAt: null, sessionsBy: new Map() },
     ...{ granted: new Map(), left: new Map(), ending: new Set(), areLimitsNews: true, hearsGranted: false },
     held: (restored.records.get("held") as unknown as HeldRecord | undefined) ?? null,
     started: false,
@@ -80,6 +80,7 @@ function restore(restored: Restored): TenancyState {
   for (const table of [state.tables.account, state.tables.domain])
     for (const [uid, { deleting }] of table) if (deleting === true) state.ending.add(uid);
   for (const [uid, user] of state.tables.user) noteLogin(state, user, uid);
+  for (const [hash, session] of state.tables.session) noteSession(state, hash, session, true);
   return state;
 }
 

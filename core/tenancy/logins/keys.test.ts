@@ -190,3 +190,15 @@ test("the one session of a key is told while it goes on for a while, and not of 
   on.ask(operator, "changeAccount", { state: "disabled" }, { uid: on.uidOf("ROOT/acme/dev") });
   assert.deepEqual(live(), []);
 });
+
+test("what a key has opened ends with it also where the service was started again meanwhile", () => {
+  const before = bench();
+  const ann = logIn(before, "ann");
+  const id = keyOf(add(before, ann));
+  const { session } = enter(before, id);
+  const on = Bench.started(before.records);
+  on.ms = atMs;
+  assert.ok(isIn(on, session));
+  assert.equal(on.ask(ann, "deleteKey", {}, { key: id }).status, 200);
+  assert.ok(!isIn(on, session));
+});

@@ -103,7 +103,7 @@ export function deleteKey(
 }
 
 function endSessionsBy(state: TenancyState, id: string): void {
-  for (const [hash, { key }] of [...state.tables.session]) if (key === id) endSession(state, hash);
+  for (const hash of [...(state.sessionsBy.get(id) ?? [])]) endSession(state, hash);
 }
 function drop(state: TenancyState, id: string): void {
   endSessionsBy(state, id);

@@ -45,8 +45,9 @@ export function beginSigned(state: TenancyState, { signed, source }: SignedBegin
   if (key === undefined) return ok({ sealed: null, live: [] });
   const mayIn = key.state === "enabled" && rightsOf(state, state.tables.user.get(key.user)) !== null;
   const untilMs = state.now.wallMs + leastLeftMs;
-  const live = [...state.tables.session].filter(([, each]) => each.key === signed.key && each.untilMs > untilMs);
-  return ok({ sealed: key.sealed, live: mayIn ? live.map(([hash]) => hash) : [] });
+  const own = [...(state.sessionsBy.get(signed.key) ?? [])];
+  const live = own.filter((hash) => (state.tables.session.get(hash)?.untilMs ?? 0) > untilMs);
+  return ok({ sealed: key.sealed, live: mayIn ? live : [] });
 }
 
 const wrong = refused(401, "signature", "there is no such key, or this is not its signature of this request");
