@@ -12,6 +12,7 @@ import {
   accountAt,
   accountPath,
   domainAt,
+  hasItsShare,
   isReached,
   labelOf,
   loginKey,
@@ -39,7 +40,8 @@ export function issueTicket(
   if (worth === null) return fail(noCell(child ?? cell));
   if (state.tables.ticket.size >= most.tickets)
     return fail(refused(503, "busy", "too many tickets are in use; try again in a minute"));
-  if (hasItsShare(state, actor.value.user?.account ?? ""))
+  const { account = "" } = actor.value.user ?? {};
+  if (hasItsShare(most.tickets, state.tables.ticket.size, () => ticketsOf(state, account)))
     return fail(
       refused(503, "busy", "your account has as many tickets in use as it may have now; try again in a minute"),
     );
@@ -49,17 +51,11 @@ export function issueTicket(
   return ok({ cell, account: worth.account });
 }
 
-/**
- * There is one supply of tickets for all. An account has what it asks for as long as twice as many as it has are free: so one alone never
- * has more than a third, and each newcomer finds some.
- */
-function hasItsShare({ tables: { ticket, session, user } }: TenancyState, account: string): boolean {
-  const free = most.tickets - ticket.size;
-  if (2 * ticket.size <= free) return false;
+function ticketsOf({ tables: { ticket, session, user } }: TenancyState, account: string): number {
   let own = 0;
   for (const each of ticket.values())
     if (user.get(session.get(each.session)?.user ?? "")?.account === account) own += 1;
-  return 2 * own > free;
+  return own;
 }
 
 /** Names of the cells that an actor may see, as far as it is known here whose they are. */

@@ -7,12 +7,14 @@ import { endSessionsOf } from "./logins/logins.ts";
 import { withoutTotp } from "./logins/second-factor.ts";
 import { accountFor, domainFor } from "./places.ts";
 import type { RoleRecord, UserRecord } from "./records.ts";
-import { noSuch, type Refused, refused } from "./refused.ts";
+import { beyondShare, noSuch, type Refused, refused } from "./refused.ts";
 import {
   accountPath,
   domainPath,
+  hasItsShare,
   isInDomain,
   loginKey,
+  partOf,
   roleOf,
   rootUid,
   save,
@@ -76,6 +78,11 @@ export function addRole(
   if (isTaken) return fail(refused(409, "conflict", `${role.domain} has a role ${role.name} already`));
   if (state.tables.role.size >= most.roles)
     return fail(refused(409, "conflict", `there are ${most.roles} roles, and that is the limit`));
+  const part = partOf(state, domain.value.uid);
+  const rolesIn = (): number =>
+    [...state.tables.role.values()].filter((each) => partOf(state, each.domain) === part).length;
+  if (actor.user !== null && hasItsShare(most.roles, state.tables.role.size, rolesIn))
+    return fail(beyondShare("roles"));
   const { name, reach, rules, secondFactor } = role;
   const demanded = secondFactor === true ? ({ secondFactor } as const) : {};
   const record: RoleRecord = { uid, name, domain: domain.value.uid, reach, rules, ...demanded };
@@ -156,6 +163,12 @@ export function addUser(
     return fail(refused(409, "conflict", `${domainPath(state, domain)} has a user ${user.name} already`));
   if (state.tables.user.size >= most.users)
     return fail(refused(409, "conflict", `there are ${most.users} users, and that is the limit`));
+  const usersIn = (part: string): number =>
+    [...state.tables.user.values()].filter(
+      (each) => partOf(state, state.tables.account.get(each.account)?.domain ?? "") === part,
+    ).length;
+  if (actor.user !== null && hasItsShare(most.users, state.tables.user.size, () => usersIn(partOf(state, domain))))
+    return fail(beyondShare("users"));
   const record: UserRecord = {
     ...{ uid, name: user.name, account: account.value.uid, role: role.value.uid, state: "enabled", password },
   };

@@ -4,15 +4,17 @@ import { type Actor, denied, isStronger, reaches, refuseLastRootAdmin } from "./
 import { advanceEnds, beginAccountEnd, beginDomainEnd, planOf } from "./deletion/deletion.ts";
 import { cellsByAccount, isKept } from "./owners.ts";
 import type { AccountRecord, DomainRecord } from "./records.ts";
-import { noSuch, type Refused, refused } from "./refused.ts";
+import { beyondShare, noSuch, type Refused, refused } from "./refused.ts";
 import {
   accountAt,
   accountPath,
   domainAt,
   domainPath,
   domainsAbove,
+  hasItsShare,
   isInDomain,
   operatorUid,
+  partOf,
   rootUid,
   save,
   type TenancyState,
@@ -114,6 +116,11 @@ export function addDomain(
     return fail(refused(400, "bad-request", `domains are at most ${most.depth} within one another`));
   if (state.tables.domain.size >= most.domains)
     return fail(refused(409, "conflict", `there are ${most.domains} domains, and that is the limit`));
+  const part = partOf(state, parent.value.uid);
+  const domainsIn = (): number =>
+    [...state.tables.domain.values()].filter((each) => partOf(state, each.uid) === part).length;
+  if (actor.user !== null && hasItsShare(most.domains, state.tables.domain.size, domainsIn))
+    return fail(beyondShare("domains"));
   const record: DomainRecord = { uid, name, parent: parent.value.uid, state: "enabled" };
   if (!dryRun) save(state, "domain", uid, record);
   return ok(dryRun ? { uid, path, state: "enabled" } : domainSummary(state, record));
@@ -137,6 +144,11 @@ export function addAccount(
     return fail(refused(503, "busy", "the number that was drawn is another account's; try again"));
   if (state.tables.account.size >= most.accounts)
     return fail(refused(409, "conflict", `there are ${most.accounts} accounts, and that is the limit`));
+  const part = partOf(state, domain.value.uid);
+  const accountsIn = (): number =>
+    [...state.tables.account.values()].filter((each) => partOf(state, each.domain) === part).length;
+  if (actor.user !== null && hasItsShare(most.accounts, state.tables.account.size, accountsIn))
+    return fail(beyondShare("accounts"));
   const record: AccountRecord = { uid, name, domain: domain.value.uid, number, state: "enabled" };
   if (!dryRun) save(state, "account", uid, record);
   return ok(dryRun ? { uid, path, number, state: "enabled", cells: [] } : accountSummary(state, record));

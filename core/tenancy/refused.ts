@@ -12,3 +12,10 @@ export const refused = (status: number, code: string, message: string): Refused 
 /** What is not within the reach of who asks is told in the same words. */
 export const noSuch = (what: string, name: string, how: string): Refused =>
   refused(404, "not-found", `there is no ${what} "${name}": ${how}`);
+
+export const beyondShare = (what: string): Refused =>
+  refused(
+    409,
+    "conflict",
+    `your domain has as many ${what} as it may have now, so that others find some: delete some, or ask the operator`,
+  );

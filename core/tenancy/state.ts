@@ -228,6 +228,17 @@ export const userSummary = (state: TenancyState, user: UserRecord): UserSummary 
   hasSecondFactor: user.totp?.isOn === true,
 });
 
+/**
+ * There is one supply of each thing for all. One part of the installation has what it asks for as long as twice as much as it has is free: so one
+ * alone never has more than a third, and each newcomer finds some.
+ */
+export function hasItsShare(most: number, taken: number, own: () => number): boolean {
+  const free = most - taken;
+  return 2 * taken > free && 2 * own() > free;
+}
+/** The domain right below the root in which this one is: whoever administers it may make domains and accounts there as he likes. */
+export const partOf = (state: TenancyState, domain: string): string => domainsAbove(state, domain)[1]?.uid ?? rootUid;
+
 /** Records of the first start. */
 export function beginTree(state: TenancyState): void {
   const { domain, account } = state.tables;

@@ -55,6 +55,42 @@ test("no account has all tickets: another one that asks finds some", () => {
   assert.equal(bench.ticket(bob, "bank", "his first"), 200);
 });
 
+test("no domain has all users, roles, accounts or domains: another one that makes some finds room, and so does the operator", () => {
+  const bench = settled();
+  bench.ask(operator, "addDomain", { path: "ROOT/others-too" });
+  bench.ask(operator, "addAccount", { path: "ROOT/others-too/one" });
+  bench.ask(operator, "addUser", {
+    ...{ name: "dana", account: "ROOT/others-too/one", role: "domain-admin", password: "of dana" },
+  });
+  const dora = { session: logIn(bench, "dora") };
+  const dana = { session: bench.logIn("dana", "ROOT/others-too", "of dana") ?? assert.fail() };
+  const { domain, account, user, role } = bench.state.tables;
+  const [acme, dev] = [bench.uidOf("ROOT/acme"), bench.uidOf("ROOT/acme/dev")];
+  const fill = <T>(table: Map<string, T>, count: number, make: (n: number) => T): void => {
+    for (let n = 0; n < count; n += 1) table.set(`filled ${n}`, make(n));
+  };
+  fill(user, 170_000, (n) => ({
+    ...{ uid: `f${n}`, name: `f${n}`, account: dev, role: "role.user", state: "enabled" as const, password: null },
+  }));
+  fill(role, 3_400, (n) => ({ uid: `r${n}`, name: `r${n}`, domain: acme, reach: "account" as const, rules: [] }));
+  const number = "1".repeat(12);
+  fill(account, 34_000, (n) => ({ uid: `a${n}`, name: `a${n}`, domain: acme, number, state: "enabled" as const }));
+  fill(domain, 3_400, (n) => ({ uid: `filled ${n}`, name: `d${n}`, parent: acme, state: "enabled" as const }));
+  const asks = (under: string, at: string) =>
+    [
+      ["addUser", { name: "new", account: at, role: "user" }],
+      ["addRole", { name: "new", domain: under, reach: "account", rules: [] }],
+      ["addAccount", { path: `${under}/new` }],
+      ["addDomain", { path: `${under}/newer` }],
+    ] as const;
+  for (const [name, body] of asks("ROOT/acme", "ROOT/acme/dev"))
+    assert.match(JSON.stringify(bench.ask(dora, name, body).body), /so that others find some/, name);
+  for (const [name, body] of asks("ROOT/others-too", "ROOT/others-too/one"))
+    assert.equal(bench.ask(dana, name, body).status, 200, name);
+  for (const [name, body] of asks("ROOT/acme", "ROOT/acme/dev"))
+    assert.equal(bench.ask(operator, name, body).status, 200, name);
+});
+
 test("what is taken back is said to the controllers that follow it, at once, whichever way it was taken", () => {
   const ways: readonly (readonly [string, (bench: Bench) => void])[] = [
     [
