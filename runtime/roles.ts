@@ -98,7 +98,11 @@ const runAddressManager = async (configuration: ProcessConfiguration, observer: 
 const runDnsManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createDnsManager } = await import("../core/dns/manager.ts");
   const { followCells, serveDns } = await import("./dns/dns-server.ts");
-  const service = createDnsManager({ self: configuration.name, domain: network.domain });
+  const service = createDnsManager({
+    self: configuration.name,
+    domain: network.domain,
+    externalPools: [network.externalPool],
+  });
   const running = await runService({ configuration, observer, service });
   const cells = await followCells(configuration);
   const server = await serveDns(configuration, running, ports.dns, cells.cellAt);

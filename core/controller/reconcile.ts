@@ -15,7 +15,7 @@ import { followImages } from "./model/follow-images.ts";
 import { desireOwners } from "./model/owners.ts";
 import { advanceGrants, giveBack } from "./model/quota.ts";
 import { allocateAddresses, desireSubnets } from "./network/addresses.ts";
-import { desireNames } from "./network/names.ts";
+import { desireNames, desireZone } from "./network/names.ts";
 import { learnForeign } from "./references/foreign.ts";
 import { desirePlaces, desirePolicies, settlePolicy } from "./rules/cell-policy.ts";
 import { desireDirectory } from "./rules/directory-desires.ts";
@@ -110,6 +110,7 @@ function collectDesires(state: ControllerState): void {
   desireDirectory(state);
   state.pass.always("children", (desires) => desireChildren(state, desires));
   state.pass.always("hosts", (desires) => desireHosts(state, desires));
+  state.pass.always("zone", (desires) => desireZone(state, desires));
   state.pass.always("owners", (desires) => desireOwners(state, desires));
   state.pass.always("enrolments", (desires) => desireEnrolments(state, desires));
 }

@@ -1,8 +1,9 @@
 import { parseIpv4 } from "../../model/addresses.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import { type DesiredZone, zoneKey } from "../documents/network.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
-import { desiredName } from "../documents/readers/network.ts";
+import { desiredName, desiredZone } from "../documents/readers/network.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { type ActualName, actualKey, type DesiredName } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
@@ -19,6 +20,7 @@ import {
   write,
 } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
+import { markOf, nextSerial, soaOf, type ZoneRecord, zoneContents } from "./zone.ts";
 
 /*
  * The DNS Manager answers for `<name>.<cell>.<domain>` forward and reverse (RFC 1034, RFC 1035). A controller may put
@@ -33,21 +35,23 @@ export interface DnsManagerOptions {
   readonly self: PeerName;
   /** Domain below which every cell has its own; `cells.internal` if absent. */
   readonly domain?: string;
+  /** Of external addresses, whose public names are handed outside; none if absent. */
+  readonly externalPools?: readonly string[];
 }
 export interface NameQuery {
   readonly name: string;
   readonly type: string;
   /** The cell for whose VM is asked; null or absent: nobody's, who sees public names alone. */
   readonly cell?: string | null;
+  /** Address from which is asked. */
+  readonly from?: string;
 }
 export interface NameAnswer {
   readonly rcode: "NOERROR" | "NXDOMAIN" | "REFUSED";
-  readonly answers: readonly {
-    readonly name: string;
-    readonly type: "A" | "PTR";
-    readonly ttl: number;
-    readonly data: string;
-  }[];
+  readonly answers: readonly (
+    | { readonly name: string; readonly type: "A" | "PTR"; readonly ttl: number; readonly data: string }
+    | ZoneRecord
+  )[];
 }
 
 interface Wanted {
@@ -69,6 +73,10 @@ export interface DnsState {
   readonly reverse: Map<string, Set<string>>;
   /** Names in between for a cell (`nameFor`), and how many that it sees lie below: they exist without data (RFC 8020). */
   readonly ancestors: Map<string, number>;
+  /** What is handed outside, and to whom. */
+  zone: DesiredZone | null;
+  /** Number of what was handed out last, and a mark of it. Durable. */
+  handed: { readonly serial: number; readonly mark: string } | null;
 }
 
 /** Seconds. Short, since a VM may get another address with its next interface. */
@@ -76,11 +84,12 @@ const ttl = 5;
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** Clients: `controller.<cell>`. Records: `name/<name>`. Requests: `NameQuery` → `NameAnswer`. */
-export function createDnsManager({ domain = "cells.internal" }: DnsManagerOptions): Service<DnsState> {
+export function createDnsManager(options: DnsManagerOptions): Service<DnsState> {
+  const { domain = "cells.internal", externalPools = [] } = options;
   return {
     restore,
-    step: (state, input) => {
-      take(state, input, domain);
+    step: (state, input, { wallMs }) => {
+      take(state, input, { domain, externalPools, wallMs });
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
@@ -96,7 +105,8 @@ export function createDnsManager({ domain = "cells.internal" }: DnsManagerOption
 }
 
 function restore(restored: Restored): DnsState {
-  const owners = new Map([...restored.records].map(([key, value]) => [key.slice("name/".length), ownerIn(value)]));
+  const names = [...restored.records].filter(([key]) => key.startsWith("name/"));
+  const owners = new Map(names.map(([key, value]) => [key.slice("name/".length), ownerIn(value)]));
   return {
     outbox: createOutbox(restored),
     started: false,
@@ -106,17 +116,32 @@ function restore(restored: Restored): DnsState {
     candidates: new Map(),
     reverse: new Map(),
     ancestors: new Map(),
+    zone: null,
+    handed: handedIn(restored.records.get(zoneKey) ?? null),
   };
 }
+const handedIn = (record: Json): DnsState["handed"] =>
+  isObject(record) && typeof record.serial === "number" && typeof record.mark === "string"
+    ? { serial: record.serial, mark: record.mark }
+    : null;
 const ownerIn = (record: Json): string => (isObject(record) && typeof record.owner === "string" ? record.owner : "");
 
-function take(state: DnsState, input: Input, domain: string): void {
-  if (input.kind === "desired") takeDesired(state, input.from, input.key, input.value, domain);
+interface Around {
+  readonly domain: string;
+  readonly externalPools: readonly string[];
+  readonly wallMs: number;
+}
+function take(state: DnsState, input: Input, around: Around): void {
+  const { domain } = around;
+  if (input.kind === "desired" && input.key === zoneKey) state.zone = desiredZone.of(input.value);
+  else if (input.kind === "desired") takeDesired(state, input.from, input.key, input.value, domain);
   else if (input.kind === "start") start(state);
   else if (input.kind === "request") {
     const query = isObject(input.request) ? input.request : {};
     const cell = typeof query.cell === "string" ? query.cell : null;
-    const answer = answerQuery(state, String(query.name ?? ""), String(query.type ?? ""), cell, domain);
+    const [name, type] = [String(query.name ?? ""), String(query.type ?? "")];
+    const answer =
+      answerOfZone(state, name, type, String(query.from ?? ""), around) ?? answerQuery(state, name, type, cell, domain);
     state.outbox.effects.push({ kind: "reply", id: input.id, response: toJson(answer) });
   }
 }
@@ -269,6 +294,35 @@ function visible(state: DnsState, name: string, cell: string | null): DesiredNam
   if (wanted === undefined) return null;
   const isOwn = cell !== null && cellOfController(wanted.client) === cell;
   return isOwn || wanted.document.public === true ? wanted.document : null;
+}
+
+/**
+ * A secondary's question after the zone or what is in it; null: the question is after something else. Type AXFR: all of it, between two
+ * SOA records (RFC 5936, 2.2). What is new gets its number when somebody asks.
+ */
+function answerOfZone(state: DnsState, asked: string, type: string, from: string, around: Around): NameAnswer | null {
+  const { zone } = state;
+  const name = asked.toLowerCase().replace(/\.$/, "");
+  if (zone === null || (name !== zone.zone && !name.endsWith(`.${zone.zone}`)))
+    return type === "AXFR" ? { rcode: "REFUSED", answers: [] } : null;
+  if (!zone.secondaries.some((each) => each === from)) return { rcode: "REFUSED", answers: [] };
+  const documents = [...state.owners.values()].flatMap((owner) => state.wanted.get(owner)?.document ?? []);
+  const contents = zoneContents(zone, documents, around.domain, around.externalPools);
+  const mark = markOf(contents);
+  if (state.handed?.mark !== mark) {
+    state.handed = { serial: nextSerial(state.handed?.serial ?? null, around.wallMs), mark };
+    write(state.outbox, zoneKey, { ...state.handed });
+  }
+  const soa = soaOf(zone, state.handed.serial);
+  if (type === "AXFR")
+    return name === zone.zone
+      ? { rcode: "NOERROR", answers: [soa, ...contents, soa] }
+      : { rcode: "REFUSED", answers: [] };
+  const here = [soa, ...contents].filter((each) => each.name === name);
+  return {
+    rcode: here.length > 0 ? "NOERROR" : "NXDOMAIN",
+    answers: here.filter((each) => each.type === type).map((each) => ({ ...each, name: asked })),
+  };
 }
 
 /** A and PTR; any other type of a name that exists has no answers. Names compare without case (RFC 4343). */

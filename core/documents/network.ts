@@ -48,6 +48,15 @@ export interface DesiredPlace {
   readonly vmIdentity: number;
   readonly subnetIdentity: number;
 }
+/** Of the operator, `zone`: whom the DNS Manager hands the names of external addresses, and under which name. */
+export interface DesiredZone {
+  readonly zone: string;
+  /** Names of the name servers that answer for it. */
+  readonly servers: readonly string[];
+  /** From where it is fetched, on the management network. */
+  readonly secondaries: readonly Ipv4[];
+}
+export const zoneKey = "zone";
 /** A subnet at the IP Address Manager, `subnet/<uid>`. */
 export interface DesiredSubnet {
   readonly uid: Uid;

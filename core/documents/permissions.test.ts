@@ -54,6 +54,7 @@ const desired = [
     "placement/u-1",
     "protected/u-1",
     "settings",
+    "zone",
     "fence/u-1",
     "probe/h1",
     "volume/u-1",
@@ -179,7 +180,7 @@ const everyController = (...what: readonly string[]): string[] =>
 /** Everything that is allowed, written out by hand: what is not here is refused. */
 const expected: Readonly<Record<string, readonly string[]>> = {
   "address-manager desires": everyController("subnet/u-1"),
-  "dns-manager desires": everyController("name/u-1"),
+  "dns-manager desires": [...everyController("name/u-1"), "controller.root zone"],
   "placer desires": everyController("placement/u-1"),
   "storage-manager desires": [...everyController("connection/u-1", "grant/u-1", "volume/u-1"), "ha-manager fence/u-1"],
   "ha-manager desires": [...everyController("protected/u-1"), "controller.root settings"],

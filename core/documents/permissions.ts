@@ -56,7 +56,7 @@ export const permissions = {
     asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /offers"], ...orders },
   },
   "dns-manager": {
-    desires: { controller: ["name/<uid>"] },
+    desires: { controller: ["name/<uid>"], "controller.root": ["zone"] },
     sees: { controller: ["<peer>/…"] },
     asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup"], ...orders },
   },

@@ -122,6 +122,14 @@ declare module "cells/model" {
       /** So often a VM whose host is lost is started elsewhere by itself within `timeBetweenFailures`; then it waits for `cells ha release`. Of the root cell alone. Absent: 5. 1 to 100. */
       readonly maxRetries?: number;
     };
+    readonly zone?: {
+      /** Of the root cell alone: the domain under which external addresses that have a public name are found outside. The DNS Manager hands it to `x.zone.secondaries`, whom everybody asks. */
+      readonly name?: string;
+      /** Beside `x.zone.name`: names of the name servers that answer for it, one to eight with blanks between them, as the zone above it names them. */
+      readonly servers?: string;
+      /** Beside `x.zone.name`: addresses on the management network from which these servers fetch the zone (AXFR). */
+      readonly secondaries?: readonly string[];
+    };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
     /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */

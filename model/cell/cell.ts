@@ -24,6 +24,8 @@ export interface Cell {
   readonly backup?: BackupSchedule;
   /** `x.ha.*`, of the root cell alone, as far as it is written. */
   readonly ha?: HaSettings;
+  /** `x.zone.*`, of the root cell alone. Absent: nobody outside is told names of the cloud. */
+  readonly zone?: OutwardZone;
   /** In document order. The Cell component itself is not among them. */
   readonly elements: ReadonlyMap<ElementPath, Element>;
 }
@@ -40,6 +42,14 @@ export interface Openness {
   readonly resolvers?: readonly Ipv4[];
 }
 
+/** Names of external addresses, as the operator's own name servers fetch and serve them. */
+export interface OutwardZone {
+  readonly name: string;
+  /** Names of these servers. */
+  readonly servers: readonly string[];
+  /** Their addresses on the management network. */
+  readonly secondaries: readonly Ipv4[];
+}
 /** When backups of the management are made, and to whom they are sealed. */
 export interface BackupSchedule {
   /** X25519, base64url. */

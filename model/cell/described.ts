@@ -36,6 +36,9 @@ export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
     ["x.backup.publicKey", backup?.publicKey],
     ["x.backup.period", backup?.periodMinutes],
     ["x.backup.keep", backup?.keep],
+    ["x.zone.name", cell.zone?.name],
+    ["x.zone.servers", cell.zone?.servers.join(" ")],
+    ["x.zone.secondaries", cell.zone?.secondaries.join(" ")],
     ...Object.entries(cell.ha ?? {}).map(([name, value]): [string, Json] => [`x.ha.${name}`, value]),
   ];
   return new Map(all.filter((pair): pair is [string, Json] => pair[1] !== undefined));

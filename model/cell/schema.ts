@@ -153,6 +153,18 @@ export const cellAttributes: TypeSchema = {
     docs: "How many each storage server keeps.",
   },
   ...haAttributes(),
+  "x.zone.name": {
+    ...{ kind: { kind: "text" }, effect: "none" },
+    docs: "Of the root cell alone: the domain under which external addresses that have a public name are found outside. The DNS Manager hands it to `x.zone.secondaries`, whom everybody asks.",
+  },
+  "x.zone.servers": {
+    ...{ kind: { kind: "text" }, effect: "none" },
+    docs: "Beside `x.zone.name`: names of the name servers that answer for it, one to eight with blanks between them, as the zone above it names them.",
+  },
+  "x.zone.secondaries": {
+    ...{ kind: { kind: "addresses" }, effect: "none" },
+    docs: "Beside `x.zone.name`: addresses on the management network from which these servers fetch the zone (AXFR).",
+  },
 };
 
 const bus = (docs: string): AttributeSchema => ({ kind: integer(0, 255), effect: "restart", docs });

@@ -15,6 +15,7 @@ import { checkManagement } from "./check-management.ts";
 import type { ReportFault } from "./fault.ts";
 import { checkBackup } from "./root-cell/check-backup.ts";
 import { checkHa } from "./root-cell/check-ha.ts";
+import { checkZone } from "./root-cell/check-zone.ts";
 
 /** What no element shows alone: names and addresses that clash, copies in circles, links that make no sense together. */
 export function checkCell(cell: Cell, fault: ReportFault): void {
@@ -24,6 +25,7 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
   checkManagement(cell, fault);
   checkBackup(cell, fault);
   checkHa(cell, fault);
+  checkZone(cell, fault);
   const cycles = copyCycles(elements, cell);
   for (const element of elements) {
     if (element.type === "Subnet") checkSubnet(element, fault);

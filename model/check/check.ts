@@ -31,6 +31,7 @@ import { checkRules } from "./network/check-rules.ts";
 import { opennessOf } from "./openness.ts";
 import { backupOf } from "./root-cell/check-backup.ts";
 import { haSettingsOf } from "./root-cell/check-ha.ts";
+import { zoneOf } from "./root-cell/check-zone.ts";
 
 /**
  * Step 2: a canonical document to a cell. Every component of the cell is checked against the schema and its references
@@ -227,6 +228,7 @@ class Checker {
     }
     const backup = backupOf(values);
     const ha = haSettingsOf((attribute) => values.number(attribute));
+    const zone = zoneOf(values);
     const defaults = opennessOf(values, "x.defaults");
     const hasDefaults = Object.keys(defaults).length > 0;
     const limited = limitsOf((attribute) => values.number(attribute));
@@ -240,6 +242,7 @@ class Checker {
       ...(limited === null ? {} : { limits: limited }),
       ...(backup === null ? {} : { backup }),
       ...(ha === null ? {} : { ha }),
+      ...(zone === null ? {} : { zone }),
       elements,
     });
   }

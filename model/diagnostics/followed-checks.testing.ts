@@ -178,6 +178,19 @@ const elements: Readonly<Record<string, Followed>> = {
     'root extends Cell { x.backup.publicKey "mine"; }',
     `root extends Cell { x.backup.publicKey "${"a".repeat(43)}"; }`,
   ),
+  "Leave `x.zone` out here": within('x.zone.name "cloud.example.org";', vm),
+  "Write it in small letters with a dot": asIs(
+    'root extends Cell { x.zone.name "Cloud"; x.zone.servers "ns1.example.org"; x.zone.secondaries ["10.0.0.9"]; }',
+    'root extends Cell { x.zone.name "cloud.example.org"; x.zone.servers "ns1.example.org"; x.zone.secondaries ["10.0.0.9"]; }',
+  ),
+  "Name from one to eight, as in": asIs(
+    'root extends Cell { x.zone.name "cloud.example.org"; x.zone.secondaries ["10.0.0.9"]; }',
+    'root extends Cell { x.zone.name "cloud.example.org"; x.zone.servers "ns1.example.org ns2.example.org"; x.zone.secondaries ["10.0.0.9"]; }',
+  ),
+  "Name the addresses of its name servers": asIs(
+    'root extends Cell { x.zone.name "cloud.example.org"; x.zone.servers "ns1.example.org"; }',
+    'root extends Cell { x.zone.name "cloud.example.org"; x.zone.servers "ns1.example.org"; x.zone.secondaries ["10.0.0.9"]; }',
+  ),
   "Leave `x.ha` out here": within("x.ha.maxRetries 3;", vm),
   "or `x.ha.timeBetweenFailures 3600` or less": asIs(
     "root extends Cell { x.ha.timeBetweenFailures 7200; x.ha.timeBetweenCleanup 3600; }",

@@ -17,8 +17,8 @@ export interface TcpBounds {
 export interface ServedByTcp {
   readonly close: () => Promise<void>;
 }
-/** null: there is no answer, and the connection ends. */
-type Answer = (packet: Buffer, asker: string) => Promise<Uint8Array | null>;
+/** One message or several to one query; null: there is no answer, and the connection ends. */
+type Answer = (packet: Buffer, asker: string) => Promise<Uint8Array | readonly Uint8Array[] | null>;
 interface Place {
   readonly address: string;
   readonly port: number;
@@ -67,7 +67,7 @@ export async function serveByTcp({ address, port }: Place, bounds: TcpBounds, an
 function serveConnection(
   socket: Socket,
   { idleMs, largestQuery }: TcpBounds,
-  answer: (packet: Buffer) => Promise<Uint8Array | null>,
+  answer: (packet: Buffer) => ReturnType<Answer>,
 ): void {
   let received = Buffer.alloc(0);
   let [busy, awaited, ended] = [false, false, false];
@@ -87,7 +87,8 @@ function serveConnection(
       const response = await answer(packet).catch(() => null);
       awaited = false;
       if (response === null) socket.destroy();
-      else if (!socket.destroyed && !socket.write(behindItsLength(response))) await taken();
+      for (const message of [response ?? []].flat())
+        if (!socket.destroyed && !socket.write(behindItsLength(message))) await taken();
     }
   };
   const next = async (): Promise<void> => {

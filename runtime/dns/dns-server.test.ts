@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -15,23 +17,29 @@ import { askByTcp } from "./by-tcp.ts";
 import { followCells, serveDns } from "./dns-server.ts";
 
 /** The real service behind the edge, stepped directly. */
-function manager(names: Readonly<Record<string, string>>, shown: readonly string[] = []) {
-  const service = createDnsManager({ self: peerName("dns-manager") });
+function manager(names: Readonly<Record<string, string>>, shown: readonly string[] = [], secondary = "") {
+  const service = createDnsManager({ self: peerName("dns-manager"), externalPools: ["198.18.0.0/15"] });
   let state = service.restore({ records: new Map(), desiredAt: new Map() });
   const now = { ms: 0, wallMs: 0 };
   let uid = 0;
-  for (const [name, address] of Object.entries(names)) {
+  const say = (name: string, address: string, isShown = true): void => {
     uid += 1;
-    const value = { uid: `s-${uid}`, name, address, ...(shown.includes(name) ? { public: true } : {}) };
+    const value = { uid: `s-${uid}`, name, address, ...(isShown ? { public: true } : {}) };
     const key = `name/s-${uid}`;
     state = service.step(state, { kind: "desired", from: peerName("controller.shop"), key, value }, now).state;
+  };
+  for (const [name, address] of Object.entries(names)) say(name, address, shown.includes(name));
+  if (secondary !== "") {
+    const value = { zone: "cloud.example.org", servers: ["ns1.example.org"], secondaries: [secondary] };
+    state = service.step(state, { kind: "desired", from: peerName("controller.root"), key: "zone", value }, now).state;
   }
   state = service.step(state, { kind: "start" }, now).state;
   return {
+    say,
     request: async (request: Json): Promise<Json> => {
       const step = service.step(state, { kind: "request", id: 1, request }, now);
       state = step.state;
-      const [reply] = step.effects;
+      const reply = step.effects.find((effect) => effect.kind === "reply");
       assert.equal(reply?.kind, "reply");
       return reply.response;
     },
@@ -197,5 +205,83 @@ test("a name server has 16 questions by TCP under way at the DNS Manager, which 
     for (const socket of sockets) socket.destroy();
     manager.close();
     await names.close();
+  }
+});
+
+test("a real name server fetches the zone, and what is new in it; who is not declared gets nothing", {
+  skip: existsSync("/usr/sbin/nsd") ? false : "nsd is not here",
+}, async () => {
+  const directory = await mkdtemp(join(tmpdir(), "cells-zone-"));
+  const [own, secondary, port] = ["127.3.9.6", "127.3.9.7", 5_400 + (process.pid % 400)];
+  const many = Object.fromEntries(
+    Array.from({ length: 450 }, (_, index) => [
+      `n${index}.shop.cells.internal`,
+      `198.18.${1 + (index >> 8)}.${index & 255}`,
+    ]),
+  );
+  const running = manager({ "db.shop.cells.internal": "10.64.0.2", ...many }, Object.keys(many), secondary);
+  const server = await serveDns({ address: own }, running, 0);
+  const file = join(directory, "nsd.conf");
+  await writeFile(
+    file,
+    `server:
+  ip-address: ${secondary}@${port}
+  username: ""
+  zonesdir: "${directory}"
+  zonelistfile: "${directory}/zones"
+  xfrdfile: "${directory}/xfrd"
+  xfrdir: "${directory}"
+  database: ""
+  pidfile: "${directory}/pid"
+  xfrd-reload-timeout: 0
+remote-control:
+  control-enable: yes
+  control-interface: ${directory}/control
+zone:
+  name: cloud.example.org
+  request-xfr: AXFR ${own}@${server.port} NOKEY
+  outgoing-interface: ${secondary}
+`,
+  );
+  const daemon = spawn("nsd", ["-d", "-c", file], { stdio: "ignore" });
+  const asked = async (name: string): Promise<unknown> => {
+    const packet = query(name, "A");
+    const place = { address: secondary, port, from: "127.0.0.1", timeoutMs: 1_000, largest: 65_535 };
+    const answer = await askByTcp(place, packet);
+    return answer === null ? null : dataOf(decode(answer));
+  };
+  const until = async (name: string, wanted: string): Promise<void> => {
+    for (let tries = 0; (await asked(name)) !== wanted; tries += 1) {
+      assert.ok(tries < 200, `${name} is ${await asked(name)}`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  };
+  try {
+    await until("n0.shop.cloud.example.org", "198.18.1.0");
+    assert.equal(await asked("n449.shop.cloud.example.org"), "198.18.2.193", "in more than two messages");
+    assert.equal(await asked("db.shop.cloud.example.org"), null);
+    running.say("new.shop.cells.internal", "198.18.9.9");
+    // A minute later by itself.
+    spawn("nsd-control", ["-c", file, "transfer", "cloud.example.org"], { stdio: "ignore" });
+    await until("new.shop.cloud.example.org", "198.18.9.9");
+    const transfer = encode({ type: "query", id: 9, questions: [{ name: "cloud.example.org", type: "AXFR" as "A" }] });
+    const place = { address: own, port: server.port, timeoutMs: 5_000, largest: 65_535 };
+    const whole = await askByTcp({ ...place, from: secondary }, transfer);
+    assert.equal(decode(whole ?? Buffer.alloc(12)).answers?.length, 200);
+    const refused = decode((await askByTcp({ ...place, from: "127.3.9.8" }, transfer)) ?? Buffer.alloc(12));
+    assert.deepEqual([(refused as { rcode?: string }).rcode, refused.answers?.length], ["REFUSED", 0]);
+    const socket = createSocket("udp4");
+    socket.bind(0, secondary);
+    await once(socket, "listening");
+    socket.send(transfer, server.port, own);
+    const [byUdp] = (await once(socket, "message")) as [Buffer];
+    socket.close();
+    assert.equal((decode(byUdp) as { rcode?: string }).rcode, "REFUSED", "not by UDP");
+  } finally {
+    const ended = once(daemon, "exit");
+    daemon.kill();
+    await ended;
+    await server.stop();
+    await rm(directory, { recursive: true });
   }
 });

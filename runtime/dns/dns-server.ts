@@ -2,6 +2,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import {
+  type Answer,
   AUTHORITATIVE_ANSWER,
   type DecodedPacket,
   decode,
@@ -43,6 +44,8 @@ const mostUnderWay = 512;
 const tcpBounds: TcpBounds = { connections: 256, connectionsOfAsker: 16, idleMs: 5_000, largestQuery: 65_535 };
 /** Without EDNS, of which this server knows nothing, a UDP answer has at most so many bytes (RFC 1035, 2.3.4). */
 const largestUdpBytes = 512;
+/** With the longest names they fit into one by TCP. */
+const recordsOfMessage = 200;
 const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 } as const;
 
 /** The cell for whose VMs is asked from an address; null: no one cell's. */
@@ -83,14 +86,14 @@ export async function serveDns(
 ): Promise<DnsServer> {
   const counts: DnsCounts = { answered: 0, malformed: 0, dropped: 0 };
   let underWay = 0;
-  const answer = async (packet: Buffer, largest: number, asker: string): Promise<Buffer | null> => {
+  const answer = async (packet: Buffer, largest: number, asker: string): Promise<readonly Buffer[] | null> => {
     const query = parseQuery(packet);
     if (query === null) counts.malformed += 1;
     else if (underWay >= mostUnderWay) counts.dropped += 1;
     if (query === null || underWay >= mostUnderWay) return null;
     underWay += 1;
     try {
-      const response = respond(query, await look(query, running, cellAt(asker)), largest);
+      const response = respond(query, await look(query, running, cellAt(asker), asker, largest), largest);
       counts.answered += 1;
       return response;
     } catch {
@@ -103,7 +106,7 @@ export async function serveDns(
   const udp = createSocket("udp4");
   udp.on("message", async (packet, asker) => {
     const response = await answer(packet, largestUdpBytes, asker.address);
-    if (response !== null) udp.send(response, asker.port, asker.address, () => {});
+    if (response !== null) udp.send([...response], asker.port, asker.address, () => {});
   });
   udp.bind(port, configuration.address);
   await once(udp, "listening");
@@ -144,21 +147,36 @@ async function look(
   query: DecodedPacket,
   running: Asked,
   cell: string | null,
+  from: string,
+  largest: number,
 ): Promise<{ readonly rcode: keyof typeof rcodes; readonly answers: NameAnswer["answers"] }> {
   const none = (rcode: keyof typeof rcodes) => ({ rcode, answers: [] });
   const [question] = query.questions ?? [];
   if (((query.flags ?? 0) & 0x7800) !== 0) return none("NOTIMP");
   if (question === undefined || query.questions?.length !== 1) return none("FORMERR");
   if (question.class !== undefined && question.class !== "IN") return none("REFUSED");
-  const answer = await running.request({ name: question.name, type: question.type, cell });
+  // A whole zone is handed over by TCP alone (RFC 5936, 4.2).
+  if (question.type === "AXFR" && largest <= largestUdpBytes) return none("REFUSED");
+  const answer = await running.request({ name: question.name, type: question.type, cell, from });
   return answer as unknown as NameAnswer;
 }
 
-function respond(query: DecodedPacket, { rcode, answers }: Awaited<ReturnType<typeof look>>, largest: number): Buffer {
+/** A zone that is handed over is in as many messages as it takes. */
+function respond(
+  query: DecodedPacket,
+  { rcode, answers }: Awaited<ReturnType<typeof look>>,
+  largest: number,
+): readonly Buffer[] {
   const questions = (query.questions ?? []).map(({ name, type }): Question => ({ name, type }));
   // Recursion desired is copied (RFC 1035, 4.1.1), recursion is not available.
   const flags = AUTHORITATIVE_ANSWER | ((query.flags ?? 0) & 0x0100) | rcodes[rcode];
   const base = { type: "response", id: query.id ?? 0, questions } as const;
-  const whole = encode({ ...base, flags, answers: [...answers] });
-  return whole.length <= largest ? whole : encode({ ...base, flags: flags | TRUNCATED_RESPONSE });
+  if (questions[0]?.type === "AXFR" && answers.length > 0)
+    return Array.from({ length: Math.ceil(answers.length / recordsOfMessage) }, (_, index) => {
+      const part = answers.slice(index * recordsOfMessage, (index + 1) * recordsOfMessage);
+      return encode({ ...base, flags, answers: part.map(written) });
+    });
+  const whole = encode({ ...base, flags, answers: answers.map(written) });
+  return [whole.length <= largest ? whole : encode({ ...base, flags: flags | TRUNCATED_RESPONSE })];
 }
+const written = (record: NameAnswer["answers"][number]): Answer => ({ ...record }) as Answer;

@@ -131,6 +131,7 @@ export const desiredSamples = {
   },
   "dns-manager": {
     "name/<uid>": { uid: "c1-4", name: "web.shop.cells.internal", address: "10.64.0.2", public: true },
+    zone: { zone: "cloud.example.org", servers: ["ns1.example.org"], secondaries: ["10.0.0.9"] },
   },
   placer: {
     "placement/<uid>": {

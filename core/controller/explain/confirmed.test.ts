@@ -65,6 +65,9 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.backup.publicKey": { own: "backups are made by the clock; `cells management list` shows them" },
     "x.backup.period": { own: "the same" },
     "x.backup.keep": { own: "the same" },
+    "x.zone.name": { own: "its name servers fetch it within a minute; nothing that runs is touched" },
+    "x.zone.servers": { own: "the same" },
+    "x.zone.secondaries": { own: "the same" },
     ...Object.fromEntries(
       haSettingNames.map((name) => [
         `x.ha.${name}`,

@@ -1,4 +1,4 @@
-import { peerName } from "../../../model/cell/identifiers.ts";
+import { cellName, peerName } from "../../../model/cell/identifiers.ts";
 import { noUsage, type Usage } from "../../../model/check/check-limits.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { QuotaGrant } from "../../documents/cells.ts";
@@ -24,6 +24,14 @@ export interface FollowedRefusal {
 
 const cell = (inside: JsonObject, more: JsonObject = {}): Change => ({
   json: { shop: { "x.type": "Cell", ...more, ...inside } },
+});
+const zoneFor = (secondary: string): Change => ({
+  json: {
+    root: {
+      ...{ "x.type": "Cell", "x.zone.name": "cloud.example.org", "x.zone.servers": "ns1.example.org" },
+      "x.zone.secondaries": [secondary],
+    },
+  },
 });
 const vm: JsonObject = { "x.type": "VM", "x.memory": 64 };
 const [entrance, other] = ["10.0.0.40", "10.0.0.41"];
@@ -310,6 +318,11 @@ export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
       cell({}, { "x.defaults.resolvers": ["10.0.0.2"] }),
       cell({}, { "x.defaults.resolvers": ["10.0.255.254", "10.0.0.9"] }),
     ],
+  },
+  "Give it an address there, and name that": {
+    arise: (): World => new World({ root: rootMeans, cell: cellName("root") }),
+    wrong: zoneFor("192.0.2.53"),
+    ways: [zoneFor("10.0.0.9")],
   },
   'Write `x.address "10.0.0.40"`.': {
     arise: wayInWorld,

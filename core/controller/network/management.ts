@@ -69,15 +69,23 @@ export function managementRefusals(state: ControllerState, cell: Cell): readonly
 }
 
 /** Controllers are on the management network alone, and reach nobody beyond it. */
-function resolverRefusals({ options }: ControllerState, { path, defaults }: Cell): readonly Diagnostic[] {
+function resolverRefusals({ options }: ControllerState, { path, defaults, zone }: Cell): readonly Diagnostic[] {
   const range = options.root === undefined ? null : parseNetwork(options.root.management);
-  return (defaults?.resolvers ?? []).flatMap((resolver) => {
-    const number = parseIpv4(resolver);
-    if (range === null || number === null || isUsable(range, number)) return [];
+  const isElsewhere = (address: Ipv4): boolean => {
+    const number = parseIpv4(address);
+    return range !== null && number !== null && !isUsable(range, number);
+  };
+  const secondaries = (zone?.secondaries ?? []).filter(isElsewhere).map((address): Diagnostic => {
+    const message = `the name server ${address} of \`x.zone.secondaries\` is not on the management network ${options.root?.management}, where the DNS Manager is`;
+    return { code: "cell/management", message, hint: "Give it an address there, and name that.", path };
+  });
+  const resolvers = (defaults?.resolvers ?? []).flatMap((resolver) => {
+    if (range === null || !isElsewhere(resolver)) return [];
     const message = `the resolver ${resolver} is not on the management network ${options.root?.management}, from where controllers ask it`;
     const hint = `Name one from ${addressOf(range.first + 2)} to ${addressOf(range.last - 1)}, such as a resolver there that asks ${resolver} itself.`;
     return [{ code: "cell/management", message, hint, path }];
   });
+  return [...resolvers, ...secondaries];
 }
 
 function sameNetwork(one: string, other: string): boolean {

@@ -1,4 +1,5 @@
 import type { ElementPath } from "../../../model/cell/identifiers.ts";
+import { type DesiredZone, zoneKey } from "../../documents/network.ts";
 import type { DesiredName } from "../../documents/vocabulary.ts";
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
@@ -18,6 +19,13 @@ export function desireNames(state: ControllerState): void {
   state.pass.each("names", state.elements, (record, _uid, desires) => desireName(state, record, desires), {
     of: ({ type }) => type === "VirtualInterface",
   });
+}
+
+/** Of the root cell: to whom names are handed for the outside. */
+export function desireZone({ cell, options }: ControllerState, desires: Desires): void {
+  if (options.root === undefined || cell?.zone === undefined) return;
+  const { name: zone, servers, secondaries } = cell.zone;
+  addDesire(desires, dnsManager, zoneKey, { zone, servers, secondaries } satisfies DesiredZone);
 }
 
 function desireName(state: ControllerState, record: ElementRecord, desires: Desires): void {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Openness } from "../../../model/cell/cell.ts";
-import { type Cidr, ipv4, peerName } from "../../../model/cell/identifiers.ts";
+import { type Cidr, cellName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { DesiredCell } from "../../documents/cells.ts";
 import { toJson } from "../../outbox.ts";
@@ -107,4 +107,35 @@ test("a cell lets its children have no more than it has itself, and the root cel
     assert.equal(status, 400);
     assert.match(JSON.stringify(body), /cell\/management.*not on the management network 10\.0\.0\.0\/16/);
   }
+});
+
+test("the root cell says to whom the DNS Manager hands names, as long as it is written, and nobody else does", () => {
+  const zone = { zone: "cloud.example.org", servers: ["ns1.example.org", "ns2.example.org"], secondaries: [resolver] };
+  const written: JsonObject = {
+    ...{ "x.zone.name": zone.zone, "x.zone.servers": zone.servers.join(" "), "x.zone.secondaries": [resolver] },
+  };
+  const root = {
+    ...{ management: "10.0.0.0/16" as Cidr, authority: { address: ipv4("10.0.0.5"), fingerprint: "00" } },
+    credentialHashes: [],
+    token: () => ({ token: "", hash: "00" }),
+  };
+  const world = new World({ root, cell: cellName("root"), cellManager: true });
+  const handed = (): unknown => {
+    const document = world.desired.get(peerName("dns-manager"))?.get("zone");
+    return document === undefined ? [] : [document];
+  };
+  const put = (attributes: JsonObject) =>
+    world.ask({ method: "PUT", path: "", json: { root: { "x.type": "Cell", "x.name": "root", ...attributes } } });
+  assert.equal(put({}).status, 200);
+  assert.deepEqual(handed(), []);
+  assert.equal(put(written).status, 200);
+  assert.deepEqual(handed(), [zone]);
+  const { status, body } = put({ ...written, "x.zone.secondaries": ["192.0.2.53"] });
+  assert.equal(status, 400);
+  assert.match(
+    JSON.stringify(body),
+    /192\.0\.2\.53 of `x\.zone\.secondaries` is not on the management network 10\.0\.0\.0\/16/,
+  );
+  assert.equal(put({}).status, 200);
+  assert.deepEqual(handed(), []);
 });

@@ -19,6 +19,7 @@ import type {
   DesiredPlace,
   DesiredPlaces,
   DesiredSubnet,
+  DesiredZone,
   PolicySlice,
 } from "../network.ts";
 import type { Forwarded, PolicyNetwork, PolicyRouter, PolicyTraits, SliceDigest } from "../policy.ts";
@@ -67,6 +68,14 @@ export const desiredName = document(object<DesiredName>({ uid: uidText, ...serve
 });
 export const actualName = document(
   object<ActualName>({ ...progressFields, serves: optional(object<NonNullable<ActualName["serves"]>>(served)) }),
+);
+
+export const desiredZone = document(
+  object<DesiredZone>({
+    zone: text(253),
+    servers: list(text(253), most.servers),
+    secondaries: list(address, most.servers),
+  }),
 );
 
 const prefixLength = integer(0, 32);

@@ -46,7 +46,7 @@ interface AnyNames {
 
 export const desiredDocuments = {
   "address-manager": { "subnet/<uid>": network.desiredSubnet },
-  "dns-manager": { "name/<uid>": network.desiredName },
+  "dns-manager": { "name/<uid>": network.desiredName, zone: network.desiredZone },
   placer: { "placement/<uid>": placement.desiredPlacement, "host/<name>": placement.desiredHost },
   "storage-manager": {
     "volume/<uid>": storage.desiredVolume,
@@ -91,7 +91,7 @@ export const desiredDocuments = {
 
 export const actualDocuments = {
   "address-manager": { addresses: network.addressOffer, "<peer>/subnet/<uid>": network.actualSubnet },
-  "dns-manager": { "<peer>/name/<uid>": network.actualName },
+  "dns-manager": { "<peer>/name/<uid>": network.actualName, "<peer>/zone": null },
   placer: {
     hosts: placement.hostOffers,
     "<peer>/placement/<uid>": placement.actualPlacement,

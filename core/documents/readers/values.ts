@@ -77,6 +77,7 @@ export const most = {
   networks: 100_000,
   groups: 256,
   resolvers: 8,
+  servers: 8,
 } as const;
 
 function isText(length: number): (value: string) => boolean {

@@ -43,6 +43,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     'x.backup.publicKey "mine";',
     "x.limits.vms 10;",
   ),
+  "cell/zone": cellPage(
+    "names for the outside where none can be, or told to nobody",
+    "`x.zone` is for the root cell alone, and says three things together: the domain, the names of its name servers, and from where these fetch it.",
+    'x.zone.name "cloud.example.org";',
+    "x.limits.vms 10;",
+  ),
   "cell/ha": cellPage(
     "settings of the HA Manager where none can be, or that contradict one another",
     "`x.ha` beside a VM says what becomes of that VM. Beside the cell it sets what the HA Manager does for all cells, and is for the root cell alone. How often a VM was started elsewhere is counted from the work that is still known, so `x.ha.timeBetweenCleanup` is no shorter than `x.ha.timeBetweenFailures`.",

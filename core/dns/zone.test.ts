@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { createDnsManager, type NameAnswer } from "./manager.ts";
+import type { Soa } from "./zone.ts";
+
+/** Names of the cloud as the operator's name servers fetch them. */
+const zone = { zone: "cloud.example.org", servers: ["ns1.example.org", "ns2.example.org"], secondaries: ["10.0.0.9"] };
+
+function world() {
+  const service = createDnsManager({ self: peerName("dns-manager"), externalPools: ["198.18.0.0/15"] });
+  const records = new Map<string, Json>();
+  const said = new Map<string, readonly [from: string, key: string, value: Json]>();
+  let state = service.restore({ records, desiredAt: new Map() });
+  let wallMs = 1_000_000_000_000;
+  const input = (what: Parameters<typeof service.step>[1]) => {
+    const step = service.step(state, what, { ms: 0, wallMs });
+    state = step.state;
+    for (const effect of step.effects) if (effect.kind === "write") records.set(effect.key, effect.value);
+    return step.effects;
+  };
+  const say = (from: string, key: string, value: Json): void => {
+    said.set(key, [from, key, value]);
+    input({ kind: "desired", from: peerName(from), key, value });
+  };
+  const restart = (kept = true): void => {
+    state = service.restore({ records: kept ? new Map(records) : new Map(), desiredAt: new Map() });
+    if (!kept) records.clear();
+    for (const [from, key, value] of said.values()) input({ kind: "desired", from: peerName(from), key, value });
+    input({ kind: "start" });
+  };
+  input({ kind: "start" });
+  const ask = (name: string, type: string, from = "10.0.0.9"): NameAnswer => {
+    const effects = input({ kind: "request", id: 1, request: { name, type, cell: null, from } });
+    const reply = effects.find((effect) => effect.kind === "reply");
+    assert.ok(reply?.kind === "reply");
+    return reply.response as unknown as NameAnswer;
+  };
+  const names = (uid: string, name: string, address: string, shown = true): void =>
+    say("controller.web", `name/${uid}`, {
+      uid,
+      name: `${name}.web.cells.internal`,
+      address,
+      ...(shown ? { public: true } : {}),
+    });
+  const serial = (): number => {
+    const [soa] = ask(zone.zone, "SOA").answers;
+    assert.ok(soa?.type === "SOA");
+    return (soa.data as Soa).serial;
+  };
+  const passes = (ms: number): void => {
+    wallMs += ms;
+  };
+  return { ask, say, names, serial, restart, passes, records };
+}
+
+test("a secondary gets the public names of external addresses, between two SOA records", () => {
+  const { ask, say, names } = world();
+  names("u-1", "www", "198.18.0.5");
+  names("u-2", "db", "10.64.0.2");
+  names("u-3", "hidden", "198.18.0.6", false);
+  assert.deepEqual(ask(zone.zone, "AXFR"), { rcode: "REFUSED", answers: [] }, "before it is declared");
+  say("controller.root", "zone", zone);
+  const { rcode, answers } = ask(zone.zone, "AXFR");
+  assert.equal(rcode, "NOERROR");
+  assert.deepEqual(
+    answers.map(({ name, type, data }) => [name, type, type === "SOA" ? (data as Soa).mname : data]),
+    [
+      [zone.zone, "SOA", "ns1.example.org"],
+      [zone.zone, "NS", "ns1.example.org"],
+      [zone.zone, "NS", "ns2.example.org"],
+      ["www.web.cloud.example.org", "A", "198.18.0.5"],
+      [zone.zone, "SOA", "ns1.example.org"],
+    ],
+  );
+  assert.deepEqual(answers[0], answers.at(-1));
+  assert.deepEqual(
+    ask("WWW.web.cloud.example.org", "A").answers.map(({ name, data }) => [name, data]),
+    [["WWW.web.cloud.example.org", "198.18.0.5"]],
+  );
+  assert.equal(ask("db.web.cloud.example.org", "A").rcode, "NXDOMAIN");
+  assert.equal(ask("www.web.cloud.example.org", "AXFR").rcode, "REFUSED", "that is no zone");
+  say("controller.root", "zone", null);
+  assert.equal(ask(zone.zone, "AXFR").rcode, "REFUSED", "it is taken out");
+});
+
+test("nobody else is told anything of it, whatever he asks, nor a secondary the names of the inside as a zone", () => {
+  const { ask, say, names } = world();
+  say("controller.root", "zone", zone);
+  names("u-1", "www", "198.18.0.5");
+  for (const from of ["10.0.3.1", "10.64.0.2", ""])
+    for (const [name, type] of [
+      [zone.zone, "AXFR"],
+      [zone.zone, "SOA"],
+      ["www.web.cloud.example.org", "A"],
+    ] as const)
+      assert.deepEqual(ask(name, type, from), { rcode: "REFUSED", answers: [] }, `${from} ${name} ${type}`);
+  assert.deepEqual(ask("cells.internal", "AXFR"), { rcode: "REFUSED", answers: [] });
+  assert.equal(ask("www.web.cells.internal", "A", "10.0.3.1").answers.length, 1, "as before");
+  assert.equal(ask("xcloud.example.org", "A").rcode, "REFUSED");
+});
+
+test("its number grows with what is in it and with nothing else, over a start, and after a lost store", () => {
+  const { say, names, serial, restart, passes } = world();
+  say("controller.root", "zone", zone);
+  names("u-1", "www", "198.18.0.5");
+  const first = serial();
+  passes(5_000);
+  assert.equal(serial(), first);
+  names("u-2", "db", "10.64.0.2");
+  assert.equal(serial(), first, "what is inside is none of its");
+  names("u-1", "www", "198.18.0.7");
+  const second = serial();
+  assert.ok(second > first);
+  passes(5_000);
+  restart();
+  assert.equal(serial(), second);
+  names("u-3", "mail", "198.18.0.8");
+  const third = serial();
+  assert.ok(third > second, "twice within a second");
+  passes(-3_600_000);
+  names("u-3", "mail", "198.18.0.9");
+  const fourth = serial();
+  assert.ok(fourth > third, "with a clock that was set back");
+  passes(7_200_000);
+  restart(false);
+  assert.ok(serial() > fourth, "without its store, by the clock");
+});
