@@ -18,6 +18,7 @@ import {
   deleteRole,
   deleteUser,
   giveCell,
+  linkUser,
   listPlaces,
   listRoles,
   listUsers,
@@ -75,6 +76,11 @@ const registerLogin: Register = (program, context, withHelp) => {
       .description("give yourself another password; your other sessions end")
       .option(...passwordFile)
       .option("--new-password-file <file>", "read the next one from a file instead of asking for it")
+      .option(
+        "--link-file <file>",
+        "by the link in this file, which `cells user link` made, instead of the present one",
+      )
+      .option("--url <url>", "with --link-file: the gateway (default: that of the configuration)")
       .action((options) => changeOwnPassword(context(), options)),
     ["CELLS_CONFIG=ann.json cells password"],
   );
@@ -207,6 +213,7 @@ const registerUsers: Register = (program, context, withHelp) => {
       .requiredOption("--account <path>", "the account that it is of")
       .option("--role <role>", "what it may", "user")
       .option(...passwordFile)
+      .option("--link", "instead of a password make a link, by which the user gives himself one")
       .action((name, options) => addUser(context(), name, options)),
     ["cells user add ann --account acme/dev --role account-admin"],
   );
@@ -236,6 +243,14 @@ const registerUsers: Register = (program, context, withHelp) => {
       .option(...passwordFile)
       .action((name, options) => changePassword(context(), name, options.passwordFile)),
     ["cells user password ann@acme"],
+  );
+  withHelp(
+    user
+      .command("link")
+      .description("make a link, by which it gives itself a password; it opens once, for a day")
+      .argument("<user>", "USER@DOMAIN")
+      .action((name) => linkUser(context(), name)),
+    ["cells user link ann@acme"],
   );
   withHelp(
     user

@@ -95,10 +95,35 @@ export const logout = async (context: Context): Promise<void> => {
   else context.terminal.print("the session has ended");
 };
 
-export const changeOwnPassword = async (
-  context: Context,
-  { passwordFile, newPasswordFile }: { readonly passwordFile?: string; readonly newPasswordFile?: string },
-): Promise<void> => {
+interface OwnOptions {
+  readonly passwordFile?: string;
+  readonly newPasswordFile?: string;
+  readonly linkFile?: string;
+  readonly url?: string;
+}
+/** By a link instead of the present one: nobody needs to be in for that. */
+const setFirstPassword = async (context: Context, linkFile: string, options: OwnOptions): Promise<void> => {
+  const { terminal } = context;
+  const known = readClientConfiguration(chosenCloud().file);
+  const url = options.url ?? known?.url;
+  if (url === undefined)
+    throw usage("no cloud is known here: say where its gateway is, as --url https://cloud.example");
+  const link = (await readPassphrase(terminal, { file: linkFile, what: "link" })).trim();
+  const file = options.newPasswordFile;
+  const password = await readPassphrase(terminal, { file, what: "new-password", shortest: passwordLength.least });
+  const authority = options.url === undefined ? known?.authority : undefined;
+  const client = new Client({ url, ...(authority === undefined ? {} : { authority }), credential: "" });
+  const user = await patiently(() => client.ask("setFirstPassword", { parameters: {}, body: { link, password } }));
+  if (context.json) printJson(context, user);
+  else terminal.print(`${user.name}@${user.domain} can log in: \`cells login ${user.name}@${user.domain}\``);
+};
+
+export const changeOwnPassword = async (context: Context, options: OwnOptions): Promise<void> => {
+  const { passwordFile, newPasswordFile, linkFile } = options;
+  if (linkFile !== undefined) {
+    await setFirstPassword(context, linkFile, options);
+    return;
+  }
   const { terminal } = context;
   const password = await readPassphrase(terminal, { file: passwordFile, what: "password" });
   const shortest = passwordLength.least;

@@ -121,16 +121,31 @@ export interface NewUserOptions {
   readonly account: string;
   readonly role: string;
   readonly passwordFile?: string | undefined;
+  readonly link?: true;
 }
 export const addUser = async (context: Context, name: string, options: NewUserOptions): Promise<void> => {
   if (name.includes("@"))
     throw usage("a user is in the domain of its account: `cells user add ann --account acme/dev`");
   const { user } = userNameOf(name);
+  const own = { name: user, account: pathOf(options.account), role: options.role };
+  if (options.link === true) {
+    await linkTo(context, await context.client().ask("addUser", { parameters: {}, body: own }));
+    return;
+  }
   const password = await newPassword(context, options.passwordFile);
-  const body = { name: user, account: pathOf(options.account), role: options.role, password };
-  const made = await context.client().ask("addUser", { parameters: {}, body });
+  const made = await context.client().ask("addUser", { parameters: {}, body: { ...own, password } });
   print(context, made, `${nameOfUser(made)} can log in: \`cells login ${nameOfUser(made)}\``);
 };
+const linkTo = async (context: Context, { uid }: UserSummary): Promise<void> => {
+  const made = await context.client().ask("linkUser", { parameters: { uid } });
+  print(
+    context,
+    made,
+    `${made.link}\nIt opens once, until ${made.expires}: ${made.user} gives himself a password by \`cells password --link-file FILE\``,
+  );
+};
+export const linkUser = async (context: Context, written: string): Promise<void> =>
+  linkTo(context, await userAt(context, written));
 export const changeUser = async (
   context: Context,
   written: string,

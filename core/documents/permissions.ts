@@ -214,6 +214,8 @@ export const permissions = {
         ...[
           "POST /logins",
           "POST /signatures",
+          "POST /passwords",
+          "POST /users/<uid>/link",
           "DELETE /logins/current",
           "GET /whoami",
           "PUT /whoami/password",

@@ -19,6 +19,7 @@ import { log, toJson } from "../outbox.ts";
 import { type Actor, actorOf, type By } from "./actor.ts";
 import { aboutOf, auditActorOf, auditFor, record } from "./audit/audited.ts";
 import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket } from "./cells.ts";
+import { type LinkUse, linkUser, useLink } from "./logins/first-password.ts";
 import { addKey, changeKey, deleteKey, type FreshKey, listKeys } from "./logins/keys.ts";
 import { beginLogin, endLogin, endSession, type LoginBegin, type LoginEnd, sessionSummary } from "./logins/logins.ts";
 import { beginPassword, endPassword, type PasswordBegin, type PasswordEnd } from "./logins/own-password.ts";
@@ -57,6 +58,7 @@ export type TenancyRequest =
   | PasswordEnd
   | SignedBegin
   | SignedEnd
+  | LinkUse
   | TotpBegin
   | TotpLook
   | TotpConfirm
@@ -86,6 +88,8 @@ export interface Ask {
   readonly fresh: { readonly uid: string; readonly number: string };
   /** Of a key that is to be; absent: there is none. */
   readonly key?: FreshKey;
+  /** Hash of a link that is to be; absent: there is none. */
+  readonly link?: string;
   /** Address of the client; absent: it is not known. */
   readonly source?: string;
 }
@@ -168,6 +172,10 @@ const answerers = {
     giveCell(state, actor, {
       ...{ cell: asked.parameters.cell ?? "", account: bodyOf<OwnerChange>(asked).account, dryRun: asked.dryRun },
     }),
+  linkUser: (state, actor, asked) =>
+    asked.link === undefined
+      ? fail(refused(400, "bad-request", "no link was drawn"))
+      : linkUser(state, actor, { uid: uidOf(asked), hash: asked.link }),
   listKeys,
   addKey: (state, actor, asked) => {
     const { by, key } = asked;
@@ -215,6 +223,9 @@ export function answer(state: TenancyState, request: TenancyRequest): TenancyRes
       return responseOf(beginSigned(state, request));
     case "signed-end":
       return responseOf(endSigned(state, request), 201);
+    case "link-begin":
+    case "link-end":
+      return responseOf(useLink(state, request));
     case "totp-begin":
       return responseOf(beginTotp(state, request));
     case "totp-look":

@@ -198,7 +198,10 @@ export function changeUser(
     role: role?.value.uid ?? user.role,
     password: change.password === undefined ? user.password : password,
   };
-  const record = change.totp === "off" ? withoutTotp(changed) : changed;
+  const same = change.totp === "off" ? withoutTotp(changed) : changed;
+  // A link of before would take the next password away.
+  const { link: _, ...unlinked } = same;
+  const record: UserRecord = change.password === undefined ? same : unlinked;
   const isLess = record.state !== "enabled" || record.role !== user.role;
   const last = isLess ? refuseLastRootAdmin(state, actor, (each) => each.uid === uid) : null;
   if (last !== null) return fail(last);

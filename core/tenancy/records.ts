@@ -39,6 +39,8 @@ export interface UserRecord {
   readonly state: Standing;
   /** PHC string of argon2id; null: none was set. */
   readonly password: string | null;
+  /** Hash of the link by which he may give himself a password until then. */
+  readonly link?: { readonly hash: string; readonly untilMs: number };
   /** His second factor; absent: he has none. */
   readonly totp?: TotpRecord;
 }

@@ -61,6 +61,7 @@ const commandsIn = (text: string): readonly Command[] =>
 
 /** What must be printed, by what a command begins with. */
 const printed: readonly (readonly [string, RegExp])[] = [
+  ["user add lou", /^first\.\S+\nIt opens once, until /],
   ["account list", /^ROOT\/acme\/dev +no cells$/m],
   ["account give", /the cell shop is of the account ROOT\/acme\/dev/],
   ["can bob@acme", /^no: rule 1: deny vm\.console of the role operators/],
@@ -82,7 +83,7 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ["logout", /the session has ended/],
   [
     "account delete acme/dev --plan",
-    /^1\. 1 key\n2\. the cell shop\n3\. the user ann\n4\. the user bob\n5\. the account ROOT\/acme\/dev$/m,
+    /^1\. 1 key\n2\. the cell shop\n3\. the user ann\n4\. the user bob\n5\. the user lou\n6\. the account ROOT\/acme\/dev$/m,
   ],
   ["account delete acme/old", /the account ROOT\/acme\/old is being deleted/],
   ["domain delete", /the domain ROOT\/acme\/sub is deleted/],
@@ -101,7 +102,10 @@ export async function tenantsPageRuns(directory: string, url: string, credential
   for (const { line, words, by } of commands) {
     const isLogin = words[0] === "login" && !words.includes("--key-file");
     const isTotp = words[0] === "totp" && words[1] !== "confirm";
-    const asked = isLogin || isTotp || (words[0] === "user" && ["add", "password"].includes(words[1] ?? ""));
+    const asked =
+      isLogin ||
+      isTotp ||
+      (words[0] === "user" && ["add", "password"].includes(words[1] ?? "") && !words.includes("--link"));
     const more = [
       ...(asked || words[0] === "password" ? ["--password-file", file("password")] : []),
       ...(words[0] === "password" ? ["--new-password-file", file("next")] : []),

@@ -2,7 +2,14 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { cloudStackString, type Parameters } from "../../model/contract/signatures/cloudstack.ts";
 import { type RequestAsSent, sigV4Of } from "../../model/contract/signatures/sigv4.ts";
-import type { Login, LoginRequest, MadeKey, MadeTotp, RecoveryCodes } from "../../model/contract/tenancy/tenancy.ts";
+import type {
+  Login,
+  LoginRequest,
+  MadeKey,
+  MadeLink,
+  MadeTotp,
+  RecoveryCodes,
+} from "../../model/contract/tenancy/tenancy.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { cloudStackSignature, sigV4Signature } from "../../runtime/tenancy/signatures.ts";
@@ -63,6 +70,26 @@ const cloudStackBy = ({ id, secret }: Key, more: Parameters, ms = Date.now()): P
   ];
   return [...parameters, ["signature", cloudStackSignature(secret, cloudStackString(parameters))]];
 };
+
+/** A user without a password gives himself one by a link. */
+export async function tryLink({ ask, secrets }: Pick<Place, "ask" | "secrets">): Promise<void> {
+  const made = await ask("POST", "/users", undefined, { name: "lou", account: "ROOT/acme/dev", role: "reader" });
+  assert.equal(made.json.hasPassword, false, made.text);
+  const linked = await ask("POST", `/users/${made.json.uid}/link`);
+  assert.equal(linked.status, 201, linked.text);
+  const { link, user } = linked.json as unknown as MadeLink;
+  secrets.push(link);
+  assert.equal(user, "lou@ROOT/acme");
+  const use = async (shown: string, password: string): Promise<number> =>
+    (await ask("POST", "/passwords", null, { link: shown, password })).status;
+  assert.equal(await use(link, "short"), 400);
+  for (const other of ["first.x.y", `${link.slice(0, -1)}_`, ""]) assert.equal(await use(other, "long enough"), 401);
+  assert.equal(await use(link, "a password of lou"), 200);
+  assert.equal(await use(link, "a password of lou"), 401);
+  const login = { user: "lou", domain: "ROOT/acme", password: "a password of lou" };
+  assert.equal((await ask("POST", "/logins", null, login)).status, 201);
+  assert.equal((await ask("DELETE", `/users/${made.json.uid}`)).status, 200);
+}
 
 /** Of another user, whose password that is. */
 export async function trySecondFactor({

@@ -20,7 +20,7 @@ import { hashCredential } from "../../runtime/http/bearer.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { createGateway } from "../gateway.ts";
-import { tryKeys, trySecondFactor } from "./keys.testing.ts";
+import { tryKeys, tryLink, trySecondFactor } from "./keys.testing.ts";
 
 /*
  * Users at the door: the service `tenancy` and each cell's controller are processes of their own, as in an installation; this
@@ -456,6 +456,8 @@ test("a key signs for its user at every kind of door, late or altered requests o
   const person = { user: "ann", domain, password: passwords.ann };
   await tryKeys({ configuration: own, url, ask, session: ann, person, secrets });
 });
+
+test("a user gives himself his first password by a link, once", () => tryLink({ ask, secrets }));
 
 test("a user gives himself a second factor, logs in with codes, and takes it away again", async () => {
   const bob = await inAs("bob");

@@ -234,7 +234,7 @@ export function registerTenants(
 }
 
 /** By a password. */
-const waitForWork: readonly string[] = ["logIn", "changeOwnPassword", "beginTotp", "endTotp"];
+const waitForWork: readonly string[] = ["logIn", "changeOwnPassword", "setFirstPassword", "beginTotp", "endTotp"];
 /** The audit is merged from what several services say (`audit.ts`), and of a signed login its signature alone is passed on (`credentials.ts`). */
 const elsewhere: readonly string[] = ["readAudit", "logInSigned"];
 

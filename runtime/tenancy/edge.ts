@@ -13,6 +13,7 @@ import { type Match, match } from "../../model/contract/match.ts";
 import { readJsonBody, readQuery } from "../../model/contract/request.ts";
 import { type RouteName, routeOf } from "../../model/contract/routes.ts";
 import {
+  type FirstPassword,
   type LoginRequest,
   type OwnPassword,
   passwordLength,
@@ -30,6 +31,7 @@ import { stopAtSignals } from "../life/signals.ts";
 import { type Observer, observed } from "../observation/observer.ts";
 import { type RunningService, runService } from "../process/process.ts";
 import { Keys } from "./keys.ts";
+import { newLink, useLink } from "./links.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
 import { readSealKey } from "./seal.ts";
 import { SecondFactor } from "./second-factor.ts";
@@ -82,6 +84,10 @@ export const tenancyHandler = (
     }
     if (method === "POST" && url === signaturesPath) {
       await keys.enter(ask, incoming, response, send);
+      return;
+    }
+    if (found?.name === "setFirstPassword") {
+      await setFirst(ask, room, incoming, response);
       return;
     }
     const by = askedBy(incoming, credentialHashes);
@@ -189,6 +195,24 @@ async function logIn(
   if (isDone === null) busy(response);
 }
 
+async function setFirst(
+  ask: AskService,
+  room: WaitingRoom,
+  incoming: PeerRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const body = await bodyOf("setFirstPassword", incoming, response);
+  if (body === null) return;
+  const { link, password } = body as unknown as FirstPassword;
+  if (isTooShort(password, response)) return;
+  const source = String(incoming.headers[sourceHeader] ?? "");
+  const done = await room.run(source, async () => {
+    await useLink(ask, { link, password, source }, response, send);
+    return true;
+  });
+  if (done === null) busy(response);
+}
+
 /** By the present one, which is looked at as at a login. */
 async function changeOwn(
   ask: AskService,
@@ -285,7 +309,7 @@ const asks: readonly AskName[] = [
   ...(["whoAmI", "logOut", "can", "giveCell"] as const),
   ...(["listDomains", "addDomain", "changeDomain", "deleteDomain"] as const),
   ...(["listAccounts", "addAccount", "changeAccount", "deleteAccount"] as const),
-  ...(["listUsers", "addUser", "changeUser", "deleteUser"] as const),
+  ...(["listUsers", "addUser", "changeUser", "deleteUser", "linkUser"] as const),
   ...(["listKeys", "addKey", "changeKey", "deleteKey", "listQuotas", "setQuota"] as const),
   ...(["listRoles", "addRole", "changeRole", "deleteRole"] as const),
 ];
@@ -319,6 +343,12 @@ async function answerRoute(
     ...{ kind: "ask", by, name, parameters, query: query.value as JsonObject, body, password: null, fresh: fresh() },
     ...sourceOf(incoming),
   };
+  if (name === "linkUser") {
+    const link = newLink(parameters.uid ?? "");
+    const made = await ask({ ...asked, link: hashCredential(link) });
+    send(response, { ...made, status: made.status === 200 ? 201 : made.status }, { link });
+    return;
+  }
   if (name === "addKey") {
     const { fresh: key, secret } = keys.draw();
     const made = await ask({ ...asked, key });

@@ -42,6 +42,7 @@ const steps: readonly Step[] = [
   ["changeUser", { role: "user", password: "another secret of eva" }, ["listUsers", "eva"]],
   ["changeAccount", { state: "locked" }, ["listAccounts", "ROOT/new/dev"]],
   ["changeDomain", { state: "disabled" }, ["listDomains", "ROOT/new"]],
+  ["linkUser", {}, ["listUsers", "eva"]],
   ["addKey", {}, ["listUsers", "eva"]],
   ["changeKey", { state: "disabled" }],
   ["deleteKey", {}],
@@ -59,7 +60,7 @@ const carryOut = (bench: Bench, [name, body, of]: Step): number => {
   drawn += 1;
   const { password } = body as { readonly password?: string };
   const uid = of === undefined ? "" : uidOf(bench, of);
-  const ofKey = name === "addKey" ? { key: { id: `CELL${drawn}`, sealed: "sealed" } } : {};
+  const ofKey = name === "addKey" ? { key: { id: `CELL${drawn}`, sealed: "sealed" } } : { link: "sealed" };
   const key = [...bench.state.tables.key.keys()].at(-1) ?? "";
   return bench.request({
     ...{ kind: "ask", by: operator, name, query: {}, ...ofKey },
@@ -98,7 +99,7 @@ test("each change has its record, in the transaction of that change, and nothing
 });
 
 /** It is done once more where whoever had no answer asks again. */
-const isRepeated = (name: AskName): boolean => name === "addKey" || name.startsWith("change");
+const isRepeated = (name: AskName): boolean => name === "addKey" || name === "linkUser" || name.startsWith("change");
 
 test("as many records as changes, wherever it crashes: before a commit nothing of either is there, after it both", () => {
   for (let crashAt = 0; crashAt < steps.length; crashAt += 1)

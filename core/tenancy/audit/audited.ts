@@ -128,7 +128,7 @@ export function record(state: TenancyState, { verb, actor, own, about, body }: T
 /** Of a login, or of a user's change of his own password. Of an unknown user nothing is written but that there was one: he may have mistaken the field. */
 export function recordOwn(
   state: TenancyState,
-  verb: "logIn" | "logInSigned" | "changeOwnPassword" | "beginTotp" | "confirmTotp" | "endTotp",
+  verb: "logIn" | "logInSigned" | "changeOwnPassword" | "setFirstPassword" | "beginTotp" | "confirmTotp" | "endTotp",
   own: {
     readonly user: string | null;
     readonly session: string | null;

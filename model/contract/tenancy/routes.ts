@@ -133,6 +133,16 @@ export const tenantRoutes = {
     query: { dryRun },
     answer: gives(tenancy.userSummary),
   }),
+  linkUser: route("POST /users/{uid}/link", "tenant", "gateway", {
+    doc: "A link by which a user gives himself his first password, or another: it opens once, for 24 h, and takes the place of the one before.",
+    answer: gives(tenancy.madeLink, 201),
+  }),
+  setFirstPassword: route("POST /passwords", "anyone", "gateway", {
+    doc: "A password for the user of such a link. His sessions end.",
+    more: "Refused with 401 for a link that opens nothing.",
+    body: sends(tenancy.firstPassword),
+    answer: gives(tenancy.userSummary),
+  }),
   listRoles: route("GET /roles", "tenant", "gateway", {
     doc: "Roles that the asker may see, those of every installation first.",
     answer: gives(list(tenancy.roleSummary)),

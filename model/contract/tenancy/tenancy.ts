@@ -143,6 +143,20 @@ export interface OwnPassword {
   readonly newPassword: string;
 }
 
+/** By which a user gives himself his first password. */
+export interface MadeLink {
+  /** It opens once, and is a secret: this is its only appearance. */
+  readonly link: string;
+  /** As he logs in. */
+  readonly user: string;
+  /** ISO 8601. */
+  readonly expires: string;
+}
+export interface FirstPassword {
+  readonly link: string;
+  readonly password: string;
+}
+
 /** A user gets a second factor, by his password. */
 export interface NewTotp {
   readonly password: string;

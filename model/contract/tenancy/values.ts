@@ -65,6 +65,8 @@ const code = text(tenancy.longestCode);
 export const loginRequest = record<tenancy.LoginRequest>({
   ...{ user: userName, domain: optional(path), password, code: optional(code) },
 });
+export const madeLink = record<tenancy.MadeLink>({ link: text(), user: text(), expires: text() });
+export const firstPassword = record<tenancy.FirstPassword>({ link: text(160), password });
 export const newTotp = record<tenancy.NewTotp>({ password });
 export const madeTotp = record<tenancy.MadeTotp>({ secret: text(), uri: text() });
 export const totpCode = record<tenancy.TotpCode>({ code });

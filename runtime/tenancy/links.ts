@@ -1,0 +1,28 @@
+import { randomBytes } from "node:crypto";
+import type { ServerResponse } from "node:http";
+import type { TenancyRequest, TenancyResponse } from "../../core/tenancy/asks.ts";
+import { hashCredential } from "../http/bearer.ts";
+import { hashPassword } from "./passwords.ts";
+
+/** Links for first passwords: `first.<UID of the user>.<256 random bits>`. Their hashes alone are kept. */
+const form = /^first\.([\w-]{1,64})\.[\w-]{43}$/;
+
+export const newLink = (user: string): string => `first.${user}.${randomBytes(32).toString("base64url")}`;
+
+type Send = (response: ServerResponse, answer: TenancyResponse) => void;
+
+/** The password is hashed, which costs much, only where the link opens. */
+export async function useLink(
+  ask: (request: TenancyRequest) => Promise<TenancyResponse>,
+  { link, password, source }: { readonly link: string; readonly password: string; readonly source: string },
+  response: ServerResponse,
+  send: Send,
+): Promise<void> {
+  const [, user = ""] = form.exec(link) ?? [];
+  const asked = { user, hash: hashCredential(link), source };
+  const begun = await ask({ kind: "link-begin", ...asked, password: null });
+  send(
+    response,
+    begun.status === 200 ? await ask({ kind: "link-end", ...asked, password: await hashPassword(password) }) : begun,
+  );
+}
