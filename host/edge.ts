@@ -6,6 +6,7 @@ import type { PeerHandler } from "../runtime/http/peer-handler.ts";
 import type { HypervisorDriver } from "./drivers/hypervisor/driver.ts";
 import type { NetworkDriver, PacketQuestion } from "./drivers/network/driver.ts";
 import type { ExecTarget } from "./host-requests.ts";
+import { type PowerHand, readOrder } from "./power/power-hand.ts";
 import type { HostObservation } from "./service/observation.ts";
 
 export interface HostEdgeOptions {
@@ -14,6 +15,7 @@ export interface HostEdgeOptions {
   readonly request: (request: Json) => Promise<Json>;
   /** Answer to `GET /status`. */
   readonly status: HostObservation["status"];
+  readonly power: PowerHand;
 }
 interface Answer {
   readonly status: number;
@@ -32,6 +34,9 @@ const longestExecMs = 600_000;
  * GET  /counters → {interfaces, rules}, as the network driver counts
  * GET  /session, upgraded to a WebSocket: a console or a command, see `host/sessions/sessions.ts`
  *
+ * POST /power    {action, controller} → PowerReading: asks another machine's management controller, for the HA Manager alone
+ * GET  /identity → {uuid}, of this machine's firmware
+ *
  * What is not a success is a `Refusal`.
  */
 export const createHostEdge =
@@ -39,8 +44,12 @@ export const createHostEdge =
   async ({ peer, method, url, body }, response) => {
     const sent = Number(response.req.headers["content-length"] ?? "0");
     const what = `${method} ${url.split("?")[0]}`;
-    const answer = !["gateway", "controller"].includes(kindOf(peer) ?? "")
-      ? refusal(403, "forbidden", `${peer} has no business with a host: only controllers and the gateway do`)
+    const answer = !["gateway", "controller", "ha-manager"].includes(kindOf(peer) ?? "")
+      ? refusal(
+          403,
+          "forbidden",
+          `${peer} has no business with a host: only controllers, the gateway and the HA Manager do`,
+        )
       : routes.has(what) && !mayAsk("host", peer, method, url)
         ? refusal(403, "forbidden", `${what} of a host is not for ${peer}`)
         : sent > longestBody
@@ -50,7 +59,9 @@ export const createHostEdge =
     response.end(JSON.stringify(answer.body));
   };
 
-const routes: ReadonlySet<string> = new Set(["GET /status", "GET /counters", "POST /examine", "POST /exec"]);
+const routes: ReadonlySet<string> = new Set([
+  ...["GET /status", "GET /counters", "POST /examine", "POST /exec", "POST /power", "GET /identity"],
+]);
 
 const refusal = (status: number, code: string, message: string): Answer => ({
   status,
@@ -68,6 +79,13 @@ const route = async (options: HostEdgeOptions, peer: PeerName, what: string, bod
       if (!isQuestion(question))
         return refusal(400, "bad-request", "the body is {side, source, destination, protocol, port}");
       return { status: 200, body: await options.network.examine(question) };
+    }
+    case "GET /identity":
+      return { status: 200, body: { uuid: await options.power.uuid() } };
+    case "POST /power": {
+      const order = readOrder(parse(body));
+      if (order === null) return refusal(400, "bad-request", "the body is {action, controller}");
+      return { status: 200, body: await options.power.carryOut(order) };
     }
     case "POST /exec":
       return exec(options, peer, parse(body));

@@ -28,6 +28,7 @@ import { askNeighbour, createNeighbours, type Neighbours } from "./network/neigh
 import { installationNetworks, wayOutside } from "./network/outside.ts";
 import { followAddresses } from "./network/peer-addresses.ts";
 import { networkNews } from "./network/routers.ts";
+import { createPowerHand } from "./power/power-hand.ts";
 import { type HostPresence, startHostPresence, viewPath } from "./presence/presence.ts";
 import { createExecutor, type Executor } from "./service/executor.ts";
 import { createHostManager } from "./service/manager.ts";
@@ -184,7 +185,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
     running.observer.measures(presence.measure);
     stopAtSignals(presence.close);
   }
-  const answer = createHostEdge({ hypervisor, network, request, status });
+  const answer = createHostEdge({ hypervisor, network, request, status, power: createPowerHand(directory) });
   const edge = await servePeers(
     configuration,
     observed(running.observer, (asked, response) =>

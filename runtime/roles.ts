@@ -5,12 +5,21 @@ import { toJson } from "../core/outbox.ts";
 import { serviceRoles } from "../core/service-roles.ts";
 import { unconfirmedFile } from "./backup/put-back.ts";
 import { servePeers } from "./http/https.ts";
+import type { PeerHandler } from "./http/peer-handler.ts";
 import { certify } from "./identity/own/certify.ts";
 import { followPeers } from "./identity/own/peers-follow.ts";
 import { network, type ProcessConfiguration, ports } from "./installation.ts";
 import { stopAtSignals } from "./life/signals.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observation/observer.ts";
-import { haQuestion, hostsQuestion, offersQuestion, roomsQuestion, runAsked, serveQuestions } from "./process/asked.ts";
+import {
+  type Asked,
+  haQuestion,
+  hostsQuestion,
+  offersQuestion,
+  roomsQuestion,
+  runAsked,
+  serveQuestions,
+} from "./process/asked.ts";
 import { runService } from "./process/process.ts";
 import { type Members, runWithMembers } from "./process/run-with-members.ts";
 import { watchMembers } from "./transport/peers-watch.ts";
@@ -55,7 +64,19 @@ const runPresence = async (configuration: ProcessConfiguration, observer: Observ
 const runHaManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createHaManager } = await import("../core/ha/manager.ts");
   const { haReleases } = await import("./process/ha-release.ts");
-  const asked = await serveQuestions(configuration, observer, "ha-manager", [haQuestion], haReleases);
+  const { followOrders, openSeal, powerRegistrations } = await import("./process/ha-power.ts");
+  const seal = await openSeal(configuration.directory);
+  const registrations = powerRegistrations(configuration, seal);
+  const further = {
+    answers: (url: string) => haReleases.answers(url) || registrations.answers(url),
+    handler: (at: Asked): PeerHandler => {
+      const [words, controllers] = [haReleases.handler(at), registrations.handler(at)];
+      return (incoming, response) => (haReleases.answers(incoming.url) ? words : controllers)(incoming, response);
+    },
+  };
+  const asked = await serveQuestions(configuration, observer, "ha-manager", [haQuestion], further);
+  const endOrders = followOrders(configuration, asked, seal);
+  stopAtSignals(async () => endOrders());
   const self = configuration.name;
   const serviceFor = (all: Members) =>
     createHaManager({

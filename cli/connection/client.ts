@@ -31,7 +31,7 @@ import type {
 import type { Bundle } from "../../model/cell/cell.ts";
 import type { SessionGrant, SessionRequest } from "../../model/cell/session-messages.ts";
 import { type Asking, addressOf, type ContractClient, createClient } from "../../model/contract/client.ts";
-import type { HaReport } from "../../model/contract/ha.ts";
+import type { HaReport, PowerControllerWord, PowerRegistered, PowerRemoved } from "../../model/contract/ha.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
 import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
@@ -294,6 +294,14 @@ export class Client {
 
   retryHa(vm: string): Promise<HaReport> {
     return this.#gateway.ask("retryHa", { parameters: {}, query: { vm } });
+  }
+
+  registerPower(host: string, word: PowerControllerWord): Promise<PowerRegistered> {
+    return this.#gateway.ask("registerPower", { parameters: { name: host }, body: word });
+  }
+
+  forgetPower(host: string): Promise<PowerRemoved> {
+    return this.#gateway.ask("forgetPower", { parameters: { name: host } });
   }
 
   orphans(): Promise<OrphanList> {

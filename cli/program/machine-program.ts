@@ -137,6 +137,29 @@ const drainCommands: Register = (host, context, withHelp) => {
   );
 };
 
+const powerCommand: Register = (host, context, withHelp) =>
+  withHelp(
+    host
+      .command("power")
+      .description("say what switches a machine's power, apart from the machine; it is tried, and nothing is switched")
+      .argument("<name>", "as `cells status` shows it")
+      .option("--ipmi <address>", "its management controller, by IPMI 2.0: ADDRESS or ADDRESS:PORT")
+      .option("--redfish <address>", "its management controller, by Redfish: ADDRESS or ADDRESS:PORT")
+      .option("--user <name>", "who may switch it there")
+      .option("--password-file <file>", "the password is read from there; else from standard input")
+      .option("--fingerprint <sha256>", "of Redfish: SHA-256 of the controller's certificate, hexadecimal")
+      .option("--cipher-suite <number>", "of IPMI: 3 where the controller does not know 17")
+      .option("--remove", "forget it")
+      .action(async (name, options) =>
+        (await import("../commands/hosts/power.ts")).hostPower(context(), name, options),
+      ),
+    [
+      "cells host power h2 --ipmi 10.9.0.2 --user cells --password-file h2.password",
+      "cells host power h2 --redfish 10.9.0.2 --user cells --fingerprint 5f…c3",
+      "cells host power h2 --remove",
+    ],
+  );
+
 const moveCommand: Register = (program, context, withHelp) =>
   withHelp(
     program
@@ -201,6 +224,7 @@ export const machineCommands: Register = (program, context, withHelp) => {
     ["sudo cells host leave"],
   );
   drainCommands(host, context, withHelp);
+  powerCommand(host, context, withHelp);
   withHelp(
     host
       .command("dead")

@@ -132,6 +132,8 @@ export const permissions = {
         "POST /examine",
       ],
       controller: ["GET /status", "GET /counters", "POST /examine", "POST /exec", "GET /session"],
+      // The power of other hosts, and which machine this one is.
+      "ha-manager": ["POST /power", "GET /identity"],
     },
   },
   presence: {
@@ -166,6 +168,8 @@ export const permissions = {
         "POST /ha/release",
         "POST /ha/cancel",
         "POST /ha/retry",
+        "PUT /power/<name>",
+        "DELETE /power/<name>",
       ],
       ...orders,
     },

@@ -1,4 +1,4 @@
-import type { DesiredProtected, Fence, Isolated } from "../documents/ha.ts";
+import type { DesiredProtected, Isolated } from "../documents/ha.ts";
 import type { State } from "./investigators/investigator.ts";
 import type { Step } from "./item.ts";
 
@@ -37,8 +37,8 @@ export interface Circumstances {
 }
 export interface Move {
   readonly to: Step;
-  /** It is over from now on, by this. */
-  readonly by?: Fence;
+  /** It is over from now on: some fencer has fenced it, or it was seen that it has ended. */
+  readonly by?: "fencer" | "stopped";
   readonly why: string;
 }
 
@@ -51,7 +51,7 @@ export function decide(step: Step, so: Circumstances): Move | null {
       return cancelled(so) ?? (so.isHeld ? null : investigated(so));
     case "Fencing":
       if (so.since !== "same") return { to: "Cancelled", why: "its controller has learned otherwise that it is over" };
-      if (so.isFenced) return { to: "Restarting", by: "storage", why: "it is fenced" };
+      if (so.isFenced) return { to: "Restarting", by: "fencer", why: "it is fenced" };
       return so.state === "Stopped" ? { to: "Restarting", by: "stopped", why: "it was seen that it has ended" } : null;
     case "Restarting":
       if (so.since === "later") return { to: "Done", why: "its next incarnation is on its way" };

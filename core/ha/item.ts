@@ -1,5 +1,4 @@
 import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
-import type { Fence } from "../documents/ha.ts";
 import type { Answer } from "./investigators/investigator.ts";
 
 /*
@@ -23,6 +22,10 @@ export const steps = ["Scheduled", "Investigating", "Fencing", "Restarting", "Do
 export type Step = (typeof steps)[number];
 export const isActive = (step: Step): boolean => step !== "Done" && step !== "Cancelled";
 
+/** Asked in this order. */
+export const fencerNames = ["storage", "power"] as const;
+export type FencerName = (typeof fencerNames)[number];
+
 /** Record `item/<vm>/<incarnation>`. */
 export interface WorkItem {
   readonly type: WorkType;
@@ -43,7 +46,7 @@ export interface WorkItem {
   readonly answers: readonly SaidAnswer[];
   /** What the fencers said last. */
   readonly fencing: readonly SaidAnswer[];
-  readonly fencedBy?: Fence;
+  readonly fencedBy?: FencerName | "stopped";
   /** Why it waits for a person (`guards.ts`), a sentence. */
   readonly held?: string;
   /** Its host was lost soon after the incarnation came. */

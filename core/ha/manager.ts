@@ -20,6 +20,7 @@ import { measureHa } from "./measure.ts";
 import { settleAlerts } from "./people/alerts.ts";
 import { type ByHandRefusal, takeWord } from "./people/by-hand.ts";
 import { reportOf } from "./people/report.ts";
+import { takePower } from "./power/orders.ts";
 import { takeHost, takeProbe } from "./probes.ts";
 import { askedTimer, followHosts, lookTimer, settleQueue } from "./queue.ts";
 import { settingsFrom } from "./settings.ts";
@@ -42,6 +43,12 @@ export function createHaManager(options: HaOptions): Service<HaState> {
     restore: (restored) => restoreHa(restored, options),
     step: (state, input, now) => {
       state.nowMs = now.ms;
+      if (input.kind === "request") {
+        const answer = takePower(state, input.request, now);
+        if (answer !== undefined) state.outbox.effects.push({ kind: "reply", id: input.id, response: answer });
+        if (answer !== undefined && state.started) settleQueue(state, now);
+        if (answer !== undefined) return { state, effects: takeEffects(state.outbox) };
+      }
       const refusal = input.kind === "request" ? takeWord(state, input.request, now) : null;
       take(state, input, now);
       if (state.started) {

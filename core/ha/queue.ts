@@ -6,6 +6,8 @@ import type { Instant } from "../env.ts";
 import { desire, log, sameJson, toJson } from "../outbox.ts";
 import { deathOf, diedAt } from "../presence/group/deaths.ts";
 import { type Circumstances, decide, type Move, type Since } from "./decide.ts";
+import type { Fencer } from "./fencers/fencer.ts";
+import { powerFencer } from "./fencers/power.ts";
 import { storageFencer } from "./fencers/storage.ts";
 import { heldBy, youngMs } from "./guards.ts";
 import { heartbeat } from "./investigators/heartbeat.ts";
@@ -13,7 +15,7 @@ import { hostManager } from "./investigators/host-manager.ts";
 import { type Answer, type Investigator, merge, type Subject } from "./investigators/investigator.ts";
 import { neighbours } from "./investigators/neighbours.ts";
 import { power } from "./investigators/power.ts";
-import { itemKey, type SaidAnswer, type WorkItem } from "./item.ts";
+import { type FencerName, itemKey, type SaidAnswer, type WorkItem } from "./item.ts";
 import { isAskingAbout, probePatienceMs, settleProbes } from "./probes.ts";
 import { fixed } from "./settings.ts";
 import { forgetOver, type HaState, type Protected, saveItem, saveOver, sayOver } from "./state.ts";
@@ -23,6 +25,8 @@ import { forgetOver, type HaState, type Protected, saveItem, saveOver, sayOver }
  * a repeated input, or a start after a crash, leads to the same. An item's step is durable before what it asks for leaves.
  */
 export const investigators: readonly Investigator[] = [power, hostManager, heartbeat, neighbours];
+/** The first one that has fenced is named. */
+export const fencers: readonly Fencer[] = [storageFencer, powerFencer];
 
 /** More than one look can take: to the end of an item, and with the next one as far as it goes. */
 const mostMoves = 10;
@@ -119,27 +123,33 @@ function advance(state: HaState, vm: Uid, now: Instant): boolean {
   const held = isWaiting ? heldBy(state, item, now) : null;
   if (held !== null && item.held === undefined)
     log(state.outbox, "ha/held", { vm, path: item.path, cell: item.cell, incarnation: item.incarnation, reason: held });
-  const fence = storageFencer.judge(state.fences.get(vm), item.incarnation);
+  const subject: Subject =
+    wanted === undefined || since !== "same"
+      ? { vm, incarnation: item.incarnation, host: item.host }
+      : subjectOf(wanted.document);
+  const fences = fencers.map((each) => ({ name: each.name, answer: each.judge(subject, state) }));
+  const fencedBy = fences.find(({ answer }) => answer.isFenced)?.name;
   const so: Circumstances = {
     since,
     lost: wanted?.document.lost ?? "restart",
     isHostLost: deathOf(state.deaths, item.host) !== null,
     state: together,
-    isFenced: item.step === "Fencing" && fence.isFenced,
+    isFenced: item.step === "Fencing" && fencedBy !== undefined,
     isolated: wanted?.document.isolated ?? "keep",
     isAsking: item.step === "Investigating" && isAskingAbout(state, item.host),
     isHeld: held !== null,
     isCancelled: item.cancelled === true,
     isVetoedLong: now.ms - (state.vetoedSince.get(vm) ?? now.ms) >= fixed.isolatedMs,
   };
-  const fencing = item.step === "Fencing" ? [{ by: storageFencer.name, answer: fenced(fence) }] : null;
+  const fencing =
+    item.step === "Fencing" ? fences.map(({ name, answer }) => ({ by: name, answer: fenced(answer) })) : null;
   const noted = noteAnswers(item, { answers, fencing, held }, now);
   const move = decide(item.step, so);
   if (move === null) {
     if (!sameJson(toJson(noted), toJson(item))) saveItem(state, noted);
     return false;
   }
-  take(state, noted, move, now);
+  take(state, noted, { ...move, ...(fencedBy === undefined ? {} : { fencedBy }) }, now);
   return true;
 }
 
@@ -183,20 +193,24 @@ function noteAnswers(item: WorkItem, { answers, fencing, held }: Noted, now: Ins
   };
 }
 
-function take(state: HaState, item: WorkItem, { to, by, why }: Move, { wallMs }: Instant): void {
+interface Taken extends Move {
+  readonly fencedBy?: FencerName;
+}
+function take(state: HaState, item: WorkItem, { to, by, why, fencedBy = "storage" }: Taken, { wallMs }: Instant): void {
   const { vm, path, cell, incarnation, host, client } = item;
   const ends = to === "Done" || to === "Cancelled";
   const next: WorkItem = {
     ...item,
     ...{ step: to, since: wallMs },
-    ...(by === undefined ? {} : { fencedBy: by }),
+    ...(by === undefined ? {} : { fencedBy: by === "fencer" ? fencedBy : by }),
     ...(ends ? { outcome: why } : {}),
   };
   log(state.outbox, "ha/step", { vm, path, cell, incarnation, host, step: to, reason: why });
   saveItem(state, next);
   if (by === undefined) return;
-  log(state.outbox, "ha/over", { vm, path, cell, incarnation, host, by });
-  saveOver(state, { client, vm, incarnation, host, by });
+  log(state.outbox, "ha/over", { vm, path, cell, incarnation, host, by: next.fencedBy ?? by });
+  // With its power it has ended: a controller of the previous version knows no other word for that.
+  saveOver(state, { client, vm, incarnation, host, by: next.fencedBy === "storage" ? "storage" : "stopped" });
 }
 
 /** A fence is desired from the step that begins it until nobody could begin anything for that incarnation any more. */

@@ -17,6 +17,8 @@ export interface Settings {
   /** A VM that was started elsewhere so often within this time is held. */
   readonly restarts: number;
   readonly withinMs: number;
+  /** A power that was ordered to be cut, and is not read as off, is ordered to be cut again after this. */
+  readonly restartRetryMs: number;
 }
 export function settingsFrom(written: HaSettings): Settings {
   const numberOf = (name: HaSettingName): number => written[name] ?? haSettings[name].preset;
@@ -24,6 +26,7 @@ export function settingsFrom(written: HaSettings): Settings {
     lookMs: numberOf("syncInterval") * 1000,
     keptMs: numberOf("timeBetweenCleanup") * 1000,
     restarts: numberOf("maxRetries"),
+    restartRetryMs: numberOf("restartRetryInterval") * 1000,
     withinMs: numberOf("timeBetweenFailures") * 1000,
   };
 }

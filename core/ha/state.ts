@@ -13,6 +13,7 @@ import { createOutbox, type Outbox, toJson, write } from "../outbox.ts";
 import { createDeaths, type Deaths } from "../presence/group/deaths.ts";
 import type { Known, Probed } from "./investigators/investigator.ts";
 import { isActive, itemKey, type WorkItem } from "./item.ts";
+import { createPower, type PowerState, restorePower } from "./power/power-state.ts";
 import { type Settings, settingsFrom } from "./settings.ts";
 
 export interface HaOptions {
@@ -88,6 +89,8 @@ export interface HaState extends Known {
   storm: Storm | null;
   /** Not durable: they are desired here. */
   settings: Settings;
+  /** Management controllers of hosts, and what they were asked. Records: `power/`, `order/`, `off/<host>`. */
+  readonly power: PowerState;
   /** Hosts that the operator has in maintenance: that they go is no accident. Not durable: it is desired here. */
   readonly maintained: Set<HostName>;
   /** Those that are open, by their keys. */
@@ -141,6 +144,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     over: new Map(),
     storm: (restored.records.get("storm") ?? null) as unknown as Storm | null,
     settings: settingsFrom({}),
+    power: createPower(),
     maintained: new Set(),
     losses: new Map(),
     alerts: new Map(),
@@ -155,6 +159,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     isTimed: false,
   };
   for (const [key, value] of restored.records) {
+    restorePower(state.power, key, value);
     if (key.startsWith("item/")) keepItem(state, value as unknown as WorkItem);
     if (key.startsWith("host/")) state.known.set(hostName(key.slice("host/".length)), value as unknown as KnownHost);
     if (key.startsWith("alert/")) state.alerts.set(key, value as unknown as Alert);

@@ -190,6 +190,11 @@ export const eventNames = {
   "ha/released": "a person has looked, and what was held goes on: of which VM; null: after the loss of many hosts",
   "ha/cancelled": "the operator has said that an incarnation is left alone, until he has it tried again: which one",
   "ha/retried": "the operator has something tried at once, or what he had cancelled taken up again: which incarnation",
+  "ha/power-registered":
+    "the management controller of a host was tried, and is known from now on: host, by what, address, uuid",
+  "ha/power-removed": "the management controller of a host is forgotten",
+  "ha/power-off": "the power of a lost host is ordered to be cut: host, the boot that it is in",
+  "ha/power-is-off": "the power of a lost host was read as off: host, the boot that is over",
   "ha/over":
     "nothing of an incarnation can write any more, and its controller is told so: by which fence, or that it was seen stopped",
   "ha/fencing": "a Storage Manager ends the leases of an incarnation for good: vm, incarnation",

@@ -119,6 +119,8 @@ declare module "cells/model" {
       readonly timeBetweenCleanup?: number;
       /** Within this time a VM is started elsewhere `maxRetries` times. Of the root cell alone. Absent: 3600. In s, 60 to 604800. */
       readonly timeBetweenFailures?: number;
+      /** When the power of a lost host could not be cut, it is tried again after this. Of the root cell alone. Absent: 600. In s, 10 to 86400. */
+      readonly restartRetryInterval?: number;
       /** So often a VM whose host is lost is started elsewhere by itself within `timeBetweenFailures`; then it waits for `cells ha release`. Of the root cell alone. Absent: 5. 1 to 100. */
       readonly maxRetries?: number;
     };

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { peerName } from "../../model/cell/identifiers.ts";
-import { type HaReport, haReport } from "../../model/contract/ha.ts";
+import { type HaReport, haReport, powerRegistered, powerRemoved } from "../../model/contract/ha.ts";
+import type { Schema } from "../../model/contract/schema.ts";
 import { refusal } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
@@ -11,6 +12,8 @@ import { serveRoute } from "../requests/serve.ts";
 
 const haManager = peerName("ha-manager");
 const patienceMs = 10_000;
+/** Two hosts may be asked, and each tries for a while. */
+const powerPatienceMs = 45_000;
 
 /** `GET /ha`, and `POST /ha/pause`, `/ha/release`, `/ha/cancel` and `/ha/retry`: what the HA Manager works on, for the operator. */
 export function registerHa(app: FastifyInstance, configuration: ProcessConfiguration): void {
@@ -23,20 +26,40 @@ export function registerHa(app: FastifyInstance, configuration: ProcessConfigura
     serveRoute(app, `${verb}Ha`, ({ query: { vm } }) =>
       ask(configuration, "POST", `/ha/${verb}?${new URLSearchParams({ vm })}`),
     );
+  serveRoute(app, "registerPower", ({ parameters: { name }, body }) =>
+    askFor(configuration, powerRegistered, {
+      ...{ method: "PUT", path: `/power/${encodeURIComponent(name)}`, patienceMs: powerPatienceMs },
+      body: JSON.stringify(body),
+    }),
+  );
+  serveRoute(app, "forgetPower", ({ parameters: { name } }) =>
+    askFor(configuration, powerRemoved, { method: "DELETE", path: `/power/${encodeURIComponent(name)}` }),
+  );
 }
 
 async function ask(configuration: ProcessConfiguration, method: string, path: string): Promise<HaReport> {
+  return askFor(configuration, haReport, { method, path });
+}
+/** What is asked, and how it answers; of a refusal what it says. */
+async function askFor<T>(
+  configuration: ProcessConfiguration,
+  schema: Schema<T>,
+  asked: { readonly method: string; readonly path: string; readonly body?: string; readonly patienceMs?: number },
+): Promise<T> {
   if (!(await listPeers(configuration, haManager)).includes(haManager))
     throw refused(404, "ha/none", "this installation has no HA Manager: VMs of a host that is lost wait for it");
-  const asked = { method, path, signal: AbortSignal.timeout(patienceMs) };
-  const answer = await peerRequest(configuration, haManager, asked).catch((error: Error) => {
+  const { patienceMs: waits = patienceMs, ...order } = asked;
+  const answer = await peerRequest(configuration, haManager, {
+    ...{ ...order, signal: AbortSignal.timeout(waits) },
+    ...(order.body === undefined ? {} : { headers: { "content-type": "application/json" } }),
+  }).catch((error: Error) => {
     throw refused(503, "ha/unreachable", `the HA Manager does not answer: ${error.message}`);
   });
   const text = await answer.text();
-  if (answer.status === 404 || answer.status === 409) {
+  if (answer.status === 400 || answer.status === 404 || answer.status === 409) {
     const { error } = answerOr(() => answerAs(refusal, text, haManager), "ha/unreadable");
     throw refused(answer.status, error.code, error.message);
   }
   if (answer.status !== 200) throw refused(503, "ha/unreachable", "the HA Manager is starting");
-  return answerOr(() => answerAs(haReport, text, haManager), "ha/unreadable");
+  return answerOr(() => answerAs(schema, text, haManager), "ha/unreadable");
 }

@@ -22,6 +22,10 @@ export const haSettings = {
     ...{ preset: 3600, least: 60, most: 604_800, unit: "s" },
     docs: "Within this time a VM is started elsewhere `maxRetries` times",
   },
+  restartRetryInterval: {
+    ...{ preset: 600, least: 10, most: 86_400, unit: "s" },
+    docs: "When the power of a lost host could not be cut, it is tried again after this",
+  },
   maxRetries: {
     ...{ preset: 5, least: 1, most: 100 },
     docs: "So often a VM whose host is lost is started elsewhere by itself within `timeBetweenFailures`; then it waits for `cells ha release`",

@@ -1,4 +1,28 @@
-import { exactly, integer, list, nullable, oneOf, optional, record, text, time } from "./schema.ts";
+import { boolean, exactly, integer, list, nullable, oneOf, optional, record, text, time } from "./schema.ts";
+
+/** How the management controller of a host is reached: `PUT /hosts/{name}/power`. The password goes no further than it has to. */
+export interface PowerControllerWord {
+  readonly kind: "ipmi" | "redfish";
+  /** `ADDRESS` or `ADDRESS:PORT`. */
+  readonly address: string;
+  readonly user: string;
+  readonly password: string;
+  /** Of IPMI: the cipher suite. Absent: 17. */
+  readonly suite?: 3 | 17;
+  /** Of Redfish: SHA-256 of the controller's certificate, hexadecimal. */
+  readonly fingerprint?: string;
+}
+/** It was tried: another host reads there that the host is on, with the UUID that the host says it has. */
+export interface PowerRegistered {
+  readonly host: string;
+  readonly kind: "ipmi" | "redfish";
+  readonly address: string;
+  readonly uuid: string;
+  readonly power: "on";
+}
+export interface PowerRemoved {
+  readonly wasThere: boolean;
+}
 
 /** What the HA Manager works on, and what it has done lately (`core/ha/`). */
 export interface HaReport {
@@ -38,7 +62,7 @@ export interface HaItem {
   /** Why it waits for a person, a sentence; null: it does not. */
   readonly held: string | null;
   /** What made sure that nothing of it can write; null: nothing has. */
-  readonly fencedBy: "storage" | "stopped" | null;
+  readonly fencedBy: "storage" | "power" | "stopped" | null;
   /** ISO 8601: when it was scheduled, and since when it is at its step. */
   readonly scheduled: string;
   readonly since: string;
@@ -68,7 +92,7 @@ const haItem = record<HaItem>(
       reason: text(),
       outcome: nullable(text()),
       held: nullable(text()),
-      fencedBy: nullable(oneOf("storage", "stopped")),
+      fencedBy: nullable(oneOf("storage", "power", "stopped")),
     },
     ...{ scheduled: time, since: time, investigators: list(haAnswer), fencers: list(haAnswer) },
   },
@@ -92,3 +116,26 @@ export const haReport = record<HaReport>(
   },
   "HaReport",
 );
+
+const shortText = text();
+export const powerController = record<PowerControllerWord>(
+  {
+    ...{ kind: oneOf("ipmi", "redfish"), address: shortText, user: shortText, password: shortText },
+    ...{ suite: optional(oneOf(3, 17)), fingerprint: optional(shortText) },
+  },
+  "PowerControllerWord",
+);
+export const powerRegistered = record<PowerRegistered>(
+  { ...{ host: text(), kind: oneOf("ipmi", "redfish"), address: text(), uuid: text() }, power: exactly("on") },
+  "PowerRegistered",
+);
+export const powerRemoved = record<PowerRemoved>({ wasThere: boolean }, "PowerRemoved");
+/** What a host read at another one's controller. */
+export const powerReading = record<PowerReadingWord>({
+  ...{ power: nullable(oneOf("on", "off")), uuid: nullable(text()), reason: nullable(text()) },
+});
+interface PowerReadingWord {
+  readonly power: "on" | "off" | null;
+  readonly uuid: string | null;
+  readonly reason: string | null;
+}

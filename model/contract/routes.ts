@@ -1,7 +1,7 @@
 import { bundleMediaType, yamlMediaType } from "../api.ts";
 import { audited } from "./audit/query.ts";
 import { auditPart } from "./audit/values.ts";
-import { haReport } from "./ha.ts";
+import { haReport, powerController, powerRegistered, powerRemoved } from "./ha.ts";
 import {
   bytesType,
   gives,
@@ -253,6 +253,15 @@ export const routes = {
     doc: "Takes up what was cancelled, and asks everybody anew about what waits.",
     query: { vm: must(text(), "Path of a VM, its cell's whole name first.") },
     answer: gives(haReport),
+  }),
+  registerPower: route("PUT /hosts/{name}/power", "operator", "gateway", {
+    doc: "What switches a host's power, apart from the host. It is tried and nothing is switched: another host reads there that this one is on, with the UUID that this one says it has. 409: that is not so, and why.",
+    body: sends(powerController),
+    answer: gives(powerRegistered),
+  }),
+  forgetPower: route("DELETE /hosts/{name}/power", "operator", "gateway", {
+    doc: "Forgets the management controller of a host, and its password.",
+    answer: gives(powerRemoved),
   }),
 
   // --- storage, and what was lost ---------------------------------------------------------------------------------

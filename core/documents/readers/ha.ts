@@ -54,6 +54,7 @@ export const desiredSettings = document(
       syncInterval: bounded("syncInterval"),
       timeBetweenCleanup: bounded("timeBetweenCleanup"),
       timeBetweenFailures: bounded("timeBetweenFailures"),
+      restartRetryInterval: bounded("restartRetryInterval"),
       maxRetries: bounded("maxRetries"),
     }),
   }),

@@ -6,7 +6,8 @@ import type { Fencer } from "./fencer.ts";
  */
 export const storageFencer: Fencer = {
   name: "storage",
-  judge: (said, incarnation) => {
+  judge: ({ vm, incarnation }, { fences }) => {
+    const said = fences.get(vm);
     if (said === undefined || said.incarnation !== incarnation)
       return { isFenced: false, sentence: "the Storage Manager has not answered yet" };
     if (!said.complete) return { isFenced: false, sentence: said.reason ?? "not every lease of it has ended" };

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { hostName, peerName, uid } from "../../../model/cell/identifiers.ts";
 import type { ActualHeartbeat } from "../../documents/ha.ts";
 import { createDeaths } from "../../presence/group/deaths.ts";
+import { createPower } from "../power/power-state.ts";
 import { heartbeat } from "./heartbeat.ts";
 import type { Known } from "./investigator.ts";
 
@@ -15,6 +16,7 @@ const ask = (said: readonly (readonly [typeof s1, ActualHeartbeat])[], boot?: nu
     heartbeats: new Map([[h1, new Map(said)]]),
     reachable: new Map([s1, s2].map((agent) => [agent, !away.includes(agent)])),
     probes: new Map(),
+    power: createPower(),
     nowMs: 0,
   };
   return heartbeat.ask({ vm: uid("a-1"), incarnation: 1, host: h1, ...(boot === undefined ? {} : { boot }) }, known);

@@ -1,6 +1,7 @@
 import type { HostName, PeerName, Uid } from "../../../model/cell/identifiers.ts";
 import type { ActualHeartbeat, ActualMachines } from "../../documents/ha.ts";
 import type { Deaths } from "../../presence/group/deaths.ts";
+import type { PowerState } from "../power/power-state.ts";
 
 /**
  * Whether an incarnation of a VM runs, by one kind of evidence. An investigator says *Running* or *Stopped* only where it is
@@ -41,6 +42,8 @@ export interface Known {
   readonly reachable: ReadonlyMap<PeerName, boolean>;
   /** By host, what each neighbour that asks it has got back. */
   readonly probes: ReadonlyMap<HostName, ReadonlyMap<PeerName, Probed>>;
+  /** Management controllers of hosts, and what was read there. */
+  readonly power: PowerState;
   readonly nowMs: number;
 }
 

@@ -7,8 +7,11 @@ import { type Investigator, unknown } from "./investigator.ts";
  */
 export const power: Investigator = {
   name: "power",
-  ask: ({ host, boot }, { deaths }) => {
+  ask: ({ host, boot }, { deaths, power: { offs } }) => {
     if (boot === undefined) return unknown(`it is not known in which boot of ${host} it runs`);
+    const off = offs.get(host);
+    if (off !== undefined && off.boot >= boot)
+      return { state: "Stopped", sentence: `the management controller of ${host} was read as off in that boot` };
     return hasEnded(deaths, host, boot)
       ? { state: "Stopped", sentence: `the power of ${host} was off after the boot in which it ran` }
       : unknown(`nobody has said that the power of ${host} is off`);

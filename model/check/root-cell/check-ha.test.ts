@@ -33,6 +33,7 @@ test("the presets are CloudStack's, and what is not written is not in the cell",
     "syncInterval 60",
     "timeBetweenCleanup 86400",
     "timeBetweenFailures 3600",
+    "restartRetryInterval 600",
     "maxRetries 5",
   ]);
   const result = checked({ "x.ha.maxRetries": 5 });

@@ -1,0 +1,17 @@
+import type { Fencer } from "./fencer.ts";
+
+/**
+ * Fences by the power of the host: its management controller was asked to cut it, or somebody else did, and was then *read* as off, in
+ * the boot for which the incarnation was placed. What a controller answers to the order is nothing.
+ */
+export const powerFencer: Fencer = {
+  name: "power",
+  judge: ({ host, boot }, { power: { registered, offs, said } }) => {
+    if (!registered.has(host))
+      return { isFenced: false, sentence: `no management controller of ${host} is registered` };
+    const off = offs.get(host);
+    if (boot !== undefined && off !== undefined && off.boot >= boot)
+      return { isFenced: true, sentence: `the power of ${host} was read as off in that boot` };
+    return { isFenced: false, sentence: said.get(host)?.sentence ?? "its management controller has not answered yet" };
+  },
+};

@@ -1,0 +1,154 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import { World } from "../world.testing.ts";
+import type { DueOrder } from "./orders.ts";
+
+const uuid = "00112233-4455-6677-8899-aabbccddeeff";
+const controller = { kind: "ipmi", address: "10.9.0.1", user: "cells", sealed: "sealed", host: "h1", uuid };
+const ask = (world: World, request: JsonObject): Json => {
+  const [reply] = world.give({ kind: "request", id: 1, request }).filter((effect) => effect.kind === "reply");
+  return reply?.response ?? null;
+};
+const next = (world: World): readonly DueOrder[] =>
+  ask(world, { kind: "ha-power-next" }) as unknown as readonly DueOrder[];
+/** What is due, after so long; each order as `action nonce`. */
+const due = (world: World, afterMs = 0): readonly string[] => {
+  world.ms += afterMs;
+  return next(world).map(({ action, nonce }) => `${action} ${nonce}`);
+};
+const reads = (world: World, nonce: number, more: JsonObject = {}): void => {
+  const said = { power: "off", uuid, reason: null, ...more };
+  ask(world, { kind: "ha-power-read", host: "h1", nonce, ...said });
+};
+const hears = (world: World, ...hosts: readonly string[]): void => {
+  for (const host of hosts) world.give({ kind: "reachable", peer: `host.${host}` as never, reachable: true });
+};
+/** A VM of a host with a controller, which is lost, and other hosts that are heard. */
+const lost = (): World => {
+  const world = new World(5);
+  ask(world, { kind: "ha-power-register", host: "h1", controller });
+  hears(world, "h2", "h3");
+  world.protect("a-1", 1, "h1");
+  assert.deepEqual(due(world), [], "of a host that is not lost nothing is asked");
+  world.lose("h1");
+  return world;
+};
+
+test("the power of a lost host is read; one that its fence waits for is cut, once, and read as off it is a fence", () => {
+  const world = lost();
+  assert.deepEqual(due(world), ["read 1"]);
+  reads(world, 1, { power: "on" });
+  assert.equal(world.stepOf("a-1"), "Fencing");
+  assert.deepEqual(due(world, 2000), [], "the storage has its time");
+  assert.deepEqual(due(world, 1500), ["off 2"]);
+  assert.deepEqual(due(world, 1000), [], "it is given once");
+  assert.equal(world.stepOf("a-1"), "Fencing", "that it was given says nothing");
+  reads(world, 2);
+  assert.equal(world.stepOf("a-1"), "Restarting");
+  const item = world.state.active.get("a-1" as never);
+  assert.deepEqual([item?.fencedBy, world.state.over.get("a-1" as never)?.by], ["power", "stopped"]);
+  assert.deepEqual(due(world, 20_000), [], "and nothing more is asked");
+});
+
+test("a power that somebody else has cut needs no fence, and no order", () => {
+  const world = new World(5);
+  ask(world, { kind: "ha-power-register", host: "h1", controller });
+  hears(world, "h2");
+  world.protect("a-1", 1, "h1");
+  world.pause();
+  world.lose("h1");
+  assert.deepEqual(due(world), ["read 1"]);
+  reads(world, 1);
+  world.release();
+  assert.equal(world.state.active.get("a-1" as never)?.fencedBy, "stopped");
+});
+
+test("on, silence, another machine's UUID, an answer to another order, or to one before a start, are no fence", () => {
+  const world = lost();
+  due(world);
+  due(world, 4000);
+  const [, order] = [1, 2];
+  for (const [nonce, more] of [
+    [order, { power: "on" }],
+    [order, { power: null, uuid: null, reason: "the controller does not answer" }],
+    [order, { uuid: "00112233-4455-6677-8899-aabbccddeef0" }],
+    [order, { uuid: null }],
+    [order - 1, {}],
+    [order + 1, {}],
+  ] as const) {
+    const again = lost();
+    due(again);
+    due(again, 4000);
+    reads(again, nonce, more);
+    assert.equal(again.stepOf("a-1"), "Fencing", JSON.stringify(more));
+    assert.equal(again.state.power.offs.size, 0);
+  }
+  world.restart();
+  reads(world, order);
+  world.lose("h1");
+  assert.equal(world.stepOf("a-1"), "Fencing", "an order is void after a start");
+});
+
+test("a start repeats no order; one that did not help is given again after its time alone", () => {
+  const world = lost();
+  due(world);
+  assert.deepEqual(due(world, 4000), ["off 2"]);
+  world.restart();
+  hears(world, "h2");
+  world.lose("h1");
+  assert.deepEqual(due(world), []);
+  assert.deepEqual(due(world, 10_000), ["read 3"], "what is read in between cuts nothing");
+  reads(world, 3, { power: "on" });
+  assert.deepEqual(due(world, 500_000), ["read 4"]);
+  assert.deepEqual(due(world, 100_000), ["off 5"]);
+});
+
+test("no power is cut of a host that is heard, in a storm, of what is held, or with nobody to carry it out", () => {
+  const heard = lost();
+  due(heard);
+  hears(heard, "h1");
+  assert.deepEqual(due(heard, 60_000), []);
+  const storm = new World(5);
+  ask(storm, { kind: "ha-power-register", host: "h1", controller });
+  hears(storm, "h4", "h5");
+  storm.protect("r-1", 1, "h1", "root");
+  for (const host of ["h1", "h2", "h3"]) storm.lose(host);
+  assert.equal(storm.stepOf("r-1"), "Fencing", "the management's goes on by its storage");
+  assert.deepEqual(due(storm, 60_000), ["read 1"]);
+  storm.release();
+  assert.deepEqual(due(storm, 20_000), ["off 2"], "a positive control");
+  const alone = new World(5);
+  ask(alone, { kind: "ha-power-register", host: "h1", controller });
+  alone.protect("a-1", 1, "h1");
+  alone.lose("h1");
+  assert.deepEqual(due(alone, 60_000), []);
+});
+
+test("off is said of the boot that the host was in: what was placed for a later one is not over", () => {
+  const world = lost();
+  due(world);
+  reads(world, 1);
+  assert.equal(world.stepOf("a-1"), "Restarting");
+  world.state.power.offs.set("h1" as never, { host: "h1" as never, boot: 6, at: 0 });
+  world.restart();
+  assert.equal(world.state.power.offs.get("h1" as never)?.boot, 7, "and it is durable");
+  const earlier = lost();
+  earlier.state.power.offs.set("h1" as never, { host: "h1" as never, boot: 6, at: 0 });
+  due(earlier, 4000);
+  reads(earlier, 1, { power: "on" });
+  assert.equal(earlier.stepOf("a-1"), "Fencing");
+});
+
+test("a controller that is forgotten is asked nothing, and nothing that is told has its secret", () => {
+  const world = lost();
+  const report = JSON.stringify(ask(world, { kind: "ha" }));
+  assert.ok(!report.includes("sealed"));
+  assert.deepEqual(ask(world, { kind: "ha-power-remove", host: "h1" }), { wasThere: true });
+  assert.deepEqual(due(world, 60_000), []);
+  assert.deepEqual(
+    [...world.records.keys()].filter((key) => key.startsWith("power/")),
+    [],
+  );
+  assert.deepEqual(ask(world, { kind: "ha-power-remove", host: "h1" }), { wasThere: false });
+});

@@ -1,0 +1,136 @@
+import { type HostName, hostName, hostPeer, type PeerName } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
+import type { Instant } from "../../env.ts";
+import { isObject, log, toJson, write } from "../../outbox.ts";
+import { deathOf } from "../../presence/group/deaths.ts";
+import type { HaState } from "../state.ts";
+import { isSameUuid, type PowerAction, type RegisteredController } from "./controller.ts";
+import type { Order, PowerOff, Registered } from "./power-state.ts";
+
+/*
+ * Orders to management controllers. The edge asks which are due and has another host carry them out, as requests on live connections: none is
+ * a document, so none is ever found on the way later. That an order was given is durable before anybody hears of it, and a start voids
+ * it: a crash repeats none. What counts is the power that was read afterwards, under the UUID that was registered, for the boot that the
+ * host was in when the order was given: whatever it boots into next is a later one.
+ */
+
+/** What the edge is to have carried out: by one of these hosts. */
+export interface DueOrder {
+  readonly host: HostName;
+  readonly nonce: number;
+  readonly action: PowerAction;
+  readonly controller: RegisteredController;
+  readonly by: readonly PeerName[];
+}
+
+/** A power that is looked at is looked at this often. */
+const readEveryMs = 10_000;
+/** A fence at the storage that works is faster, and cuts nobody's power. */
+export const afterFencingMs = 3_000;
+
+/** Answers what the edge asks; undefined: it is no such request. */
+export function takePower(state: HaState, request: Json, now: Instant): Json | undefined {
+  if (!isObject(request)) return undefined;
+  const { kind, host } = request;
+  if (kind === "ha-power-next") return toJson(nextOrders(state, now));
+  if (typeof host !== "string") return undefined;
+  const name = hostName(host);
+  if (kind === "ha-power-register") {
+    const registered = request.controller as unknown as Registered;
+    forget(state, name);
+    write(state.outbox, `power/${name}`, registered);
+    state.power.registered.set(name, registered);
+    const { kind: by, address, uuid } = registered;
+    log(state.outbox, "ha/power-registered", { host: name, by, address, uuid });
+    return {};
+  }
+  if (kind === "ha-power-remove") {
+    const wasThere = state.power.registered.has(name);
+    forget(state, name);
+    if (wasThere) log(state.outbox, "ha/power-removed", { host: name });
+    return { wasThere };
+  }
+  if (kind !== "ha-power-read") return undefined;
+  takeReading(state, name, request, now);
+  return {};
+}
+
+function forget({ outbox, power }: HaState, host: HostName): void {
+  for (const [records, kind] of [
+    [power.registered, "power"],
+    [power.orders, "order"],
+  ] as const)
+    if (records.delete(host)) write(outbox, `${kind}/${host}`, null);
+  power.open.delete(host);
+  power.said.delete(host);
+}
+
+function nextOrders(state: HaState, now: Instant): readonly DueOrder[] {
+  const due: DueOrder[] = [];
+  for (const { host, uuid: _uuid, ...controller } of state.power.registered.values()) {
+    const wanted = whatIsDue(state, host, now);
+    if (wanted === null) continue;
+    const nonce = (state.power.orders.get(host)?.nonce ?? 0) + 1;
+    const by = executorsFor(state, host);
+    if (by.length === 0) continue;
+    const before = state.power.orders.get(host);
+    const offAt = wanted.action === "off" ? now.wallMs : before?.boot === wanted.boot ? before.offAt : undefined;
+    const order: Order = { host, nonce, ...wanted, at: now.wallMs, ...(offAt === undefined ? {} : { offAt }) };
+    write(state.outbox, `order/${host}`, order);
+    state.power.orders.set(host, order);
+    state.power.open.set(host, nonce);
+    if (order.action === "off") log(state.outbox, "ha/power-off", { host, boot: order.boot });
+    due.push({ host, nonce, action: order.action, controller, by });
+  }
+  return due;
+}
+
+function whatIsDue(state: HaState, host: HostName, now: Instant): Pick<Order, "action" | "boot"> | null {
+  const { power } = state;
+  // Who is heard is not asked about, and nobody's power is cut who is there again.
+  if (deathOf(state.deaths, host) === null || state.reachable.get(hostPeer(host)) === true) return null;
+  const items = [...state.active.values()].filter((item) => item.host === host);
+  const boots = items.flatMap(({ vm }) => state.wanted.get(vm)?.document.boot ?? []);
+  const boot = Math.max(...boots);
+  if (boots.length === 0 || (power.offs.get(host)?.boot ?? -1) >= boot) return null;
+  const isFencing = items.some(({ step, since }) => step === "Fencing" && now.wallMs - since >= afterFencingMs);
+  const last = power.orders.get(host);
+  const sinceMs = last === undefined ? Number.POSITIVE_INFINITY : now.wallMs - last.at;
+  const sinceOffMs =
+    last?.boot === boot ? now.wallMs - (last.offAt ?? Number.NEGATIVE_INFINITY) : Number.POSITIVE_INFINITY;
+  // Where many hosts were lost at once nobody's power is cut before a person has looked.
+  if (isFencing && state.storm === null && sinceOffMs >= state.settings.restartRetryMs) return { action: "off", boot };
+  return sinceMs >= readEveryMs ? { action: "read", boot } : null;
+}
+
+const executorsFor = (state: HaState, host: HostName): readonly PeerName[] =>
+  state.options.hosts.filter(
+    (peer) =>
+      peer !== hostPeer(host) &&
+      state.reachable.get(peer) === true &&
+      deathOf(state.deaths, hostName(peer.slice("host.".length))) === null,
+  );
+
+/** Off is what was read as off, of that machine, for an order that is open. Everything else is not known. */
+function takeReading(state: HaState, host: HostName, said: { readonly [name: string]: Json }, now: Instant): void {
+  const { power } = state;
+  const [order, registered] = [power.orders.get(host), power.registered.get(host)];
+  if (order === undefined || registered === undefined || said.nonce !== order.nonce) return;
+  if (power.open.get(host) !== order.nonce) return;
+  power.open.delete(host);
+  const isThat = typeof said.uuid === "string" && isSameUuid(said.uuid, registered.uuid);
+  const why = typeof said.reason === "string" ? said.reason : "the controller does not say";
+  const sentence =
+    said.power !== "on" && said.power !== "off"
+      ? why
+      : !isThat
+        ? `the controller at ${registered.address} shows the UUID of another machine`
+        : `its controller at ${registered.address} reads ${said.power}`;
+  power.said.set(host, { sentence });
+  for (const vm of state.at.get(host) ?? []) state.dirty.add(vm);
+  if (said.power !== "off" || !isThat) return;
+  const off: PowerOff = { host, boot: order.boot, at: now.wallMs };
+  write(state.outbox, `off/${host}`, off);
+  power.offs.set(host, off);
+  log(state.outbox, "ha/power-is-off", { host, boot: order.boot });
+}

@@ -1,0 +1,47 @@
+import type { HostName } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
+import type { PowerAction, RegisteredController } from "./controller.ts";
+
+/** Record `power/<host>`. The password is sealed by the edge, with a key that is not in this store. */
+export interface Registered extends RegisteredController {
+  readonly host: HostName;
+  readonly uuid: string;
+}
+/** Record `order/<host>`: the last one. */
+export interface Order {
+  readonly host: HostName;
+  readonly nonce: number;
+  readonly action: PowerAction;
+  /** The last boot of the host in which something was placed. */
+  readonly boot: number;
+  /** Milliseconds since 1970; `offAt`: when the power was last ordered to be cut in that boot. */
+  readonly at: number;
+  readonly offAt?: number;
+}
+/** Record `off/<host>`: the power was read as off when this boot had begun. */
+export interface PowerOff {
+  readonly host: HostName;
+  readonly boot: number;
+  readonly at: number;
+}
+/** What a controller said last, for people. */
+export interface SaidPower {
+  readonly sentence: string;
+}
+export interface PowerState {
+  readonly registered: Map<HostName, Registered>;
+  readonly orders: Map<HostName, Order>;
+  /** Orders of this process that nobody has answered yet. */
+  readonly open: Map<HostName, number>;
+  readonly offs: Map<HostName, PowerOff>;
+  readonly said: Map<HostName, SaidPower>;
+}
+export const createPower = (): PowerState => ({
+  ...{ registered: new Map(), orders: new Map(), open: new Map(), offs: new Map(), said: new Map() },
+});
+export function restorePower(power: PowerState, key: string, value: Json): void {
+  const [kind, host] = key.split("/", 2) as [string, HostName];
+  if (kind === "power") power.registered.set(host, value as unknown as Registered);
+  if (kind === "order") power.orders.set(host, value as unknown as Order);
+  if (kind === "off") power.offs.set(host, value as unknown as PowerOff);
+}

@@ -1,0 +1,190 @@
+import assert from "node:assert/strict";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import type { Input } from "../../core/env.ts";
+import { createHaManager } from "../../core/ha/manager.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { peerRequest, servePeers } from "../../runtime/http/https.ts";
+import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { freePort } from "../../runtime/process/free-port.testing.ts";
+import { followOrders, openSeal, powerRegistrations } from "../../runtime/process/ha-power.ts";
+import { createHostEdge } from "../edge.ts";
+import { type IpmiSim, startIpmiSim } from "./ipmi-sim.testing.ts";
+import { createPowerHand } from "./power-hand.ts";
+import { type RedfishSim, startRedfishSim } from "./redfish-sim.testing.ts";
+
+/*
+ * From the operator's word to a power that is off: an HA Manager, the edges of real hosts, mutual TLS between them, and a management
+ * controller as OpenIPMI simulates it, or one that speaks Redfish. All waiting is the manager's own.
+ */
+let installation: TestInstallation;
+let gateway: ProcessConfiguration;
+let own: ProcessConfiguration;
+let ipmi: IpmiSim;
+let redfish: RedfishSim;
+const closers: (() => Promise<void> | void)[] = [];
+const [presence, self] = [peerName("presence.1"), peerName("ha-manager")];
+const hosts = ["h1", "h2", "h3"].map((host) => peerName(`host.${host}`));
+const manager = createHaManager({
+  ...{ self, presence: [presence], storageManagers: [peerName("storage-manager")], hosts },
+});
+let state = manager.restore({ records: new Map(), desiredAt: new Map() });
+const records = new Map<string, Json>();
+const logged: Json[] = [];
+const give = (input: Input) => {
+  const stepped = manager.step(state, input, { ms: performance.now(), wallMs: Date.now() });
+  state = stepped.state;
+  for (const effect of stepped.effects) {
+    if (effect.kind === "write" && effect.value !== null) records.set(effect.key, effect.value);
+    if (effect.kind === "log") logged.push({ event: effect.event, ...(effect.fields as object) } as Json);
+  }
+  return stepped.effects;
+};
+const ipmiUuid = "efcdab89-6745-23a1-efcd-ab89674523a1";
+
+before(async () => {
+  installation = await createTestInstallation("power");
+  ipmi = await startIpmiSim(await freePort());
+  redfish = await startRedfishSim();
+  closers.push(ipmi.stop, redfish.stop);
+  for (const [name, uuid] of [
+    ["h1", ipmiUuid],
+    ["h2", redfish.uuid],
+    ["h3", ""],
+  ] as const) {
+    const { configuration } = await installation.configure(peerName(`host.${name}`));
+    const directory = join(installation.directory, `of-${name}`);
+    await mkdir(directory);
+    await writeFile(join(directory, "system-uuid"), `${uuid}\n`);
+    const power = createPowerHand(directory);
+    closers.push((await servePeers(configuration, createHostEdge({ power } as never))).stop);
+  }
+  ({ configuration: own } = await installation.configure(self));
+  const asked = {
+    service: {
+      request: async (request: Json): Promise<Json> => {
+        const reply = give({ kind: "request", id: 1, request }).find((effect) => effect.kind === "reply");
+        return reply?.kind === "reply" ? reply.response : null;
+      },
+    },
+  } as never;
+  const seal = await openSeal(own.directory);
+  closers.push((await servePeers(own, powerRegistrations(own, seal).handler(asked))).stop);
+  closers.push(followOrders(own, asked, seal));
+  ({ configuration: gateway } = await installation.configure(peerName("gateway")));
+  give({ kind: "start" });
+  for (const peer of hosts.slice(1)) give({ kind: "reachable", peer, reachable: true });
+});
+after(async () => {
+  for (const close of closers.reverse()) await close();
+  await installation.remove();
+});
+
+const ask = async (
+  method: string,
+  host: string,
+  body?: object,
+  from = gateway,
+  to: PeerName = self,
+  path = `/power/${host}`,
+): Promise<{ readonly status: number; readonly text: string }> => {
+  const answer = await peerRequest(from, to, {
+    ...{ method, path },
+    ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
+  });
+  return { status: answer.status, text: await answer.text() };
+};
+
+test("a controller is registered once another host has read there that this one is on, by its own UUID; nothing is switched", async () => {
+  const registered = await ask("PUT", "h1", ipmi.controller);
+  assert.equal(registered.status, 200, registered.text);
+  assert.match(registered.text, new RegExp(`"uuid":"${ipmiUuid}","power":"on"`));
+  assert.equal((await ask("PUT", "h2", redfish.controller)).status, 200);
+  assert.deepEqual([await ipmi.power(), redfish.power], ["on", "On"]);
+});
+
+test("another machine's controller, one that reads off, a wrong password, a host without UUID: refused with why", async () => {
+  const refusals: readonly (readonly [string, object, RegExp])[] = [
+    ["h2", ipmi.controller, /is another machine's: it shows the UUID efcdab89.*and h2 has 00112233/],
+    ["h1", { ...ipmi.controller, password: "other" }, /does not take this user and password/],
+    ["h3", ipmi.controller, /h3 does not say which machine it is/],
+    ["h2", { ...redfish.controller, fingerprint: "ab".repeat(32) }, /another certificate/],
+  ];
+  for (const [host, controller, why] of refusals) {
+    const { status, text } = await ask("PUT", host, controller);
+    assert.equal(status, 409, text);
+    assert.match(text, why);
+  }
+  redfish.power = "Off";
+  assert.match((await ask("PUT", "h2", redfish.controller)).text, /reads off while h2 is up/);
+  redfish.power = "On";
+  for (const body of [{}, { ...ipmi.controller, kind: "telnet" }, { ...redfish.controller, fingerprint: "x" }])
+    assert.equal((await ask("PUT", "h1", body)).status, 400);
+  assert.match((await ask("PUT", "h9", ipmi.controller)).text, /there is no host h9; the hosts are h1, h2, h3/);
+});
+
+test("only the gateway registers, only the HA Manager has a host switch another one, and no word of it is an option", async () => {
+  const { configuration: shop } = await installation.configure(peerName("controller.shop"));
+  assert.equal((await ask("PUT", "h1", ipmi.controller, shop)).status, 403);
+  const [h3 = self] = hosts.slice(2);
+  const order = { action: "off", controller: ipmi.controller };
+  for (const from of [shop, gateway])
+    assert.equal((await ask("POST", "", order, from, h3, "/power")).status, 403, from.name);
+  for (const wrong of [
+    { ...order, action: "cycle" },
+    { ...order, controller: { ...ipmi.controller, address: "-o" } },
+    { ...order, controller: { ...ipmi.controller, user: "-P" } },
+    { ...order, controller: { ...ipmi.controller, password: "a\nb" } },
+    { action: "off" },
+  ])
+    assert.equal((await ask("POST", "", wrong, own, h3, "/power")).status, 400, JSON.stringify(wrong));
+  assert.equal(await ipmi.power(), "on");
+});
+
+test("hosts are lost whose storage does not answer: their power is cut by another host, read as off, and their VMs are over", async () => {
+  for (const [vm, host] of [
+    ["a-1", "h1"],
+    ["a-2", "h2"],
+  ] as const) {
+    const document = {
+      vm,
+      cell: "shop",
+      path: `shop/${vm}`,
+      incarnation: 1,
+      host,
+      boot: 7,
+      lost: "restart",
+      priority: 0,
+    };
+    const value = { ...document, isolated: "keep", storageManager: "storage-manager" };
+    give({ kind: "desired", from: peerName("controller.shop"), key: `protected/${vm}`, value });
+  }
+  give({ kind: "reachable", peer: hosts[1] as PeerName, reachable: false });
+  const from = performance.now();
+  for (const host of ["h1", "h2"]) {
+    const value = { host, generation: 1, incarnation: 0, declaredAt: Date.now(), reporters: 1 };
+    give({ kind: "actual", from: presence, key: `dead/${host}`, value });
+  }
+  while (state.over.size < 2 && performance.now() - from < 25_000) await new Promise((done) => setTimeout(done, 100));
+  assert.deepEqual([...state.over.keys()].sort(), ["a-1", "a-2"], JSON.stringify([...state.active.values()]));
+  assert.deepEqual([await ipmi.power(), redfish.power], ["off", "Off"]);
+  const by = [...state.active.values()].map(({ fencedBy }) => fencedBy);
+  assert.deepEqual(by, ["power", "power"]);
+});
+
+test("no record, no event and no file has a password, and the key to what is sealed is for its owner alone", async () => {
+  const { password } = ipmi.controller;
+  assert.ok([...records.keys()].includes("power/h1"), "a positive control");
+  assert.ok(!JSON.stringify([...records]).includes(password));
+  assert.ok(logged.length > 0 && !JSON.stringify(logged).includes(password));
+  for (const file of await readdir(own.directory, { recursive: true })) {
+    const bytes = await readFile(join(own.directory, file)).catch(() => Buffer.alloc(0));
+    assert.ok(!bytes.includes(password), file);
+  }
+  const seal = await openSeal(own.directory);
+  assert.equal(seal.open(seal.seal("x")), "x", "the key stays");
+  assert.equal((await openSeal(installation.directory)).open(seal.seal("x")), null, "and another one opens nothing");
+});

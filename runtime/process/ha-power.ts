@@ -1,0 +1,206 @@
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { mayAsk } from "../../core/documents/permissions.ts";
+import { isSameUuid, type PowerController, type PowerReading, uuidOf } from "../../core/ha/power/controller.ts";
+import type { DueOrder } from "../../core/ha/power/orders.ts";
+import { toJson } from "../../core/outbox.ts";
+import { hostName, hostPeer, type PeerName } from "../../model/cell/identifiers.ts";
+import { powerController, powerReading } from "../../model/contract/ha.ts";
+import { read } from "../../model/contract/schema.ts";
+import { Fault } from "../../model/json/reader.ts";
+import { peerRequest } from "../http/https.ts";
+import type { ProcessConfiguration } from "../installation.ts";
+import { listPeers } from "../transport/peers.ts";
+import type { Asked, Further } from "./asked.ts";
+
+/*
+ * Power at the HA Manager's edge. Passwords are sealed with a key of this process' own directory before its service has them, and opened
+ * for the moment in which another host is asked to use one; so its store, what is told of it and its backups have none.
+ */
+const path = /^\/power\/([a-z0-9-]+)$/;
+const everyMs = 2_000;
+/** A host gives up after 10 s. */
+const patienceMs = 12_000;
+const longestBody = 4096;
+
+export interface Seal {
+  seal(secret: string): string;
+  /** Null: it was not sealed here. */
+  open(sealed: string): string | null;
+}
+export const openSeal = async (directory: string): Promise<Seal> => {
+  const file = join(directory, "power.key");
+  await writeFile(file, randomBytes(32), { mode: 0o600, flag: "wx", flush: true }).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    },
+  );
+  const key = await readFile(file);
+  return {
+    seal: (secret) => {
+      const nonce = randomBytes(12);
+      const cipher = createCipheriv("aes-256-gcm", key, nonce);
+      const sealed = Buffer.concat([cipher.update(secret, "utf8"), cipher.final()]);
+      return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString("base64");
+    },
+    open: (sealed) => {
+      try {
+        const bytes = Buffer.from(sealed, "base64");
+        const cipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, 12));
+        cipher.setAuthTag(bytes.subarray(12, 28));
+        return Buffer.concat([cipher.update(bytes.subarray(28)), cipher.final()]).toString("utf8");
+      } catch {
+        return null;
+      }
+    },
+  };
+};
+
+const askHost = async (
+  configuration: ProcessConfiguration,
+  by: PeerName,
+  action: "read" | "off",
+  controller: PowerController,
+): Promise<PowerReading | null> => {
+  try {
+    const answer = await peerRequest(configuration, by, {
+      ...{ method: "POST", path: "/power", headers: { "content-type": "application/json" } },
+      ...{ body: JSON.stringify({ action, controller }), signal: AbortSignal.timeout(patienceMs) },
+    });
+    const said = answer.status === 200 ? read(powerReading, JSON.parse(await answer.text())) : null;
+    return said === null || said instanceof Fault ? null : said;
+  } catch {
+    return null;
+  }
+};
+
+/** Carries out what is due, for as long as the process lives. @returns what ends that */
+export const followOrders = (configuration: ProcessConfiguration, asked: Asked, seal: Seal): (() => void) => {
+  let isStopped = false;
+  const under = new Set<string>();
+  const carryOut = async ({ host, nonce, action, controller, by }: DueOrder): Promise<void> => {
+    const { sealed, ...rest } = controller;
+    const password = seal.open(sealed);
+    let said: PowerReading | null = null;
+    // Another one is asked only where the first did not answer at all: an order is given once.
+    const [first, second] = by;
+    if (password !== null && first !== undefined)
+      said = await askHost(configuration, first, action, { ...rest, password });
+    if (said === null && password !== null && second !== undefined)
+      said = await askHost(configuration, second, "read", { ...rest, password });
+    const reason =
+      password === null
+        ? `its password was sealed elsewhere: register the controller of ${host} anew`
+        : `no host that was asked to could reach it`;
+    const reading = said ?? { power: null, uuid: null, reason };
+    await asked.service?.request(toJson({ kind: "ha-power-read", host, nonce, ...reading }));
+  };
+  const look = async (): Promise<void> => {
+    const due = ((await asked.service?.request({ kind: "ha-power-next" })) ?? []) as unknown as readonly DueOrder[];
+    for (const order of due) {
+      if (under.has(order.host)) continue;
+      under.add(order.host);
+      void carryOut(order)
+        .catch(() => undefined)
+        .finally(() => under.delete(order.host));
+    }
+  };
+  const timer = setInterval(() => {
+    if (!isStopped) void look().catch(() => undefined);
+  }, everyMs);
+  return () => {
+    isStopped = true;
+    clearInterval(timer);
+  };
+};
+
+/** `PUT /power/<host>` registers a controller once it was tried, `DELETE` forgets it. Nothing is switched by either. */
+export const powerRegistrations = (configuration: ProcessConfiguration, seal: Seal): Further => ({
+  answers: (url) => path.test(url),
+  handler: (asked) => async (incoming, response) => {
+    const { method, url, peer } = incoming;
+    const json = (status: number, content: object): void => {
+      response.writeHead(status, { "content-type": "application/json" });
+      response.end(JSON.stringify(content));
+    };
+    const refuse = (status: number, code: string, message: string): void => json(status, { error: { code, message } });
+    const host = hostName(path.exec(url)?.[1] ?? "");
+    const { service } = asked;
+    if (!mayAsk("ha-manager", peer, method, url))
+      return refuse(403, "forbidden", `only the gateway may register a controller, and this is "${peer}"`);
+    if (service === null) return refuse(503, "busy", "the service is starting: ask again in a moment");
+    const hosts = await listPeers(configuration, "host.");
+    if (!hosts.includes(hostPeer(host)))
+      return refuse(
+        404,
+        "ha/no-host",
+        `there is no host ${host}; the hosts are ${hosts.map((each) => each.slice(5)).join(", ")}`,
+      );
+    if (method === "DELETE") return json(200, (await service.request({ kind: "ha-power-remove", host })) as object);
+    const sent = await text(incoming.body).catch(() => "");
+    const controller = sent.length > longestBody ? null : readController(sent);
+    if (controller === null)
+      return refuse(
+        400,
+        "bad-request",
+        "the body is {kind, address, user, password}, of Redfish with fingerprint, of IPMI perhaps with suite",
+      );
+    const tried = await tryController(configuration, host, hosts, controller);
+    if (typeof tried === "string") return refuse(409, "ha/power", tried);
+    const { password, ...rest } = controller;
+    const registered = { ...rest, host, sealed: seal.seal(password), uuid: tried.uuid };
+    await service.request(toJson({ kind: "ha-power-register", host, controller: registered }));
+    json(200, { host, kind: controller.kind, address: controller.address, uuid: tried.uuid, power: "on" });
+  },
+});
+
+const readController = (sent: string): PowerController | null => {
+  try {
+    const said = read(powerController, JSON.parse(sent));
+    if (said instanceof Fault || (said.kind === "redfish" && !/^[0-9a-f]{64}$/.test(said.fingerprint ?? "")))
+      return null;
+    return said;
+  } catch {
+    return null;
+  }
+};
+
+/** That it is this host's: the host says in-band which machine it is, and another one reads the same at the controller. */
+const tryController = async (
+  configuration: ProcessConfiguration,
+  host: string,
+  hosts: readonly PeerName[],
+  controller: PowerController,
+): Promise<{ readonly uuid: string } | string> => {
+  const own = await ownUuid(configuration, hostPeer(hostName(host)));
+  if (own === null)
+    return `${host} does not say which machine it is: it has to be up, with a system UUID in its firmware`;
+  let why = `no other host could ask the controller at ${controller.address}`;
+  for (const by of hosts.filter((each) => each !== hostPeer(hostName(host))).slice(0, 2)) {
+    const said = await askHost(configuration, by, "read", controller);
+    if (said === null) continue;
+    if (said.power === null || said.uuid === null) {
+      why = said.reason ?? why;
+      continue;
+    }
+    if (!isSameUuid(said.uuid, own))
+      return `the controller at ${controller.address} is another machine's: it shows the UUID ${said.uuid}, and ${host} has ${own}`;
+    return said.power === "on"
+      ? { uuid: own }
+      : `the controller at ${controller.address} reads off while ${host} is up`;
+  }
+  return why;
+};
+
+const ownUuid = async (configuration: ProcessConfiguration, host: PeerName): Promise<string | null> => {
+  try {
+    const asked = { method: "GET", path: "/identity", signal: AbortSignal.timeout(patienceMs) };
+    const answer = await peerRequest(configuration, host, asked);
+    const { uuid } = JSON.parse(await answer.text()) as { readonly uuid?: unknown };
+    return answer.status === 200 && typeof uuid === "string" ? uuidOf(uuid) : null;
+  } catch {
+    return null;
+  }
+};
