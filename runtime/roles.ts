@@ -119,6 +119,7 @@ const runAddressManager = async (configuration: ProcessConfiguration, observer: 
 const runDnsManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createDnsManager } = await import("../core/dns/manager.ts");
   const { followCells, serveDns } = await import("./dns/dns-server.ts");
+  const { notifySecondaries } = await import("./dns/notify.ts");
   const service = createDnsManager({
     self: configuration.name,
     domain: network.domain,
@@ -127,8 +128,10 @@ const runDnsManager = async (configuration: ProcessConfiguration, observer: Obse
   const running = await runService({ configuration, observer, service });
   const cells = await followCells(configuration);
   const server = await serveDns(configuration, running, ports.dns, cells.cellAt);
+  const notify = notifySecondaries({ address: configuration.address, request: running.request });
   stopAtSignals(async () => {
     cells.stop();
+    notify.stop();
     await server.stop();
   });
 };

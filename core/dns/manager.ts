@@ -77,6 +77,14 @@ export interface DnsState {
   zone: DesiredZone | null;
   /** Number of what was handed out last, and a mark of it. Durable. */
   handed: { readonly serial: number; readonly mark: string } | null;
+  /** Something came in since that was worked out. */
+  touched: boolean;
+}
+/** What whoever tells the secondaries of news asks for, now and then: `{ "zone": "number" }`; null: no zone is declared. */
+export interface ZoneNumber {
+  readonly zone: string;
+  readonly serial: number;
+  readonly secondaries: readonly string[];
 }
 
 /** Seconds. Short, since a VM may get another address with its next interface. */
@@ -118,6 +126,7 @@ function restore(restored: Restored): DnsState {
     ancestors: new Map(),
     zone: null,
     handed: handedIn(restored.records.get(zoneKey) ?? null),
+    touched: true,
   };
 }
 const handedIn = (record: Json): DnsState["handed"] =>
@@ -133,11 +142,16 @@ interface Around {
 }
 function take(state: DnsState, input: Input, around: Around): void {
   const { domain } = around;
+  if (input.kind === "desired") state.touched = true;
   if (input.kind === "desired" && input.key === zoneKey) state.zone = desiredZone.of(input.value);
   else if (input.kind === "desired") takeDesired(state, input.from, input.key, input.value, domain);
   else if (input.kind === "start") start(state);
   else if (input.kind === "request") {
     const query = isObject(input.request) ? input.request : {};
+    if (query.zone === "number") {
+      state.outbox.effects.push({ kind: "reply", id: input.id, response: zoneNumber(state, around) as Json });
+      return;
+    }
     const cell = typeof query.cell === "string" ? query.cell : null;
     const [name, type] = [String(query.name ?? ""), String(query.type ?? "")];
     const answer =
@@ -296,6 +310,27 @@ function visible(state: DnsState, name: string, cell: string | null): DesiredNam
   return isOwn || wanted.document.public === true ? wanted.document : null;
 }
 
+const contentsOf = (state: DnsState, zone: DesiredZone, { domain, externalPools }: Around): readonly ZoneRecord[] => {
+  const documents = [...state.owners.values()].flatMap((owner) => state.wanted.get(owner)?.document ?? []);
+  return zoneContents(zone, documents, domain, externalPools);
+};
+/** The number under which these contents are handed out. */
+function numbered(state: DnsState, contents: readonly ZoneRecord[], wallMs: number): number {
+  const mark = markOf(contents);
+  state.touched = false;
+  if (state.handed?.mark === mark) return state.handed.serial;
+  state.handed = { serial: nextSerial(state.handed?.serial ?? null, wallMs), mark };
+  write(state.outbox, zoneKey, { ...state.handed });
+  return state.handed.serial;
+}
+function zoneNumber(state: DnsState, around: Around): ZoneNumber | null {
+  const { zone, handed } = state;
+  if (zone === null) return null;
+  const serial =
+    handed !== null && !state.touched ? handed.serial : numbered(state, contentsOf(state, zone, around), around.wallMs);
+  return { zone: zone.zone, serial, secondaries: zone.secondaries };
+}
+
 /**
  * A secondary's question after the zone or what is in it; null: the question is after something else. Type AXFR: all of it, between two
  * SOA records (RFC 5936, 2.2). What is new gets its number when somebody asks.
@@ -306,14 +341,8 @@ function answerOfZone(state: DnsState, asked: string, type: string, from: string
   if (zone === null || (name !== zone.zone && !name.endsWith(`.${zone.zone}`)))
     return type === "AXFR" ? { rcode: "REFUSED", answers: [] } : null;
   if (!zone.secondaries.some((each) => each === from)) return { rcode: "REFUSED", answers: [] };
-  const documents = [...state.owners.values()].flatMap((owner) => state.wanted.get(owner)?.document ?? []);
-  const contents = zoneContents(zone, documents, around.domain, around.externalPools);
-  const mark = markOf(contents);
-  if (state.handed?.mark !== mark) {
-    state.handed = { serial: nextSerial(state.handed?.serial ?? null, around.wallMs), mark };
-    write(state.outbox, zoneKey, { ...state.handed });
-  }
-  const soa = soaOf(zone, state.handed.serial);
+  const contents = contentsOf(state, zone, around);
+  const soa = soaOf(zone, numbered(state, contents, around.wallMs));
   if (type === "AXFR")
     return name === zone.zone
       ? { rcode: "NOERROR", answers: [soa, ...contents, soa] }

@@ -37,6 +37,12 @@ function world() {
     assert.ok(reply?.kind === "reply");
     return reply.response as unknown as NameAnswer;
   };
+  const number = (): Json => {
+    const effects = input({ kind: "request", id: 1, request: { zone: "number" } });
+    const reply = effects.find((effect) => effect.kind === "reply");
+    assert.ok(reply?.kind === "reply");
+    return reply.response;
+  };
   const names = (uid: string, name: string, address: string, shown = true): void =>
     say("controller.web", `name/${uid}`, {
       uid,
@@ -52,7 +58,7 @@ function world() {
   const passes = (ms: number): void => {
     wallMs += ms;
   };
-  return { ask, say, names, serial, restart, passes, records };
+  return { ask, number, say, names, serial, restart, passes, records };
 }
 
 test("a secondary gets the public names of external addresses, between two SOA records", () => {
@@ -99,6 +105,19 @@ test("nobody else is told anything of it, whatever he asks, nor a secondary the 
   assert.deepEqual(ask("cells.internal", "AXFR"), { rcode: "REFUSED", answers: [] });
   assert.equal(ask("www.web.cells.internal", "A", "10.0.3.1").answers.length, 1, "as before");
   assert.equal(ask("xcloud.example.org", "A").rcode, "REFUSED");
+});
+
+test("who tells of news asks for the number, and no contents are looked at for it where nothing came in", () => {
+  const { number, say, names, serial } = world();
+  names("u-1", "www", "198.18.0.5");
+  assert.equal(number(), null, "no zone is declared");
+  say("controller.root", "zone", zone);
+  const first = serial();
+  assert.deepEqual(number(), { zone: zone.zone, serial: first, secondaries: zone.secondaries });
+  names("u-1", "www", "198.18.0.7");
+  const second = (number() as { readonly serial: number }).serial;
+  assert.ok(second > first);
+  assert.equal(serial(), second);
 });
 
 test("its number grows with what is in it and with nothing else, over a start, and after a lost store", () => {

@@ -28,6 +28,7 @@ export const load = async (): Promise<void> => {
     import("../../runtime/cell-manager/edge.ts"),
     import("../../runtime/controller/edge.ts"),
     import("../../runtime/dns/dns-server.ts"),
+    import("../../runtime/dns/notify.ts"),
     import("../../runtime/identity/own/enrol.ts"),
     import("../../runtime/tenancy/edge.ts"),
     import("../../runtime/identity/own/peers-follow.ts"),

@@ -15,6 +15,7 @@ import type { Json } from "../../model/json/json.ts";
 import { serveNames } from "../controller/names/name-server.ts";
 import { askByTcp } from "./by-tcp.ts";
 import { followCells, serveDns } from "./dns-server.ts";
+import { notifySecondaries } from "./notify.ts";
 
 /** The real service behind the edge, stepped directly. */
 function manager(names: Readonly<Record<string, string>>, shown: readonly string[] = [], secondary = "") {
@@ -234,16 +235,15 @@ test("a real name server fetches the zone, and what is new in it; who is not dec
   database: ""
   pidfile: "${directory}/pid"
   xfrd-reload-timeout: 0
-remote-control:
-  control-enable: yes
-  control-interface: ${directory}/control
 zone:
   name: cloud.example.org
   request-xfr: AXFR ${own}@${server.port} NOKEY
+  allow-notify: ${own} NOKEY
   outgoing-interface: ${secondary}
 `,
   );
   const daemon = spawn("nsd", ["-d", "-c", file], { stdio: "ignore" });
+  const notify = notifySecondaries({ address: own, request: running.request, port, everyMs: 100 });
   const asked = async (name: string): Promise<unknown> => {
     const packet = query(name, "A");
     const place = { address: secondary, port, from: "127.0.0.1", timeoutMs: 1_000, largest: 65_535 };
@@ -261,8 +261,6 @@ zone:
     assert.equal(await asked("n449.shop.cloud.example.org"), "198.18.2.193", "in more than two messages");
     assert.equal(await asked("db.shop.cloud.example.org"), null);
     running.say("new.shop.cells.internal", "198.18.9.9");
-    // A minute later by itself.
-    spawn("nsd-control", ["-c", file, "transfer", "cloud.example.org"], { stdio: "ignore" });
     await until("new.shop.cloud.example.org", "198.18.9.9");
     const transfer = encode({ type: "query", id: 9, questions: [{ name: "cloud.example.org", type: "AXFR" as "A" }] });
     const place = { address: own, port: server.port, timeoutMs: 5_000, largest: 65_535 };
@@ -278,10 +276,48 @@ zone:
     socket.close();
     assert.equal((decode(byUdp) as { rcode?: string }).rcode, "REFUSED", "not by UDP");
   } finally {
+    notify.stop();
     const ended = once(daemon, "exit");
     daemon.kill();
     await ended;
     await server.stop();
     await rm(directory, { recursive: true });
+  }
+});
+
+test("secondaries are told of a new number until they answer, three times at most, and not of one that is as it was", async () => {
+  const [own, deaf, quick, port] = ["127.3.9.8", "127.3.9.9", "127.3.9.10", 5_400 + (process.pid % 400)];
+  let now: Json = null;
+  const told: Record<string, number> = { [deaf]: 0, [quick]: 0 };
+  const sockets = await Promise.all(
+    [deaf, quick].map(async (address) => {
+      const socket = createSocket("udp4");
+      socket.on("message", (packet, from) => {
+        const { opcode, questions } = decode(packet) as DecodedPacket & { readonly opcode?: string };
+        assert.deepEqual([opcode, questions?.[0]?.name, questions?.[0]?.type], ["NOTIFY", "cloud.example.org", "SOA"]);
+        told[address] = (told[address] ?? 0) + 1;
+        packet[2] = (packet[2] ?? 0) | 0x80;
+        // Another's answer counts for nobody.
+        if (address === quick) socket.send(packet, from.port, from.address);
+      });
+      socket.bind(port, address);
+      await once(socket, "listening");
+      return socket;
+    }),
+  );
+  const notify = notifySecondaries({ address: own, request: async () => now, port, everyMs: 10 });
+  const rests = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 400));
+  try {
+    await rests();
+    assert.deepEqual(told, { [deaf]: 0, [quick]: 0 }, "no zone is declared");
+    now = { zone: "cloud.example.org", serial: 7, secondaries: [deaf, quick] };
+    await rests();
+    assert.deepEqual(told, { [deaf]: 3, [quick]: 1 });
+    now = { ...now, serial: 8 };
+    await rests();
+    assert.deepEqual(told, { [deaf]: 6, [quick]: 2 });
+  } finally {
+    notify.stop();
+    for (const socket of sockets) socket.close();
   }
 });
