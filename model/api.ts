@@ -289,6 +289,8 @@ export interface InstallationStatus {
     readonly bin?: { readonly files: number; readonly usedMiB: number };
     readonly state?: "up" | "unreachable";
   }[];
+  /** What would be if the fullest host were lost now: which of its VMs had no place elsewhere, `cell/path` each. Absent: not known. */
+  readonly loss?: { readonly host: string; readonly vms: number; readonly stranded: readonly string[] };
   /**
    * Services whose store was lost or is older, and services that keep documents which their clients did not repeat. Absent:
    * none, as far as those know that answered.

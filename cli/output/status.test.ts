@@ -96,6 +96,21 @@ test("a host in maintenance says what is still there, where that goes, and why i
   assert.equal(off[2], "      · in maintenance: `cells host resume h2` when it is back");
 });
 
+test("whether the fullest host may be lost is said below the hosts", () => {
+  const said = (loss: InstallationStatus["loss"]): string | undefined =>
+    renderStatus({ ...status, ...(loss === undefined ? {} : { loss }) }, [], view).split("\n")[5];
+  assert.match(said(undefined) ?? "", /^Storage servers/);
+  assert.match(said({ host: "h1", vms: 0, stranded: [] }) ?? "", /^Storage servers/);
+  assert.equal(
+    said({ host: "h1", vms: 2, stranded: [] }),
+    "  ✓ if h1, the fullest, is lost, there is room elsewhere for its 2 VMs",
+  );
+  assert.equal(
+    said({ host: "h1", vms: 3, stranded: ["shop/web/vm", "shop/db/vm"] }),
+    "  ✗ if h1 is lost, 2 of its 3 VMs had no room: shop/web/vm and 1 more",
+  );
+});
+
 test("no line is longer than the terminal, and nothing that a tenant wrote reaches it raw", () => {
   for (const columns of [80, 60]) {
     for (const line of renderStatus(status, cells, { ...view, columns }).split("\n")) {

@@ -82,6 +82,7 @@ export const renderStatus = (status: InstallationStatus, cells: readonly CellSum
     view.cloud === undefined ? [] : [heading("Cloud", printable(view.cloud))],
     [heading("Hosts", `${isUp} of ${hosts.length} reachable, ${plural(vms, "VM")}   ${paint("grey", legend)}`)],
     hosts.length === 0 ? ["  none has registered"] : hosts.flatMap((host) => hostLines(host, view)),
+    lossLines(status, view),
     [heading("Storage servers", plural(sum(servers.map(({ volumes }) => volumes)), "volume"))],
     servers.length === 0 ? ["  none has registered"] : servers.map((server) => serverLine(server, view)),
     [heading("Services", `${running} of ${services.length} run`)],
@@ -97,6 +98,21 @@ export const renderStatus = (status: InstallationStatus, cells: readonly CellSum
     .map((line) => cut(line.trimEnd(), columns))
     .map((line) => (view.utf8 ? line : line.replaceAll("…", "~")))
     .join("\n");
+};
+
+/** Whether the fullest host may be lost now, as far as room for its VMs goes. */
+const lossLines = ({ loss }: InstallationStatus, view: StatusView): readonly string[] => {
+  if (loss === undefined || loss.vms === 0) return [];
+  const { host, vms, stranded } = loss;
+  if (stranded.length === 0)
+    return [
+      `  ${mark("good", view)} if ${host}, the fullest, is lost, there is room elsewhere for its ${plural(vms, "VM")}`,
+    ];
+  const [first = "", ...more] = stranded;
+  const named = `${first}${more.length === 0 ? "" : ` and ${more.length} more`}`;
+  return [
+    `  ${mark("bad", view)} ${view.paint("red", printable(`if ${host} is lost, ${stranded.length} of its ${plural(vms, "VM")} had no room: ${named}`))}`,
+  ];
 };
 
 const leftoverLines = ({ leftovers }: InstallationStatus, view: StatusView): readonly string[] => {

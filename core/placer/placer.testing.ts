@@ -3,6 +3,7 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { ActualPlacement } from "../documents/vocabulary.ts";
 import type { Input } from "../env.ts";
+import type { Loss } from "./loss.ts";
 import { createPlacer, type HostRoom } from "./placer.ts";
 
 export const shop = peerName("controller.shop");
@@ -81,11 +82,12 @@ export function world(names: readonly string[]) {
     else administered.set(`host/${name}`, value);
     input({ kind: "desired", from: root, key: `host/${name}`, value });
   };
-  const rooms = (): readonly HostRoom[] => {
+  const asked = (): { readonly hosts: readonly HostRoom[]; readonly loss: Loss | null } => {
     const [reply] = input({ kind: "request", id: 1, request: { kind: "hosts" } });
     assert.equal(reply?.kind, "reply");
-    return (reply.response as unknown as { hosts: readonly HostRoom[] }).hosts;
+    return reply.response as unknown as ReturnType<typeof asked>;
   };
+  const rooms = (): readonly HostRoom[] => asked().hosts;
   restart();
   return {
     want,
@@ -93,6 +95,7 @@ export function world(names: readonly string[]) {
     say,
     restart,
     rooms,
+    loss: (): Loss | null => asked().loss,
     administer,
     records,
     wanted,

@@ -41,6 +41,7 @@ import {
 } from "./candidate.ts";
 import { capacity } from "./filters/capacity.ts";
 import { giveUp, nextKey, settleLeaving } from "./leaving.ts";
+import { lossOf } from "./loss.ts";
 import { measurePlacer } from "./measure.ts";
 import { offersOf } from "./offers.ts";
 import { defaultRatios, type Placed, place } from "./place.ts";
@@ -458,7 +459,7 @@ function rooms(state: PlacerState): Json {
       leaving: leavingFrom(state, host),
     };
   });
-  return toJson({ hosts });
+  return toJson({ hosts, loss: lossOf(state) });
 }
 
 function leavingFrom({ leaving, reservations }: PlacerState, from: HostName): readonly LeavingVm[] {

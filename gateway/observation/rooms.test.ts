@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostName } from "../../model/cell/identifiers.ts";
-import { mergeRooms } from "./rooms.ts";
+import { mergeRooms, worstLoss } from "./rooms.ts";
 
 const host = hostName("h1");
 const web = { cell: "shop", path: "shop/web/vm", to: "h2", reason: null };
@@ -16,4 +16,15 @@ test("each Placer's VMs are told of, and one that has heard the operator is enou
   ]);
   assert.deepEqual(merged.get("h1"), { administration: "maintenance", leaving: [web, db] });
   assert.deepEqual(merged.get("h2"), {});
+});
+
+test("of what Placers say would be lost with a host the worst is told, each VM by its cell's whole name", () => {
+  assert.equal(worstLoss([]), null);
+  const none = { host, vms: 7, stranded: [] };
+  const one = { host: hostName("h2"), vms: 2, stranded: [{ cell: "shop.root", path: "shop/web/vm" }] };
+  for (const said of [
+    [none, one],
+    [one, none],
+  ])
+    assert.deepEqual(worstLoss(said), { host: "h2", vms: 2, stranded: ["shop.root/web/vm"] });
 });

@@ -29,3 +29,18 @@ export function mergeRooms(said: readonly HostRooms[]): ReadonlyMap<string, Admi
   }
   return merged;
 }
+
+/** What one Placer says of the loss of the host that is fullest by it. */
+export interface HostLoss {
+  readonly host: HostName;
+  readonly vms: number;
+  readonly stranded: readonly { readonly cell: string; readonly path: string }[];
+}
+/** Of several the one that would strand most; null: none says anything. */
+export function worstLoss(said: readonly HostLoss[]): NonNullable<InstallationStatus["loss"]> | null {
+  const [worst] = [...said].sort((one, other) => other.stranded.length - one.stranded.length || other.vms - one.vms);
+  if (worst === undefined) return null;
+  const { host, vms, stranded } = worst;
+  // The path begins with the cell's own name; a child's whole name says whose child it is.
+  return { host, vms, stranded: stranded.map(({ cell, path }) => [cell, ...path.split("/").slice(1)].join("/")) };
+}

@@ -7,12 +7,14 @@ import {
   exactly,
   integer,
   list,
+  nullable,
   number,
   type Of,
   oneOf,
   optional,
   record,
   type Schema,
+  text,
 } from "../../model/contract/schema.ts";
 import { hostStatus, leavingVm, leftoversOf, serverStatus } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
@@ -23,7 +25,7 @@ import { askSupervisor } from "../cells/supervisor.ts";
 import { answerAs } from "../requests/peer-answer.ts";
 import { type Connections, timeoutWithVmsMs } from "./connections.ts";
 import { mergePresence } from "./presence.ts";
-import { type HostRooms, isPlacer, mergeRooms } from "./rooms.ts";
+import { type HostLoss, type HostRooms, isPlacer, mergeRooms, worstLoss } from "./rooms.ts";
 
 type Host = InstallationStatus["hosts"][number];
 type Known = Omit<Host, "host" | "address">;
@@ -49,8 +51,17 @@ const presenceAnswer = record<PresenceAnswer>({
 });
 interface RoomsAnswer {
   readonly hosts: readonly HostRooms[];
+  readonly loss?: HostLoss | null;
 }
 const roomsAnswer = record<RoomsAnswer>({
+  loss: optional(
+    nullable(
+      record<HostLoss>({
+        ...{ host: branded<HostName>("a host's name"), vms: integer() },
+        stranded: list(record<HostLoss["stranded"][number]>({ cell: text(), path: text() })),
+      }),
+    ),
+  ),
   hosts: list(
     record<HostRooms>({
       host: branded<HostName>("a host's name"),
@@ -97,9 +108,8 @@ async function installationStatus(
   const presence = Promise.all(
     all.filter((peer) => peer.startsWith("presence.")).map((peer) => ask(peer, presenceAnswer, "/hosts")),
   ).then((answers) => mergePresence(answers.flatMap((answer) => (answer === null ? [] : [answer.hosts]))));
-  const rooms = Promise.all(all.filter(isPlacer).map((peer) => ask(peer, roomsAnswer, roomsQuestion.path))).then(
-    (answers) => mergeRooms(answers.flatMap((answer) => answer?.hosts ?? [])),
-  );
+  const roomsSaid = Promise.all(all.filter(isPlacer).map((peer) => ask(peer, roomsAnswer, roomsQuestion.path)));
+  const rooms = roomsSaid.then((answers) => mergeRooms(answers.flatMap((answer) => answer?.hosts ?? [])));
   const hosts = all
     .filter((peer) => peer.startsWith("host."))
     .map(async (peer): Promise<Host> => {
@@ -139,7 +149,9 @@ async function installationStatus(
     .map(async (peer) => [peer, await ask(peer, leftoversOf, leftoversPath)] as const);
   const [asked, theHosts, theServers] = [services(), Promise.all(hosts), Promise.all(servers)];
   const leftovers = leftoversIn(await Promise.all(said));
-  return { services: await asked, hosts: await theHosts, servers: await theServers, ...leftovers };
+  const loss = worstLoss((await roomsSaid).flatMap((answer) => answer?.loss ?? []));
+  const installation = { services: await asked, hosts: await theHosts, servers: await theServers };
+  return { ...installation, ...(loss === null ? {} : { loss }), ...leftovers };
 }
 
 const leftoversIn = (

@@ -297,6 +297,7 @@ export const installationStatus = record<Status>(
     services: list(service),
     hosts: list(hostStatus),
     servers: list(serverStatus),
+    loss: optional(record<NonNullable<Status["loss"]>>({ host: text(), vms: integer(), stranded: list(text()) })),
     leftovers: optional(record<NonNullable<Status["leftovers"]>>({ forked: list(text()), keepers: list(text()) })),
   },
   "InstallationStatus",

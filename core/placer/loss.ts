@@ -1,0 +1,63 @@
+import type { CellName, ElementPath, HostName } from "../../model/cell/identifiers.ts";
+import { rootCell } from "../documents/cells.ts";
+import { type HostUse, noteTaken, noUse, type Reservation, reserve, takenMiB } from "./candidate.ts";
+import { place } from "./place.ts";
+import type { PlacerState } from "./state.ts";
+
+/*
+ * Whether a host may be lost now: the VMs of the fullest one are placed once more in thought, in the order in which they would be started
+ * again, on what the others have left. Other Placers' VMs take room as hosts say they do; whether those would find a place is theirs to say.
+ */
+export interface Loss {
+  readonly host: HostName;
+  /** How many of this Placer's VMs are there. */
+  readonly vms: number;
+  /** Those for which there would be no place. */
+  readonly stranded: readonly { readonly cell: CellName; readonly path: ElementPath }[];
+}
+
+/** Null: there is nothing anywhere. */
+export function lossOf(state: PlacerState): Loss | null {
+  const host = fullest(state);
+  if (host === null) return null;
+  const usage = new Map<HostName, HostUse>();
+  for (const [other, { reservations, taken }] of state.usage) {
+    if (other === host) continue;
+    for (const reservation of reservations.values()) reserve(usage, reservation);
+    for (const [vm, share] of taken) noteTaken(usage, other, vm, share);
+  }
+  const hosts = [...state.hosts.values()].filter((view) => view.host !== host);
+  const there = [...(state.usage.get(host)?.reservations.values() ?? [])].filter(({ vm }) => isPlaced(state, vm));
+  const stranded: Reservation[] = [];
+  for (const reservation of there.sort((one, other) => compare(state, one, other))) {
+    const wanted = state.wanted.get(reservation.vm)?.document;
+    // Room that is kept for one that leaves is its own already.
+    if (wanted === undefined || state.next.has(reservation.vm)) continue;
+    const placed = place(hosts, usage, wanted, state.ratios);
+    if ("refusals" in placed) stranded.push(reservation);
+    else reserve(usage, { ...reservation, ...placed });
+  }
+  return { host, vms: there.length, stranded: stranded.map(({ cell, path }) => ({ cell, path })) };
+}
+
+/** The root controller's VM is placed by nobody: hosts start it (decision 35). */
+const isPlaced = ({ wanted }: PlacerState, vm: Reservation["vm"]): boolean => wanted.get(vm)?.document.on === undefined;
+
+function fullest({ hosts, usage }: PlacerState): HostName | null {
+  let found: { readonly host: HostName; readonly usedMiB: number } | null = null;
+  for (const { host, reachable, actual } of hosts.values()) {
+    const use = usage.get(host) ?? noUse();
+    if (!reachable || actual === null || use.reservations.size === 0) continue;
+    const usedMiB = takenMiB(actual, use);
+    if (found === null || usedMiB > found.usedMiB || (usedMiB === found.usedMiB && host < found.host))
+      found = { host, usedMiB };
+  }
+  return found?.host ?? null;
+}
+
+/** The root cell's first, then by priority, the larger first. */
+function compare({ wanted }: PlacerState, one: Reservation, other: Reservation): number {
+  const rank = ({ cell, vm }: Reservation): number =>
+    cell === rootCell ? Number.MAX_SAFE_INTEGER : (wanted.get(vm)?.document.priority ?? 0);
+  return rank(other) - rank(one) || other.memoryMiB - one.memoryMiB || (one.vm < other.vm ? -1 : 1);
+}
