@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { chownSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { usage } from "../terminal/failure.ts";
 
 /** Where the gateway is and what it accepts. The file is readable by its owner only. */
 export interface ClientConfiguration {
@@ -29,11 +30,34 @@ const named = (name: string): string | undefined => {
   return value === undefined || value === "" ? undefined : value;
 };
 
-/** `cells/config.json` in the user's configuration directory: the cloud of whoever names none. */
-const writtenConfigurationFile = (): string => {
+const ownDirectory = (): string => {
   const user = invokingUser();
-  if (user !== undefined) return join(user.home, ".config", "cells", "config.json");
-  return join(named("XDG_CONFIG_HOME") ?? join(homedir(), ".config"), "cells", "config.json");
+  if (user !== undefined) return join(user.home, ".config", "cells");
+  return join(named("XDG_CONFIG_HOME") ?? join(homedir(), ".config"), "cells");
+};
+/** `cells/config.json` in the user's configuration directory: the cloud of whoever names none. */
+const writtenConfigurationFile = (): string => join(ownDirectory(), "config.json");
+
+// --- contexts: configurations by name, of which one may be in use (`contexts.ts`) ------------------------------------
+
+export const contextsDirectory = (): string => join(ownDirectory(), "contexts");
+export const isContextName = (name: string): boolean => /^[a-z0-9][a-z0-9_-]{0,62}$/.test(name);
+export const contextFile = (name: string): string => {
+  if (isContextName(name)) return join(contextsDirectory(), `${name}.json`);
+  throw usage(`\`${name}\` cannot name a context: small letters, digits, - and _, at most 63`);
+};
+const inUseFile = (): string => join(ownDirectory(), "context");
+export const contextInUse = (): string | undefined => {
+  try {
+    const name = readFileSync(inUseFile(), "utf8").trim();
+    return isContextName(name) ? name : undefined;
+  } catch {
+    return undefined;
+  }
+};
+export const useContextFile = (name: string | null): void => {
+  if (name === null) rmSync(inUseFile(), { force: true });
+  else writeOwn(inUseFile(), `${name}\n`);
 };
 
 /** Where whoever makes a cloud leaves its configuration: `$CELLS_CONFIG`, or the user's. */
@@ -53,7 +77,7 @@ export interface CloudChoice {
 
 /**
  * The first of these that is given, and none after it where that one leads nowhere: a directory on the command line,
- * `$CELLS_CONFIG`, `$CELLS_HOME`, the written configuration.
+ * `$CELLS_CONFIG`, `$CELLS_HOME`, `$CELLS_CONTEXT`, the context in use, the written configuration.
  */
 export const chosenCloud = (directory?: string): CloudChoice => {
   const inDirectory = (by: string, home: string): CloudChoice => ({
@@ -66,6 +90,11 @@ export const chosenCloud = (directory?: string): CloudChoice => {
   if (file !== undefined)
     return { by: `CELLS_CONFIG=${file}`, file, remedy: "set it to a file that `cells credential add --out` wrote" };
   if (home !== undefined) return inDirectory(`CELLS_HOME=${home}`, home);
+  const context = named("CELLS_CONTEXT") ?? contextInUse();
+  if (context !== undefined) {
+    const by = named("CELLS_CONTEXT") === undefined ? `the context ${context}` : `CELLS_CONTEXT=${context}`;
+    return { by, file: contextFile(context), remedy: "`cells context list` shows those that are there" };
+  }
   const written = writtenConfigurationFile();
   return { by: written, file: written, remedy: "`cells up` writes it, or set CELLS_CONFIG or CELLS_HOME" };
 };
@@ -91,9 +120,14 @@ export const writeClientConfiguration = (
   file = clientConfigurationFile(),
   { forInvoker = false }: { readonly forInvoker?: boolean } = {},
 ): void => {
+  writeOwn(file, `${JSON.stringify(configuration, null, 2)}\n`, forInvoker);
+  // Who makes a cloud asks that from now on.
+  if (file === writtenConfigurationFile()) useContextFile(null);
+};
+const writeOwn = (file: string, text: string, forInvoker = false): void => {
   const made = mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const draft = `${file}.${process.pid}.new`;
-  writeFileSync(draft, `${JSON.stringify(configuration, null, 2)}\n`, { mode: 0o600 });
+  writeFileSync(draft, text, { mode: 0o600 });
   const user = invokingUser();
   if (user !== undefined && (forInvoker || file.startsWith(`${user.home}/`))) {
     chownSync(draft, user.uid, user.gid);

@@ -4,6 +4,7 @@ import { limitKeys } from "../../model/contract/tenancy/quotas.ts";
 import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
 import type { Register } from "../context/register-type.ts";
 import { exportAudit, showAudit, verifyAudit } from "../tenancy/audit.ts";
+import { listContexts, makeContext, removeContext, switchContext } from "../tenancy/contexts.ts";
 import { addKey, changeKey, deleteKey, listKeys } from "../tenancy/keys.ts";
 import { beginTotp, can, changeOwnPassword, confirmTotp, endTotp, login, logout, whoami } from "../tenancy/login.ts";
 import {
@@ -29,6 +30,7 @@ import { usage } from "../terminal/failure.ts";
 /** Who logs in, and what administrators do with domains, accounts, users and roles. */
 export const registerTenancy: Register = (program, context, withHelp) => {
   registerLogin(program, context, withHelp);
+  registerContexts(program, context, withHelp);
   registerPlaces(program, context, withHelp);
   registerUsers(program, context, withHelp);
   registerKeys(program, context, withHelp);
@@ -53,6 +55,7 @@ const registerLogin: Register = (program, context, withHelp) => {
       .argument("[user]", "USER@DOMAIN; without a domain in ROOT")
       .option("--url <url>", "the gateway (default: that of the configuration)")
       .option("--out <file>", "write the session there, for CELLS_CONFIG")
+      .option("--context <name>", "keep the session under this name, for `cells context use`")
       .option(...passwordFile)
       .option(...codeFile)
       .option("--key-file <file>", "instead of a user's name: sign with the key that `cells key add --out` wrote there")
@@ -101,6 +104,42 @@ const registerLogin: Register = (program, context, withHelp) => {
       .argument("<path>", "path in a cell, or an account beginning with ROOT/")
       .action((user, verb, path) => can(context(), user, verb, path)),
     ["cells can ann@acme vm.console shop/web/vm"],
+  );
+};
+
+const registerContexts: Register = (program, context, withHelp) => {
+  const own = program.command("context").description("several installations or accounts, of which one is in use");
+  withHelp(
+    own
+      .command("list", { isDefault: true })
+      .description("show them, the one in use with a star")
+      .action(() => listContexts(context())),
+    ["cells context", "CELLS_CONTEXT=lab cells status"],
+  );
+  withHelp(
+    own
+      .command("use")
+      .description("ask this one from now on; without a name none of them")
+      .argument("[name]")
+      .action((name) => switchContext(context(), name)),
+    ["cells context use work", "cells context use"],
+  );
+  withHelp(
+    own
+      .command("add")
+      .description("keep a configuration under a name")
+      .argument("<name>")
+      .requiredOption("--from <file>", "what `cells login --out` or `cells credential add --out` wrote")
+      .action((name, { from }) => makeContext(context(), name, from)),
+    ["cells context add lab --from lab.json"],
+  );
+  withHelp(
+    own
+      .command("delete")
+      .description("forget one")
+      .argument("<name>")
+      .action((name) => removeContext(context(), name)),
+    ["cells context delete lab"],
   );
 };
 

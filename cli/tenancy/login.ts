@@ -4,6 +4,7 @@ import { Client, Refused } from "../connection/client.ts";
 import {
   type ClientConfiguration,
   chosenCloud,
+  contextFile,
   readClientConfiguration,
   writeClientConfiguration,
 } from "../connection/client-config.ts";
@@ -19,6 +20,7 @@ export interface LoginOptions {
   readonly passwordFile?: string | undefined;
   readonly keyFile?: string | undefined;
   readonly codeFile?: string | undefined;
+  readonly context?: string | undefined;
 }
 
 const isSession = ({ credential }: ClientConfiguration): boolean => credential.startsWith("session.");
@@ -72,7 +74,9 @@ export const login = async (context: Context, written: string | undefined, optio
   const url = options.url ?? known?.url;
   if (url === undefined)
     throw usage("no cloud is known here: say where its gateway is, as --url https://cloud.example");
-  const to = targetOf(known, file, options.out);
+  const { context: name, out } = options;
+  if (name !== undefined && out !== undefined) throw usage("say --context or --out, not both");
+  const to = targetOf(known, file, name === undefined ? out : contextFile(name));
   const authority = options.url === undefined ? known?.authority : undefined;
   const place = { url, ...(authority === undefined ? {} : { authority }) };
   const client = new Client({ ...place, credential: "" });
@@ -84,7 +88,8 @@ export const login = async (context: Context, written: string | undefined, optio
   const { user: summary, expires } = answer;
   if (context.json) printJson(context, { user: summary, expires, file: to });
   else {
-    const how = options.out === undefined ? "" : `: CELLS_CONFIG=${to} cells whoami`;
+    const use = name === undefined ? `: CELLS_CONFIG=${to} cells whoami` : `: cells context use ${name}`;
+    const how = out === undefined && name === undefined ? "" : use;
     context.terminal.print(`${summary.name}@${summary.domain} is in until ${expires}${how}`);
   }
 };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { shownByApp } from "../../runtime/tenancy/totp.testing.ts";
 
@@ -28,6 +28,10 @@ async function run(words: readonly string[], configuration: string): Promise<str
   const printed: string[] = [];
   const print = (text: string): void => void printed.push(`${text}\n`);
   process.env.CELLS_CONFIG = configuration;
+  const { XDG_CONFIG_HOME: home, SUDO_UID: invoker } = process.env;
+  // What a user keeps by name is kept beside it, and not with whoever runs this.
+  process.env.XDG_CONFIG_HOME = dirname(configuration);
+  delete process.env.SUDO_UID;
   try {
     const program = createProgram((output) => {
       const context = createContext(output, clientFromConfiguration);
@@ -39,6 +43,9 @@ async function run(words: readonly string[], configuration: string): Promise<str
     await program.parseAsync(words, { from: "user" });
   } finally {
     delete process.env.CELLS_CONFIG;
+    if (home === undefined) delete process.env.XDG_CONFIG_HOME;
+    else process.env.XDG_CONFIG_HOME = home;
+    if (invoker !== undefined) process.env.SUDO_UID = invoker;
   }
   return printed.join("");
 }
@@ -74,6 +81,7 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ["audit verify", /^tenancy +\d+ records +whole\n[\s\S]*controller\.shop +\d+ records +whole$/m],
   ["whoami", /ann@ROOT\/acme, of the account ROOT\/acme\/dev\nrole account-admin/],
   ["get", /^shop\b/m],
+  ["context", /^(?:\* +work +http:\S+ +session|work is in use|no context is in use)$/m],
   ["totp on", /^[A-Z2-7]{32}\notpauth:\/\/totp\//],
   ["totp confirm", /^(?:[A-Z2-7]{4}-[A-Z2-7]{4}-[A-Z2-7]{4}\n){10}From now on/],
   ["totp off", /ann@ROOT\/acme logs in by his password alone/],
@@ -96,11 +104,11 @@ export async function tenantsPageRuns(directory: string, url: string, credential
   const write = (name: string, text: string): Promise<void> => writeFile(file(name), text, { mode: 0o600 });
   await write("operator.json", JSON.stringify({ url, credential }));
   await write("password", "a horse of another colour\n");
-  await write("next", "and another one after that\n");
+  for (const name of ["next", "next.password"]) await write(name, "and another one after that\n");
   const commands = commandsIn(await readFile(page, "utf8"));
   assert.ok(commands.length >= 20, `${commands.length} commands were found`);
   for (const { line, words, by } of commands) {
-    const isLogin = words[0] === "login" && !words.includes("--key-file");
+    const isLogin = words[0] === "login" && !words.includes("--key-file") && !words.includes("--password-file");
     const isTotp = words[0] === "totp" && words[1] !== "confirm";
     const asked =
       isLogin ||
@@ -112,7 +120,7 @@ export async function tenantsPageRuns(directory: string, url: string, credential
       ...(words[0] === "totp" && words[1] !== "on" ? ["--code-file", file("code")] : []),
     ];
     const given = words.map((word) =>
-      word.startsWith("https://") ? url : /\.(json|jsonl|key)$/.test(word) ? file(word) : word,
+      word.startsWith("https://") ? url : /\.(json|jsonl|key|password)$/.test(word) ? file(word) : word,
     );
     const stdout = await run([...given, ...more], file(by ?? "operator.json")).catch(({ message }: Error) =>
       assert.fail(`${line}\n${message}`),
