@@ -1,7 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../model/cell/identifiers.ts";
-import { cellOfController, createOutbox, desire, publish, sameJson, takeEffects, write } from "./outbox.ts";
+import {
+  cellOfController,
+  createOutbox,
+  desire,
+  longestSentence,
+  progress,
+  publish,
+  sameJson,
+  takeEffects,
+  write,
+} from "./outbox.ts";
 
 test("only differences become effects, also against what was restored", () => {
   const outbox = createOutbox({
@@ -32,4 +42,12 @@ test("JSON equality ignores the order of keys and sees nested differences", () =
 test("a controller is known by its name", () => {
   assert.equal(cellOfController(peerName("controller.shop")), "shop");
   assert.equal(cellOfController(peerName("host.h1")), null);
+});
+
+test("a reason that quotes more than its reader takes is cut, and any other is as it was", () => {
+  const { reason } = progress("waiting", `"${"a".repeat(1_000_000)}" is being deleted`);
+  assert.equal(reason?.length, longestSentence);
+  assert.ok(reason?.startsWith('"aaa') && reason.endsWith("…"));
+  assert.equal(progress("waiting", "a".repeat(longestSentence)).reason, "a".repeat(longestSentence));
+  assert.deepEqual(progress("ready"), { phase: "ready", reason: null });
 });

@@ -220,7 +220,13 @@ export const log = (outbox: Outbox, event: EventName, fields: JsonObject): void 
   outbox.effects.push({ kind: "log", event, fields });
 };
 
-export const progress = (phase: Phase, reason: string | null = null): Progress => ({ phase, reason });
+/** A reason may quote what somebody else wrote, such as a path, which may be longer than what its reader takes. */
+export const progress = (phase: Phase, reason: string | null = null): Progress => ({
+  phase,
+  reason: reason === null || reason.length <= longestSentence ? reason : `${reason.slice(0, longestSentence - 1)}…`,
+});
+/** Characters. */
+export const longestSentence = 65_536;
 
 /** `controller.shop` → `shop`, `controller.web.shop` → `web.shop`, a child cell of `shop`; null for every other peer. */
 export function cellOfController(peer: PeerName): string | null {

@@ -26,6 +26,7 @@ import {
   pattern,
   text,
 } from "../../../model/json/reader.ts";
+import { longestSentence } from "../../outbox.ts";
 import type { CompiledRule, Phase, Progress } from "../vocabulary.ts";
 
 /** Readers of what many kinds of documents have in common. */
@@ -57,7 +58,7 @@ export const macAddress = branded(
 );
 export const sha256 = pattern(/^[0-9a-f]{64}$/, "a SHA-256 of 64 hexadecimal digits");
 /** A sentence for a person; it may name many hosts. */
-export const sentence = text(65_536);
+export const sentence = text(longestSentence);
 /** A word, a version, a file's name. */
 export const word = text(256);
 export const port = integer(0, 65_535);
