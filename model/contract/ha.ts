@@ -35,8 +35,18 @@ export interface HaReport {
   readonly storm: { readonly since: string; readonly hosts: readonly string[]; readonly asked?: true } | null;
   /** What waits for a person, the first one first. Absent: a HA Manager of the previous version. */
   readonly alerts?: readonly HaAlert[];
+  /** Hosts whose power can be cut, and what their controllers said last. Absent: a HA Manager of an earlier version. */
+  readonly power?: readonly HaPower[];
   /** Those that are being worked on first, then those that have ended, the last one first. */
   readonly items: readonly HaItem[];
+}
+export interface HaPower {
+  readonly host: string;
+  readonly kind: "ipmi" | "redfish";
+  readonly address: string;
+  readonly uuid: string;
+  /** A sentence; null: nothing was asked since the start. */
+  readonly said: string | null;
 }
 export interface HaAlert {
   /** `paused`: many hosts were lost at once; `held`: a VM was started again too often, or its hosts were lost soon after it came; `isolated`: a host that is declared dead may run on; `unfenced`: a fence takes too long. */
@@ -105,6 +115,13 @@ const haAlert = record<HaAlert>(
   },
   "HaAlert",
 );
+const haPower = record<HaPower>(
+  {
+    ...{ host: text(), kind: oneOf("ipmi", "redfish"), address: text(), uuid: text() },
+    said: nullable(text()),
+  },
+  "HaPower",
+);
 export const haReport = record<HaReport>(
   {
     protected: integer(),
@@ -112,6 +129,7 @@ export const haReport = record<HaReport>(
       record<NonNullable<HaReport["storm"]>>({ since: time, hosts: list(text()), asked: optional(exactly(true)) }),
     ),
     alerts: optional(list(haAlert)),
+    power: optional(list(haPower)),
     items: list(haItem),
   },
   "HaReport",

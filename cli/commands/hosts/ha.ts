@@ -48,7 +48,8 @@ export const orderHa = async (context: Context, verb: "cancel" | "retry", vm: st
   for (const line of linesOf(report, context.terminal.paint)) context.terminal.print(line);
 };
 
-const linesOf = ({ protected: count, storm, items, alerts = [] }: HaReport, paint: Paint): readonly string[] => {
+const linesOf = (report: HaReport, paint: Paint): readonly string[] => {
+  const { protected: count, storm, items, alerts = [], power = [] } = report;
   const paused =
     storm === null
       ? []
@@ -60,7 +61,10 @@ const linesOf = ({ protected: count, storm, items, alerts = [] }: HaReport, pain
     length === 0
       ? []
       : [paint("yellow", `${length} ${length === 1 ? "matter waits" : "matters wait"} for you: cells alerts`)];
-  return [...paused, ...waits, ...queueOf(count, items, paint)];
+  const cut = power.map(({ host, kind, address, said }) =>
+    printable(`the power of ${host} can be cut by ${kind} at ${address}${said === null ? "" : `: ${said}`}`),
+  );
+  return [...paused, ...waits, ...cut, ...queueOf(count, items, paint)];
 };
 const queueOf = (count: number, items: readonly HaItem[], paint: Paint): readonly string[] => {
   const looked = `${count} running ${count === 1 ? "VM is" : "VMs are"} looked after`;

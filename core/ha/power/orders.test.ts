@@ -142,8 +142,13 @@ test("off is said of the boot that the host was in: what was placed for a later 
 
 test("a controller that is forgotten is asked nothing, and nothing that is told has its secret", () => {
   const world = lost();
-  const report = JSON.stringify(ask(world, { kind: "ha" }));
-  assert.ok(!report.includes("sealed"));
+  due(world);
+  reads(world, 1, { power: "on" });
+  const report = ask(world, { kind: "ha" }) as JsonObject;
+  const { host, kind, address } = controller;
+  const said = `its controller at ${address} reads on`;
+  assert.deepEqual(report.power, [{ host, kind, address, uuid, said }]);
+  assert.ok(!JSON.stringify(report).includes("sealed"));
   assert.deepEqual(ask(world, { kind: "ha-power-remove", host: "h1" }), { wasThere: true });
   assert.deepEqual(due(world, 60_000), []);
   assert.deepEqual(

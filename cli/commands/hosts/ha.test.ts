@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { HaReport } from "../../../model/contract/ha.ts";
+import { failure, type Gateway, scene } from "../model/scene.testing.ts";
+import { listHa, orderHa } from "./ha.ts";
+import { hostPower } from "./power.ts";
+
+const report: HaReport = {
+  ...{ protected: 2, storm: null, alerts: [], items: [] },
+  power: [{ host: "h1", kind: "ipmi", address: "10.9.0.1", uuid: "u", said: "its controller reads on" }],
+};
+
+test("cells ha says whose power can be cut, and what the controller said last; an older HA Manager says nothing of it", async (t) => {
+  const { context, printed } = await scene(t, () => ({ status: 200, body: report }));
+  await listHa(context);
+  assert.equal(printed[0], "the power of h1 can be cut by ipmi at 10.9.0.1: its controller reads on");
+  const { power: _power, ...older } = report;
+  const before = await scene(t, () => ({ status: 200, body: older }));
+  await listHa(before.context);
+  assert.match(before.printed[0] ?? "", /^2 running VMs are looked after/);
+});
+
+test("cancel and retry name the VM, and a refusal is said as it came", async (t) => {
+  const asked: string[] = [];
+  const gateway: Gateway = ({ method, url }) => {
+    asked.push(`${method} ${url}`);
+    const error = { code: "ha/begun", message: "shop/web/vm is at Fencing" };
+    return url.startsWith("/ha/retry") ? { status: 200, body: report } : { status: 409, body: { error } };
+  };
+  const { context } = await scene(t, gateway);
+  await orderHa(context, "retry", "shop/web/vm");
+  await assert.rejects(orderHa(context, "cancel", "shop/web/vm"), /is at Fencing/);
+  assert.deepEqual(asked, ["POST /ha/retry?vm=shop%2Fweb%2Fvm", "POST /ha/cancel?vm=shop%2Fweb%2Fvm"]);
+});
+
+test("a controller is registered with what a file says, never with a word of the command", async (t) => {
+  const bodies: string[] = [];
+  const uuid = "00112233-4455-6677-8899-aabbccddeeff";
+  const gateway: Gateway = ({ body }) => {
+    bodies.push(body);
+    return { status: 200, body: { host: "h2", kind: "ipmi", address: "10.9.0.2", uuid, power: "on" } };
+  };
+  const { context, printed, file } = await scene(t, gateway);
+  await hostPower(context, "h2", { ipmi: "10.9.0.2", user: "cells", passwordFile: file, cipherSuite: "3" });
+  const sent = JSON.parse(bodies[0] ?? "") as Record<string, unknown>;
+  assert.deepEqual([sent.kind, sent.address, sent.user, sent.suite], ["ipmi", "10.9.0.2", "cells", 3]);
+  assert.match(String(sent.password), /"shop"/, "the file's content");
+  assert.deepEqual(printed, [`10.9.0.2 reads h2 as on, with its UUID ${uuid}; nothing was switched`]);
+  for (const [options, why] of [
+    [{ user: "cells", passwordFile: file }, /say one of --ipmi ADDRESS and --redfish/],
+    [{ ipmi: "a", redfish: "b", user: "cells", passwordFile: file }, /say one of/],
+    [{ ipmi: "a", passwordFile: file }, /--user NAME/],
+    [{ ipmi: "a", user: "cells", passwordFile: file, cipherSuite: "1" }, /--cipher-suite is 17 or 3, and not 1/],
+    [{ redfish: "a", user: "cells", passwordFile: file, fingerprint: "ab" }, /--fingerprint is the SHA-256/],
+    [{ ipmi: "a", user: "cells", passwordFile: `${file}.not` }, /cannot be read/],
+  ] as const) {
+    const { exitCode, message } = await failure(hostPower(context, "h2", options));
+    assert.equal(exitCode, 2);
+    assert.match(message, why);
+  }
+  assert.equal(bodies.length, 1, "nothing was asked for any of these");
+});
