@@ -59,6 +59,8 @@ export type Input =
   | { readonly kind: "ended"; readonly peer: PeerName; readonly keys: readonly string[] }
   /** A client has seen more of this service's store than it contains: it is older, or blank. Said before what the client desires. */
   | { readonly kind: "behind"; readonly peer: PeerName }
+  /** A client's store does not contain what this one has seen of it, and nothing is held here of which that would be a fork. */
+  | { readonly kind: "set-back"; readonly peer: PeerName }
   /** A client has connected that keeps no history of its store: it is of an earlier version, perhaps again. */
   | { readonly kind: "earlier"; readonly peer: PeerName }
   | { readonly kind: "timer"; readonly name: string }

@@ -17,7 +17,8 @@ import type { Client, ClientLink, Distribution, ServerLink, Target, Turn } from 
  * what is kept is never acknowledged as taken, and later frames pass. That lasts, over restarts of both, until somebody releases it: an operator, or the client itself where
  * all that it desires follows from what others say.
  *
- * No document of its former life is needed at a receiver that has none of it: then there is nothing to protect, and no fork.
+ * No document of its former life is needed at a receiver that has none of it: then there is nothing to protect, and no fork. The
+ * service is told (`set-back`): it may keep something of what ended, as files in a bin.
  * Nor is a client with another `instance` a fork: it is another one under the same name, and its predecessor's documents
  * are orphans.
  */
@@ -45,6 +46,8 @@ export const judgeClient = (node: Distribution, turn: Turn, client: Client, hell
   const { mark, documents, peer } = client;
   const now = { ...head, ...(instance === undefined ? {} : { instance }) };
   const isOther = mark !== null && isAnother(mark.instance, instance);
+  const isSetBack = mark !== null && !isOther && documents.size === 0 && !contains(history, mark);
+  if (isSetBack) turn.inbox.push({ kind: "set-back", peer });
   if (mark === null || documents.size === 0 || isOther) client.mark = now;
   else if (mark.lost !== undefined && contains(history, mark.lost)) {
     client.mark = now;

@@ -166,6 +166,7 @@ const handle = (
     case "excused":
     case "ended":
     case "behind":
+    case "set-back":
     case "earlier":
       return false;
   }
@@ -405,12 +406,8 @@ const settle = (state: HostState, outcome: Outcome, effects: Effect[]): void => 
       return;
     }
     if (state.revision !== outcome.revision) {
-      const interfaces = outcome.allocation.interfaces.length;
-      effects.push({
-        kind: "log",
-        event: "network/implemented",
-        fields: { interfaces, policies: state.policies.size },
-      });
+      const fields = { interfaces: outcome.allocation.interfaces.length, policies: state.policies.size };
+      effects.push({ kind: "log", event: "network/implemented", fields });
     }
     state.revision = outcome.revision;
     takeAllocation(state, outcome.allocation, effects);

@@ -109,7 +109,7 @@ function take(state: ManagerState, input: Input): void {
   } else if (input.kind === "forked") {
     const agent = state.agents.get(input.peer);
     if (agent !== undefined) takeFork(state, agent, input.forked, input.itForked);
-  } else if (input.kind === "behind") takeBehind(state, input.peer);
+  } else if (input.kind === "behind" || input.kind === "set-back") takeBehind(state, input.peer);
   else if (input.kind === "excused") excuse(state, input.peer);
   else if (input.kind === "another") {
     const agent = state.agents.get(input.peer);

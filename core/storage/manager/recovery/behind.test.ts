@@ -61,3 +61,21 @@ test("an older store whose newest volume lies on a server that is away: it is fo
     assert.equal(one.volume("a-4")?.phase, "ready");
   }
 });
+
+test("a cell that was put back to before the end of a volume waits for the server whose bin may have its file", () => {
+  const one = world();
+  const away = one.agent("s2");
+  one.cut(away);
+  one.restart();
+  one.cut(away);
+  one.input({ kind: "set-back", peer: shop });
+  one.want("volume/a-7", volume("a-7", empty, 10));
+  one.settle();
+  assert.match(one.volume("a-7")?.reason ?? "", /that one was put back.*yet to hear what is on s2.*its former file/);
+  const about = { cell: "shop", path: "shop/a-7", origin: null };
+  const binned = { file: "a-7.1", volume: "a-7", overlay: false, about, sizeMiB: 10, usedMiB: 1, offered: false };
+  one.say(away, "bin/a-7.1", { ...binned, deleted: "2026-01-01T00:00:00.000Z" });
+  one.connect(away);
+  one.settle();
+  assert.match(one.volume("a-7")?.reason ?? "", /its former file.*is in the bin of storage server s2/);
+});

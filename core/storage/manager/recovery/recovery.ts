@@ -121,7 +121,10 @@ export function heard(state: ManagerState, agent: AgentView): void {
   if (state.lostAt.has(agent.name)) releaseAt(state, agent);
 }
 
-/** A client has seen more of this store than it contains: what it desires may lie on a server that is silent. */
+/**
+ * A client has seen more of this store than it contains, or was put back to before what was seen of it: what it desires may lie on a
+ * server that is silent, or in its bin.
+ */
 export function takeBehind(state: ManagerState, client: PeerName): void {
   const before = state.recovery?.behind?.[client] ?? [];
   const servers = [...new Set([...before, ...silentOf(state)])].sort();
@@ -183,8 +186,8 @@ export function findVolume(
     if (silent.length === 0 && unheard.length === 0) return lostUnderCopies(state, volume, wanted);
     if (silent.length === 0)
       return waiting(
-        `this Storage Manager is older than what ${wanted.client} has seen of it, and has yet to hear what is on ${unheard.map(serverOf).join(", ")}, where it may be; ` +
-          `if that never comes back, \`cells orphans release ${wanted.client}\` has it made anew, empty`,
+        `this Storage Manager is older than what ${wanted.client} has seen of it, or that one was put back, and it has yet to hear what is on ${unheard.map(serverOf).join(", ")}, ` +
+          `where the volume or its former file may be; if that never comes back, \`cells orphans release ${wanted.client}\` has it made anew, empty`,
       );
     return waiting(
       `this Storage Manager has lost what it knew and has yet to hear what is on ${silent.map(serverOf).join(", ")}`,
