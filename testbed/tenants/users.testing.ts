@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { shownByApp } from "../../runtime/tenancy/totp.testing.ts";
 import type { Testbed } from "../harness.ts";
 
 /*
@@ -71,12 +72,46 @@ export const tryUsers = async (t: Testbed, vm: string): Promise<void> => {
   assert.match(await done(["can", "bob@acme", "vm.console", vm]), /^no: /);
   assert.match(await done(["can", "ann@acme", "vm.console", vm], ann), /^yes: rule 2: allow vm\.\*/);
 
+  const robot = await keysAndCodes(t, { at, ann, password: passwordFile("ann") });
+  assert.equal((await done(["exec", vm, "--", "echo", "by-a-key"], robot)).trim(), "by-a-key");
+  await refused(["exec", vm, "--", "true"], bob, /there is no cell/);
   await consoleEnds(t, ann, vm, () => done(["user", "disable", "ann@acme"]));
+  await refused(["get", cell], robot, /session|disabled/);
+  const opened = await done(["audit", "list", "--cell", cell, "--target", vm]);
+  for (const what of ["exec", "console"])
+    assert.match(opened, new RegExp(`ann@ROOT/acme .* openSession +${vm} +${what}$`, "m"));
+  assert.match(await done(["audit", "verify", "--service", `controller.${cell}`]), /whole/);
   await refused(["get", cell], ann, /session|disabled/);
   await refused(["login", "ann@acme", "--out", ann, "--password-file", passwordFile("ann")], ann, /is disabled/);
 
   await done(["delete", "hers", "--yes"]);
   await done(["account", "give", "operator", cell]);
+};
+
+/** She makes a key, has a second factor for a while, and a program of hers gets in by the key alone. Returns its configuration. */
+const keysAndCodes = async (
+  t: Testbed,
+  { at, ann, password }: { readonly at: string; readonly ann: string; readonly password: string },
+): Promise<string> => {
+  const [key, code, robot] = [join(at, "ann.key"), join(at, "ann.code"), join(at, "robot.json")];
+  const done = async (args: readonly string[], as = ann): Promise<string> => {
+    const { code: status, stdout, stderr } = await t.cells(args, as);
+    assert.equal(status, 0, `cells ${args.join(" ")}\n${stdout}\n${stderr}`);
+    return stdout;
+  };
+  await done(["key", "add", "--note", "scripts", "--out", key]);
+  const [secret = ""] = (await done(["totp", "on", "--password-file", password])).split("\n");
+  writeFileSync(code, shownByApp(secret), { mode: 0o600 });
+  const [recovery = ""] = (await done(["totp", "confirm", "--code-file", code])).split("\n");
+  const without = await t.cells(["login", "ann@acme", "--out", join(at, "no.json"), "--password-file", password]);
+  assert.equal(without.code, 1, without.stdout);
+  assert.match(without.stderr, /second factor/);
+  await done(["login", "--key-file", key, "--out", robot]);
+  assert.match(await done(["whoami"], robot), /^ann@ROOT\/acme, /);
+  assert.match((await t.cells(["key", "add"], robot)).stderr, /begun by a key/);
+  writeFileSync(code, `${recovery}\n`);
+  await done(["totp", "off", "--password-file", password, "--code-file", code]);
+  return robot;
 };
 
 /** A console that is open ends when its user is disabled. */
