@@ -110,6 +110,22 @@ test("a day's work with one cell", { skip: process.getuid?.() === 0 ? false : "n
       assert.match(await cells(testbed, "apply", file, "--yes", "--allow-destroy", "day/late"), /day is as declared/);
     });
 
+    await t.test(
+      "what another cell does not show is not waited for: apply says so after a while, and what to do",
+      async () => {
+        const before = readFileSync(file, "utf8");
+        const ends = 'x.address1 "<ref:/day/net>"; x.address2 "<ref://nobody.cells.internal/nobody/vm>";';
+        const rule = `out extends NetworkRule { ${ends} x.protocol "tcp"; x.port2 80; x.direction "1to2"; }`;
+        writeFileSync(file, before.replace("net extends", `${rule}\n  net extends`));
+        const told = await testbed.cells(["apply", file, "--yes", "--timeout", "120"]);
+        assert.equal(told.code, 4, `${told.stdout}${told.stderr}`);
+        assert.match(told.stderr, /^1 of \d+ elements wait for what nothing of this change brings.*:\n.*day\/out /m);
+        assert.doesNotMatch(told.stderr, /not ready after/);
+        writeFileSync(file, before);
+        assert.match(await cells(testbed, "apply", file, "--yes"), /day is as declared/);
+      },
+    );
+
     await t.test("a group is renamed with its guest running, and events have the new path", () =>
       tryRename(testbed, file),
     );

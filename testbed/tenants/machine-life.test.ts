@@ -9,19 +9,24 @@ import { type Testbed, withTestbed } from "../harness.ts";
  * How the life of a VM ends, and goes on: guests that reboot, panic, power off, or run and do not answer, each told apart
  * and each come back. One testbed and three guests; what can happen to several at once does, since boots cost CPU.
  */
-const machine = (name: string, more: string): string => `
+const machine = (name: string, more: string, beside = ""): string => `
   ${name} extends {
     boot extends VolumeCopy { x.image "<ref:/life/golden>"; }
     vm extends VM { x.memory 128; x.restartOnFailure true; ${more} }
     disk extends VolumeConnection { x.vm "<ref:../vm>"; x.volume "<ref:../boot>"; x.bootOrder 0; }
     nic extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:/life/net>"; x.vifName "${name}"; }
+    ${beside}
   }`;
 const specification = `life extends Cell {
   golden extends Volume { x.size 64; x.access "ro"; x.import "tiny"; }
   net extends Subnet { x.size 16; }
   ${machine("plain", "")}
   ${machine("pinged", 'x.liveness.protocol "icmp"; x.liveness.intervalMs 1000;')}
-  ${machine("asked", 'x.liveness.protocol "udp"; x.liveness.port 7; x.liveness.intervalMs 1000; x.data extends { serve extends { udp 7; } }')}
+  ${machine(
+    "asked",
+    'x.liveness.protocol "udp"; x.liveness.port 7; x.liveness.intervalMs 1000; x.liveness.interface "<ref:../second>"; x.data extends { serve extends { udp 7; } }',
+    'second extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:/life/net>"; }',
+  )}
 }
 `;
 const names = ["plain", "pinged", "asked"] as const;
