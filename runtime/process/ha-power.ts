@@ -2,6 +2,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 import { mayAsk } from "../../core/documents/permissions.ts";
 import { isSameUuid, type PowerController, type PowerReading, uuidOf } from "../../core/ha/power/controller.ts";
 import type { DueOrder } from "../../core/ha/power/orders.ts";
@@ -20,6 +21,7 @@ import type { Asked, Further } from "./asked.ts";
  * for the moment in which another host is asked to use one; so its store, what is told of it and its backups have none.
  */
 const path = /^\/power\/([a-z0-9-]+)$/;
+/** While something is done about a host that has a controller; otherwise the service says when that begins. */
 const everyMs = 2_000;
 /** A host gives up after 10 s. */
 const patienceMs = 12_000;
@@ -107,12 +109,22 @@ export const followOrders = (configuration: ProcessConfiguration, asked: Asked, 
         .finally(() => under.delete(order.host));
     }
   };
-  const timer = setInterval(() => {
-    if (!isStopped) void look().catch(() => undefined);
-  }, everyMs);
+  const follow = async (): Promise<void> => {
+    while (!isStopped) {
+      try {
+        if (asked.service !== null) {
+          await asked.service.request({ kind: "ha-power-wait" });
+          await look();
+        }
+      } catch {
+        // It starts anew, and the next one is asked.
+      }
+      await sleep(everyMs, undefined, { ref: false });
+    }
+  };
+  void follow();
   return () => {
     isStopped = true;
-    clearInterval(timer);
   };
 };
 

@@ -157,3 +157,23 @@ test("a controller that is forgotten is asked nothing, and nothing that is told 
   );
   assert.deepEqual(ask(world, { kind: "ha-power-remove", host: "h1" }), { wasThere: false });
 });
+
+test("the edge is told when there may be something to ask, and waits meanwhile", () => {
+  const world = new World(5);
+  const wait = (id: number): readonly number[] =>
+    world
+      .give({ kind: "request", id, request: { kind: "ha-power-wait" } })
+      .flatMap((effect) => (effect.kind === "reply" ? [effect.id] : []));
+  assert.deepEqual(wait(101), []);
+  hears(world, "h2", "h3");
+  world.protect("a-1", 1, "h1");
+  world.lose("h1");
+  assert.equal(world.state.power.waiting, 101, "that host has no controller");
+  const registered = { kind: "ha-power-register", host: "h1", controller };
+  const told = world.give({ kind: "request", id: 1, request: registered });
+  assert.deepEqual(
+    told.flatMap((effect) => (effect.kind === "reply" ? [effect.id] : [])),
+    [1, 101],
+  );
+  assert.deepEqual(wait(102), [102], "it is still being worked on");
+});

@@ -8,7 +8,7 @@ import { isSameUuid, type PowerAction, type RegisteredController } from "./contr
 import type { Order, PowerOff, Registered } from "./power-state.ts";
 
 /*
- * Orders to management controllers. The edge asks which are due and has another host carry them out, as requests on live connections: none is
+ * Orders to management controllers. The edge waits until something may be due, asks now and then which orders are, and has another host carry them out, as requests on live connections: none is
  * a document, so none is ever found on the way later. That an order was given is durable before anybody hears of it, and a start voids
  * it: a crash repeats none. What counts is the power that was read afterwards, under the UUID that was registered, for the boot that the
  * host was in when the order was given: whatever it boots into next is a later one.
@@ -53,6 +53,25 @@ export function takePower(state: HaState, request: Json, now: Instant): Json | u
   if (kind !== "ha-power-read") return undefined;
   takeReading(state, name, request, now);
   return {};
+}
+
+/** The edge is told that there may be something for it to ask: something is done about a host that has a controller. */
+export function takeWait(state: HaState, id: number): void {
+  answerWait(state);
+  state.power.waiting = id;
+}
+export function settleWait(state: HaState): void {
+  const { power, active } = state;
+  if (power.waiting === null) return;
+  for (const { host } of active.values())
+    if (power.registered.has(host)) {
+      answerWait(state);
+      return;
+    }
+}
+function answerWait({ outbox, power }: HaState): void {
+  if (power.waiting !== null) outbox.effects.push({ kind: "reply", id: power.waiting, response: {} });
+  power.waiting = null;
 }
 
 function forget({ outbox, power }: HaState, host: HostName): void {

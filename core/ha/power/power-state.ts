@@ -35,8 +35,11 @@ export interface PowerState {
   readonly open: Map<HostName, number>;
   readonly offs: Map<HostName, PowerOff>;
   readonly said: Map<HostName, SaidPower>;
+  /** The edge's request to be told when something may be due; null: it has not asked. */
+  waiting: number | null;
 }
 export const createPower = (): PowerState => ({
+  waiting: null,
   ...{ registered: new Map(), orders: new Map(), open: new Map(), offs: new Map(), said: new Map() },
 });
 export function restorePower(power: PowerState, key: string, value: Json): void {
