@@ -107,6 +107,7 @@ before(async () => {
     change: {
       name: peerName("authority"),
       role: "authority",
+      ...{ peersFile: join(installation.directory, "peers-of-authority.json"), followPeers: true },
       certificate: certificateIn(await own("authority")),
       authority: {
         enrolmentPort: spare.configuration.httpPort ?? 0,

@@ -157,13 +157,17 @@ const takeBook = async (
   observer.log("peers/changed", { version, peers: Object.keys(book.peers).length });
 };
 
-/** The authority's own, as it tells it to others: it judges them as everybody does, and knows who there is. */
+/**
+ * The authority's own, as it tells it to others: it judges them as everybody does, and knows who there is. In a file that is not its
+ * own only the keys are its own to say.
+ */
 export const keepOwnBook = async (
-  { peersFile }: ProcessConfiguration,
-  places: Places,
+  { peersFile, followPeers }: ProcessConfiguration,
+  told: Places,
   keys: CurrentKeys,
 ): Promise<void> => {
   const before = await readBook(peersFile);
+  const places = followPeers === true ? told : { peers: before?.peers ?? {}, cells: before?.cells ?? {} };
   const book = bookWith(places, mergeKeys(keysIn(before), keys, Date.now()), null);
   if (before === null || !same(before, book)) await writeBook(peersFile, book);
 };
