@@ -297,3 +297,37 @@ test("plan's exit code tells whether something would change, where that is asked
   process.exitCode = 0;
   assert.deepEqual(codes, [0, 2, 0]);
 });
+
+const away: Answer = {
+  status: 502,
+  body: { error: { code: "controller-unreachable", message: "the controller of the root cell does not answer" } },
+};
+test("a controller that is away is named and asked again, and a change of which the answer was lost is made once", async (t) => {
+  const smaller = planChange(volumes, cellOf({ db: { "x.type": "Volume", "x.size": 8 } }));
+  const allowDestroy = ["shop/log"];
+  let [plans, sent] = [0, 0];
+  const { context, file, asked, warned } = await scene(t, ({ method, dryRun }) => {
+    if (method === "GET") return known;
+    if (dryRun) {
+      plans += 1;
+      if (plans === 1) return away;
+      return plans === 2 ? changed({ plan: smaller }) : changed({ version: 5 });
+    }
+    sent += 1;
+    return sent === 1 ? away : { status: 412, body: { error: { code: "overtaken", message: "it has version 5" } } };
+  });
+  await apply(context, file, { ...options, allowDestroy, timeoutMs: 10_000 });
+  assert.deepEqual([plans, asked.length], [3, 2], "asked once more each time, and once whether it was accepted");
+  assert.match(warned[0] ?? "", /^the controller of the root cell does not answer\nit is asked again for up to 10 s/);
+});
+
+test("who is away for longer than a command may take is told of, and other refusals are told at once", async (t) => {
+  const gone = await scene(t, () => away);
+  const { exitCode, message } = await failure(remove(gone.context, "shop", { ...options, timeoutMs: 1500 }));
+  assert.deepEqual([exitCode, message], [1, "the controller of the root cell does not answer"]);
+  assert.deepEqual([gone.asked, gone.warned.length], [[], 1]);
+  const busy: Answer = { status: 503, body: { error: { code: "busy", message: "it is busy" } } };
+  const other = await scene(t, () => busy);
+  assert.equal((await failure(remove(other.context, "shop", options))).message, "it is busy");
+  assert.deepEqual(other.warned, []);
+});

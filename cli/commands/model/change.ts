@@ -15,6 +15,7 @@ import { renderPlan } from "../../../model/plan/render-plan.ts";
 import { readSpecification } from "../../../model/specification/specification.ts";
 import { evaluate } from "../../../runtime/specification/evaluate.ts";
 import { noWalls } from "../../../runtime/specification/no-walls.ts";
+import { untilThere } from "../../connection/away.ts";
 import { type Changes, watchCell } from "../../connection/changes.ts";
 import { type Client, Refused } from "../../connection/client.ts";
 import { type ElementWithState, elementsOf } from "../../connection/elements.ts";
@@ -275,7 +276,8 @@ const isFirst = ({ steps }: Plan): boolean => steps.every(({ action }) => action
 /** Makes the cell what the file says, and waits until it is. */
 export const apply = async (context: Context, file: string, options: WaitOptions): Promise<void> => {
   const { terminal, json } = context;
-  const { bundle, cell, name, changed: planned } = await planOf(context, file, options.cell);
+  const asked = () => planOf(context, file, options.cell);
+  const { bundle, cell, name, changed: planned } = await untilThere(context, options.timeoutMs, asked);
   if (!json) {
     terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
     for (const line of [...foreseenLines(planned), ...failedLines(name, planned), ...upgradeLines(planned)])
@@ -285,12 +287,23 @@ export const apply = async (context: Context, file: string, options: WaitOptions
     ? []
     : await confirm(context, options, `Apply this to the cell ${name}?`, planned.plan);
   const client = context.client();
+  let wasAway = false;
   const send = (version: number): Promise<Changed> =>
-    explained(context, { file, bundle }, () => client.apply(name, bundle, false, { version, allowDestroy }));
+    untilThere(
+      context,
+      options.timeoutMs,
+      () => explained(context, { file, bundle }, () => client.apply(name, bundle, false, { version, allowDestroy })),
+      () => {
+        wasAway = true;
+      },
+    );
   const changed = await send(planned.version).catch(async (error: unknown) => {
     if (!overtaken(error)) throw error;
     // A cell that was deleted starts to count anew once its controller has ended; there is nothing in it to overwrite.
-    const again = isFirst(planned.plan) ? (await planOf(context, file, options.cell)).changed : null;
+    const again =
+      isFirst(planned.plan) || wasAway ? (await untilThere(context, options.timeoutMs, asked)).changed : null;
+    // It was accepted, and only the answer was lost.
+    if (again !== null && wasAway && isEmptyPlan(again.plan)) return again;
     if (again === null || !isFirst(again.plan)) throw conflict(name, error, `\`cells plan ${file}\``);
     return send(again.version);
   });
@@ -321,7 +334,8 @@ export const remove = async (context: Context, pathText: string, options: WaitOp
   const { terminal, json } = context;
   const { cell, path, whole } = cellOfPath(pathText);
   const client = context.client();
-  const planned = await client.delete(cell, whole ? "" : path, true);
+  const asked = () => client.delete(cell, whole ? "" : path, true);
+  const planned = await untilThere(context, options.timeoutMs, asked);
   if (!json) terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
   const allowDestroy = await confirm(context, options, `Delete ${pathText}?`, planned.plan);
   const conditions = { version: planned.version, allowDestroy };

@@ -19,6 +19,8 @@ export interface Scene {
   readonly asked: string[];
   readonly printed: string[];
   readonly questions: string[];
+  /** On standard error. */
+  readonly warned: string[];
   readonly file: string;
 }
 export interface Answer {
@@ -33,7 +35,7 @@ export type Gateway = (request: {
 }) => Answer;
 
 export const scene = async (t: TestContext, gateway: Gateway, answer: boolean | null = null): Promise<Scene> => {
-  const [asked, printed, questions]: [string[], string[], string[]] = [[], [], []];
+  const [asked, printed, questions, warned]: [string[], string[], string[], string[]] = [[], [], [], []];
   const server = createServer((incoming: IncomingMessage, response) => {
     const { method = "", url = "" } = incoming;
     const dryRun = url.includes("dryRun=true");
@@ -60,7 +62,7 @@ export const scene = async (t: TestContext, gateway: Gateway, answer: boolean | 
   const terminal: Context["terminal"] = {
     ...{ paint: plain, colour: false, live: false, columns: 100, canAsk: answer !== null },
     print: (line) => void printed.push(line),
-    warn: () => undefined,
+    warn: (line) => void warned.push(line),
     draw: () => undefined,
     settle: () => undefined,
     ask: async (question) => {
@@ -68,7 +70,7 @@ export const scene = async (t: TestContext, gateway: Gateway, answer: boolean | 
       return answer === true;
     },
   };
-  return { context: { terminal, json: false, client: () => client }, asked, printed, questions, file };
+  return { context: { terminal, json: false, client: () => client }, asked, printed, questions, warned, file };
 };
 
 export const failure = async (work: Promise<void>): Promise<CommandFailure> => {
