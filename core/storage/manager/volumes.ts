@@ -191,19 +191,24 @@ function planFromBin(
     );
   }
   const { file, volume, overlay, about, sizeMiB } = first.binned;
+  const emptied = `\`cells bin empty ${name}\` for it to be made anew`;
   const from = { file, volume };
   const common = { client, cell, path, agent: first.agent.name, frozen: isCopied(state, uid), sizeMiB, from };
   if (!overlay) {
     if (origin.kind === "copy")
-      return failed(`${name}, which is to be brought back, is no copy: make it an empty volume or one of an image`);
+      return failed(
+        `${name}, which is to be brought back, is no copy: make it an empty volume or one of an image, or ${emptied}`,
+      );
     return ok({ ...common, source: { kind: "empty" }, origin: null });
   }
   if (origin.kind !== "copy")
-    return failed(`${name}, which is to be brought back, is a copy of ${about?.origin}: make it a copy of that`);
+    return failed(
+      `${name}, which is to be brought back, is a copy of ${about?.origin}: make it a copy of that, or ${emptied}`,
+    );
   const isOrigin = origin.volume === about?.origin || state.volumes.get(origin.volume)?.from?.volume === about?.origin;
   if (!isOrigin)
     return failed(
-      `${name}, which is to be brought back, is a copy of ${about?.origin}, not of "${nameOf(state, origin.volume)}"`,
+      `${name}, which is to be brought back, is a copy of ${about?.origin}, not of "${nameOf(state, origin.volume)}": ${emptied}`,
     );
   const source = planOrigin(state, client, origin.volume);
   return source.ok ? ok({ ...common, source: { kind: "overlay" }, origin: origin.volume }) : source;
