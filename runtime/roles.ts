@@ -63,8 +63,8 @@ const runPresence = async (configuration: ProcessConfiguration, observer: Observ
 
 const runHaManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createHaManager } = await import("../core/ha/manager.ts");
-  const { haReleases } = await import("./process/ha-release.ts");
-  const { followOrders, openSeal, powerRegistrations } = await import("./process/ha-power.ts");
+  const { haReleases } = await import("./ha/release.ts");
+  const { followOrders, openSeal, powerRegistrations } = await import("./ha/power.ts");
   const seal = await openSeal(configuration.directory);
   const registrations = powerRegistrations(configuration, seal);
   const further = {

@@ -5,9 +5,9 @@ import { createHaManager } from "../../core/ha/manager.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { HaReport } from "../../model/contract/ha.ts";
 import type { Json } from "../../model/json/json.ts";
+import { haReleases } from "../../runtime/ha/release.ts";
 import { servePeers } from "../../runtime/http/https.ts";
 import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
-import { haReleases } from "../../runtime/process/ha-release.ts";
 import { RefusedError } from "../requests/refused.ts";
 import { registerHa } from "./ha.ts";
 

@@ -20,7 +20,6 @@ import {
   rootDomain,
 } from "../../model/contract/tenancy/tenancy.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
-import { readAudit } from "../audit/read-audit.ts";
 import { bearerOf, hashCredential, isAuthorized } from "../http/bearer.ts";
 import { parseJson, readBody, sendJson, sendRefusal } from "../http/http.ts";
 import { servePeers } from "../http/https.ts";
@@ -29,6 +28,7 @@ import { isSession, newSession, ticketAt } from "../identity/tickets.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { stopAtSignals } from "../life/signals.ts";
 import { type Observer, observed } from "../observation/observer.ts";
+import { readAudit } from "../observation/read-audit.ts";
 import { type RunningService, runService } from "../process/process.ts";
 import { Keys } from "./keys.ts";
 import { newLink, useLink } from "./links.ts";

@@ -1,7 +1,7 @@
 import { mayAsk } from "../../core/documents/permissions.ts";
 import type { ByHandRefusal } from "../../core/ha/people/by-hand.ts";
 import { isObject } from "../../core/outbox.ts";
-import type { Further } from "./asked.ts";
+import type { Further } from "../process/asked.ts";
 
 /**
  * `POST /ha/release` at the HA Manager: a person has looked at what it holds. `?vm=`: of this VM, its cell's whole name first.

@@ -13,8 +13,8 @@ import { read } from "../../model/contract/schema.ts";
 import { Fault } from "../../model/json/reader.ts";
 import { peerRequest } from "../http/https.ts";
 import type { ProcessConfiguration } from "../installation.ts";
+import type { Asked, Further } from "../process/asked.ts";
 import { listPeers } from "../transport/peers.ts";
-import type { Asked, Further } from "./asked.ts";
 
 /*
  * Power at the HA Manager's edge. Passwords are sealed with a key of this process' own directory before its service has them, and opened
