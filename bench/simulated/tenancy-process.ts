@@ -11,8 +11,8 @@ import { createTenancy } from "../../core/tenancy/tenancy.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { builtInUid } from "../../model/contract/tenancy/rules.ts";
 import type { Json } from "../../model/json/json.ts";
+import { seal, unseal } from "../../runtime/identity/own/seal.ts";
 import { openStore } from "../../runtime/process/store.ts";
-import { seal, unseal } from "../../runtime/tenancy/seal.ts";
 import { isSignature } from "../../runtime/tenancy/signatures.ts";
 
 /*

@@ -80,7 +80,7 @@ export interface KeyRecord {
   readonly madeMs: number;
   /** When it last began a session; absent: never. */
   readonly usedMs?: number;
-  /** Its secret; who opens it is the edge (`runtime/tenancy/seal.ts`). */
+  /** Its secret; who opens it is the edge (`runtime/identity/own/seal.ts`). */
   readonly sealed: string;
 }
 export interface TicketRecord {

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -12,6 +12,7 @@ import { powerController, powerReading } from "../../model/contract/ha.ts";
 import { read } from "../../model/contract/schema.ts";
 import { Fault } from "../../model/json/reader.ts";
 import { peerRequest } from "../http/https.ts";
+import { seal, unseal } from "../identity/own/seal.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import type { Asked, Further } from "../process/asked.ts";
 import { listPeers } from "../transport/peers.ts";
@@ -27,6 +28,8 @@ const everyMs = 2_000;
 const patienceMs = 12_000;
 const longestBody = 4096;
 
+const sealedFor = "power";
+
 export interface Seal {
   seal(secret: string): string;
   /** Null: it was not sealed here. */
@@ -41,22 +44,8 @@ export const openSeal = async (directory: string): Promise<Seal> => {
   );
   const key = await readFile(file);
   return {
-    seal: (secret) => {
-      const nonce = randomBytes(12);
-      const cipher = createCipheriv("aes-256-gcm", key, nonce);
-      const sealed = Buffer.concat([cipher.update(secret, "utf8"), cipher.final()]);
-      return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString("base64");
-    },
-    open: (sealed) => {
-      try {
-        const bytes = Buffer.from(sealed, "base64");
-        const cipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, 12));
-        cipher.setAuthTag(bytes.subarray(12, 28));
-        return Buffer.concat([cipher.update(bytes.subarray(28)), cipher.final()]).toString("utf8");
-      } catch {
-        return null;
-      }
-    },
+    seal: (secret) => seal(key, sealedFor, secret),
+    open: (sealed) => unseal(key, sealedFor, sealed),
   };
 };
 

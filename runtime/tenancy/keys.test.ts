@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { readSealKey, seal, sealFile, unseal } from "./seal.ts";
+import { readSealKey, seal, sealFile, unseal } from "../identity/own/seal.ts";
 import { cloudStackSignature, isSignature, sigV4Signature } from "./signatures.ts";
 
 let directory = "";

@@ -8,8 +8,8 @@ import type { Signed } from "../../model/contract/signatures/sigv4.ts";
 import { hashCredential } from "../http/bearer.ts";
 import { parseJson, readBody, sendRefusal } from "../http/http.ts";
 import type { PeerRequest } from "../http/peer-handler.ts";
+import { seal, unseal } from "../identity/own/seal.ts";
 import { newSession } from "../identity/tickets.ts";
-import { seal, unseal } from "./seal.ts";
 import { isSignature } from "./signatures.ts";
 import { sourceHeader } from "./source.ts";
 

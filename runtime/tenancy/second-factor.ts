@@ -4,8 +4,8 @@ import type { GivenCode } from "../../core/tenancy/logins/codes.ts";
 import type { LoginBegun } from "../../core/tenancy/logins/logins.ts";
 import type { MadeTotp, NewTotp, RecoveryCodes, TotpCode, TotpOff } from "../../model/contract/tenancy/tenancy.ts";
 import type { JsonObject } from "../../model/json/json.ts";
+import { seal, unseal } from "../identity/own/seal.ts";
 import { verifyPassword } from "./passwords.ts";
-import { seal, unseal } from "./seal.ts";
 import { base32, hashOfRecovery, newRecoveryCodes, newSecret, stepOf, uriOf } from "./totp.ts";
 
 /** Second factors at the edge of `tenancy`: secrets are drawn, sealed and opened here, and nowhere else. */

@@ -1,17 +1,17 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { replaceFile } from "../process/replace-file.ts";
+import { replaceFile } from "../../process/replace-file.ts";
 
 /**
- * Secrets of access keys, sealed by AES-256-GCM under a key of the process's own directory: whoever has a copy of the store alone has no
+ * Secrets in a store, sealed by AES-256-GCM under a key of the process's own directory: whoever has a copy of the store alone has no
  * secret. Each is sealed for its id, and is nothing under another.
  */
 const [keyBytes, ivBytes, tagBytes] = [32, 12, 16];
 /** In the directory of the process; a backup has it beside the store. */
 export const sealFile = "seal-key";
 
-/** The key in `<directory>/seal-key`, mode 0600, made at the first start. Rejects for a file that holds none. */
+/** The key of `tenancy` in `<directory>/seal-key`, mode 0600, made at the first start. Rejects for a file that holds none. */
 export async function readSealKey(directory: string): Promise<Buffer> {
   const file = join(directory, sealFile);
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
