@@ -13,14 +13,14 @@ import { desiredHost } from "../documents/readers/placement.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { actualKey, hostKey } from "../documents/vocabulary.ts";
 import type { Input, Instant, Service } from "../env.ts";
-import { cellOfController, isObject, log, takeEffects, toJson } from "../outbox.ts";
+import { cellOfController, log, takeEffects, toJson } from "../outbox.ts";
 import { followDeaths, hearMember, takeDeath } from "../presence/group/deaths.ts";
 import { noteLoss } from "./guards.ts";
 import { measureHa } from "./measure.ts";
 import { settleAlerts } from "./people/alerts.ts";
 import { type ByHandRefusal, takeWord } from "./people/by-hand.ts";
 import { reportOf } from "./people/report.ts";
-import { settleWait, takePower, takeWait } from "./power/orders.ts";
+import { settleWait, takePower } from "./power/orders.ts";
 import { takeHost, takeProbe } from "./probes.ts";
 import { askedTimer, followHosts, lookTimer, settleQueue } from "./queue.ts";
 import { settingsFrom } from "./settings.ts";
@@ -43,28 +43,9 @@ export function createHaManager(options: HaOptions): Service<HaState> {
     restore: (restored) => restoreHa(restored, options),
     step: (state, input, now) => {
       state.nowMs = now.ms;
-      if (input.kind === "request" && isObject(input.request) && input.request.kind === "ha-power-wait") {
-        takeWait(state, input.id);
-        settleWait(state);
-        return { state, effects: takeEffects(state.outbox) };
-      }
-      if (input.kind === "request") {
-        const answer = takePower(state, input.request, now);
-        if (answer !== undefined) state.outbox.effects.push({ kind: "reply", id: input.id, response: answer });
-        if (answer !== undefined && state.started) settleQueue(state, now);
-        settleWait(state);
-        if (answer !== undefined) return { state, effects: takeEffects(state.outbox) };
-      }
-      const refusal = input.kind === "request" ? takeWord(state, input.request, now) : null;
-      take(state, input, now);
-      if (state.started) {
-        if (state.subscribed.size === 0 || input.kind === "desired") followHosts(state);
-        settleQueue(state, now);
-        settleAlerts(state, now);
-      }
+      if (input.kind !== "request" || !takePower(state, input.id, input.request, now)) advance(state, input, now);
+      else if (state.started) settleQueue(state, now);
       settleWait(state);
-      // What a person is answered is what has become of the word.
-      if (input.kind === "request") reply(state, input.id, refusal);
       return { state, effects: takeEffects(state.outbox) };
     },
     audience: () => null,
@@ -73,6 +54,18 @@ export function createHaManager(options: HaOptions): Service<HaState> {
     read: documentsOf("ha-manager"),
     measure: measureHa,
   };
+}
+
+function advance(state: HaState, input: Input, now: Instant): void {
+  const refusal = input.kind === "request" ? takeWord(state, input.request, now) : null;
+  take(state, input, now);
+  if (state.started) {
+    if (state.subscribed.size === 0 || input.kind === "desired") followHosts(state);
+    settleQueue(state, now);
+    settleAlerts(state, now);
+  }
+  // What a person is answered is what has become of the word.
+  if (input.kind === "request") reply(state, input.id, refusal);
 }
 
 function take(state: HaState, input: Input, now: Instant): void {

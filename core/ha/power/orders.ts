@@ -28,8 +28,18 @@ const readEveryMs = 10_000;
 /** A fence at the storage that works is faster, and cuts nobody's power. */
 export const afterFencingMs = 3_000;
 
-/** Answers what the edge asks; undefined: it is no such request. */
-export function takePower(state: HaState, request: Json, now: Instant): Json | undefined {
+/** Answers what the edge asks, at once or, where it waits, later. @returns whether it is such a request */
+export function takePower(state: HaState, id: number, request: Json, now: Instant): boolean {
+  if (isObject(request) && request.kind === "ha-power-wait") {
+    answerWait(state);
+    state.power.waiting = id;
+    return true;
+  }
+  const response = answerTo(state, request, now);
+  if (response !== undefined) state.outbox.effects.push({ kind: "reply", id, response });
+  return response !== undefined;
+}
+function answerTo(state: HaState, request: Json, now: Instant): Json | undefined {
   if (!isObject(request)) return undefined;
   const { kind, host } = request;
   if (kind === "ha-power-next") return toJson(nextOrders(state, now));
@@ -56,10 +66,6 @@ export function takePower(state: HaState, request: Json, now: Instant): Json | u
 }
 
 /** The edge is told that there may be something for it to ask: something is done about a host that has a controller. */
-export function takeWait(state: HaState, id: number): void {
-  answerWait(state);
-  state.power.waiting = id;
-}
 export function settleWait(state: HaState): void {
   const { power, active } = state;
   if (power.waiting === null) return;
