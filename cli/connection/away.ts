@@ -7,7 +7,7 @@ const longestMs = 60_000;
 const pauseMs = 1000;
 
 /** The gateway was there, and the controller that it asked was not. */
-export const isAway = (error: unknown): error is Refused =>
+const isAway = (error: unknown): error is Refused =>
   error instanceof Refused && error.status >= 500 && error.code === "controller-unreachable";
 
 /**
