@@ -24,6 +24,7 @@ import {
   listRoles,
   listUsers,
 } from "../tenancy/people.ts";
+import { addProvider, deleteProvider, listProviders } from "../tenancy/providers.ts";
 import { listQuotas, setQuota } from "../tenancy/quotas.ts";
 import { usage } from "../terminal/failure.ts";
 
@@ -34,6 +35,7 @@ export const registerTenancy: Register = (program, context, withHelp) => {
   registerPlaces(program, context, withHelp);
   registerUsers(program, context, withHelp);
   registerKeys(program, context, withHelp);
+  registerProviders(program, context, withHelp);
   registerRoles(program, context, withHelp);
   registerQuotas(program, context, withHelp);
   registerAudit(program, context, withHelp);
@@ -59,9 +61,11 @@ const registerLogin: Register = (program, context, withHelp) => {
       .option(...passwordFile)
       .option(...codeFile)
       .option("--key-file <file>", "instead of a user's name: sign with the key that `cells key add --out` wrote there")
+      .option("--oidc [provider]", "instead of a user's name: by a provider of OpenID Connect, in a browser anywhere")
       .action((user, options) => login(context(), user, options)),
     [
       "cells login ann@acme --out ann.json",
+      "cells login --oidc acme",
       "cells login --key-file ann.key --out ann.json",
       "CELLS_CONFIG=ann.json cells whoami",
     ],
@@ -347,6 +351,36 @@ const registerKeys: Register = (program, context, withHelp) => {
       .argument("<key>", "its id")
       .action((id) => deleteKey(context(), id)),
     ["cells key delete CELLABCDEFGHIJKLMNOP"],
+  );
+};
+
+const registerProviders: Register = (program, context, withHelp) => {
+  const provider = program
+    .command("provider")
+    .description("providers of OpenID Connect, and whom their claims make a user here");
+  withHelp(
+    provider
+      .command("list", { isDefault: true })
+      .description("show them, with what they map")
+      .action(() => listProviders(context())),
+    ["cells provider"],
+  );
+  withHelp(
+    provider
+      .command("add")
+      .description("let people log in by one")
+      .argument("<file>", "its document, JSON: docs/tenants.md")
+      .option("--secret-file <file>", "the secret of this installation as its client")
+      .action((file, options) => addProvider(context(), file, options)),
+    ["cells provider add acme.json --secret-file acme.secret"],
+  );
+  withHelp(
+    provider
+      .command("delete")
+      .description("let nobody log in by it; who did is out within a second")
+      .argument("<provider>", "its name")
+      .action((name) => deleteProvider(context(), name)),
+    ["cells provider delete acme"],
   );
 };
 

@@ -12,7 +12,7 @@ const longest = 1024;
 export interface Asking {
   readonly file: string | undefined;
   /** What it is, and the option that names its file; absent: a passphrase. */
-  readonly what?: "passphrase" | "password" | "new-password" | "code" | "link";
+  readonly what?: "passphrase" | "password" | "new-password" | "code" | "link" | "secret";
   /** It is a new one: it is asked for twice, and has at least so many characters. */
   readonly shortest?: number;
 }

@@ -13,12 +13,15 @@ import { readPassphrase } from "../secrets/passphrase.ts";
 import { usage } from "../terminal/failure.ts";
 import { loginByKey } from "./keys.ts";
 import { userNameOf } from "./names.ts";
+import { loginByProvider } from "./providers.ts";
 
 export interface LoginOptions {
   readonly url?: string | undefined;
   readonly out?: string | undefined;
   readonly passwordFile?: string | undefined;
   readonly keyFile?: string | undefined;
+  /** Name of a provider; true: the only one. */
+  readonly oidc?: string | true | undefined;
   readonly codeFile?: string | undefined;
   readonly context?: string | undefined;
 }
@@ -66,9 +69,12 @@ const byPassword = async (
 };
 
 export const login = async (context: Context, written: string | undefined, options: LoginOptions): Promise<void> => {
-  const { keyFile, passwordFile } = options;
-  if ((written === undefined) === (keyFile === undefined) || (keyFile !== undefined && passwordFile !== undefined))
-    throw usage("say who logs in by his password, as `cells login ann@acme`, or by which key, as --key-file ann.key");
+  const { keyFile, passwordFile, oidc } = options;
+  const ways = [written, keyFile, oidc].filter((each) => each !== undefined).length;
+  if (ways !== 1 || (written === undefined && passwordFile !== undefined))
+    throw usage(
+      "say who logs in by his password, as `cells login ann@acme`, or by which key, as --key-file ann.key, or by a provider, as --oidc",
+    );
   const { file } = chosenCloud();
   const known = readClientConfiguration(file);
   const url = options.url ?? known?.url;
@@ -80,10 +86,11 @@ export const login = async (context: Context, written: string | undefined, optio
   const authority = options.url === undefined ? known?.authority : undefined;
   const place = { url, ...(authority === undefined ? {} : { authority }) };
   const client = new Client({ ...place, credential: "" });
-  const answer =
-    keyFile === undefined
-      ? await byPassword(context, client, written ?? "", options)
-      : await loginByKey(client, keyFile);
+  const enter = (): Promise<Login> => {
+    if (oidc !== undefined) return loginByProvider(context, client, oidc);
+    return keyFile === undefined ? byPassword(context, client, written ?? "", options) : loginByKey(client, keyFile);
+  };
+  const answer = await enter();
   writeClientConfiguration({ ...place, credential: answer.session }, to);
   const { user: summary, expires } = answer;
   if (context.json) printJson(context, { user: summary, expires, file: to });

@@ -218,6 +218,7 @@ export const permissions = {
         ...[
           "POST /logins",
           "POST /signatures",
+          ...["POST /logins/oidc", "POST /logins/oidc/<name>"],
           "POST /passwords",
           "POST /users/<uid>/link",
           "DELETE /logins/current",
@@ -228,12 +229,14 @@ export const permissions = {
           "GET /can",
           "* /owners/<name>",
         ],
-        ...["domains", "accounts", "users", "roles", "keys", "quotas"].flatMap((all) => [
+        ...["domains", "accounts", "users", "roles", "keys", "quotas", "providers"].flatMap((all) => [
           `* /${all}`,
           `* /${all}/<uid>`,
         ]),
         // What the gateway asks on its own account: a ticket for a client's session, and which cells that may see.
         ...["PUT /tickets/<uid>", "GET /cells", "GET /audit"],
+        // And by which it makes connections to providers of logins.
+        "GET /tunnels/<uid>",
       ],
     },
   },

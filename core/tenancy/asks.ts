@@ -1,4 +1,5 @@
 import type { CellName } from "../../model/cell/identifiers.ts";
+import type { NewProvider } from "../../model/contract/tenancy/oidc.ts";
 import type { QuotaChange } from "../../model/contract/tenancy/quotas.ts";
 import type {
   KeyChange,
@@ -22,7 +23,9 @@ import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket } from "./cell
 import { type LinkUse, linkUser, useLink } from "./logins/first-password.ts";
 import { addKey, changeKey, deleteKey, type FreshKey, listKeys } from "./logins/keys.ts";
 import { beginLogin, endLogin, endSession, type LoginBegin, type LoginEnd, sessionSummary } from "./logins/logins.ts";
+import { loginByProvider, lookProvider, type OidcLogin, type ProviderLook } from "./logins/oidc.ts";
 import { beginPassword, endPassword, type PasswordBegin, type PasswordEnd } from "./logins/own-password.ts";
+import { addProvider, deleteProvider, listProviders } from "./logins/providers.ts";
 import {
   beginTotp,
   confirmTotp,
@@ -59,6 +62,8 @@ export type TenancyRequest =
   | SignedBegin
   | SignedEnd
   | LinkUse
+  | ProviderLook
+  | OidcLogin
   | TotpBegin
   | TotpLook
   | TotpConfirm
@@ -88,6 +93,8 @@ export interface Ask {
   readonly fresh: { readonly uid: string; readonly number: string };
   /** Of a key that is to be; absent: there is none. */
   readonly key?: FreshKey;
+  /** Of the secret in the body of a provider that is to be; absent: there is none. */
+  readonly sealed?: string;
   /** Hash of a link that is to be; absent: there is none. */
   readonly link?: string;
   /** Address of the client; absent: it is not known. */
@@ -187,6 +194,12 @@ const answerers = {
       ...{ id: asked.parameters.key ?? "", standing: bodyOf<KeyChange>(asked).state, dryRun: asked.dryRun },
     }),
   deleteKey: (state, actor, { parameters, dryRun }) => deleteKey(state, actor, { id: parameters.key ?? "", dryRun }),
+  listProviders,
+  addProvider: (state, actor, asked) =>
+    addProvider(state, actor, {
+      ...{ uid: asked.fresh.uid, provider: bodyOf<NewProvider>(asked), sealed: asked.sealed, dryRun: asked.dryRun },
+    }),
+  deleteProvider: (state, actor, asked) => deleteProvider(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
   listQuotas,
   setQuota: (state, actor, asked) =>
     setQuota(state, actor, { uid: uidOf(asked), limits: bodyOf<QuotaChange>(asked).limits, dryRun: asked.dryRun }),
@@ -205,6 +218,7 @@ const reads: readonly AskName[] = [
   "listUsers",
   "listRoles",
   "listKeys",
+  "listProviders",
   "listQuotas",
   "cells",
 ];
@@ -234,6 +248,10 @@ export function answer(state: TenancyState, request: TenancyRequest): TenancyRes
       return responseOf(confirmTotp(state, request));
     case "totp-end":
       return responseOf(endTotp(state, request));
+    case "provider-look":
+      return responseOf(lookProvider(state, request));
+    case "oidc-login":
+      return responseOf(loginByProvider(state, request), 201);
     case "ticket":
       return responseOf(issueTicket(state, request.session, request));
     case "audit":

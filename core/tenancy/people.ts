@@ -54,7 +54,7 @@ export function listRoles(state: TenancyState, actor: Actor): Result<readonly Ro
 }
 
 /** The nearest of that name, from the domain upwards. */
-function roleFor(state: TenancyState, actor: Actor, domain: string, name: string): Result<RoleRecord, Refused> {
+export function roleFor(state: TenancyState, actor: Actor, domain: string, name: string): Result<RoleRecord, Refused> {
   const had = allRoles(state).filter((role) => role.name === name && isHadIn(state, role, domain));
   const [nearest] = had.sort((one, other) => (isInDomain(state, one.domain, other.domain) ? -1 : 1));
   if (nearest === undefined)
@@ -129,6 +129,17 @@ export function deleteRole(
         `${holder.name} of ${accountPath(state, holder.account)} has this role: give another first`,
       ),
     );
+  const provider = [...state.tables.provider.values()].find(({ mappings }) =>
+    mappings.some(({ role }) => role === uid),
+  );
+  if (provider !== undefined)
+    return fail(
+      refused(
+        409,
+        "conflict",
+        `the provider ${provider.name} gives this role: \`cells provider delete\` takes it away`,
+      ),
+    );
   const gone = roleSummary(state, found.value);
   if (!dryRun) save(state, "role", uid, null);
   return ok(gone);
@@ -159,21 +170,27 @@ export function addUser(
   const role = roleFor(state, actor, domain, user.role);
   if (!role.ok) return role;
   // What reaches further than the account is given by who reaches as far: `tooHigh` has seen to that.
-  if (state.logins.has(loginKey(domain, user.name)))
-    return fail(refused(409, "conflict", `${domainPath(state, domain)} has a user ${user.name} already`));
-  if (state.tables.user.size >= most.users)
-    return fail(refused(409, "conflict", `there are ${most.users} users, and that is the limit`));
-  const usersIn = (part: string): number =>
-    [...state.tables.user.values()].filter(
-      (each) => partOf(state, state.tables.account.get(each.account)?.domain ?? "") === part,
-    ).length;
-  if (actor.user !== null && hasItsShare(most.users, state.tables.user.size, () => usersIn(partOf(state, domain))))
-    return fail(beyondShare("users"));
+  const no = refuseUser(state, domain, user.name, actor.user === null);
+  if (no !== null) return fail(no);
   const record: UserRecord = {
     ...{ uid, name: user.name, account: account.value.uid, role: role.value.uid, state: "enabled", password },
   };
   if (!dryRun) save(state, "user", uid, record);
   return ok(userSummary(state, record));
+}
+
+/** Null: the domain takes a user of this name. */
+export function refuseUser(state: TenancyState, domain: string, name: string, isOperator: boolean): Refused | null {
+  if (state.logins.has(loginKey(domain, name)))
+    return refused(409, "conflict", `${domainPath(state, domain)} has a user ${name} already`);
+  if (state.tables.user.size >= most.users)
+    return refused(409, "conflict", `there are ${most.users} users, and that is the limit`);
+  const usersIn = (part: string): number =>
+    [...state.tables.user.values()].filter(
+      (each) => partOf(state, state.tables.account.get(each.account)?.domain ?? "") === part,
+    ).length;
+  const hasShare = (): boolean => hasItsShare(most.users, state.tables.user.size, () => usersIn(partOf(state, domain)));
+  return !isOperator && hasShare() ? beyondShare("users") : null;
 }
 
 export function changeUser(

@@ -43,6 +43,13 @@ export interface UserRecord {
   readonly link?: { readonly hash: string; readonly untilMs: number };
   /** His second factor; absent: he has none. */
   readonly totp?: TotpRecord;
+  /** Who he is at a provider of logins; absent: he is none of its. */
+  readonly oidc?: Subject;
+}
+/** What a provider calls somebody for good (OpenID Connect Core 1.0, section 2). */
+export interface Subject {
+  readonly issuer: string;
+  readonly subject: string;
 }
 export interface TotpRecord {
   /** Its secret, as of a key. */
@@ -82,6 +89,29 @@ export interface KeyRecord {
   readonly usedMs?: number;
   /** Its secret; who opens it is the edge (`runtime/identity/own/seal.ts`). */
   readonly sealed: string;
+}
+/** A provider of logins. */
+export interface ProviderRecord {
+  readonly uid: string;
+  readonly name: string;
+  readonly issuer: string;
+  readonly clientId: string;
+  /** The client's secret, as of a key; absent: it has none. */
+  readonly sealed?: string;
+  readonly nameClaim: string;
+  readonly scopes: readonly string[];
+  /** PEM; absent: what everybody trusts. */
+  readonly authority?: string;
+  readonly hosts: readonly string[];
+  readonly redirects: readonly string[];
+  readonly mappings: readonly MappingRecord[];
+}
+/** `account` and `role`: UIDs. */
+export interface MappingRecord {
+  readonly claim: string;
+  readonly value: string;
+  readonly account: string;
+  readonly role: string;
 }
 export interface TicketRecord {
   /** Hash of the session that it is for. */

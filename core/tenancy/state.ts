@@ -11,8 +11,10 @@ import type {
   HeldRecord,
   KeyRecord,
   OwnerRecord,
+  ProviderRecord,
   RoleRecord,
   SessionRecord,
+  Subject,
   TicketRecord,
   UserRecord,
 } from "./records.ts";
@@ -38,12 +40,15 @@ interface Tables {
   readonly ticket: Map<string, TicketRecord>;
   readonly owner: Map<string, OwnerRecord>;
   readonly key: Map<string, KeyRecord>;
+  readonly provider: Map<string, ProviderRecord>;
 }
 export interface TenancyState {
   readonly outbox: Outbox;
   readonly tables: Tables;
   /** `<uid of a domain>/<name>` → UID of the user. */
   readonly logins: Map<string, string>;
+  /** `subjectKey` → UID of the user. */
+  readonly subjects: Map<string, string>;
   /** By the key of the document. */
   readonly looks: Map<string, Look>;
   /** What the root controller says, by the key of the document, and by the cell's name (`owners.ts`). */
@@ -78,7 +83,7 @@ export type Kind = keyof Tables;
 
 export const emptyTables = (): Tables => ({
   ...{ domain: new Map(), account: new Map(), user: new Map(), role: new Map() },
-  ...{ session: new Map(), ticket: new Map(), owner: new Map(), key: new Map() },
+  ...{ session: new Map(), ticket: new Map(), owner: new Map(), key: new Map(), provider: new Map() },
 });
 
 type RecordOf<K extends Kind> = Tables[K] extends Map<string, infer Value> ? Value : never;
@@ -119,7 +124,12 @@ export function noteLogin(state: TenancyState, user: UserRecord | null | undefin
   const login = loginKey(state.tables.account.get(user.account)?.domain ?? "", user.name);
   if (uid === null) state.logins.delete(login);
   else state.logins.set(login, uid);
+  if (user.oidc === undefined) return;
+  if (uid === null) state.subjects.delete(subjectKey(user.oidc));
+  else state.subjects.set(subjectKey(user.oidc), uid);
 }
+/** No issuer has a blank. */
+export const subjectKey = ({ issuer, subject }: Subject): string => `${issuer} ${subject}`;
 export const loginKey = (domain: string, name: string): string => `${domain}/${name}`;
 
 // --- the tree ------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ export interface TenancyOptions {
 
 const sweepTimer = "sweep";
 const sweepEveryMs = 30_000;
-const kinds: readonly Kind[] = ["domain", "account", "user", "role", "session", "ticket", "owner", "key"];
+const kinds: readonly Kind[] = ["domain", "account", "user", "role", "session", "ticket", "owner", "key", "provider"];
 const isKind = (text: string): text is Kind => (kinds as readonly string[]).includes(text);
 
 /** Clients: `controller.<cell>`. Requests: `TenancyRequest` → `TenancyResponse`. */
@@ -65,7 +65,7 @@ function restore(restored: Restored): TenancyState {
   const state: TenancyState = {
     outbox: createOutbox(restored),
     tables: emptyTables(),
-    ...{ logins: new Map(), looks: new Map(), unused: new Map(), failures: new Map() },
+    ...{ logins: new Map(), subjects: new Map(), looks: new Map(), unused: new Map(), failures: new Map() },
     ...{ owners: new Map(), ownersOf: new Map(), accountsAt: null, domainsAt: null, sessionsBy: new Map() },
     ...{ granted: new Map(), left: new Map(), ending: new Set(), areLimitsNews: true, hearsGranted: false },
     held: (restored.records.get("held") as unknown as HeldRecord | undefined) ?? null,

@@ -3,6 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { shownByApp } from "../../runtime/tenancy/totp.testing.ts";
+import type { TestIssuer } from "../tenancy/issuer.testing.ts";
 
 /*
  * Every command of `docs/tenants.md` is carried out as its readers would, in the order of the page: the operator's with the operator's
@@ -21,12 +22,19 @@ type Contexts = { createContext(output: string, client: () => unknown): { readon
 type Clients = { clientFromConfiguration(): unknown };
 
 /** What it prints. */
-async function run(words: readonly string[], configuration: string): Promise<string> {
+async function run(
+  words: readonly string[],
+  configuration: string,
+  heard: (text: string) => void = () => undefined,
+): Promise<string> {
   const { createProgram } = (await programOf("program/program.ts")) as CommandLine;
   const { createContext } = (await programOf("context/context.ts")) as Contexts;
   const { clientFromConfiguration } = (await programOf("connection/client.ts")) as Clients;
   const printed: string[] = [];
-  const print = (text: string): void => void printed.push(`${text}\n`);
+  const print = (text: string): void => {
+    printed.push(`${text}\n`);
+    heard(text);
+  };
   process.env.CELLS_CONFIG = configuration;
   const { XDG_CONFIG_HOME: home, SUDO_UID: invoker } = process.env;
   // What a user keeps by name is kept beside it, and not with whoever runs this.
@@ -72,6 +80,8 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ["account list", /^ROOT\/acme\/dev +no cells$/m],
   ["account give", /the cell shop is of the account ROOT\/acme\/dev/],
   ["can bob@acme", /^no: rule 1: deny vm\.console of the role operators/],
+  ["provider list", /^acme +https:\/\/127\S+ +cells\n +groups cells-users +ROOT\/acme\/dev user\n$/],
+  ["login --oidc", /mia@ROOT\/acme is in until/],
   ["quota list", /ROOT\/acme +domain +vms \d+ of 50\nROOT\/acme\/dev +account .*cells 1 of 2/],
   [
     "audit list --service",
@@ -79,7 +89,7 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ],
   ["audit export", /^\d+ records are in /],
   ["audit verify", /^tenancy +\d+ records +whole\n[\s\S]*controller\.shop +\d+ records +whole$/m],
-  ["whoami", /ann@ROOT\/acme, of the account ROOT\/acme\/dev\nrole account-admin/],
+  ["whoami", /(?:ann|mia)@ROOT\/acme, of the account ROOT\/acme\/dev\nrole (?:account-admin|user), /],
   ["get", /^shop\b/m],
   ["context", /^(?:\* +work +http:\S+ +session|work is in use|no context is in use)$/m],
   ["totp on", /^[A-Z2-7]{32}\notpauth:\/\/totp\//],
@@ -91,24 +101,41 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ["logout", /the session has ended/],
   [
     "account delete acme/dev --plan",
-    /^1\. 1 key\n2\. the cell shop\n3\. the user ann\n4\. the user bob\n5\. the user lou\n6\. the account ROOT\/acme\/dev$/m,
+    /^1\. 1 key\n2\. the cell shop\n3\. the user ann\n4\. the user bob\n5\. the user lou\n6\. the user mia\n7\. the account ROOT\/acme\/dev$/m,
   ],
   ["account delete acme/old", /the account ROOT\/acme\/old is being deleted/],
   ["domain delete", /the domain ROOT\/acme\/sub is deleted/],
   ["user disable", /ann@ROOT\/acme.* disabled/],
 ];
 
-/** The cell `shop` is there, and no domain `acme`. */
-export async function tenantsPageRuns(directory: string, url: string, credential: string): Promise<void> {
+/** The cell `shop` is there, and no domain `acme`. @param issuer a person `mia` of the group `cells-users` is in it */
+export async function tenantsPageRuns(
+  directory: string,
+  url: string,
+  credential: string,
+  issuer: TestIssuer,
+): Promise<void> {
   const file = (name: string): string => join(directory, name);
   const write = (name: string, text: string): Promise<void> => writeFile(file(name), text, { mode: 0o600 });
   await write("operator.json", JSON.stringify({ url, credential }));
   await write("password", "a horse of another colour\n");
   for (const name of ["next", "next.password"]) await write(name, "and another one after that\n");
-  const commands = commandsIn(await readFile(page, "utf8"));
+  const text = await readFile(page, "utf8");
+  const document = JSON.parse(/^```text\n(.*?)^```$/ms.exec(text)?.[1] ?? "") as object;
+  await write("acme.json", JSON.stringify({ ...document, issuer: issuer.url, authority: issuer.authority }));
+  await write("acme.secret", `${issuer.secret}\n`);
+  const sayYes = (said: string): void => {
+    const [, where, code] = /^Open (\S+)\n.* shows the code (\S+);/.exec(said) ?? [];
+    if (where !== undefined && code !== undefined) void issuer.sayYes(where, code, "mia");
+  };
+  const commands = commandsIn(text);
   assert.ok(commands.length >= 20, `${commands.length} commands were found`);
   for (const { line, words, by } of commands) {
-    const isLogin = words[0] === "login" && !words.includes("--key-file") && !words.includes("--password-file");
+    const isLogin =
+      words[0] === "login" &&
+      !words.includes("--key-file") &&
+      !words.includes("--oidc") &&
+      !words.includes("--password-file");
     const isTotp = words[0] === "totp" && words[1] !== "confirm";
     const asked =
       isLogin ||
@@ -120,9 +147,9 @@ export async function tenantsPageRuns(directory: string, url: string, credential
       ...(words[0] === "totp" && words[1] !== "on" ? ["--code-file", file("code")] : []),
     ];
     const given = words.map((word) =>
-      word.startsWith("https://") ? url : /\.(json|jsonl|key|password)$/.test(word) ? file(word) : word,
+      word.startsWith("https://") ? url : /\.(json|jsonl|key|password|secret)$/.test(word) ? file(word) : word,
     );
-    const stdout = await run([...given, ...more], file(by ?? "operator.json")).catch(({ message }: Error) =>
+    const stdout = await run([...given, ...more], file(by ?? "operator.json"), sayYes).catch(({ message }: Error) =>
       assert.fail(`${line}\n${message}`),
     );
     // As an app does; the code of now is spent by confirming it.

@@ -9,6 +9,7 @@ import { peerRequest } from "../../runtime/http/https.ts";
 import { newTenantTicket, ticketPath } from "../../runtime/identity/tickets.ts";
 import { eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { startIssuer } from "../tenancy/issuer.testing.ts";
 import { tenantsPageRuns } from "./tenants-page.testing.ts";
 
 /** An installation whose cells are elements of the root cell; what hosts would do, the test does. */
@@ -154,7 +155,12 @@ export async function usersMakeCells(means: Means): Promise<void> {
   await done("PUT", "/owners/shop", { account: "ROOT/ops" });
   await eventually("bob has it", async () => (await ask("GET", "/cells/shop/model", undefined, bob)).status === 200);
   assert.equal((await ask("GET", "/cells/shop/model", undefined, ann)).status, 404);
-  await tenantsPageRuns(installation.directory, means.url(), operator);
+  const issuer = await startIssuer(installation.foreignAuthority, "what the page's provider knows us by");
+  try {
+    await tenantsPageRuns(installation.directory, means.url(), operator, issuer);
+  } finally {
+    await issuer.stop();
+  }
   const paths = async () => ((await done("GET", "/accounts", {})) as readonly AccountSummary[]).map(({ path }) => path);
   await eventually("the account of the page has gone", async () => !(await paths()).includes("ROOT/acme/old"));
   await done("PUT", "/owners/shop", { account: "ROOT/ops" });

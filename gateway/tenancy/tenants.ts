@@ -10,12 +10,13 @@ import { parseJson } from "../../runtime/http/http.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import { isSession, newTenantTicket, shownAgainMs, ticketPath } from "../../runtime/identity/tickets.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { sourceHeader } from "../../runtime/tenancy/source.ts";
+import { sourceHeader, tunnelHeader } from "../../runtime/tenancy/source.ts";
 import { addressOf } from "../../runtime/transport/admission.ts";
 import { findPeer } from "../../runtime/transport/peers.ts";
 import { Questions } from "../requests/places.ts";
 import { RefusedError, refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
+import { withWayOutside } from "./way-outside.ts";
 
 /**
  * Users at the gateway. It has no rights of its own and keeps nothing that opens anything: who a session is, what it may of domains and accounts, and
@@ -199,12 +200,18 @@ export function registerTenants(
   configuration: ProcessConfiguration,
   give: ((cell: string, account: string, authorization: string) => Promise<void>) | undefined,
 ): void {
-  const relay = async (request: FastifyRequest, reply: FastifyReply, waitMs?: number): Promise<void> => {
+  const relay = async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    waitMs?: number,
+    more: Readonly<Record<string, string>> = {},
+  ): Promise<void> => {
     const { method, url, headers, body } = request;
     const answer = await askTenancy(configuration, {
       ...{ method, path: url, body: body instanceof Buffer ? body : null },
       headers: {
         ...json,
+        ...more,
         [sourceHeader]: addressOf(request.raw.socket),
         ...(headers.authorization === undefined ? {} : { authorization: headers.authorization }),
       },
@@ -223,6 +230,14 @@ export function registerTenants(
     const { who, at } = routeOf(name as ServedAt<"gateway">);
     return at === "gateway" && (who === "tenant" || who === "anyone") && !elsewhere.includes(name);
   };
+  for (const name of byProvider)
+    serveRoute(
+      app,
+      name,
+      ({ request }, reply) =>
+        withWayOutside(configuration, (id) => relay(request, reply, loginPatienceMs, { [tunnelHeader]: id })),
+      bodyLimitBytes,
+    );
   for (const name of routeNames)
     if (isOfTenants(name))
       serveRoute(
@@ -236,7 +251,8 @@ export function registerTenants(
 /** By a password. */
 const waitForWork: readonly string[] = ["logIn", "changeOwnPassword", "setFirstPassword", "beginTotp", "endTotp"];
 /** The audit is merged from what several services say (`audit.ts`), and of a signed login its signature alone is passed on (`credentials.ts`). */
-const elsewhere: readonly string[] = ["readAudit", "logInSigned"];
+const byProvider = ["beginDeviceLogin", "beginPageLogin", "endOidcLogin"] as const;
+const elsewhere: readonly string[] = ["readAudit", "logInSigned", ...byProvider];
 
 /** Logins from one address at a time: whoever waits for one takes a place of nobody else. */
 export const loginPlaces = (): Questions => new Questions({ inAll: 128, perAddress: 32, perCell: 128, perBoth: 32 });

@@ -138,7 +138,8 @@ export const passUpgradeBack = (answer: UpgradeAnswer, socket: Duplex, head: Buf
 /** How long what one end still sent may take to reach the other after the first is gone. */
 const lastWordsMs = 10_000;
 
-const joinStreams = (one: Duplex, other: Duplex): Promise<void> => {
+/** Passes bytes in both directions. Resolves when neither is open any more. */
+export const joinStreams = (one: Duplex, other: Duplex): Promise<void> => {
   const closed = (from: Duplex, to: Duplex): Promise<void> =>
     new Promise((resolve) => {
       from.pipe(to);

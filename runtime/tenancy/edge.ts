@@ -12,6 +12,7 @@ import { cellName } from "../../model/cell/identifiers.ts";
 import { type Match, match } from "../../model/contract/match.ts";
 import { readJsonBody, readQuery } from "../../model/contract/request.ts";
 import { type RouteName, routeOf } from "../../model/contract/routes.ts";
+import type { NewDeviceLogin, NewPageLogin, OidcEnd } from "../../model/contract/tenancy/oidc.ts";
 import {
   type FirstPassword,
   type LoginRequest,
@@ -22,8 +23,9 @@ import {
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { bearerOf, hashCredential, isAuthorized } from "../http/bearer.ts";
 import { parseJson, readBody, sendJson, sendRefusal } from "../http/http.ts";
-import { servePeers } from "../http/https.ts";
+import { type PeerUpgrade, servePeers } from "../http/https.ts";
 import type { PeerHandler, PeerRequest } from "../http/peer-handler.ts";
+import { refuseUpgrade } from "../http/websocket-hop.ts";
 import { readSealKey } from "../identity/own/seal.ts";
 import { isSession, newSession, ticketAt } from "../identity/tickets.ts";
 import type { ProcessConfiguration } from "../installation.ts";
@@ -33,9 +35,11 @@ import { readAudit } from "../observation/read-audit.ts";
 import { type RunningService, runService } from "../process/process.ts";
 import { Keys } from "./keys.ts";
 import { newLink, useLink } from "./links.ts";
+import { Oidc } from "./oidc.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
 import { SecondFactor } from "./second-factor.ts";
-import { signaturesPath, sourceHeader } from "./source.ts";
+import { signaturesPath, sourceHeader, tunnelHeader } from "./source.ts";
+import { Tunnels } from "./tunnels.ts";
 import { WaitingRoom } from "./waiting-room.ts";
 
 /**
@@ -48,9 +52,14 @@ export async function runTenancy(configuration: ProcessConfiguration, observer: 
   const ask = async (request: TenancyRequest): Promise<TenancyResponse> =>
     (await running.request(request as unknown as Json)) as unknown as TenancyResponse;
   const sealKey = await readSealKey(configuration.directory);
-  const secrets = { keys: new Keys(sealKey), factor: new SecondFactor(sealKey) };
+  const tunnels = new Tunnels();
+  const secrets = { keys: new Keys(sealKey), factor: new SecondFactor(sealKey), oidc: new Oidc(sealKey, tunnels) };
   const handler = tenancyHandler(ask, secrets, configuration.tenancy?.credentialHashes ?? [], running.audit);
-  const server = await servePeers(configuration, observed(observer, handler), undefined, { observer });
+  const upgrade = (incoming: PeerUpgrade): void => {
+    if (mayAsk("tenancy", incoming.peer, "GET", incoming.url)) tunnels.accept(incoming);
+    else refuseUpgrade(incoming.socket, 403, "forbidden", `the gateway makes tunnels; this is "${incoming.peer}"`);
+  };
+  const server = await servePeers(configuration, observed(observer, handler), upgrade, { observer });
   stopAtSignals(server.stop);
 }
 
@@ -58,6 +67,7 @@ export async function runTenancy(configuration: ProcessConfiguration, observer: 
 interface Secrets {
   readonly keys: Keys;
   readonly factor: SecondFactor;
+  readonly oidc: Oidc;
 }
 type AskService = (request: TenancyRequest) => Promise<TenancyResponse>;
 
@@ -66,7 +76,7 @@ const own = /^\/(?:(cells)|owners\/([^/?]+))(?:\?(.*))?$/;
 
 export const tenancyHandler = (
   ask: AskService,
-  { keys, factor }: Secrets,
+  { keys, factor, oidc }: Secrets,
   credentialHashes: readonly string[],
   audit: RunningService["audit"] = () => [],
 ): PeerHandler => {
@@ -90,6 +100,10 @@ export const tenancyHandler = (
       await setFirst(ask, room, incoming, response);
       return;
     }
+    if (found !== null && isOfOidc(found.name)) {
+      await logInByProvider({ ask, room, oidc }, found.name, incoming, response);
+      return;
+    }
     const by = askedBy(incoming, credentialHashes);
     if (by === null) {
       sendRefusal(response, 401, "unauthorized", "a session is needed: `cells login` begins one");
@@ -102,7 +116,7 @@ export const tenancyHandler = (
       await changeFactor({ ask, room, factor }, by, found.name, incoming, response);
     else if (ticket !== null) await issue(ask, by, ticket, incoming, response);
     else if (found !== null && isAsk(found.name))
-      await answerRoute({ ask, room, keys }, by, { ...found, name: found.name }, incoming, response);
+      await answerRoute({ ask, room, keys, oidc }, by, { ...found, name: found.name }, incoming, response);
     else await answerGateway(ask, by, incoming, response);
   };
 };
@@ -190,6 +204,29 @@ async function logIn(
   };
   const isDone = await room.run(source, async () => {
     await work();
+    return true;
+  });
+  if (isDone === null) busy(response);
+}
+
+const ofOidc = ["beginDeviceLogin", "beginPageLogin", "endOidcLogin"] as const satisfies readonly RouteName[];
+type OidcRoute = (typeof ofOidc)[number];
+const isOfOidc = (name: RouteName): name is OidcRoute => (ofOidc as readonly string[]).includes(name);
+async function logInByProvider(
+  { ask, room, oidc }: { readonly ask: AskService; readonly room: WaitingRoom; readonly oidc: Oidc },
+  name: OidcRoute,
+  incoming: PeerRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const body = await bodyOf(name, incoming, response);
+  if (body === null) return;
+  const { headers } = incoming;
+  const source = String(headers[sourceHeader] ?? "");
+  const asker = { ask, source, tunnel: String(headers[tunnelHeader] ?? "") };
+  const isDone = await room.run(source, async () => {
+    if (name === "endOidcLogin") await oidc.end(asker, body as unknown as OidcEnd, response, send);
+    else if (name === "beginPageLogin") send(response, await oidc.beginPage(asker, body as unknown as NewPageLogin));
+    else send(response, await oidc.beginDevice(asker, body as unknown as NewDeviceLogin));
     return true;
   });
   if (isDone === null) busy(response);
@@ -311,6 +348,7 @@ const asks: readonly AskName[] = [
   ...(["listAccounts", "addAccount", "changeAccount", "deleteAccount"] as const),
   ...(["listUsers", "addUser", "changeUser", "deleteUser", "linkUser"] as const),
   ...(["listKeys", "addKey", "changeKey", "deleteKey", "listQuotas", "setQuota"] as const),
+  ...(["listProviders", "addProvider", "deleteProvider"] as const),
   ...(["listRoles", "addRole", "changeRole", "deleteRole"] as const),
 ];
 type RouteAsk = AskName & RouteName;
@@ -326,7 +364,7 @@ const fresh = (): Ask["fresh"] => ({
 });
 
 async function answerRoute(
-  { ask, room, keys }: { readonly ask: AskService; readonly room: WaitingRoom; readonly keys: Keys },
+  { ask, room, keys, oidc }: { readonly ask: AskService; readonly room: WaitingRoom } & Pick<Secrets, "keys" | "oidc">,
   by: By,
   { name, parameters }: Match & { readonly name: RouteAsk },
   incoming: PeerRequest,
@@ -353,6 +391,11 @@ async function answerRoute(
     const { fresh: key, secret } = keys.draw();
     const made = await ask({ ...asked, key });
     send(response, { ...made, status: made.status === 200 ? 201 : made.status }, { secret });
+    return;
+  }
+  if (name === "addProvider" && typeof body.clientSecret === "string") {
+    const { clientSecret, ...told } = body;
+    send(response, await ask({ ...asked, body: told, sealed: oidc.seal(asked.fresh.uid, clientSecret) }));
     return;
   }
   const { password } = body;

@@ -14,6 +14,7 @@ import {
   domainsAbove,
   labelOf,
   roleOf,
+  rootUid,
   type TenancyState,
 } from "../state.ts";
 
@@ -78,6 +79,8 @@ export function aboutOf(state: TenancyState, parameters: { readonly [name: strin
   const role = roleOf(state, uid);
   if (role !== undefined)
     return { target: `${role.name} of ${domainPath(state, role.domain)}`, within: aroundDomain(state, role.domain) };
+  const provider = tables.provider.get(uid)?.name ?? (typeof body.issuer === "string" ? body.name : undefined);
+  if (provider !== undefined) return { target: `the provider ${provider}`, within: [rootUid] };
   const key = tables.key.get(parameters.key ?? "");
   const keysUser = tables.user.get(key?.user ?? "");
   if (keysUser !== undefined)
@@ -96,7 +99,21 @@ export function aboutOf(state: TenancyState, parameters: { readonly [name: strin
 function whatOf(body: JsonObject): string {
   const told = Object.entries(body).flatMap(([name, value]) => {
     if (name === "password") return ["password set"];
-    if (!["state", "role", "reach", "rules", "limits", "account", "key", "totp", "secondFactor"].includes(name))
+    if (
+      ![
+        "state",
+        "role",
+        "reach",
+        "rules",
+        "limits",
+        "account",
+        "key",
+        "totp",
+        "secondFactor",
+        "issuer",
+        "mappings",
+      ].includes(name)
+    )
       return [];
     return [`${name} ${typeof value === "string" ? value : JSON.stringify(value)}`];
   });
@@ -128,7 +145,15 @@ export function record(state: TenancyState, { verb, actor, own, about, body }: T
 /** Of a login, or of a user's change of his own password. Of an unknown user nothing is written but that there was one: he may have mistaken the field. */
 export function recordOwn(
   state: TenancyState,
-  verb: "logIn" | "logInSigned" | "changeOwnPassword" | "setFirstPassword" | "beginTotp" | "confirmTotp" | "endTotp",
+  verb:
+    | "logIn"
+    | "logInSigned"
+    | "endOidcLogin"
+    | "changeOwnPassword"
+    | "setFirstPassword"
+    | "beginTotp"
+    | "confirmTotp"
+    | "endTotp",
   own: {
     readonly user: string | null;
     readonly session: string | null;

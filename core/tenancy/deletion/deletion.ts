@@ -21,6 +21,9 @@ export interface Holder {
 const usersOf = ({ tables }: TenancyState, { uid }: AccountRecord) =>
   [...tables.user.values()].filter(({ account }) => account === uid);
 
+const mappedTo = ({ tables }: TenancyState, { uid }: AccountRecord) =>
+  [...tables.provider.values()].filter(({ mappings }) => mappings.some(({ account }) => account === uid));
+
 /** In this order: nobody makes anything anew who is out, and whoever is asked what is left needs the account's name. */
 const holders: readonly Holder[] = [
   {
@@ -48,6 +51,15 @@ const holders: readonly Holder[] = [
     // The root controller is told with what the account may have (`quotas.ts`), and takes them out of its model.
     giveUp: () => undefined,
     isOver: (state, { uid }) => !isKept(state) || state.left.get(uid) === 0,
+  },
+  {
+    held: (state, account) => mappedTo(state, account).map(({ name }) => `what the provider ${name} maps to it`),
+    giveUp: (state, account) => {
+      for (const provider of mappedTo(state, account)) {
+        const mappings = provider.mappings.filter((each) => each.account !== account.uid);
+        save(state, "provider", provider.uid, { ...provider, mappings });
+      }
+    },
   },
   {
     held: (state, account) => usersOf(state, account).map(({ name }) => `the user ${name}`),

@@ -92,9 +92,18 @@ export function endLogin(state: TenancyState, asked: LoginEnd): Result<Omit<Logi
 export function letIn(
   state: TenancyState,
   user: UserRecord,
-  { session, source, key }: { readonly session: string; readonly source: string; readonly key?: string },
+  {
+    session,
+    source,
+    key,
+    verb = key === undefined ? "logIn" : "logInSigned",
+  }: {
+    readonly session: string;
+    readonly source: string;
+    readonly key?: string;
+    readonly verb?: "logIn" | "logInSigned" | "endOidcLogin";
+  },
 ): Result<Omit<Login, "session">, Refused> {
-  const verb = key === undefined ? "logIn" : "logInSigned";
   const byKey = key === undefined ? {} : { key };
   if (rightsOf(state, user) === null) {
     const no =

@@ -24,6 +24,24 @@ export const tenantRoutes = {
     more: "The header `Authorization`, or the query, has the signature; `host`, `x-amz-date` and all other `x-amz-` headers are signed. Region and service of the scope are free. The request counts for five minutes before and after it was signed. Refused with 401 for an unknown key and for a wrong signature alike.",
     answer: gives(tenancy.login, 201),
   }),
+  beginDeviceLogin: route("POST /logins/oidc/device", "anyone", "gateway", {
+    doc: "Begins a login by a provider of OpenID Connect, for a client without a browser: somebody opens the address on any device and says yes.",
+    more: "Refused with 404 where no provider has that name, with 502 `provider` where it does not answer, and with 503 where too many wait.",
+    body: sends(tenancy.newDeviceLogin),
+    answer: gives(tenancy.deviceLogin, 201),
+  }),
+  beginPageLogin: route("POST /logins/oidc/page", "anyone", "gateway", {
+    doc: "Begins a login by a provider of OpenID Connect, for a page: it sends its browser there (authorization code with PKCE).",
+    more: "Refused as `POST /logins/oidc/device` is, and with 400 where the provider's document does not name that `redirect`.",
+    body: sends(tenancy.newPageLogin),
+    answer: gives(tenancy.pageLogin, 201),
+  }),
+  endOidcLogin: route("POST /logins/oidc", "anyone", "gateway", {
+    doc: "The session of a login that one of the two requests before has begun.",
+    more: "Refused with 409 `oidc-pending` and `Retry-After` where nobody has said yes yet, with 401 `oidc` where what the provider says does not count, and with 403 `oidc-unmapped` where its claims make nobody a user here.",
+    body: sends(tenancy.oidcEnd),
+    answer: gives(tenancy.login, 201),
+  }),
   logOut: route("DELETE /logins/current", "tenant", "gateway", {
     doc: "Ends the session, and what was opened with it.",
     answer: gives(record<Record<never, never>>({})),
@@ -184,6 +202,21 @@ export const tenantRoutes = {
     doc: "Deletes an access key. Sessions that it has begun end within a second.",
     query: { dryRun },
     answer: gives(tenancy.keySummary),
+  }),
+  listProviders: route("GET /providers", "tenant", "gateway", {
+    doc: "Providers of OpenID Connect by which people log in.",
+    answer: gives(list(tenancy.providerSummary)),
+  }),
+  addProvider: route("POST /providers", "tenant", "gateway", {
+    doc: "A provider, and which of its claims make somebody a user of which account with which role. Nobody maps to a role that is more than his own.",
+    query: { dryRun },
+    body: sends(tenancy.newProvider),
+    answer: gives(tenancy.providerSummary),
+  }),
+  deleteProvider: route("DELETE /providers/{uid}", "tenant", "gateway", {
+    doc: "Deletes a provider. Its users stay, and are out within a second.",
+    query: { dryRun },
+    answer: gives(tenancy.providerSummary),
   }),
   listQuotas: route("GET /quotas", "tenant", "gateway", {
     doc: "Limits of accounts and domains that the asker may see, and what was granted of them.",

@@ -11,11 +11,12 @@ import {
   type Schema,
   text,
 } from "../schema.ts";
+import * as oidc from "./oidc.ts";
 import { type Limits, limitKeys, mostOfLimit, type QuotaChange, type QuotaSummary } from "./quotas.ts";
 import { type Rule, reaches, verbPattern, verbPatternRule } from "./rules.ts";
 import * as tenancy from "./tenancy.ts";
 
-/* What requests and answers about tenants carry: a schema for each interface of `tenancy.ts` beside this. */
+/* What requests and answers about tenants carry: a schema for each interface of `tenancy.ts` and `oidc.ts` beside this. */
 
 const state = oneOf(...tenancy.standings);
 const reach = oneOf(...reaches);
@@ -93,3 +94,33 @@ export const quotaSummary = record<QuotaSummary>(
   "Quota",
 );
 export const quotaChange = record<QuotaChange>({ limits });
+
+const claim = pattern(oidc.claimPattern, oidc.claimRule);
+const mapping = record<oidc.ProviderMapping>({ claim, value: text(256), account: path, role: name });
+const issuer = { ...pattern(oidc.issuerPattern, oidc.issuerRule), maxLength: 512 };
+const scopes = list(pattern(oidc.scopePattern, oidc.scopeRule), { most: 16 });
+const hosts = list({ ...pattern(oidc.hostPattern, oidc.hostRule), maxLength: 260 }, { most: 8 });
+const redirects = list({ ...pattern(oidc.redirectPattern, oidc.redirectRule), maxLength: 512 }, { most: 16 });
+const mappings = list(mapping, { least: 1, most: 256 });
+export const newProvider = record<oidc.NewProvider>({
+  ...{ name, issuer, clientId: text(256), clientSecret: optional(text(1024)), nameClaim: optional(claim) },
+  ...{ scopes: optional(scopes), authority: optional(text(65_536)), hosts: optional(hosts) },
+  ...{ redirects: optional(redirects), mappings },
+});
+export const providerSummary = record<oidc.ProviderSummary>(
+  {
+    ...{ uid: text(), name: text(), issuer: text(), clientId: text(), nameClaim: text(), scopes: list(text()) },
+    ...{ hosts: list(text()), redirects: list(text()), mappings, hasSecret: boolean, hasAuthority: boolean },
+  },
+  "Provider",
+);
+export const newDeviceLogin = record<oidc.NewDeviceLogin>({ provider: optional(name) });
+export const deviceLogin = record<oidc.DeviceLogin>({
+  ...{ login: text(), provider: text(), userCode: text(), verificationUri: text() },
+  ...{ verificationUriComplete: nullable(text()), intervalS: integer(1), expires: text() },
+});
+export const newPageLogin = record<oidc.NewPageLogin>({ provider: optional(name), redirect: text(512) });
+export const pageLogin = record<oidc.PageLogin>({
+  ...{ login: text(), provider: text(), authorizationUri: text(), expires: text() },
+});
+export const oidcEnd = record<oidc.OidcEnd>({ login: text(128), answer: optional(text(8192)) });
