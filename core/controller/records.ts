@@ -2,7 +2,7 @@ import type { Cause, EndKind } from "../../model/cause/cause.ts";
 import type { ElementType, VolumeConnectionElement } from "../../model/cell/cell.ts";
 import type { Cidr, ElementPath, HostName, Ipv4, Mac, Uid } from "../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../model/json/json.ts";
-import type { Phase } from "../documents/vocabulary.ts";
+import type { DesiredConnection, Phase } from "../documents/vocabulary.ts";
 
 export interface Hearing {
   /** An operator has let a store count that had forked. Record `lost`. */
@@ -137,6 +137,8 @@ export interface VmRecord {
   readonly strays?: readonly HostName[];
   /** The newest incarnation of which they spoke. */
   readonly straysUpTo?: number;
+  /** What the Storage Manager had for incarnations at hosts that were not heard (kept-disks.ts). Absent: none. */
+  readonly keptDisks?: readonly DesiredConnection[];
   /** The operator has this incarnation go to another host (upgrade/moves.ts). Absent: it stays. */
   readonly move?: { readonly to: HostName; readonly incarnation: number };
   /** The model wants it to boot from another volume than the one with which it has proved itself (upgrade.ts). */

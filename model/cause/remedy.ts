@@ -67,7 +67,9 @@ const remedies: Remedies = {
   },
   "forgotten-runs": ({ hosts: [host] }) => `bring ${host} back, or \`cells host dead ${host} --power-is-off\``,
   "restored-unheard": ({ hosts: [host] }) =>
-    `bring ${host} back, or \`cells host dead ${host} --power-is-off\`, or let a machine join as ${host}`,
+    host === undefined
+      ? nothing("it goes on when the Placer answers")
+      : `bring ${host} back, or \`cells host dead ${host} --power-is-off\`, or let a machine join as ${host}`,
 
   "enrolment-refused": () =>
     "switch it off and on: the next incarnation has a new token, and its roles the keys on its data volume",

@@ -191,7 +191,7 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
   ],
   "restored-unheard": [
     { hosts: [host] },
-    "the store of this cell's controller is from a backup, and it may run at host h1, which is not heard: if its power is off, say so with `cells host dead h1 --power-is-off`, or, where that knows no such host, let a machine join as h1",
+    "the store of this cell's controller was put back, and it may run at host h1, which is not heard: if its power is off, say so with `cells host dead h1 --power-is-off`, or, where that knows no such host, let a machine join as h1",
     "bring h1 back, or `cells host dead h1 --power-is-off`, or let a machine join as h1",
   ],
 

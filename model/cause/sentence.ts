@@ -120,9 +120,11 @@ const words: Words = {
   "forgotten-runs": ({ hosts }) =>
     `host ${hosts.join(", ")} may run an incarnation of it that this cell's controller has forgotten: it is to end it first, or its power to be off: then say so with \`cells host dead ${hosts[0]} --power-is-off\``,
   "restored-unheard": ({ hosts }) =>
-    `the store of this cell's controller is from a backup, and it may run at host ${hosts.join(", ")}, which is not heard: ` +
-    `if its power is off, say so with \`cells host dead ${hosts[0]} --power-is-off\`, or, where that knows no such host, ` +
-    `let a machine join as ${hosts[0]}`,
+    hosts.length === 0
+      ? "the store of this cell's controller was put back, and the Placer has not said yet at which hosts it may run"
+      : `the store of this cell's controller was put back, and it may run at host ${hosts.join(", ")}, which is not heard: ` +
+        `if its power is off, say so with \`cells host dead ${hosts[0]} --power-is-off\`, or, where that knows no such host, ` +
+        `let a machine join as ${hosts[0]}`,
 
   "enrolment-refused": ({ services }) => `${services.join(", ")} cannot enrol`,
   "services-malformed": ({ detail }) => detail,

@@ -25,7 +25,7 @@ export interface Indexes {
   readonly staying: TrackedMap<Uid, true>;
   /** Connections, volumes and interfaces that some incarnation has. */
   readonly used: Counted<Uid>;
-  /** Hosts that were told of a VM and have not confirmed its end. */
+  /** Hosts that were told of a VM and have not confirmed its end, and those that may run a forgotten one. */
   readonly hosts: Counted<HostName>;
   /** Hosts of all incarnations, and those that may run a forgotten one. */
   readonly concerned: Counted<HostName>;
@@ -140,7 +140,7 @@ function followElement(
 function followVm(indexes: Indexes, uid: Uid, before: VmRecord | undefined, after: VmRecord | undefined): void {
   indexes.used.change(usedBy(before), usedBy(after));
   const [told, tells] = [toldHost(before?.run), toldHost(after?.run)];
-  indexes.hosts.change(told, tells);
+  indexes.hosts.change([...told, ...(before?.strays ?? [])], [...tells, ...(after?.strays ?? [])]);
   indexes.concerned.change(hostsOf(before), hostsOf(after));
   flag(indexes.upgrades, uid, after?.upgrade !== undefined || after?.run?.spare !== undefined);
   if (told[0] === tells[0]) return;
@@ -162,8 +162,9 @@ const hostsOf = (vm: VmRecord | undefined): readonly HostName[] => [
 ];
 
 function usedBy(vm: VmRecord | undefined): readonly Uid[] {
+  const kept = (vm?.keptDisks ?? []).flatMap(({ uid, volume }) => [uid, volume]);
   const run = vm?.run ?? null;
-  if (run === null) return [];
+  if (run === null) return kept;
   const disks = run.spare === undefined ? run.disks : [...run.disks, run.spare];
-  return [...run.interfaces, ...disks.flatMap(({ connection, volume }) => [connection, volume])];
+  return [...run.interfaces, ...disks.flatMap(({ connection, volume }) => [connection, volume]), ...kept];
 }

@@ -24,8 +24,10 @@ import {
   storageManagerOf,
 } from "../state.ts";
 import { goOnAt, isOwn, numberOf } from "./given-out.ts";
+import { unknownOfSilent } from "./kept-disks.ts";
 import { grantAnew, takeKeptGrant } from "./kept-grants.ts";
 import { beyondUnheard, isPlausible, type Source } from "./kept-numbers.ts";
+import { hearBeforeStarts } from "./put-back.ts";
 
 /**
  * A controller whose store was lost, or put back from an older copy. What it desires is the desire of its cell's people, and
@@ -91,6 +93,7 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
   });
   otherRulesUpTo(state, beyondUnheard(drawn, "policy version", state.policy.version));
   grantAnew(state);
+  hearBeforeStarts(state);
 }
 
 /**
@@ -126,11 +129,20 @@ function noteClaim(state: ControllerState, host: HostName, { uid: vm, incarnatio
 function noteStrays(state: ControllerState): void {
   for (const record of [...state.vms.values()]) {
     const { uid: vm, run } = record;
-    const named = new Set([...(state.kept.claims.get(vm)?.keys() ?? []), ...(record.strays ?? [])]);
+    const kept = unknownOfSilent(state, record);
+    const named = new Set([
+      ...(state.kept.claims.get(vm)?.keys() ?? []),
+      ...(record.strays ?? []),
+      ...kept.map(({ host }) => host),
+    ]);
     const strays = [...named].filter((host) => host !== run?.host && !isHeldAt(state, host));
+    const keptDisks = kept.length === 0 ? {} : { keptDisks: kept };
+    // Where it has run before, its host alone can say how far it is.
+    if (strays.length === 0 && kept.length > 0) saveVm(state, { ...record, ...keptDisks });
     if (strays.length === 0) continue;
     for (const host of strays)
-      if (desiredNow(state, hostPeer(host), `vm/${vm}`) === undefined) takeBack(state, hostPeer(host), `vm/${vm}`);
+      if (desiredNow(state, hostPeer(host), `vm/${vm}`) === undefined)
+        takeBack(state, hostPeer(host), `vm/${vm}`, { again: true });
     const claims = state.kept.claims.get(vm);
     const said = [...(claims?.values() ?? [])].map(({ incarnation }) => incarnation);
     for (const host of strays) claims?.delete(host);
@@ -138,8 +150,10 @@ function noteStrays(state: ControllerState): void {
       ...record,
       run: run?.handedOver === true ? run : null,
       strays: [...new Set([...(record.strays ?? []), ...strays])].sort(),
-      straysUpTo: Math.max(record.straysUpTo ?? 0, ...said),
+      straysUpTo: Math.max(record.straysUpTo ?? 0, ...said, ...kept.map(({ incarnation }) => incarnation)),
+      ...keptDisks,
     });
+    if (strays.every((host) => record.strays?.includes(host) === true)) continue;
     log(state.outbox, "vm/strays", { vm, path: state.elements.get(vm)?.path ?? null, hosts: strays });
   }
 }
@@ -162,7 +176,13 @@ export function whyStrays(state: ControllerState, vm: VmRecord): Cause | null {
 }
 
 /** They have all ended it: the next incarnation is above theirs. */
-export function withoutStrays({ strays = [], straysUpTo = 0, endedAt, ...record }: VmRecord): VmRecord {
+export function withoutStrays({
+  strays = [],
+  straysUpTo = 0,
+  keptDisks: _keptDisks,
+  endedAt,
+  ...record
+}: VmRecord): VmRecord {
   const run = record.run?.handedOver === true ? record.run : null;
   const ended = endedAt === undefined ? {} : { endedAt: [...new Set([...endedAt, ...strays])].sort() };
   return { ...record, ...ended, incarnation: Math.max(record.incarnation, straysUpTo), run };

@@ -33,6 +33,11 @@ const restart = (of: World, path: string): void => {
   of.step({ kind: "timer", name: "look" });
   of.settle();
 };
+/** The Placer says that these are all hosts. */
+const allHosts = (of: World, ...hosts: readonly string[]): void => {
+  const offers = hosts.map((host) => ({ host, memoryMiB: 4096, cpus: 4, cpuSpeedMHz: 0 }));
+  of.step({ kind: "actual", from: placer, key: "hosts", value: toJson({ hosts: offers, complete: true }) });
+};
 const record = (of: World, path: string) => of.state.vms.get(of.uidOf(path));
 
 test("one host's word that the store is older holds up what it has, and nothing else", () => {
@@ -101,6 +106,7 @@ test("a VM that ran elsewhere, as an older store does not know, starts after a r
   assert.equal(record(one, "shop/db")?.run, null);
   assert.equal(one.standing("shop/db"), "waiting: forgotten-runs h9");
   one.crash();
+  allHosts(one, "h1", "h2");
   one.settle();
   assert.equal(record(one, "shop/db")?.run, null, "nor after a restart of the controller");
   one.step({ kind: "actual", from: other, key: `controller.shop/${key}`, value: null });

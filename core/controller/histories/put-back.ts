@@ -1,5 +1,6 @@
 import type { Cause } from "../../../model/cause/cause.ts";
 import { type ElementPath, type HostName, hostName, hostPeer, type Uid, uid } from "../../../model/cell/identifiers.ts";
+import { hostOffers } from "../../documents/readers/placement.ts";
 import { actualConnection } from "../../documents/readers/storage.ts";
 import type { LeaseHolder } from "../../documents/vocabulary.ts";
 import type { GoneHosts } from "../../env.ts";
@@ -14,6 +15,7 @@ import {
   type ControllerState,
   elementOf,
   linksOf,
+  placerOf,
   recordAt,
   saveCounters,
   saveElement,
@@ -57,14 +59,38 @@ const unheardHosts = ({ afterRestore, reachable, deaths }: ControllerState): rea
 
 /** One that was heard is not waited for again. */
 export function settleUnheard(state: ControllerState): void {
+  if (state.afterRestore?.asksPlacer === true) addThoseOfPlacer(state);
   const still = unheardHosts(state);
   if (still.length < (state.afterRestore?.unheard.length ?? 0)) noteUnheard(state, still);
+}
+
+function addThoseOfPlacer(state: ControllerState): void {
+  const { afterRestore } = state;
+  const offers = hostOffers.of(state.actual.get(placerOf(state))?.get("hosts"));
+  if (afterRestore === null || state.reachable.get(placerOf(state)) !== true || offers?.complete !== true) return;
+  const { asksPlacer: _asksPlacer, ...rest } = afterRestore;
+  state.afterRestore = rest;
+  noteUnheard(state, [...new Set([...rest.unheard, ...offers.hosts.map(({ host }) => hostName(host))])].sort());
 }
 
 /** Why a VM does not start; null: not for that. */
 export function whyUnheard(state: ControllerState, vm: VmRecord): Cause | null {
   const hosts = vm.endedAt === undefined ? [] : unheardHosts(state);
-  return hosts.length === 0 ? null : { kind: "restored-unheard", hosts };
+  const isAsking = vm.endedAt !== undefined && state.afterRestore?.asksPlacer === true;
+  return hosts.length === 0 && !isAsking ? null : { kind: "restored-unheard", hosts };
+}
+
+/**
+ * An operator has let this store count, though it is older than what others had heard of this controller. A host that says nothing
+ * may run what it was told by the newer store, as a VM without disks, of which no lease tells: until each host has been heard, or
+ * is known to be off, no VM that the store knows starts anew.
+ */
+export function hearBeforeStarts(state: ControllerState): void {
+  const { gone, unheard } = state.afterRestore ?? { gone: [], unheard: [] };
+  state.afterRestore = { gone, unheard, asksPlacer: true };
+  noteUnheard(state, [...new Set([...unheard, ...hostsInStore(state)])].sort());
+  for (const vm of [...state.vms.values()])
+    if (vm.endedAt === undefined && !isOfCloud(state, vm)) saveVm(state, { ...vm, endedAt: [] });
 }
 
 /**
@@ -74,10 +100,13 @@ export function whyUnheard(state: ControllerState, vm: VmRecord): Cause | null {
 function afterHosts(state: ControllerState, vm: VmRecord): VmRecord {
   const host = vm.run?.host ?? null;
   const next = host === null || isGone(state, host) ? withoutRun(vm) : vm;
-  const record = state.elements.get(vm.uid);
+  return state.afterRestore?.gone === "all" || isOfCloud(state, vm) ? next : { ...next, endedAt: [] };
+}
+
+function isOfCloud(state: ControllerState, { uid: vm }: VmRecord): boolean {
+  const record = state.elements.get(vm);
   const element = record === undefined ? undefined : elementOf(state, record);
-  const isOurs = element?.type === "VM" && isService(state, element.data);
-  return state.afterRestore?.gone === "all" || isOurs ? next : { ...next, endedAt: [] };
+  return element?.type === "VM" && isService(state, element.data);
 }
 
 /**

@@ -31,7 +31,7 @@ import { entriesOf, mostInDocument, policyAt, type SlicedPolicy, sliceKey, slice
 /** Identity of the cell's controller in every policy. */
 export const controllerIdentity = 1;
 
-/** Hosts that were told of a VM of the cell and have not confirmed its end. */
+/** Hosts that were told of a VM of the cell, or may run one that this store has forgotten, and have not confirmed its end. */
 export const hostsInUse = (state: ControllerState): readonly HostName[] =>
   [...state.indexes.hosts.present.keys()].sort();
 
@@ -152,7 +152,7 @@ function currentPolicy(state: ControllerState): CellPolicy | null {
 const hostsToAsk = (state: ControllerState): readonly HostName[] =>
   [...new Set([...hostsInUse(state), ...foreignHosts(state)])].sort();
 
-/** The policy is at every host that was told of a VM of the cell, from before its VM until after it is gone. */
+/** The policy is at every host that was told of a VM of the cell or may run one, from before its VM until after it is gone. */
 export function desirePolicies(state: ControllerState): void {
   const { cell } = state.options;
   const key = `policy/${cell}`;

@@ -33,6 +33,8 @@ export interface Derived {
   readonly since: TrackedMap<"", number | Readonly<Record<string, number>>>;
   /** Hosts whose rules count and that were not heard of since the start. */
   readonly unheard: TrackedMap<HostName, true>;
+  /** Hosts of `rulesAt` that may run what this store has forgotten. */
+  mayRun: ReadonlySet<HostName>;
 }
 
 export function createDerived(tracking: Tracking): Derived {
@@ -53,6 +55,7 @@ export function createDerived(tracking: Tracking): Derived {
     behind: map(),
     since: map(),
     unheard: map(),
+    mayRun: new Set(),
   };
 }
 

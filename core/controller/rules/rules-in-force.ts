@@ -22,7 +22,11 @@ const most = 3;
  * having those.
  */
 export const rulesAtHosts = (state: ControllerState): readonly RulesAtHost[] =>
-  [...state.indexes.hosts.present.keys()].sort().map((host) => atHost(state, host));
+  [...state.indexes.hosts.present.keys(), ...othersUnheard(state)].sort().map((host) => atHost(state, host));
+
+/** They may run a machine of the cell that this store does not know (put-back.ts). */
+const othersUnheard = ({ afterRestore, indexes }: ControllerState): readonly HostName[] =>
+  (afterRestore?.unheard ?? []).filter((host) => !indexes.hosts.has(host));
 
 /**
  * Works that out for the steps of this pass that rest on it. Of a thousand rules and as many hosts, a word of one host
@@ -36,6 +40,13 @@ export function settleHostRules(state: ControllerState): void {
     if (before === undefined || !sameJson(toJson(before), toJson(now))) known.set(host, now);
     if (state.reachable.has(hostPeer(host))) unheard.delete(host);
     else unheard.set(host, true);
+  });
+  state.pass.whole("rules at the unheard", () => {
+    const others = new Set(othersUnheard(state));
+    for (const host of state.derived.mayRun)
+      if (!others.has(host) && !state.indexes.hosts.has(host)) known.delete(host);
+    for (const host of others) known.set(host, atHost(state, host));
+    state.derived.mayRun = others;
   });
   state.pass.whole("rules since", () => {
     const { since, version } = state.policy;
@@ -108,7 +119,7 @@ function atHost(state: ControllerState, host: HostName): RulesAtHost {
   const told = desiredNow(state, peer, policyKey(state));
   // What came after the newest slices that concern it is nothing to this host.
   const isNewest = isObject(told) && told.slices !== undefined && told.version === found;
-  const version = isOwn ? (isNewest ? wanted : found) : said === undefined ? (state.toldFirst.get(host) ?? 0) : 0;
+  const version = isOwn ? (isNewest ? wanted : found) : said === undefined ? toldFirst(state, host) : 0;
   const reason = isObject(said) && typeof said.reason === "string" ? said.reason : null;
   const untold = tooLong(state.outbox, peer, policyKey(state));
   if (untold !== null) return { host, version, why: standing("failed", untold) };
@@ -120,6 +131,10 @@ function atHost(state: ControllerState, host: HostName): RulesAtHost {
   }
   return { host, version, why: standing("working", { kind: "rules-older", host, version, wanted }) };
 }
+
+/** One that may run what this store has forgotten has begun with other rules. */
+const toldFirst = (state: ControllerState, host: HostName): number =>
+  state.indexes.vmsAt.has(host) ? (state.toldFirst.get(host) ?? 0) : 0;
 
 /** Why a rule, or a subnet's connectivity, is not as it should be at every host concerned; null: it is. The same of one that was taken away. */
 export function whyNotInForce(state: ControllerState, element: ElementRecord): Standing | null {

@@ -171,7 +171,7 @@ function advanceConnecting(state: ControllerState, vm: VmRecord, run: Run): void
     askFirst(state, vm, run);
     return;
   }
-  const { endedAt: _endedAt, ...rest } = vm;
+  const { endedAt: _endedAt, keptDisks: _keptDisks, ...rest } = vm;
   saveVm(state, { ...rest, run: { ...run, stage: "running", handedOver: true } });
 }
 
@@ -303,9 +303,13 @@ function advanceStopping(state: ControllerState, vm: VmRecord, run: Run): void {
   }
   if (!isConfirmedStopped(state, vm.uid, run)) return;
   state.runningSince.delete(vm.uid);
-  saveVm(state, { ...vm, run: null });
+  saveVm(state, { ...withEndAt(vm, run), run: null });
   if (vm.failure !== null && vm.again) delayRetry(state, vm.uid, vm.failures);
 }
+
+/** Where it has ended nobody has to be asked again before the next incarnation takes its disks. */
+const withEndAt = (vm: VmRecord, { host }: Run): VmRecord =>
+  vm.endedAt === undefined || host === null ? vm : { ...vm, endedAt: [...new Set([...vm.endedAt, host])].sort() };
 
 /** A host that had lost its store has the machine: when it says nothing of it any more, there is none. */
 const isFound = (state: ControllerState, uid: Uid, run: Run): boolean =>

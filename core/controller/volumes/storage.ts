@@ -3,6 +3,8 @@ import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
 import { actualVolume, desiredVolume } from "../../documents/readers/storage.ts";
 import type { DesiredConnection, DesiredGrant, DesiredVolume } from "../../documents/vocabulary.ts";
 import type { Desires } from "../changes/desires.ts";
+import { straysOf } from "../histories/fork.ts";
+import { keptDisks } from "../histories/kept-disks.ts";
 import type { ElementRecord, Run } from "../records.ts";
 import { foreignElement, foreignLink, foreignVolume } from "../references/foreign.ts";
 import { isOwnVm } from "../services/service-data.ts";
@@ -29,8 +31,10 @@ export function desireStorage(state: ControllerState): void {
   state.pass.each("volumes", state.elements, (record, _uid, desires) => desireVolume(state, record, desires), {
     of: ({ type }) => type === "Volume" || type === "VolumeCopy" || type === "VolumeGrant",
   });
-  state.pass.each("connections", state.vms, ({ uid, run }, _uid, desires) => {
-    if (run !== null) desireConnections(state, uid, run, desires);
+  state.pass.each("connections", state.vms, (vm, uid, desires) => {
+    if (vm.run !== null) desireConnections(state, uid, vm.run, desires);
+    for (const kept of keptDisks(state, vm, straysOf(state, vm)))
+      addDesire(desires, storageManagerOf(state), `connection/${kept.uid}`, kept);
   });
 }
 
