@@ -10,8 +10,9 @@ import { isForked } from "./histories/fork.ts";
 import { peersToHear } from "./histories/hearing.ts";
 import { publishGranted } from "./model/account-limits.ts";
 import { adoptHosts } from "./model/adopt-hosts.ts";
+import { followImages } from "./model/anew/follow-images.ts";
+import { recreateVolumes } from "./model/anew/recreate.ts";
 import { forgetDeleted } from "./model/deletion.ts";
-import { followImages } from "./model/follow-images.ts";
 import { desireOwners } from "./model/owners.ts";
 import { advanceGrants, giveBack } from "./model/quota.ts";
 import { allocateAddresses, desireSubnets } from "./network/addresses.ts";
@@ -59,6 +60,7 @@ export function* reconcile(state: ControllerState): Work {
   }
   learnForeign(state);
   followImages(state);
+  recreateVolumes(state);
   yield* advanceReservation(state);
   adoptChildren(state);
   endAccounts(state);

@@ -42,6 +42,8 @@ export interface DesiredProtected {
   readonly isolated: Isolated;
   /** Whose leases its volumes have. */
   readonly storageManager: PeerName;
+  /** All that it may write to may be made anew (`x.recreatable`), and its controller does that at the word. Absent: not so. */
+  readonly recreatable?: true;
 }
 export const protectedKey = (vm: Uid): string => `protected/${vm}`;
 
@@ -53,10 +55,13 @@ export interface ActualOver {
   readonly vm: Uid;
   readonly incarnation: number;
   readonly host: HostName;
-  /** The fencer that has fenced it, or `stopped`: it was seen that it does not run. */
+  /**
+   * The fencer that has fenced it, or `stopped`: it was seen that it does not run. `recreatable`: it may run and write, and is over as soon
+   * as its controller has given up all that it may write to.
+   */
   readonly by: Fence;
 }
-export const fences = ["storage", "stopped"] as const;
+export const fences = ["storage", "stopped", "recreatable"] as const;
 export type Fence = (typeof fences)[number];
 export const overKey = (vm: Uid): string => `over/${vm}`;
 

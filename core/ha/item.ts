@@ -23,7 +23,7 @@ export type Step = (typeof steps)[number];
 export const isActive = (step: Step): boolean => step !== "Done" && step !== "Cancelled";
 
 /** Asked in this order. */
-export const fencerNames = ["storage", "power"] as const;
+export const fencerNames = ["storage", "power", "recreatable"] as const;
 export type FencerName = (typeof fencerNames)[number];
 
 /** Record `item/<vm>/<incarnation>`. */

@@ -22,7 +22,7 @@ import { type ByHandRefusal, takeWord } from "./people/by-hand.ts";
 import { reportOf } from "./people/report.ts";
 import { settleWait, takePower } from "./power/orders.ts";
 import { takeHost, takeProbe } from "./probes.ts";
-import { askedTimer, followHosts, lookTimer, settleQueue } from "./queue.ts";
+import { askedTimer, followHosts, lookTimer, recreateTimer, settleQueue } from "./queue.ts";
 import { settingsFrom } from "./settings.ts";
 import { forgetItem, type HaOptions, type HaState, keepProtected, restoreHa } from "./state.ts";
 
@@ -90,7 +90,9 @@ function take(state: HaState, input: Input, now: Instant): void {
       } else if (state.deaths.members.has(input.peer)) for (const vm of state.wanted.keys()) state.dirty.add(vm);
       return;
     case "timer":
-      if (input.name === askedTimer) for (const vm of state.active.keys()) state.dirty.add(vm);
+      if (input.name === recreateTimer) state.recreateDueMs = null;
+      if (input.name === askedTimer || input.name === recreateTimer)
+        for (const vm of state.active.keys()) state.dirty.add(vm);
       if (input.name === lookTimer) {
         state.isTimed = false;
         for (const vm of state.active.keys()) state.dirty.add(vm);

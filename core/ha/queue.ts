@@ -8,6 +8,7 @@ import { deathOf, diedAt } from "../presence/group/deaths.ts";
 import { type Circumstances, decide, type Move, type Since } from "./decide.ts";
 import type { Fencer } from "./fencers/fencer.ts";
 import { powerFencer } from "./fencers/power.ts";
+import { recreatableFencer, recreateAfterMs } from "./fencers/recreatable.ts";
 import { storageFencer } from "./fencers/storage.ts";
 import { heldBy, youngMs } from "./guards.ts";
 import { heartbeat } from "./investigators/heartbeat.ts";
@@ -26,7 +27,7 @@ import { forgetOver, type HaState, type Protected, saveItem, saveOver, sayOver }
  */
 export const investigators: readonly Investigator[] = [power, hostManager, heartbeat, neighbours];
 /** The first one that has fenced is named. */
-export const fencers: readonly Fencer[] = [storageFencer, powerFencer];
+export const fencers: readonly Fencer[] = [storageFencer, powerFencer, recreatableFencer];
 
 /** More than one look can take: to the end of an item, and with the next one as far as it goes. */
 const mostMoves = 10;
@@ -127,7 +128,13 @@ function advance(state: HaState, vm: Uid, now: Instant): boolean {
     wanted === undefined || since !== "same"
       ? { vm, incarnation: item.incarnation, host: item.host }
       : subjectOf(wanted.document);
-  const fences = fencers.map((each) => ({ name: each.name, answer: each.judge(subject, state) }));
+  const fencingMs = item.step === "Fencing" ? Math.max(0, now.wallMs - item.since) : null;
+  const recreatable = since === "same" && wanted?.document.recreatable === true ? { recreatable: true as const } : {};
+  if (fencingMs !== null && recreatable.recreatable) lookAgain(state, recreateAfterMs - fencingMs);
+  const fences = fencers.map((each) => ({
+    name: each.name,
+    answer: each.judge({ ...subject, fencingMs, ...recreatable }, state),
+  }));
   const fencedBy = fences.find(({ answer }) => answer.isFenced)?.name;
   const so: Circumstances = {
     since,
@@ -210,7 +217,8 @@ function take(state: HaState, item: WorkItem, { to, by, why, fencedBy = "storage
   if (by === undefined) return;
   log(state.outbox, "ha/over", { vm, path, cell, incarnation, host, by: next.fencedBy ?? by });
   // With its power it has ended: a controller of the previous version knows no other word for that.
-  saveOver(state, { client, vm, incarnation, host, by: next.fencedBy === "storage" ? "storage" : "stopped" });
+  const said = next.fencedBy === undefined || next.fencedBy === "power" ? "stopped" : next.fencedBy;
+  saveOver(state, { client, vm, incarnation, host, by: said });
 }
 
 /** A fence is desired from the step that begins it until nobody could begin anything for that incarnation any more. */
@@ -229,6 +237,15 @@ function settleFence(state: HaState, vm: Uid): void {
 }
 const fenceOf = ({ vm, cell, incarnation }: WorkItem): DesiredFence => ({ vm, cell, incarnation });
 
+/** One timer for the earliest of them: whoever is looked at sets it anew. */
+function lookAgain(state: HaState, afterMs: number): void {
+  if (afterMs <= 0) return;
+  const dueMs = state.nowMs + afterMs;
+  if (state.recreateDueMs !== null && state.recreateDueMs <= dueMs) return;
+  state.recreateDueMs = dueMs;
+  state.outbox.effects.push({ kind: "timer", name: recreateTimer, afterMs });
+}
+
 /** Items that wait are looked at now and then, whatever is heard, and those that have ended are forgotten one day. */
 function setTimer(state: HaState): void {
   const waits = state.active.size + state.ended.size > 0;
@@ -238,6 +255,8 @@ function setTimer(state: HaState): void {
   state.outbox.effects.push({ kind: "timer", name: lookTimer, afterMs });
 }
 export const lookTimer = "look";
+/** Nothing else has fenced what may be made anew. */
+export const recreateTimer = "recreate";
 /** Those that were asked have had their time. */
 export const askedTimer = "asked";
 

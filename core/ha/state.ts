@@ -113,6 +113,8 @@ export interface HaState extends Known {
   readonly dirty: Set<Uid>;
   /** The timer that has them looked at again is set. */
   isTimed: boolean;
+  /** When the next one is due of which nothing but its volumes can be given up, monotonic ms; null: none is. */
+  recreateDueMs: number | null;
 }
 /** Record `over/<vm>`. */
 export interface OverRecord extends ActualOver {
@@ -157,6 +159,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     beatsDue: new Set(),
     dirty: new Set(),
     isTimed: false,
+    recreateDueMs: null,
   };
   for (const [key, value] of restored.records) {
     restorePower(state.power, key, value);

@@ -49,10 +49,11 @@ export class World {
     }
     return effects;
   }
-  protect(vm: string, incarnation: number, host: string, cell = "shop"): void {
+  protect(vm: string, incarnation: number, host: string, cell = "shop", more: JsonObject = {}): void {
     const value: JsonObject = {
       ...{ vm, cell, path: `${cell}/${vm}`, incarnation, host, boot: 7, lost: "restart", priority: 0 },
       ...{ isolated: "keep", storageManager: "storage-manager" },
+      ...more,
     };
     const input: Input = { kind: "desired", from: peerName(`controller.${cell}`), key: `protected/${vm}`, value };
     this.#protected.set(vm, input);

@@ -194,6 +194,8 @@ declare module "cells/model" {
     readonly access?: "rw" | "ro";
     /** Name of an uploaded image whose content the volume starts with; absent: it starts empty. A change replaces the element by a new one. */
     readonly import?: string;
+    /** Whether what is written there may be lost, as of a cache: where the host of a VM is lost, nobody can end its writing, and all that it writes is such, the VM starts elsewhere with new volumes in place of these, which start as these did. What runs is not touched when this changes. Default: false. A change takes effect in place. */
+    readonly recreatable?: boolean;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
     /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
@@ -207,6 +209,8 @@ declare module "cells/model" {
     readonly image: Volume | VolumeCopy | Reference;
     /** Size, at least the origin's; absent: the origin's, and what it has where a size was left out. In MiB, 1 to 2147483647. A change takes effect in place. */
     readonly size?: number;
+    /** Whether what is written there may be lost, as of a cache: where the host of a VM is lost, nobody can end its writing, and all that it writes is such, the VM starts elsewhere with new volumes in place of these, which start as these did. What runs is not touched when this changes. Default: false. A change takes effect in place. */
+    readonly recreatable?: boolean;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
     /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */

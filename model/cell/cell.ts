@@ -119,12 +119,16 @@ export interface VolumeElement extends ElementBase {
   readonly sizeMiB: number;
   readonly access: "rw" | "ro";
   readonly import?: string;
+  /** What is written there may be lost: a new one in its place will do. */
+  readonly recreatable: boolean;
 }
 export interface VolumeCopyElement extends ElementBase {
   readonly type: "VolumeCopy";
   readonly image: ElementPath;
   /** Absent: as large as its origin. */
   readonly sizeMiB?: number;
+  /** As of a `VolumeElement`. */
+  readonly recreatable: boolean;
 }
 export interface SubnetElement extends ElementBase {
   readonly type: "Subnet";

@@ -82,11 +82,13 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
         ["x.size", element.sizeMiB],
         ["x.access", element.access],
         ["x.import", element.import],
+        ["x.recreatable", element.recreatable],
       ];
     case "VolumeCopy":
       return [
         ["x.image", rename(element.image)],
         ["x.size", element.sizeMiB],
+        ["x.recreatable", element.recreatable],
       ];
     case "Subnet":
       return [

@@ -129,9 +129,13 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
       return {
         ...{ type, sizeMiB: values.needNumber("x.size"), access: values.needChoice("x.access", ["rw", "ro"]) },
         ...optional("import", values.text("x.import")),
+        recreatable: values.needBoolean("x.recreatable"),
       };
     case "VolumeCopy":
-      return { type, image: values.link("x.image"), ...optional("sizeMiB", values.number("x.size")) };
+      return {
+        ...{ type, image: values.link("x.image"), recreatable: values.needBoolean("x.recreatable") },
+        ...optional("sizeMiB", values.number("x.size")),
+      };
     case "Subnet": {
       const network = values.text("x.cidr");
       const whole = network === undefined ? 0 : 2 ** (32 - Number(network.split("/")[1]));

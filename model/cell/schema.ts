@@ -176,6 +176,11 @@ const instance = (of: string): AttributeSchema => ({
 });
 const ports = (docs: string): AttributeSchema => ({ kind: { kind: "ports" }, effect: "change", docs });
 
+const recreatable: AttributeSchema = {
+  ...{ kind: flag, default: false, effect: "change" },
+  docs: "Whether what is written there may be lost, as of a cache: where the host of a VM is lost, nobody can end its writing, and all that it writes is such, the VM starts elsewhere with new volumes in place of these, which start as these did. What runs is not touched when this changes.",
+};
+
 /** What can be asked for at all. */
 export const smallestVm = { memoryMiB: 16, cpus: 1 } as const;
 
@@ -278,6 +283,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       effect: "replace",
       docs: "Name of an uploaded image whose content the volume starts with; absent: it starts empty.",
     },
+    "x.recreatable": recreatable,
   },
   VolumeCopy: {
     "x.image": {
@@ -292,6 +298,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       effect: "change",
       docs: "Size, at least the origin's; absent: the origin's, and what it has where a size was left out.",
     },
+    "x.recreatable": recreatable,
   },
   Subnet: {
     "x.size": {

@@ -12,6 +12,7 @@ import type {
 import type { ElementPath } from "../cell/identifiers.ts";
 import { sizeOf } from "./check-limits.ts";
 import { checkManagement } from "./check-management.ts";
+import { checkRecreatable } from "./check-recreatable.ts";
 import type { ReportFault } from "./fault.ts";
 import { checkBackup } from "./root-cell/check-backup.ts";
 import { checkHa } from "./root-cell/check-ha.ts";
@@ -26,6 +27,7 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
   checkBackup(cell, fault);
   checkHa(cell, fault);
   checkZone(cell, fault);
+  checkRecreatable(cell, fault);
   const cycles = copyCycles(elements, cell);
   for (const element of elements) {
     if (element.type === "Subnet") checkSubnet(element, fault);

@@ -72,7 +72,7 @@ export interface HaItem {
   /** Why it waits for a person, a sentence; null: it does not. */
   readonly held: string | null;
   /** What made sure that nothing of it can write; null: nothing has. */
-  readonly fencedBy: "storage" | "power" | "stopped" | null;
+  readonly fencedBy: "storage" | "power" | "recreatable" | "stopped" | null;
   /** ISO 8601: when it was scheduled, and since when it is at its step. */
   readonly scheduled: string;
   readonly since: string;
@@ -102,7 +102,7 @@ const haItem = record<HaItem>(
       reason: text(),
       outcome: nullable(text()),
       held: nullable(text()),
-      fencedBy: nullable(oneOf("storage", "power", "stopped")),
+      fencedBy: nullable(oneOf("storage", "power", "recreatable", "stopped")),
     },
     ...{ scheduled: time, since: time, investigators: list(haAnswer), fencers: list(haAnswer) },
   },

@@ -29,6 +29,10 @@ export const referenceExamples: Readonly<Record<ElementType | "Cell", string>> =
   data extends Volume {
     x.size 10240;
   }
+  cache extends Volume {
+    x.size 1024;
+    x.recreatable true;
+  }
 }
 `,
   VolumeCopy: `shop extends Cell {

@@ -75,15 +75,17 @@ const structures: fc.Arbitrary<JsonObject> = fc
   .filter(plain);
 
 /** A literal of a kind; undefined for links, which depend on what there is. `index` makes it the only one in its cell. */
-/** Choices that demand another attribute elsewhere: a port, an address of each interface. */
-const demanding: Readonly<Record<string, string>> = { "x.liveness.protocol": "udp", "x.addressRange": "management" };
+/** Values that demand something of others: a port, an address of each interface, that nothing rests on the volume. */
+const demanding: Readonly<Record<string, string>> = {
+  ...{ "x.liveness.protocol": "udp", "x.addressRange": "management", "x.recreatable": "true" },
+};
 
 function literals(kind: AttributeKind, name: string, index: number): fc.Arbitrary<Json> | undefined {
   switch (kind.kind) {
     case "integer":
       return fc.integer({ min: kind.minimum, max: Math.min(kind.maximum, 65_535) });
     case "boolean":
-      return fc.boolean();
+      return name in demanding ? fc.constant(false) : fc.boolean();
     case "choice":
       return fc.constantFrom(...kind.values.filter((value) => demanding[name] !== value));
     case "label":

@@ -5,11 +5,11 @@ import type { JsonObject } from "../../model/json/json.ts";
 /**
  * A cell in one line, as scenarios write it and the generator makes it:
  *
- *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown]   rule:FROM>TO:PORT   all-or-none
+ *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch]   rule:FROM>TO:PORT   all-or-none
  *   grant:CELL   copy:NAME:CELL   limit:WHAT:AMOUNT   child:NAME ( … )
  *
  * Every VM has a disk that is a copy of one golden image, an interface in one of two subnets, and with `data` a second, empty
- * volume. `live` gives it liveness probes; `once` leaves it down after a crash; `shown` lets other cells refer to it, as
+ * volume. `live` gives it liveness probes; `once` leaves it down after a crash; what `scratch` writes may be lost; `shown` lets other cells refer to it, as
  * `CELL/NAME` in a rule. `grant` shows the golden image and lets another cell copy it, which that one does with `copy`.
  * `child` is a child cell, named `NAME.CELL` from then on, or `NAME` where it is the root cell's, whose child may be an account's
  * (`child:NAME@ROOT/dev`); `limit` is a quota, such as `limit:vms:3`.
@@ -23,6 +23,7 @@ export interface MachineText {
   readonly once: boolean;
   readonly apart: string | null;
   readonly shown?: true;
+  readonly scratch?: true;
 }
 /** An end in another cell is `CELL/NAME`. */
 export interface RuleText {
@@ -72,6 +73,7 @@ export const parseCell = (words: readonly string[]): CellText => {
         once: has("once"),
         apart,
         ...(has("shown") ? { shown: true } : {}),
+        ...(has("scratch") ? { scratch: true } : {}),
       });
     } else if (kind === "rule") {
       const [from = "", to = ""] = name.split(">");
@@ -111,9 +113,9 @@ const closing = (words: readonly string[], from: number): number => {
 export const formatCell = (text: CellText): string => {
   const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, children = [] } = text;
   return [
-    ...machines.map(({ name, memoryMiB, off, data, live, once, apart, shown = false }) => {
+    ...machines.map(({ name, memoryMiB, off, data, live, once, apart, shown = false, scratch = false }) => {
       const words = [off && "off", data && "data", live && "live", once && "once", shown && "shown"];
-      const flags = [...words, apart !== null && `apart=${apart}`];
+      const flags = [...words, scratch && "scratch", apart !== null && `apart=${apart}`];
       return ["vm", name, String(memoryMiB), ...flags.filter((flag) => flag !== false)].join(":");
     }),
     ...rules.map(({ from, to, port }) => `rule:${from}>${to}:${port}`),
@@ -157,7 +159,8 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
     net0: subnet,
     net1: subnet,
   };
-  machines.forEach(({ name, memoryMiB, off, data, live, once, apart, shown }, index) => {
+  machines.forEach(({ name, memoryMiB, off, data, live, once, apart, shown, scratch }, index) => {
+    const lossy: JsonObject = scratch ? { "x.recreatable": true } : {};
     elements[name] = {
       "x.type": "VM",
       "x.memory": memoryMiB,
@@ -167,10 +170,10 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
       ...(live ? { "x.liveness.protocol": "icmp" } : {}),
       ...(apart === null ? {} : { "x.placement.apartFrom": [apart] }),
     };
-    elements[`${name}Disk`] = { "x.type": "VolumeCopy", "x.image": ref("golden") };
+    elements[`${name}Disk`] = { "x.type": "VolumeCopy", "x.image": ref("golden"), ...lossy };
     elements[`${name}Boot`] = connection(ref(name), ref(`${name}Disk`));
     if (data) {
-      elements[`${name}Data`] = { "x.type": "Volume", "x.size": 32 };
+      elements[`${name}Data`] = { "x.type": "Volume", "x.size": 32, ...lossy };
       elements[`${name}Store`] = connection(ref(name), ref(`${name}Data`));
     }
     const net = /\d*$/.exec(name)?.[0];

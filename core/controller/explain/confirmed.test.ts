@@ -37,6 +37,7 @@ const notYet = "hosts are told with the rules, and do not say so of these yet";
 const udp = { "x.liveness.protocol": "udp", "x.liveness.port": 7 };
 const probes = "the host of the VM says how it asks";
 
+const lossOfHost = "the HA Manager is told, and confirms nothing before its host is lost";
 const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   "every element": {
     "x.type": { own: "an element of another type is another element: created, with a row of its own" },
@@ -91,17 +92,19 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.liveness.failures": { fact: probes, at: "web", to: 5, beside: udp },
     "x.data": { fact: incarnation, at: "web", to: { role: "web" } },
     "x.priority": { own: "nobody outside is asked" },
-    "x.ha.isolated": { own: "the HA Manager is told, and confirms nothing before its host is lost" },
+    "x.ha.isolated": { own: lossOfHost },
     "x.placement.*": { fact: incarnation, at: "web", to: "h1" },
   },
   Volume: {
     "x.size": { fact: "the server, and the host of each VM that has it", at: "spare", from: 64, to: 128 },
     "x.access": { fact: otherElement, at: "spare", to: "ro" },
     "x.import": { fact: otherElement, at: "spare", to: "tiny" },
+    "x.recreatable": { own: lossOfHost },
   },
   VolumeCopy: {
     "x.image": { fact: otherElement, at: "webDisk", from: "<ref:/shop/golden>", to: "<ref:/shop/spare>" },
     "x.size": { fact: "the server, and the host of each VM that has it", at: "webDisk", from: 64, to: 128 },
+    "x.recreatable": { own: lossOfHost },
   },
   Subnet: {
     "x.size": { fact: otherElement, at: "back", from: 8, to: 16 },

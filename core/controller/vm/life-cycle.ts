@@ -232,6 +232,8 @@ const hostOff = ({ host }: Run): string => `the power of its host ${host} is off
 function whyOver(state: ControllerState, vm: Uid, run: Run): string | null {
   const over = overOf(state, vm, run);
   if (over === null) return null;
+  if (over.by === "recreatable")
+    return `its host ${run.host} is lost, nothing could end what may run there, and all that it writes to was made anew`;
   return over.by === "stopped"
     ? `its host ${run.host} is lost, and it was seen that it had ended`
     : `its host ${run.host} is lost, and it was fenced there: it can write nothing any more`;

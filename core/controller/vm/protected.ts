@@ -4,6 +4,7 @@ import { actualOver } from "../../documents/readers/ha.ts";
 import type { Run } from "../records.ts";
 import { isOwnVm } from "../services/service-data.ts";
 import { actualOf, addDesire, type ControllerState, elementOf, haManager, isOff, storageManagerOf } from "../state.ts";
+import { isGivenUp, recreatableOf } from "./recreatable.ts";
 
 /**
  * What the HA Manager looks after: every incarnation that a host was told to run, until it is confirmed gone. The root
@@ -11,17 +12,18 @@ import { actualOf, addDesire, type ControllerState, elementOf, haManager, isOff,
  * not go round in a circle.
  */
 export function desireProtected(state: ControllerState): void {
-  state.pass.each("protected", state.vms, ({ uid: vm, run }, _uid, desires) => {
-    const record = state.elements.get(vm);
-    if (!state.ha || record === undefined || run === null || run.host === null) return;
+  state.pass.each("protected", state.vms, (record, _uid, desires) => {
+    const { uid: vm, run } = record;
+    const ofElement = state.elements.get(vm);
+    if (!state.ha || ofElement === undefined || run === null || run.host === null) return;
     if (!run.handedOver || isOwnVm(state, vm)) return;
-    const element = elementOf(state, record);
+    const element = elementOf(state, ofElement);
     const isWanted =
       element?.type === "VM" && element.desiredState === "on" && !isOff(state) && run.stage !== "stopping";
     addDesire(desires, haManager, protectedKey(vm), {
       vm,
       cell: state.options.cell,
-      path: record.path,
+      path: ofElement.path,
       incarnation: run.incarnation,
       host: run.host,
       ...(run.boot === undefined ? {} : { boot: run.boot }),
@@ -29,6 +31,7 @@ export function desireProtected(state: ControllerState): void {
       priority: element?.type === "VM" ? element.priority : 0,
       isolated: element?.type === "VM" ? element.ha.isolated : "keep",
       storageManager: storageManagerOf(state),
+      ...(recreatableOf(state, record, run) === null ? {} : { recreatable: true as const }),
     } satisfies DesiredProtected);
   });
 }
@@ -36,9 +39,15 @@ export function desireProtected(state: ControllerState): void {
 /**
  * The HA Manager's word that this very incarnation, at this very host, can write nothing any more; null: it has not said so.
  * Nothing is asked beside it: whether it was seen stopped or fenced is its matter, and the next epoch of each volume is granted
- * after a fence in any case.
+ * after a fence in any case. One that may go on is over when all that it may write to has been given up here.
  */
 export function overOf(state: ControllerState, vm: Uid, run: Run): ActualOver | null {
+  const over = saidOver(state, vm, run);
+  return over?.by === "recreatable" && !isGivenUp(state, run) ? null : over;
+}
+
+/** What it has said of it, whether that counts yet or not. */
+export function saidOver(state: ControllerState, vm: Uid, run: Run): ActualOver | null {
   if (!state.ha || run.host === null || isOwnVm(state, vm)) return null;
   const over = actualOf(actualOver, state, haManager, overKey(vm));
   return over?.incarnation === run.incarnation && over.host === run.host ? over : null;

@@ -26,7 +26,7 @@ import {
   type FencedVolume,
   fences,
 } from "../ha.ts";
-import { address, cellText, hostText, macAddress, most, pathText, peerText, sentence, uidText } from "./values.ts";
+import { address, cellText, hostText, macAddress, most, pathText, peerText, sentence, uidText, yes } from "./values.ts";
 
 /** Readers of what is said about VMs that are started again when their host is lost. */
 
@@ -44,6 +44,7 @@ export const desiredProtected = document(
     priority: number(-(2 ** 48), 2 ** 48),
     isolated: oneOf("keep", "restart"),
     storageManager: peerText,
+    recreatable: yes,
   }),
   ofVm,
 );

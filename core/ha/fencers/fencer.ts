@@ -12,7 +12,13 @@ import type { PowerState } from "../power/power-state.ts";
 export interface Fencer {
   readonly name: FencerName;
   /** What is known of its fence, by what whoever carries it out says. */
-  judge(subject: Subject, known: Fenced): FenceAnswer;
+  judge(subject: Fencing, known: Fenced): FenceAnswer;
+}
+export interface Fencing extends Subject {
+  /** For how long its item has been at *Fencing*; null: it is at another step. */
+  readonly fencingMs: number | null;
+  /** `DesiredProtected.recreatable` */
+  readonly recreatable?: true;
 }
 /** What those who carry fences out have said. */
 export interface Fenced {

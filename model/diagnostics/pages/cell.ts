@@ -55,6 +55,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     "x.ha.maxRetries 3;",
     'vm extends VM { x.memory 128; x.restartOnFailure true; x.ha.isolated "restart"; }',
   ),
+  "cell/recreatable": cellPage(
+    "a volume that may be lost, and that others rest on",
+    "Where the host of a VM is lost and nobody can end its writing, volumes with `x.recreatable true` are made anew for it. Such a volume is written by one VM of its own cell, and nothing is a copy of it: what rests on it would be lost with it.",
+    'disk extends Volume { x.size 64; x.recreatable true; }\ncopy extends VolumeCopy { x.image "<ref:../disk>"; }',
+    'disk extends Volume { x.size 64; }\ncopy extends VolumeCopy { x.image "<ref:../disk>"; x.recreatable true; }',
+  ),
   "cell/copy-cycle": cellPage(
     "volumes that are copies of one another",
     "A copy begins as what its origin holds. Somewhere at the end there must be a `Volume` of its own.",

@@ -1,4 +1,4 @@
-import { canWrite, incarnationOf, watchHa } from "../ha/said-over.ts";
+import { isHarmless, watchHa } from "../ha/said-over.ts";
 import type { Invariant } from "../invariant.ts";
 
 /**
@@ -9,7 +9,7 @@ export const onePlace: Invariant = {
   number: 4,
   title: "no VM runs on two hosts with a writable volume",
   watch: ({ kernel, truth }, verdict) => {
-    const { over } = watchHa(kernel);
+    const said = watchHa(kernel);
     const seen = new Set<string>();
     truth.watchers.push({
       machineStarted: (machine) => {
@@ -19,8 +19,7 @@ export const onePlace: Invariant = {
           return;
         }
         const others = [...truth.machines].filter(
-          (other) =>
-            other !== machine && other.vm === vm && (!over.has(incarnationOf(other)) || canWrite(truth, other)),
+          (other) => other !== machine && other.vm === vm && !isHarmless(said, truth, other),
         );
         const writes = others.find(({ disks }) =>
           disks.some(({ attachment: { layers } }) => layers[0]?.writable === true),

@@ -1,15 +1,21 @@
+import type { MachineTruth } from "../../world/truth.ts";
 import type { Invariant } from "../invariant.ts";
 import { canWrite, incarnationOf, watchHa } from "./said-over.ts";
 
-/** Once an incarnation is said to be over, none of its writes lands any more, and nothing that would take one is left. */
+/**
+ * Once an incarnation is said to be over, none of its writes lands any more, and nothing that would take one is left. One whose volumes
+ * may be lost (`x.recreatable`) may go on writing: no later incarnation has any volume of it then.
+ */
 export const fenceIsPhysical: Invariant = {
   number: 31,
   title: "a fencer's yes is physical: nothing that was said to be over writes later",
   watch: ({ kernel, truth }, verdict) => {
-    const { over } = watchHa(kernel);
+    const { over, recreatable } = watchHa(kernel);
+    /** By VM, volumes that an incarnation had, and which one. */
+    const had = new Map<string, Map<string, string>>();
     kernel.watchers.push({
       log: (who, event, { vm, incarnation }) => {
-        if (who !== "ha-manager" || event !== "ha/over") return;
+        if (who !== "ha-manager" || event !== "ha/over" || recreatable.has(incarnationOf({ vm, incarnation }))) return;
         const running = [...truth.machines].find((each) => each.vm === vm && each.incarnation === incarnation);
         verdict.check(
           running === undefined || !canWrite(truth, running),
@@ -19,10 +25,21 @@ export const fenceIsPhysical: Invariant = {
     });
     truth.watchers.push({
       landed: (write) => {
-        if (over.size > 0 && over.has(incarnationOf(write)))
-          verdict.violate(`${incarnationOf(write)} wrote ${write.volume} after it was said to be over`);
+        const isOver = over.has(incarnationOf(write)) && !recreatable.has(incarnationOf(write));
+        if (isOver) verdict.violate(`${incarnationOf(write)} wrote ${write.volume} after it was said to be over`);
       },
       machineStarted: (machine) => {
+        const ofVm = had.get(machine.vm) ?? new Map<string, string>();
+        had.set(machine.vm, ofVm);
+        for (const volume of writtenBy(machine)) {
+          const before = ofVm.get(volume);
+          ofVm.set(volume, incarnationOf(machine));
+          verdict.check(
+            before === undefined || before === incarnationOf(machine) || !recreatable.has(before),
+            () => `${incarnationOf(machine)} has ${volume}, which was given up with ${before}`,
+          );
+        }
+        if (recreatable.has(incarnationOf(machine))) return;
         if (over.has(incarnationOf(machine)))
           verdict.check(
             !canWrite(truth, machine),
@@ -33,3 +50,6 @@ export const fenceIsPhysical: Invariant = {
     return undefined;
   },
 };
+
+const writtenBy = ({ disks }: MachineTruth): readonly string[] =>
+  disks.flatMap(({ attachment: { volume, layers } }) => (layers[0]?.writable === true ? [volume] : []));

@@ -5,6 +5,8 @@ import type { MachineTruth, Truth } from "../../world/truth.ts";
 export interface SaidByHa {
   readonly fencing: ReadonlySet<string>;
   readonly over: ReadonlySet<string>;
+  /** Of these, those that may go on: their volumes were to be given up. */
+  readonly recreatable: ReadonlySet<string>;
   /** Ended by their own host, since nobody heard it. */
   readonly isolated: ReadonlySet<string>;
   /** Stopped by its controller to go elsewhere; that somebody asked for that, and that there was room, is checked by 41. */
@@ -20,6 +22,7 @@ export const isGivenUp = ({ over, isolated, moved }: SaidByHa, machine: Incarnat
 export const watchHa = (kernel: Kernel): SaidByHa => {
   const fencing = new Set<string>();
   const over = new Set<string>();
+  const recreatable = new Set<string>();
   const isolated = new Set<string>();
   const moved = new Set<string>();
   kernel.watchers.push({
@@ -29,14 +32,15 @@ export const watchHa = (kernel: Kernel): SaidByHa => {
         if (effect.kind === "log" && effect.event === "vm/moves")
           moved.add(incarnationOf({ vm: effect.fields.vm, incarnation: effect.fields.incarnation }));
     },
-    log: (who, event, { vm, incarnation, step }) => {
+    log: (who, event, { vm, incarnation, step, by }) => {
       if (event === "host/isolated") isolated.add(incarnationOf({ vm, incarnation }));
       if (who !== "ha-manager") return;
       if (event === "ha/step" && step === "Fencing") fencing.add(incarnationOf({ vm, incarnation }));
       if (event === "ha/over") over.add(incarnationOf({ vm, incarnation }));
+      if (event === "ha/over" && by === "recreatable") recreatable.add(incarnationOf({ vm, incarnation }));
     },
   });
-  return { fencing, over, isolated, moved };
+  return { fencing, over, recreatable, isolated, moved };
 };
 
 /** An export of one of its writable disks takes writes, or has some that have not landed. */
@@ -45,3 +49,7 @@ export const canWrite = (truth: Truth, { disks }: MachineTruth): boolean =>
     const [layer] = layers;
     return layer?.writable === true && [...truth.exports].some(({ exportName }) => exportName === layer.exportName);
   });
+
+/** It was said to be over, and what goes on of it writes to nothing, or to nothing that counts: 31 looks at who has its volumes. */
+export const isHarmless = ({ over, recreatable }: SaidByHa, truth: Truth, machine: MachineTruth): boolean =>
+  over.has(incarnationOf(machine)) && (recreatable.has(incarnationOf(machine)) || !canWrite(truth, machine));

@@ -1,15 +1,16 @@
-import { canWrite, incarnationOf, watchHa } from "../ha/said-over.ts";
+import { isHarmless, watchHa } from "../ha/said-over.ts";
 import type { Invariant } from "../invariant.ts";
 
 /**
  * A controller mints the next incarnation of a VM only when nothing of an earlier one runs, whatever it can see; or when what
- * runs on was said to be over by the HA Manager, and cannot write.
+ * runs on was said to be over by the HA Manager, and cannot write, or to
+ * volumes alone that were given up.
  */
 export const unknownIsNotStopped: Invariant = {
   number: 7,
   title: "unknown is never taken for stopped",
   watch: ({ kernel, truth }, verdict) => {
-    const { over } = watchHa(kernel);
+    const said = watchHa(kernel);
     const minted = new Map<string, number>();
     kernel.watchers.push({
       log: (who, event, { vm, incarnation, stage }) => {
@@ -20,9 +21,7 @@ export const unknownIsNotStopped: Invariant = {
         if (before === 0) return;
         const still = [...truth.machines].find(
           (machine) =>
-            machine.vm === vm &&
-            machine.incarnation < Number(incarnation) &&
-            (!over.has(incarnationOf(machine)) || canWrite(truth, machine)),
+            machine.vm === vm && machine.incarnation < Number(incarnation) && !isHarmless(said, truth, machine),
         );
         verdict.check(
           still === undefined,

@@ -25,7 +25,14 @@ export const lostStores: Invariant = {
       return texts.every((text, index) => index === 0 || holds(text, texts[index - 1] ?? text));
     };
     const said = watchHa(kernel);
+    /** Given up by their controllers, since they may be lost. */
+    const recreated = new Set<string>();
     kernel.watchers.push({
+      // Also of a step whose process crashes behind its commit.
+      stepped: (_who, _input, effects) => {
+        for (const effect of effects)
+          if (effect.kind === "log" && effect.event === "volume/recreated") recreated.add(String(effect.fields.uid));
+      },
       log: (who, verb) => {
         if (who !== "history" || (verb !== "lose" && verb !== "put-back")) return;
         for (const { vm } of truth.machines) if (hasGrownOnly(vm)) verdict.check(true, () => "");
@@ -33,7 +40,8 @@ export const lostStores: Invariant = {
     });
     truth.watchers.push({
       fileRemoved: (server, volume) => {
-        if (hasGrownOnly(volume)) verdict.violate(`the file of ${volume} was removed at ${server}`);
+        if (!recreated.has(volume) && hasGrownOnly(volume))
+          verdict.violate(`the file of ${volume} was removed at ${server}`);
       },
       machineEnded: ({ vm, name, host, incarnation }, how) => {
         // Its host was given up, or gives up itself: it runs elsewhere, or will (31 and 37 look at that).

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type ElementPath, peerName, serverName, type Uid, uid } from "../../../model/cell/identifiers.ts";
-import { noUsage } from "../../../model/check/check-limits.ts";
-import type { JsonObject } from "../../../model/json/json.ts";
-import type { DesiredPublic } from "../../documents/cells.ts";
-import type { DesiredConnection, DesiredVolume } from "../../documents/vocabulary.ts";
-import { toJson } from "../../outbox.ts";
-import { provedAfterMs } from "../upgrade/upgrade.ts";
-import { trialTimeoutMs } from "../vm/trial-timeout.ts";
-import { World } from "../world.testing.ts";
-import { rootMeans } from "./root.testing.ts";
+import { type ElementPath, peerName, serverName, type Uid, uid } from "../../../../model/cell/identifiers.ts";
+import { noUsage } from "../../../../model/check/check-limits.ts";
+import type { JsonObject } from "../../../../model/json/json.ts";
+import type { DesiredPublic } from "../../../documents/cells.ts";
+import type { DesiredConnection, DesiredVolume } from "../../../documents/vocabulary.ts";
+import { toJson } from "../../../outbox.ts";
+import { provedAfterMs } from "../../upgrade/upgrade.ts";
+import { trialTimeoutMs } from "../../vm/trial-timeout.ts";
+import { World } from "../../world.testing.ts";
+import { rootMeans } from "../root.testing.ts";
 
 const crashed = { phase: "failed", power: "off", ended: "crashed", reason: "its kernel found no root" } as const;
 

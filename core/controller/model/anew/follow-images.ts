@@ -1,15 +1,15 @@
-import type { ElementPath } from "../../../model/cell/identifiers.ts";
-import { identify } from "../../../model/plan/identity.ts";
-import { planChange } from "../../../model/plan/plan.ts";
-import { inOneGo } from "../../../model/slices.ts";
-import { desiredVolume } from "../../documents/readers/storage.ts";
-import { log } from "../../outbox.ts";
-import { meansOf } from "../network/entrance.ts";
-import { foreignVolume } from "../references/foreign.ts";
-import { bootLink, serviceVms } from "../services/boot-disks.ts";
-import { type ControllerState, desiredNow, saveCounters, storageManagerOf } from "../state.ts";
-import { beginUpgrades, notesForUpgrade } from "../upgrade/upgrade.ts";
-import { adoptElements } from "./model-change.ts";
+import type { ElementPath } from "../../../../model/cell/identifiers.ts";
+import { identify } from "../../../../model/plan/identity.ts";
+import { planChange } from "../../../../model/plan/plan.ts";
+import { inOneGo } from "../../../../model/slices.ts";
+import { desiredVolume } from "../../../documents/readers/storage.ts";
+import { log } from "../../../outbox.ts";
+import { meansOf } from "../../network/entrance.ts";
+import { foreignVolume } from "../../references/foreign.ts";
+import { bootLink, serviceVms } from "../../services/boot-disks.ts";
+import { type ControllerState, desiredNow, saveCounters, storageManagerOf } from "../../state.ts";
+import { beginUpgrades, notesForUpgrade } from "../../upgrade/upgrade.ts";
+import { adoptElements } from "../model-change.ts";
 
 /**
  * How the gateway comes to the root cell's new image (decision 34). It boots from a copy of that image in a cell of its own,
