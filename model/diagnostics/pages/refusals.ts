@@ -32,6 +32,12 @@ export const refusalPages: Readonly<Record<string, DiagnosticPage>> = {
     'POST /logins   {"user": "ann", "domain": "ROOT/acme", "password": "…"}   (another one\'s)',
     'POST /logins   {"user": "ann", "domain": "ROOT/acme", "password": "…"}   (hers)',
   ),
+  "oidc-unmapped": requestPage(
+    "a login by a provider who says nothing that makes it a user's",
+    "The provider of OpenID Connect knows this person, and by the claims that the operator has mapped nobody is a user here: no mapping fits, what one maps to is gone, or the claim for the name holds none that a user may have. The operator changes the mappings of the provider, or the provider its claims.",
+    'POST /logins/oidc   {"session": "…"}   (the claim "groups" has no group that is mapped)',
+    'POST /logins/oidc   {"session": "…"}   (the claim "groups" has one)',
+  ),
   "second-factor": requestPage(
     "a login without its second code",
     "The password is right, and this user also has a second factor: the code that his app shows now, or one of his recovery codes. A code opens once, for some 30 s before and after its time. After three wrong ones the next waits a second, then two and up to a minute. Who has lost the telephone and the recovery codes asks an administrator (`cells user totp-off`).",
