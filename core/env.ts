@@ -61,6 +61,8 @@ export type Input =
   | { readonly kind: "behind"; readonly peer: PeerName }
   /** A client's store does not contain what this one has seen of it, and nothing is held here of which that would be a fork. */
   | { readonly kind: "set-back"; readonly peer: PeerName }
+  /** The peer has seen a later store of this service than this one, and holds nothing of it any more. Said once. */
+  | { readonly kind: "seen-later"; readonly peer: PeerName }
   /** A client has connected that keeps no history of its store: it is of an earlier version, perhaps again. */
   | { readonly kind: "earlier"; readonly peer: PeerName }
   | { readonly kind: "timer"; readonly name: string }

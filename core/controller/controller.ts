@@ -21,7 +21,7 @@ import { TrackedMap, TrackedSet, Tracking, trackFields } from "./changes/tracked
 import { noWork, type Work } from "./changes/work.ts";
 import { measureController } from "./explain/measure.ts";
 import { noteForgotten } from "./histories/forgotten.ts";
-import { olderDue, olderTimer, takeAnother, takeFork, takeKept, watchOlder } from "./histories/fork.ts";
+import { goOnBeyondLost, olderDue, olderTimer, takeAnother, takeFork, takeKept, watchOlder } from "./histories/fork.ts";
 import { hearingDue, hearingTimer, noteLost, restoredHearing, watchHearing } from "./histories/hearing.ts";
 import { goOnAbove } from "./histories/put-back.ts";
 import { takeLimits } from "./model/account-limits.ts";
@@ -110,6 +110,12 @@ export function createController(
 /** How a controller goes over what there is. */
 export type PassOf = (tracking: Tracking, outbox: Outbox) => Pass;
 
+function takeReleased(state: ControllerState, peer: PeerName, key: string): void {
+  state.outbox.releasing.get(peer)?.delete(key);
+  state.forgotten.get(peer)?.delete(key);
+  if (peer === directory) releasedForeign(state, key);
+}
+
 function* take(state: ControllerState, input: Input): Work {
   if (concernsAll(state, input)) state.pass.restart();
   switch (input.kind) {
@@ -146,6 +152,9 @@ function* take(state: ControllerState, input: Input): Work {
       takeFork(state, input.peer, input.forked, input.itForked);
       watchOlder(state, input.peer);
       break;
+    case "seen-later":
+      goOnBeyondLost(state, input.peer);
+      break;
     case "another":
       takeAnother(state, input.peer);
       break;
@@ -154,9 +163,7 @@ function* take(state: ControllerState, input: Input): Work {
       takeKept(state, input.peer, input.key, input.value);
       break;
     case "released":
-      state.outbox.releasing.get(input.peer)?.delete(input.key);
-      state.forgotten.get(input.peer)?.delete(input.key);
-      if (input.peer === directory) releasedForeign(state, input.key);
+      takeReleased(state, input.peer, input.key);
       break;
     case "request": {
       if (isObject(input.request) && input.request.method === "HA") {
@@ -300,6 +307,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     started: false,
     wasPutBack: restored.wasRestored === true,
     drawn: restored.drawn ?? 0,
+    wentOn: false,
     afterRestore: afterRestoreOf(restored),
     resting: make.set(),
     starts: restoredStarts(restored.records.get("starts"), make.set()),

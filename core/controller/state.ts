@@ -303,6 +303,8 @@ export interface ControllerState extends Hearing {
   readonly wasPutBack: boolean;
   /** Record `gone`; null: it was not put back, or nobody said anything of the hosts of then. */
   afterRestore: AfterRestore | null;
+  /** In this start, beyond what a lost store may have given out (fork.ts). */
+  wentOn: boolean;
   /** 0 ≤ x < 1, of this start alone (kept-numbers.ts). */
   readonly drawn: number;
   /** VMs that failed and whose back-off timer has not come yet. */

@@ -475,24 +475,3 @@ test("a receiver that is older than what a client has seen of it hears so before
     assert.deepEqual(inputsOf(network, "b", "behind"), []);
   }
 });
-
-test("of a client that was put back to before all that it had here ended, its receiver is told, and of nothing ordinary", () => {
-  const network = createNetwork(["controller.c", "b"]);
-  const told = (): Json[] => inputsOf(network, "b", "set-back");
-  desire(network, "controller.c", "b", "v1", 1);
-  settle(network);
-  const copy = copyOf(network, "controller.c");
-  restart(network, "controller.c");
-  desire(network, "controller.c", "b", "v1", null);
-  settle(network);
-  for (const name of ["controller.c", "b", "controller.c"]) restart(network, name);
-  settle(network);
-  assert.deepEqual(told(), []);
-  putBack(network, "controller.c", copy);
-  settle(network);
-  assert.deepEqual(told(), [{ kind: "set-back", peer: "controller.c" }]);
-  assert.deepEqual(desiredAt(network, "b"), { "controller.c v1": 1 }, "it is no fork");
-  restart(network, "controller.c");
-  settle(network);
-  assert.equal(told().length, 1);
-});

@@ -48,7 +48,9 @@ export const judgeClient = (node: Distribution, turn: Turn, client: Client, hell
   const isOther = mark !== null && isAnother(mark.instance, instance);
   const isSetBack = mark !== null && !isOther && documents.size === 0 && !contains(history, mark);
   if (isSetBack) turn.inbox.push({ kind: "set-back", peer });
-  if (mark === null || documents.size === 0 || isOther) client.mark = now;
+  // Until it has said so: its answer may be lost, and the mark is the present store's by then.
+  const hasSeenLater = isSetBack || (mark?.seenLater === true && !isOther);
+  if (mark === null || documents.size === 0 || isOther) client.mark = hasSeenLater ? { ...now, seenLater: true } : now;
   else if (mark.lost !== undefined && contains(history, mark.lost)) {
     client.mark = now;
     turn.logs.push({ event: "distribution/reunited", fields: { peer, documents: documents.size } });
@@ -132,6 +134,8 @@ export const judgeServer = (node: Distribution, turn: Turn, target: Target, hell
   const forksNow = target.at !== null && !contains(history, target.at);
   const itForked = target.itForked || forksNow;
   const isNews = forked !== target.forked || forksNow;
+  const isSetBack = hello.seenLater === true && !target.seenLater;
+  if (isSetBack) target.seenLater = true;
   if (forked && !target.forked) logFork(turn, target.peer, "client");
   if (itForked && !target.itForked) logFork(turn, target.peer, "receiver");
   target.forked = forked;
@@ -140,8 +144,9 @@ export const judgeServer = (node: Distribution, turn: Turn, target: Target, hell
   if (head !== null) target.at = head;
   const isNamed = instance !== undefined && instance !== target.instance;
   if (isNamed) target.instance = instance;
-  if (isNews || hasStarted || isNamed) writeTarget(turn, target);
+  if (isNews || hasStarted || isNamed || isSetBack) writeTarget(turn, target);
   if (isNews) tell(turn, target);
+  if (isSetBack) turn.inbox.push({ kind: "seen-later", peer: target.peer });
 };
 
 /**

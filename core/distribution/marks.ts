@@ -45,6 +45,8 @@ export interface StoredPeer {
   readonly instance?: string;
   readonly forked?: true;
   readonly itForked?: true;
+  /** It has seen a later store of this service, and holds nothing of it. */
+  readonly seenLater?: true;
 }
 
 /** How far a client's store was, and what of it is kept (`fork.ts`). */
@@ -55,4 +57,6 @@ export interface ClientMark extends Mark {
   readonly lost?: Mark;
   /** Documents of this generation and of earlier ones are kept as they are. */
   readonly keptUpTo?: number;
+  /** A later store than the client's was seen here when nothing of it was held any more. */
+  readonly seenLater?: true;
 }

@@ -1,12 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import {
   boot,
   cause,
   copyOf,
   createNetwork,
+  deliver,
   desire,
   desiredAt,
+  dial,
   goOn,
   halt,
   machineOf,
@@ -18,6 +22,7 @@ import {
   settle,
   stateOf,
   subscribe,
+  wireBetween,
 } from "./network.testing.ts";
 
 test("of what an older store says that its receiver does not have nothing begins before it counts", () => {
@@ -115,4 +120,63 @@ test("one that was copied back from before others met later starts is heard once
       "nor is it refused after its next start",
     );
   }
+});
+
+/** A client whose store is older, or was lost, where its receivers hold nothing of which that could be a fork. */
+const inputsOf = (network: Network, name: string, kind: string): Json[] =>
+  stateOf(network, name).inputs.filter((input) => input.kind === kind) as unknown as Json[];
+
+test("of a client that was put back to before all that it had here ended, its receiver is told, and of nothing ordinary", () => {
+  const network = createNetwork(["controller.c", "b"]);
+  const told = (): Json[] => inputsOf(network, "b", "set-back");
+  desire(network, "controller.c", "b", "v1", 1);
+  settle(network);
+  const copy = copyOf(network, "controller.c");
+  restart(network, "controller.c");
+  desire(network, "controller.c", "b", "v1", null);
+  settle(network);
+  for (const name of ["controller.c", "b", "controller.c"]) restart(network, name);
+  settle(network);
+  assert.deepEqual(told(), []);
+  putBack(network, "controller.c", copy);
+  settle(network);
+  assert.deepEqual(told(), [{ kind: "set-back", peer: "controller.c" }]);
+  assert.deepEqual(desiredAt(network, "b"), { "controller.c v1": 1 }, "it is no fork");
+  restart(network, "controller.c");
+  settle(network);
+  assert.equal(told().length, 1);
+});
+
+test("the client hears of it from each receiver, once in the life of its store, also where the receiver starts before it could say so", () => {
+  const network = createNetwork(["controller.c", "b", "d"]);
+  const told = (): Json[] => inputsOf(network, "controller.c", "seen-later");
+  for (const peer of ["b", "d"]) desire(network, "controller.c", peer, "v1", 1);
+  settle(network);
+  const copy = copyOf(network, "controller.c");
+  restart(network, "controller.c");
+  for (const peer of ["b", "d"]) desire(network, "controller.c", peer, "v1", null);
+  settle(network);
+  assert.deepEqual(told(), []);
+  putBack(network, "controller.c", copy);
+  settle(network);
+  const bySender = (): readonly Json[] =>
+    told()
+      .map((input) => (input as { readonly peer: string }).peer)
+      .sort();
+  assert.deepEqual(bySender(), ["b", "d"]);
+  for (const name of ["controller.c", "b", "d"]) restart(network, name);
+  settle(network);
+  assert.deepEqual(bySender(), [], "not in its next start");
+  // Its store is lost again: both say so again, though what they saw last is the store that was put back.
+  for (const peer of ["b", "d"]) desire(network, "controller.c", peer, "v1", null);
+  settle(network);
+  putBack(network, "controller.c", copy);
+  dial(network, machineOf(network, "controller.c"), peerName("b"));
+  const wire = wireBetween(network, "controller.c", "b");
+  deliver(network, wire, "server");
+  assert.equal(inputsOf(network, "b", "set-back").length, 1);
+  wire.to.client.length = 0;
+  restart(network, "b");
+  settle(network);
+  assert.deepEqual(bySender(), ["b", "d"], "though b started before its answer had left");
 });

@@ -126,6 +126,8 @@ export const eventNames = {
   "upgrade/complete": "every service VM runs from the boot volume that the model says",
   "controller/forked":
     "the store of a cell's controller was lost or is older than what a receiver holds: it stands still until somebody looks",
+  "controller/went-on":
+    "a service has seen a later store of this cell's controller: numbers go on beyond what that may have given out",
   "controller/released": "the store of a cell's controller counts again",
   "vm/strays":
     "an operator let an older store of this controller count: these hosts may run an incarnation that it does not know, and end it first",

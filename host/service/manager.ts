@@ -167,6 +167,7 @@ const handle = (
     case "ended":
     case "behind":
     case "set-back":
+    case "seen-later":
     case "earlier":
       return false;
   }

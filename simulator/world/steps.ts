@@ -242,17 +242,17 @@ const crash = ({ installation, args: [name = "", point], forMs }: Performance): 
 const isAbsentChild = (installation: Installation, name: string): boolean =>
   /^controller\..+\./.test(name) && !installation.processes.has(name as PeerName);
 
-/** Of a controller of whose documents nobody has any. */
-const isForgotten = ({ processes }: Installation, name: string): boolean =>
+/** Of a controller that nobody has heard of. */
+const isUnknown = ({ processes }: Installation, name: string): boolean =>
   name.startsWith("controller.") &&
-  [...processes.values()].every(({ distribution }) => !distribution?.clients.get(name as PeerName)?.documents.size);
+  [...processes.values()].every(({ distribution }) => !distribution?.clients.get(name as PeerName)?.mark);
 
 /** Its store is gone, or as it was when it was copied; it starts from that. */
 const loseStore =
   (how: "lose" | "putBack" | "exchange") =>
   ({ installation, args: [name = ""], forMs }: Performance): void => {
-    // Nobody could tell one without its store from a new one, and its numbers come a second time.
-    if (isAbsentChild(installation, name) || isForgotten(installation, name)) return;
+    // It is a new one, whose numbers begin.
+    if (isAbsentChild(installation, name) || isUnknown(installation, name)) return;
     const process = installation.process(name);
     installation.awayMs.set(name as PeerName, forMs);
     process.crash("its store is lost");

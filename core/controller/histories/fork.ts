@@ -84,6 +84,11 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
   const { cell } = state.options;
   log(state.outbox, before ? "controller/released" : "controller/forked", { cell, peer, reason: forkReason(state) });
   if (!before) return;
+  goOnBeyond(state);
+  hearBeforeStarts(state);
+}
+
+function goOnBeyond(state: ControllerState): void {
   const { drawn, counters } = state;
   const { nextIdentity, nextRule } = counters;
   saveCounters(state, {
@@ -93,7 +98,20 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
   });
   otherRulesUpTo(state, beyondUnheard(drawn, "policy version", state.policy.version));
   grantAnew(state);
-  hearBeforeStarts(state);
+}
+
+/**
+ * The store was lost, or is from before the end of all that a service held of the cell, which holds nothing that could be a fork. What
+ * the lost store gave out may be known to others all the same: files of its volumes lie in bins under their UIDs. One such word
+ * counts in each start; a host's does not, which has no files.
+ */
+export function goOnBeyondLost(state: ControllerState, peer: PeerName): void {
+  if (isHost(peer) || state.wentOn) return;
+  state.wentOn = true;
+  goOnBeyond(state);
+  for (const vm of [...state.vms.values()])
+    saveVm(state, { ...vm, above: beyondUnheard(state.drawn, "incarnation", vm.incarnation) });
+  log(state.outbox, "controller/went-on", { cell: state.options.cell, peer });
 }
 
 /**

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
+import { bothOf } from "../changes/agreement.ts";
+import { stopRun } from "../vm/life-cycle.ts";
 import { goneVolume, shop, World } from "../world.testing.ts";
 import { goOnAt, isOwn } from "./given-out.ts";
 
@@ -78,4 +80,28 @@ test("a store that is let count again and again remembers a bounded number of ra
   );
   assert.equal(isOwn(world.state, `c1-${world.state.counters.nextNumber - 1}`), true);
   assert.equal(isOwn(world.state, `c1-${world.state.counters.nextNumber - 2}`), false);
+});
+
+test("a service that has seen a later store, and holds nothing of it, has numbers go on; a host's word counts for nothing, and others' come to the same", () => {
+  const one = new World();
+  one.step({ kind: "seen-later", peer: peerName("host.h9") });
+  assert.deepEqual(one.state.counters.nextNumber, 1);
+  one.step({ kind: "seen-later", peer: peerName("placer") });
+  const { counters, policy } = one.state;
+  assert.ok(counters.nextNumber > 2 ** 20 && counters.nextIdentity > 2 ** 10 && policy.version > 2 ** 10);
+  one.step({ kind: "seen-later", peer: peerName("storage-manager") });
+  assert.deepEqual(one.state.counters, counters);
+  one.put(shop());
+  assert.equal(one.standing("shop/db"), "ready", "nothing waits for that");
+});
+
+test("of VMs that such a store knows, the next incarnations are others, too", () => {
+  const one = new World();
+  one.put(shop());
+  const { incarnation } = one.state.vms.get(one.uidOf("shop/db")) ?? assert.fail();
+  one.step({ kind: "seen-later", peer: peerName("placer") });
+  for (const state of bothOf(one.state)) stopRun(state, one.uidOf("shop/db"));
+  one.step({ kind: "timer", name: "look" });
+  one.settle();
+  assert.ok((one.state.vms.get(one.uidOf("shop/db"))?.incarnation ?? 0) > incarnation + 100);
 });

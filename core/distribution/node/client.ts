@@ -35,6 +35,7 @@ export const createTarget = (peer: PeerName): Target => ({
   at: null,
   instance: null,
   forked: false,
+  seenLater: false,
   itForked: false,
   orphans: new Set(),
   session: 0,

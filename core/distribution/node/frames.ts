@@ -48,6 +48,8 @@ export interface HelloFrame {
   readonly knew?: Mark;
   /** From a server: the client's store does not contain what was seen of it here. */
   readonly forked?: true;
+  /** From a server: the same, of which nothing is held here any more. */
+  readonly seenLater?: true;
 }
 /** The side that sends it ends in an orderly way; from a server, all its actual state is withdrawn. */
 export interface GoodbyeFrame {
@@ -187,6 +189,7 @@ const parseHello = (fields: Fields): Result<HelloFrame, Refusal> => {
     ...(instance === undefined ? {} : { instance }),
     ...(knew === null ? {} : { knew }),
     ...(forked === true ? { forked } : {}),
+    ...(fields.seenLater === true ? { seenLater: true } : {}),
   });
 };
 

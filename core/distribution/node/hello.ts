@@ -44,7 +44,7 @@ export const mayBeBehind = (node: Distribution, turn: Turn): void => {
 export const helloOf = (
   node: Distribution,
   { session, floor }: { readonly session: number; readonly floor: number },
-  more: Pick<HelloFrame, "forked" | "seen" | "knew"> = {},
+  more: Pick<HelloFrame, "forked" | "seen" | "knew" | "seenLater"> = {},
 ): HelloFrame => ({
   frame: "hello",
   version: protocolVersion,

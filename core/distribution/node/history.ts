@@ -36,12 +36,13 @@ export const countCommit = (node: Distribution, turn: Turn): void => {
 };
 
 /** The record of what is known of a receiver's history. */
-export const writeTarget = (turn: Turn, { peer, at, instance, forked, itForked }: Target): void => {
+export const writeTarget = (turn: Turn, { peer, at, instance, forked, itForked, seenLater }: Target): void => {
   const record = {
     ...(at === null ? {} : { at: { start: at.start, count: at.count } }),
     ...(instance === null ? {} : { instance }),
     ...(forked ? { forked } : {}),
     ...(itForked ? { itForked } : {}),
+    ...(seenLater ? { seenLater } : {}),
   };
   turn.writes.push({ key: storeKey.peerMark(peer), value: Object.keys(record).length === 0 ? null : record });
 };

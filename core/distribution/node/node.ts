@@ -118,10 +118,11 @@ export const createNode = <State>(
     }
   }
   distribution.restoredSeq = distribution.seq;
-  for (const [peer, { at = null, instance = null, forked = false, itForked = false }] of stored.peerMarks) {
+  for (const [peer, mark] of stored.peerMarks) {
+    const { at = null, instance = null, forked = false, itForked = false, seenLater = false } = mark;
     const target = distribution.targets.get(peer) ?? createTarget(peer);
     distribution.targets.set(peer, target);
-    Object.assign(target, { at, instance, forked, itForked });
+    Object.assign(target, { at, instance, forked, itForked, seenLater });
   }
   for (const [peer, generation] of stored.clients) distribution.clients.set(peer, createClient(peer, generation));
   for (const [peer, documents] of stored.in) {

@@ -114,7 +114,8 @@ const receiveHello = (
   link.speaksHistory = hello.history !== undefined;
   if (!link.speaksHistory) turn.inbox.push({ kind: "earlier", peer });
   client.floor = raisedFloor(node, turn, client.floor, hello.seen) ?? client.floor;
-  link.control.push(helloOf(node, client, hasForked(client) ? { forked: true } : {}));
+  const seenLater = client.mark?.seenLater === true ? { seenLater: true as const } : {};
+  link.control.push(helloOf(node, client, { ...(hasForked(client) ? { forked: true } : {}), ...seenLater }));
 };
 const laterSeen = (node: Distribution, { connection }: ServerLink, { floor, generation }: Client, session: number) => ({
   ...{ connection, frame: helloOf(node, { session, floor }, { seen: generation }) },

@@ -111,6 +111,8 @@ export interface Target {
   /** This service's store does not contain what the peer has seen of it; the peer's does not contain `at`. */
   forked: boolean;
   itForked: boolean;
+  /** The peer has said that it has seen a later store of this service, of which it holds nothing. */
+  seenLater: boolean;
   /** Keys of documents of this service that only the peer knows. */
   readonly orphans: Set<string>;
   session: number;
