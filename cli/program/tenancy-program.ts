@@ -24,9 +24,9 @@ import {
   listRoles,
   listUsers,
 } from "../tenancy/people.ts";
-import { addProvider, deleteProvider, listProviders } from "../tenancy/providers.ts";
 import { listQuotas, setQuota } from "../tenancy/quotas.ts";
 import { usage } from "../terminal/failure.ts";
+import { collect, registerDelegations, registerProviders } from "./trust-program.ts";
 
 /** Who logs in, and what administrators do with domains, accounts, users and roles. */
 export const registerTenancy: Register = (program, context, withHelp) => {
@@ -35,6 +35,7 @@ export const registerTenancy: Register = (program, context, withHelp) => {
   registerPlaces(program, context, withHelp);
   registerUsers(program, context, withHelp);
   registerKeys(program, context, withHelp);
+  registerDelegations(program, context, withHelp);
   registerProviders(program, context, withHelp);
   registerRoles(program, context, withHelp);
   registerQuotas(program, context, withHelp);
@@ -353,38 +354,6 @@ const registerKeys: Register = (program, context, withHelp) => {
     ["cells key delete CELLABCDEFGHIJKLMNOP"],
   );
 };
-
-const registerProviders: Register = (program, context, withHelp) => {
-  const provider = program
-    .command("provider")
-    .description("providers of OpenID Connect, and whom their claims make a user here");
-  withHelp(
-    provider
-      .command("list", { isDefault: true })
-      .description("show them, with what they map")
-      .action(() => listProviders(context())),
-    ["cells provider"],
-  );
-  withHelp(
-    provider
-      .command("add")
-      .description("let people log in by one")
-      .argument("<file>", "its document, JSON: docs/tenants.md")
-      .option("--secret-file <file>", "the secret of this installation as its client")
-      .action((file, options) => addProvider(context(), file, options)),
-    ["cells provider add acme.json --secret-file acme.secret"],
-  );
-  withHelp(
-    provider
-      .command("delete")
-      .description("let nobody log in by it; who did is out within a second")
-      .argument("<provider>", "its name")
-      .action((name) => deleteProvider(context(), name)),
-    ["cells provider delete acme"],
-  );
-};
-
-const collect = (value: string, all: readonly string[] = []): readonly string[] => [...all, value];
 
 const registerRoles: Register = (program, context, withHelp) => {
   const role = program.command("role").description("roles: rules in their order, of which the first that fits decides");

@@ -229,7 +229,7 @@ export const permissions = {
           "GET /can",
           "* /owners/<name>",
         ],
-        ...["domains", "accounts", "users", "roles", "keys", "quotas", "providers"].flatMap((all) => [
+        ...["domains", "accounts", "users", "roles", "keys", "quotas", "providers", "delegations"].flatMap((all) => [
           `* /${all}`,
           `* /${all}/<uid>`,
         ]),

@@ -4,6 +4,7 @@ import type { QuotaChange } from "../../model/contract/tenancy/quotas.ts";
 import type {
   KeyChange,
   NewAccount,
+  NewDelegation,
   NewDomain,
   NewKey,
   NewRole,
@@ -20,6 +21,7 @@ import { log, toJson } from "../outbox.ts";
 import { type Actor, actorOf, type By } from "./actor.ts";
 import { aboutOf, auditActorOf, auditFor, record } from "./audit/audited.ts";
 import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket } from "./cells.ts";
+import { addDelegation, deleteDelegation, listDelegations } from "./delegations/delegations.ts";
 import { type LinkUse, linkUser, useLink } from "./logins/first-password.ts";
 import { addKey, changeKey, deleteKey, type FreshKey, listKeys } from "./logins/keys.ts";
 import { beginLogin, endLogin, endSession, type LoginBegin, type LoginEnd, sessionSummary } from "./logins/logins.ts";
@@ -49,7 +51,7 @@ import {
   listAccounts,
   listDomains,
 } from "./places.ts";
-import { listQuotas, setQuota } from "./quotas.ts";
+import { listQuotas, setQuota } from "./quotas/quotas.ts";
 import { type Refused, refused } from "./refused.ts";
 import type { TenancyState } from "./state.ts";
 
@@ -194,6 +196,11 @@ const answerers = {
       ...{ id: asked.parameters.key ?? "", standing: bodyOf<KeyChange>(asked).state, dryRun: asked.dryRun },
     }),
   deleteKey: (state, actor, { parameters, dryRun }) => deleteKey(state, actor, { id: parameters.key ?? "", dryRun }),
+  listDelegations,
+  addDelegation: (state, actor, asked) =>
+    addDelegation(state, actor, { uid: asked.fresh.uid, asked: bodyOf<NewDelegation>(asked), dryRun: asked.dryRun }),
+  deleteDelegation: (state, actor, asked) =>
+    deleteDelegation(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
   listProviders,
   addProvider: (state, actor, asked) =>
     addProvider(state, actor, {
@@ -219,6 +226,7 @@ const reads: readonly AskName[] = [
   "listRoles",
   "listKeys",
   "listProviders",
+  "listDelegations",
   "listQuotas",
   "cells",
 ];

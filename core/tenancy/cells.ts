@@ -1,12 +1,14 @@
 import type { CellName } from "../../model/cell/identifiers.ts";
-import { decide, ruleText } from "../../model/contract/tenancy/rules.ts";
+import { allows, decide, ruleText } from "../../model/contract/tenancy/rules.ts";
 import type { CanAnswer, CellOwner } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { rootCell } from "../documents/cells.ts";
 import { type Actor, actorOf, denied, reaches } from "./actor.ts";
+import { delegatedTo } from "./delegations/given.ts";
 import { askWithinMs, worthAt } from "./looks.ts";
 import { dropRecord, isFree, isKept, owned, ownerOf } from "./owners.ts";
 import { accountFor } from "./places.ts";
+import type { UserRecord } from "./records.ts";
 import { noSuch, type Refused, refused } from "./refused.ts";
 import {
   accountAt,
@@ -59,10 +61,14 @@ function ticketsOf({ tables: { ticket, session, user } }: TenancyState, account:
 }
 
 /** Names of the cells that an actor may see, as far as it is known here whose they are. */
-export const cellsOf = (state: TenancyState, actor: Actor): readonly string[] =>
-  denied(state, actor, "cell.read") !== null
-    ? []
-    : [...owned(state)].flatMap(([cell, account]) => (reaches(state, actor, { account }) ? [cell] : []));
+export const cellsOf = (state: TenancyState, actor: Actor): readonly string[] => {
+  const mayOwn = denied(state, actor, "cell.read") === null;
+  return [...owned(state)].flatMap(([cell, account]) => {
+    if (reaches(state, actor, { account })) return mayOwn ? [cell] : [];
+    const given = actor.user === null ? null : delegatedTo(state, actor.user, account, cell);
+    return given !== null && allows(given.rules, "cell.read") ? [cell] : [];
+  });
+};
 
 /**
  * A user makes a cell: its name is his account's from before its controller is there until after it has ended. `isThere`: the gateway
@@ -77,7 +83,7 @@ export function claimCell(
   const owner = ownerOf(state, cell);
   if (user === null) return ok({ cell, account: accountPath(state, owner) });
   const account = accountPath(state, user.account);
-  if (owner !== operatorUid && reaches(state, actor, { account: owner }))
+  if (owner !== operatorUid && (reaches(state, actor, { account: owner }) || delegatedTo(state, user, owner, cell)))
     return ok({ cell, account: accountPath(state, owner) });
   if (!isFree(state, cell) || isThere || cell === rootCell || cell.includes("."))
     return fail(refused(409, "conflict", `the name "${cell}" is taken: give the cell another one`));
@@ -124,6 +130,10 @@ export function giveCell(
   return ok({ cell, account: path });
 }
 
+/** Of a path in a cell; of an account none is given. */
+const delegatedOn = (state: TenancyState, user: UserRecord, account: string, path: string) =>
+  path === "ROOT" || path.startsWith("ROOT/") ? null : delegatedTo(state, user, account, path.split("/")[0] ?? "");
+
 /** Which rule decides what a user may do with an account. */
 export function can(
   state: TenancyState,
@@ -152,6 +162,20 @@ export function can(
     path.startsWith("ROOT/") || path === "ROOT"
       ? accountAt(state, path)?.uid
       : ownerOf(state, path.split("/")[0] ?? "");
+  const given =
+    target === undefined || isReached(state, user, role, target) ? null : delegatedOn(state, user, target, path);
+  // His own delegations he may see; of others' who reaches whose cells they are.
+  if (
+    given !== null &&
+    target !== undefined &&
+    (user.uid === actor.user?.uid || reaches(state, actor, { account: target }))
+  ) {
+    const decided = decide(given.rules, verb);
+    const by = `${ruleText(given.rules, decided)} of the delegation of ${accountPath(state, target)}`;
+    return decided.allowed
+      ? ok({ allowed: true, because: by })
+      : no(`${by}; an administrator of ${accountPath(state, target)} can give another one`);
+  }
   // Of what the asker may not see he learns nothing, and of what its user does not reach it is told what is not there.
   if (target === undefined || !isReached(state, user, role, target) || !reaches(state, actor, { account: target }))
     return no(

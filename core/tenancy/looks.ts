@@ -3,6 +3,7 @@ import { allows } from "../../model/contract/tenancy/rules.ts";
 import { rootCell } from "../documents/cells.ts";
 import type { ActualLook } from "../documents/tenancy.ts";
 import { cellOfController, sameJson, toJson } from "../outbox.ts";
+import { delegatedTo } from "./delegations/given.ts";
 import { givenTo, isFree, isKept, ownerOf } from "./owners.ts";
 import type { RoleRecord, UserRecord } from "./records.ts";
 import {
@@ -31,15 +32,16 @@ export function mayWithCell(state: TenancyState, session: string, cell: string):
   const role = rightsOf(state, user);
   const account = ownerOf(state, cell);
   // What runs the cloud is opened by the operator's credential alone, which nobody here knows.
-  if (user === undefined || role === null || cell === rootCell || !isReached(state, user, role, account)) return null;
-  return openTo(state, session, user, account, role);
+  if (user === undefined || role === null || cell === rootCell) return null;
+  const given = isReached(state, user, role, account) ? role : delegatedTo(state, user, account, cell);
+  return given === null ? null : openTo(state, session, user, account, given);
 }
 const openTo = (
   state: TenancyState,
   session: string,
   user: UserRecord,
   account: string,
-  { rules }: RoleRecord,
+  { rules }: Pick<RoleRecord, "rules">,
 ): ActualLook => ({
   ...{ open: true, user: labelOf(state, user), account: accountPath(state, account), rules },
   session: session.slice(0, shownOfHash),

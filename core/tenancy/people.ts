@@ -2,6 +2,7 @@ import { builtInRoles, builtInUid } from "../../model/contract/tenancy/rules.ts"
 import type { NewRole, NewUser, RoleSummary, UserChange, UserSummary } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { type Actor, denied, reaches, refuseLastRootAdmin, tooHigh, userFor } from "./actor.ts";
+import { dropDelegations } from "./delegations/given.ts";
 import { dropKeysOf } from "./logins/keys.ts";
 import { endSessionsOf } from "./logins/logins.ts";
 import { withoutTotp } from "./logins/second-factor.ts";
@@ -140,6 +141,13 @@ export function deleteRole(
         `the provider ${provider.name} gives this role: \`cells provider delete\` takes it away`,
       ),
     );
+  const delegation = [...state.tables.delegation.values()].find(({ role }) => role === uid);
+  if (delegation !== undefined) {
+    const whose = accountPath(state, delegation.account);
+    return fail(
+      refused(409, "conflict", `a delegation of ${whose} gives this role: \`cells delegation delete\` takes it back`),
+    );
+  }
   const gone = roleSummary(state, found.value);
   if (!dryRun) save(state, "role", uid, null);
   return ok(gone);
@@ -241,6 +249,7 @@ export function deleteUser(
   if (dryRun) return ok(gone);
   endSessionsOf(state, found.value);
   dropKeysOf(state, found.value);
+  dropDelegations(state, uid);
   save(state, "user", uid, null);
   return ok(gone);
 }

@@ -77,6 +77,18 @@ export interface SessionRecord {
   /** Id of the key by which it was begun; absent: by a password. */
   readonly key?: string;
 }
+/** A role that an account gives others on some of its cells. */
+export interface DelegationRecord {
+  readonly uid: string;
+  /** UID of the account whose cells they are. */
+  readonly account: string;
+  /** Names; empty: all of them. */
+  readonly cells: readonly string[];
+  /** UID of the account, or of the one user, to whom it is given. */
+  readonly to: string;
+  /** UID. */
+  readonly role: string;
+}
 /** An access key, by its id. */
 export interface KeyRecord {
   /** UID. */

@@ -7,6 +7,7 @@ import type { Instant } from "../env.ts";
 import { type Outbox, write } from "../outbox.ts";
 import type {
   AccountRecord,
+  DelegationRecord,
   DomainRecord,
   HeldRecord,
   KeyRecord,
@@ -41,6 +42,7 @@ interface Tables {
   readonly owner: Map<string, OwnerRecord>;
   readonly key: Map<string, KeyRecord>;
   readonly provider: Map<string, ProviderRecord>;
+  readonly delegation: Map<string, DelegationRecord>;
 }
 export interface TenancyState {
   readonly outbox: Outbox;
@@ -58,6 +60,8 @@ export interface TenancyState {
   accountsAt: ReadonlyMap<string, string> | null;
   /** The same of domains. */
   domainsAt: ReadonlyMap<string, string> | null;
+  /** UIDs of delegations by whose cells they are of; null: to be gathered anew. */
+  delegationsOf: ReadonlyMap<string, readonly string[]> | null;
   /** Hashes of sessions by the keys that began them. */
   readonly sessionsBy: Map<string, Set<string>>;
   /** What the root controller has granted of the limits of accounts and domains, by their UIDs. */
@@ -84,6 +88,7 @@ export type Kind = keyof Tables;
 export const emptyTables = (): Tables => ({
   ...{ domain: new Map(), account: new Map(), user: new Map(), role: new Map() },
   ...{ session: new Map(), ticket: new Map(), owner: new Map(), key: new Map(), provider: new Map() },
+  delegation: new Map(),
 });
 
 type RecordOf<K extends Kind> = Tables[K] extends Map<string, infer Value> ? Value : never;
@@ -99,6 +104,7 @@ export function save<K extends Kind>(state: TenancyState, kind: K, key: string, 
     noteSession(state, key, (value ?? table.get(key)) as SessionRecord | undefined, value !== null);
   if (value === null) table.delete(key);
   else table.set(key, value);
+  if (kind === "delegation") state.delegationsOf = null;
   if (kind === "domain" || kind === "account") {
     state.accountsAt = null;
     if (kind === "domain") state.domainsAt = null;
@@ -189,13 +195,17 @@ export function standingOf(state: TenancyState, user: UserRecord): Standing {
   return worst([user.state, account.state, ...domainsAbove(state, account.domain).map((each) => each.state)]);
 }
 /** Who is locked does nothing new. */
-const lockedOut: readonly Rule[] = ["cell.create", "cell.change", "credential.add"].map((verb) => ({
+export const lockedOut: readonly Rule[] = ["cell.create", "cell.change", "credential.add"].map((verb) => ({
   verb,
   effect: "deny",
 }));
 
 export const lacksSecondFactor = ({ totp }: UserRecord, { secondFactor }: Pick<RoleRecord, "secondFactor">): boolean =>
   secondFactor === true && totp?.isOn !== true;
+
+/** Of an account with the domains that it is in. */
+export const accountStanding = (state: TenancyState, { state: own, domain }: AccountRecord): Standing =>
+  worst([own, ...domainsAbove(state, domain).map((each) => each.state)]);
 
 /** What a user may now; null: nothing, not even that somebody looks who it is. */
 export function rightsOf(state: TenancyState, user: UserRecord | undefined): RoleRecord | null {

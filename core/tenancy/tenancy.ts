@@ -13,7 +13,7 @@ import { dropKeysOfNobody } from "./logins/keys.ts";
 import { endOldSessions } from "./logins/logins.ts";
 import { askWithinMs, dropUnused, publishLooks, takeLook } from "./looks.ts";
 import { takeOwner } from "./owners.ts";
-import { desireLimits, hearGranted } from "./quotas.ts";
+import { desireLimits, hearGranted } from "./quotas/quotas.ts";
 import type { HeldRecord } from "./records.ts";
 import { beginTree, emptyTables, type Kind, noteLogin, noteSession, type TenancyState } from "./state.ts";
 
@@ -30,7 +30,18 @@ export interface TenancyOptions {
 
 const sweepTimer = "sweep";
 const sweepEveryMs = 30_000;
-const kinds: readonly Kind[] = ["domain", "account", "user", "role", "session", "ticket", "owner", "key", "provider"];
+const kinds: readonly Kind[] = [
+  "domain",
+  "account",
+  "user",
+  "role",
+  "session",
+  "ticket",
+  "owner",
+  "key",
+  "provider",
+  "delegation",
+];
 const isKind = (text: string): text is Kind => (kinds as readonly string[]).includes(text);
 
 /** Clients: `controller.<cell>`. Requests: `TenancyRequest` → `TenancyResponse`. */
@@ -66,7 +77,14 @@ function restore(restored: Restored): TenancyState {
     outbox: createOutbox(restored),
     tables: emptyTables(),
     ...{ logins: new Map(), subjects: new Map(), looks: new Map(), unused: new Map(), failures: new Map() },
-    ...{ owners: new Map(), ownersOf: new Map(), accountsAt: null, domainsAt: null, sessionsBy: new Map() },
+    ...{
+      owners: new Map(),
+      ownersOf: new Map(),
+      accountsAt: null,
+      domainsAt: null,
+      delegationsOf: null,
+      sessionsBy: new Map(),
+    },
     ...{ granted: new Map(), left: new Map(), ending: new Set(), areLimitsNews: true, hearsGranted: false },
     held: (restored.records.get("held") as unknown as HeldRecord | undefined) ?? null,
     started: false,

@@ -82,6 +82,11 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ["can bob@acme", /^no: rule 1: deny vm\.console of the role operators/],
   ["provider list", /^acme +https:\/\/127\S+ +cells\n +groups cells-users +ROOT\/acme\/dev user\n$/],
   ["login --oidc", /mia@ROOT\/acme is in until/],
+  [
+    "delegation add acme/dev --to acme/ops",
+    /^[0-9a-f-]{36}\nROOT\/acme\/ops has the role reader on shop of ROOT\/acme\/dev$/m,
+  ],
+  ["can kim@acme", /^yes: rule \d+: allow vm\.\* of the delegation of ROOT\/acme\/dev$/m],
   ["quota list", /ROOT\/acme +domain +vms \d+ of 50\nROOT\/acme\/dev +account .*cells 1 of 2/],
   [
     "audit list --service",
@@ -101,7 +106,7 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ["logout", /the session has ended/],
   [
     "account delete acme/dev --plan",
-    /^1\. 1 key\n2\. the cell shop\n3\. the user ann\n4\. the user bob\n5\. the user lou\n6\. the user mia\n7\. the account ROOT\/acme\/dev$/m,
+    /^1\. 1 key\n2\. the cell shop\n3\. 3 delegations\n4\. the user ann\n5\. the user bob\n6\. the user lou\n7\. the user mia\n8\. the account ROOT\/acme\/dev$/m,
   ],
   ["account delete acme/old", /the account ROOT\/acme\/old is being deleted/],
   ["domain delete", /the domain ROOT\/acme\/sub is deleted/],

@@ -349,6 +349,7 @@ const asks: readonly AskName[] = [
   ...(["listUsers", "addUser", "changeUser", "deleteUser", "linkUser"] as const),
   ...(["listKeys", "addKey", "changeKey", "deleteKey", "listQuotas", "setQuota"] as const),
   ...(["listProviders", "addProvider", "deleteProvider"] as const),
+  ...(["listDelegations", "addDelegation", "deleteDelegation"] as const),
   ...(["listRoles", "addRole", "changeRole", "deleteRole"] as const),
 ];
 type RouteAsk = AskName & RouteName;

@@ -448,6 +448,8 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
     steps.endWithAccount(cells);
     installation.visitors.deleteAccount(path, cells);
   },
+  invite: ({ installation, args: [cell = "", user = ""] }) => installation.visitors.invite(cell, user),
+  dismiss: ({ installation, args: [user = ""] }) => installation.visitors.dismiss(user),
   "disable-user": ({ installation, args: [user = ""] }) => installation.visitors.disable(user),
   dead,
   drain,

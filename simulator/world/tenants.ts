@@ -67,9 +67,30 @@ export class Visitors {
     );
   }
 
+  /** A user of another account, to whom this cell's account gives a role on it. The cell's account is there. */
+  invite(cell: string, user: string): void {
+    const account = `ROOT/guest-${user}`;
+    const given = { account: `ROOT/of-${cell}`, cells: [cell], to: account, role: "user" };
+    this.#do(
+      [
+        ["addAccount", { path: account }, {}],
+        ["addUser", { name: user, account, role: "account-admin", password: "set" }, {}],
+        ["addDelegation", given, {}],
+      ],
+      () => this.#enter(cell, user),
+    );
+  }
+  /** What he was given is taken back. */
+  dismiss(user: string): void {
+    this.#revoke(user, ["deleteDelegation", {}, { uid: this.#uids.get(`ROOT/guest-${user}`) ?? "" }]);
+  }
+
   disable(user: string): void {
+    this.#revoke(user, ["changeUser", { state: "disabled" }, { uid: this.#uids.get(user) ?? "" }]);
+  }
+  #revoke(user: string, ask: readonly [name: string, body: JsonObject, parameters: JsonObject]): void {
     for (const visit of this.visits) if (visit.user === user) visit.isRevoking = true;
-    this.#do([["changeUser", { state: "disabled" }, { uid: this.#uids.get(user) ?? "" }]], () => {
+    this.#do([ask], () => {
       for (const visit of this.visits)
         if (visit.user === user) visit.revokedMs ??= this.#installation.kernel.clock.nowMs;
     });
@@ -148,6 +169,7 @@ export class Visitors {
     this.#serial += 1;
     const uid = `drawn${this.#serial}`;
     if (name === "addUser") this.#uids.set(String(body.name), uid);
+    if (name === "addDelegation") this.#uids.set(String(body.to), uid);
     const fresh = { uid, number: String(this.#serial).padStart(12, "0") };
     const request = { kind: "ask", by: operator, name, parameters, query: {}, body, password: "phc", fresh };
     // What was made before an answer was lost is there: the second time is refused, and as good.

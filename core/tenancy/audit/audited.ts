@@ -79,6 +79,12 @@ export function aboutOf(state: TenancyState, parameters: { readonly [name: strin
   const role = roleOf(state, uid);
   if (role !== undefined)
     return { target: `${role.name} of ${domainPath(state, role.domain)}`, within: aroundDomain(state, role.domain) };
+  const delegation = tables.delegation.get(uid);
+  if (delegation !== undefined)
+    return {
+      target: `a delegation of ${accountPath(state, delegation.account)}`,
+      within: [...around(state, delegation.account), delegation.to],
+    };
   const provider = tables.provider.get(uid)?.name ?? (typeof body.issuer === "string" ? body.name : undefined);
   if (provider !== undefined) return { target: `the provider ${provider}`, within: [rootUid] };
   const key = tables.key.get(parameters.key ?? "");
@@ -95,26 +101,15 @@ export function aboutOf(state: TenancyState, parameters: { readonly [name: strin
   return { target, within };
 }
 
+const toldFields: ReadonlySet<string> = new Set([
+  ...["state", "role", "reach", "rules", "limits", "account", "key", "totp", "secondFactor"],
+  ...["issuer", "mappings", "cells", "to"],
+]);
 /** Fields of bodies that hold no secret, and what is said of one that does. */
 function whatOf(body: JsonObject): string {
   const told = Object.entries(body).flatMap(([name, value]) => {
     if (name === "password") return ["password set"];
-    if (
-      ![
-        "state",
-        "role",
-        "reach",
-        "rules",
-        "limits",
-        "account",
-        "key",
-        "totp",
-        "secondFactor",
-        "issuer",
-        "mappings",
-      ].includes(name)
-    )
-      return [];
+    if (!toldFields.has(name)) return [];
     return [`${name} ${typeof value === "string" ? value : JSON.stringify(value)}`];
   });
   return told.join(", ");

@@ -24,6 +24,12 @@ const usersOf = ({ tables }: TenancyState, { uid }: AccountRecord) =>
 const mappedTo = ({ tables }: TenancyState, { uid }: AccountRecord) =>
   [...tables.provider.values()].filter(({ mappings }) => mappings.some(({ account }) => account === uid));
 
+/** From it, to it, and to its users. */
+const delegationsAbout = (state: TenancyState, account: AccountRecord) => {
+  const whose = new Set([account.uid, ...usersOf(state, account).map(({ uid }) => uid)]);
+  return [...state.tables.delegation.values()].filter(({ account: from, to }) => whose.has(from) || whose.has(to));
+};
+
 /** In this order: nobody makes anything anew who is out, and whoever is asked what is left needs the account's name. */
 const holders: readonly Holder[] = [
   {
@@ -59,6 +65,15 @@ const holders: readonly Holder[] = [
         const mappings = provider.mappings.filter((each) => each.account !== account.uid);
         save(state, "provider", provider.uid, { ...provider, mappings });
       }
+    },
+  },
+  {
+    held: (state, account) => {
+      const count = delegationsAbout(state, account).length;
+      return count === 0 ? [] : [`${count} ${count === 1 ? "delegation" : "delegations"}`];
+    },
+    giveUp: (state, account) => {
+      for (const { uid } of delegationsAbout(state, account)) save(state, "delegation", uid, null);
     },
   },
   {

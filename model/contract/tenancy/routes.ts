@@ -203,6 +203,21 @@ export const tenantRoutes = {
     query: { dryRun },
     answer: gives(tenancy.keySummary),
   }),
+  listDelegations: route("GET /delegations", "tenant", "gateway", {
+    doc: "Roles on cells that accounts of the asker give others, and that others give him or his account.",
+    answer: gives(list(tenancy.delegationSummary)),
+  }),
+  addDelegation: route("POST /delegations", "tenant", "gateway", {
+    doc: "Gives another account, or one user, a role on cells of an account. The role is no more than the asker's; whoever has it makes and ends no cells, and makes no credentials.",
+    query: { dryRun },
+    body: sends(tenancy.newDelegation),
+    answer: gives(tenancy.delegationSummary),
+  }),
+  deleteDelegation: route("DELETE /delegations/{uid}", "tenant", "gateway", {
+    doc: "Takes one back, or gives it up: it counts no more within a second, and what was opened by it ends.",
+    query: { dryRun },
+    answer: gives(tenancy.delegationSummary),
+  }),
   listProviders: route("GET /providers", "tenant", "gateway", {
     doc: "Providers of OpenID Connect by which people log in.",
     answer: gives(list(tenancy.providerSummary)),

@@ -79,6 +79,7 @@ export const builtInRoles: readonly BuiltInRole[] = [
       "credential.*",
       "user.*",
       "key.*",
+      "delegation.*",
       "role.read",
       "account.read",
       "domain.read",

@@ -180,6 +180,28 @@ export interface TotpOff {
 }
 export const longestCode = 64;
 
+/** An account gives another account, or one user, a role on some of its cells. */
+export interface NewDelegation {
+  /** Path of the account whose cells they are. */
+  readonly account: string;
+  /** Names of cells; absent: all that it has and will have. */
+  readonly cells?: readonly string[];
+  /** Path of an account or `user@domain` that the asker may see; of what he may not see the account's number, or the user's UID. */
+  readonly to: string;
+  /** Name. */
+  readonly role: string;
+}
+export interface DelegationSummary {
+  readonly uid: string;
+  readonly account: string;
+  /** Empty: all. */
+  readonly cells: readonly string[];
+  /** As the asker may see it. */
+  readonly to: string;
+  readonly role: string;
+}
+export const mostDelegatedCells = 256;
+
 /** A disabled one opens nothing until it is enabled. */
 export const keyStates = ["enabled", "disabled"] as const;
 export type KeyState = (typeof keyStates)[number];

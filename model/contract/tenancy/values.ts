@@ -74,6 +74,14 @@ export const totpCode = record<tenancy.TotpCode>({ code });
 export const recoveryCodes = record<tenancy.RecoveryCodes>({ recoveryCodes: list(text()) });
 export const totpOff = record<tenancy.TotpOff>({ password, code });
 export const ownPassword = record<tenancy.OwnPassword>({ password, newPassword: password });
+export const newDelegation = record<tenancy.NewDelegation>({
+  ...{ account: path, cells: optional(list(text(253), { least: 1, most: tenancy.mostDelegatedCells })) },
+  ...{ to: text(2200), role: name },
+});
+export const delegationSummary = record<tenancy.DelegationSummary>(
+  { uid: text(), account: text(), cells: list(text()), to: text(), role: text() },
+  "Delegation",
+);
 const keyState = oneOf(...tenancy.keyStates);
 export const keySummary = record<tenancy.KeySummary>(
   { id: text(), user: text(), state: keyState, note: text(), made: text(), used: nullable(text()) },

@@ -1,16 +1,16 @@
-import { peerName } from "../../model/cell/identifiers.ts";
-import type { Limits, QuotaChange, QuotaSummary } from "../../model/contract/tenancy/quotas.ts";
-import { fail, ok, type Result } from "../../model/result.ts";
-import { actualLimits } from "../documents/readers/tenancy.ts";
-import type { DesiredLimits } from "../documents/tenancy.ts";
-import { actualKey } from "../documents/vocabulary.ts";
-import { desire } from "../outbox.ts";
-import { type Actor, denied, reaches } from "./actor.ts";
-import { isKept } from "./owners.ts";
-import { accountFor, domainFor } from "./places.ts";
-import type { AccountRecord, DomainRecord } from "./records.ts";
-import { type Refused, refused } from "./refused.ts";
-import { accountPath, domainPath, save, type TenancyState } from "./state.ts";
+import { peerName } from "../../../model/cell/identifiers.ts";
+import type { Limits, QuotaChange, QuotaSummary } from "../../../model/contract/tenancy/quotas.ts";
+import { fail, ok, type Result } from "../../../model/result.ts";
+import { actualLimits } from "../../documents/readers/tenancy.ts";
+import type { DesiredLimits } from "../../documents/tenancy.ts";
+import { actualKey } from "../../documents/vocabulary.ts";
+import { desire } from "../../outbox.ts";
+import { type Actor, denied, reaches } from "../actor.ts";
+import { isKept } from "../owners.ts";
+import { accountFor, domainFor } from "../places.ts";
+import type { AccountRecord, DomainRecord } from "../records.ts";
+import { type Refused, refused } from "../refused.ts";
+import { accountPath, domainPath, save, type TenancyState } from "../state.ts";
 
 /*
  * What accounts and domains may have. It is kept here and counted at the root controller alone, which grants: this service desires every limit

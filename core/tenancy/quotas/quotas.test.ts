@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cellName, peerName, uid } from "../../model/cell/identifiers.ts";
-import type { Limits, QuotaSummary } from "../../model/contract/tenancy/quotas.ts";
-import type { Json } from "../../model/json/json.ts";
-import type { DesiredLimits } from "../documents/tenancy.ts";
-import type { Effect } from "../env.ts";
-import { toJson } from "../outbox.ts";
-import type { By } from "./actor.ts";
-import { Bench, operator, settled } from "./tenancy.testing.ts";
+import { cellName, peerName, uid } from "../../../model/cell/identifiers.ts";
+import type { Limits, QuotaSummary } from "../../../model/contract/tenancy/quotas.ts";
+import type { Json } from "../../../model/json/json.ts";
+import type { DesiredLimits } from "../../documents/tenancy.ts";
+import type { Effect } from "../../env.ts";
+import { toJson } from "../../outbox.ts";
+import type { By } from "../actor.ts";
+import { Bench, operator, settled } from "../tenancy.testing.ts";
 
 const root = peerName("controller.root");
 /** What it desires at the root controller, as effects have it. */
