@@ -1,7 +1,7 @@
 import { text } from "node:stream/consumers";
 import { kindOf, mayAsk } from "../core/documents/permissions.ts";
 import type { PeerName } from "../model/cell/identifiers.ts";
-import type { Json } from "../model/json/json.ts";
+import type { Json, JsonObject } from "../model/json/json.ts";
 import type { PeerHandler } from "../runtime/http/peer-handler.ts";
 import type { HypervisorDriver } from "./drivers/hypervisor/driver.ts";
 import type { NetworkDriver, PacketQuestion } from "./drivers/network/driver.ts";
@@ -83,7 +83,7 @@ const route = async (options: HostEdgeOptions, peer: PeerName, what: string, bod
     case "GET /identity":
       return { status: 200, body: { uuid: await options.power.uuid() } };
     case "POST /power": {
-      const order = readOrder(parse(body));
+      const order = readOrder(parse(body) as JsonObject);
       if (order === null) return refusal(400, "bad-request", "the body is {action, controller}");
       return { status: 200, body: await options.power.carryOut(order) };
     }

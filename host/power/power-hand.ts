@@ -9,6 +9,10 @@ import {
   type PowerReading,
   uuidOf,
 } from "../../core/ha/power/controller.ts";
+import { powerController } from "../../model/contract/ha.ts";
+import { read } from "../../model/contract/schema.ts";
+import type { JsonObject } from "../../model/json/json.ts";
+import { Fault } from "../../model/json/reader.ts";
 import { ipmiDriver } from "./ipmi.ts";
 import { redfishDriver } from "./redfish.ts";
 
@@ -52,25 +56,9 @@ export const createPowerHand = (directory: string, dmi = "/sys/class/dmi/id/prod
 });
 
 /** Null: it is none. */
-export const readOrder = (body: Readonly<Record<string, unknown>>): PowerOrder | null => {
-  const { action, controller } = body;
-  if ((action !== "read" && action !== "off") || typeof controller !== "object" || controller === null) return null;
-  const { kind, address, user, password, suite, fingerprint } = controller as Readonly<Record<string, unknown>>;
-  const isText = (value: unknown): value is string => typeof value === "string" && value.length <= 256;
-  if ((kind !== "ipmi" && kind !== "redfish") || !isText(address) || !isText(user) || !isText(password)) return null;
-  if (!isAddress(address) || (suite !== undefined && suite !== 3 && suite !== 17)) return null;
-  if (/^-|[\0\n]/.test(user) || /[\0\n]/.test(password) || (fingerprint !== undefined && !isText(fingerprint)))
-    return null;
-  return {
-    action,
-    controller: {
-      ...{ kind, address, user, password },
-      ...(suite === undefined ? {} : { suite }),
-      ...(fingerprint === undefined ? {} : { fingerprint }),
-    },
-  };
+export const readOrder = ({ action, controller }: JsonObject): PowerOrder | null => {
+  const said = read(powerController, controller);
+  return (action !== "read" && action !== "off") || said instanceof Fault ? null : { action, controller: said };
 };
-/** `ADDRESS` or `ADDRESS:PORT`, IPv4 or a name: no word of it could be an option. */
-const isAddress = (text: string): boolean => /^[a-z0-9](?:[a-z0-9.-]{0,250})(?::\d{1,5})?$/i.test(text);
 
 export const noHand: PowerHand = { uuid: async () => null, carryOut: async () => nothingRead("not here") };

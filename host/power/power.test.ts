@@ -138,6 +138,8 @@ test("only the gateway registers, only the HA Manager has a host switch another 
     { ...order, controller: { ...ipmi.controller, address: "-o" } },
     { ...order, controller: { ...ipmi.controller, user: "-P" } },
     { ...order, controller: { ...ipmi.controller, password: "a\nb" } },
+    { ...order, controller: { ...ipmi.controller, address: "a".repeat(300) } },
+    { ...order, controller: { ...ipmi.controller, fingerprint: "ab" } },
     { action: "off" },
   ])
     assert.equal((await ask("POST", "", wrong, own, h3, "/power")).status, 400, JSON.stringify(wrong));

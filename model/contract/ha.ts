@@ -1,4 +1,17 @@
-import { boolean, exactly, integer, list, nullable, oneOf, optional, record, text, time } from "./schema.ts";
+import {
+  boolean,
+  exactly,
+  integer,
+  list,
+  nullable,
+  oneOf,
+  optional,
+  pattern,
+  record,
+  secret,
+  text,
+  time,
+} from "./schema.ts";
 
 /** How the management controller of a host is reached: `PUT /hosts/{name}/power`. The password goes no further than it has to. */
 export interface PowerControllerWord {
@@ -135,11 +148,15 @@ export const haReport = record<HaReport>(
   "HaReport",
 );
 
-const shortText = text();
+/** As the gateway takes it, the HA Manager, and the host that asks the controller: no word of it could be an option of a program. */
 export const powerController = record<PowerControllerWord>(
   {
-    ...{ kind: oneOf("ipmi", "redfish"), address: shortText, user: shortText, password: shortText },
-    ...{ suite: optional(oneOf(3, 17)), fingerprint: optional(shortText) },
+    kind: oneOf("ipmi", "redfish"),
+    address: pattern(/^[A-Za-z0-9][A-Za-z0-9.-]{0,250}(?::\d{1,5})?$/, "ADDRESS or ADDRESS:PORT, IPv4 or a name"),
+    user: pattern(/^(?:[^-\0\n][^\0\n]{0,255})?$/, "at most 256 characters in one line, the first one no hyphen"),
+    password: secret(/^[^\0\n]{0,256}$/, "at most 256 characters in one line"),
+    suite: optional(oneOf(3, 17)),
+    fingerprint: optional(pattern(/^[0-9a-f]{64}$/, "a SHA-256, hexadecimal")),
   },
   "PowerControllerWord",
 );

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from "../json/json.ts";
-import { type Fault, faultOf } from "../json/reader.ts";
+import { Fault, faultOf } from "../json/reader.ts";
 
 /**
  * JSON Schemas as data (draft 2020-12, the few keywords of `keywords`), made by functions that hold them to the TypeScript
@@ -26,12 +26,12 @@ export type Fields<T> = {
     : Schema<T[K]>;
 };
 
-/** All that a schema here may say. The last two say nothing about a value. */
+/** All that a schema here may say. The last three say nothing about a value; one that is only written is never shown. */
 export const keywords = [
   ...["type", "enum", "const", "anyOf"],
   ...["properties", "required", "additionalProperties", "items", "minItems", "maxItems"],
   ...["minLength", "maxLength", "pattern", "minimum", "maximum"],
-  ...["title", "description"],
+  ...["title", "description", "writeOnly"],
 ] as const;
 
 // --- making them --------------------------------------------------------------------------------------------------
@@ -48,6 +48,11 @@ export const pattern = (form: RegExp, right: string): Schema<string> => ({
   type: "string",
   pattern: form.source,
   description: right,
+});
+/** The same of what nobody is shown again, not even where it is wrong: a password. */
+export const secret = (form: RegExp, right: string): Schema<string> => ({
+  ...plain(pattern(form, right)),
+  writeOnly: true,
 });
 export const time: Schema<string> = { type: "string", description: "a time in ISO 8601" };
 export const boolean: Schema<boolean> = { type: "boolean" };
@@ -111,7 +116,9 @@ const plain = <T>(schema: Schema<T>): JsonObject => schema;
 export function faultIn(schema: JsonObject, value: Json | undefined): Fault | null {
   if (Array.isArray(schema.anyOf)) return faultInAny(schema.anyOf as readonly JsonObject[], value);
   if (value === undefined || !hasType(schema, value) || !isListed(schema, value) || !isWithin(schema, value))
-    return faultOf(value, rightOf(schema));
+    return schema.writeOnly === true && value !== undefined
+      ? new Fault([], `a ${typeof value} that is not shown`, rightOf(schema))
+      : faultOf(value, rightOf(schema));
   if (Array.isArray(value)) return faultInItems(schema, value);
   if (typeof value === "object" && value !== null) return faultInFields(schema, value as JsonObject);
   return null;

@@ -8,9 +8,10 @@ import { withOtherCells } from "./generate-family.ts";
 export const faultKinds = ["partition", "crash", "pause", "disk", "clock", "packet", "guest", "driver"] as const;
 /**
  * Drawn only where they are asked for: `store` takes stores of services, or puts older ones back; an operator sees to it. `isolate`
- * cuts hosts off from all but the storage servers, and `heartbeat` from one of these.
+ * cuts hosts off from all but the storage servers, and `heartbeat` from one of these; with `power` hosts have management controllers, of
+ * which some are dead, slow, deaf or another machine's, and are lost to everybody now and then.
  */
-export const namedFaultKinds = ["store", "isolate", "heartbeat"] as const;
+export const namedFaultKinds = ["store", "isolate", "heartbeat", "power"] as const;
 export type FaultKind = (typeof faultKinds)[number] | (typeof namedFaultKinds)[number];
 
 export interface Wanted {
@@ -278,6 +279,12 @@ const fault = (random: Random, kind: FaultKind, places: Places): string => {
       return `isolate ${numbered("h", places.hosts, random)} for ${longMs}`;
     case "heartbeat":
       return `cut ${numbered("h", places.hosts, random)} ${numbered("s", places.servers, random)} for ${longMs}`;
+    case "power": {
+      const host = numbered("h", places.hosts, random);
+      return random.chance(0.4)
+        ? `power-off ${host} for ${longMs}`
+        : `controller ${host} ${random.pick(["works", "works", "dead", "slow", "deaf", "other", "again"])} for ${20_000 + longMs}`;
+    }
     case "store":
       return storeFault(random, places, shortMs);
     case "driver":

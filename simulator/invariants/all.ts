@@ -12,6 +12,7 @@ import { restartAfterEnd } from "./ha/05-restart-after-end.ts";
 import { oneItem } from "./ha/09-one-item.ts";
 import { fenceIsPhysical } from "./ha/31-fence-is-physical.ts";
 import { freshIsNotFenced } from "./ha/32-fresh-is-not-fenced.ts";
+import { powerOrders } from "./ha/35-power-orders.ts";
 import { nobodyHears } from "./ha/37-nobody-hears.ts";
 import { draining } from "./ha/41-draining.ts";
 import { oneAlert } from "./ha/42-one-alert.ts";
@@ -72,6 +73,7 @@ export const invariants: readonly Invariant[] = [
   rulesInForce,
   fenceIsPhysical,
   freshIsNotFenced,
+  powerOrders,
   nobodyHears,
   draining,
   oneAlert,

@@ -52,6 +52,7 @@ import { Dataplane } from "./dataplane.ts";
 import type { History } from "./history.ts";
 import { HostMachine } from "./host-machine.ts";
 import { hostOfPeer, takePart } from "./host-presence.ts";
+import { PowerControllers } from "./power-controllers.ts";
 import { ServerMachine } from "./server-machine.ts";
 import { Visitors } from "./tenants.ts";
 import { Truth } from "./truth.ts";
@@ -100,6 +101,8 @@ export class Installation {
   /** Users at the cells' doors. */
   readonly visitors = new Visitors(this);
   readonly history: History;
+  /** Of hosts that have one. */
+  readonly powers: PowerControllers;
   readonly processes = new Map<PeerName, AnyProcess>();
   readonly controllers = new Map<string, SimulatedProcess<ControllerState>>();
   readonly managers = new Map<HostName, SimulatedProcess<HostState>>();
@@ -129,6 +132,7 @@ export class Installation {
   constructor(history: History, keepLog: boolean) {
     this.history = history;
     this.kernel = new Kernel(history.seed, keepLog);
+    this.powers = new PowerControllers(this);
     this.cells = count(history.cells).map((number) => (history.root && number === 1 ? rootCell : `c${number}`));
     const hosts = count(history.hosts).map((number) => peerName(`host.h${number}`));
     this.#hosts = hosts.map(hostOfPeer);
@@ -166,14 +170,18 @@ export class Installation {
       this.#add(manager, () => createStorageManager({ self: manager, agents }));
     }
     if (history.ha)
-      this.#add("ha-manager", () =>
-        createHaManager({
-          self: peerName("ha-manager"),
-          presence: this.#presence,
-          hosts,
-          storageManagers: numbers.map((number) => servicePeerOf("storageManager", number)),
-          agents,
-        }),
+      this.#add(
+        "ha-manager",
+        () =>
+          createHaManager({
+            self: peerName("ha-manager"),
+            presence: this.#presence,
+            hosts,
+            storageManagers: numbers.map((number) => servicePeerOf("storageManager", number)),
+            agents,
+          }),
+        "ha-manager",
+        (life) => this.powers.follow(life),
       );
     for (const [index, cell] of this.cells.entries()) {
       const number = (index % history.services) + 1;

@@ -10,6 +10,7 @@ import { beginCare } from "./caretaker.ts";
 import { type CellText, documentOf, familyOf, labelOf, parseCell } from "./cell-text.ts";
 import type { Host, Installation } from "./installation.ts";
 import { adoptChild, sayPowerIsOff } from "./operator.ts";
+import { type ControllerMode, controllerModes } from "./power-controllers.ts";
 import type { ServerMachine } from "./server-machine.ts";
 
 /** What the user of a cell asked for last; null: that it be deleted. */
@@ -439,6 +440,15 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   "power-off": ({ steps, installation, args: [machine = ""], forMs }) => {
     const boot = installation.powerOff(machine, forMs);
     steps.lasting(forMs, boot);
+  },
+  controller: ({ steps, installation, args: [name = "", mode], forMs }) => {
+    const { powers } = installation;
+    const known = word<ControllerMode>(mode, controllerModes);
+    if (!installation.hosts.has(hostName(name))) throw new Error(`"${name}" is no host`);
+    // Nobody would ask it.
+    if (!installation.history.ha) return;
+    powers.set(hostName(name), known);
+    steps.lasting(forMs, () => powers.set(hostName(name), "works"));
   },
   visit: ({ installation, args: [cell = "", user = ""] }) => installation.visitors.arrive(cell, user),
   limit: ({ installation, args: [path = "", key = "", amount] }) =>

@@ -19,6 +19,10 @@ export const incarnationOf = ({ vm, incarnation }: Incarnation): string => `${vm
 export const isGivenUp = ({ over, isolated, moved }: SaidByHa, machine: Incarnation): boolean =>
   [over, isolated, moved].some((ended) => ended.has(incarnationOf(machine)));
 
+/** The HA Manager has it fenced, or knows that it is over. */
+export const isHaMatter = ({ fencing, over }: SaidByHa, machine: Incarnation): boolean =>
+  [fencing, over].some((each) => each.has(incarnationOf(machine)));
+
 export const watchHa = (kernel: Kernel): SaidByHa => {
   const fencing = new Set<string>();
   const over = new Set<string>();

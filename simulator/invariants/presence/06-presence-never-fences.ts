@@ -1,7 +1,7 @@
 import type { ActualPresenceDeath } from "../../../core/documents/presence.ts";
 import type { Effect, Input } from "../../../core/env.ts";
 import type { MachineTruth } from "../../world/truth.ts";
-import { incarnationOf, isGivenUp, watchHa } from "../ha/said-over.ts";
+import { incarnationOf, isGivenUp, isHaMatter, watchHa } from "../ha/said-over.ts";
 import type { Invariant, Verdict } from "../invariant.ts";
 
 /** Whoever is told of a death desires nothing of anyone for it. */
@@ -51,7 +51,7 @@ export const presenceNeverFences: Invariant = {
         if (event !== "lease/fencing" || installation.endedByHand.has(String(fields.volume))) return;
         for (const machine of there.values()) {
           const { vm, host, disks } = machine;
-          if (!dead.has(host) || said.fencing.has(incarnationOf(machine))) continue;
+          if (!dead.has(host) || isHaMatter(said, machine)) continue;
           const isIts = disks.some(
             ({ attachment: { volume, epoch } }) => volume === fields.volume && epoch === fields.epoch,
           );

@@ -1,0 +1,69 @@
+import type { Invariant } from "../invariant.ts";
+
+/**
+ * The power of a host is ordered to be cut once for a boot within `x.ha.restartRetryInterval`, whatever crashes meanwhile; never of a host that
+ * the HA Manager hears, and never while many hosts were lost at once. What is read as off has no power, or had none a moment ago. The
+ * premise is an order, or such a reading.
+ */
+const retryMs = 600_000;
+const readingMs = 15_000;
+
+export const powerOrders: Invariant = {
+  number: 35,
+  title: "no power order is repeated by a crash, and off is what has no power",
+  watch: ({ kernel }, verdict) => {
+    const ordered = new Map<string, number>();
+    const cut = new Map<string, number>();
+    /** Of hosts without power, and when others had theirs back. */
+    const down = new Set<string>();
+    const upMs = new Map<string, number>();
+    const inStep = new Set<string>();
+    let isPaused = false;
+    kernel.watchers.push({
+      // Also of a step whose process crashes behind its commit.
+      stepped: (who, _input, effects) => {
+        if (who !== "ha-manager") return;
+        for (const effect of effects) {
+          if (effect.kind !== "log") continue;
+          const { event, fields } = effect;
+          if (event === "ha/paused") isPaused = true;
+          if (event === "ha/released") isPaused = false;
+          if (event !== "ha/power-off") continue;
+          const { host, boot } = fields;
+          const beforeMs = ordered.get(`${host} ${boot}`);
+          const { nowMs } = kernel.clock;
+          ordered.set(`${host} ${boot}`, nowMs);
+          verdict.check(
+            beforeMs === undefined || nowMs - beforeMs >= retryMs - readingMs,
+            () => `the power of ${host} was ordered to be cut again after ${nowMs - (beforeMs ?? 0)} ms`,
+          );
+          verdict.check(!isPaused, () => `the power of ${host} was ordered to be cut while many hosts are lost`);
+          verdict.check(
+            !inStep.has(`host.${host}`),
+            () => `the power of ${host} was ordered to be cut, which is heard`,
+          );
+        }
+      },
+      log: (who, event, { host, peer }) => {
+        if (event === "power-off") down.add(who);
+        if (event === "power-on" && down.delete(who)) upMs.set(who, kernel.clock.nowMs);
+        if (event === "asked to cut") {
+          const times = (cut.get(who) ?? 0) + 1;
+          cut.set(who, times);
+          const given = [...ordered.keys()].filter((key) => key.startsWith(`${who.slice("bmc.".length)} `)).length;
+          if (times > given)
+            verdict.violate(`${who} was asked ${times} times to cut the power, and ordered ${given} times`);
+        }
+        if (who !== "ha-manager") return;
+        if (event === "process/crashed") inStep.clear();
+        if (event === "peer/reachable") inStep.add(String(peer));
+        if (event === "peer/unreachable") inStep.delete(String(peer));
+        if (event !== "ha/power-is-off") return;
+        const name = String(host);
+        const sinceMs = kernel.clock.nowMs - (upMs.get(name) ?? Number.NEGATIVE_INFINITY);
+        verdict.check(down.has(name) || sinceMs <= readingMs, () => `${name} counts as off, and has power`);
+      },
+    });
+    return undefined;
+  },
+};

@@ -1,0 +1,142 @@
+import type { PowerAction, PowerReading } from "../../core/ha/power/controller.ts";
+import type { DueOrder } from "../../core/ha/power/orders.ts";
+import { type HostName, hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import type { Life } from "../kernel/process.ts";
+import type { Random } from "../kernel/random.ts";
+
+/**
+ * Management controllers of hosts, and what the HA Manager's edge does with them (`runtime/ha/power.ts`, `host/power/power-hand.ts`):
+ * another host is asked, gives the order once and reads. `slow`: its answers take from 4 to 14 s; `deaf`: it says yes and does nothing;
+ * `other`: it is another machine's, which is off; `again`: what it cuts is on again at once; `dead`: nothing comes back.
+ */
+export const controllerModes = ["works", "dead", "slow", "deaf", "other", "again"] as const;
+export type ControllerMode = (typeof controllerModes)[number];
+
+const everyMs = 2000;
+const answerMs = 50;
+const hostPatienceMs = 10_000;
+const edgePatienceMs = 12_000;
+const lookAgainMs = 500;
+const awayMs = 30_000;
+const onAgainMs = 1500;
+
+interface Machines {
+  readonly kernel: Kernel;
+  readonly processes: ReadonlyMap<PeerName, { readonly state: unknown; request(request: Json): Promise<Json> | null }>;
+  powerOff(machine: string, awayMs: number): unknown;
+}
+
+const uuidOf = (host: string): string => `00000000-0000-4000-8000-${host.slice(1).padStart(12, "0")}`;
+const nothing: PowerReading = { power: null, uuid: null, reason: "the controller does not answer" };
+
+export class PowerControllers {
+  readonly modes = new Map<HostName, ControllerMode>();
+  readonly #installation: Machines;
+  readonly #random: Random;
+  constructor(installation: Machines) {
+    this.#installation = installation;
+    this.#random = installation.kernel.random.fork("power controllers");
+  }
+
+  /** Registers the controller of a host, as `cells host power` does, where it has none yet. */
+  set(host: HostName, mode: ControllerMode): void {
+    const isNew = !this.modes.has(host);
+    this.modes.set(host, mode);
+    if (isNew) this.#register(host);
+  }
+  #register(host: HostName): void {
+    const { processes, kernel } = this.#installation;
+    const controller = { host, kind: "ipmi", address: `bmc-${host}`, user: "u", sealed: "s", uuid: uuidOf(host) };
+    const request = { kind: "ha-power-register", host, controller };
+    const asked = processes.get(peerName("ha-manager"))?.request(request) ?? null;
+    if (asked === null) kernel.clock.after(everyMs, () => this.#register(host));
+  }
+
+  /** What the edge of one life of the HA Manager does. */
+  follow(life: Life): void {
+    const under = new Set<string>();
+    const look = async (): Promise<void> => {
+      await life.request({ kind: "ha-power-wait" });
+      const due = (await life.request({ kind: "ha-power-next" })) as unknown as readonly DueOrder[];
+      for (const order of due) {
+        if (under.has(order.host)) continue;
+        under.add(order.host);
+        this.#carryOut(life, order, (reading) => {
+          under.delete(order.host);
+          const said = { kind: "ha-power-read", host: order.host, nonce: order.nonce, ...reading } as unknown as Json;
+          void life.request(said);
+        });
+      }
+      life.after(everyMs, () => void look());
+    };
+    void look();
+  }
+
+  #carryOut(life: Life, { host, action, by }: DueOrder, done: (reading: PowerReading) => void): void {
+    const [first, second] = by;
+    this.#ask(life, first, { host, action }, (said) => {
+      if (said !== null) done(said);
+      // An order is given once: where nobody said what became of it, it is read.
+      else this.#ask(life, second, { host, action: "read" }, (other) => done(other ?? nothing));
+    });
+  }
+
+  /** Null: that host did not answer. */
+  #ask(
+    life: Life,
+    by: string | undefined,
+    { host, action }: { readonly host: HostName; readonly action: PowerAction },
+    done: (reading: PowerReading | null) => void,
+  ): void {
+    const { kernel } = this.#installation;
+    const executor = hostName(by?.slice("host.".length) ?? "");
+    if (by === undefined || !this.#runs(executor)) {
+      life.after(by === undefined ? 0 : edgePatienceMs, () => done(null));
+      return;
+    }
+    const untilMs = kernel.clock.nowMs + hostPatienceMs;
+    let isOver = false;
+    const end = (reading: PowerReading | null): void => {
+      if (isOver) return;
+      isOver = true;
+      // The edge that asked may have ended meanwhile, and the host with its answer.
+      if (life.isAlive()) done(this.#runs(executor) ? reading : null);
+    };
+    kernel.clock.after(hostPatienceMs, () => end(nothing));
+    const read = (): void =>
+      this.#answer(host, () => {
+        const reading = this.#read(host);
+        if (action === "read" || reading.power !== "on" || kernel.clock.nowMs >= untilMs) end(reading);
+        else kernel.clock.after(lookAgainMs, read);
+      });
+    if (action === "read") read();
+    else
+      this.#answer(host, () => {
+        this.#cut(host);
+        read();
+      });
+  }
+  #runs(executor: HostName): boolean {
+    const { kernel, processes } = this.#installation;
+    return kernel.network.isUp(executor) && processes.get(peerName(`host.${executor}`))?.state != null;
+  }
+
+  #answer(host: HostName, act: () => void): void {
+    const mode = this.modes.get(host);
+    if (mode === "dead") return;
+    this.#installation.kernel.clock.after(mode === "slow" ? this.#random.between(4000, 14_000) : answerMs, act);
+  }
+  #read(host: HostName): PowerReading {
+    const isOn = this.#installation.kernel.network.isUp(host);
+    if (this.modes.get(host) === "other") return { power: "off", uuid: uuidOf("h99"), reason: null };
+    return { power: isOn ? "on" : "off", uuid: uuidOf(host), reason: null };
+  }
+  #cut(host: HostName): void {
+    const mode = this.modes.get(host) ?? "dead";
+    this.#installation.kernel.log(`bmc.${host}`, "asked to cut", { mode });
+    if (mode === "deaf" || mode === "other" || mode === "dead") return;
+    this.#installation.powerOff(host, mode === "again" ? onAgainMs : awayMs);
+  }
+}
