@@ -123,6 +123,7 @@ test("a host that is declared dead: its VM is fenced, and only then said to be o
   assert.deepEqual(world.fences.get("fence/a-1"), { vm: "a-1", cell: "shop", incarnation: 1 });
   assert.equal(world.over, undefined);
   world.fenced({ complete: false, volumes: [], reason: "it is being fenced" });
+  assert.equal(world.state.fences.size, 1, "how far it is can be seen");
   world.fenced({ incarnation: 2 });
   assert.equal(world.over, undefined);
   world.fenced();
@@ -130,6 +131,7 @@ test("a host that is declared dead: its VM is fenced, and only then said to be o
   assert.equal(world.step, "Restarting");
   world.protect(protectedVm({ incarnation: 2, host: "h2" }));
   assert.deepEqual([world.step, world.over, world.fences.size], [undefined, undefined, 0]);
+  assert.equal(world.state.fences.size, 0);
 });
 
 test("each step is durable: a start again goes on where it was, and says again what it has said", () => {

@@ -301,3 +301,25 @@ test("who is locked does nothing new, and the last root administrator stays", ()
   assert.equal(bench.ask(rob, "changeDomain", { state: "disabled" }, { uid: acme }).status, 409);
   assert.equal(bench.ask(operator, "changeDomain", { state: "disabled" }, { uid: acme }).status, 200);
 });
+
+test("what a user can do is asked of a cell, by the account that it is of, and of an account itself", () => {
+  const bench = settled();
+  const can = (path: string): unknown => {
+    const query = { user: "ann", domain: "ROOT/acme", verb: "cell.write", path };
+    const asked = { kind: "ask", by: operator, name: "can", parameters: {}, query, body: {}, password: null } as const;
+    return bench.request({ ...asked, fresh: { uid: "none", number: "000000000000" } }).body;
+  };
+  for (const path of ["shop", "shop/web", "ROOT/acme/dev"])
+    assert.equal((can(path) as { readonly allowed: boolean }).allowed, true, path);
+  for (const path of ["bank", "ROOT/acme/ops", "ROOT", "nothing", "ROOT/nothing"])
+    assert.match((can(path) as { readonly because: string }).because, /is not there for ann@ROOT\/acme/, path);
+});
+
+test("a built-in role stays as it is, and one that is not there is said to be none", () => {
+  const bench = settled();
+  const roles = bench.ask(operator, "listRoles").body as unknown as readonly { uid: string; builtIn: boolean }[];
+  const builtIn = roles.find((role) => role.builtIn)?.uid ?? assert.fail();
+  const rules = [{ verb: "cell.read", effect: "allow" }];
+  const status = (uid: string): number => bench.ask(operator, "changeRole", { rules }, { uid }).status;
+  assert.deepEqual([status(builtIn), status("none")], [409, 404]);
+});

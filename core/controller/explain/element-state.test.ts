@@ -17,6 +17,17 @@ test("an element's state has its causes as data beside the sentence, and none wh
   assert.equal(stateOf(world, "shop/golden").causes, undefined);
 });
 
+test("a VM that runs says which of its disks keeps it waiting, and why", () => {
+  const world = new World();
+  world.put(shop());
+  world.volumesAre.set(world.uidOf("shop/webDisk"), { reason: "storage server s1 is not reachable", available: false });
+  world.settle();
+  assert.equal(world.phase("shop/web"), "ready: its disk shop/webDisk: storage server s1 is not reachable");
+  world.volumesAre.set(world.uidOf("shop/webDisk"), { reason: null });
+  world.settle();
+  assert.equal(world.standing("shop/web"), "ready");
+});
+
 test("an event of an element's state has the same causes", () => {
   const world = new World();
   world.put(shop());

@@ -95,7 +95,7 @@ export function settlePolicy(state: ControllerState): void {
     const now = currentPolicy(state);
     const before = known.peek("");
     if (now === null) known.delete("");
-    else if (before?.version !== now.version || !sameJson(toJson(before), toJson(now))) known.set("", now);
+    else if (before === undefined || !sameJson(toJson(before), toJson(now))) known.set("", now);
   });
 }
 

@@ -225,6 +225,20 @@ test("a suspicion lasts the longest time at first, and the shortest once enough 
   assert.ok(state.suspicionAt <= (deadlines.at(-1) ?? 0));
 });
 
+test("who hears of a suspicion looks for itself, by chance, and asks nobody twice at a time", () => {
+  const { tell, state, step } = member(5, { confirmers: 100 });
+  // A probe of another one is on its way.
+  step({ kind: "wake" }, state.wakeAt);
+  const [probed] = [...state.probes.values()].map(({ target }) => Number(target.host.slice(1)));
+  const other = probed === 3 ? 4 : 3;
+  const asked = (host: number): number =>
+    [...state.probes.values()].filter(({ target }) => target.host === h(host)).length;
+  tell(about("suspect", other, 0, probed === 2 ? 5 : 2));
+  assert.equal(asked(other), 1);
+  tell(about("suspect", probed ?? 0, 0, other));
+  assert.equal(asked(probed ?? 0), 1, "it is being asked already");
+});
+
 test("a suspicion by hearsay runs out without a report; one of own probes is reported, and taken back when it is refuted", () => {
   const { tell, view, sleep, step, packet, state } = member(5);
   tell(about("suspect", 3, 0, 4), about("suspect", 3, 0, 2));

@@ -152,7 +152,7 @@ test("a server that is away or full is named at its volumes and at what is made 
   world.say(s2, "server", { server: "s2", address: "10.0.2.2", totalMiB: 6000, freeMiB: 0 });
   assert.match(world.volume("a-2")?.reason ?? "", /^storage server s2 is full/);
   assert.equal(world.volume("a-1")?.reason, null);
-  world.say(s2, "server", { server: "s2", address: "10.0.2.2", totalMiB: 6000, freeMiB: 10 });
+  world.say(s2, "server", { server: "s2", address: "10.0.2.2", totalMiB: 6000, freeMiB: 1 });
   assert.equal(world.volume("a-2")?.available, undefined);
 });
 
