@@ -321,6 +321,29 @@ test("a controller that is away is named and asked again, and a change of which 
   assert.match(warned[0] ?? "", /^the controller of the root cell does not answer\nit is asked again for up to 10 s/);
 });
 
+test("a removal of which the answer was lost is made once, and who is away while it is waited for is asked again", async (t) => {
+  for (const answer of [
+    { status: 412, body: { error: { code: "overtaken", message: "it has version 5" } } },
+    { status: 404, body: { error: { code: "no-element", message: "there is no shop/db" } } },
+  ] as const) {
+    let [sent, looks] = [0, 0];
+    const { context, asked, warned, printed } = await scene(t, ({ method, url, dryRun }) => {
+      if (method === "GET" && url !== "/cells") return known;
+      if (method === "GET") {
+        looks += 1;
+        return looks === 1 ? away : { status: 200, body: [] };
+      }
+      if (dryRun) return sent === 0 ? changed({ plan: planChange(volumes, null) }) : { ...answer, status: 404 };
+      sent += 1;
+      return sent === 1 ? away : answer;
+    });
+    await remove(context, "shop", { ...options, allowDestroy: ["shop/db", "shop/log"], wait: true, timeoutMs: 10_000 });
+    assert.equal(asked.length, 2);
+    assert.equal(warned.length, 2, "for the change, and for the look");
+    assert.match(printed.join("\n"), /shop is gone/);
+  }
+});
+
 test("who is away for longer than a command may take is told of, and other refusals are told at once", async (t) => {
   const gone = await scene(t, () => away);
   const { exitCode, message } = await failure(remove(gone.context, "shop", { ...options, timeoutMs: 1500 }));

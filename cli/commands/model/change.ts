@@ -190,16 +190,18 @@ const untilLeft = async (
   const removed = new Set<string>(steps.flatMap(({ action, path }) => (action === "delete" ? [path] : [])));
   // What another element has replaced is shown by its number alone.
   const isReplaced = steps.some(({ action }) => action === "replace");
+  const asked = <T>(what: () => Promise<T>): Promise<T> => untilThere({ terminal }, timeoutMs, what);
+  const present = (): Promise<readonly ElementWithState[]> => asked(() => readElements(client, cell));
   const held = async (): Promise<readonly ElementWithState[]> =>
-    (await readElements(client, cell)).filter(({ path, state }) => state.phase === "deleting" && removed.has(path));
+    (await present()).filter(({ path, state }) => state.phase === "deleting" && removed.has(path));
   for (;;) {
-    const summary = (await client.cells()).find((each) => each.cell === cell);
+    const summary = (await asked(() => client.cells())).find((each) => each.cell === cell);
     if (summary === undefined) return;
     const isAway = summary.phases.unreachable !== undefined;
     if (!whole && !isAway) {
       if (summary.elements <= left) return;
       // Those that no text has, as the root cell's hosts, are in no plan.
-      if (left === 0 && !(await readElements(client, cell)).some(({ path }) => removed.has(path))) return;
+      if (left === 0 && !(await present()).some(({ path }) => removed.has(path))) return;
       // A cell may end its children first, and then the rest.
       if (left > 0 && (summary.phases.deleting === undefined || (!isReplaced && (await held()).length === 0))) return;
     }
@@ -329,6 +331,17 @@ export const apply = async (context: Context, file: string, options: WaitOptions
   else if (options.wait) terminal.print(`${name} is as declared: ${renderSummary(elements, terminal.paint)}`);
 };
 
+const isAbsent = (error: unknown): boolean => error instanceof Refused && error.status === 404;
+/** Nothing would be taken out any more. */
+const isGone = (context: Context, { timeoutMs }: WaitOptions, asked: () => Promise<Changed>): Promise<boolean> =>
+  untilThere(context, timeoutMs, asked).then(
+    ({ plan }) => isEmptyPlan(plan),
+    (error: unknown) => {
+      if (isAbsent(error)) return true;
+      throw error;
+    },
+  );
+
 /** Takes an element, a group or a whole cell out of the model, and waits until nothing is left of it. */
 export const remove = async (context: Context, pathText: string, options: WaitOptions): Promise<void> => {
   const { terminal, json } = context;
@@ -339,7 +352,13 @@ export const remove = async (context: Context, pathText: string, options: WaitOp
   if (!json) terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
   const allowDestroy = await confirm(context, options, `Delete ${pathText}?`, planned.plan);
   const conditions = { version: planned.version, allowDestroy };
-  const changed = await client.delete(cell, whole ? "" : path, false, conditions).catch((error: unknown) => {
+  let wasAway = false;
+  const send = () => client.delete(cell, whole ? "" : path, false, conditions);
+  const changed = await untilThere(context, options.timeoutMs, send, () => {
+    wasAway = true;
+  }).catch(async (error: unknown) => {
+    // It was accepted, and only the answer was lost.
+    if (wasAway && (overtaken(error) || isAbsent(error)) && (await isGone(context, options, asked))) return planned;
     throw overtaken(error) ? conflict(cell, error, "The same command without --yes") : error;
   });
   if (options.wait) {
