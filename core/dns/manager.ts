@@ -77,18 +77,30 @@ export interface DnsState {
   zone: DesiredZone | null;
   /** Number of what was handed out last, and a mark of it. Durable. */
   handed: { readonly serial: number; readonly mark: string } | null;
-  /** Something came in since that was worked out. */
+  /** What may be in it has changed since that was worked out. */
   touched: boolean;
+  /** Who tells the secondaries waits for another number than the one it knows. */
+  waiting: { readonly id: number; readonly known: ZoneNumber | null } | null;
+  /** It is looked soon whether there is one. */
+  looksSoon: boolean;
 }
-/** What whoever tells the secondaries of news asks for, now and then: `{ "zone": "number" }`; null: no zone is declared. */
+/** Null: no zone is declared. */
 export interface ZoneNumber {
   readonly zone: string;
   readonly serial: number;
   readonly secondaries: readonly string[];
 }
+/** Asked by who tells the secondaries: answered with a `ZoneNumber | null` as soon as it is another one than this. */
+export interface ZoneNews {
+  readonly zone: "news";
+  readonly known: ZoneNumber | null;
+}
 
 /** Seconds. Short, since a VM may get another address with its next interface. */
 const ttl = 5;
+/** The contents are looked at once for all that changes in so long. */
+const zoneTimer = "zone";
+const lookAfterMs = 100;
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** Clients: `controller.<cell>`. Records: `name/<name>`. Requests: `NameQuery` → `NameAnswer`. */
@@ -97,7 +109,9 @@ export function createDnsManager(options: DnsManagerOptions): Service<DnsState> 
   return {
     restore,
     step: (state, input, { wallMs }) => {
-      take(state, input, { domain, externalPools, wallMs });
+      const around = { domain, externalPools, wallMs };
+      take(state, input, around);
+      settleNews(state, input, around);
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
@@ -127,6 +141,8 @@ function restore(restored: Restored): DnsState {
     zone: null,
     handed: handedIn(restored.records.get(zoneKey) ?? null),
     touched: true,
+    waiting: null,
+    looksSoon: false,
   };
 }
 const handedIn = (record: Json): DnsState["handed"] =>
@@ -142,14 +158,16 @@ interface Around {
 }
 function take(state: DnsState, input: Input, around: Around): void {
   const { domain } = around;
-  if (input.kind === "desired") state.touched = true;
-  if (input.kind === "desired" && input.key === zoneKey) state.zone = desiredZone.of(input.value);
-  else if (input.kind === "desired") takeDesired(state, input.from, input.key, input.value, domain);
+  if (input.kind === "desired" && input.key === zoneKey) {
+    state.zone = desiredZone.of(input.value);
+    state.touched = true;
+  } else if (input.kind === "desired") takeDesired(state, input.from, input.key, input.value, domain);
   else if (input.kind === "start") start(state);
   else if (input.kind === "request") {
     const query = isObject(input.request) ? input.request : {};
-    if (query.zone === "number") {
-      state.outbox.effects.push({ kind: "reply", id: input.id, response: zoneNumber(state, around) as Json });
+    if (query.zone === "news") {
+      answerNews(state, around);
+      state.waiting = { id: input.id, known: (query as unknown as ZoneNews).known };
       return;
     }
     const cell = typeof query.cell === "string" ? query.cell : null;
@@ -275,12 +293,14 @@ const served = ({ uid: _uid, ...serves }: DesiredName): ActualName => ({ ...prog
 
 function serve(state: DnsState, name: string, wanted: Wanted): void {
   const { address } = wanted.document;
+  if (wanted.document.public === true) state.touched = true;
   state.reverse.set(address, (state.reverse.get(address) ?? new Set()).add(name));
   for (const ancestor of ancestorsFor(name, wanted)) {
     state.ancestors.set(ancestor, (state.ancestors.get(ancestor) ?? 0) + 1);
   }
 }
 function unserve(state: DnsState, name: string, wanted: Wanted): void {
+  if (wanted.document.public === true) state.touched = true;
   const names = state.reverse.get(wanted.document.address);
   names?.delete(name);
   if (names?.size === 0) state.reverse.delete(wanted.document.address);
@@ -330,6 +350,27 @@ function zoneNumber(state: DnsState, around: Around): ZoneNumber | null {
     handed !== null && !state.touched ? handed.serial : numbered(state, contentsOf(state, zone, around), around.wallMs);
   return { zone: zone.zone, serial, secondaries: zone.secondaries };
 }
+/** Whoever waits is told at once what is another already, and within 100 ms what becomes another. */
+function settleNews(state: DnsState, input: Input, around: Around): void {
+  const isTimer = input.kind === "timer" && input.name === zoneTimer;
+  if (isTimer) state.looksSoon = false;
+  const { waiting } = state;
+  if (waiting === null || !state.started) return;
+  if (isTimer || (input.kind === "request" && input.id === waiting.id)) {
+    if (!isSameNumber(zoneNumber(state, around), waiting.known)) answerNews(state, around);
+  } else if (state.touched && !state.looksSoon) {
+    state.looksSoon = true;
+    state.outbox.effects.push({ kind: "timer", name: zoneTimer, afterMs: lookAfterMs });
+  }
+}
+function answerNews(state: DnsState, around: Around): void {
+  const { waiting, outbox } = state;
+  if (waiting === null) return;
+  outbox.effects.push({ kind: "reply", id: waiting.id, response: zoneNumber(state, around) as Json });
+  state.waiting = null;
+}
+const isSameNumber = (one: ZoneNumber | null, other: ZoneNumber | null): boolean =>
+  one?.zone === other?.zone && one?.serial === other?.serial && one?.secondaries.join() === other?.secondaries.join();
 
 /**
  * A secondary's question after the zone or what is in it; null: the question is after something else. Type AXFR: all of it, between two

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import type { Effect } from "../env.ts";
 import { createDnsManager, type NameAnswer } from "./manager.ts";
 import type { Soa } from "./zone.ts";
 
@@ -20,9 +21,19 @@ function world() {
     for (const effect of step.effects) if (effect.kind === "write") records.set(effect.key, effect.value);
     return step.effects;
   };
+  const heard: Effect[] = [];
   const say = (from: string, key: string, value: Json): void => {
     said.set(key, [from, key, value]);
-    input({ kind: "desired", from: peerName(from), key, value });
+    heard.push(...input({ kind: "desired", from: peerName(from), key, value }));
+  };
+  /** The timers that were set since, run out. @returns how many, and what was answered then */
+  const later = (): readonly [timers: number, answers: readonly (readonly [id: number, response: Json])[]] => {
+    const timers = heard.splice(0).flatMap((effect) => (effect.kind === "timer" ? [effect.name] : []));
+    const effects = timers.flatMap((name) => input({ kind: "timer", name }));
+    return [
+      timers.length,
+      effects.flatMap((effect) => (effect.kind === "reply" ? [[effect.id, effect.response] as const] : [])),
+    ];
   };
   const restart = (kept = true): void => {
     state = service.restore({ records: kept ? new Map(records) : new Map(), desiredAt: new Map() });
@@ -37,11 +48,10 @@ function world() {
     assert.ok(reply?.kind === "reply");
     return reply.response as unknown as NameAnswer;
   };
-  const number = (): Json => {
-    const effects = input({ kind: "request", id: 1, request: { zone: "number" } });
-    const reply = effects.find((effect) => effect.kind === "reply");
-    assert.ok(reply?.kind === "reply");
-    return reply.response;
+  /** Asks for another number than the one it knows. @returns what is answered at once; undefined: nothing */
+  const news = (id: number, known: Json): Json | undefined => {
+    const replies = input({ kind: "request", id, request: { zone: "news", known } });
+    return replies.flatMap((effect) => (effect.kind === "reply" && effect.id === id ? [effect.response] : []))[0];
   };
   const names = (uid: string, name: string, address: string, shown = true): void =>
     say("controller.web", `name/${uid}`, {
@@ -58,7 +68,7 @@ function world() {
   const passes = (ms: number): void => {
     wallMs += ms;
   };
-  return { ask, number, say, names, serial, restart, passes, records };
+  return { ask, news, later, say, names, serial, restart, passes, records };
 }
 
 test("a secondary gets the public names of external addresses, between two SOA records", () => {
@@ -107,17 +117,35 @@ test("nobody else is told anything of it, whatever he asks, nor a secondary the 
   assert.equal(ask("xcloud.example.org", "A").rcode, "REFUSED");
 });
 
-test("who tells of news asks for the number, and no contents are looked at for it where nothing came in", () => {
-  const { number, say, names, serial } = world();
+test("who tells of news is told of another number once for all that came in, and nothing is looked at for what is inside", () => {
+  const { news, later, say, names, serial } = world();
+  assert.equal(news(11, null), undefined, "no zone is declared");
   names("u-1", "www", "198.18.0.5");
-  assert.equal(number(), null, "no zone is declared");
   say("controller.root", "zone", zone);
   const first = serial();
-  assert.deepEqual(number(), { zone: zone.zone, serial: first, secondaries: zone.secondaries });
+  assert.deepEqual(later(), [1, [[11, { zone: zone.zone, serial: first, secondaries: zone.secondaries }]]]);
+  const known = { zone: zone.zone, serial: first, secondaries: zone.secondaries };
+  assert.equal(news(12, known), undefined);
+  names("u-2", "db", "10.64.0.2", false);
+  names("u-3", "hidden", "198.18.0.6", false);
+  assert.deepEqual(later(), [0, []], "nobody outside is shown it");
+  names("u-4", "inside", "10.64.0.3");
+  assert.deepEqual(later(), [1, []], "that is in no zone");
   names("u-1", "www", "198.18.0.7");
-  const second = (number() as { readonly serial: number }).serial;
-  assert.ok(second > first);
-  assert.equal(serial(), second);
+  names("u-5", "mail", "198.18.0.8");
+  assert.deepEqual(later(), [1, [[12, { ...known, serial: first + 1 }]]]);
+  assert.equal(news(16, { ...known, serial: first + 1 }), undefined);
+  names("u-5", "mail", "198.18.0.9");
+  const second = serial();
+  assert.ok(second > first + 1);
+  assert.deepEqual(later(), [1, [[16, { ...known, serial: second }]]], "also where a secondary has looked before");
+  assert.deepEqual(news(13, known), { ...known, serial: second }, "what it missed it is told at once");
+  assert.equal(news(14, { ...known, serial: second }), undefined);
+  say("controller.root", "zone", { ...zone, secondaries: ["10.0.0.9", "10.0.0.10"] });
+  assert.deepEqual(later()[1], [[14, { ...known, serial: second, secondaries: ["10.0.0.9", "10.0.0.10"] }]]);
+  assert.equal(news(15, { ...known, serial: second, secondaries: ["10.0.0.9", "10.0.0.10"] }), undefined);
+  say("controller.root", "zone", null);
+  assert.deepEqual(later()[1], [[15, null]], "it is taken out");
 });
 
 test("its number grows with what is in it and with nothing else, over a start, and after a lost store", () => {

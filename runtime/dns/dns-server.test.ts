@@ -22,28 +22,36 @@ function manager(names: Readonly<Record<string, string>>, shown: readonly string
   const service = createDnsManager({ self: peerName("dns-manager"), externalPools: ["198.18.0.0/15"] });
   let state = service.restore({ records: new Map(), desiredAt: new Map() });
   const now = { ms: 0, wallMs: 0 };
-  let uid = 0;
+  const waiting = new Map<number, (response: Json) => void>();
+  let [uid, id] = [0, 0];
+  const input = (what: Parameters<typeof service.step>[1]): void => {
+    const step = service.step(state, what, now);
+    state = step.state;
+    for (const effect of step.effects) {
+      if (effect.kind === "reply") waiting.get(effect.id)?.(effect.response);
+      else if (effect.kind === "timer") setTimeout(() => input({ kind: "timer", name: effect.name }), 1);
+    }
+  };
   const say = (name: string, address: string, isShown = true): void => {
     uid += 1;
     const value = { uid: `s-${uid}`, name, address, ...(isShown ? { public: true } : {}) };
     const key = `name/s-${uid}`;
-    state = service.step(state, { kind: "desired", from: peerName("controller.shop"), key, value }, now).state;
+    input({ kind: "desired", from: peerName("controller.shop"), key, value });
   };
   for (const [name, address] of Object.entries(names)) say(name, address, shown.includes(name));
   if (secondary !== "") {
     const value = { zone: "cloud.example.org", servers: ["ns1.example.org"], secondaries: [secondary] };
-    state = service.step(state, { kind: "desired", from: peerName("controller.root"), key: "zone", value }, now).state;
+    input({ kind: "desired", from: peerName("controller.root"), key: "zone", value });
   }
-  state = service.step(state, { kind: "start" }, now).state;
+  input({ kind: "start" });
   return {
     say,
-    request: async (request: Json): Promise<Json> => {
-      const step = service.step(state, { kind: "request", id: 1, request }, now);
-      state = step.state;
-      const reply = step.effects.find((effect) => effect.kind === "reply");
-      assert.equal(reply?.kind, "reply");
-      return reply.response;
-    },
+    request: (request: Json): Promise<Json> =>
+      new Promise((resolve) => {
+        id += 1;
+        waiting.set(id, resolve);
+        input({ kind: "request", id, request });
+      }),
   };
 }
 
@@ -243,7 +251,7 @@ zone:
 `,
   );
   const daemon = spawn("nsd", ["-d", "-c", file], { stdio: "ignore" });
-  const notify = notifySecondaries({ address: own, request: running.request, port, everyMs: 100 });
+  const notify = notifySecondaries({ address: own, request: running.request, port, againMs: 100 });
   const asked = async (name: string): Promise<unknown> => {
     const packet = query(name, "A");
     const place = { address: secondary, port, from: "127.0.0.1", timeoutMs: 1_000, largest: 65_535 };
@@ -287,7 +295,12 @@ zone:
 
 test("secondaries are told of a new number until they answer, three times at most, and not of one that is as it was", async () => {
   const [own, deaf, quick, port] = ["127.3.9.8", "127.3.9.9", "127.3.9.10", 5_400 + (process.pid % 400)];
-  let now: Json = null;
+  let asked = 0;
+  let say = (_: Json): void => {};
+  const request = (): Promise<Json> => {
+    asked += 1;
+    return asked === 1 ? Promise.reject(new Error("it starts")) : new Promise((resolve) => (say = resolve));
+  };
   const told: Record<string, number> = { [deaf]: 0, [quick]: 0 };
   const sockets = await Promise.all(
     [deaf, quick].map(async (address) => {
@@ -305,17 +318,19 @@ test("secondaries are told of a new number until they answer, three times at mos
       return socket;
     }),
   );
-  const notify = notifySecondaries({ address: own, request: async () => now, port, everyMs: 10 });
+  const notify = notifySecondaries({ address: own, request, port, againMs: 10 });
   const rests = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 400));
   try {
     await rests();
     assert.deepEqual(told, { [deaf]: 0, [quick]: 0 }, "no zone is declared");
-    now = { zone: "cloud.example.org", serial: 7, secondaries: [deaf, quick] };
+    const now = { zone: "cloud.example.org", serial: 7, secondaries: [deaf, quick] };
+    say(now);
     await rests();
     assert.deepEqual(told, { [deaf]: 3, [quick]: 1 });
-    now = { ...now, serial: 8 };
+    say({ ...now, serial: 8 });
     await rests();
     assert.deepEqual(told, { [deaf]: 6, [quick]: 2 });
+    assert.equal(asked, 4, "the service says when there is something, and is not asked meanwhile");
   } finally {
     notify.stop();
     for (const socket of sockets) socket.close();
