@@ -465,6 +465,19 @@ export interface Moved {
   /** Nothing is done: it is there, and an earlier order is taken back. */
   readonly isThere: boolean;
 }
+export interface ForceStopOrder {
+  /** Path of the VM in its document, the cell's component first. */
+  readonly vm: string;
+}
+/** A VM that its host cannot confirm to have ended counts as stopped from now on. */
+export interface ForcedStop {
+  readonly vm: string;
+  readonly host: string;
+  readonly incarnation: number;
+  /** What nobody has looked at, and what holds all the same: sentences. */
+  readonly unchecked: readonly string[];
+  readonly checked: readonly string[];
+}
 export interface ExecAnswer {
   readonly exitCode: number;
   readonly stdout: string;

@@ -11,6 +11,7 @@ import type {
   ElementAnswer,
   ExecAnswer,
   ExecRequest,
+  ForcedStop,
   HostEnd,
   HostJoin,
   HostJoining,
@@ -233,6 +234,11 @@ export class Client {
 
   move(cell: string, body: MoveOrder, dryRun: boolean): Promise<Moved> {
     return this.#gateway.ask("moveVm", { parameters: { cell }, query: { dryRun: dryRun || undefined }, body });
+  }
+
+  forceStop(cell: string, vm: string, dryRun: boolean): Promise<ForcedStop> {
+    const query = { dryRun: dryRun || undefined };
+    return this.#gateway.ask("forceStop", { parameters: { cell }, query, body: { vm } });
   }
 
   exec(cell: string, request: ExecRequest): Promise<ExecAnswer> {

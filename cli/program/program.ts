@@ -148,17 +148,26 @@ const powerCommands = (program: Command, context: () => Context): void => {
     stop: "switch a VM off, and wait until it is; it stays off until it is started",
     restart: "end what runs of a VM and start it again",
   } as const;
-  for (const verb of ["start", "stop", "restart"] as const)
-    withHelp(
-      program
-        .command(verb)
-        .description(verbs[verb])
-        .argument("<vm>", "path of the VM")
-        .option("--no-wait", "return when the change is accepted")
-        .addOption(new Option("--timeout <seconds>", "how long to wait").default(300).argParser(secondsOf))
-        .action((vm, { wait, timeout }) => power(context(), verb, vm, { wait, timeoutMs: timeout * 1000 })),
-      [`cells ${verb} shop/web/vm`],
+  for (const verb of ["start", "stop", "restart"] as const) {
+    const command = program
+      .command(verb)
+      .description(verbs[verb])
+      .argument("<vm>", "path of the VM")
+      .option("--no-wait", "return when the change is accepted")
+      .addOption(new Option("--timeout <seconds>", "how long to wait").default(300).argParser(secondsOf));
+    if (verb === "stop")
+      command
+        .option("--force", "do not wait for the word of a host that is away: it says what nobody has looked at")
+        .option("--yes", "with --force, do not ask");
+    command.action(async (vm, { wait, timeout, force, yes }) =>
+      force === true
+        ? (await import("../commands/model/force-stop.ts")).forceStop(context(), vm, {
+            ...{ yes: yes === true, timeoutMs: timeout * 1000 },
+          })
+        : power(context(), verb, vm, { wait, timeoutMs: timeout * 1000 }),
     );
+    withHelp(command, [`cells ${verb} shop/web/vm`, ...(verb === "stop" ? ["cells stop shop/web/vm --force"] : [])]);
+  }
 };
 
 const viewCommands = (program: Command, context: () => Context): void => {

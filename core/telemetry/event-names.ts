@@ -115,6 +115,8 @@ export const eventNames = {
   "reservation/complete": "an all-or-none deployment has everything it needs: how many elements",
   "reservation/given-back":
     "an all-or-none deployment could not have everything and gave back what it had: what was short, and when it asks again",
+  "vm/forced":
+    "the operator frees a VM of a host that cannot say whether it has ended, and nobody has looked: incarnation and host",
   "volume/recreated":
     "a volume with `x.recreatable` is made anew for a machine whose host is lost, since nothing could end what may write there: `uid` is the one that is given up",
   "upgrade/image-changed":

@@ -153,6 +153,13 @@ export const routes = {
     body: sends(values.moveOrder),
     answer: gives(values.moved),
   }),
+  forceStop: route("POST /cells/{cell}/forced-stops", "operator", "controller", {
+    doc: "Frees a VM that is off by the model of a host that cannot say whether it has ended. Its volumes are given to nobody before their servers have ended its writing; the answer says what was not checked.",
+    more: "Refused with 409 while its host is heard, and for a VM of which nothing runs, or which is to run.",
+    query: { dryRun },
+    body: sends(values.forceStopOrder),
+    answer: gives(values.forcedStop),
+  }),
   grantSession: route("POST /cells/{cell}/sessions", "cell", "controller", {
     doc: "A capability for one session in a VM. It opens one WebSocket, once, within a minute.",
     body: sends(values.sessionRequest),

@@ -210,6 +210,11 @@ export const moved = record<api.Moved>(
   },
   "Moved",
 );
+export const forceStopOrder = record<api.ForceStopOrder>({ vm: text() }, "ForceStopOrder");
+export const forcedStop = record<api.ForcedStop>(
+  { vm: text(), host: text(), incarnation: integer(), unchecked: list(text()), checked: list(text()) },
+  "ForcedStop",
+);
 export const sessionRequest = record<SessionRequest>({ vm: text(), verb: oneOf(...sessionVerbs) }, "SessionRequest");
 export const sessionGrant = record<SessionGrant>(
   { session: text(), expires: time, vm: text(), incarnation: integer(), host: text() },

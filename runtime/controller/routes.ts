@@ -99,7 +99,8 @@ const handlers: Handlers = {
   },
   explain: (exchange) => why(exchange),
   exec: (exchange) => exec(exchange),
-  moveVm: (exchange) => moveVm(exchange),
+  moveVm,
+  forceStop,
   listCredentials: (exchange) => relay(exchange, { method: "CREDENTIALS" }),
   addCredential: (exchange) => addCredential(exchange),
   revokeCredential: (exchange) => revokeCredential(exchange),
@@ -469,16 +470,25 @@ async function examine(
   return ok({ where: `host ${end.host} (${side})`, checks });
 }
 
-/** Who runs a cell does not say where: that is who runs the machines. */
+/** Who runs a cell does not say where, nor what nobody has to have looked at: that is who runs the machines. Null: it is refused. */
+function operatorOf({ caller, incoming, response }: Exchange<"moveVm" | "forceStop">, what: string): Asker | null {
+  if (caller?.operator === true) return askerOf(caller, incoming);
+  sendRefusal(response, 403, "forbidden", `${what} is the operator's to say`);
+  return null;
+}
+
 async function moveVm(exchange: Exchange<"moveVm">): Promise<void> {
-  const { caller, incoming, response, query } = exchange;
-  if (caller?.operator !== true) {
-    sendRefusal(response, 403, "forbidden", "where a VM runs is the operator's to say");
-    return;
-  }
-  const body = await bodyOf(exchange);
-  const by = askerOf(caller, incoming);
-  if (body !== null) await relay(exchange, { method: "MOVE", ...body, tentative: query.dryRun === true, by });
+  const by = operatorOf(exchange, "where a VM runs");
+  const body = by === null ? null : await bodyOf(exchange);
+  if (by !== null && body !== null)
+    await relay(exchange, { method: "MOVE", ...body, tentative: exchange.query.dryRun === true, by });
+}
+
+async function forceStop(exchange: Exchange<"forceStop">): Promise<void> {
+  const by = operatorOf(exchange, "that a host's word is not waited for");
+  const body = by === null ? null : await bodyOf(exchange);
+  if (by !== null && body !== null)
+    await relay(exchange, { method: "FORCE-STOP", ...body, tentative: exchange.query.dryRun === true, by });
 }
 
 /** Hands a command on to the host where the VM's incarnation runs. It never touches the model. */

@@ -450,6 +450,11 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
     powers.set(hostName(name), known);
     steps.lasting(forMs, () => powers.set(hostName(name), "works"));
   },
+  force: ({ installation, args: [path = ""] }) => {
+    const [cell = "", name = ""] = path.split("/");
+    const request = { method: "FORCE-STOP", vm: `${labelOf(cell)}/${name}`, tentative: false };
+    void installation.controllers.get(cell)?.request(request);
+  },
   visit: ({ installation, args: [cell = "", user = ""] }) => installation.visitors.arrive(cell, user),
   limit: ({ installation, args: [path = "", key = "", amount] }) =>
     installation.visitors.limit(path, { [key]: Number(amount) }),

@@ -45,6 +45,7 @@ import { upgradedBy } from "../upgrade/upgrade.ts";
 import { withSizes } from "../volumes/growth.ts";
 import { whyEnds } from "./connection-ends.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
+import { type ForceStopRequest, forceStop } from "./force-stop.ts";
 import { type MoveRequest, move } from "./move.ts";
 import { type RecordRequest, recorded } from "./recorded.ts";
 import { execTarget, prefixesOf, recordOf } from "./session-requests.ts";
@@ -91,6 +92,7 @@ export type ControllerRequest =
   | { readonly method: "WHY-ENDS"; readonly from: string; readonly to: string }
   | { readonly method: "EXEC-TARGET"; readonly vm: string }
   | (MoveRequest & { readonly by?: Asker })
+  | (ForceStopRequest & { readonly by?: Asker })
   | RecordRequest
   /** Which child cells of the root cell have this name, and whose they are. */
   | { readonly method: "CHILDREN-NAMED"; readonly name: string };
@@ -167,6 +169,12 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
       const moved = move(state, request);
       const of = { ...request, target: request.vm, what: `to ${request.to}` };
       return session(request.tentative ? moved : audited(state, "moveVm", of, moved));
+    }
+    case "FORCE-STOP": {
+      const forced = forceStop(state, request);
+      const what = forced.ok ? `without the word of ${forced.value.host}` : "";
+      const of = { ...request, target: request.vm, ...(what === "" ? {} : { what }) };
+      return session(request.tentative ? forced : audited(state, "forceStop", of, forced));
     }
     case "RECORD":
       return session(recorded(state, request));

@@ -323,10 +323,11 @@ const found = ({ unsure: _unsure, ...run }: Run): Run => run;
 
 /**
  * The host says that this incarnation ended, or is in step and holds nothing of it any more, or certainly died; or the HA
- * Manager has made sure that it can write nothing.
+ * Manager has made sure that it can write nothing; or the operator frees it of its host.
  */
 function isConfirmedStopped(state: ControllerState, uid: Uid, run: Run): boolean {
   if (run.host === null || !run.handedOver || isPlaceOver(state, run) || overOf(state, uid, run) !== null) return true;
+  if (run.forced === true) return true;
   const peer = hostPeer(run.host);
   // Another machine by now: what the former one does it cannot know.
   if (run.unsure === "replaced") return false;

@@ -3,7 +3,7 @@ import type { Invariant } from "../invariant.ts";
 import { incarnationOf, watchHa } from "./said-over.ts";
 
 /**
- * The other half of 7: where an earlier incarnation does run when the next one starts, it was fenced, by the HA Manager's word. The
+ * The other half of 7: where an earlier incarnation does run when the next one starts, it was fenced, by the HA Manager's word, or freed by an operator. The
  * premise is a machine that starts after one of its VM was lost with its host, or goes on behind a cut.
  */
 export const restartAfterEnd: Invariant = {
@@ -37,7 +37,7 @@ export const restartAfterEnd: Invariant = {
         const name = incarnationOf(before);
         if (told.has(name) || certain.has(name)) return;
         verdict.check(
-          said.over.has(name),
+          said.over.has(name) || said.forced.has(name),
           () =>
             `${incarnationOf(machine)} started at ${machine.host}, and of ${name} at ${before.host} nobody knew that it is over`,
         );

@@ -11,17 +11,19 @@ export interface SaidByHa {
   readonly isolated: ReadonlySet<string>;
   /** Stopped by its controller to go elsewhere; that somebody asked for that, and that there was room, is checked by 41. */
   readonly moved: ReadonlySet<string>;
+  /** Freed of its host by an operator, though nobody has seen that it ended. */
+  readonly forced: ReadonlySet<string>;
 }
 type Incarnation = { readonly vm: unknown; readonly incarnation: unknown };
 export const incarnationOf = ({ vm, incarnation }: Incarnation): string => `${vm}.${incarnation}`;
 
 /** It was given up, ended by its own host, or sent away; it runs elsewhere, or will. */
-export const isGivenUp = ({ over, isolated, moved }: SaidByHa, machine: Incarnation): boolean =>
-  [over, isolated, moved].some((ended) => ended.has(incarnationOf(machine)));
+export const isGivenUp = ({ over, isolated, moved, forced }: SaidByHa, machine: Incarnation): boolean =>
+  [over, isolated, moved, forced].some((ended) => ended.has(incarnationOf(machine)));
 
-/** The HA Manager has it fenced, or knows that it is over. */
-export const isHaMatter = ({ fencing, over }: SaidByHa, machine: Incarnation): boolean =>
-  [fencing, over].some((each) => each.has(incarnationOf(machine)));
+/** The HA Manager has it fenced, or knows that it is over; or an operator has said so. */
+export const isHaMatter = ({ fencing, over, forced }: SaidByHa, machine: Incarnation): boolean =>
+  [fencing, over, forced].some((each) => each.has(incarnationOf(machine)));
 
 export const watchHa = (kernel: Kernel): SaidByHa => {
   const fencing = new Set<string>();
@@ -29,12 +31,16 @@ export const watchHa = (kernel: Kernel): SaidByHa => {
   const recreatable = new Set<string>();
   const isolated = new Set<string>();
   const moved = new Set<string>();
+  const forced = new Set<string>();
   kernel.watchers.push({
     // Also of a step whose process crashes behind its commit.
     stepped: (_who, _input, effects) => {
-      for (const effect of effects)
-        if (effect.kind === "log" && effect.event === "vm/moves")
-          moved.add(incarnationOf({ vm: effect.fields.vm, incarnation: effect.fields.incarnation }));
+      for (const effect of effects) {
+        const ended =
+          effect.kind !== "log" ? undefined : { "vm/moves": moved, "vm/forced": forced }[effect.event as string];
+        if (effect.kind !== "log" || ended === undefined) continue;
+        ended.add(incarnationOf({ vm: effect.fields.vm, incarnation: effect.fields.incarnation }));
+      }
     },
     log: (who, event, { vm, incarnation, step, by }) => {
       if (event === "host/isolated") isolated.add(incarnationOf({ vm, incarnation }));
@@ -44,7 +50,7 @@ export const watchHa = (kernel: Kernel): SaidByHa => {
       if (event === "ha/over" && by === "recreatable") recreatable.add(incarnationOf({ vm, incarnation }));
     },
   });
-  return { fencing, over, recreatable, isolated, moved };
+  return { fencing, over, recreatable, isolated, moved, forced };
 };
 
 /** An export of one of its writable disks takes writes, or has some that have not landed. */
@@ -54,6 +60,7 @@ export const canWrite = (truth: Truth, { disks }: MachineTruth): boolean =>
     return layer?.writable === true && [...truth.exports].some(({ exportName }) => exportName === layer.exportName);
   });
 
-/** It was said to be over, and what goes on of it writes to nothing, or to nothing that counts: 31 looks at who has its volumes. */
-export const isHarmless = ({ over, recreatable }: SaidByHa, truth: Truth, machine: MachineTruth): boolean =>
-  over.has(incarnationOf(machine)) && (recreatable.has(incarnationOf(machine)) || !canWrite(truth, machine));
+/** It was said to be over, or freed by an operator, and what goes on of it writes to nothing, or to nothing that counts: 31 looks at who has its volumes. */
+export const isHarmless = ({ over, recreatable, forced }: SaidByHa, truth: Truth, machine: MachineTruth): boolean =>
+  [over, forced].some((each) => each.has(incarnationOf(machine))) &&
+  (recreatable.has(incarnationOf(machine)) || !canWrite(truth, machine));

@@ -86,7 +86,7 @@ export const presenceNeverFences: Invariant = {
     truth.watchers.push({
       machineStarted: (machine) => {
         const before = there.get(machine.vm);
-        const isOver = before !== undefined && said.over.has(incarnationOf(before));
+        const isOver = before !== undefined && [said.over, said.forced].some((each) => each.has(incarnationOf(before)));
         if (before !== undefined && dead.has(before.host) && before.host !== machine.host && !isOver)
           verdict.violate(
             `${machine.vm} starts at ${machine.host} and is on ${before.host}, which was only declared dead`,

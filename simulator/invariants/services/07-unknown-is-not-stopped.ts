@@ -1,10 +1,10 @@
-import { isHarmless, watchHa } from "../ha/said-over.ts";
+import { incarnationOf, isHarmless, watchHa } from "../ha/said-over.ts";
 import type { Invariant } from "../invariant.ts";
 
 /**
  * A controller mints the next incarnation of a VM only when nothing of an earlier one runs, whatever it can see; or when what
  * runs on was said to be over by the HA Manager, and cannot write, or to
- * volumes alone that were given up.
+ * volumes alone that were given up; or an operator has freed it of its host. Its volumes are leased after a fence in any case (1, 4).
  */
 export const unknownIsNotStopped: Invariant = {
   number: 7,
@@ -21,7 +21,10 @@ export const unknownIsNotStopped: Invariant = {
         if (before === 0) return;
         const still = [...truth.machines].find(
           (machine) =>
-            machine.vm === vm && machine.incarnation < Number(incarnation) && !isHarmless(said, truth, machine),
+            machine.vm === vm &&
+            machine.incarnation < Number(incarnation) &&
+            !isHarmless(said, truth, machine) &&
+            !said.forced.has(incarnationOf(machine)),
         );
         verdict.check(
           still === undefined,

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hostName, peerName } from "../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import { shop, World } from "../world.testing.ts";
+
+const h1 = peerName("host.h1");
+const off = (): JsonObject => {
+  const cell = shop().shop as Record<string, JsonObject>;
+  return { shop: { ...cell, web: { ...cell.web, "x.desiredState": "off" } } };
+};
+const force = (world: World, vm = "shop/web", tentative = false) =>
+  world.ask({ method: "FORCE-STOP", vm, tentative }) as { readonly status: number; readonly body: JsonObject };
+const away = (world: World): void => {
+  world.withdraw(h1);
+  world.hosts.delete(hostName("h1"));
+};
+const runOf = (world: World) => world.state.vms.get(world.uidOf("shop/web"))?.run ?? null;
+
+test("a VM whose host is away is freed of it by the operator, who hears what nobody has looked at", () => {
+  const world = new World();
+  world.put(shop());
+  assert.match(String(JSON.stringify(force(world))), /h1 is heard/, "its host can say it itself");
+  away(world);
+  const said = JSON.stringify(force(world, "shop/web", true));
+  assert.match(said, /nobody has seen that incarnation 1 has ended/);
+  assert.match(said, /storage servers have ended its writing/);
+  assert.match(JSON.stringify(force(world)), /is to run: switch it off first/);
+  world.put(off());
+  assert.equal(runOf(world)?.stage, "stopping", "its host has not confirmed it");
+  force(world, "shop/web", true);
+  world.settle();
+  assert.equal(runOf(world)?.stage, "stopping", "asking changes nothing");
+  force(world);
+  world.settle();
+  assert.equal(runOf(world), null);
+  assert.ok(world.effects.some((effect) => effect.kind === "log" && effect.event === "vm/forced"));
+  world.put(shop());
+  world.settle();
+  assert.deepEqual([runOf(world)?.incarnation, runOf(world)?.host], [2, "h2"]);
+});
+
+test("what runs nowhere needs no force, and what is no VM is told", () => {
+  const world = new World();
+  world.put(off());
+  assert.match(JSON.stringify(force(world)), /nothing of shop\/web runs anywhere/);
+  assert.match(JSON.stringify(force(world, "shop/webDisk")), /is no VM of the cell shop/);
+});
