@@ -1,4 +1,5 @@
 import type { PeerName } from "../model/cell/identifiers.ts";
+import type { AuditEntry } from "../model/contract/audit/audit.ts";
 import type { Json } from "../model/json/json.ts";
 import type { Result } from "../model/result.ts";
 import type { EventName } from "./telemetry/event-names.ts";
@@ -186,6 +187,11 @@ export interface Service<State> {
   unclaimed?(state: State): ReadonlyMap<PeerName, readonly string[]>;
   /** Its store was lost, as it found out by itself, and no operator has looked since (`excused` with its own name). */
   isLost?(state: State): boolean;
+  /**
+   * Who asked for something by a verb that is no document, as a record of the service's own audit: effects of the step that does it. Absent: such
+   * records are kept beside the service.
+   */
+  record?(state: State, entry: AuditEntry, now: Instant): readonly Effect[];
   /** What its state says in numbers. Asked now and then; changes nothing. */
   measure?(state: State): readonly Metric[];
 }

@@ -93,7 +93,7 @@ export function write(outbox: Outbox, key: string, value: object | null): void {
 
 // --- audit -----------------------------------------------------------------------------------------------------------
 
-const auditKey = "audit";
+export const auditKey = "audit";
 /** Of a record of the chain. A store keeps them apart from what a service reads at its start. */
 export const auditRecordKey = (n: number): string => `${auditKey}/${n}`;
 

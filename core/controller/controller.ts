@@ -10,7 +10,7 @@ import { documentsOf } from "../documents/readers/table.ts";
 import { tenancy } from "../documents/tenancy.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { type Collections, createOutbox, isObject, type Outbox, takeEffects } from "../outbox.ts";
+import { audit, type Collections, createOutbox, isObject, type Outbox, takeEffects } from "../outbox.ts";
 import { createDeaths, followDeaths, followOthers, hearMember, takeDeath } from "../presence/group/deaths.ts";
 import { heldInitial } from "./cells/life.ts";
 import { checkDue, checkTimer, setCheck } from "./changes/check.ts";
@@ -103,6 +103,10 @@ export function createController(
       maySee("controller", peer, key) && (peer === tenancy || key === actualKey(cellManager, lifeKey)),
     accepts: (peer, key) => mayDesire("controller", peer, key),
     read: documentsOf("controller"),
+    record: (state, entry, now) => {
+      audit(state.outbox, now, entry);
+      return takeEffects(state.outbox);
+    },
     measure: measureController,
   };
 }

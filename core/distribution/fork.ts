@@ -5,7 +5,7 @@ import type { HelloFrame } from "./node/frames.ts";
 import { mayBeBehind } from "./node/hello.ts";
 import { historyOf, writeTarget } from "./node/history.ts";
 import { countRefusal, readDocument, refuse } from "./node/refuse.ts";
-import { shareOf } from "./node/share.ts";
+import { shareOf } from "./node/share/share.ts";
 import { type StoredDocument, storeKey } from "./node/stored.ts";
 import type { Client, ClientLink, Distribution, ServerLink, Target, Turn } from "./node/types.ts";
 

@@ -15,7 +15,7 @@ import {
   stateOf,
   subscribe,
 } from "./network.testing.ts";
-import { shareOf } from "./node/share.ts";
+import { shareOf } from "./node/share/share.ts";
 import { storeKey } from "./node/stored.ts";
 
 const refused = (network: Network, name: string): number =>

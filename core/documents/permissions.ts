@@ -53,12 +53,15 @@ export const permissions = {
   "address-manager": {
     desires: { controller: ["subnet/<uid>"] },
     sees: { controller: ["addresses", "<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /offers"], ...orders },
+    asks: {
+      gateway: ["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup", "GET /offers"],
+      ...orders,
+    },
   },
   "dns-manager": {
     desires: { controller: ["name/<uid>"], "controller.root": ["zone"] },
     sees: { controller: ["<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup"], ...orders },
+    asks: { gateway: ["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup"], ...orders },
   },
   placer: {
     desires: {
@@ -68,14 +71,25 @@ export const permissions = {
     },
     sees: { controller: ["hosts", "<peer>/…"] },
     asks: {
-      gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /offers", "GET /rooms"],
+      gateway: [
+        "GET /metrics",
+        "GET /events",
+        "GET /records",
+        "* /orphans",
+        "POST /backup",
+        "GET /offers",
+        "GET /rooms",
+      ],
       ...orders,
     },
   },
   "storage-manager": {
     desires: { controller: ["volume/<uid>", "connection/<uid>", "grant/<uid>"], "ha-manager": ["fence/<uid>"] },
     sees: { controller: ["storage", "<peer>/…"], "ha-manager": ["<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /offers"], ...orders },
+    asks: {
+      gateway: ["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup", "GET /offers"],
+      ...orders,
+    },
   },
   agent: {
     desires: {
@@ -150,7 +164,7 @@ export const permissions = {
       "ha-manager": ["dead/<name>"],
     },
     asks: {
-      gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /hosts"],
+      gateway: ["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup", "GET /hosts"],
       "controller.root": ["POST /backup", "GET /hosts/<name>/end", "PUT /hosts/<name>/end"],
     },
   },
@@ -177,12 +191,12 @@ export const permissions = {
   directory: {
     desires: { controller: ["public/<uid>", "reach/<uid>", "want/<name>/…"] },
     sees: { controller: ["<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup"], ...orders },
+    asks: { gateway: ["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup"], ...orders },
   },
   "cell-manager": {
     desires: { controller: ["cell/<uid>"] },
     sees: { controller: ["<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup"], ...orders },
+    asks: { gateway: ["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup"], ...orders },
   },
   controller: {
     // What accounts may have, at the root controller.
@@ -190,7 +204,7 @@ export const permissions = {
     sees: { "cell-manager": ["<peer>/…"], tenancy: ["<peer>/…"] },
     asks: {
       ...orders,
-      gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "* /…"],
+      gateway: ["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup", "* /…"],
       // The VMs of other cells' controllers are elements of the root cell, and nobody's but the Cell Manager's to change.
       "cell-manager": [
         "GET /cells/root/model/root/controllers",
@@ -214,7 +228,7 @@ export const permissions = {
     asks: {
       ...orders,
       gateway: [
-        ...["GET /metrics", "GET /events", "* /orphans", "POST /backup"],
+        ...["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup"],
         ...[
           "POST /logins",
           "POST /signatures",
@@ -256,7 +270,7 @@ export const permissions = {
       ...Object.fromEntries(
         keepers.map((kind) => [kind, ["GET /peers", "GET /put-back", "GET /put-back/<uid>", "DELETE /put-back/<uid>"]]),
       ),
-      gateway: ["GET /metrics", "GET /events", "* /orphans", "POST /backup", "GET /peers"],
+      gateway: ["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup", "GET /peers"],
       "controller.root": ["POST /backup", "PUT /enrolments/<uid>", "DELETE /enrolments/<uid>", "POST /backup-order"],
     },
   },

@@ -5,9 +5,10 @@ import { documentsOf } from "../documents/readers/table.ts";
 import { desiredLook, desiredOwner } from "../documents/readers/tenancy.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { createOutbox, isObject, log, takeEffects, toJson, write } from "../outbox.ts";
+import { audit, createOutbox, isObject, log, takeEffects, toJson, write } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { answer, type TenancyRequest } from "./asks.ts";
+import { mostRecords } from "./audit/audited.ts";
 import { advanceEnds } from "./deletion/deletion.ts";
 import { dropKeysOfNobody } from "./logins/keys.ts";
 import { endOldSessions } from "./logins/logins.ts";
@@ -57,6 +58,10 @@ export function createTenancy(_options: TenancyOptions): Service<TenancyState> {
     entitled: (_state, peer, key) => maySee("tenancy", peer, key),
     accepts: (peer, key) => mayDesire("tenancy", peer, key),
     read: documentsOf("tenancy"),
+    record: (state, entry, now) => {
+      audit(state.outbox, now, entry, mostRecords);
+      return takeEffects(state.outbox);
+    },
     isLost: ({ held }) => held !== null,
     measure: ({ tables, looks, held }) => [
       gauge(

@@ -3,6 +3,7 @@ import { after, before, test } from "node:test";
 import { type FastifyInstance, fastify } from "fastify";
 import { createHaManager } from "../../core/ha/manager.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
+import type { AuditEntry } from "../../model/contract/audit/audit.ts";
 import type { HaReport } from "../../model/contract/ha.ts";
 import type { Json } from "../../model/json/json.ts";
 import { haReleases } from "../../runtime/ha/release.ts";
@@ -27,10 +28,14 @@ const give = (input: Parameters<typeof manager.step>[1]) => {
   return stepped.effects;
 };
 
+/** Who had something done. */
+const had: string[] = [];
+
 before(async () => {
   installation = await createTestInstallation("gateway-ha");
   const { configuration } = await installation.configure(peerName("ha-manager"));
-  const request = async (asked: Json): Promise<Json> => {
+  const request = async (asked: Json, by?: AuditEntry): Promise<Json> => {
+    if (by !== undefined) had.push(`${by.who} ${by.source} ${by.verb} ${by.target}`);
     const reply = give({ kind: "request", id: 1, request: asked }).find((effect) => effect.kind === "reply");
     return reply?.kind === "reply" ? reply.response : null;
   };
@@ -68,6 +73,7 @@ const vm = encodeURIComponent("shop.root/web/vm");
 test("a VM is left alone and taken up again by its path with its cell's whole name, and refusals come back as they were said", async () => {
   const cancelled = await post(`/ha/cancel?vm=${vm}`);
   assert.equal(cancelled.status, 200);
+  assert.deepEqual(had, ["operator 127.0.0.1 cancelHa shop.root/web/vm"]);
   assert.deepEqual(
     cancelled.body.items.map(({ path, step }) => [path, step]),
     [["shop/web/vm", "Cancelled"]],

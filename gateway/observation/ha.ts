@@ -3,9 +3,9 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import { type HaReport, haReport, powerRegistered, powerRemoved } from "../../model/contract/ha.ts";
 import type { Schema } from "../../model/contract/schema.ts";
 import { refusal } from "../../model/contract/values.ts";
-import { peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { listPeers } from "../../runtime/transport/peers.ts";
+import { askPeer } from "../requests/ask-peer.ts";
 import { answerAs, answerOr } from "../requests/peer-answer.ts";
 import { refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
@@ -49,7 +49,7 @@ async function askFor<T>(
   if (!(await listPeers(configuration, haManager)).includes(haManager))
     throw refused(404, "ha/none", "this installation has no HA Manager: VMs of a host that is lost wait for it");
   const { patienceMs: waits = patienceMs, ...order } = asked;
-  const answer = await peerRequest(configuration, haManager, {
+  const answer = await askPeer(configuration, haManager, {
     ...{ ...order, signal: AbortSignal.timeout(waits) },
     ...(order.body === undefined ? {} : { headers: { "content-type": "application/json" } }),
   }).catch((error: Error) => {

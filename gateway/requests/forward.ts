@@ -3,7 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { sourceHeader } from "../../runtime/tenancy/source.ts";
+import { sourceHeader } from "../../runtime/observation/asked-by.ts";
 import { controllerOf } from "./cell-names.ts";
 import { RefusedError } from "./refused.ts";
 

@@ -3,6 +3,8 @@ import { readJsonBody, readQuery } from "../../model/contract/request.ts";
 import type { BodyOf, ParameterNames, QueryOf } from "../../model/contract/route.ts";
 import { type Routes, routeOf, type ServedAt } from "../../model/contract/routes.ts";
 import { parseJson } from "../../runtime/http/http.ts";
+import { addressOf } from "../../runtime/transport/admission.ts";
+import { forClient } from "./ask-peer.ts";
 import { refused } from "./refused.ts";
 
 type Served = ServedAt<"gateway">;
@@ -32,7 +34,10 @@ export function serveRoute<N extends Served>(
       const parameters = request.params as Asked<N>["parameters"];
       const query = readQuery(name, request.url);
       if (!query.ok) throw refused(400, query.error.code, query.error.message);
-      return handler({ parameters, query: query.value, body: bodyIn(name, request), request }, reply);
+      const body = bodyIn(name, request);
+      return forClient(addressOf(request.raw.socket), () =>
+        handler({ parameters, query: query.value, body, request }, reply),
+      );
     },
   });
 }

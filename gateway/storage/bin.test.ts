@@ -21,6 +21,7 @@ let server: PeerServer;
 let bin: BinFiles;
 const kept: { file: string; why: string }[] = [];
 let reported = 0;
+const recorded: string[] = [];
 
 async function configure(name: string, role: ProcessConfiguration["role"]): Promise<ProcessConfiguration> {
   return {
@@ -37,7 +38,7 @@ before(async () => {
   await mkdir(join(root, "volumes"));
   bin = new BinFiles(join(root, "volumes"));
   await bin.prepare();
-  const edge = createBinEdge(bin, {
+  const executor = {
     reportBin: async () => {
       reported += 1;
     },
@@ -46,6 +47,11 @@ before(async () => {
       for (const file of empty) await bin.empty(file);
       return { empty, kept: kept.filter(({ file }) => files.includes(file)) };
     },
+  } satisfies Parameters<typeof createBinEdge>[1];
+  const edge = createBinEdge(bin, executor, async ({ verb, target, source }) => {
+    // It is there still: the record comes first.
+    const isThere = (await bin.list()).some(({ file }) => file === target);
+    recorded.push(`${verb} ${isThere ? "before" : "too late"} ${source}`);
   });
   server = await servePeers(await configure("agent.s1", "agent"), async (request, response) => {
     if (!(await edge(request, response))) response.writeHead(404).end("{}");
@@ -96,6 +102,11 @@ test("an operator sees what is in the bins, brings back and empties, and is told
     (await bin.list()).map(({ file }) => file),
     ["shop-1.1"],
   );
+  assert.deepEqual(recorded, [
+    "restoreFromBin before 127.0.0.1",
+    "emptyBin before 127.0.0.1",
+    "emptyBin before 127.0.0.1",
+  ]);
 });
 
 test("what is not there is refused with a sentence", async () => {

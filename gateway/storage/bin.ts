@@ -5,8 +5,8 @@ import type { BinEntry, BinList, MissingServer, ServerAdopted } from "../../mode
 import { peerName } from "../../model/cell/identifiers.ts";
 import { list, record, type Schema } from "../../model/contract/schema.ts";
 import { adoptedLeases, binnedFile } from "../../model/contract/values.ts";
-import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
+import { askPeer } from "../requests/ask-peer.ts";
 import { answerAs, answerOr, refusalIn } from "../requests/peer-answer.ts";
 import { refused } from "../requests/refused.ts";
 import { type Asked, serveRoute } from "../requests/serve.ts";
@@ -89,7 +89,7 @@ async function ask<T>(
   const unreachable = (why: string) =>
     refused(503, "bin/unreachable", `the storage server ${server} does not answer: ${why}`);
   const signal = AbortSignal.timeout(answerTimeoutMs);
-  const answer = await peerRequest(configuration, peerName(`agent.${server}`), { method, path, signal }).catch(
+  const answer = await askPeer(configuration, peerName(`agent.${server}`), { method, path, signal }).catch(
     (error: Error) => {
       throw unreachable(error.message);
     },

@@ -6,8 +6,9 @@ import type { ImageAdded, ImageRemoved, ImageSummary } from "../../model/api.ts"
 import { peerName } from "../../model/cell/identifiers.ts";
 import { imageNameRule, isImageName } from "../../model/cell/image-name.ts";
 import { boolean, json, list, nullable, number, record, type Schema, text } from "../../model/contract/schema.ts";
-import { type OutgoingPeerRequest, peerRequest } from "../../runtime/http/https.ts";
+import type { OutgoingPeerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
+import { askPeer } from "../requests/ask-peer.ts";
 import { answerAs, refusalIn } from "../requests/peer-answer.ts";
 import { type RefusedError, refused } from "../requests/refused.ts";
 import { type Asked, serveRoute } from "../requests/serve.ts";
@@ -216,7 +217,7 @@ class Images {
     schema: Schema<T>,
   ): Promise<Told<T>> {
     try {
-      const answer = await peerRequest(this.#configuration, peerName(`agent.${server}`), {
+      const answer = await askPeer(this.#configuration, peerName(`agent.${server}`), {
         idleTimeoutMs: conversionMs,
         ...(timeoutMs === undefined ? {} : { signal: AbortSignal.timeout(timeoutMs) }),
         ...request,

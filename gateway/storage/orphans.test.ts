@@ -164,6 +164,18 @@ test("what a service has of a client, and that one desires anew, is given back t
   ]);
 });
 
+test("who had something counted, ended or given back is in the audit of the service that did it, with what came of it", async () => {
+  const records = (await running[0]?.observer.audit?.read({}))?.records ?? [];
+  const told = records.map(({ who, source, verb, target, outcome }) => `${who} ${source} ${verb} ${target} ${outcome}`);
+  for (const verb of ["endOrphans", "releaseOrphans"])
+    assert.ok(told.includes(`operator 127.0.0.1 ${verb} ${client} done`), told.join("\n"));
+  for (const outcome of ["done", "refused"])
+    assert.ok(
+      told.some((each) => each.startsWith("operator 127.0.0.1 adoptOrphan") && each.endsWith(outcome)),
+      told.join("\n"),
+    );
+});
+
 test("what a service that was put back still has of an ended cell is listed, and ends by an operator's word", async () => {
   // It starts again with what its client desired, and no book names that one any more.
   for (const each of running.splice(0).reverse()) await each.stop();

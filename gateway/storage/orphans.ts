@@ -4,9 +4,9 @@ import { rootCell } from "../../core/documents/cells.ts";
 import type { CellSummary, MissingService, OrphanList, Refusal, ServiceOrphans } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { leftoversOf } from "../../model/contract/values.ts";
-import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { leftoversPath } from "../../runtime/observation/leftovers.ts";
+import { askPeer } from "../requests/ask-peer.ts";
 import { controllerOf } from "../requests/cell-names.ts";
 import { answerAs, answerOr, refusalIn } from "../requests/peer-answer.ts";
 import { refused } from "../requests/refused.ts";
@@ -49,7 +49,7 @@ async function requireRootModel(configuration: ProcessConfiguration, authorizati
   const root = controllerOf(rootCell);
   const asked = { method: "GET", path: `/cells/${rootCell}`, headers: { authorization } };
   const signal = AbortSignal.timeout(answerTimeoutMs);
-  const answer = await peerRequest(configuration, root, { ...asked, signal }).catch((error: Error) => {
+  const answer = await askPeer(configuration, root, { ...asked, signal }).catch((error: Error) => {
     throw refused(
       503,
       "orphans/unreachable",
@@ -108,7 +108,7 @@ async function requireName(configuration: ProcessConfiguration, name: string): P
 /** Throws a refusal: the service's own, or that it does not answer. */
 async function ask(configuration: ProcessConfiguration, service: string, method: string, path: string): Promise<Said> {
   const signal = AbortSignal.timeout(answerTimeoutMs);
-  const answer = await peerRequest(configuration, peerName(service), { method, path, signal }).catch((error: Error) => {
+  const answer = await askPeer(configuration, peerName(service), { method, path, signal }).catch((error: Error) => {
     throw refused(503, "orphans/unreachable", `"${service}" does not answer: ${error.message}`);
   });
   const text = await answer.text();

@@ -1,11 +1,15 @@
 import type { FastifyInstance } from "fastify";
+import { kindOf } from "../../core/documents/permissions.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { AuditPart, AuditView, ServiceAuditRecord } from "../../model/contract/audit/audit.ts";
+import { beginning } from "../../model/contract/audit/chain.ts";
 import { auditPart } from "../../model/contract/audit/values.ts";
+import { isAuthorized } from "../../runtime/http/bearer.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import { cellOfController } from "../../runtime/identity/tickets.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { findPeer } from "../../runtime/transport/peers.ts";
+import { recordsPath } from "../../runtime/observation/asked-by.ts";
+import { findPeer, listPeers } from "../../runtime/transport/peers.ts";
 import { controllerOf } from "../requests/cell-names.ts";
 import type { Way } from "../requests/forward.ts";
 import { answerAs } from "../requests/peer-answer.ts";
@@ -20,12 +24,19 @@ const patienceMs = 20_000;
 const usual = 200;
 const tenancy = peerName("tenancy");
 
+/** Of services that have no users: what the operator has them do by no document. */
+const others: readonly string[] = [
+  ...["agent", "ha-manager", "storage-manager", "placer", "address-manager", "dns-manager"],
+  ...["cell-manager", "directory", "presence", "host"],
+];
+
 /** @param names of the cells that a credential may see */
 export function registerAudit(
   app: FastifyInstance,
   way: Way,
   names: (authorization: string) => Promise<readonly string[]>,
 ): void {
+  const { credentialHashes = [] } = way.configuration.gateway ?? {};
   serveRoute(app, "readAudit", async ({ query, request }): Promise<AuditView> => {
     const { service, after, limit = usual } = query;
     if (after !== undefined && service === undefined)
@@ -33,7 +44,8 @@ export function registerAudit(
     const authorization = request.headers.authorization ?? "";
     const asked = new URLSearchParams(request.url.split("?", 2)[1] ?? "");
     asked.delete("service");
-    const all = await sources(way.configuration, () => names(authorization));
+    const isOperator = isAuthorized(authorization, credentialHashes);
+    const all = await sources(way.configuration, () => names(authorization), isOperator);
     const wanted = service === undefined ? all : all.filter((each) => each === service);
     if (wanted.length === 0)
       throw refused(
@@ -44,17 +56,28 @@ export function registerAudit(
     const answers = await Promise.all(
       wanted.map(async (each) => ({ service: each, part: await partOf(way, each, `${asked}`, authorization) })),
     );
-    return merged(answers, after === undefined ? limit : null);
+    const told = answers.filter(
+      ({ service: each, part }) => !isOther(each) || service !== undefined || !isNothing(part),
+    );
+    return merged(told, after === undefined ? limit : null);
   });
 }
 
 async function sources(
   configuration: ProcessConfiguration,
   names: () => Promise<readonly string[]>,
+  isOperator: boolean,
 ): Promise<readonly PeerName[]> {
   const isThere = (await findPeer(configuration, tenancy)).ok;
-  return [...(isThere ? [tenancy] : []), ...(await names()).map(controllerOf)];
+  const more = isOperator ? (await Promise.all(others.map((kind) => ofKind(configuration, kind)))).flat() : [];
+  return [...(isThere ? [tenancy] : []), ...(await names()).map(controllerOf), ...more];
 }
+const ofKind = async (configuration: ProcessConfiguration, kind: string): Promise<readonly PeerName[]> =>
+  (await listPeers(configuration, kind)).filter((peer) => kindOf(peer) === kind);
+const isOther = (service: PeerName): boolean => others.includes(kindOf(service) ?? "");
+/** Of most of them nobody ever asks such a thing; one of a version before keeps no records. */
+const isNothing = (part: AuditPart | null): boolean => part !== null && part.next === 1;
+const none: AuditPart = { first: 1, next: 1, hash: beginning, records: [] };
 
 /** Null: it does not answer, or is of a version that keeps no records. */
 async function partOf(
@@ -65,6 +88,14 @@ async function partOf(
 ): Promise<AuditPart | null> {
   const cell = cellOfController(service);
   try {
+    if (isOther(service)) {
+      const answer = await peerRequest(configuration, service, {
+        ...{ method: "GET", path: `${recordsPath}?${query}`, signal: AbortSignal.timeout(patienceMs) },
+      });
+      const text = await answer.text();
+      if (answer.status === 404 || answer.status === 403) return none;
+      return answer.status === 200 ? answerAs(auditPart, text, service) : null;
+    }
     if (cell === null) {
       const { status, text } = await askTenancy(configuration, {
         ...{ method: "GET", path: `/audit?${query}`, headers: { authorization }, body: null, waitMs: patienceMs },

@@ -2,6 +2,7 @@ import { chmod, mkdir, readFile } from "node:fs/promises";
 import { createAgentService } from "../../core/storage/agent/agent.ts";
 import type { AgentReport } from "../../core/storage/agent/work.ts";
 import { type HostName, ipv4, peerName } from "../../model/cell/identifiers.ts";
+import type { AuditEntry } from "../../model/contract/audit/audit.ts";
 import type { Json } from "../../model/json/json.ts";
 import { servePeers } from "../../runtime/http/https.ts";
 import { certify } from "../../runtime/identity/own/certify.ts";
@@ -77,10 +78,13 @@ async function main(configurationFile: string | undefined): Promise<void> {
   });
   await images.prepare();
   stopAtSignals(() => images.close());
+  const record = async (entry: AuditEntry): Promise<void> => {
+    await running.observer.audit?.record(entry);
+  };
   const parts = [
-    createImageEdge(places, images),
-    createBinEdge(files.bin, executor),
-    createAdoptionEdge(executor),
+    createImageEdge(places, images, record),
+    createBinEdge(files.bin, executor, record),
+    createAdoptionEdge(executor, record),
     createBackupEdge(new BackupStore(directory)),
   ];
   const edge = await servePeers(

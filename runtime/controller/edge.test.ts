@@ -16,6 +16,7 @@ import {
   type Refusal,
 } from "../../model/api.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { AuditPart } from "../../model/contract/audit/audit.ts";
 import { assertConforms } from "../../model/contract/testing/conforms.testing.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { hashCredential, newCredential } from "../http/bearer.ts";
@@ -174,6 +175,11 @@ test("a controller as a process: its model, its events and their past survive a 
     assert.ok(first < last && sinceThen.length < again.length, "some of it happened before");
     const resumed = await call({ path: "/cells/shop/events", headers: { "last-event-id": String(past[1]?.id) } });
     assert.equal(eventsIn(await resumed.text())[0]?.id, past[2]?.id);
+    // What the operator would have others do is recorded before it is known whether it comes to anything.
+    assert.equal((await call({ method: "DELETE", path: "/cells/shop/hosts/h2" })).status, 404);
+    const { records } = (await jsonOf(await call({ path: "/cells/shop/audit" }))) as unknown as AuditPart;
+    const { who, verb, target } = records.at(-1) ?? {};
+    assert.deepEqual([who, verb, target], ["operator", "removeHost", "h2"]);
   } finally {
     await running.stop();
   }

@@ -43,7 +43,7 @@ import type { CellEvents } from "./events.ts";
 import { hostHandler } from "./hosts/hosts.ts";
 import { longPoll } from "./long-poll.ts";
 import type { ControllerSessions } from "./sessions.ts";
-import { answerAudit, askerOf } from "./tenants/audit.ts";
+import { answerAudit, askerOf, recordedFirst } from "./tenants/audit.ts";
 import { type Caller, callerOf } from "./tenants/callers.ts";
 import { isRead } from "./tenants/child-cells.ts";
 import { sessionHolder, TenantAnswers, TicketHolds, tenantMayNotAsk } from "./tenants/tenants.ts";
@@ -179,8 +179,10 @@ export const createRoutes = (
 
 async function serve<N extends Served>(name: N, exchange: Omit<Exchange<N>, "name" | "query">): Promise<void> {
   const query = readQuery(name, exchange.incoming.url);
-  if (query.ok) await handlers[name]({ ...exchange, name, query: query.value });
-  else sendRefusal(exchange.response, 400, query.error.code, query.error.message);
+  if (!query.ok) return sendRefusal(exchange.response, 400, query.error.code, query.error.message);
+  if (recordedFirst.has(name) && exchange.caller?.operator === true)
+    await record(exchange, { verb: name, target: exchange.parameters.name ?? "" });
+  await handlers[name]({ ...exchange, name, query: query.value });
 }
 
 /** Handshakes of sessions. The capability is the credential: a web page's WebSocket can carry no other. */

@@ -14,6 +14,7 @@ import { Fault } from "../../model/json/reader.ts";
 import { peerRequest } from "../http/https.ts";
 import { seal, unseal } from "../identity/own/seal.ts";
 import type { ProcessConfiguration } from "../installation.ts";
+import { askedBy } from "../observation/asked-by.ts";
 import type { Asked, Further } from "../process/asked.ts";
 import { listPeers } from "../transport/peers.ts";
 
@@ -139,7 +140,10 @@ export const powerRegistrations = (configuration: ProcessConfiguration, seal: Se
         "ha/no-host",
         `there is no host ${host}; the hosts are ${hosts.map((each) => each.slice(5)).join(", ")}`,
       );
-    if (method === "DELETE") return json(200, (await service.request({ kind: "ha-power-remove", host })) as object);
+    if (method === "DELETE") {
+      const by = askedBy(incoming, { verb: "forgetPower", target: host });
+      return json(200, (await service.request({ kind: "ha-power-remove", host }, by)) as object);
+    }
     const sent = await text(incoming.body).catch(() => "");
     const controller = sent.length > longestBody ? null : readController(sent);
     if (controller === null)
@@ -152,7 +156,9 @@ export const powerRegistrations = (configuration: ProcessConfiguration, seal: Se
     if (typeof tried === "string") return refuse(409, "ha/power", tried);
     const { password, ...rest } = controller;
     const registered = { ...rest, host, sealed: seal.seal(password), uuid: tried.uuid };
-    await service.request(toJson({ kind: "ha-power-register", host, controller: registered }));
+    const what = `${controller.kind} ${controller.address}`;
+    const by = askedBy(incoming, { verb: "registerPower", target: host, what });
+    await service.request(toJson({ kind: "ha-power-register", host, controller: registered }), by);
     json(200, { host, kind: controller.kind, address: controller.address, uuid: tried.uuid, power: "on" });
   },
 });

@@ -1,6 +1,7 @@
 import { mayAsk } from "../../core/documents/permissions.ts";
 import type { ByHandRefusal } from "../../core/ha/people/by-hand.ts";
 import { isObject } from "../../core/outbox.ts";
+import { askedBy } from "../observation/asked-by.ts";
 import type { Further } from "../process/asked.ts";
 
 /**
@@ -11,32 +12,31 @@ const path = /^\/ha\/(release|pause|cancel|retry)(?:\?|$)/;
 
 export const haReleases: Further = {
   answers: (url) => path.test(url),
-  handler:
-    (asked) =>
-    async ({ method, url, peer }, response) => {
-      const json = (status: number, content: object): void => {
-        response.writeHead(status, { "content-type": "application/json" });
-        response.end(JSON.stringify(content));
-      };
-      const refuse = (status: number, code: string, message: string): void =>
-        json(status, { error: { code, message } });
-      if (!mayAsk("ha-manager", peer, method, url)) {
-        refuse(403, "forbidden", `only the gateway may say that somebody has looked, and this is "${peer}"`);
-        return;
-      }
-      if (asked.service === null) {
-        refuse(503, "busy", "the service is starting: ask again in a moment");
-        return;
-      }
-      const verb = path.exec(url)?.[1] ?? "release";
-      const vm = new URLSearchParams(url.split("?", 2)[1] ?? "").get("vm");
-      const [cell = ""] = vm?.split("/", 1) ?? [];
-      // In its cell's own document a child's path begins with its own name.
-      const own = vm === null ? null : [cell.split(".", 1)[0], ...vm.split("/").slice(1)].join("/");
-      const about = vm === null || verb === "pause" ? {} : { cell, path: own };
-      const answer = await asked.service.request({ kind: `ha-${verb}`, ...about });
-      const refusal = isObject(answer) ? (answer.refusal as unknown as ByHandRefusal | undefined) : undefined;
-      if (refusal === undefined) json(200, answer as object);
-      else refuse(refusal.status, refusal.status === 404 ? "ha/nothing" : "ha/begun", refusal.message);
-    },
+  handler: (asked) => async (incoming, response) => {
+    const { method, url, peer } = incoming;
+    const json = (status: number, content: object): void => {
+      response.writeHead(status, { "content-type": "application/json" });
+      response.end(JSON.stringify(content));
+    };
+    const refuse = (status: number, code: string, message: string): void => json(status, { error: { code, message } });
+    if (!mayAsk("ha-manager", peer, method, url)) {
+      refuse(403, "forbidden", `only the gateway may say that somebody has looked, and this is "${peer}"`);
+      return;
+    }
+    if (asked.service === null) {
+      refuse(503, "busy", "the service is starting: ask again in a moment");
+      return;
+    }
+    const verb = path.exec(url)?.[1] ?? "release";
+    const vm = new URLSearchParams(url.split("?", 2)[1] ?? "").get("vm");
+    const [cell = ""] = vm?.split("/", 1) ?? [];
+    // In its cell's own document a child's path begins with its own name.
+    const own = vm === null ? null : [cell.split(".", 1)[0], ...vm.split("/").slice(1)].join("/");
+    const about = vm === null || verb === "pause" ? {} : { cell, path: own };
+    const by = askedBy(incoming, { verb: `${verb}Ha`, target: vm ?? "all" });
+    const answer = await asked.service.request({ kind: `ha-${verb}`, ...about }, by);
+    const refusal = isObject(answer) ? (answer.refusal as unknown as ByHandRefusal | undefined) : undefined;
+    if (refusal === undefined) json(200, answer as object);
+    else refuse(refusal.status, refusal.status === 404 ? "ha/nothing" : "ha/begun", refusal.message);
+  },
 };

@@ -2,17 +2,20 @@ import type { ServerResponse } from "node:http";
 import type { Leftovers } from "../../core/distribution/node/release.ts";
 import { mayAsk } from "../../core/documents/permissions.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
-import type { PeerHandler } from "../http/peer-handler.ts";
+import type { AuditEntry } from "../../model/contract/audit/audit.ts";
+import type { RouteName } from "../../model/contract/routes.ts";
+import type { PeerRequest } from "../http/peer-handler.ts";
+import { askedBy } from "./asked-by.ts";
 
 /** What an operator may see and say of documents whose client has lost its store (`core/distribution/fork.ts`). */
 export interface LeftoversAccess {
   list(): Promise<Leftovers>;
   /** What the peer desires here counts again, and what is desired of it. Resolves when that is durable. */
-  release(peer: PeerName): Promise<void>;
+  release(peer: PeerName, by: AuditEntry): Promise<void>;
   /** Ends documents of a client that it did not repeat, or that are kept for it; null: all that `list` names. */
-  end(client: PeerName, keys: readonly string[] | null): Promise<void>;
+  end(client: PeerName, keys: readonly string[] | null, by: AuditEntry): Promise<void>;
   /** What goes on under this key is what the client desires under another one. @returns null, or a sentence: why not */
-  adopt(client: PeerName, key: string): Promise<string | null>;
+  adopt(client: PeerName, key: string, by: AuditEntry): Promise<string | null>;
 }
 export const leftoversPath = "/orphans";
 
@@ -29,9 +32,10 @@ const answer = (response: ServerResponse, status: number, body: object): void =>
  */
 export const answerLeftovers = async (
   access: LeftoversAccess | null,
-  { peer, method, url }: Parameters<PeerHandler>[0],
+  request: PeerRequest,
   response: ServerResponse,
 ): Promise<void> => {
+  const { peer, method, url } = request;
   const refuse = (status: number, code: string, message: string): void =>
     answer(response, status, { error: { code, message } });
   if (!mayAsk("controller", peer, method, leftoversPath))
@@ -41,16 +45,19 @@ export const answerLeftovers = async (
   const about = query.get("peer") ?? "";
   if (method === "GET") return answer(response, 200, await access.list());
   if (about === "") return refuse(400, "bad-request", "say of which peer: `peer=NAME`");
+  const by = (verb: RouteName, what?: string): AuditEntry =>
+    askedBy(request, { verb, target: about, ...(what === undefined ? {} : { what }) });
   const adopted = query.get("adopt");
   if (method === "POST" && adopted !== null) {
-    const why = await access.adopt(peerName(about), adopted);
+    const why = await access.adopt(peerName(about), adopted, by("adoptOrphan", adopted));
     if (why !== null) return refuse(409, "orphans/refused", why);
-  } else if (method === "POST") await access.release(peerName(about));
+  } else if (method === "POST") await access.release(peerName(about), by("releaseOrphans"));
   else if (method === "DELETE") {
     const keys = query.getAll("key");
     if (keys.length === 0 && query.get("all") !== "true")
       return refuse(400, "bad-request", "say which documents end: `key=KEY`, once for each, or `all=true`");
-    await access.end(peerName(about), keys.length === 0 ? null : keys);
+    const what = keys.length === 0 ? "all" : keys.join(" ");
+    await access.end(peerName(about), keys.length === 0 ? null : keys, by("endOrphans", what));
   } else return refuse(405, "bad-request", "GET, POST and DELETE are answered here");
   answer(response, 200, await access.list());
 };

@@ -5,8 +5,10 @@ import { mayAsk } from "../../core/documents/permissions.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { Metric } from "../../core/telemetry/metrics.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
-import type { PeerHandler } from "../http/peer-handler.ts";
+import { readQuery } from "../../model/contract/request.ts";
+import type { PeerHandler, PeerRequest } from "../http/peer-handler.ts";
 import { breakAtFailure, currentLife } from "../life/role-life.ts";
+import { type AuditAccess, recordsPath } from "./asked-by.ts";
 import { createEventRing, type EventRing, type LogEvent, serviceHeading, streamEvents } from "./events.ts";
 import { answerLeftovers, type LeftoversAccess, leftoversPath } from "./leftovers.ts";
 import { encodeMetrics, metricsMediaType, processMetrics } from "./metrics.ts";
@@ -22,6 +24,8 @@ export interface Observer {
   readonly events: EventRing;
   /** What an operator may see and say of the service's clients; null: it does not run yet. */
   leftovers: LeftoversAccess | null;
+  /** Who had something done here; null: it does not run yet. */
+  audit: AuditAccess | null;
   /** Asked at every look at the numbers. Returns how to take it back. */
   measures(collect: () => readonly Metric[] | Promise<readonly Metric[]>): () => void;
   /** Gives a sealed copy of what the process keeps (`backup/serve.ts`); null: it keeps nothing, or has not started yet. */
@@ -62,6 +66,7 @@ export const createObserver = (
   };
   return {
     leftovers: null,
+    audit: null,
     events,
     record,
     backup: null,
@@ -120,6 +125,10 @@ export const observed =
       await answerLeftovers(observer.leftovers, request, response);
       return;
     }
+    if (path === recordsPath) {
+      await answerRecords(observer.audit, request, response);
+      return;
+    }
     if (request.method !== "GET" || (path !== "/metrics" && path !== "/events")) {
       await handler(request, response);
       return;
@@ -142,6 +151,22 @@ export const observed =
       ...(follows ? { follow: events.subscribe } : {}),
     });
   };
+
+/** `GET /records`: who had something done here, for the gateway alone, which asks for the operator. */
+async function answerRecords(
+  access: AuditAccess | null,
+  { peer, method, url }: PeerRequest,
+  response: ServerResponse,
+): Promise<void> {
+  if (!mayObserve(peer, recordsPath))
+    return refuse(response, 403, "forbidden", `only the gateway may look into a service, and this is "${peer}"`);
+  const query = readQuery("readCellAudit", url);
+  if (!query.ok) return refuse(response, 400, query.error.code, query.error.message);
+  const part = method === "GET" ? ((await access?.read(query.value)) ?? null) : null;
+  if (part === null) return refuse(response, 404, "not-found", "no records are kept beside this service");
+  response.writeHead(200, { "content-type": "application/json" });
+  response.end(JSON.stringify(part));
+}
 
 const notFound: PeerHandler = ({ method, url }, response) =>
   refuse(response, 404, "not-found", `there is no ${method} of ${url} here: GET /metrics and GET /events are answered`);

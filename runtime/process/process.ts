@@ -9,15 +9,17 @@ import type { LogLine, NodeInput, NodeOutput } from "../../core/distribution/nod
 import type { AdoptRequest, Instant, Service } from "../../core/env.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
-import type { AuditRecord } from "../../model/contract/audit/audit.ts";
+import type { AuditEntry, AuditRecord } from "../../model/contract/audit/audit.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { PeerHandler } from "../http/peer-handler.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { boundToLife, breakAtFailure } from "../life/role-life.ts";
 import { stopAtSignals } from "../life/signals.ts";
+import type { AuditAccess } from "../observation/asked-by.ts";
 import type { LogEvent } from "../observation/events.ts";
 import type { LeftoversAccess } from "../observation/leftovers.ts";
 import { createObserver, type Observer } from "../observation/observer.ts";
+import { readAudit } from "../observation/read-audit.ts";
 import { createServiceNumbers, type ServiceNumbers } from "../observation/service-numbers.ts";
 import { type TransportLimits, transportLimits } from "../transport/connections/connection.ts";
 import { readWhoIsThere } from "../transport/peers.ts";
@@ -32,8 +34,8 @@ import { openStore, type Store } from "./store.ts";
  * therefore ends the process before anyone was told what is not durable.
  */
 export interface RunningService {
-  /** Asks the service; rejects when the process stops first. */
-  request(request: Json): Promise<Json>;
+  /** Asks the service; rejects when the process stops first. @param by who has it done, where that is to have a record in the same commit */
+  request(request: Json, by?: AuditEntry): Promise<Json>;
   /** Records of the service's audit from this number on, in their order, as far as they are durable. */
   audit(from: number, most: number): readonly AuditRecord[];
   /** Every line that the service or its state distribution logs, after it is durable. */
@@ -189,7 +191,7 @@ const stopLoop = async <State>(loop: Loop<State>, goodbye: boolean): Promise<voi
   loop.store.close();
 };
 
-const askLoop = <State>(loop: Loop<State>, request: Json): Promise<Json> =>
+const askLoop = <State>(loop: Loop<State>, inputOf: (id: number) => NodeInput): Promise<Json> =>
   new Promise((resolve, reject) => {
     if (loop.stopped) {
       reject(new Error("the service has stopped"));
@@ -197,7 +199,7 @@ const askLoop = <State>(loop: Loop<State>, request: Json): Promise<Json> =>
     }
     loop.nextRequest += 1;
     loop.requests.set(loop.nextRequest, { resolve, reject });
-    enqueue(loop, { kind: "request", id: loop.nextRequest, request });
+    enqueue(loop, inputOf(loop.nextRequest));
   });
 
 /** What makes copies is loaded when the first one is asked for: most starts need none. */
@@ -217,25 +219,43 @@ const say = async <State>(loop: Loop<State>, input: NodeInput): Promise<void> =>
   enqueue(loop, input);
   await new Promise((resolve) => setImmediate(resolve));
 };
+/** What is asked here of people's verbs; of a service that has a chain of its own its edge answers. */
+const auditOfLoop = <State>(loop: Loop<State>): AuditAccess => ({
+  record: async (by) => {
+    await askLoop(loop, (id) => ({ kind: "record", id, by }));
+  },
+  read: async (query) => {
+    const chain = loop.node.recorder.chain();
+    if (chain === null) return null;
+    const { first, next, hash } = chain;
+    const read = (from: number, most: number) =>
+      loop.stopped ? [] : (loop.store.audit(from, most) as unknown as readonly AuditRecord[]);
+    return readAudit(read, { first, next, hash }, query, () => true);
+  },
+});
 const leftoversOfLoop = <State>(loop: Loop<State>, { configuration, service }: ServiceRun<State>): LeftoversAccess => {
   const { distribution } = loop.node;
   const book = (): Promise<IsThere> => readWhoIsThere(configuration);
   return {
     list: async () => leftoversOf(distribution, await book()),
-    release: (peer) => say(loop, { kind: "release", peer }),
-    end: async (peer, keys) => {
+    release: (peer, by) => say(loop, { kind: "release", peer, by }),
+    end: async (peer, keys, by) => {
       const isThere = await book();
       const all = keys ?? orphansOf(distribution, peer, isThere);
       await say(loop, {
         kind: "release",
         peer,
         keys: all,
+        by,
         isGone: !isThere(peer, instanceOf(distribution.clients.get(peer))),
       });
     },
-    adopt: async (client, key) => {
+    adopt: async (client, key, by) => {
       if (service.unclaimed === undefined) return `nothing at ${configuration.name} can be adopted; a child cell can`;
-      return (await askLoop(loop, { kind: "adopt", client, key } satisfies AdoptRequest)) as string | null;
+      return (await askLoop(loop, (id) => ({
+        ...{ kind: "request", id, by },
+        request: { kind: "adopt", client, key } satisfies AdoptRequest,
+      }))) as string | null;
     },
   };
 };
@@ -304,9 +324,11 @@ export const runService = async <State>(run: ServiceRun<State>): Promise<Running
     ...(service.measure?.(loop.node.state) ?? []),
   ]);
   observer.leftovers = leftoversOfLoop(loop, run);
+  observer.audit = auditOfLoop(loop);
   loop.forget = () => {
     observer.backup = null;
     observer.leftovers = null;
+    observer.audit = null;
     forgetNumbers();
     forgetBreak();
     presence.stop();
@@ -322,7 +344,8 @@ export const runService = async <State>(run: ServiceRun<State>): Promise<Running
     beginLife: (life) => enqueue(loop, { kind: "life", life }),
     declaredDead: (peer, life) => enqueue(loop, { kind: "declared-dead", peer, life }),
     observer,
-    request: (request) => askLoop(loop, request),
+    request: (request, by) =>
+      askLoop(loop, (id) => ({ kind: "request", id, request, ...(by === undefined ? {} : { by }) })),
     audit: (from, most) => (loop.stopped ? [] : (store.audit(from, most) as unknown as readonly AuditRecord[])),
     subscribeLog: (listener) => {
       loop.listeners.add(listener);

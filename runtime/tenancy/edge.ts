@@ -30,6 +30,7 @@ import { readSealKey } from "../identity/own/seal.ts";
 import { isSession, newSession, ticketAt } from "../identity/tickets.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { stopAtSignals } from "../life/signals.ts";
+import { sourceHeader } from "../observation/asked-by.ts";
 import { type Observer, observed } from "../observation/observer.ts";
 import { readAudit } from "../observation/read-audit.ts";
 import { type RunningService, runService } from "../process/process.ts";
@@ -38,7 +39,7 @@ import { newLink, useLink } from "./links.ts";
 import { Oidc } from "./oidc.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
 import { SecondFactor } from "./second-factor.ts";
-import { signaturesPath, sourceHeader, tunnelHeader } from "./source.ts";
+import { signaturesPath, tunnelHeader } from "./source.ts";
 import { Tunnels } from "./tunnels.ts";
 import { WaitingRoom } from "./waiting-room.ts";
 

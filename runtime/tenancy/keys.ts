@@ -10,8 +10,8 @@ import { parseJson, readBody, sendRefusal } from "../http/http.ts";
 import type { PeerRequest } from "../http/peer-handler.ts";
 import { seal, unseal } from "../identity/own/seal.ts";
 import { newSession } from "../identity/tickets.ts";
+import { sourceHeader } from "../observation/asked-by.ts";
 import { isSignature } from "./signatures.ts";
-import { sourceHeader } from "./source.ts";
 
 /** Access keys at the edge of `tenancy`: secrets are drawn, sealed and opened here, and nowhere else. */
 type AskService = (request: TenancyRequest) => Promise<TenancyResponse>;

@@ -10,7 +10,7 @@ import { effectiveOpenness } from "../../../model/check/openness.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { limits } from "../../../model/limits.ts";
 import { checkDocument } from "../../../model/specification/specification.ts";
-import { shareOf } from "../../distribution/node/share.ts";
+import { shareOf } from "../../distribution/node/share/share.ts";
 import { mostInSlice } from "../../distribution/views/slices.ts";
 import { contains } from "../network/ipv4-range.ts";
 import { compilePolicy } from "../network/policy.ts";

@@ -1,9 +1,12 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
+import type { AuditEntry } from "../../../model/contract/audit/audit.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Effect, Instant, Service } from "../../env.ts";
+import { auditKey } from "../../outbox.ts";
 import { fractionOf } from "../../random.ts";
 import { deathIn } from "../deaths.ts";
 import { recovered } from "../fork.ts";
+import { asAnswered, createRecorder, type Recorder } from "./audit/recorded.ts";
 import {
   clientConnected,
   clientDisconnected,
@@ -47,6 +50,7 @@ import type { Distribution, NodeInput, NodeOutput, Turn } from "./types.ts";
 export interface Node<State> {
   readonly service: Service<State>;
   readonly distribution: Distribution;
+  readonly recorder: Recorder<State>;
   state: State;
 }
 
@@ -72,9 +76,11 @@ export const createNode = <State>(
   presence: readonly PeerName[] = [],
 ): Node<State> => {
   const stored = readStored(content);
+  const restored = restoredOf(stored);
   const node: Node<State> = {
     service,
-    state: service.restore({ ...restoredOf(stored), drawn: fractionOf(draw) }),
+    recorder: createRecorder(service, restored.records.get(auditKey)),
+    state: service.restore({ ...restored, drawn: fractionOf(draw) }),
     distribution: {
       self,
       instance: service.instance,
@@ -338,10 +344,20 @@ const take = (node: Distribution, turn: Turn, input: NodeInput): void => {
     case "release":
       release(node, turn, input);
       return;
+    case "record":
+      turn.replies.push({ id: input.id, response: null });
+      return;
     default:
       connectionInput(node, turn, input);
       return;
   }
+};
+
+/** In the same step as what was asked. */
+const recordIn = <State>(node: Node<State>, turn: Turn, input: NodeInput, by: AuditEntry): void => {
+  const reply = input.kind === "request" ? turn.replies.find(({ id }) => id === input.id)?.response : undefined;
+  for (const effect of node.recorder.record(node.state, asAnswered(by, reply), turn.now))
+    apply(node.distribution, turn, effect);
 };
 
 /** What else is written with a step's writes: this store is one commit further. */
@@ -378,6 +394,7 @@ export const stepNode = <State>(node: Node<State>, input: NodeInput, now: Instan
   }
   take(distribution, turn, input);
   runService(node, turn);
+  if ("by" in input && input.by !== undefined) recordIn(node, turn, input, input.by);
   if (turn.writes.length > 0) closeCommit(distribution, turn, input);
   for (const connection of turn.dirty) {
     const link = distribution.links.get(connection);

@@ -20,7 +20,7 @@ import {
   subscribe,
 } from "../network.testing.ts";
 import { protocolVersion, textOf } from "./frames.ts";
-import { shareOf } from "./share.ts";
+import { shareOf } from "./share/share.ts";
 
 const outOf = (network: Network, name: string): string[] =>
   [...machineOf(network, name).store.keys()].filter((key) => key.startsWith("out/"));

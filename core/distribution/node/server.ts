@@ -24,7 +24,7 @@ import { type ClientFrame, parseClientFrame, spokenWith, textOf } from "./frames
 import { forgedIn, helloOf, raisedFloor } from "./hello.ts";
 import { markOf } from "./history.ts";
 import { burst, readDocument, refuse } from "./refuse.ts";
-import { beyond } from "./share.ts";
+import { beyond } from "./share/share.ts";
 import { storeKey } from "./stored.ts";
 import type { Client, Distribution, ServerLink, Turn } from "./types.ts";
 /**

@@ -1,4 +1,5 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
+import type { AuditEntry } from "../../../model/contract/audit/audit.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Declared } from "../../documents/declaration.ts";
 import type { DocumentReader, Input, Instant } from "../../env.ts";
@@ -23,7 +24,10 @@ export type NodeInput =
   /** The connection has passed on what the node last sent and takes more. Comes once after every step that sent. */
   | { readonly kind: "sendable"; readonly connection: number }
   | { readonly kind: "timer"; readonly name: string }
-  | { readonly kind: "request"; readonly id: number; readonly request: Json }
+  /** `by`: who asks for a change by it, where that is to have a record. */
+  | { readonly kind: "request"; readonly id: number; readonly request: Json; readonly by?: AuditEntry }
+  /** Something is done about which the service is not asked. */
+  | { readonly kind: "record"; readonly id: number; readonly by: AuditEntry }
   /** Members of the Presence group from now on, where they are not those of `createNode`. */
   | { readonly kind: "presence"; readonly members: readonly PeerName[] }
   /** Presence declared that the peer's life with that number is over: all it said in it is withdrawn. */
@@ -36,7 +40,13 @@ export type NodeInput =
    * those that it did not repeat, or that are kept for it, do; of a client that is in no book of peers (`isGone`) and has not been
    * heard since this start, any.
    */
-  | { readonly kind: "release"; readonly peer: PeerName; readonly keys?: readonly string[]; readonly isGone?: boolean }
+  | {
+      readonly kind: "release";
+      readonly peer: PeerName;
+      readonly keys?: readonly string[];
+      readonly isGone?: boolean;
+      readonly by?: AuditEntry;
+    }
   /** Orderly end: says goodbye on every connection. */
   | { readonly kind: "stop" };
 

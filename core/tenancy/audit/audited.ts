@@ -24,7 +24,7 @@ import {
  */
 
 /** There are more of them than a cell has, and nobody gives this store back by hand. */
-const mostRecords = 65_536;
+export const mostRecords = 65_536;
 
 /** Where a request came from, as the gateway saw it. */
 export interface Origin {

@@ -20,7 +20,9 @@ const store = {
     return null;
   },
 } as unknown as ImageStore;
-const edge = createImageEdge(places, store);
+const edge = createImageEdge(places, store, async ({ verb, target, who, source }) => {
+  reached.push(`${who} ${source} ${verb} ${target}`);
+});
 
 async function ask(
   peer: string,
@@ -41,7 +43,7 @@ test("only the gateway adds, lists and deletes images", async () => {
   assert.deepEqual(reached, []);
   assert.equal((await ask("gateway", "PUT", "/images/x?format=raw", { "content-length": "1" })).status, 200);
   assert.equal((await ask("gateway", "DELETE", "/images/x")).status, 200);
-  assert.deepEqual(reached.splice(0), ["stage x raw 1", "remove x"]);
+  assert.deepEqual(reached.splice(0), ["stage x raw 1", "operator undefined removeImage x", "remove x"]);
   assert.deepEqual(await ask("gateway", "GET", "/images"), { answered: true, status: 200, text: "[]" });
 });
 

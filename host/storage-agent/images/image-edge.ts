@@ -1,6 +1,8 @@
 import type { ServerResponse } from "node:http";
 import { mayAsk } from "../../../core/documents/permissions.ts";
+import type { AuditEntry } from "../../../model/contract/audit/audit.ts";
 import type { PeerRequest } from "../../../runtime/http/peer-handler.ts";
+import { askedBy } from "../../../runtime/observation/asked-by.ts";
 import type { ImageRefusal, ImageStore } from "./image-store.ts";
 import { type ImagePlaces, listImages } from "./images.ts";
 
@@ -37,7 +39,7 @@ interface Refusal {
  * `image-convert.ts`. Answers false when the request is none of these.
  */
 export const createImageEdge =
-  (places: ImagePlaces, store: ImageStore) =>
+  (places: ImagePlaces, store: ImageStore, record: Recording) =>
   async (request: PeerRequest, response: ServerResponse): Promise<boolean> => {
     const url = new URL(request.url, "https://agent");
     const match = /^\/images(?:\/([^/]+))?$/.exec(url.pathname);
@@ -53,7 +55,7 @@ export const createImageEdge =
     const name = match[1] === undefined ? null : decodeName(match[1]);
     if (name === null && request.method === "GET") answer(response, 200, await list(places));
     else if (name === null) refuse(response, wrongMethod(request.method));
-    else await onImage(store, { name, parameters: url.searchParams, request }, response);
+    else await onImage(store, record, { name, parameters: url.searchParams, request }, response);
     return true;
   };
 
@@ -73,13 +75,20 @@ async function list(places: ImagePlaces): Promise<readonly ServerImage[]> {
   });
 }
 
+/** Before it is done, and durable then. */
+type Recording = (entry: AuditEntry) => Promise<void>;
 interface ImageRequest {
   readonly name: string;
   readonly parameters: URLSearchParams;
   readonly request: PeerRequest;
 }
 
-async function onImage(store: ImageStore, what: ImageRequest, response: ServerResponse): Promise<void> {
+async function onImage(
+  store: ImageStore,
+  record: Recording,
+  what: ImageRequest,
+  response: ServerResponse,
+): Promise<void> {
   const { name, parameters, request } = what;
   const id = parameters.get("staged");
   const replace = parameters.get("replace") === "true";
@@ -92,6 +101,7 @@ async function onImage(store: ImageStore, what: ImageRequest, response: ServerRe
     if (staged.ok) answer(response, 200, staged.value);
     else refuse(response, staged.error);
   } else if (request.method === "POST" && id !== null) {
+    await record(askedBy(request, { verb: "addImage", target: name, ...(replace ? { what: "replaced" } : {}) }));
     const accepted = await store.accept(id, replace);
     if (accepted.ok) answer(response, 200, accepted.value);
     else refuse(response, accepted.error);
@@ -99,6 +109,7 @@ async function onImage(store: ImageStore, what: ImageRequest, response: ServerRe
     await store.discard(id);
     answer(response, 200, {});
   } else if (request.method === "DELETE") {
+    await record(askedBy(request, { verb: "removeImage", target: name }));
     const refusal = await store.remove(name);
     if (refusal === null) answer(response, 200, {});
     else refuse(response, refusal);

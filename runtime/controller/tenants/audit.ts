@@ -4,12 +4,13 @@ import type { ControllerRequest, ControllerResponse } from "../../../core/contro
 import { kindOf } from "../../../core/documents/permissions.ts";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { AuditHead, AuditRecord } from "../../../model/contract/audit/audit.ts";
+import type { RouteName } from "../../../model/contract/routes.ts";
 import { allows } from "../../../model/contract/tenancy/rules.ts";
 import { sendJson } from "../../http/http.ts";
 import type { PeerRequest } from "../../http/peer-handler.ts";
+import { sourceHeader } from "../../observation/asked-by.ts";
 import { type AuditQuery, readAudit } from "../../observation/read-audit.ts";
 import type { RunningService } from "../../process/process.ts";
-import { sourceHeader } from "../../tenancy/source.ts";
 import type { Caller } from "./callers.ts";
 
 const gateway = peerName("gateway");
@@ -32,6 +33,11 @@ export function askerOf(caller: Caller | null, { peer, headers, raw }: PeerReque
   }
   return caller.operator ? { who: "operator", ...at } : { who: "credential", credential: caller.hash, ...at };
 }
+
+/** What the operator has other services do through this one: it is recorded before. */
+export const recordedFirst: ReadonlySet<RouteName> = new Set([
+  ...(["admitHost", "removeHost", "endHost", "orderBackupAtRoot"] as const),
+]);
 
 /** A user without the right to read all of it sees what he has done himself. */
 const isSeen =

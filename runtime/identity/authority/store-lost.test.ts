@@ -95,7 +95,19 @@ test("without its store the authority knows whom an operator had enrolled, says 
     [],
     "nobody was ever without the machines of before",
   );
-  await observer.leftovers?.release(peerName("authority"));
+  const by = {
+    who: "operator",
+    door: "gateway",
+    verb: "releaseOrphans",
+    target: "authority",
+    outcome: "done",
+  } as const;
+  await observer.leftovers?.release(peerName("authority"), by);
+  const audit = await observer.audit?.read({});
+  assert.deepEqual(
+    audit?.records.map(({ verb, who }) => [verb, who]),
+    [["releaseOrphans", "operator"]],
+  );
   assert.deepEqual(await lost(), []);
   for (const machine of [host, added]) assert.equal(await renewed(machine), 200);
 

@@ -1,7 +1,7 @@
-import type { PeerName } from "../../../model/cell/identifiers.ts";
-import type { Refusal } from "./frames.ts";
-import type { StoredDocument } from "./stored.ts";
-import type { Client } from "./types.ts";
+import type { PeerName } from "../../../../model/cell/identifiers.ts";
+import type { Refusal } from "../frames.ts";
+import type { StoredDocument } from "../stored.ts";
+import type { Client } from "../types.ts";
 
 /**
  * How much one client may desire at one receiver, so that none fills the store and the memory that it shares with others. A

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../../model/cell/identifiers.ts";
-import { createClient } from "./server.ts";
+import { peerName } from "../../../../model/cell/identifiers.ts";
+import { createClient } from "../server.ts";
 import { beyond, shareOf } from "./share.ts";
 
 const shop = peerName("controller.shop");
