@@ -264,6 +264,14 @@ export interface InstallationStatus {
     }[];
     /** What it says of itself that somebody should know, a sentence. */
     readonly remark?: string;
+    /**
+     * External addresses here that are to be announced by BGP, and with whom this machine has a BGP connection. `since`: ISO
+     * 8601; null: since before its Host Manager started. Absent: it is not configured to.
+     */
+    readonly announces?: {
+      readonly to: readonly string[];
+      readonly addresses: readonly { readonly address: string; readonly since: string | null }[];
+    };
     /** Kept for the management; not offered to VMs. */
     readonly reservedMiB?: number;
     /** CPUs in use since somebody asked before (1 is a whole one). */

@@ -160,6 +160,24 @@ test("bars, sizes and durations", () => {
   assert.ok(hasUtf8({ LANG: "C.UTF-8" }) && !hasUtf8({}) && !hasUtf8({ LC_ALL: "C", LANG: "de_DE.UTF-8" }));
 });
 
+test("a host shows which addresses it announces by BGP, to whom and since when", () => {
+  const [up] = status.hosts;
+  assert.ok(up !== undefined);
+  const shown = (announces: NonNullable<typeof up.announces>) =>
+    renderStatus({ ...status, hosts: [{ ...up, machines: [], announces }] }, [], { ...view, columns: 120 }).split(
+      "\n",
+    )[2];
+  const one = { address: "198.18.0.10", since: "2026-01-31T11:59:00Z" };
+  const further = ["11", "12", "13", "14", "15"].map((last) => ({ address: `198.18.0.${last}`, since: null }));
+  const to = ["192.0.2.1", "192.0.2.2"];
+  assert.equal(
+    shown({ to, addresses: [one, further[0]!] }),
+    "      announces 198.18.0.10 (1 min), 198.18.0.11 to 192.0.2.1 and 192.0.2.2",
+  );
+  assert.match(shown({ to: [], addresses: [one, ...further] }) ?? "", /, 198\.18\.0\.13 and 2 more to nobody$/);
+  assert.doesNotMatch(shown({ to, addresses: [] }) ?? "", /announces/);
+});
+
 test("a host shows what Presence says of it: up, suspected or dead, and since when", () => {
   const [up, away] = status.hosts;
   assert.ok(up !== undefined && away !== undefined);

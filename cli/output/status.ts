@@ -161,8 +161,25 @@ const hostLines = (host: Host, view: StatusView): readonly string[] => {
     `${host.state === "up" ? first : `${first}  ${host.state}`}${life === "" || doubted ? "" : `  ${life}`}`,
     ...(doubted ? [`      ${mark("waiting", view)} ${paint("yellow", life)}`] : []),
     ...(host.remark === undefined ? [] : [`      ${mark("waiting", view)} ${paint("yellow", host.remark)}`]),
+    ...announcedLines(host, view),
     ...closedLines(host, view),
     ...machines.map((machine) => machineLine(machine, view)),
+  ];
+};
+
+const namedAddresses = 4;
+/** External addresses of which routers are told. */
+const announcedLines = ({ announces }: Host, { nowMs, paint }: StatusView): readonly string[] => {
+  if (announces === undefined || announces.addresses.length === 0) return [];
+  const { to, addresses } = announces;
+  const named = addresses.slice(0, namedAddresses).map(({ address, since }) => {
+    const age = since === null ? "" : ` (${renderDuration(nowMs - Date.parse(since))})`;
+    return `${printable(address)}${age}`;
+  });
+  const others = addresses.length - named.length;
+  const all = `${named.join(", ")}${others === 0 ? "" : ` and ${others} more`}`;
+  return [
+    `      ${paint("grey", `announces ${all} to ${to.length === 0 ? "nobody" : to.map(printable).join(" and ")}`)}`,
   ];
 };
 

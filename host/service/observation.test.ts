@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { uid } from "../../model/cell/identifiers.ts";
+import { ipv4, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { encodeMetrics } from "../../runtime/observation/metrics.ts";
 import { parseMetrics } from "../../runtime/observation/metrics-text.ts";
 import type { MachineUsage } from "../drivers/hypervisor/usage.ts";
-import type { RuleCounters } from "../drivers/network/driver.ts";
+import type { Announced, RuleCounters } from "../drivers/network/driver.ts";
 import type { HostStatus } from "../host-requests.ts";
 import type { Inventory } from "./inventory.ts";
 import { createHostObservation } from "./observation.ts";
@@ -22,7 +22,13 @@ const status: HostStatus = {
 };
 
 const observed = (rules: readonly RuleCounters[] = []) => {
-  const now = { seconds: 100, own: 1, usages: [] as readonly MachineUsage[], inventory };
+  const now = {
+    seconds: 100,
+    own: 1,
+    usages: [] as readonly MachineUsage[],
+    inventory,
+    announced: null as Announced | null,
+  };
   const zero = { packets: 0, bytes: 0 };
   const observation = createHostObservation({
     network: {
@@ -33,6 +39,7 @@ const observed = (rules: readonly RuleCounters[] = []) => {
         ],
         rules,
       }),
+      announced: async () => now.announced,
     },
     usages: async () => now.usages,
     request: async (request) =>
@@ -95,4 +102,20 @@ test("load is CPU time per time since the last look; a machine that began anew c
   const last = await observation.status();
   assert.equal(last.load?.vms, 0);
   assert.equal(last.machines?.[0]?.residentMiB, null);
+});
+
+test("a host's status has what it announces by BGP, and why nobody is told of it", async () => {
+  const { now, observation } = observed();
+  assert.equal((await observation.status()).announces, undefined, "it is not configured to");
+  const addresses = [{ address: ipv4("198.18.0.10"), sinceMs: 0, isRouted: true }];
+  now.announced = { table: 100, peers: ["192.0.2.1"], addresses };
+  const { announces, remark } = await observation.status();
+  const since = "1970-01-01T00:00:00.000Z";
+  assert.deepEqual(announces, { to: ["192.0.2.1"], addresses: [{ address: "198.18.0.10", since }] });
+  assert.equal(remark, undefined);
+  now.announced = { table: 100, peers: [], addresses };
+  assert.match(
+    (await observation.status()).remark ?? "",
+    /^no router is told of 198\.18\.0\.10: this machine has no BGP/,
+  );
 });

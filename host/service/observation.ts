@@ -5,6 +5,7 @@ import type { Json } from "../../model/json/json.ts";
 import type { MachineUsage } from "../drivers/hypervisor/usage.ts";
 import type { InterfaceCounters, NetworkDriver, RuleCounters } from "../drivers/network/driver.ts";
 import type { HostRequest, HostStatus } from "../host-requests.ts";
+import { announces, announcingTrouble } from "../network/announced.ts";
 import type { Inventory } from "./inventory.ts";
 
 /**
@@ -17,7 +18,7 @@ export interface HostObservation {
   status(): Promise<InstallationStatus["hosts"][number]>;
 }
 export interface HostObservationOptions {
-  readonly network: Pick<NetworkDriver, "counters">;
+  readonly network: Pick<NetworkDriver, "counters" | "announced">;
   readonly usages: () => Promise<readonly MachineUsage[]>;
   readonly request: (request: Json) => Promise<Json>;
   /** CPU seconds of the management's own process, and a clock in seconds. */
@@ -73,15 +74,20 @@ export const createHostObservation = (options: HostObservationOptions): HostObse
       ];
     },
     status: async () => {
-      const [status, inventory, usages] = await Promise.all([
+      const [status, inventory, usages, announced] = await Promise.all([
         ask<HostStatus>({ kind: "status" }),
         ask<Inventory>({ kind: "inventory" }),
         options.usages(),
+        // What cannot be read now is no reason to say nothing of the rest.
+        options.network.announced().catch(() => null),
       ]);
       const { management, machines } = measureLoad(usages);
       const resident = new Map(usages.map(({ vm, residentBytes }) => [vm, residentBytes]));
       return {
         ...status,
+        ...(announced === null
+          ? {}
+          : { ...remarks(status, announcingTrouble(announced)), announces: announces(announced) }),
         load: {
           vms: rounded([...machines.values()].reduce((sum, each) => sum + each, 0)),
           management: rounded(management),
@@ -98,6 +104,9 @@ export const createHostObservation = (options: HostObservationOptions): HostObse
     },
   };
 };
+
+const remarks = ({ remark }: HostStatus, trouble: string | null): Pick<HostStatus, "remark"> =>
+  trouble === null ? {} : { remark: remark === undefined ? trouble : `${remark}; ${trouble}` };
 
 const rounded = (value: number): number => Math.round(value * 1000) / 1000;
 

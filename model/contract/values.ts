@@ -280,6 +280,14 @@ export const hostStatus = record<Host>({
   administration: optional(oneOf("disabled", "maintenance")),
   leaving: optional(list(leavingVm)),
   remark: optional(text()),
+  announces: optional(
+    record<NonNullable<Host["announces"]>>({
+      to: list(text()),
+      addresses: list(
+        record<{ readonly address: string; readonly since: string | null }>({ address: text(), since: maybe.time }),
+      ),
+    }),
+  ),
   reservedMiB: optional(number),
   load: optional(record<NonNullable<Host["load"]>>({ vms: number, management: number })),
   machines: optional(

@@ -68,6 +68,7 @@ export class Dataplane {
         return isAnswering;
       },
       examine: async () => [],
+      announced: async () => null,
       counters: async () => ({ interfaces: [], rules: [] }),
     };
   }

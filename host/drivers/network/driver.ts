@@ -121,6 +121,21 @@ export interface RouterFact {
   readonly isUsed: boolean;
 }
 
+/** External addresses that are here and are to be announced by BGP, as far as this machine can see it. */
+export interface Announced {
+  /** Of the kernel, from which a daemon announces them. */
+  readonly table: number;
+  /** With whom a BGP connection stands. */
+  readonly peers: readonly string[];
+  readonly addresses: readonly {
+    readonly address: Ipv4;
+    /** Of the route, milliseconds since 1970; null: since before this process. */
+    readonly sinceMs: number | null;
+    /** The table has a route for it. */
+    readonly isRouted: boolean;
+  }[];
+}
+
 /** Multicast groups that the guest of an interface here has joined, sorted. */
 export interface InterfaceGroups {
   readonly interface: Uid;
@@ -149,6 +164,8 @@ export interface NetworkDriver {
   probe(interfaceUid: Uid, probe: LivenessProbe, timeoutMs: number): Promise<boolean>;
   /** Reads the maps in force, never the model. */
   examine(question: PacketQuestion): Promise<readonly PacketCheck[]>;
+  /** Null: no address is to be announced by BGP. */
+  announced(): Promise<Announced | null>;
   counters(): Promise<{ readonly interfaces: readonly InterfaceCounters[]; readonly rules: readonly RuleCounters[] }>;
 }
 /** Name of the tap of an interface: at most 15 characters, `t` and a short hash of the UID. */

@@ -223,13 +223,12 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       unpin(bpffs);
       if (options.bpffs === undefined) unmountBpffs(bpffs);
     },
-    async probe(interfaceUid, probe, timeoutMs) {
-      return state().prober.probe(interfaceUid, probe, timeoutMs);
-    },
+    probe: async (interfaceUid, probe, timeoutMs) => state().prober.probe(interfaceUid, probe, timeoutMs),
     async examine(question) {
-      const { dataplane, uplink, names, rules, addressing } = state();
+      const { dataplane, uplink, names, rules, addressing, wayOut } = state();
       const checks = examinePacket(dataplane, question, {
         rulePath: (cell, rule) => names.rule(cell, rule),
+        announced: () => wayOut?.announced() ?? null,
         told:
           told === null
             ? null
@@ -240,6 +239,7 @@ export function createDiverter(options: DiverterOptions): NetworkDriver {
       if (checks.some(({ check, passes }) => check === "entry" || (!passes && check !== "rule"))) addressing.doubt();
       return checks;
     },
+    announced: async () => state().wayOut?.announced() ?? null,
     async counters() {
       const { dataplane, names } = state();
       return { interfaces: readInterfaceCounters(dataplane, names), rules: readRuleCounters(dataplane) };

@@ -1,5 +1,5 @@
 import type { Ipv4, Mac } from "../../../../model/cell/identifiers.ts";
-import type { PacketCheck, PacketQuestion } from "../driver.ts";
+import type { Announced, PacketCheck, PacketQuestion } from "../driver.ts";
 import { examineWayIn, examineWayOut } from "./outside/examine-outside.ts";
 import { examineOwnRouter } from "./outside/examine-router.ts";
 import type { Dataplane } from "./program/dataplane.ts";
@@ -32,6 +32,7 @@ export interface Knowledge {
   readonly rulePath: (cell: number, rule: number) => string | null;
   /** Null until this process has put something in force. */
   readonly told: Told | null;
+  readonly announced?: () => Announced | null;
 }
 
 const key = (value: number): Buffer => word.encode({ value });
@@ -336,12 +337,15 @@ function examineReceiver(dataplane: Dataplane, question: PacketQuestion, knowled
     const host = hostOf(dataplane, local.cell, question.source);
     const strange = strangeHost(dataplane, local.cell, question.source, knowledge);
     if (strange !== null) checks.push(stop("entry", strange));
-    checks.push(
-      host === null
-        ? (examineOwnRouter(dataplane, "receiver", local.cell, question.destination, question.source) ??
-            examineWayIn(dataplane, question.destination, question.source))
-        : pass("source", `frames from ${question.source} are accepted from ${host.mac} alone, ${host.what}`),
-    );
+    if (host !== null)
+      checks.push(pass("source", `frames from ${question.source} are accepted from ${host.mac} alone, ${host.what}`));
+    else {
+      const own = examineOwnRouter(dataplane, "receiver", local.cell, question.destination, question.source);
+      const { announced } = knowledge;
+      checks.push(
+        ...(own === null ? examineWayIn(dataplane, question.destination, question.source, announced) : [own]),
+      );
+    }
   }
   checks.push(...examineRules(dataplane, local.cell, question, knowledge));
   return checks;

@@ -1,7 +1,8 @@
 import type { Ipv4 } from "../../../../../model/cell/identifiers.ts";
-import type { PacketCheck } from "../../driver.ts";
+import type { Announced, PacketCheck } from "../../driver.ts";
 import type { Dataplane } from "../program/dataplane.ts";
 import { mostRouters, networkKey, networkKinds, outside, router, word } from "../program/layout.ts";
+import { whyUnannounced } from "./announced.ts";
 import { macText } from "./arp.ts";
 
 /** What the program says of a packet from or to somebody of whom this host was told nothing: is it outside, and may it pass? */
@@ -59,8 +60,27 @@ export const examineWayOut = (dataplane: Dataplane, own: Ipv4, remote: Ipv4): Pa
   });
 };
 
-/** Of a packet that comes: from whom it is believed. */
-export const examineWayIn = (dataplane: Dataplane, own: Ipv4, remote: Ipv4): PacketCheck => {
+/** Of a packet that comes, and whose sender is outside: whether routers are told that it is to come here. */
+const examineAnnounced = (announced: Announced, own: Ipv4): PacketCheck => {
+  const why = whyUnannounced(announced, own);
+  if (why !== null) return stop("announced", why);
+  const peers = announced.peers.join(" and ");
+  return pass("announced", `${own} is in table ${announced.table}, whose daemon has a BGP connection with ${peers}`);
+};
+
+/** Of a packet that comes: from whom it is believed, and before where addresses are announced by BGP, by whom it is sent here. */
+export const examineWayIn = (
+  dataplane: Dataplane,
+  own: Ipv4,
+  remote: Ipv4,
+  announced: () => Announced | null = () => null,
+): readonly PacketCheck[] => {
+  const believed = believedFrom(dataplane, own, remote);
+  const isOutside = ["outside", "router"].includes(believed.check) && kindOf(dataplane, own) === networkKinds.external;
+  const told = isOutside ? announced() : null;
+  return told === null ? [believed] : [examineAnnounced(told, own), believed];
+};
+const believedFrom = (dataplane: Dataplane, own: Ipv4, remote: Ipv4): PacketCheck => {
   const unknown = `this host was not told where ${remote} is, so frames from it are refused`;
   return outsideChecks(dataplane, own, remote, { check: "source", unknown }, (way, routers) => {
     const known = routers.filter(({ mac }) => mac !== 0n);

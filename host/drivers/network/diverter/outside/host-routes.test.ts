@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import type { Announced, PacketCheck } from "../../driver.ts";
 import { type GuestPlan, Installation, outsideNetwork, policy, rule } from "../testing/installation.testing.ts";
 import { canRun, type Machine } from "../testing/namespaces.testing.ts";
 
@@ -134,6 +135,59 @@ describe("external addresses announced by BGP", { skip }, () => {
     const gone = await applied([inner, server], "");
     const came = await applied([web, inner, server], hostsAt.a);
     t.diagnostic(`both routers know after ${came} ms of a start, ${moved} ms of a move, ${gone} ms of a stop`);
+  });
+
+  test("a host says what it announces, to whom and since when, and `why` says what keeps routers from being told", async () => {
+    await installation.apply([web, inner, server], policies);
+    await untilNext(web.address, hostsAt.a);
+    const { a: driver } = installation.drivers;
+    const host = installation.hostMachines.a;
+    const ask = async (destination: string): Promise<PacketCheck | undefined> => {
+      const question = { side: "receiver", source: "203.0.113.9", destination, protocol: "tcp", port: 443 };
+      return (await driver.call<readonly PacketCheck[]>("examine", question)).find(
+        ({ check }) => check === "announced",
+      );
+    };
+    const peers = Object.values(routers);
+    const untilPeers = async (wanted: readonly string[]): Promise<void> => {
+      for (let tries = 0; (await driver.call<Announced>("announced")).peers.join() !== wanted.join(); tries += 1) {
+        assert.ok(tries < 400, `the sessions are not those with ${wanted.join()}`);
+        await waits(50);
+      }
+    };
+    const { addresses, ...now } = await driver.call<Announced>("announced");
+    assert.deepEqual(now, { table, peers });
+    assert.deepEqual(
+      addresses.map(({ address, isRouted }) => [address, isRouted]),
+      [[web.address, true]],
+    );
+    assert.ok(Math.abs((addresses[0]?.sinceMs ?? 0) - Date.now()) < 60_000);
+    assert.deepEqual(await ask(web.address), {
+      check: "announced",
+      passes: true,
+      detail: `${web.address} is in table ${table}, whose daemon has a BGP connection with ${peers.join(" and ")}`,
+    });
+    assert.equal(await ask(inner.address), undefined, "of what is inside nobody is told");
+
+    host.run("ip", "route", "del", "blackhole", `${web.address}/32`, "table", String(table), "proto", "67");
+    const gone = await ask(web.address);
+    const [, remedy = ""] = /`(ip route [^`]+)`/.exec(gone?.detail ?? "") ?? [];
+    assert.deepEqual([gone?.passes, remedy !== ""], [false, true], gone?.detail);
+    host.run(...(remedy.split(" ") as [string, ...string[]]));
+    assert.equal((await ask(web.address))?.passes, true, "what it says mends it");
+
+    host.run("ip", "link", "set", "out0", "down");
+    try {
+      await untilPeers([]);
+      const down = await ask(web.address);
+      assert.match(down?.detail ?? "", /^no router is told of 198\.18\.0\.10: this machine has no BGP connection/);
+      assert.equal(down?.passes, false);
+    } finally {
+      host.run("ip", "link", "set", "out0", "up");
+    }
+    await untilPeers(peers);
+    assert.equal((await ask(web.address))?.passes, true);
+    await untilNext(web.address, hostsAt.a);
   });
 
   test("routes outlast the driver's process; a new one takes back what an earlier one left, and nobody else's", async () => {

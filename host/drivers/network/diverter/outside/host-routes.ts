@@ -9,7 +9,7 @@ import type { Ipv4 } from "../../../../../model/cell/identifiers.ts";
  * They are known as this driver's by their protocol number, in whatever table: what an earlier configuration wrote is found
  * and taken back, and so is what an earlier process left.
  */
-const protocol = 67;
+export const routeProtocol = 67;
 
 interface FoundRoute {
   readonly address: string;
@@ -24,19 +24,26 @@ const ip = (args: readonly string[], input?: string): string => {
   }
 };
 function routes(): readonly FoundRoute[] {
-  const text = ip(["-N", "-j", "-4", "route", "show", "table", "all", "proto", String(protocol)]);
+  const text = ip(["-N", "-j", "-4", "route", "show", "table", "all", "proto", String(routeProtocol)]);
   const found = JSON.parse(text.trim() || "[]") as readonly { readonly dst?: string; readonly table?: string }[];
   // Without a table it is the main one.
   return found.flatMap(({ dst, table = "254" }) => (dst === undefined ? [] : [{ address: dst, table: Number(table) }]));
 }
 
-/** @param table null: none is announced */
-export function putHostRoutes(table: number | null, wanted: ReadonlySet<Ipv4>): void {
+/** Addresses with a route in that table now. */
+export const inKernel = (table: number): ReadonlySet<string> =>
+  new Set(routes().flatMap((route) => (route.table === table ? [route.address] : [])));
+
+/**
+ * @param table null: none is announced
+ * @returns those of the wanted that had a route before
+ */
+export function putHostRoutes(table: number | null, wanted: ReadonlySet<Ipv4>): ReadonlySet<string> {
   const found = routes();
   const isWanted = (route: FoundRoute): boolean => route.table === table && wanted.has(route.address as Ipv4);
   const known = new Set(found.filter(isWanted).map(({ address }) => address));
   const line = (verb: string, { address, table: at }: FoundRoute): string =>
-    `route ${verb} blackhole ${address}/32 table ${at} proto ${protocol}\n`;
+    `route ${verb} blackhole ${address}/32 table ${at} proto ${routeProtocol}\n`;
   const changes = [
     ...found.filter((route) => !isWanted(route)).map((route) => line("del", route)),
     ...(table === null ? [] : [...wanted].filter((address) => !known.has(address))).map((address) =>
@@ -44,4 +51,5 @@ export function putHostRoutes(table: number | null, wanted: ReadonlySet<Ipv4>): 
     ),
   ];
   if (changes.length > 0) ip(["-batch", "-"], changes.join(""));
+  return known;
 }

@@ -1,9 +1,10 @@
 import type { Ipv4 } from "../../../../../model/cell/identifiers.ts";
-import type { GlobalNetwork, Outside, RouterFact } from "../../driver.ts";
+import type { Announced, GlobalNetwork, Outside, RouterFact } from "../../driver.ts";
 import type { Dataplane } from "../program/dataplane.ts";
 import { mostRouters, octets, router, word } from "../program/layout.ts";
 import { detachAll, ensureAttached, indexOf, openPacketSocket, sendFrame } from "../program/libbpf.ts";
 import type { Generations } from "../rules/generations.ts";
+import { announcedNow } from "./announced.ts";
 import { announcement, macText, question } from "./arp.ts";
 import { putHostRoutes } from "./host-routes.ts";
 import { closeOutside, putNetworks, putRouters } from "./in-force.ts";
@@ -17,6 +18,8 @@ import { answers, askedMac, hear, nextQuestionMs, preferred, type Router, strang
 export interface WayOut {
   /** External addresses among the interfaces that are in place here; new ones are announced. */
   tell(global: GlobalNetwork): void;
+  /** What is announced by BGP; null: nothing is meant to be. */
+  announced(): Announced | null;
   close(): void;
 }
 /** An announcement may be lost (RFC 5227, 2.3); after so many milliseconds it is repeated. */
@@ -52,8 +55,8 @@ export function openOutside(
   let inForce = 0n;
   let said = "";
   let announced: ReadonlySet<Ipv4> = new Set();
-  /** Null: what is in the kernel's table is not known. */
-  let routed: ReadonlySet<Ipv4> | null = null;
+  /** Since when each is in the kernel's table, null: since before this process. Null: what is there is not known. */
+  let routed: ReadonlyMap<Ipv4, number | null> | null = null;
 
   const later = (ms: number, work: () => void): void => {
     const timer = setTimeout(() => {
@@ -100,9 +103,11 @@ export function openOutside(
   const announceByBgp = (here: readonly Ipv4[]): void => {
     const addresses = new Set(way.table === undefined ? [] : here);
     if (routed?.size === addresses.size && [...addresses].every((each) => routed?.has(each))) return;
+    const before = routed;
     routed = null;
-    putHostRoutes(way.table ?? null, addresses);
-    routed = addresses;
+    const known = putHostRoutes(way.table ?? null, addresses);
+    const sinceOf = (address: Ipv4): number | null => before?.get(address) ?? (known.has(address) ? null : Date.now());
+    routed = new Map([...addresses].map((address) => [address, sinceOf(address)]));
   };
 
   putNetworks(dataplane, networks);
@@ -121,6 +126,7 @@ export function openOutside(
       announce(fresh);
       for (const ms of repeatedMs) later(ms, () => announce(fresh));
     },
+    announced: () => (way.table === undefined ? null : announcedNow(way.table, routed ?? new Map())),
     close: () => {
       for (const timer of timers) clearTimeout(timer);
       timers.clear();

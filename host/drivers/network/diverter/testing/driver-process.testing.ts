@@ -45,6 +45,8 @@ serve((method, args) => {
       return driver.probe(args[0] as Uid, args[1] as LivenessProbe, Number(args[2]));
     case "examine":
       return driver.examine(args[0] as PacketQuestion);
+    case "announced":
+      return driver.announced();
     case "counters":
       return driver.counters();
     case "untilRouter":
