@@ -254,7 +254,7 @@ export interface InstallationStatus {
       readonly powerIsOff?: true;
     };
     /** The operator has it take nothing new; in maintenance its VMs are to leave it. Absent: it takes VMs. */
-    readonly administration?: "disabled" | "maintenance";
+    readonly administration?: "disabled" | "maintenance" | "reserved";
     /** VMs that are to leave it: where room is kept for each, or why it is still there. Absent: none. */
     readonly leaving?: readonly {
       readonly cell: string;

@@ -193,6 +193,7 @@ const closedLines = (
     line(to === null ? `${path} stays: ${reason ?? "it is on its way"}` : `${path} leaves for ${to}`),
   );
   if (administration === undefined) return goes;
+  if (administration === "reserved") return [line("reserved: it takes VMs alone whose host was lost"), ...goes];
   if (administration === "disabled") return [line("disabled: it takes nothing new"), ...goes];
   const there = (machines ?? []).length;
   const isThere = there === 1 ? "VM is" : "VMs are";

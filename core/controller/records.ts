@@ -98,6 +98,8 @@ export interface Run {
    * has its name by now, which cannot say anything of it. Until the host says that it runs (`lost`), or an operator has looked.
    */
   readonly unsure?: "lost" | "replaced";
+  /** The host of the one before was lost: a host that is kept for that may take it. */
+  readonly restart?: true;
   /** The operator has freed it of its host, though nobody has seen that it ended (requests/force-stop.ts). */
   readonly forced?: true;
   /** `host` started it by itself (succession.ts). */

@@ -308,14 +308,15 @@ export interface DesiredPlacement {
   readonly priority?: number;
   /** The operator has it go to that host. */
   readonly moveTo?: HostName;
+  /** Its host was lost: it may have a place that is kept for that. */
+  readonly restart?: true;
 }
-/** What the operator says of a host that is not to take all that fits, to each Placer and to the HA Manager. */
+/** What the operator says of a host that is not to take all that fits; `reserved` (tag `ha`): VMs alone whose host was lost. */
 export interface DesiredHost {
   readonly host: HostName;
-  readonly state: Exclude<HostAdministration, "enabled">;
+  readonly state: Exclude<HostAdministration, "enabled"> | "reserved";
 }
 export const hostKey = (host: HostName): string => `host/${host}`;
-/** Why a host cannot hold a VM now, and what would change that. */
 export type HostRefusal = RefusedBy;
 export interface ActualPlacement extends Progress {
   readonly incarnation: number;

@@ -42,6 +42,16 @@ const refused: Readonly<Record<string, Refused>> = {
     },
     ways: [{ says: /`cells host resume h1`$/, follow: ({ administer }) => administer("h1", null) }],
   },
+  "closed, since it is reserved": {
+    arise: (world) => {
+      world.administer("h1", "reserved");
+      asks(world);
+    },
+    ways: [
+      { says: /^take `ha` out of `x\.tags` of root\/hosts\/h1/, follow: ({ administer }) => administer("h1", null) },
+      another,
+    ],
+  },
   speed: {
     arise: (world) => asks(world, { cpuSpeedMHz: 3000 }),
     ways: [

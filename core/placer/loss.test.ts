@@ -63,3 +63,22 @@ test("a VM that its placement keeps at its host has no other place", () => {
   it.say("h2", host("h2", 6000));
   assert.deepEqual(lossAt(it), ["h1", 1, "shop/web"]);
 });
+
+test("a reserved host takes VMs alone whose host was lost, and stays as it is with what it has", () => {
+  const it = world(["h1", "h2"]);
+  it.say("h1", host("h1", 3500));
+  it.say("h2", host("h2", 9000));
+  it.administer("h2", "reserved");
+  it.want("web", 1500);
+  assert.equal(it.get("web")?.host, "h1", "though the other one has more room");
+  assert.deepEqual(lossAt(it), ["h1", 1], "which may be lost: the other one is kept for that");
+  it.want("large", 2400);
+  assert.equal(it.get("large")?.host, null);
+  const why = it.get("large")?.refusals.find((refusal) => refusal.host === "h2");
+  assert.deepEqual([why?.kind, why?.why], ["closed", "it is kept for VMs whose host was lost"]);
+  it.want("large", 2400, 2, { restart: true });
+  assert.equal(it.get("large")?.host, "h2");
+  assert.deepEqual(lossAt(it), ["h2", 1, "shop/large"], "one that was lost may go there, and nothing else");
+  it.administer("h2", null);
+  assert.equal(it.get("large")?.host, "h2");
+});

@@ -33,7 +33,7 @@ export function lossOf(state: PlacerState): Loss | null {
     const wanted = state.wanted.get(reservation.vm)?.document;
     // Room that is kept for one that leaves is its own already.
     if (wanted === undefined || state.next.has(reservation.vm)) continue;
-    const placed = place(hosts, usage, wanted, state.ratios);
+    const placed = place(hosts, usage, { ...wanted, restart: true }, state.ratios);
     if ("refusals" in placed) stranded.push(reservation);
     else reserve(usage, { ...reservation, ...placed });
   }

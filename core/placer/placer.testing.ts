@@ -76,7 +76,7 @@ export function world(names: readonly string[]) {
   };
   const root = peerName("controller.root");
   /** What the operator says of a host; null: nothing, it takes all that fits. */
-  const administer = (name: string, state: "disabled" | "maintenance" | null): void => {
+  const administer = (name: string, state: "disabled" | "maintenance" | "reserved" | null): void => {
     const value = state === null ? null : { host: name, state };
     if (value === null) administered.delete(`host/${name}`);
     else administered.set(`host/${name}`, value);

@@ -348,7 +348,7 @@ declare module "cells/model" {
   export interface HostAttributes {
     /** Whether VMs are placed at the host: all that fit ("enabled"), no new ones ("disabled"), or none at all ("maintenance"): those that run there are stopped in order, one after the other as room is found, and started elsewhere with their data. Default: "enabled". A change takes effect in place. */
     readonly state?: "enabled" | "disabled" | "maintenance";
-    /** Words about the host, for people. A change takes effect in place. */
+    /** Words about the host, for people. One says something to the cloud: a host with `ha` takes VMs alone whose host was lost; what runs there stays. A change takes effect in place. */
     readonly tags?: readonly string[];
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;

@@ -65,7 +65,7 @@ const roomsAnswer = record<RoomsAnswer>({
   hosts: list(
     record<HostRooms>({
       host: branded<HostName>("a host's name"),
-      closed: optional(oneOf("disabled", "maintenance")),
+      closed: optional(oneOf("disabled", "maintenance", "reserved")),
       leaving: list(leavingVm),
     }),
   ),

@@ -441,7 +441,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
     "x.tags": {
       kind: { kind: "labels" },
       effect: "change",
-      docs: "Words about the host, for people.",
+      docs: "Words about the host, for people. One says something to the cloud: a host with `ha` takes VMs alone whose host was lost; what runs there stays.",
     },
   },
 };

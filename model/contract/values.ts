@@ -277,7 +277,7 @@ export const hostStatus = record<Host>({
       powerIsOff: optional(exactly(true)),
     }),
   ),
-  administration: optional(oneOf("disabled", "maintenance")),
+  administration: optional(oneOf("disabled", "maintenance", "reserved")),
   leaving: optional(list(leavingVm)),
   remark: optional(text()),
   announces: optional(

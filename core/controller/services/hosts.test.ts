@@ -49,6 +49,20 @@ test("whoever places VMs is told of a host that takes nothing new, until it does
   assert.deepEqual(told(root, "placer"), ["h2 disabled"]);
 });
 
+test("a host with the tag ha is kept for VMs whose host was lost, and not every one can be", () => {
+  const root = rootWith(["h1", "h2"]);
+  const reserved: JsonObject = { "x.type": "Host", "x.tags": ["ssd", "ha"] };
+  root.put("root/hosts/h1", reserved);
+  assert.deepEqual(told(root, "placer"), ["h1 reserved"]);
+  root.put("root/hosts/h1", { ...reserved, "x.state": "disabled" });
+  assert.deepEqual(told(root, "placer"), ["h1 disabled"]);
+  root.put("root/hosts/h1", reserved);
+  const { status, body } = root.put("root/hosts/h2", reserved);
+  assert.notEqual(status, 200);
+  assert.match(JSON.stringify(body), /cell\/no-open-host.*the management could start nowhere/);
+  assert.match(JSON.stringify(body), /without `ha` in the `x\.tags` of h1 that one takes VMs/);
+});
+
 test("a text that does not name a host leaves it as it is; with its element gone it is as every other", () => {
   const root = rootWith(["h1", "h2", "h3"]);
   root.put("root/hosts/h1", maintenance);

@@ -90,8 +90,7 @@ function closesAll(state: ControllerState, cell: Cell): readonly Diagnostic[] {
     open.length === 0
       ? "no host would take VMs"
       : `no host that takes VMs (${open.map(({ host }) => host).join(", ")}) has the ${needed} MiB of its largest one`;
-  const others = [...before].filter((host) => heard.some((each) => each.host === host)).sort();
-  const way = others.length === 0 ? "" : `\`cells host resume ${others[0]}\` opens one, `;
+  const way = wayToOpen(state.cell, new Set(heard.map(({ host }) => host)));
   return closing.map((element) => {
     const { path, position } = element;
     return {
@@ -99,17 +98,29 @@ function closesAll(state: ControllerState, cell: Cell): readonly Diagnostic[] {
       message: `With ${hostOf(element)} closed as well, ${left}, and the management could start nowhere`,
       hint: `Leave one of them enabled: ${way}\`cells host token\` lets another machine join. Before the whole cloud is switched off, \`cells ha pause\` is enough.`,
       path,
-      attribute: "x.state",
+      attribute: element.state === "enabled" ? "x.tags" : "x.state",
       ...(position === undefined ? {} : { position }),
     };
   });
 }
+/** One that is closed already and could be opened, as the beginning of a sentence. */
+function wayToOpen(cell: Cell | null, heard: ReadonlySet<string>): string {
+  const closed = (cell === null ? [] : closedOf(cell).hosts).filter(({ host }) => heard.has(host));
+  const [other] = [...closed].sort((one, another) => (one.host < another.host ? -1 : 1));
+  if (other === undefined) return "";
+  return other.state === "reserved"
+    ? `without \`${reservedTag}\` in the \`x.tags\` of ${other.host} that one takes VMs, `
+    : `\`cells host resume ${other.host}\` opens one, `;
+}
+
 /** Machines of the root cell that are to run. */
 const managementOf = (cell: Cell): readonly VmElement[] =>
   [...cell.elements.values()].flatMap((element) =>
     element.type === "VM" && element.desiredState === "on" ? [element] : [],
   );
 
+/** Such a host is kept for VMs whose host was lost. */
+const reservedTag = "ha";
 interface Closed {
   readonly hosts: readonly DesiredHost[];
   readonly placers: ReadonlySet<PeerName>;
@@ -120,7 +131,11 @@ function closedOf(cell: Cell): Closed {
   const known = closedIn.get(cell);
   if (known !== undefined) return known;
   const hosts = hostElements(cell).flatMap((element): readonly DesiredHost[] =>
-    element.state === "enabled" ? [] : [{ host: hostOf(element), state: element.state }],
+    element.state !== "enabled"
+      ? [{ host: hostOf(element), state: element.state }]
+      : element.tags?.includes(reservedTag) === true
+        ? [{ host: hostOf(element), state: "reserved" }]
+        : [],
   );
   const placers = new Set<PeerName>([placer]);
   for (const element of cell.elements.values()) {

@@ -140,7 +140,11 @@ function nextRun(state: ControllerState, vm: VmRecord): Run | null {
   const incarnation = Math.max(vm.incarnation, vm.above ?? 0) + 1;
   const { memoryMiB, cpus, cpuSpeedMHz, placement } = element;
   const resources = { memoryMiB, cpus, cpuSpeedMHz, placement };
-  return { incarnation, stage: "placing", host: null, handedOver: false, ...resources, disks, interfaces };
+  const isRestart = vm.failure !== null && vm.lastEnd?.how === "host died";
+  return {
+    ...{ incarnation, stage: "placing", host: null, handedOver: false, ...resources, disks, interfaces },
+    ...(isRestart ? { restart: true as const } : {}),
+  };
 }
 
 function advancePlacing(state: ControllerState, vm: VmRecord, run: Run): void {

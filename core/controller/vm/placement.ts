@@ -30,6 +30,7 @@ export function desirePlacements(state: ControllerState): void {
       ...at,
       ...(priority === 0 ? {} : { priority }),
       ...(isAsked ? { moveTo: move.to } : {}),
+      ...(run.restart === true ? { restart: true as const } : {}),
     } satisfies DesiredPlacement);
   });
 }

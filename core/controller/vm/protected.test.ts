@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { hostName, peerName } from "../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { DesiredProtected } from "../../documents/ha.ts";
+import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { shop, World } from "../world.testing.ts";
 
 const ha = peerName("ha-manager");
@@ -51,6 +52,13 @@ test("what the HA Manager says to be over starts elsewhere, and nothing else doe
   say(world, "shop/web");
   assert.deepEqual(runOf(world, "shop/web"), ["host.h2", 2]);
   assert.deepEqual(runOf(world, "shop/db"), ["host.h1", 1], "of which nothing was said");
+  const isRestart = (path: string): unknown =>
+    world.documents<DesiredPlacement>("placer", "placement").find((each) => each.path === path)?.restart;
+  assert.deepEqual(
+    [isRestart("shop/web"), isRestart("shop/db")],
+    [true, undefined],
+    "a host that is kept for that may have it",
+  );
   assert.deepEqual(world.state.vms.get(world.uidOf("shop/web"))?.lastEnd?.how, "host died");
 });
 

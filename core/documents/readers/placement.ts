@@ -57,12 +57,16 @@ export const desiredPlacement = document(
     at: optional(hostText),
     priority: optional(number(-(2 ** 48), 2 ** 48)),
     moveTo: optional(hostText),
+    restart: optional(oneOf(true)),
   }),
   { key: { field: "vm", of: ({ vm }) => vm } },
 );
-export const desiredHost = document(object<DesiredHost>({ host: hostText, state: oneOf("disabled", "maintenance") }), {
-  key: { field: "host", of: ({ host }) => host },
-});
+export const desiredHost = document(
+  object<DesiredHost>({ host: hostText, state: oneOf("disabled", "maintenance", "reserved") }),
+  {
+    key: { field: "host", of: ({ host }) => host },
+  },
+);
 /** A Placer of a later version may know more kinds: what it says in words stands beside them. */
 const refusalKind: Reader<RefusalKind> = branded(
   (kind) => kind as RefusalKind,
