@@ -20,7 +20,7 @@ import {
   write,
 } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
-import { markOf, nextSerial, soaOf, type ZoneRecord, zoneContents } from "./zone.ts";
+import { type HandedZone, handedZones, markOf, nextSerial, reverseZones, soaOf, type ZoneRecord } from "./zone.ts";
 
 /*
  * The DNS Manager answers for `<name>.<cell>.<domain>` forward and reverse (RFC 1034, RFC 1035). A controller may put
@@ -84,9 +84,9 @@ export interface DnsState {
   /** It is looked soon whether there is one. */
   looksSoon: boolean;
 }
-/** Null: no zone is declared. */
+/** Null: no zone is declared. The declared one and the reverse ones beside it have one number. */
 export interface ZoneNumber {
-  readonly zone: string;
+  readonly zones: readonly string[];
   readonly serial: number;
   readonly secondaries: readonly string[];
 }
@@ -330,13 +330,13 @@ function visible(state: DnsState, name: string, cell: string | null): DesiredNam
   return isOwn || wanted.document.public === true ? wanted.document : null;
 }
 
-const contentsOf = (state: DnsState, zone: DesiredZone, { domain, externalPools }: Around): readonly ZoneRecord[] => {
+const zonesOf = (state: DnsState, zone: DesiredZone, { domain, externalPools }: Around): readonly HandedZone[] => {
   const documents = [...state.owners.values()].flatMap((owner) => state.wanted.get(owner)?.document ?? []);
-  return zoneContents(zone, documents, domain, externalPools);
+  return handedZones(zone, documents, domain, externalPools);
 };
 /** The number under which these contents are handed out. */
-function numbered(state: DnsState, contents: readonly ZoneRecord[], wallMs: number): number {
-  const mark = markOf(contents);
+function numbered(state: DnsState, zones: readonly HandedZone[], wallMs: number): number {
+  const mark = markOf(zones.flatMap(({ contents }) => contents));
   state.touched = false;
   if (state.handed?.mark === mark) return state.handed.serial;
   state.handed = { serial: nextSerial(state.handed?.serial ?? null, wallMs), mark };
@@ -347,8 +347,9 @@ function zoneNumber(state: DnsState, around: Around): ZoneNumber | null {
   const { zone, handed } = state;
   if (zone === null) return null;
   const serial =
-    handed !== null && !state.touched ? handed.serial : numbered(state, contentsOf(state, zone, around), around.wallMs);
-  return { zone: zone.zone, serial, secondaries: zone.secondaries };
+    handed !== null && !state.touched ? handed.serial : numbered(state, zonesOf(state, zone, around), around.wallMs);
+  const zones = [zone.zone, ...around.externalPools.flatMap(reverseZones).map(({ name }) => name)];
+  return { zones, serial, secondaries: zone.secondaries };
 }
 /** Whoever waits is told at once what is another already, and within 100 ms what becomes another. */
 function settleNews(state: DnsState, input: Input, around: Around): void {
@@ -370,25 +371,28 @@ function answerNews(state: DnsState, around: Around): void {
   state.waiting = null;
 }
 const isSameNumber = (one: ZoneNumber | null, other: ZoneNumber | null): boolean =>
-  one?.zone === other?.zone && one?.serial === other?.serial && one?.secondaries.join() === other?.secondaries.join();
+  one?.zones.join() === other?.zones.join() &&
+  one?.serial === other?.serial &&
+  one?.secondaries.join() === other?.secondaries.join();
 
 /**
- * A secondary's question after the zone or what is in it; null: the question is after something else. Type AXFR: all of it, between two
+ * A secondary's question after a zone or what is in it; null: the question is after something else. Type AXFR: all of it, between two
  * SOA records (RFC 5936, 2.2). What is new gets its number when somebody asks.
  */
 function answerOfZone(state: DnsState, asked: string, type: string, from: string, around: Around): NameAnswer | null {
   const { zone } = state;
+  const refused = { rcode: "REFUSED", answers: [] } as const;
   const name = asked.toLowerCase().replace(/\.$/, "");
-  if (zone === null || (name !== zone.zone && !name.endsWith(`.${zone.zone}`)))
-    return type === "AXFR" ? { rcode: "REFUSED", answers: [] } : null;
-  if (!zone.secondaries.some((each) => each === from)) return { rcode: "REFUSED", answers: [] };
-  const contents = contentsOf(state, zone, around);
-  const soa = soaOf(zone, numbered(state, contents, around.wallMs));
+  const isIn = (other: string): boolean => name === other || name.endsWith(`.${other}`);
+  const isSecondary = zone?.secondaries.some((each) => each === from) === true;
+  if (zone === null || !isSecondary) return type === "AXFR" || (zone !== null && isIn(zone.zone)) ? refused : null;
+  const zones = zonesOf(state, zone, around);
+  const found = zones.find((each) => isIn(each.name));
+  if (found === undefined) return type === "AXFR" ? refused : null;
+  const soa = soaOf(zone, found.name, numbered(state, zones, around.wallMs));
   if (type === "AXFR")
-    return name === zone.zone
-      ? { rcode: "NOERROR", answers: [soa, ...contents, soa] }
-      : { rcode: "REFUSED", answers: [] };
-  const here = [soa, ...contents].filter((each) => each.name === name);
+    return name === found.name ? { rcode: "NOERROR", answers: [soa, ...found.contents, soa] } : refused;
+  const here = [soa, ...found.contents].filter((each) => each.name === name);
   return {
     rcode: here.length > 0 ? "NOERROR" : "NXDOMAIN",
     answers: here.filter((each) => each.type === type).map((each) => ({ ...each, name: asked })),

@@ -4,13 +4,15 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { Effect } from "../env.ts";
 import { createDnsManager, type NameAnswer } from "./manager.ts";
-import type { Soa } from "./zone.ts";
+import { reverseZones, type Soa } from "./zone.ts";
 
 /** Names of the cloud as the operator's name servers fetch them. */
 const zone = { zone: "cloud.example.org", servers: ["ns1.example.org", "ns2.example.org"], secondaries: ["10.0.0.9"] };
 
-function world() {
-  const service = createDnsManager({ self: peerName("dns-manager"), externalPools: ["198.18.0.0/15"] });
+const zones = [zone.zone, "18.198.in-addr.arpa", "19.198.in-addr.arpa"];
+
+function world(externalPools = ["198.18.0.0/15"]) {
+  const service = createDnsManager({ self: peerName("dns-manager"), externalPools });
   const records = new Map<string, Json>();
   const said = new Map<string, readonly [from: string, key: string, value: Json]>();
   let state = service.restore({ records, desiredAt: new Map() });
@@ -101,6 +103,41 @@ test("a secondary gets the public names of external addresses, between two SOA r
   assert.equal(ask(zone.zone, "AXFR").rcode, "REFUSED", "it is taken out");
 });
 
+test("a secondary gets the reverse zones of the pools as well, and a controller the names of the inside as before", () => {
+  const { ask, say, names } = world(["198.18.0.0/15", "203.0.113.64/26"]);
+  say("controller.root", "zone", zone);
+  names("u-1", "www", "198.18.0.5");
+  names("u-2", "mail", "203.0.113.70");
+  names("u-3", "db", "10.64.0.2");
+  const whole = (name: string) =>
+    ask(name, "AXFR").answers.flatMap(({ name: at, type, data }) => (type === "PTR" ? [[at, data]] : [type]));
+  const ends = ["SOA", "NS", "NS"];
+  const www = ["5.0.18.198.in-addr.arpa", "www.web.cloud.example.org"];
+  assert.deepEqual(whole("18.198.in-addr.arpa"), [...ends, www, "SOA"]);
+  assert.deepEqual(whole("19.198.in-addr.arpa"), [...ends, "SOA"]);
+  const mail = ["70.64-26.113.0.203.in-addr.arpa", "mail.web.cloud.example.org"];
+  assert.deepEqual(whole("64-26.113.0.203.in-addr.arpa"), [...ends, mail, "SOA"]);
+  assert.deepEqual(
+    ask("18.198.in-addr.arpa", "AXFR").answers.flatMap((each) => (each.type === "SOA" ? [each.name] : [])),
+    ["18.198.in-addr.arpa", "18.198.in-addr.arpa"],
+  );
+  assert.equal(ask("5.0.18.198.in-addr.arpa", "PTR").answers[0]?.data, "www.web.cloud.example.org");
+  assert.equal(ask("0.18.198.in-addr.arpa", "AXFR").rcode, "REFUSED", "that is no zone");
+  assert.equal(ask("2.0.64.10.in-addr.arpa", "AXFR").rcode, "REFUSED");
+  for (const { name } of [{ name: "18.198.in-addr.arpa" }, { name: "64-26.113.0.203.in-addr.arpa" }])
+    assert.equal(ask(name, "AXFR", "10.0.3.1").rcode, "REFUSED", "who is not declared");
+  assert.equal(ask("5.0.18.198.in-addr.arpa", "PTR", "10.0.3.1").answers[0]?.data, "www.web.cells.internal");
+});
+
+test("reverse zones end between two octets, and a small network has one of its own", () => {
+  const named = (pool: string) => reverseZones(pool).map(({ name }) => name);
+  assert.deepEqual(named("203.0.113.0/24"), ["113.0.203.in-addr.arpa"]);
+  assert.deepEqual(named("203.0.112.0/23"), ["112.0.203.in-addr.arpa", "113.0.203.in-addr.arpa"]);
+  assert.deepEqual(named("198.18.0.0/16"), ["18.198.in-addr.arpa"]);
+  assert.deepEqual(named("10.0.0.0/8"), ["10.in-addr.arpa"]);
+  assert.deepEqual(named("203.0.113.128/25"), ["128-25.113.0.203.in-addr.arpa"]);
+});
+
 test("nobody else is told anything of it, whatever he asks, nor a secondary the names of the inside as a zone", () => {
   const { ask, say, names } = world();
   say("controller.root", "zone", zone);
@@ -123,8 +160,8 @@ test("who tells of news is told of another number once for all that came in, and
   names("u-1", "www", "198.18.0.5");
   say("controller.root", "zone", zone);
   const first = serial();
-  assert.deepEqual(later(), [1, [[11, { zone: zone.zone, serial: first, secondaries: zone.secondaries }]]]);
-  const known = { zone: zone.zone, serial: first, secondaries: zone.secondaries };
+  assert.deepEqual(later(), [1, [[11, { zones, serial: first, secondaries: zone.secondaries }]]]);
+  const known = { zones, serial: first, secondaries: zone.secondaries };
   assert.equal(news(12, known), undefined);
   names("u-2", "db", "10.64.0.2", false);
   names("u-3", "hidden", "198.18.0.6", false);

@@ -1,4 +1,4 @@
-import { parseIpv4, parseNetwork } from "../../model/addresses.ts";
+import { formatIpv4, parseIpv4, parseNetwork } from "../../model/addresses.ts";
 import type { DesiredZone } from "../documents/network.ts";
 
 /**
@@ -6,10 +6,11 @@ import type { DesiredZone } from "../documents/network.ts";
  * outside asks the DNS Manager: it hands the whole zone to the operator's own name servers, the secondaries (AXFR, RFC 5936),
  * which look every minute whether its number has grown. Whoever else asks is refused.
  *
- * A name `www.web.cells.internal` is `www.web.cloud.example.org` there.
+ * A name `www.web.cells.internal` is `www.web.cloud.example.org` there. Beside it there are the reverse zones of the pools of
+ * external addresses, where 198.18.0.5 is `5.0.18.198.in-addr.arpa`.
  */
 export type ZoneRecord = { readonly name: string; readonly ttl: number } & (
-  | { readonly type: "A" | "NS"; readonly data: string }
+  | { readonly type: "A" | "NS" | "PTR"; readonly data: string }
   | { readonly type: "SOA"; readonly data: Soa }
 );
 export interface Soa {
@@ -31,13 +32,18 @@ export interface NamedAddress {
   readonly public?: boolean;
 }
 
-/** What the zone holds beside its SOA, in a fixed order. @param domain of the cells, below which the names are */
-export function zoneContents(
+/** One that is handed over whole: what it holds beside its SOA, in a fixed order. */
+export interface HandedZone {
+  readonly name: string;
+  readonly contents: readonly ZoneRecord[];
+}
+/** The declared zone first, then reverse ones. @param domain of the cells, below which the names are */
+export function handedZones(
   { zone, servers }: DesiredZone,
   names: Iterable<NamedAddress>,
   domain: string,
   pools: readonly string[],
-): readonly ZoneRecord[] {
+): readonly HandedZone[] {
   const networks = pools.flatMap((pool) => parseNetwork(pool) ?? []);
   const isExternal = (address: string): boolean => {
     const number = parseIpv4(address) ?? -1;
@@ -50,11 +56,51 @@ export function zoneContents(
       return { name: own + zone, type: "A", ttl, data: address };
     })
     .sort((one, other) => (one.name < other.name ? -1 : 1));
-  return [...servers.map((server): ZoneRecord => ({ name: zone, type: "NS", ttl, data: server })), ...addresses];
+  const whole = (name: string, records: readonly ZoneRecord[]): HandedZone => ({
+    name,
+    contents: [...servers.map((server): ZoneRecord => ({ name, type: "NS", ttl, data: server })), ...records],
+  });
+  const reverse = pools.flatMap(reverseZones).map(({ name, first, last }) => {
+    const records = addresses.flatMap(({ name: data, data: address }): readonly ZoneRecord[] => {
+      const number = parseIpv4(String(address)) ?? -1;
+      return number < first || number > last ? [] : [{ name: reverseName(number, name), type: "PTR", ttl, data }];
+    });
+    return whole(name, records);
+  });
+  return [whole(zone, addresses), ...reverse];
 }
 
-export const soaOf = ({ zone, servers }: DesiredZone, serial: number): ZoneRecord => ({
-  ...{ name: zone, type: "SOA", ttl },
+const arpa = "in-addr.arpa";
+const backwards = (number: number, octets: number): string =>
+  formatIpv4(number).split(".").slice(0, octets).reverse().join(".");
+/**
+ * Zones that are delegated for a network: one for each of its parts that ends between two octets, and for a smaller one than
+ * a /24 the name that RFC 2317 gives it, such as `64-26.113.0.203.in-addr.arpa`.
+ */
+export function reverseZones(
+  pool: string,
+): readonly { readonly name: string; readonly first: number; readonly last: number }[] {
+  const network = parseNetwork(pool);
+  if (network === null) return [];
+  const { first, last } = network;
+  const prefixLength = Number(pool.split("/")[1]);
+  if (prefixLength > 24)
+    return [{ name: `${first & 255}-${prefixLength}.${backwards(first, 3)}.${arpa}`, first, last }];
+  const octets = Math.max(1, Math.ceil(prefixLength / 8));
+  const size = 2 ** (32 - 8 * octets);
+  return Array.from({ length: (last - first + 1) / size }, (_, at) => {
+    const own = first + at * size;
+    return { name: `${backwards(own, octets)}.${arpa}`, first: own, last: own + size - 1 };
+  });
+}
+const reverseName = (number: number, zone: string): string => {
+  const whole = `${backwards(number, 4)}.${arpa}`;
+  return whole.endsWith(`.${zone}`) ? whole : `${number & 255}.${zone}`;
+};
+
+/** @param name of the zone itself, or of a reverse one beside it */
+export const soaOf = ({ zone, servers }: DesiredZone, name: string, serial: number): ZoneRecord => ({
+  ...{ name, type: "SOA", ttl },
   data: { mname: servers[0] ?? zone, rname: `hostmaster.${zone}`, serial, ...times },
 });
 

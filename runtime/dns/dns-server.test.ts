@@ -248,12 +248,17 @@ zone:
   request-xfr: AXFR ${own}@${server.port} NOKEY
   allow-notify: ${own} NOKEY
   outgoing-interface: ${secondary}
+zone:
+  name: 18.198.in-addr.arpa
+  request-xfr: AXFR ${own}@${server.port} NOKEY
+  allow-notify: ${own} NOKEY
+  outgoing-interface: ${secondary}
 `,
   );
   const daemon = spawn("nsd", ["-d", "-c", file], { stdio: "ignore" });
   const notify = notifySecondaries({ address: own, request: running.request, port, againMs: 100 });
   const asked = async (name: string): Promise<unknown> => {
-    const packet = query(name, "A");
+    const packet = query(name, name.endsWith(".arpa") ? "PTR" : "A");
     const place = { address: secondary, port, from: "127.0.0.1", timeoutMs: 1_000, largest: 65_535 };
     const answer = await askByTcp(place, packet);
     return answer === null ? null : dataOf(decode(answer));
@@ -270,6 +275,7 @@ zone:
     assert.equal(await asked("db.shop.cloud.example.org"), null);
     running.say("new.shop.cells.internal", "198.18.9.9");
     await until("new.shop.cloud.example.org", "198.18.9.9");
+    await until("9.9.18.198.in-addr.arpa", "new.shop.cloud.example.org");
     const transfer = encode({ type: "query", id: 9, questions: [{ name: "cloud.example.org", type: "AXFR" as "A" }] });
     const place = { address: own, port: server.port, timeoutMs: 5_000, largest: 65_535 };
     const whole = await askByTcp({ ...place, from: secondary }, transfer);
@@ -323,7 +329,7 @@ test("secondaries are told of a new number until they answer, three times at mos
   try {
     await rests();
     assert.deepEqual(told, { [deaf]: 0, [quick]: 0 }, "no zone is declared");
-    const now = { zone: "cloud.example.org", serial: 7, secondaries: [deaf, quick] };
+    const now = { zones: ["cloud.example.org"], serial: 7, secondaries: [deaf, quick] };
     say(now);
     await rests();
     assert.deepEqual(told, { [deaf]: 3, [quick]: 1 });

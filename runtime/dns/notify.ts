@@ -25,29 +25,30 @@ const authoritative = 0x0400;
 export function notifySecondaries({ address, request, port = ports.dns, againMs = 1_000 }: NotifyOptions): {
   readonly stop: () => void;
 } {
-  /** By secondary: the zone and number of which it has answered. */
-  const told = new Map<string, string>();
-  const under = new Map<number, { readonly secondary: string; readonly what: string }>();
+  /** By secondary and zone: the number of which it has answered. */
+  const told = new Map<string, number>();
+  const under = new Map<number, { readonly secondary: string; readonly to: string; readonly serial: number }>();
   const socket = createSocket("udp4");
   let [stopped, id] = [false, 0];
   let timer: NodeJS.Timeout | undefined;
   socket.on("error", () => {});
   socket.on("message", (packet, { address: from }) => {
     const asked = packet.length < 4 ? undefined : under.get(packet.readUInt16BE(0));
-    if (asked?.secondary === from && ((packet[2] ?? 0) & 0x80) !== 0) told.set(from, asked.what);
+    if (asked?.secondary === from && ((packet[2] ?? 0) & 0x80) !== 0) told.set(asked.to, asked.serial);
   });
   socket.bind(0, address);
-  const tell = ({ zone, serial, secondaries }: ZoneNumber, attempt: number): void => {
-    const what = `${zone} ${serial}`;
-    const untold = secondaries.filter((secondary) => told.get(secondary) !== what);
-    for (const secondary of untold) {
+  const tell = (number: ZoneNumber, attempt: number): void => {
+    const { zones, serial, secondaries } = number;
+    const untold = secondaries
+      .flatMap((secondary) => zones.map((zone) => ({ secondary, zone, to: `${secondary} ${zone}` })))
+      .filter(({ to }) => told.get(to) !== serial);
+    for (const { secondary, zone, to } of untold) {
       id = (id + 1) % 65_536;
-      under.set(id, { secondary, what });
+      under.set(id, { secondary, to, serial });
       const questions = [{ name: zone, type: "SOA" as const }];
       socket.send(encode({ type: "query", id, flags: notify | authoritative, questions }), port, secondary, () => {});
     }
-    if (untold.length > 0 && attempt < attempts)
-      timer = setTimeout(() => tell({ zone, serial, secondaries }, attempt + 1), againMs);
+    if (untold.length > 0 && attempt < attempts) timer = setTimeout(() => tell(number, attempt + 1), againMs);
   };
   const follow = async (): Promise<void> => {
     let known: ZoneNumber | null = null;
