@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { performance } from "node:perf_hooks";
 import { createTickets, takeTicketInput } from "../../core/controller/requests/tickets.ts";
-import { storeKey } from "../../core/distribution/node/stored.ts";
+import { readStored, restoredOf, storeKey } from "../../core/distribution/node/stored.ts";
 import { type ActualLook, tenancy } from "../../core/documents/tenancy.ts";
-import type { Effect, Input } from "../../core/env.ts";
+import type { Effect, Input, Restored } from "../../core/env.ts";
 import { createOutbox, toJson } from "../../core/outbox.ts";
 import type { By } from "../../core/tenancy/actor.ts";
 import type { SignedBegun } from "../../core/tenancy/logins/signed.ts";
@@ -80,13 +80,13 @@ if (isMaking) {
 const service = createTenancy({ self: peerName("tenancy") });
 const beginMs = performance.now();
 const again = openStore(file);
-const own = new Map([...again.load()].map(([name, value]) => [name.slice(storeKey.own("").length), value] as const));
-const state = service.restore({ records: own, desiredAt: new Map() });
+// As a process does it, with what that needs meanwhile.
+const restored = (): Restored => restoredOf(readStored(again.load()));
+const state = service.restore(restored());
 const step = (input: Input): readonly Effect[] =>
   service.step(state, input, { ms: performance.now(), wallMs: Date.now() }).effects;
 step({ kind: "start" });
 const restoreMs = performance.now() - beginMs;
-own.clear();
 globalThis.gc?.();
 const heapMiB = process.memoryUsage().heapUsed / 2 ** 20;
 const [, resident = "0"] = /VmRSS:\s+(\d+) kB/.exec(readFileSync("/proc/self/status", "utf8")) ?? [];

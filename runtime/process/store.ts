@@ -199,8 +199,14 @@ export const openStore = (file: string): Store => {
   let commits = 0;
   return {
     load: () => {
-      const rows = [...entries.all.all(), ...history.all.all()] as { key: string; value: string }[];
-      return new Map(rows.map(({ key, value }) => [key, JSON.parse(value) as Json]));
+      // Row by row: what a process once needed at its start it never gives back.
+      const content = new Map<string, Json>();
+      for (const table of [entries, history])
+        for (const row of table.all.iterate()) {
+          const { key, value } = row as { readonly key: string; readonly value: string };
+          content.set(key, JSON.parse(value) as Json);
+        }
+      return content;
     },
     commit: (writes) => {
       if (writes.size === 0) return;
