@@ -45,7 +45,18 @@ test("figures from a busy machine say so", () => {
 });
 
 /** Those that need no booted guests, so that the test stays short; `./cells bench --quick` tries the others. */
-for (const name of ["clone", "dataplane", "neighbour", "rules", "plan", "roles", "simulator", "subscribers", "tenancy"])
+for (const name of [
+  "clone",
+  "dataplane",
+  "ha",
+  "neighbour",
+  "rules",
+  "plan",
+  "roles",
+  "simulator",
+  "subscribers",
+  "tenancy",
+])
   test(`bench ${name} measures what it says`, { skip: process.getuid?.() === 0 ? false : "needs root" }, async () => {
     const load = benches[name];
     assert.ok(load, name);

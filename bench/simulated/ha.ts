@@ -1,0 +1,91 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { runHistory } from "../../simulator/run.ts";
+import { parseHistory } from "../../simulator/world/history.ts";
+import type { Bench, BenchOptions, Figure } from "../bench.ts";
+import { median, percentile, rangeOf } from "../measure.ts";
+import type { HaReport } from "./ha-process.ts";
+
+const execute = promisify(execFile);
+const file = join(import.meta.dirname, "ha-process.ts");
+const largest = { hosts: 1000, each: 25, lost: 200 } as const;
+
+const alone = async (hosts: number, each: number, lost: number): Promise<HaReport> => {
+  const options = ["--expose-gc", "--disable-warning=ExperimentalWarning"];
+  const { stdout } = await execute(process.execPath, [...options, file, `${hosts}`, `${each}`, `${lost}`]);
+  return JSON.parse(stdout) as HaReport;
+};
+
+const machines = 24;
+const hosts = 8;
+const vms = Array.from({ length: machines }, (_, index) => `vm:a${index + 1}:64:data`).join(" ");
+const lostMs = 15_000;
+/** By what becomes of a host, and what is known of its power. */
+const losses = {
+  "power control dead": ["at 200 controller h1 dead for 100000"],
+  "power control says off": ["at 200 controller h1 works for 100000"],
+  "no power control, a storage server slow": ["at 14000 server s1 slow for 60000"],
+} as const;
+
+/** From the loss of a host to the start of each machine's next process, ms of simulated time. */
+async function timesOf(seeds: number, more: readonly string[]): Promise<readonly number[]> {
+  const times: number[] = [];
+  for (let seed = 1; seed <= seeds; seed += 1) {
+    const head = [`hosts ${hosts}`, "servers 3", `seed ${seed}`, "ha 1", `at 100 apply c1 ${vms}`];
+    const text = [...head, ...more, `at ${lostMs} power-off h1 for 90000`, "until 60000"].join("\n");
+    const { faults, log } = await runHistory(parseHistory(text), { keepLog: true, heals: false });
+    if (faults.length > 0) throw new Error(`seed ${seed}: ${faults.join("; ")}`);
+    const there = new Set(
+      [...log.matchAll(/ machine\.h1 started \{"vm":"([^"]+)","incarnation":1,/g)].map(([, vm]) => vm),
+    );
+    for (const [, ms = "", vm] of log.matchAll(/^([\d.]+) machine\.\w+ started \{"vm":"([^"]+)","incarnation":2,/gm))
+      if (there.delete(vm)) times.push(Number(ms) - lostMs);
+    if (there.size > 0) throw new Error(`seed ${seed}: ${there.size} machines did not start elsewhere within 45 s`);
+  }
+  return times;
+}
+
+async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
+  const figures: Figure[] = [];
+  for (const [what, more] of Object.entries(losses)) {
+    say(`a host is lost: ${what}`);
+    const times = (await timesOf(quick ? 1 : 12, more)).map((ms) => ms / 1000);
+    const goal = { "power control dead": [12, 18], "power control says off": [9, null] }[what] ?? [null, 30];
+    const note = `${times.length} machines`;
+    for (const [name, part, atMost] of [
+      ["p50", 0.5, goal[0] ?? null],
+      ["p99", 0.99, goal[1] ?? null],
+    ] as const)
+      figures.push({
+        ...{ what: `host lost until the VM's process runs, ${what}, ${name}`, unit: "s", note, atMost },
+        value: part === 0.5 ? median(times) : percentile(times, part),
+        range: rangeOf(times),
+      });
+  }
+  const { hosts: all, each, lost } = quick ? { hosts: 50, each: 25, lost: 50 } : largest;
+  say(`the HA Manager alone, ${all} hosts of ${each} VMs`);
+  const [small, large] = [await alone(all / 5, each, lost), await alone(all, each, lost)];
+  const one = (what: string, unit: Figure["unit"], value: number, atMost: number | null = null): void =>
+    void figures.push({ what, unit, value, range: null, atMost });
+  one(`HA Manager at ${all} hosts of ${each} VMs: held`, "MiB", large.heldMiB, 150);
+  one("the same, of a fifth of the hosts", "MiB", small.heldMiB);
+  one("of a core, where each host says once a minute what it runs", "%", large.idleMs / 600, 0.5);
+  one(
+    `${lost} VMs of one host, from its death to the last fence that is asked for, CPU time`,
+    "ms",
+    large.fencesMs,
+    5000,
+  );
+  one("the same beside a fifth of the hosts", "ms", small.fencesMs);
+  one(`and from ${lost} answers to the last word that one is over, CPU time`, "ms", large.oversMs);
+  return figures;
+}
+
+export const ha: Bench = {
+  title: "What becomes of VMs when their host is lost",
+  method:
+    `Simulated time of ${hosts} hosts with ${machines} VMs, with seeds one after another: from the loss of a host's power to the start of each ` +
+    "VM's next process. And the HA Manager by itself, one document at a time, nothing stored: what it holds, and its CPU time.",
+  run,
+};
