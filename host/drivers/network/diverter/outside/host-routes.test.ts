@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Announced, PacketCheck } from "../../driver.ts";
@@ -9,10 +10,15 @@ import { type GuestPlan, Installation, outsideNetwork, policy, rule } from "../t
 import { canRun, type Machine } from "../testing/namespaces.testing.ts";
 
 /**
- * External addresses in a fabric that routes: each host's `bird` announces them from the kernel's table to two routers, which
- * have no other way to them.
+ * External addresses in a fabric that routes: each host's `bird`, or `frr`, announces them from the kernel's table to two
+ * routers, which have no other way to them.
  */
-const skip = canRun() && existsSync("/usr/sbin/bird") ? false : "needs root, for namespaces, and bird2";
+const frr = "/usr/lib/frr";
+type Kind = "bird" | "frr";
+const whySkipped = (kind: Kind): string | false =>
+  canRun() && existsSync("/usr/sbin/bird") && (kind === "bird" || existsSync(`${frr}/bgpd`))
+    ? false
+    : `needs root, for namespaces, bird2${kind === "bird" ? "" : " and frr"}`;
 const table = 100;
 const plan = (name: string, host: "a" | "b", address: string, number: number, subnet: number): GuestPlan => ({
   ...{ name, host, address, number, cell: 1 },
@@ -50,18 +56,68 @@ ${Object.entries(hostsAt)
   .map(([name, at]) => session(name, own, 65_000, at, 65_001, `import where net ~ ${pools}; export none;`))
   .join("")}`;
 
-describe("external addresses announced by BGP", { skip }, () => {
+const frrZebra = `ip import-table ${table}\n`;
+const frrBgp = (own: string): string => `router bgp 65001
+ bgp router-id ${own}
+${Object.values(routers)
+  .map(
+    (at) => ` neighbor ${at} remote-as 65000
+ neighbor ${at} timers 1 3
+ neighbor ${at} timers connect 1`,
+  )
+  .join("\n")}
+ address-family ipv4 unicast
+  redistribute table ${table}
+${Object.values(routers)
+  .map((at) => `  neighbor ${at} route-map outward out`)
+  .join("\n")}
+ exit-address-family
+ip prefix-list outward permit 198.18.0.0/15 ge 32
+route-map outward permit 10
+ match ip address prefix-list outward
+`;
+
+const announced = (kind: Kind): void => {
   const installation = new Installation();
   const daemons: ChildProcess[] = [];
+  /** `frr` gives up its privileges, and writes there all the same. */
+  let open = "";
+  const spawns = async (machine: Machine, command: readonly string[]): Promise<void> => {
+    const [program, args] = machine.inside([...command]);
+    const daemon = spawn(program, [...args], { stdio: ["ignore", "ignore", "inherit"] });
+    daemons.push(daemon);
+    await once(daemon, "spawn");
+  };
+  const startsFrr = async (name: string, machine: Machine, own: string): Promise<void> => {
+    const directory = join(open, name);
+    mkdirSync(directory);
+    chmodSync(directory, 0o777);
+    const daemon = async (program: string, text: string): Promise<void> => {
+      const file = join(directory, `${program}.conf`);
+      writeFileSync(file, text);
+      const places = [
+        "-i",
+        join(directory, `${program}.pid`),
+        "-z",
+        join(directory, "zserv"),
+        "--vty_socket",
+        directory,
+      ];
+      await spawns(machine, [join(frr, program), ...places, "-f", file, "-P", "0"]);
+    };
+    await daemon("zebra", frrZebra);
+    for (let tries = 0; !existsSync(join(directory, "zserv")); tries += 1) {
+      assert.ok(tries < 500, "zebra has started");
+      await waits(20);
+    }
+    await daemon("bgpd", frrBgp(own));
+  };
   const starts = async (name: string, machine: Machine, text: string): Promise<void> => {
     const directory = join(installation.directory, name);
     mkdirSync(directory, { recursive: true });
     writeFileSync(join(directory, "bird.conf"), text);
     const files = ["-c", join(directory, "bird.conf"), "-s", join(directory, "socket")];
-    const [program, args] = machine.inside(["bird", "-f", ...files]);
-    const daemon = spawn(program, [...args], { stdio: ["ignore", "inherit", "inherit"] });
-    daemons.push(daemon);
-    await once(daemon, "spawn");
+    await spawns(machine, ["bird", "-f", ...files]);
   };
   let machines: readonly Machine[];
   /** Where a router sends what goes to an address; empty: nowhere. */
@@ -96,6 +152,8 @@ describe("external addresses announced by BGP", { skip }, () => {
 
   before(async () => {
     installation.table = table;
+    open = mkdtempSync(join(tmpdir(), "cells-frr-"));
+    chmodSync(open, 0o777);
     await installation.start({ outside: "own" });
     await installation.addGuest(server);
     const [one, two] = [installation.router.machine, installation.stranger.machine];
@@ -108,12 +166,14 @@ describe("external addresses announced by BGP", { skip }, () => {
     ] as const)
       await starts(name, machine, ofRouter(routers[name]));
     for (const host of ["a", "b"] as const)
-      await starts(`bird-${host}`, installation.hostMachines[host], ofHost(hostsAt[host]));
+      if (kind === "bird") await starts(`bird-${host}`, installation.hostMachines[host], ofHost(hostsAt[host]));
+      else await startsFrr(host, installation.hostMachines[host], hostsAt[host]);
     await installation.drivers.b.call("untilRouter", outsideNetwork.routerMac, true);
   });
   after(async () => {
     for (const daemon of daemons) daemon.kill("SIGKILL");
     await installation.stop();
+    rmSync(open, { recursive: true });
   });
 
   test("an address is announced where its machine is, reached there, moves with it, and is withdrawn with it", async (t) => {
@@ -190,6 +250,8 @@ describe("external addresses announced by BGP", { skip }, () => {
     await untilNext(web.address, hostsAt.a);
   });
 
+  if (kind === "frr") return;
+
   test("routes outlast the driver's process; a new one takes back what an earlier one left, and nobody else's", async () => {
     await installation.apply([web, inner, server], policies);
     await untilNext(web.address, hostsAt.a);
@@ -235,4 +297,20 @@ describe("external addresses announced by BGP", { skip }, () => {
     assert.deepEqual(inTable("b"), [server.address], "which it does not know itself");
     t.diagnostic(`both routers know after ${ms} ms that a host is gone, by BFD of three times 100 ms`);
   });
+};
+test("the operator's guide has a configuration that bird reads", { skip: whySkipped("bird") }, () => {
+  const guide = readFileSync(join(import.meta.dirname, "../../../../../docs/operator.md"), "utf8");
+  const [, text = ""] = /```text\n(router id [^`]+)```/.exec(guide) ?? [];
+  const directory = mkdtempSync(join(tmpdir(), "cells-bird-"));
+  try {
+    const file = join(directory, "bird.conf");
+    writeFileSync(file, text);
+    execFileSync("/usr/sbin/bird", ["-p", "-c", file], { stdio: "pipe" });
+    writeFileSync(file, text.replace("neighbor", "neighbour"));
+    assert.throws(() => execFileSync("/usr/sbin/bird", ["-p", "-c", file], { stdio: "pipe" }), /syntax error/);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 });
+for (const kind of ["bird", "frr"] as const)
+  describe(`external addresses announced by BGP, with ${kind}`, { skip: whySkipped(kind) }, () => announced(kind));
