@@ -42,6 +42,8 @@ export interface DesiredProtected {
   readonly isolated: Isolated;
   /** Whose leases its volumes have. */
   readonly storageManager: PeerName;
+  /** It has left the model, and is to be freed of its host for good. Absent: it has not. */
+  readonly deleted?: true;
   /** All that it may write to may be made anew (`x.recreatable`), and its controller does that at the word. Absent: not so. */
   readonly recreatable?: true;
 }

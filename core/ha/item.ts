@@ -6,8 +6,12 @@ import type { Answer } from "./investigators/investigator.ts";
  * way here. One item is about one incarnation of one VM, and for one incarnation there is one at most, for good.
  */
 
-/** `HA`: started again elsewhere. `Stop`: freed of its host, since it is being stopped and its host cannot confirm that. */
-export const workTypes = ["HA", "Stop"] as const;
+/**
+ * `HA`: started again elsewhere. `Stop`: freed of its host, since it is being stopped and its host cannot confirm that; `Destroy`: the same
+ * of one that has left its model. CloudStack's other three are somebody else's here: a `Migration` is the Placer's and the controller's
+ * (decision 102), `CheckStop` is what every controller waits for, and `ForceStop` an operator's word to it (`cells stop --force`).
+ */
+export const workTypes = ["HA", "Stop", "Destroy"] as const;
 export type WorkType = (typeof workTypes)[number];
 
 /**

@@ -208,6 +208,10 @@ test("a VM that is not started again by itself is left, until it is being stoppe
   assert.equal(world.step, undefined);
   world.protect(protectedVm({ lost: "end" }));
   assert.deepEqual([world.step, world.state.active.get("a-1" as never)?.type], ["Fencing", "Stop"]);
+  const gone = new World();
+  gone.protect(protectedVm({ lost: "end", deleted: true }));
+  gone.declare();
+  assert.equal(gone.state.active.get("a-1" as never)?.type, "Destroy", "it has left its model");
 });
 
 test("the power of its host was off for certain: nothing is left to fence", () => {

@@ -91,13 +91,13 @@ function schedule(state: HaState, vm: Uid, { wallMs }: Instant): void {
   const wanted = state.wanted.get(vm);
   if (wanted === undefined || state.active.has(vm)) return;
   const { client, document } = wanted;
-  const { incarnation, host, cell, path, lost } = document;
+  const { incarnation, host, cell, path, lost, deleted } = document;
   const death = deathOf(state.deaths, host);
   if (lost === "leave" || death === null) return;
   const before = state.ended.get(itemKey(vm, incarnation));
   // What was cancelled since its host was there again is due anew when that is lost once more.
   if (before?.step === "Done" || before?.cancelled === true || state.over.has(vm)) return;
-  const type = lost === "end" ? "Stop" : "HA";
+  const type = lost !== "end" ? "HA" : deleted === true ? "Destroy" : "Stop";
   const reason = `${host} was declared dead at ${diedAt(death)}`;
   const isYoung = wallMs - wanted.since < youngMs;
   const item: WorkItem = {

@@ -72,7 +72,7 @@ export interface HaAlert {
   readonly sentence: string;
 }
 export interface HaItem {
-  readonly type: "HA" | "Stop";
+  readonly type: "HA" | "Stop" | "Destroy";
   readonly step: "Scheduled" | "Investigating" | "Fencing" | "Restarting" | "Done" | "Cancelled";
   readonly vm: string;
   readonly cell: string;
@@ -108,7 +108,7 @@ const haAnswer = record<HaAnswer>(
 );
 const haItem = record<HaItem>(
   {
-    type: oneOf("HA", "Stop"),
+    type: oneOf("HA", "Stop", "Destroy"),
     step: oneOf("Scheduled", "Investigating", "Fencing", "Restarting", "Done", "Cancelled"),
     ...{ vm: text(), cell: text(), path: text(), incarnation: integer(), host: text() },
     ...{

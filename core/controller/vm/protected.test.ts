@@ -68,6 +68,11 @@ test("one that is stopped at a lost host is free when it is over, and is asked f
   const web = { ...(cell as Record<string, object>).web, "x.desiredState": "off" };
   const off = { shop: { ...(cell as object), web } } as never;
   world.put(off);
+  const { web: _web, webBoot: _boot, webCard: _card, toDb: _rule, ...rest } = cell as Record<string, object>;
+  const deleted = lost();
+  deleted.put({ shop: rest } as never, ["shop/webDisk"]);
+  const ending = protectedOf(deleted).find(({ path }) => path === "shop/web");
+  assert.deepEqual([ending?.lost, ending?.deleted], ["end", true], "and one that has left the model says so");
   const ofWeb = () => protectedOf(world).find(({ path }) => path === "shop/web");
   assert.equal(ofWeb()?.lost, "end");
   say(world, "shop/web");

@@ -31,6 +31,7 @@ export function desireProtected(state: ControllerState): void {
       priority: element?.type === "VM" ? element.priority : 0,
       isolated: element?.type === "VM" ? element.ha.isolated : "keep",
       storageManager: storageManagerOf(state),
+      ...(element === undefined ? { deleted: true as const } : {}),
       ...(recreatableOf(state, record, run) === null ? {} : { recreatable: true as const }),
     } satisfies DesiredProtected);
   });

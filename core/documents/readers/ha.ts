@@ -45,6 +45,7 @@ export const desiredProtected = document(
     isolated: oneOf("keep", "restart"),
     storageManager: peerText,
     recreatable: yes,
+    deleted: yes,
   }),
   ofVm,
 );
