@@ -26,7 +26,7 @@ import {
 } from "../tenancy/people.ts";
 import { listQuotas, setQuota } from "../tenancy/quotas.ts";
 import { usage } from "../terminal/failure.ts";
-import { collect, registerDelegations, registerProviders } from "./trust-program.ts";
+import { collect, registerDelegations, registerInvitations, registerProviders } from "./trust-program.ts";
 
 /** Who logs in, and what administrators do with domains, accounts, users and roles. */
 export const registerTenancy: Register = (program, context, withHelp) => {
@@ -35,6 +35,7 @@ export const registerTenancy: Register = (program, context, withHelp) => {
   registerPlaces(program, context, withHelp);
   registerUsers(program, context, withHelp);
   registerKeys(program, context, withHelp);
+  registerInvitations(program, context, withHelp);
   registerDelegations(program, context, withHelp);
   registerProviders(program, context, withHelp);
   registerRoles(program, context, withHelp);

@@ -1,6 +1,8 @@
 import type { Register } from "../context/register-type.ts";
 import { addDelegation, deleteDelegation, listDelegations } from "../tenancy/delegations.ts";
+import { addInvitation, deleteInvitation, listInvitations, register } from "../tenancy/invitations.ts";
 import { addProvider, deleteProvider, listProviders } from "../tenancy/providers.ts";
+import { usage } from "../terminal/failure.ts";
 
 /* Who else gets in: by a provider's word, and by what an account gives others. */
 
@@ -34,6 +36,54 @@ export const registerProviders: Register = (program, context, withHelp) => {
       .argument("<provider>", "its name")
       .action((name) => deleteProvider(context(), name)),
     ["cells provider delete acme"],
+  );
+};
+
+const daysOf = (text: string): number => {
+  if (!/^[1-9]\d?$/.test(text) || Number(text) > 90) throw usage(`\`${text}\` is no number of days from 1 to 90`);
+  return Number(text);
+};
+export const registerInvitations: Register = (program, context, withHelp) => {
+  const invitation = program.command("invitation").description("links by which people make themselves accounts");
+  withHelp(
+    invitation
+      .command("list", { isDefault: true })
+      .description("show those that nobody has used yet")
+      .action(() => listInvitations(context())),
+    ["cells invitation"],
+  );
+  withHelp(
+    invitation
+      .command("add")
+      .description("make one to a domain; its link opens once, and is shown once")
+      .argument("<domain>", "where the account will be")
+      .option("--role <role>", "of its first user (default: account-admin)")
+      .option("--limit <limit>", "WHAT=NUMBER that the account may have; can be repeated", collect)
+      .option("--days <n>", "how long it counts (default: 7)", daysOf)
+      .action((domain, options) => addInvitation(context(), domain, options)),
+    [
+      "cells invitation add acme",
+      "cells invitation add acme --role user --limit vms=5 --limit memoryMiB=8192 --days 2",
+    ],
+  );
+  withHelp(
+    invitation
+      .command("delete")
+      .description("take it back")
+      .argument("<uid>", "as `cells invitation list` shows it")
+      .action((uid) => deleteInvitation(context(), uid)),
+    ["cells invitation delete 0b7f8c1e-3f0b-4f0a-9b5d-2d9d3c1f6a77"],
+  );
+  withHelp(
+    program
+      .command("register")
+      .description("make yourself an account by an invitation; the password is asked for, or in a file")
+      .argument("<name>", "of the account, and of its user")
+      .requiredOption("--link-file <file>", "the invitation's link")
+      .option("--password-file <file>", "read the password from a file instead of asking for it")
+      .option("--url <url>", "the gateway (default: that of the configuration)")
+      .action((name, options) => register(context(), name, options)),
+    ["cells register pat --link-file invite.link --url https://cloud.example"],
   );
 };
 

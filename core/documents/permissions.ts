@@ -234,6 +234,7 @@ export const permissions = {
           "POST /signatures",
           ...["POST /logins/oidc", "POST /logins/oidc/<name>"],
           "POST /passwords",
+          "POST /registrations",
           "POST /users/<uid>/link",
           "DELETE /logins/current",
           "GET /whoami",
@@ -243,10 +244,17 @@ export const permissions = {
           "GET /can",
           "* /owners/<name>",
         ],
-        ...["domains", "accounts", "users", "roles", "keys", "quotas", "providers", "delegations"].flatMap((all) => [
-          `* /${all}`,
-          `* /${all}/<uid>`,
-        ]),
+        ...[
+          "domains",
+          "accounts",
+          "users",
+          "roles",
+          "keys",
+          "quotas",
+          "providers",
+          "delegations",
+          "invitations",
+        ].flatMap((all) => [`* /${all}`, `* /${all}/<uid>`]),
         // What the gateway asks on its own account: a ticket for a client's session, and which cells that may see.
         ...["PUT /tickets/<uid>", "GET /cells", "GET /audit"],
         // And by which it makes connections to providers of logins.

@@ -35,7 +35,7 @@ export interface Actor {
   readonly reach: Reach;
   readonly rules: readonly Rule[];
 }
-const operator: Actor = {
+export const operator: Actor = {
   ...{ user: null, label: "operator", role: "operator", reach: "installation" },
   rules: [{ verb: "*", effect: "allow" }],
 };

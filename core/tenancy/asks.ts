@@ -6,6 +6,7 @@ import type {
   NewAccount,
   NewDelegation,
   NewDomain,
+  NewInvitation,
   NewKey,
   NewRole,
   NewUser,
@@ -23,6 +24,7 @@ import { aboutOf, auditActorOf, auditFor, record } from "./audit/audited.ts";
 import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket } from "./cells.ts";
 import { addDelegation, deleteDelegation, listDelegations } from "./delegations/delegations.ts";
 import { type LinkUse, linkUser, useLink } from "./logins/first-password.ts";
+import { addInvitation, deleteInvitation, listInvitations, type Registration, register } from "./logins/invitations.ts";
 import { addKey, changeKey, deleteKey, type FreshKey, listKeys } from "./logins/keys.ts";
 import { beginLogin, endLogin, endSession, type LoginBegin, type LoginEnd, sessionSummary } from "./logins/logins.ts";
 import { loginByProvider, lookProvider, type OidcLogin, type ProviderLook } from "./logins/oidc.ts";
@@ -64,6 +66,7 @@ export type TenancyRequest =
   | SignedBegin
   | SignedEnd
   | LinkUse
+  | Registration
   | ProviderLook
   | OidcLogin
   | TotpBegin
@@ -201,6 +204,13 @@ const answerers = {
     addDelegation(state, actor, { uid: asked.fresh.uid, asked: bodyOf<NewDelegation>(asked), dryRun: asked.dryRun }),
   deleteDelegation: (state, actor, asked) =>
     deleteDelegation(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
+  listInvitations,
+  addInvitation: (state, actor, asked) =>
+    asked.link === undefined
+      ? fail(refused(400, "bad-request", "no link was drawn"))
+      : addInvitation(state, actor, { uid: asked.fresh.uid, asked: bodyOf<NewInvitation>(asked), hash: asked.link }),
+  deleteInvitation: (state, actor, asked) =>
+    deleteInvitation(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
   listProviders,
   addProvider: (state, actor, asked) =>
     addProvider(state, actor, {
@@ -226,6 +236,7 @@ const reads: readonly AskName[] = [
   "listRoles",
   "listKeys",
   "listProviders",
+  "listInvitations",
   "listDelegations",
   "listQuotas",
   "cells",
@@ -256,6 +267,9 @@ export function answer(state: TenancyState, request: TenancyRequest): TenancyRes
       return responseOf(confirmTotp(state, request));
     case "totp-end":
       return responseOf(endTotp(state, request));
+    case "registration-begin":
+    case "registration-end":
+      return responseOf(register(state, request), request.password === null ? 200 : 201);
     case "provider-look":
       return responseOf(lookProvider(state, request));
     case "oidc-login":

@@ -89,6 +89,21 @@ export interface DelegationRecord {
   /** UID. */
   readonly role: string;
 }
+/** By which somebody makes himself an account. */
+export interface InvitationRecord {
+  readonly uid: string;
+  /** Hash of its link. */
+  readonly hash: string;
+  /** UID. */
+  readonly domain: string;
+  /** Name of the role of its first user. */
+  readonly role: string;
+  readonly limits?: Limits;
+  /** Milliseconds since 1970. */
+  readonly untilMs: number;
+  /** UID of who invited; null: the operator. */
+  readonly by: string | null;
+}
 /** An access key, by its id. */
 export interface KeyRecord {
   /** UID. */

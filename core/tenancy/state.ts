@@ -10,6 +10,7 @@ import type {
   DelegationRecord,
   DomainRecord,
   HeldRecord,
+  InvitationRecord,
   KeyRecord,
   OwnerRecord,
   ProviderRecord,
@@ -43,6 +44,7 @@ interface Tables {
   readonly key: Map<string, KeyRecord>;
   readonly provider: Map<string, ProviderRecord>;
   readonly delegation: Map<string, DelegationRecord>;
+  readonly invitation: Map<string, InvitationRecord>;
 }
 export interface TenancyState {
   readonly outbox: Outbox;
@@ -88,7 +90,7 @@ export type Kind = keyof Tables;
 export const emptyTables = (): Tables => ({
   ...{ domain: new Map(), account: new Map(), user: new Map(), role: new Map() },
   ...{ session: new Map(), ticket: new Map(), owner: new Map(), key: new Map(), provider: new Map() },
-  delegation: new Map(),
+  ...{ delegation: new Map(), invitation: new Map() },
 });
 
 type RecordOf<K extends Kind> = Tables[K] extends Map<string, infer Value> ? Value : never;

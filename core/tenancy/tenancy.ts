@@ -10,6 +10,7 @@ import { gauge, sample } from "../telemetry/metrics.ts";
 import { answer, type TenancyRequest } from "./asks.ts";
 import { mostRecords } from "./audit/audited.ts";
 import { advanceEnds } from "./deletion/deletion.ts";
+import { dropOldInvitations } from "./logins/invitations.ts";
 import { dropKeysOfNobody } from "./logins/keys.ts";
 import { endOldSessions } from "./logins/logins.ts";
 import { askWithinMs, dropUnused, publishLooks, takeLook } from "./looks.ts";
@@ -42,6 +43,7 @@ const kinds: readonly Kind[] = [
   "key",
   "provider",
   "delegation",
+  "invitation",
 ];
 const isKind = (text: string): text is Kind => (kinds as readonly string[]).includes(text);
 
@@ -197,6 +199,7 @@ function release(state: TenancyState): void {
 
 function sweep(state: TenancyState): void {
   endOldSessions(state);
+  dropOldInvitations(state);
   dropUnused(state);
   state.outbox.effects.push({ kind: "timer", name: sweepTimer, afterMs: sweepEveryMs });
 }

@@ -87,6 +87,8 @@ const printed: readonly (readonly [string, RegExp])[] = [
     /^[0-9a-f-]{36}\nROOT\/acme\/ops has the role reader on shop of ROOT\/acme\/dev$/m,
   ],
   ["can kim@acme", /^yes: rule \d+: allow vm\.\* of the delegation of ROOT\/acme\/dev$/m],
+  ["invitation add", /^invite\.\S+\nIt opens once, until /],
+  ["register", /the account ROOT\/acme\/pat is there/],
   ["quota list", /ROOT\/acme +domain +vms \d+ of 50\nROOT\/acme\/dev +account .*cells 1 of 2/],
   [
     "audit list --service",
@@ -147,17 +149,18 @@ export async function tenantsPageRuns(
       isTotp ||
       (words[0] === "user" && ["add", "password"].includes(words[1] ?? "") && !words.includes("--link"));
     const more = [
-      ...(asked || words[0] === "password" ? ["--password-file", file("password")] : []),
+      ...(asked || words[0] === "password" || words[0] === "register" ? ["--password-file", file("password")] : []),
       ...(words[0] === "password" ? ["--new-password-file", file("next")] : []),
       ...(words[0] === "totp" && words[1] !== "on" ? ["--code-file", file("code")] : []),
     ];
     const given = words.map((word) =>
-      word.startsWith("https://") ? url : /\.(json|jsonl|key|password|secret)$/.test(word) ? file(word) : word,
+      word.startsWith("https://") ? url : /\.(json|jsonl|key|password|secret|link)$/.test(word) ? file(word) : word,
     );
     const stdout = await run([...given, ...more], file(by ?? "operator.json"), sayYes).catch(({ message }: Error) =>
       assert.fail(`${line}\n${message}`),
     );
     // As an app does; the code of now is spent by confirming it.
+    if (line.includes("invitation add")) await write("invite.link", stdout.split("\n")[0] ?? "");
     if (line.includes("totp on")) await write("code", shownByApp(stdout.split("\n")[0] ?? ""));
     if (line.includes("totp confirm")) await write("code", stdout.split("\n")[0] ?? "");
     const right = printed.find(([begin]) => words.join(" ").startsWith(begin))?.[1];

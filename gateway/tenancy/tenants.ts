@@ -250,7 +250,14 @@ export function registerTenants(
 }
 
 /** By a password. */
-const waitForWork: readonly string[] = ["logIn", "changeOwnPassword", "setFirstPassword", "beginTotp", "endTotp"];
+const waitForWork: readonly string[] = [
+  "logIn",
+  "changeOwnPassword",
+  "setFirstPassword",
+  "register",
+  "beginTotp",
+  "endTotp",
+];
 /** The audit is merged from what several services say (`audit.ts`), and of a signed login its signature alone is passed on (`credentials.ts`). */
 const byProvider = ["beginDeviceLogin", "beginPageLogin", "endOidcLogin"] as const;
 const elsewhere: readonly string[] = ["readAudit", "logInSigned", ...byProvider];

@@ -16,6 +16,7 @@ import type { NewDeviceLogin, NewPageLogin, OidcEnd } from "../../model/contract
 import {
   type FirstPassword,
   type LoginRequest,
+  type NewRegistration,
   type OwnPassword,
   passwordLength,
   rootDomain,
@@ -35,7 +36,7 @@ import { type Observer, observed } from "../observation/observer.ts";
 import { readAudit } from "../observation/read-audit.ts";
 import { type RunningService, runService } from "../process/process.ts";
 import { Keys } from "./keys.ts";
-import { newLink, useLink } from "./links.ts";
+import { newInvitation, newLink, register, useLink } from "./links.ts";
 import { Oidc } from "./oidc.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
 import { SecondFactor } from "./second-factor.ts";
@@ -99,6 +100,10 @@ export const tenancyHandler = (
     }
     if (found?.name === "setFirstPassword") {
       await setFirst(ask, room, incoming, response);
+      return;
+    }
+    if (found?.name === "register") {
+      await registerOne(ask, room, incoming, response);
       return;
     }
     if (found !== null && isOfOidc(found.name)) {
@@ -208,6 +213,26 @@ async function logIn(
     return true;
   });
   if (isDone === null) busy(response);
+}
+
+async function registerOne(
+  ask: AskService,
+  room: WaitingRoom,
+  incoming: PeerRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const body = await bodyOf("register", incoming, response);
+  if (body === null) return;
+  const asked = body as unknown as NewRegistration;
+  if (isTooShort(asked.password, response)) return;
+  const source = String(incoming.headers[sourceHeader] ?? "");
+  const { uid: account, number } = fresh();
+  const more = { source, fresh: { account, user: fresh().uid, number } };
+  const done = await room.run(source, async () => {
+    send(response, await register(ask, asked, more));
+    return true;
+  });
+  if (done === null) busy(response);
 }
 
 const ofOidc = ["beginDeviceLogin", "beginPageLogin", "endOidcLogin"] as const satisfies readonly RouteName[];
@@ -350,6 +375,7 @@ const asks: readonly AskName[] = [
   ...(["listUsers", "addUser", "changeUser", "deleteUser", "linkUser"] as const),
   ...(["listKeys", "addKey", "changeKey", "deleteKey", "listQuotas", "setQuota"] as const),
   ...(["listProviders", "addProvider", "deleteProvider"] as const),
+  ...(["listInvitations", "addInvitation", "deleteInvitation"] as const),
   ...(["listDelegations", "addDelegation", "deleteDelegation"] as const),
   ...(["listRoles", "addRole", "changeRole", "deleteRole"] as const),
 ];
@@ -387,6 +413,12 @@ async function answerRoute(
     const link = newLink(parameters.uid ?? "");
     const made = await ask({ ...asked, link: hashCredential(link) });
     send(response, { ...made, status: made.status === 200 ? 201 : made.status }, { link });
+    return;
+  }
+  if (name === "addInvitation") {
+    const link = newInvitation(asked.fresh.uid);
+    const { status, body: said } = await ask({ ...asked, link: hashCredential(link) });
+    send(response, status === 200 ? { status: 201, body: { invitation: said, link } } : { status, body: said });
     return;
   }
   if (name === "addKey") {

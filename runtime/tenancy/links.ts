@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { TenancyRequest, TenancyResponse } from "../../core/tenancy/asks.ts";
+import type { Registration } from "../../core/tenancy/logins/invitations.ts";
+import type { NewRegistration } from "../../model/contract/tenancy/tenancy.ts";
 import { hashCredential } from "../http/bearer.ts";
 import { hashPassword } from "./passwords.ts";
 
@@ -8,6 +10,22 @@ import { hashPassword } from "./passwords.ts";
 const form = /^first\.([\w-]{1,64})\.[\w-]{43}$/;
 
 export const newLink = (user: string): string => `first.${user}.${randomBytes(32).toString("base64url")}`;
+
+const invitationForm = /^invite\.([\w-]{1,64})\.[\w-]{43}$/;
+export const newInvitation = (uid: string): string => `invite.${uid}.${randomBytes(32).toString("base64url")}`;
+
+/** An account and its user. The password is hashed only where the invitation opens, and nothing else is wrong. */
+export async function register(
+  ask: (request: TenancyRequest) => Promise<TenancyResponse>,
+  { link, name, password }: NewRegistration,
+  more: Pick<Registration, "fresh" | "source">,
+): Promise<TenancyResponse> {
+  const [, invitation = ""] = invitationForm.exec(link) ?? [];
+  const asked = { invitation, hash: hashCredential(link), name, ...more };
+  const begun = await ask({ kind: "registration-begin", ...asked, password: null });
+  if (begun.status !== 200) return begun;
+  return ask({ kind: "registration-end", ...asked, password: await hashPassword(password) });
+}
 
 type Send = (response: ServerResponse, answer: TenancyResponse) => void;
 

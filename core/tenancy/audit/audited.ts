@@ -79,6 +79,12 @@ export function aboutOf(state: TenancyState, parameters: { readonly [name: strin
   const role = roleOf(state, uid);
   if (role !== undefined)
     return { target: `${role.name} of ${domainPath(state, role.domain)}`, within: aroundDomain(state, role.domain) };
+  const invitation = tables.invitation.get(uid);
+  if (invitation !== undefined)
+    return {
+      target: `an invitation to ${domainPath(state, invitation.domain)}`,
+      within: aroundDomain(state, invitation.domain),
+    };
   const delegation = tables.delegation.get(uid);
   if (delegation !== undefined)
     return {

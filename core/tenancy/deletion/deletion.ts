@@ -115,6 +115,8 @@ export function advanceEnds(state: TenancyState, isAsked = false): void {
       const domain = state.tables.domain.get(uid);
       if (domain === undefined || isFilled(state, uid)) continue;
       for (const role of [...state.tables.role.values()]) if (role.domain === uid) save(state, "role", role.uid, null);
+      for (const each of [...state.tables.invitation.values()])
+        if (each.domain === uid) save(state, "invitation", each.uid, null);
       const path = domainPath(state, uid);
       save(state, "domain", uid, null);
       if (!isAsked) tell(state, "deleteDomain", path, domain.parent ?? uid);

@@ -161,6 +161,27 @@ export const tenantRoutes = {
     body: sends(tenancy.firstPassword),
     answer: gives(tenancy.userSummary),
   }),
+  listInvitations: route("GET /invitations", "tenant", "gateway", {
+    doc: "Invitations to domains of the asker that nobody has used yet.",
+    answer: gives(list(tenancy.invitationSummary)),
+  }),
+  addInvitation: route("POST /invitations", "tenant", "gateway", {
+    doc: "A link by which somebody makes himself an account in a domain, and is its first user: it opens once.",
+    more: "What he gets is given by the asker when the link is used, and no more than he has then.",
+    body: sends(tenancy.newInvitation),
+    answer: gives(tenancy.madeInvitation, 201),
+  }),
+  deleteInvitation: route("DELETE /invitations/{uid}", "tenant", "gateway", {
+    doc: "Takes an invitation back.",
+    query: { dryRun },
+    answer: gives(tenancy.invitationSummary),
+  }),
+  register: route("POST /registrations", "anyone", "gateway", {
+    doc: "An account and its first user, of the same name, by an invitation.",
+    more: "Refused with 401 `login` for a link that opens nothing, with 409 for a name that is taken, and with 503 as a login.",
+    body: sends(tenancy.newRegistration),
+    answer: gives(tenancy.userSummary, 201),
+  }),
   listRoles: route("GET /roles", "tenant", "gateway", {
     doc: "Roles that the asker may see, those of every installation first.",
     answer: gives(list(tenancy.roleSummary)),

@@ -1,3 +1,4 @@
+import type { Limits } from "./quotas.ts";
 import type { Reach, Rule } from "./rules.ts";
 
 /*
@@ -154,6 +155,39 @@ export interface MadeLink {
 }
 export interface FirstPassword {
   readonly link: string;
+  readonly password: string;
+}
+
+/** By which somebody makes himself an account in a domain, and is its first user. */
+export interface NewInvitation {
+  /** Path. */
+  readonly domain: string;
+  /** Name of a role that reaches an account; absent: `account-admin`. */
+  readonly role?: string;
+  /** What the account may have; absent: it has no limit of its own. */
+  readonly limits?: Limits;
+  /** How long it counts; absent: 7. */
+  readonly days?: number;
+}
+export interface InvitationSummary {
+  readonly uid: string;
+  readonly domain: string;
+  readonly role: string;
+  readonly limits: Limits;
+  /** Who invites; empty: he is no more, and it opens nothing. */
+  readonly by: string;
+  /** ISO 8601. */
+  readonly expires: string;
+}
+export interface MadeInvitation {
+  readonly invitation: InvitationSummary;
+  /** It opens once, and is a secret: this is its only appearance. */
+  readonly link: string;
+}
+export interface NewRegistration {
+  readonly link: string;
+  /** Of the account, and of its user. */
+  readonly name: string;
   readonly password: string;
 }
 

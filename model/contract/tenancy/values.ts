@@ -101,6 +101,15 @@ export const quotaSummary = record<QuotaSummary>(
   { uid: text(), path: text(), kind: oneOf("account", "domain"), limits, granted: nullable(limits) },
   "Quota",
 );
+export const newInvitation = record<tenancy.NewInvitation>({
+  ...{ domain: path, role: optional(name), limits: optional(limits), days: optional(integer(1, 90)) },
+});
+export const invitationSummary = record<tenancy.InvitationSummary>(
+  { uid: text(), domain: text(), role: text(), limits, by: text(), expires: text() },
+  "Invitation",
+);
+export const madeInvitation = record<tenancy.MadeInvitation>({ invitation: invitationSummary, link: text() });
+export const newRegistration = record<tenancy.NewRegistration>({ link: text(160), name, password });
 export const quotaChange = record<QuotaChange>({ limits });
 
 const claim = pattern(oidc.claimPattern, oidc.claimRule);
