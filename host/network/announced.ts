@@ -16,7 +16,7 @@ export const announces = ({ peers, addresses }: Announced): Announces => ({
 export function announcingTrouble({ table, peers, addresses }: Announced): string | null {
   const lost = addresses.filter(({ isRouted }) => !isRouted).map(({ address }) => address);
   if (lost.length > 0)
-    return `table ${table} has no route for ${short(lost)}, so nobody outside is told of it: somebody took it out, and the next start of cells-host puts it back`;
+    return `table ${table} has no route for ${short(lost)}, so nobody outside is told of it: somebody takes it out as often as this host puts it back`;
   return addresses.length === 0 || peers.length > 0
     ? null
     : `no router is told of ${short(addresses.map(({ address }) => address))}: this machine has no BGP connection; look at the daemon that announces table ${table}`;

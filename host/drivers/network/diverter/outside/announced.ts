@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { endianness } from "node:os";
 import type { Ipv4 } from "../../../../../model/cell/identifiers.ts";
 import type { Announced } from "../../driver.ts";
-import { inKernel, routeProtocol } from "./host-routes.ts";
+import { inKernel } from "./host-routes.ts";
 
 /**
  * Whether routers are told of the external addresses that are here, read when somebody asks. The daemon that tells them is the
@@ -55,7 +55,7 @@ export function announcedNow(table: number, here: ReadonlyMap<Ipv4, number | nul
 /** Why nobody outside is told of an address that is here, and what to do; null: somebody is, as far as this machine can see. */
 export function whyUnannounced({ table, peers, addresses }: Announced, address: Ipv4): string | null {
   if (addresses.find((each) => each.address === address)?.isRouted !== true)
-    return `table ${table} has no route for ${address}, so no daemon announces it: somebody took it out, and \`ip route replace blackhole ${address}/32 table ${table} proto ${routeProtocol}\` puts it back, as does the next start of cells-host`;
+    return `table ${table} has no route for ${address}, so no daemon announces it: somebody takes it out as often as this host puts it back. Look for what else writes to that table (\`ip monitor route\`; systemd-networkd: \`ManageForeignRoutes=no\`)`;
   return peers.length > 0
     ? null
     : `no router is told of ${address}: this machine has no BGP connection (TCP port ${bgpPort}) with any. Look at the daemon that announces table ${table} (\`birdc show protocols\`, \`vtysh -c "show bgp summary"\`)`;

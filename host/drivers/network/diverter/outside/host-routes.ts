@@ -1,4 +1,5 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
 import type { Ipv4 } from "../../../../../model/cell/identifiers.ts";
 
 /**
@@ -28,6 +29,22 @@ function routes(): readonly FoundRoute[] {
   const found = JSON.parse(text.trim() || "[]") as readonly { readonly dst?: string; readonly table?: string }[];
   // Without a table it is the main one.
   return found.flatMap(({ dst, table = "254" }) => (dst === undefined ? [] : [{ address: dst, table: Number(table) }]));
+}
+
+/** In numbers a route of the kind `blackhole` is 6. */
+const taken = new RegExp(`^Deleted (?:6|blackhole) (\\S+) .*\\bproto ${routeProtocol}\\b`);
+/**
+ * Calls back with each address whose route was taken out, by whomever: a network manager may remove what it did not write. The
+ * kernel says it. @returns what ends that
+ */
+export function watchHostRoutes(onTaken: (address: string) => void): () => void {
+  const monitor = spawn("ip", ["-N", "-o", "-4", "monitor", "route"], { stdio: ["ignore", "pipe", "ignore"] });
+  monitor.on("error", () => undefined);
+  createInterface({ input: monitor.stdout }).on("line", (line) => {
+    const address = taken.exec(line)?.[1];
+    if (address !== undefined) onTaken(address);
+  });
+  return () => monitor.kill();
 }
 
 /** Addresses with a route in that table now. */

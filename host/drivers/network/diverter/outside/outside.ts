@@ -6,7 +6,7 @@ import { detachAll, ensureAttached, indexOf, openPacketSocket, sendFrame } from 
 import type { Generations } from "../rules/generations.ts";
 import { announcedNow } from "./announced.ts";
 import { announcement, macText, question } from "./arp.ts";
-import { putHostRoutes } from "./host-routes.ts";
+import { putHostRoutes, watchHostRoutes } from "./host-routes.ts";
 import { closeOutside, putNetworks, putRouters } from "./in-force.ts";
 import { networksOf } from "./networks.ts";
 import { answers, askedMac, hear, nextQuestionMs, preferred, type Router, strange } from "./router-watch.ts";
@@ -24,6 +24,8 @@ export interface WayOut {
 }
 /** An announcement may be lost (RFC 5227, 2.3); after so many milliseconds it is repeated. */
 const repeatedMs = [1000, 2000] as const;
+/** All that somebody takes out in so long is put back together. */
+const putBackMs = 500;
 const key = (value: number): Buffer => word.encode({ value });
 
 /** Routers in the order of the configuration, with the MACs at which an earlier process has found them. */
@@ -100,15 +102,34 @@ export function openOutside(
       if (announced.has(address)) sendFrame(socket, device, announcement(way.mac, address));
   };
 
-  const announceByBgp = (here: readonly Ipv4[]): void => {
+  /** @param anew also where the table has them as far as is known */
+  const announceByBgp = (here: readonly Ipv4[], anew = false): void => {
     const addresses = new Set(way.table === undefined ? [] : here);
-    if (routed?.size === addresses.size && [...addresses].every((each) => routed?.has(each))) return;
+    if (!anew && routed?.size === addresses.size && [...addresses].every((each) => routed?.has(each))) return;
     const before = routed;
     routed = null;
     const known = putHostRoutes(way.table ?? null, addresses);
-    const sinceOf = (address: Ipv4): number | null => before?.get(address) ?? (known.has(address) ? null : Date.now());
+    const sinceOf = (address: Ipv4): number | null =>
+      known.has(address) ? (before?.get(address) ?? null) : Date.now();
     routed = new Map([...addresses].map((address) => [address, sinceOf(address)]));
   };
+
+  let putsBack = false;
+  const stopWatching =
+    way.table === undefined
+      ? () => undefined
+      : watchHostRoutes((address) => {
+          if (putsBack || routed?.has(address as Ipv4) !== true) return;
+          putsBack = true;
+          later(putBackMs, () => {
+            putsBack = false;
+            try {
+              announceByBgp([...announced], true);
+            } catch {
+              // What is there is not known then, and is looked at with the next change.
+            }
+          });
+        });
 
   putNetworks(dataplane, networks);
   if (isOwn) ensureAttached(device, programs.from_outside);
@@ -128,6 +149,9 @@ export function openOutside(
     },
     announced: () => (way.table === undefined ? null : announcedNow(way.table, routed ?? new Map())),
     close: () => {
+      stopWatching();
+      // What was said before, and is heard after this, puts nothing back.
+      routed = null;
       for (const timer of timers) clearTimeout(timer);
       timers.clear();
       socket.close();
