@@ -92,6 +92,8 @@ export type Effect =
       readonly value: Json;
       readonly again?: true;
     }
+  /** A desired document is forgotten, and its peer is told nothing: what it has of it stays as it is, for an operator to look at. */
+  | { readonly kind: "let-go"; readonly at: PeerName; readonly key: string }
   /**
    * What this service desires at a peer counts again, after one of the two had forked: all of it follows from what others
    * say, and it has heard them. Not taken from a controller, whose documents are somebody's desire: an operator says it.

@@ -160,6 +160,11 @@ export function desire(outbox: Outbox, to: PeerName, key: string, value: object 
   outbox.effects.push({ kind: "desire", to, key, value: value === null ? null : toJson(value) });
 }
 
+/** Forgets what is desired at a peer, and leaves what that has of it as it is. */
+export function letGo(outbox: Outbox, to: PeerName, key: string): void {
+  if (outbox.desired.get(to)?.delete(key) === true) outbox.effects.push({ kind: "let-go", at: to, key });
+}
+
 const lengths = new WeakMap<object, number>();
 /** Of its text. One document may be desired at a thousand peers, and is written out once. */
 export function lengthOf(value: object | null): number {

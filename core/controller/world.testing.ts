@@ -140,7 +140,8 @@ export class World {
         documents.delete(effect.key);
         this.#tombstones.push({ peer: effect.to, key: effect.key });
       } else documents.set(effect.key, structuredClone(effect.value));
-    } else if (effect.kind === "timer") {
+    } else if (effect.kind === "let-go") this.desired.get(effect.at)?.delete(effect.key);
+    else if (effect.kind === "timer") {
       if (effect.afterMs === null) this.timers.delete(effect.name);
       else this.timers.set(effect.name, effect.afterMs);
     } else if (effect.kind === "subscribe") this.#subscribed.add(effect.to);

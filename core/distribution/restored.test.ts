@@ -180,3 +180,21 @@ test("the client hears of it from each receiver, once in the life of its store, 
   settle(network);
   assert.deepEqual(bySender(), ["b", "d"], "though b started before its answer had left");
 });
+
+test("a document that is let go stays where it is, over starts of both, and its receiver names it", () => {
+  const network = createNetwork(["a", "b"]);
+  desire(network, "a", "b", "v1", 1);
+  desire(network, "a", "b", "v2", 2);
+  settle(network);
+  cause(network, "a", { kind: "let-go", at: peerName("b"), key: "v1" });
+  cause(network, "a", { kind: "let-go", at: peerName("b"), key: "never" });
+  settle(network);
+  for (const name of ["a", "b", "a"]) restart(network, name);
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), { "a v1": 1, "a v2": 2 });
+  const [client] = machineOf(network, "b").node?.distribution.clients.values() ?? [];
+  assert.deepEqual([...(client?.orphans ?? [])], ["v1"]);
+  desire(network, "a", "b", "v1", 3);
+  settle(network);
+  assert.deepEqual(desiredAt(network, "b"), { "a v1": 3, "a v2": 2 }, "it may be desired once more");
+});

@@ -118,6 +118,11 @@ test("the root cell's VMs begin anew, on blank volumes for their stores, its con
     assert.deepEqual(own.sort(), [world.uidOf("shop/boot"), stores].sort());
     const volumes = world.documents<DesiredVolume>("storage-manager", "volume").map(({ uid }) => uid);
     assert.ok(volumes.includes(stores) && !before.some((volume) => volumes.includes(volume)));
+    const isTold = world.effects.some(
+      (effect) =>
+        effect.kind === "desire" && before.some((uid) => effect.key === `volume/${uid}` && effect.value === null),
+    );
+    assert.ok(!isTold, "what survived on a server stays there, also where the Storage Manager knows nothing of it");
     assert.ok(machine(world, "shop/other").incarnation > 200, "the others follow");
     world.crash();
     world.settle();

@@ -4,7 +4,7 @@ import { hostOffers } from "../../documents/readers/placement.ts";
 import { actualConnection } from "../../documents/readers/storage.ts";
 import type { LeaseHolder } from "../../documents/vocabulary.ts";
 import type { GoneHosts } from "../../env.ts";
-import { log, write } from "../../outbox.ts";
+import { letGo, log, write } from "../../outbox.ts";
 import { isOff } from "../../presence/group/deaths.ts";
 import type { Run, VmRecord } from "../records.ts";
 import { serviceVms } from "../services/boot-disks.ts";
@@ -181,6 +181,8 @@ function giveNewStores(state: ControllerState, vm: ElementPath): void {
   saveCounters(state, { nextNumber: number + 1 });
   state.elements.delete(before.uid);
   write(state.outbox, `element/${before.uid}`, null);
+  // A Storage Manager without its store would look for the volume of whose end it is told, and delete it.
+  letGo(state.outbox, storageManagerOf(state), `volume/${before.uid}`);
   const volume = uid(`${state.options.cellUid}-${number}`);
   state.uids.set(before.path, volume);
   saveElement(state, { ...before, uid: volume, unwritten: true, phase: null, causes: [] });

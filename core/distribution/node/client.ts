@@ -139,6 +139,14 @@ export const desire = (
   turn.dirty.add(target.link.connection);
 };
 
+/** Forgets a desired document without a tombstone. On its next connection the peer names it as one that only it knows. */
+export const letGo = (node: Distribution, turn: Turn, { at, key }: Extract<Effect, { kind: "let-go" }>): void => {
+  const target = node.targets.get(at);
+  if (target === undefined || !target.documents.delete(key)) return;
+  turn.writes.push({ key: storeKey.out(at, key), value: null });
+  target.link?.pending.delete(key);
+};
+
 export const subscribe = (node: Distribution, turn: Turn, to: PeerName, prefix: string): void => {
   if (to === node.self) {
     misuse(turn, "subscribe", to, prefix, "a service cannot be its own client");

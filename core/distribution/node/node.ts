@@ -14,6 +14,7 @@ import {
   declaredDead,
   desire,
   flushClient,
+  letGo,
   presenceChanged,
   receiveFromServer,
   registerInterest,
@@ -157,6 +158,9 @@ const apply = (node: Distribution, turn: Turn, effect: Effect): void => {
   switch (effect.kind) {
     case "write":
       turn.writes.push({ key: storeKey.own(effect.key), value: effect.value });
+      return;
+    case "let-go":
+      letGo(node, turn, effect);
       return;
     case "desire":
       desire(node, turn, effect);

@@ -28,7 +28,7 @@ class Bench {
     this.state = state;
     for (const effect of effects) {
       const map = effect.kind === "write" ? this.records : effect.kind === "publish" ? this.actual : null;
-      if (map !== null && "key" in effect) {
+      if (map !== null && "key" in effect && "value" in effect) {
         if (effect.value === null) map.delete(effect.key);
         else map.set(effect.key, effect.value);
       } else if (effect.kind === "log" && effect.event === "document/refused")
