@@ -91,6 +91,7 @@ const machineOf = (cell: string, number: number, random: Random): MachineText =>
   live: random.chance(0.3),
   once: random.chance(0.1),
   apart: null,
+  ...(random.fork(`scratch ${number}`).chance(0.2) ? { scratch: true as const } : {}),
 });
 const takenMiB = (machines: readonly MachineText[]): number =>
   machines.reduce((sum, { memoryMiB: own }) => sum + own + machineShares(own) * overheadMiB, 0);

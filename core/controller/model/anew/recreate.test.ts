@@ -75,3 +75,15 @@ test("a fence at the storage leaves all volumes as they are", () => {
     before,
   );
 });
+
+test("in a cell that was deployed all or none a new volume is no new deployment, which could be given back", () => {
+  const { shop: cell } = scratch();
+  const world = lost({ shop: { ...(cell as JsonObject), "x.policy.deploy": "all-or-none" } });
+  say(world, "shop/web", "recreatable");
+  const key = `element/${world.uidOf("shop/webDisk")}`;
+  const written = world.effects.flatMap((effect) =>
+    effect.kind === "write" && effect.key === key ? [(effect.value as JsonObject).reserving] : [],
+  );
+  assert.ok(written.length > 0 && !written.includes(true), "not for a moment");
+  assert.equal(world.state.vms.get(world.uidOf("shop/web"))?.run?.incarnation, 2);
+});

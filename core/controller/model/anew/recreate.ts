@@ -3,7 +3,7 @@ import { identify } from "../../../../model/plan/identity.ts";
 import { planChange } from "../../../../model/plan/plan.ts";
 import { inOneGo } from "../../../../model/slices.ts";
 import { log } from "../../../outbox.ts";
-import { type ControllerState, saveCounters } from "../../state.ts";
+import { type ControllerState, recordAt, saveCounters, saveElement } from "../../state.ts";
 import { saidOver } from "../../vm/protected.ts";
 import { isGivenUp, recreatableOf } from "../../vm/recreatable.ts";
 import { adoptElements } from "../model-change.ts";
@@ -32,6 +32,10 @@ export function recreateVolumes(state: ControllerState): void {
   const { uids, nextNumber } = identify(state.uids, { steps }, state.options.cellUid, state.counters.nextNumber);
   saveCounters(state, { nextNumber });
   inOneGo(adoptElements(state, cell, uids));
-  for (const { path, uid } of former)
+  for (const { path, uid } of former) {
+    const record = recordAt(state, path);
+    // What was deployed all or none before is not to be had as a whole once more.
+    if (record !== undefined) saveElement(state, { ...record, reserving: false });
     log(state.outbox, "volume/recreated", { path, type: cell.elements.get(path)?.type ?? "Volume", uid });
+  }
 }
