@@ -9,7 +9,7 @@ import { audit, createOutbox, isObject, log, takeEffects, toJson, write } from "
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { answer, type TenancyRequest } from "./asks.ts";
 import { mostRecords } from "./audit/audited.ts";
-import { advanceEnds } from "./deletion/deletion.ts";
+import { advanceEnds, dropWhatIsNobodys } from "./deletion/deletion.ts";
 import { dropOldInvitations } from "./logins/invitations.ts";
 import { dropKeysOfNobody } from "./logins/keys.ts";
 import { endOldSessions } from "./logins/logins.ts";
@@ -162,6 +162,7 @@ function start(state: TenancyState): void {
   state.started = true;
   beginTree(state);
   dropKeysOfNobody(state);
+  dropWhatIsNobodys(state);
   if (state.wasPutBack) hold(state, "it was put back from a backup");
   const looked = new Set([...state.looks.values()].map(({ ticket }) => ticket));
   for (const hash of state.tables.ticket.keys())

@@ -202,6 +202,29 @@ test("it goes with the user, and with either account; whoever has it gives it up
   );
 });
 
+test("what a version that knows no delegations, providers or invitations left of what it deleted is gone after a start", () => {
+  const on = bench();
+  const ann: By = { session: logIn(on, "ann") };
+  give(on, ann);
+  give(on, ann, { to: uidOf(on, "zoe"), cells: ["yard"] });
+  const mapping = { claim: "groups", value: "devs", account: "ROOT/others", role: "user" };
+  const provider = { name: "p", issuer: "https://login.example", clientId: "cells", mappings: [mapping] };
+  assert.equal(on.ask(operator, "addProvider", provider).status, 200);
+  const body = { domain: "ROOT/acme/sub" };
+  const asked = { by: operator, name: "addInvitation", parameters: {}, query: {}, body, password: null } as const;
+  on.request({ kind: "ask", ...asked, fresh: { uid: "i1", number: "" }, link: "hash" });
+  const others = on.uidOf("ROOT/others");
+  const gone = [`account/${others}`, `user/${uidOf(on, "zoe")}`, `domain/${on.uidOf("ROOT/acme/sub")}`];
+  for (const key of gone) on.records.delete(key);
+  const again = Bench.started(on.records);
+  const { delegation, invitation, provider: providers } = again.state.tables;
+  assert.deepEqual([delegation.size, invitation.size, providers.size], [0, 0, 1]);
+  assert.ok(
+    ![...again.records].some(([key, value]) => key.startsWith("provider/") && JSON.stringify(value).includes(others)),
+  );
+  assert.equal(Bench.started(bench().records).state.tables.delegation.size, 0);
+});
+
 test("after a restart everything that was given counts as before", () => {
   const on = bench();
   give(on, { session: logIn(on, "ann") });

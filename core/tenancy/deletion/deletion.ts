@@ -96,6 +96,18 @@ export function beginDomainEnd(state: TenancyState, domain: DomainRecord): void 
   save(state, "domain", domain.uid, { ...domain, state: "disabled", deleting: true });
 }
 
+/** What a version that knows no such things has left of accounts, users and domains that it deleted. */
+export function dropWhatIsNobodys(state: TenancyState): void {
+  const { account, user, domain, delegation, provider, invitation } = state.tables;
+  for (const { uid, account: from, to } of [...delegation.values()])
+    if (!account.has(from) || !(account.has(to) || user.has(to))) save(state, "delegation", uid, null);
+  for (const each of [...provider.values()]) {
+    const mappings = each.mappings.filter((mapping) => account.has(mapping.account));
+    if (mappings.length < each.mappings.length) save(state, "provider", each.uid, { ...each, mappings });
+  }
+  for (const each of [...invitation.values()]) if (!domain.has(each.domain)) save(state, "invitation", each.uid, null);
+}
+
 /** As far as it goes now. @param isAsked within the request for it, whose record says all */
 export function advanceEnds(state: TenancyState, isAsked = false): void {
   // What an older store would end may have been made anew since.
