@@ -57,13 +57,20 @@ ${Object.entries(hostsAt)
   .join("")}`;
 
 const frrZebra = `ip import-table ${table}\n`;
+const frrBfd = `bfd
+ profile quick
+  detect-multiplier 3
+  receive-interval 100
+  transmit-interval 100
+`;
 const frrBgp = (own: string): string => `router bgp 65001
  bgp router-id ${own}
 ${Object.values(routers)
   .map(
     (at) => ` neighbor ${at} remote-as 65000
  neighbor ${at} timers 1 3
- neighbor ${at} timers connect 1`,
+ neighbor ${at} timers connect 1
+ neighbor ${at} bfd profile quick`,
   )
   .join("\n")}
  address-family ipv4 unicast
@@ -103,13 +110,15 @@ const announced = (kind: Kind): void => {
         "--vty_socket",
         directory,
       ];
-      await spawns(machine, [join(frr, program), ...places, "-f", file, "-P", "0"]);
+      const control = program === "bfdd" ? ["--bfdctl", join(directory, "bfdd.sock")] : [];
+      await spawns(machine, [join(frr, program), ...places, ...control, "-f", file, "-P", "0"]);
     };
     await daemon("zebra", frrZebra);
     for (let tries = 0; !existsSync(join(directory, "zserv")); tries += 1) {
       assert.ok(tries < 500, "zebra has started");
       await waits(20);
     }
+    await daemon("bfdd", frrBfd);
     await daemon("bgpd", frrBgp(own));
   };
   const starts = async (name: string, machine: Machine, text: string): Promise<void> => {
@@ -251,43 +260,44 @@ const announced = (kind: Kind): void => {
     await untilNext(web.address, hostsAt.a);
   });
 
-  if (kind === "frr") return;
+  const outlasting = (): void => {
+    test("routes outlast the driver's process; a new one takes back what an earlier one left, and nobody else's", async () => {
+      await installation.apply([web, inner, server], policies);
+      await untilNext(web.address, hostsAt.a);
+      await installation.drivers.a.stop();
+      installation.agents.delete(installation.drivers.a);
+      assert.deepEqual(inTable("a"), [web.address]);
+      const host = installation.hostMachines.a;
+      host.run("ip", "route", "add", "blackhole", "198.18.0.77/32", "table", String(table), "proto", "67");
+      host.run("ip", "route", "add", "blackhole", "198.18.0.78/32", "table", "200", "proto", "67");
+      host.run("ip", "route", "add", "blackhole", "198.18.0.79/32", "table", String(table), "proto", "static");
+      await untilNext("198.18.0.77", hostsAt.a);
+      await installation.startDriver("a");
+      await installation.apply([web, inner, server], policies);
+      await untilNext("198.18.0.77", "");
+      assert.deepEqual([inTable("a"), inTable("a", 200)], [[web.address, "198.18.0.79"], []]);
+      host.run("ip", "route", "del", "blackhole", "198.18.0.79/32", "table", String(table));
+      assert.equal(next(machines[0]!, web.address), hostsAt.a);
+    });
 
-  test("routes outlast the driver's process; a new one takes back what an earlier one left, and nobody else's", async () => {
-    await installation.apply([web, inner, server], policies);
-    await untilNext(web.address, hostsAt.a);
-    await installation.drivers.a.stop();
-    installation.agents.delete(installation.drivers.a);
-    assert.deepEqual(inTable("a"), [web.address]);
-    const host = installation.hostMachines.a;
-    host.run("ip", "route", "add", "blackhole", "198.18.0.77/32", "table", String(table), "proto", "67");
-    host.run("ip", "route", "add", "blackhole", "198.18.0.78/32", "table", "200", "proto", "67");
-    host.run("ip", "route", "add", "blackhole", "198.18.0.79/32", "table", String(table), "proto", "static");
-    await untilNext("198.18.0.77", hostsAt.a);
-    await installation.startDriver("a");
-    await installation.apply([web, inner, server], policies);
-    await untilNext("198.18.0.77", "");
-    assert.deepEqual([inTable("a"), inTable("a", 200)], [[web.address, "198.18.0.79"], []]);
-    host.run("ip", "route", "del", "blackhole", "198.18.0.79/32", "table", String(table));
-    assert.equal(next(machines[0]!, web.address), hostsAt.a);
-  });
-
-  test("routes are gone with everything that the driver takes away, and without a table in the configuration", async () => {
-    await installation.apply([web, inner, server], policies);
-    assert.deepEqual(inTable("a"), [web.address]);
-    await installation.drivers.a.call("flush");
-    assert.deepEqual(inTable("a"), []);
-    await installation.apply([web, inner, server], policies);
-    assert.deepEqual(inTable("a"), [web.address]);
-    installation.table = undefined;
-    await restarts("a", [web, inner, server]);
-    assert.deepEqual(inTable("a"), []);
-    installation.table = table;
-    await restarts("a", [web, inner, server]);
-    assert.deepEqual(inTable("a"), [web.address]);
-    await installation.drivers.a.call("cleanup");
-    assert.deepEqual(inTable("a"), []);
-  });
+    test("routes are gone with everything that the driver takes away, and without a table in the configuration", async () => {
+      await installation.apply([web, inner, server], policies);
+      assert.deepEqual(inTable("a"), [web.address]);
+      await installation.drivers.a.call("flush");
+      assert.deepEqual(inTable("a"), []);
+      await installation.apply([web, inner, server], policies);
+      assert.deepEqual(inTable("a"), [web.address]);
+      installation.table = undefined;
+      await restarts("a", [web, inner, server]);
+      assert.deepEqual(inTable("a"), []);
+      installation.table = table;
+      await restarts("a", [web, inner, server]);
+      assert.deepEqual(inTable("a"), [web.address]);
+      await installation.drivers.a.call("cleanup");
+      assert.deepEqual(inTable("a"), []);
+    });
+  };
+  if (kind === "bird") outlasting();
 
   test("a host that is gone is no way to an address any more", async (t) => {
     await installation.drivers.b.call("apply", installation.global("b", [server], policies));
@@ -299,6 +309,7 @@ const announced = (kind: Kind): void => {
     t.diagnostic(`both routers know after ${ms} ms that a host is gone, by BFD of three times 100 ms`);
   });
 };
+
 test("the operator's guide has a configuration that bird reads", { skip: whySkipped("bird") }, () => {
   const guide = readFileSync(join(import.meta.dirname, "../../../../../docs/operator.md"), "utf8");
   const [, text = ""] = /```text\n(router id [^`]+)```/.exec(guide) ?? [];
