@@ -14,6 +14,8 @@ import type { VmRecord } from "./vm-record.ts";
 
 /** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */
 export interface HostState {
+  /** Incarnations that have ended here, and whose records are gone (machine/over.ts). */
+  readonly over: Map<string, number>;
   readonly vms: Map<Uid, { readonly client: PeerName; readonly desired: DesiredVm }>;
   readonly policies: Map<string, CellPolicy>;
   /** By cell: what `policies` has of it is the last whole one. */

@@ -35,6 +35,8 @@ export interface Found {
   /** VMs that must not be started yet, with a sentence, and those that another host has started as a later incarnation. */
   readonly held?: ReadonlyMap<Uid, string>;
   readonly succeeded?: ReadonlySet<Uid>;
+  /** Incarnations that are over here (machine/over.ts). Absent: none. */
+  readonly over?: ReadonlyMap<string, number>;
   /** Memory for VMs, all together. */
   readonly capacityMiB: number;
   /** Of this machine (`ActualHost.boot`); null: not told. */

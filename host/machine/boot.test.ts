@@ -142,3 +142,32 @@ test("that a Host Manager was told to end counts once", async () => {
     rmSync(directory, { recursive: true, force: true });
   }
 });
+
+test("an incarnation that has ended here, and was forgotten, is not started once more, over restarts, and its controller is told", () => {
+  const room = new Room();
+  room.wallMs = 100;
+  room.boot(true);
+  room.desire("policy/shop", policy());
+  room.desire("vm/a", desiredVm("a", 2));
+  room.desire("vm/b", desiredVm("b", 1, { restart: "host" }));
+  room.found();
+  room.settle();
+  assert.equal(room.machines.get(uid("a")), 2);
+  for (const vm of ["a", "b"]) room.desire(`vm/${vm}`, null);
+  room.settle();
+  assert.equal(room.machines.size, 0);
+  room.wallMs = 200;
+  room.boot(false);
+  room.found();
+  // An older controller says again what it desired then.
+  room.desire("vm/a", desiredVm("a", 2));
+  room.desire("vm/b", desiredVm("b", 1, { restart: "host" }));
+  room.settle();
+  assert.equal(room.machines.has(uid("a")), false);
+  assert.deepEqual([room.vm("a")?.ended, room.vm("a")?.phase], [null, "failed"]);
+  assert.match(room.vm("a")?.reason ?? "", /has ended here before/);
+  assert.equal(room.machines.get(uid("b")), 1, "one that its host starts again is started");
+  room.desire("vm/a", desiredVm("a", 3));
+  room.settle();
+  assert.equal(room.machines.get(uid("a")), 3);
+});

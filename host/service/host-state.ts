@@ -8,6 +8,7 @@ import type { Json } from "../../model/json/json.ts";
 import type { NetworkAllocation, PolicyInForce } from "../drivers/network/driver.ts";
 import { restoreBeats } from "../heartbeat/beats-state.ts";
 import type { HostState } from "../known.ts";
+import { noteOver, restoreOver } from "../machine/over.ts";
 import type { Claims } from "../network/addresses.ts";
 import { restoreEntrances } from "../network/entrances.ts";
 import { believedLocations, numberRecord } from "../network/locations.ts";
@@ -40,6 +41,7 @@ export interface HostManagerOptions {
 export const restoreState = (restored: Restored, { host }: HostManagerOptions): HostState => {
   const { records } = restored;
   const state: HostState = {
+    over: restoreOver(records),
     vms: new Map(),
     policies: new Map(),
     views: new Map(),
@@ -94,6 +96,8 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
 
 /** Writes the durable record of a VM; null deletes it. */
 export const store = (state: HostState, vm: Uid, record: VmRecord | null, effects: Effect[]): void => {
+  const before = state.records.get(vm);
+  if (record === null && before !== undefined) noteOver(state.over, before, effects);
   if (record === null) state.records.delete(vm);
   else state.records.set(vm, record);
   effects.push({ kind: "write", key: `machine/${vm}`, value: record as unknown as Json });
@@ -157,6 +161,7 @@ export const wantedOf = (state: HostState): Wanted => {
 };
 export const foundOf = (state: HostState, { host }: HostManagerOptions): Found => ({
   records: state.records,
+  over: state.over,
   revision: state.revision,
   allocation: state.allocation,
   busy: new Set([...state.busy, ...state.troubles.keys()]),

@@ -37,7 +37,7 @@ test("network, then machine; a tombstone stops it, frees everything and only the
   assert.deepEqual(room.log, ["stop-machine a", "implement-network", "release-disks a"]);
   assert.deepEqual(seen, ["on", "off", "off"]);
   assert.equal(room.vm("a"), undefined);
-  assert.deepEqual([...room.durable.keys()], ["cell-number/shop", "in-force/shop"]);
+  assert.deepEqual([...room.durable.keys()], ["cell-number/shop", "in-force/shop", "over/controller.shop/a"]);
 });
 
 test("an ended machine is reported and left to its controller; the next incarnation starts after it is cleared away", () => {

@@ -3,6 +3,7 @@ import { machineShares } from "../../core/placer/machine-memory.ts";
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 import { dataExcess } from "../../model/check/data-size.ts";
 import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "../drivers/network/driver.ts";
+import { isOver } from "../machine/over.ts";
 import {
   addressInUse,
   addressTaken,
@@ -127,6 +128,7 @@ const planVm = (
     trespassing ??
     addressRefusal(desired, wanted, inUse) ??
     earlierBoot(desired, found) ??
+    endedBefore(client, desired, record, found) ??
     oversized(desired) ??
     shortage(desired, found);
   if (reason !== null) return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason };
@@ -181,6 +183,17 @@ const isOfEarlierBoot = ({ boot }: DesiredVm, own: number | null): boolean =>
   boot !== undefined && own !== null && boot < own;
 const earlierBoot = (desired: DesiredVm, { boot }: Found): string | null =>
   isOfEarlierBoot(desired, boot) ? "this host has started again since it was chosen" : null;
+
+/** Of an incarnation whose record is here, `mayStart` says more. */
+const endedBefore = (
+  client: PeerName | undefined,
+  { uid, incarnation, restart }: DesiredVm,
+  record: VmRecord | undefined,
+  { over = new Map() }: Found,
+): string | null =>
+  record === undefined && client !== undefined && restart !== "host" && isOver(over, client, uid, incarnation)
+    ? "this incarnation has ended here before, and its controller's store is older than that"
+    : null;
 
 /** A controller counts the same before it takes a specification, but it runs in its tenant's cell. */
 const oversized = ({ data }: DesiredVm): string | null => {
