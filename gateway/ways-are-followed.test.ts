@@ -147,6 +147,7 @@ const followed: Readonly<Record<string, () => void | Promise<void>>> = {
 const named = ["runtime/controller/why.test.ts", "what is no end says why, and what would be one"] as const;
 const busy = ["gateway/edge/admission.test.ts", "a cell's holder is let in, has a share of the gateway"] as const;
 const opening = ["gateway/edge/sessions.test.ts", "neither made-up capabilities nor a cell whose controller"] as const;
+const force = "core/controller/requests/force-stop.test.ts";
 const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>> = {
   "`cells why ${vmPath}` says more": named,
   "name one of them, such as": named,
@@ -169,6 +170,12 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
   ],
   "too many requests are under way; try again": busy,
   "under way as it may have now (at most": busy,
+  "runs anywhere: `cells stop ${path}` is enough": [
+    force,
+    "what runs nowhere needs no force, and what is no VM is told",
+  ],
+  "`cells stop ${path}` waits for its word": [force, "one whose host is heard is stopped by the ordinary way"],
+  "is to run: switch it off first": [force, "a VM whose host is away is freed of it by the operator"],
   "see the API reference": ["gateway/requests/serve.test.ts", "the gateway serves every route of the table"],
   "take out of it what is not to run any more": [
     "gateway/cells/root-cells.test.ts",

@@ -234,6 +234,15 @@ test("a child hears what its parent lets it have open, and of whom it may ask fo
   assert.equal(life()?.bound, undefined);
 });
 
+test("a child hears how many machines it may start in a minute, and that this is over", () => {
+  const root = peerName("controller.root");
+  const world = new World().want("r-1", "shop", root, { startsPerMinute: 4 });
+  const life = () => world.desired.get("controller.shop/life") as unknown as DesiredLife | undefined;
+  assert.equal(life()?.startsPerMinute, 4);
+  world.want("r-1", "shop", root);
+  assert.equal(life() !== undefined && "startsPerMinute" in (life() ?? {}), false);
+});
+
 test("only the root cell lets a child be the way in, and the child hears where until it has ended", () => {
   const gateway = "10.0.0.40";
   const world = new World().want("s-1", "web.shop", shop, { gateway });

@@ -44,5 +44,15 @@ test("what runs nowhere needs no force, and what is no VM is told", () => {
   const world = new World();
   world.put(off());
   assert.match(JSON.stringify(force(world)), /nothing of shop\/web runs anywhere/);
+  assert.equal(world.standing("shop/web"), "ready", "off by the ordinary way");
   assert.match(JSON.stringify(force(world, "shop/webDisk")), /is no VM of the cell shop/);
+});
+
+test("one whose host is heard is stopped by the ordinary way, as the refusal says", () => {
+  const world = new World();
+  world.put(shop());
+  assert.match(JSON.stringify(force(world)), /h1 is heard, and stops what it runs/);
+  world.put(off());
+  world.settle();
+  assert.equal(runOf(world), null);
 });

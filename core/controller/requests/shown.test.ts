@@ -116,3 +116,14 @@ test("a VM that each host refuses for what nothing that becomes free there chang
   for (const kind of ["memory", "cpus", "unreachable", "apart"] as const) assert.ok(!stuckWith("pinned", kind), kind);
   assert.ok(!stuckWith(), "nobody has said yet");
 });
+
+test("of what a cell waits for, causes are told before what waits for them, in whatever order they stand", () => {
+  const world = new World();
+  const card = { "x.type": "VirtualInterface", "x.vm": "<ref:/shop/late>", "x.subnet": "<ref:/shop/front>" };
+  world.put(shop({ lateCard: card, late: { "x.type": "VM", "x.memory": 8192, "x.desiredState": "on" } }));
+  const { waiting } = world.ask({ method: "SUMMARY" }).body as unknown as { waiting: readonly { path: string }[] };
+  assert.deepEqual(
+    waiting.map(({ path }) => path),
+    ["shop/late", "shop/lateCard"],
+  );
+});
