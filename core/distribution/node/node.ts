@@ -2,7 +2,7 @@ import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { AuditEntry } from "../../../model/contract/audit/audit.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Effect, Instant, Service } from "../../env.ts";
-import { auditKey } from "../../outbox.ts";
+import { toJson } from "../../outbox.ts";
 import { fractionOf } from "../../random.ts";
 import { deathIn } from "../deaths.ts";
 import { recovered } from "../fork.ts";
@@ -80,7 +80,7 @@ export const createNode = <State>(
   const restored = restoredOf(stored);
   const node: Node<State> = {
     service,
-    recorder: createRecorder(service, restored.records.get(auditKey)),
+    recorder: createRecorder(service, stored.chain),
     state: service.restore({ ...restored, drawn: fractionOf(draw) }),
     distribution: {
       self,
@@ -362,6 +362,8 @@ const recordIn = <State>(node: Node<State>, turn: Turn, input: NodeInput, by: Au
   const reply = input.kind === "request" ? turn.replies.find(({ id }) => id === input.id)?.response : undefined;
   for (const effect of node.recorder.record(node.state, asAnswered(by, reply), turn.now))
     apply(node.distribution, turn, effect);
+  const chain = node.recorder.chain();
+  if (chain !== null) turn.writes.push({ key: storeKey.chain, value: toJson(chain) });
 };
 
 /** What else is written with a step's writes: this store is one commit further. */

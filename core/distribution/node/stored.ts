@@ -17,6 +17,7 @@ import { textOf } from "./frames.ts";
  * | history/client/<p> | `ClientMark`: how far a client's store was, and what of it is kept |
  * | history/peer/<p>   | `StoredPeer`: how far a receiver's store was, and whether one of the two sides has forked |
  * | history/restored   | `{ wallMs, from, hosts? }`: the store was put back from a copy, by whoever put it there; gone after the next start |
+ * | history/audit      | `Chain`: how far the records go of what an operator had done here, of a service without a chain of its own |
  * | history/raised     | true: a peer has seen later generations of this service than its store knows, which was lost |
  *
  * What is below `history/` is no concern of an earlier version, which cannot read it: a store keeps it apart from the rest.
@@ -34,6 +35,7 @@ export const storeKey = {
   peerMark: (peer: PeerName): string => `history/peer/${peer}`,
   restored: "history/restored",
   raised: "history/raised",
+  chain: "history/audit",
 } as const;
 
 export interface StoredDocument {
@@ -56,6 +58,7 @@ export interface StoredNode {
   /** The store was put back from a copy since the last start. */
   readonly restored: Json;
   readonly isRaised: boolean;
+  readonly chain: Json | undefined;
 }
 
 const inner = <K, V>(map: Map<K, Map<string, V>>, key: K): Map<string, V> => {
@@ -79,6 +82,7 @@ export const readStored = (content: ReadonlyMap<string, Json>): StoredNode => {
     peerMarks: new Map(),
     restored: content.get(storeKey.restored) ?? null,
     isRaised: content.has(storeKey.raised),
+    chain: content.get(storeKey.chain),
   };
   for (const [name, value] of content) {
     if (name === storeKey.generation) continue;

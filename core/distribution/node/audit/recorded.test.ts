@@ -128,3 +128,24 @@ test("a service that has records of its own has these there", () => {
   assert.ok(written.some((key) => key.endsWith("own")));
   assert.deepEqual([own, bench.records.length, bench.node.recorder.chain()], [["releaseHa"], 0, null]);
 });
+
+test("a service that takes each of its records for one of its own starts again after it, with none of them", () => {
+  const found: string[][] = [];
+  const picky: Service<null> = {
+    ...service(),
+    restore: ({ records }) => {
+      found.push([...records.keys()].filter((key) => !/^audit\/\d+$/.test(key)));
+      return null;
+    },
+  };
+  const bench = new Bench(picky);
+  bench.step({ kind: "request", id: 1, request: {}, by });
+  bench.start();
+  bench.step({ kind: "request", id: 2, request: {}, by });
+  assert.deepEqual(found, [[], []]);
+  assert.deepEqual(
+    bench.records.map(({ n }) => n),
+    [...bench.records.keys()].map((at) => (bench.records[0]?.n ?? 0) + at),
+  );
+  assert.equal(bench.records.length, 2, "and the chain goes on");
+});

@@ -2,12 +2,13 @@ import { type AuditEntry, outcomes } from "../../../../model/contract/audit/audi
 import { type Chain, emptyChain, linked } from "../../../../model/contract/audit/chain.ts";
 import type { Json } from "../../../../model/json/json.ts";
 import type { Effect, Instant, Service } from "../../../env.ts";
-import { auditKey, auditRecordKey, isObject, toJson } from "../../../outbox.ts";
+import { auditRecordKey, isObject, toJson } from "../../../outbox.ts";
 
 /*
  * Records of what an operator asks of a service by a verb that is no document: what has forked counts, what is left over ends, the HA Manager does this.
  * Each is written with the writes of the step that does it, so that neither is ever without the other. Services that take changes of people
- * have a chain of their own (`Service.record`), and it goes there.
+ * have a chain of their own (`Service.record`), and it goes there. Where this layer's goes to is no record of the service, which may take
+ * each of its records for one of its own.
  */
 export interface Recorder<State> {
   /** Effects of a record in this step. */
@@ -30,7 +31,6 @@ export function createRecorder<State>(
       return [
         { kind: "write", key: auditRecordKey(next.record.n), value: toJson(next.record) },
         ...next.dropped.map((n): Effect => ({ kind: "write", key: auditRecordKey(n), value: null })),
-        { kind: "write", key: auditKey, value: toJson(chain) },
       ];
     },
   };
