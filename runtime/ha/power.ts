@@ -11,6 +11,7 @@ import { hostName, hostPeer, type PeerName } from "../../model/cell/identifiers.
 import { powerController, powerReading } from "../../model/contract/ha.ts";
 import { read } from "../../model/contract/schema.ts";
 import { Fault } from "../../model/json/reader.ts";
+import { sendJson, sendRefusal } from "../http/http.ts";
 import { peerRequest } from "../http/https.ts";
 import { seal, unseal } from "../identity/own/seal.ts";
 import type { ProcessConfiguration } from "../installation.ts";
@@ -123,11 +124,9 @@ export const powerRegistrations = (configuration: ProcessConfiguration, seal: Se
   answers: (url) => path.test(url),
   handler: (asked) => async (incoming, response) => {
     const { method, url, peer } = incoming;
-    const json = (status: number, content: object): void => {
-      response.writeHead(status, { "content-type": "application/json" });
-      response.end(JSON.stringify(content));
-    };
-    const refuse = (status: number, code: string, message: string): void => json(status, { error: { code, message } });
+    const json = (status: number, content: object): void => sendJson(response, status, content);
+    const refuse = (status: number, code: string, message: string): void =>
+      sendRefusal(response, status, code, message);
     const host = hostName(path.exec(url)?.[1] ?? "");
     const { service } = asked;
     if (!mayAsk("ha-manager", peer, method, url))

@@ -1,6 +1,7 @@
 import { mayAsk } from "../../core/documents/permissions.ts";
 import type { ByHandRefusal } from "../../core/ha/people/by-hand.ts";
 import { isObject } from "../../core/outbox.ts";
+import { sendJson, sendRefusal } from "../http/http.ts";
 import { askedBy } from "../observation/asked-by.ts";
 import type { Further } from "../process/asked.ts";
 
@@ -14,11 +15,9 @@ export const haReleases: Further = {
   answers: (url) => path.test(url),
   handler: (asked) => async (incoming, response) => {
     const { method, url, peer } = incoming;
-    const json = (status: number, content: object): void => {
-      response.writeHead(status, { "content-type": "application/json" });
-      response.end(JSON.stringify(content));
-    };
-    const refuse = (status: number, code: string, message: string): void => json(status, { error: { code, message } });
+    const json = (status: number, content: object): void => sendJson(response, status, content);
+    const refuse = (status: number, code: string, message: string): void =>
+      sendRefusal(response, status, code, message);
     if (!mayAsk("ha-manager", peer, method, url)) {
       refuse(403, "forbidden", `only the gateway may say that somebody has looked, and this is "${peer}"`);
       return;
