@@ -25,9 +25,9 @@ import {
 } from "../state.ts";
 import { goOnAt, isOwn, numberOf } from "./given-out.ts";
 import { unknownOfSilent } from "./kept-disks.ts";
-import { grantAnew, takeKeptGrant } from "./kept-grants.ts";
-import { beyondUnheard, isPlausible, type Source } from "./kept-numbers.ts";
-import { hearBeforeStarts } from "./put-back.ts";
+import { takeKeptGrant } from "./kept-grants.ts";
+import { isPlausible, type Source } from "./kept-numbers.ts";
+import { aboveUnheard, beyondGivenOut, hearBeforeStarts } from "./put-back.ts";
 
 /**
  * A controller whose store was lost, or put back from an older copy. What it desires is the desire of its cell's people, and
@@ -84,20 +84,8 @@ export function takeFork(state: ControllerState, peer: PeerName, forked: boolean
   const { cell } = state.options;
   log(state.outbox, before ? "controller/released" : "controller/forked", { cell, peer, reason: forkReason(state) });
   if (!before) return;
-  goOnBeyond(state);
+  otherRulesUpTo(state, beyondGivenOut(state));
   hearBeforeStarts(state);
-}
-
-function goOnBeyond(state: ControllerState): void {
-  const { drawn, counters } = state;
-  const { nextIdentity, nextRule } = counters;
-  saveCounters(state, {
-    ...goOnAt(counters, beyondUnheard(drawn, "element", counters.nextNumber)),
-    nextIdentity: beyondUnheard(drawn, "identity", nextIdentity),
-    nextRule: beyondUnheard(drawn, "rule", nextRule),
-  });
-  otherRulesUpTo(state, beyondUnheard(drawn, "policy version", state.policy.version));
-  grantAnew(state);
 }
 
 /**
@@ -108,9 +96,8 @@ function goOnBeyond(state: ControllerState): void {
 export function goOnBeyondLost(state: ControllerState, peer: PeerName): void {
   if (isHost(peer) || state.wentOn) return;
   state.wentOn = true;
-  goOnBeyond(state);
-  for (const vm of [...state.vms.values()])
-    saveVm(state, { ...vm, above: beyondUnheard(state.drawn, "incarnation", vm.incarnation) });
+  otherRulesUpTo(state, beyondGivenOut(state));
+  for (const vm of [...state.vms.values()]) saveVm(state, aboveUnheard(state, vm));
   log(state.outbox, "controller/went-on", { cell: state.options.cell, peer });
 }
 

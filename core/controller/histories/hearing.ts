@@ -1,8 +1,8 @@
 import { hostName, hostPeer, type PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
-import { hostOffers } from "../../documents/readers/placement.ts";
 import { write } from "../../outbox.ts";
 import type { Hearing } from "../records.ts";
+import { offersOf } from "../services/hosts.ts";
 import { type ControllerState, directory, placerOf } from "../state.ts";
 import { isForked } from "./fork.ts";
 
@@ -31,7 +31,6 @@ export function noteLost(state: ControllerState): void {
 }
 
 const isHearing = (state: ControllerState): boolean => isForked(state) || (state.hasLost && !state.hasHeardAll);
-const offersOf = (state: ControllerState) => hostOffers.of(state.actual.get(placerOf(state))?.get("hosts"));
 
 /** None: the store is whole, or all were heard. */
 export function peersToHear(state: ControllerState): readonly PeerName[] {

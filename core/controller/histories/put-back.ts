@@ -1,6 +1,5 @@
 import type { Cause } from "../../../model/cause/cause.ts";
 import { type ElementPath, type HostName, hostName, hostPeer, type Uid, uid } from "../../../model/cell/identifiers.ts";
-import { hostOffers } from "../../documents/readers/placement.ts";
 import { actualConnection } from "../../documents/readers/storage.ts";
 import type { LeaseHolder } from "../../documents/vocabulary.ts";
 import type { GoneHosts } from "../../env.ts";
@@ -8,6 +7,7 @@ import { letGo, log, write } from "../../outbox.ts";
 import { isOff } from "../../presence/group/deaths.ts";
 import type { Run, VmRecord } from "../records.ts";
 import { serviceVms } from "../services/boot-disks.ts";
+import { offersOf } from "../services/hosts.ts";
 import { isService } from "../services/service-data.ts";
 import { lastBootedFirst, ownVm } from "../services/succession.ts";
 import {
@@ -66,7 +66,7 @@ export function settleUnheard(state: ControllerState): void {
 
 function addThoseOfPlacer(state: ControllerState): void {
   const { afterRestore } = state;
-  const offers = hostOffers.of(state.actual.get(placerOf(state))?.get("hosts"));
+  const offers = offersOf(state);
   if (afterRestore === null || state.reachable.get(placerOf(state)) !== true || offers?.complete !== true) return;
   const { asksPlacer: _asksPlacer, ...rest } = afterRestore;
   state.afterRestore = rest;
@@ -146,20 +146,29 @@ export function askFirst(state: ControllerState, vm: VmRecord, run: Run): void {
   log(state.outbox, "vm/strays", { vm: vm.uid, path: state.elements.get(vm.uid)?.path ?? null, hosts: strays });
 }
 
-/** Once, at the first start of such a store. */
-export function goOnAbove(state: ControllerState): void {
-  const { drawn, counters, policy } = state;
+/** Beyond all numbers that a lost store may have given out. @returns the version of the policy, which means other rules then */
+export function beyondGivenOut(state: ControllerState): number {
+  const { drawn, counters } = state;
   const { nextIdentity, nextRule } = counters;
   saveCounters(state, {
     ...goOnAt(counters, beyondUnheard(drawn, "element", counters.nextNumber)),
     nextIdentity: beyondUnheard(drawn, "identity", nextIdentity),
     nextRule: beyondUnheard(drawn, "rule", nextRule),
   });
-  savePolicy(state, { ...policy, version: beyondUnheard(drawn, "policy version", policy.version) });
   grantAnew(state);
+  return beyondUnheard(drawn, "policy version", state.policy.version);
+}
+export const aboveUnheard = ({ drawn }: ControllerState, vm: VmRecord): VmRecord => ({
+  ...vm,
+  above: beyondUnheard(drawn, "incarnation", vm.incarnation),
+});
+
+/** Once, at the first start of such a store. */
+export function goOnAbove(state: ControllerState): void {
+  savePolicy(state, { ...state.policy, version: beyondGivenOut(state) });
   const { afterRestore } = state;
   for (const vm of [...state.vms.values()]) {
-    const next = { ...vm, above: beyondUnheard(drawn, "incarnation", vm.incarnation) };
+    const next = aboveUnheard(state, vm);
     saveVm(state, afterRestore === null ? next : afterHosts(state, next));
   }
   noteUnheard(state, afterRestore === null ? [] : hostsInStore(state).filter((host) => !isGone(state, host)));

@@ -3,11 +3,11 @@ import { sentenceOf } from "../../../model/cause/sentence.ts";
 import { elementPath, hostName } from "../../../model/cell/identifiers.ts";
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
-import { hostOffers } from "../../documents/readers/placement.ts";
 import { log } from "../../outbox.ts";
 import { forkReason } from "../histories/fork.ts";
+import { offersOf } from "../services/hosts.ts";
 import { isOwnVm } from "../services/service-data.ts";
-import { type ControllerState, elementOf, placerOf, recordAt, saveVm } from "../state.ts";
+import { type ControllerState, elementOf, recordAt, saveVm } from "../state.ts";
 import { actualVmOf } from "../vm/life-cycle.ts";
 
 /** `cells move VM --to HOST`: the operator's word. What is said of a VM and a host here is data of a request, and may be anything. */
@@ -30,7 +30,7 @@ export function move(state: ControllerState, { vm: path, to, tentative }: MoveRe
   const element = record === undefined ? undefined : elementOf(state, record);
   if (record === undefined || element?.type !== "VM")
     return refused(404, `${path} is no VM of the cell ${state.options.cell}`);
-  const offers = hostOffers.of(state.actual.get(placerOf(state))?.get("hosts"));
+  const offers = offersOf(state);
   const found = offers?.hosts.find((each) => each.host === to)?.host;
   const host = found === undefined ? undefined : hostName(found);
   if (host === undefined) {

@@ -16,7 +16,7 @@ import { isObject } from "../../outbox.ts";
 import { deathOf } from "../../presence/group/deaths.ts";
 import { servicePeer } from "../../service-roles.ts";
 import type { Desires } from "../changes/desires.ts";
-import { addDesire, type ControllerState, haManager, placer } from "../state.ts";
+import { addDesire, type ControllerState, haManager, placer, placerOf } from "../state.ts";
 
 /*
  * The hosts of the installation are elements of the root cell, `root/hosts/<name>` (decision 102). One that the Placer has heard of, and that
@@ -30,7 +30,7 @@ export const isRoot = ({ options }: ControllerState): boolean => options.cell ==
 
 /** Hosts that were heard; undefined: the Placer has said nothing yet. */
 export function offersOf(state: ControllerState): HostOffers | undefined {
-  const value = state.actual.get(placer)?.get("hosts");
+  const value = state.actual.get(placerOf(state))?.get("hosts");
   if (!isObject(value)) return undefined;
   const known = readOffers.get(value) ?? hostOffers.of(value) ?? undefined;
   if (known !== undefined) readOffers.set(value, known);

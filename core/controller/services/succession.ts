@@ -9,7 +9,6 @@ import {
   type Uid,
 } from "../../../model/cell/identifiers.ts";
 import { actualVm, desiredVm } from "../../documents/readers/host.ts";
-import { hostOffers } from "../../documents/readers/placement.ts";
 import { actualConnection, actualVolume } from "../../documents/readers/storage.ts";
 import { type DesiredStandby, type StandbyVolume, standbyKey } from "../../documents/standby.ts";
 import type { CellPolicy, DesiredVm, LeaseHolder } from "../../documents/vocabulary.ts";
@@ -22,12 +21,11 @@ import {
   type ControllerState,
   desiredNow,
   keepDesire,
-  placer,
   saveVm,
   storageManager,
   storageManagerOf,
 } from "../state.ts";
-import { closedHosts } from "./hosts.ts";
+import { closedHosts, offersOf } from "./hosts.ts";
 import { isOwnVm } from "./service-data.ts";
 
 /**
@@ -38,7 +36,7 @@ import { isOwnVm } from "./service-data.ts";
 
 /** All hosts that the Placer knows, and those that have the document: one that cannot be heard now must not lose it. */
 const hostsOf = (state: ControllerState): ReadonlySet<HostName> => {
-  const offers = hostOffers.of(state.actual.get(placer)?.get("hosts"));
+  const offers = offersOf(state);
   const hosts = new Set(offers?.hosts.map(({ host }) => hostName(host)));
   if (offers?.complete === true) return hosts;
   for (const host of standbyHosts(state)) hosts.add(host);
