@@ -1,19 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hostName, type PeerName, peerName } from "../../../model/cell/identifiers.ts";
-import { toJson } from "../../outbox.ts";
+import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import { World } from "../world.testing.ts";
 import { hearingTimer } from "./hearing.ts";
+import { offer } from "./offers.testing.ts";
 
-const placer = peerName("placer");
+const _placer = peerName("placer");
 const manager = peerName("storage-manager");
 const forked = (world: World, isForked: boolean): void =>
   void world.step({ kind: "forked", peer: manager, forked: isForked, itForked: false });
-/** The Placer says which hosts it has heard, and whether these are all. */
-const offer = (world: World, hosts: readonly string[], complete: boolean): void => {
-  const offers = hosts.map((host) => ({ host: hostName(host), memoryMiB: 4096, cpus: 4, cpuSpeedMHz: 3000 }));
-  world.step({ kind: "actual", from: placer, key: "hosts", value: toJson({ hosts: offers, complete }) });
-};
 const asked = (world: World): readonly PeerName[] =>
   [...world.state.subscribed].filter((peer) => peer.startsWith("host.")).sort();
 /** A minute in which nobody comes or goes. */

@@ -7,6 +7,7 @@ import { toJson } from "../../outbox.ts";
 import { bothOf } from "../changes/agreement.ts";
 import { stopRun } from "../vm/life-cycle.ts";
 import { shop, World } from "../world.testing.ts";
+import { offer } from "./offers.testing.ts";
 
 /** What follows where hosts say that the controller's store is older, and no service does; and what a release leaves behind. */
 const [h1, h2] = [peerName("host.h1"), peerName("host.h2")];
@@ -32,11 +33,6 @@ const restart = (of: World, path: string): void => {
   for (const state of bothOf(of.state)) stopRun(state, of.uidOf(path));
   of.step({ kind: "timer", name: "look" });
   of.settle();
-};
-/** The Placer says that these are all hosts. */
-const allHosts = (of: World, ...hosts: readonly string[]): void => {
-  const offers = hosts.map((host) => ({ host, memoryMiB: 4096, cpus: 4, cpuSpeedMHz: 0 }));
-  of.step({ kind: "actual", from: placer, key: "hosts", value: toJson({ hosts: offers, complete: true }) });
 };
 const record = (of: World, path: string) => of.state.vms.get(of.uidOf(path));
 
@@ -106,7 +102,7 @@ test("a VM that ran elsewhere, as an older store does not know, starts after a r
   assert.equal(record(one, "shop/db")?.run, null);
   assert.equal(one.standing("shop/db"), "waiting: forgotten-runs h9");
   one.crash();
-  allHosts(one, "h1", "h2");
+  offer(one, ["h1", "h2"]);
   one.settle();
   assert.equal(record(one, "shop/db")?.run, null, "nor after a restart of the controller");
   one.step({ kind: "actual", from: other, key: `controller.shop/${key}`, value: null });

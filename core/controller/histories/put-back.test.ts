@@ -7,6 +7,7 @@ import type { DesiredConnection, DesiredVm, DesiredVolume, LeaseHolder } from ".
 import { toJson } from "../../outbox.ts";
 import { rootMeans } from "../model/root.testing.ts";
 import { World } from "../world.testing.ts";
+import { offer } from "./offers.testing.ts";
 
 const vm = (roles: JsonObject): JsonObject => ({
   ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "on", "x.restartOnFailure": true },
@@ -44,8 +45,7 @@ const grown = (
 ): World => {
   const world = new World(more);
   for (const host of world.hosts.keys()) world.hosts.set(host, memoryMiB);
-  const hosts = ["h1", "h2"].map((host) => ({ host, memoryMiB: 4096, cpus: 4, cpuSpeedMHz: 0 }));
-  world.step({ kind: "actual", from: peerName("placer"), key: "hosts", value: toJson({ hosts, complete: true }) });
+  offer(world, ["h1", "h2"]);
   world.put(cell);
   return world;
 };

@@ -1,10 +1,9 @@
 import type { Cause } from "../../../model/cause/cause.ts";
-import { type ElementPath, type HostName, hostName, hostPeer, type Uid, uid } from "../../../model/cell/identifiers.ts";
+import { type ElementPath, type HostName, hostName, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import { actualConnection } from "../../documents/readers/storage.ts";
 import type { LeaseHolder } from "../../documents/vocabulary.ts";
 import type { GoneHosts } from "../../env.ts";
 import { letGo, log, write } from "../../outbox.ts";
-import { isOff } from "../../presence/group/deaths.ts";
 import type { Run, VmRecord } from "../records.ts";
 import { serviceVms } from "../services/boot-disks.ts";
 import { offersOf } from "../services/hosts.ts";
@@ -24,6 +23,7 @@ import {
   storageManagerOf,
 } from "../state.ts";
 import { goOnAt } from "./given-out.ts";
+import { isSilent } from "./kept-disks.ts";
 import { grantAnew } from "./kept-grants.ts";
 import { beyondUnheard } from "./kept-numbers.ts";
 
@@ -54,8 +54,8 @@ function noteUnheard(state: ControllerState, unheard: readonly HostName[]): void
  * Hosts of the backup of which nobody has said that they are gone, and that have not said yet what they run: until they have, or
  * are known to be off, no VM of the backup starts, since it may have moved there.
  */
-const unheardHosts = ({ afterRestore, reachable, deaths }: ControllerState): readonly HostName[] =>
-  (afterRestore?.unheard ?? []).filter((host) => reachable.get(hostPeer(host)) !== true && !isOff(deaths, host));
+const unheardHosts = (state: ControllerState): readonly HostName[] =>
+  (state.afterRestore?.unheard ?? []).filter((host) => isSilent(state, host));
 
 /** One that was heard is not waited for again. */
 export function settleUnheard(state: ControllerState): void {

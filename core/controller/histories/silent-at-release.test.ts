@@ -9,6 +9,7 @@ import { rulesAtHosts } from "../rules/rules-in-force.ts";
 import { isInUse } from "../state.ts";
 import { stopRun } from "../vm/life-cycle.ts";
 import { shop, World } from "../world.testing.ts";
+import { offer } from "./offers.testing.ts";
 
 /**
  * An older store is let count while a host says nothing: `h9`, to which the newer store gave a machine of which the older
@@ -28,8 +29,7 @@ const forked = (of: World, isForked: boolean): void => {
   for (const peer of [manager, placer]) of.step({ kind: "forked", peer, forked: isForked, itForked: false });
 };
 const allHosts = (of: World): void => {
-  const offers = hosts.map((host) => ({ host, memoryMiB: 4096, cpus: 4, cpuSpeedMHz: 0 }));
-  of.step({ kind: "actual", from: placer, key: "hosts", value: toJson({ hosts: offers, complete: true }) });
+  offer(of, hosts);
   of.settle();
 };
 const restart = (of: World, path: string): void => {
