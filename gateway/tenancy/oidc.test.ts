@@ -12,11 +12,11 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import type { AuditView } from "../../model/contract/audit/audit.ts";
 import type { DeviceLogin, NewProvider, PageLogin, ProviderSummary } from "../../model/contract/tenancy/oidc.ts";
 import type { Login, WhoAmI } from "../../model/contract/tenancy/tenancy.ts";
-import { assertConforms } from "../../model/contract/testing/conforms.testing.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import { createGateway } from "../gateway.ts";
+import { type Answered, askGateway, given } from "./asking.testing.ts";
 import { redirect, startIssuer, type TestIssuer } from "./issuer.testing.ts";
 
 /*
@@ -76,40 +76,9 @@ after(async () => {
   await installation?.remove();
 });
 
-interface Answered {
-  readonly status: number;
-  readonly json: JsonObject;
-  readonly text: string;
-  readonly retryAfter: string | null;
-}
-const ask = async (
-  method: string,
-  path: string,
-  body?: object,
-  credential: string | null = operator,
-): Promise<Answered> => {
-  const response = await fetch(url + path, {
-    method,
-    headers: {
-      ...(credential === null ? {} : { authorization: `Bearer ${credential}` }),
-      ...(body === undefined ? {} : { "content-type": "application/json" }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  assertConforms(method, path, {
-    status: response.status,
-    type: response.headers.get("content-type") ?? undefined,
-    text,
-  });
-  const retryAfter = response.headers.get("retry-after");
-  return { status: response.status, json: JSON.parse(text) as JsonObject, text, retryAfter };
-};
-const done = async (...asked: Parameters<typeof ask>): Promise<JsonObject> => {
-  const answer = await ask(...asked);
-  assert.ok(answer.status < 300, `${asked[0]} ${asked[1]}: ${answer.status} ${answer.text}`);
-  return answer.json;
-};
+const ask = (method: string, path: string, body?: object, credential: string | null = operator): Promise<Answered> =>
+  askGateway(url, [method, path], credential, body);
+const done = async (...asked: Parameters<typeof ask>): Promise<JsonObject> => given(await ask(...asked), asked);
 const codeOf = ({ status, json }: Answered): string =>
   `${status} ${(json.error as JsonObject | undefined)?.code ?? ""}`;
 const refusedAs = (answer: Answered, code: string, reason: RegExp): void => {

@@ -14,12 +14,12 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import type { AuditView } from "../../model/contract/audit/audit.ts";
 import { faultsIn } from "../../model/contract/audit/chain.ts";
 import type { Login, UserSummary } from "../../model/contract/tenancy/tenancy.ts";
-import { assertConforms } from "../../model/contract/testing/conforms.testing.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { createGateway } from "../gateway.ts";
+import { type Answered, askGateway, given } from "./asking.testing.ts";
 import { tryKeys, tryLink, trySecondFactor } from "./keys.testing.ts";
 
 /*
@@ -105,40 +105,9 @@ after(async () => {
   await installation?.remove();
 });
 
-interface Answered {
-  readonly status: number;
-  readonly text: string;
-  readonly json: JsonObject;
-  readonly retryAfter: string | null;
-}
-const ask = async (
-  method: string,
-  path: string,
-  credential: string | null = operator,
-  body?: Json,
-): Promise<Answered> => {
-  const response = await fetch(url + path, {
-    method,
-    headers: {
-      ...(credential === null ? {} : { authorization: `Bearer ${credential}` }),
-      ...(body === undefined ? {} : { "content-type": "application/json" }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  assertConforms(method, path, {
-    status: response.status,
-    type: response.headers.get("content-type") ?? undefined,
-    text,
-  });
-  const retryAfter = response.headers.get("retry-after");
-  return { status: response.status, text, json: JSON.parse(text) as JsonObject, retryAfter };
-};
-const done = async (...asked: Parameters<typeof ask>): Promise<JsonObject> => {
-  const answer = await ask(...asked);
-  assert.ok(answer.status < 300, `${asked[0]} ${asked[1]}: ${answer.status} ${answer.text}`);
-  return answer.json;
-};
+const ask = (method: string, path: string, credential: string | null = operator, body?: Json): Promise<Answered> =>
+  askGateway(url, [method, path], credential, body);
+const done = async (...asked: Parameters<typeof ask>): Promise<JsonObject> => given(await ask(...asked), asked);
 const codeOf = ({ text }: Answered): string => (JSON.parse(text) as Refusal).error.code;
 const messageOf = ({ text }: Answered): string => (JSON.parse(text) as Refusal).error.message;
 
