@@ -16,7 +16,8 @@ const run = promisify(execFile);
 const compiles = spawnSync("clang", ["--version"]).status === 0;
 const root = join(import.meta.dirname, "..");
 const patches = join(import.meta.dirname, "mutations");
-const folders = ["model", "core", "runtime", "host", "gateway", "simulator"];
+/** `docs`: tests carry out what a page shows. */
+const folders = ["model", "core", "runtime", "host", "gateway", "simulator", "docs"];
 /** Nothing hangs for so long; beside a testbed (`testbed/run-tests`) a test has little of the processors. */
 const longestMs = 600_000;
 /** As many at a time as the cores that a test run may count on. */

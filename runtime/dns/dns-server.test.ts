@@ -220,6 +220,7 @@ test("a name server has 16 questions by TCP under way at the DNS Manager, which 
 test("a real name server fetches the zone, and what is new in it; who is not declared gets nothing", {
   skip: existsSync("/usr/sbin/nsd") ? false : "nsd is not here",
 }, async () => {
+  const guide = await readFile(join(import.meta.dirname, "../../docs/operator.md"), "utf8");
   const directory = await mkdtemp(join(tmpdir(), "cells-zone-"));
   const [own, secondary, port] = ["127.3.9.6", "127.3.9.7", 5_400 + (process.pid % 400)];
   const many = Object.fromEntries(
@@ -232,7 +233,6 @@ test("a real name server fetches the zone, and what is new in it; who is not dec
   const server = await serveDns({ address: own }, running, 0);
   const file = join(directory, "nsd.conf");
   // As the operator's guide has it.
-  const guide = await readFile(join(import.meta.dirname, "../../docs/operator.md"), "utf8");
   const zones = (/```text\n(zone:[^`]+)```/.exec(guide)?.[1] ?? "")
     .replaceAll("AXFR 10.0.0.32", `AXFR ${own}@${server.port}`)
     .replaceAll("allow-notify: 10.0.0.32", `outgoing-interface: ${secondary}\n  allow-notify: ${own}`);
