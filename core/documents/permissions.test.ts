@@ -97,6 +97,7 @@ const seen = [
     "presence/self",
     "vote/h1",
     "dead/h1",
+    "suspected/h1",
     "call",
     "presence.1/call",
     "location/10.0.0.1",
@@ -233,7 +234,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     ...["presence.1", "storage-manager", "storage-manager.2"],
   ]
     .map((who) => `${who} dead/h1`)
-    .concat("host.h1 call", "presence.1 vote/h1"),
+    .concat("host.h1 call", "presence.1 vote/h1", "ha-manager suspected/h1"),
   "directory sees": own(),
   "ha-manager sees": own(),
   "cell-manager sees": own(),

@@ -161,7 +161,7 @@ export const permissions = {
       "storage-manager": ["dead/<name>"],
       "address-manager": ["dead/<name>"],
       "dns-manager": ["dead/<name>"],
-      "ha-manager": ["dead/<name>"],
+      "ha-manager": ["dead/<name>", "suspected/<name>"],
     },
     asks: {
       gateway: ["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup", "GET /hosts"],

@@ -25,6 +25,11 @@ export interface ActualPresenceCall {
 }
 /** A member of the Presence group would declare this life of a host over. */
 export type ActualPresenceVote = ActualPresence;
+/**
+ * So many hosts report this life of a host that a member of the Presence group would vote for its end if it had not heard the host lately
+ * itself. Taken back when it is refuted, or declared.
+ */
+export type ActualPresenceSuspicion = ActualPresence;
 /** A majority of the Presence group declared it: this generation of the host is over for good. */
 export interface ActualPresenceDeath extends ActualPresence {
   /** Milliseconds since 1970, for people. */
@@ -47,6 +52,7 @@ export const presenceKey = {
   report: (host: string): string => `presence/failed/${host}`,
   vote: (host: string): string => `vote/${host}`,
   death: (host: string): string => `dead/${host}`,
+  suspected: (host: string): string => `suspected/${host}`,
   call: "call",
   answer: (member: string): string => `${member}/call`,
 } as const;

@@ -58,7 +58,7 @@ import type { GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volume-size.t
  * | life                    | cell-manager → its controller      | that controller → cell-manager    |
  * | presence/…              |                                    | host → presence.<n>               |
  * | vote/<host>             |                                    | presence.<n> → presence.<n>       |
- * | dead/<host>             |                                    | presence.<n> → whoever asks       |
+ * | dead/<host>             |                                    | presence.<n> → whoever asks; suspected/<host> → ha-manager |
  * | enrolment/<id>          | controller → authority             | authority → that controller       |
  * | pin/<name>              |                                    | authority → hosts, root controller |
  * | limits/<uid>            | tenancy → root controller          | root controller → tenancy         |

@@ -20,7 +20,7 @@ export interface Circumstances {
   readonly since: Since;
   /** What its controller wants of it; of no interest unless `since` is "same". */
   readonly lost: DesiredProtected["lost"];
-  /** Its host is declared dead, and has not come back. */
+  /** Its host is declared dead, and has not come back; or has had no power in the boot for which it was placed. */
   readonly isHostLost: boolean;
   /** What the investigators say together. */
   readonly state: State;

@@ -28,6 +28,19 @@ export function noteLoss(state: HaState, host: HostName, { ms, wallMs }: Instant
   if (known === undefined || known.generation < death.generation)
     // Of one that was declared long before this process heard it, the time counts that is told to people.
     state.losses.set(host, { generation: death.generation, ms: ms - Math.max(0, wallMs - death.declaredAt) });
+  noteStorm(state, { ms, wallMs });
+}
+
+/** A host that has no power is lost, whether it was declared or not yet; it counts once. */
+export function noteOff(state: HaState, host: HostName, now: Instant): void {
+  if (state.losses.has(host)) return;
+  state.losses.set(host, { generation: undeclared, ms: now.ms });
+  noteStorm(state, now);
+}
+/** Below every generation. */
+const undeclared = -1;
+
+function noteStorm(state: HaState, { ms, wallMs }: Instant): void {
   if (state.storm !== null) return;
   // That a host in maintenance is switched off is no accident.
   const lost = [...state.losses]

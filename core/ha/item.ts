@@ -60,7 +60,7 @@ export interface WorkItem {
   /** A person has said that this incarnation is left alone. */
   readonly cancelled?: true;
 }
-export interface SaidAnswer extends Answer {
+export interface SaidAnswer extends Omit<Answer, "heardMs"> {
   readonly by: string;
   /** Since when it says that, milliseconds since 1970. */
   readonly at: number;

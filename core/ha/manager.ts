@@ -2,6 +2,7 @@ import { type HostName, hostName, type PeerName, type Uid, uid } from "../../mod
 import type { Json } from "../../model/json/json.ts";
 import { type ActualHeartbeat, fenceKey, heartbeatKey, machinesKey, probeKey, settingsKey } from "../documents/ha.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
+import { presenceKey } from "../documents/presence.ts";
 import {
   actualFence,
   actualHeartbeat,
@@ -25,6 +26,7 @@ import { takeHost, takeProbe } from "./probes.ts";
 import { askedTimer, followHosts, lookTimer, recreateTimer, settleQueue } from "./queue.ts";
 import { settingsFrom } from "./settings.ts";
 import { forgetItem, type HaOptions, type HaState, keepProtected, restoreHa } from "./state.ts";
+import { takeSuspicion } from "./suspicions.ts";
 
 /**
  * The HA Manager: a VM whose host is lost starts elsewhere without anybody being asked, and never twice.
@@ -122,6 +124,8 @@ function start(state: HaState, now: Instant): void {
   state.started = true;
   log(state.outbox, "service/restored", { protected: state.wanted.size, items: state.active.size });
   state.outbox.effects.push(...followDeaths(state.deaths));
+  for (const to of state.options.presence)
+    state.outbox.effects.push({ kind: "subscribe", to, prefix: presenceKey.suspected("") });
   for (const to of state.options.storageManagers)
     state.outbox.effects.push({ kind: "subscribe", to, prefix: actualKey(state.options.self, fenceKey("" as Uid)) });
   for (const peer of state.forkedAt) knowsAgain(state, peer);
@@ -180,6 +184,7 @@ function takeProtected(state: HaState, client: PeerName, vm: Uid, value: Json, {
 }
 
 function takeActual(state: HaState, from: PeerName, key: string, value: Json, now: Instant): void {
+  if (takeSuspicion(state, from, key, value)) return;
   const dead = takeDeath(state.deaths, from, key, value);
   if (dead !== null) {
     noteLoss(state, dead, now);
@@ -191,6 +196,7 @@ function takeActual(state: HaState, from: PeerName, key: string, value: Json, no
     const said = actualMachines.of(value);
     if (said === null) state.machines.delete(host);
     else state.machines.set(host, said);
+    state.machinesMs.set(host, now.ms);
     touchHost(state, host);
     return;
   }

@@ -6,10 +6,11 @@ import { actualHost } from "../documents/readers/placement.ts";
 import { desire, write } from "../outbox.ts";
 import { deathOf } from "../presence/group/deaths.ts";
 import type { HaState, KnownHost } from "./state.ts";
+import { suspectedHosts } from "./suspicions.ts";
 
 /**
- * Neighbours of a host that is looked into: two others that are heard put a question to it for as long as an item is about that,
- * and say what came back. Where a host is on the network it has said itself, and that is kept for when it says nothing.
+ * Neighbours of a host that is looked into: two others that are heard put a question to it for as long as it is suspected or an item is about
+ * that, and say what came back. Where a host is on the network it has said itself, and that is kept for when it says nothing.
  */
 const neighbourCount = 2;
 /** From the first question on nobody waits longer for an answer; each takes a second or so. */
@@ -47,7 +48,7 @@ export function takeProbe(state: HaState, from: PeerName, host: HostName, value:
 
 /** Has the neighbours that are to be asked asked, and no others. */
 export function settleProbes(state: HaState): void {
-  const looked = new Set<HostName>();
+  const looked = new Set(suspectedHosts(state).filter((host) => state.known.has(host)));
   for (const { step, host } of state.active.values())
     if ((step === "Scheduled" || step === "Investigating") && state.known.has(host)) looked.add(host);
   for (const host of looked) {

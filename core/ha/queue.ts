@@ -17,6 +17,7 @@ import { type Answer, type Investigator, merge, type Subject } from "./investiga
 import { neighbours } from "./investigators/neighbours.ts";
 import { power } from "./investigators/power.ts";
 import { type FencerName, itemKey, type SaidAnswer, type WorkItem } from "./item.ts";
+import { isReadOff } from "./power/power-state.ts";
 import { isAskingAbout, probePatienceMs, settleProbes } from "./probes.ts";
 import { fixed } from "./settings.ts";
 import { forgetOver, type HaState, type Protected, saveItem, saveOver, sayOver } from "./state.ts";
@@ -93,12 +94,13 @@ function schedule(state: HaState, vm: Uid, { wallMs }: Instant): void {
   const { client, document } = wanted;
   const { incarnation, host, cell, path, lost, deleted } = document;
   const death = deathOf(state.deaths, host);
-  if (lost === "leave" || death === null) return;
+  if (lost === "leave" || (death === null && !isReadOff(state.power, host, document.boot))) return;
   const before = state.ended.get(itemKey(vm, incarnation));
   // What was cancelled since its host was there again is due anew when that is lost once more.
   if (before?.step === "Done" || before?.cancelled === true || state.over.has(vm)) return;
   const type = lost !== "end" ? "HA" : deleted === true ? "Destroy" : "Stop";
-  const reason = `${host} was declared dead at ${diedAt(death)}`;
+  const reason =
+    death === null ? `the power of ${host} was read as off` : `${host} was declared dead at ${diedAt(death)}`;
   const isYoung = wallMs - wanted.since < youngMs;
   const item: WorkItem = {
     ...{ type, step: "Scheduled", client, vm, cell, path, incarnation, host },
@@ -139,7 +141,7 @@ function advance(state: HaState, vm: Uid, now: Instant): boolean {
   const so: Circumstances = {
     since,
     lost: wanted?.document.lost ?? "restart",
-    isHostLost: deathOf(state.deaths, item.host) !== null,
+    isHostLost: deathOf(state.deaths, item.host) !== null || isReadOff(state.power, item.host, subject.boot),
     state: together,
     isFenced: item.step === "Fencing" && fencedBy !== undefined,
     isolated: wanted?.document.isolated ?? "keep",
@@ -189,7 +191,7 @@ function noteAnswers(item: WorkItem, { answers, fencing, held }: Noted, now: Ins
     said.map(({ by, answer }) => {
       const same = before.find((each) => each.by === by);
       const isSame = same?.state === answer.state && same.sentence === answer.sentence;
-      return isSame ? same : { by, ...answer, at: now.wallMs };
+      return isSame ? same : { by, state: answer.state, sentence: answer.sentence, at: now.wallMs };
     });
   const { held: _held, ...rest } = item;
   return {

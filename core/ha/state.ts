@@ -76,7 +76,10 @@ export interface HaState extends Known {
   readonly unread: Set<Uid>;
   readonly at: Map<HostName, Set<Uid>>;
   readonly deaths: Deaths;
+  /** By host that is suspected, which life of it each member of the Presence group means. */
+  readonly suspicions: Map<HostName, Map<PeerName, number>>;
   readonly machines: Map<HostName, ActualMachines>;
+  readonly machinesMs: Map<HostName, number>;
   readonly reachable: Map<PeerName, boolean>;
   /** By VM, what its Storage Manager says of its fence. */
   readonly fences: Map<Uid, ActualFence>;
@@ -137,7 +140,9 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     unread: new Set(),
     at: new Map(),
     deaths: createDeaths(options.presence),
+    suspicions: new Map(),
     machines: new Map(),
+    machinesMs: new Map(),
     reachable: new Map(),
     fences: new Map(),
     heartbeats: new Map(),

@@ -19,9 +19,9 @@ export class World {
   /** For which the timer was set last. */
   lookAfterMs: number | null = null;
 
-  constructor(hosts: number) {
+  constructor(hosts: number, presence = [member]) {
     this.service = createHaManager({
-      ...{ self: peerName("ha-manager"), presence: [member], storageManagers: [manager] },
+      ...{ self: peerName("ha-manager"), presence, storageManagers: [manager] },
       hosts: Array.from({ length: hosts }, (_, index) => peerName(`host.h${index + 1}`)),
     });
     this.state = this.service.restore(this.#restored());

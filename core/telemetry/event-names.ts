@@ -188,6 +188,8 @@ export const eventNames = {
   // High availability.
   "ha/scheduled": "something is to be done about a VM whose host is lost: type and why",
   "ha/step": "an item of the HA Manager's queue has gone on: to which step, and why",
+  "ha/suspected": "a host with VMs is suspected: whether it has power is asked, and its neighbours whether it answers",
+  "ha/not-suspected": "it is not any more: it has refuted that, or was declared dead",
   "ha/held": "an item of the HA Manager's queue waits for a person: why",
   "ha/paused":
     "many hosts were lost at once, so tenants' machines are not started elsewhere until a person has looked: which hosts",

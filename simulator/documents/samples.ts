@@ -370,6 +370,7 @@ export const actualSamples = {
   },
   presence: {
     "vote/<name>": life,
+    "suspected/<name>": { ...life, host: "h1" },
     "dead/<name>": { ...life, host: "h1", declaredAt: 1_700_000_000_000, reporters: 3, returned: 2, ended: 1 },
     call: { call: 1 },
   },

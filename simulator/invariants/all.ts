@@ -14,6 +14,7 @@ import { fenceIsPhysical } from "./ha/31-fence-is-physical.ts";
 import { freshIsNotFenced } from "./ha/32-fresh-is-not-fenced.ts";
 import { powerOrders } from "./ha/35-power-orders.ts";
 import { nobodyHears } from "./ha/37-nobody-hears.ts";
+import { refutedRestartsNothing } from "./ha/38-refuted-restarts-nothing.ts";
 import { draining } from "./ha/41-draining.ts";
 import { oneAlert } from "./ha/42-one-alert.ts";
 import type { Invariant } from "./invariant.ts";
@@ -75,6 +76,7 @@ export const invariants: readonly Invariant[] = [
   freshIsNotFenced,
   powerOrders,
   nobodyHears,
+  refutedRestartsNothing,
   draining,
   oneAlert,
   documentsRead,

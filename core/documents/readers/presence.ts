@@ -24,7 +24,7 @@ export const ownPresence = document(
   }),
   { speaker: { field: "host", of: ({ host }) => `host.${host}` } },
 );
-/** A report of a host, or a member's vote. */
+/** A report of a host, or a member's vote or suspicion. */
 export const presence = document(object<ActualPresence>(lifeFields), ofHost);
 export const presenceCall = document(object<ActualPresenceCall>({ call: count }));
 export const presenceDeath = document(

@@ -140,6 +140,7 @@ export const actualDocuments = {
   presence: {
     "vote/<name>": presence.presence,
     "dead/<name>": presence.presenceDeath,
+    "suspected/<name>": presence.presence,
     call: presence.presenceCall,
   },
   "ha-manager": {

@@ -1,3 +1,4 @@
+import { isReadOff } from "../power/power-state.ts";
 import type { Fencer } from "./fencer.ts";
 
 /**
@@ -6,11 +7,11 @@ import type { Fencer } from "./fencer.ts";
  */
 export const powerFencer: Fencer = {
   name: "power",
-  judge: ({ host, boot }, { power: { registered, offs, said } }) => {
+  judge: ({ host, boot }, { power }) => {
+    const { registered, said } = power;
     if (!registered.has(host))
       return { isFenced: false, sentence: `no management controller of ${host} is registered` };
-    const off = offs.get(host);
-    if (boot !== undefined && off !== undefined && off.boot >= boot)
+    if (isReadOff(power, host, boot))
       return { isFenced: true, sentence: `the power of ${host} was read as off in that boot` };
     return { isFenced: false, sentence: said.get(host)?.sentence ?? "its management controller has not answered yet" };
   },

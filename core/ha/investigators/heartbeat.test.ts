@@ -13,6 +13,7 @@ const ask = (said: readonly (readonly [typeof s1, ActualHeartbeat])[], boot?: nu
   const known: Known = {
     deaths: createDeaths([]),
     machines: new Map(),
+    machinesMs: new Map(),
     heartbeats: new Map([[h1, new Map(said)]]),
     reachable: new Map([s1, s2].map((agent) => [agent, !away.includes(agent)])),
     probes: new Map(),

@@ -16,6 +16,8 @@ export interface Answer {
   readonly state: State;
   /** Why, for people. */
   readonly sentence: string;
+  /** When what it rests on was heard, monotonic ms. Absent: it is renewed all the time, or it is not known. */
+  readonly heardMs?: number;
 }
 /** One incarnation, where it was placed. */
 export interface Subject {
@@ -36,6 +38,8 @@ export interface Known {
   readonly deaths: Deaths;
   /** By host, what it says of its machines. */
   readonly machines: ReadonlyMap<HostName, ActualMachines>;
+  /** When that was said. */
+  readonly machinesMs: ReadonlyMap<HostName, number>;
   /** By host, what each storage server says that hears it, or heard it. */
   readonly heartbeats: ReadonlyMap<HostName, ReadonlyMap<PeerName, ActualHeartbeat>>;
   /** Peers in step, or not any more. Absent: not heard since the start. */
@@ -47,10 +51,16 @@ export interface Known {
   readonly nowMs: number;
 }
 
+export const ofTime = (heardMs: number | null | undefined): { readonly heardMs?: number } =>
+  heardMs === undefined || heardMs === null ? {} : { heardMs };
 export const unknown = (sentence: string): Answer => ({ state: "Unknown", sentence });
 
-/** One *Running* vetoes; without any, one *Stopped* is enough. */
+/** One *Running* vetoes, unless a *Stopped* was seen after what it rests on; without any, one *Stopped* is enough. */
 export function merge(answers: readonly Answer[]): State {
-  if (answers.some(({ state }) => state === "Running")) return "Running";
-  return answers.some(({ state }) => state === "Stopped") ? "Stopped" : "Unknown";
+  const stopped = answers.filter(({ state }) => state === "Stopped");
+  const seenMs = Math.max(...stopped.map(({ heardMs = Number.NEGATIVE_INFINITY }) => heardMs));
+  const vetoes = ({ state, heardMs = Number.POSITIVE_INFINITY }: Answer): boolean =>
+    state === "Running" && heardMs >= seenMs;
+  if (answers.some(vetoes)) return "Running";
+  return stopped.length > 0 ? "Stopped" : "Unknown";
 }

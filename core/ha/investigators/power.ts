@@ -1,5 +1,6 @@
 import { hasEnded } from "../../presence/group/deaths.ts";
-import { type Investigator, unknown } from "./investigator.ts";
+import { isReadOff } from "../power/power-state.ts";
+import { type Investigator, ofTime, unknown } from "./investigator.ts";
 
 /**
  * The power of the host: what the Presence group was told for certain of a boot (decision 36). It never says *Running*: a
@@ -7,11 +8,14 @@ import { type Investigator, unknown } from "./investigator.ts";
  */
 export const power: Investigator = {
   name: "power",
-  ask: ({ host, boot }, { deaths, power: { offs } }) => {
+  ask: ({ host, boot }, { deaths, power: known }) => {
     if (boot === undefined) return unknown(`it is not known in which boot of ${host} it runs`);
-    const off = offs.get(host);
-    if (off !== undefined && off.boot >= boot)
-      return { state: "Stopped", sentence: `the management controller of ${host} was read as off in that boot` };
+    if (isReadOff(known, host, boot))
+      return {
+        state: "Stopped",
+        sentence: `the management controller of ${host} was read as off in that boot`,
+        ...ofTime(known.readOffMs.get(host)),
+      };
     return hasEnded(deaths, host, boot)
       ? { state: "Stopped", sentence: `the power of ${host} was off after the boot in which it ran` }
       : unknown(`nobody has said that the power of ${host} is off`);

@@ -3,7 +3,9 @@ import type { Json } from "../../../model/json/json.ts";
 import type { Instant } from "../../env.ts";
 import { isObject, log, toJson, write } from "../../outbox.ts";
 import { deathOf } from "../../presence/group/deaths.ts";
+import { noteOff } from "../guards.ts";
 import type { HaState } from "../state.ts";
+import { isSuspected, suspectedHosts } from "../suspicions.ts";
 import { isSameUuid, type PowerAction, type RegisteredController } from "./controller.ts";
 import type { Order, PowerOff, Registered } from "./power-state.ts";
 
@@ -69,11 +71,9 @@ function answerTo(state: HaState, request: Json, now: Instant): Json | undefined
 export function settleWait(state: HaState): void {
   const { power, active } = state;
   if (power.waiting === null) return;
-  for (const { host } of active.values())
-    if (power.registered.has(host)) {
-      answerWait(state);
-      return;
-    }
+  const isRegistered = (host: HostName): boolean => power.registered.has(host);
+  if (suspectedHosts(state).some(isRegistered) || [...active.values()].some(({ host }) => isRegistered(host)))
+    answerWait(state);
 }
 function answerWait({ outbox, power }: HaState): void {
   if (power.waiting !== null) outbox.effects.push({ kind: "reply", id: power.waiting, response: {} });
@@ -112,13 +112,16 @@ function nextOrders(state: HaState, now: Instant): readonly DueOrder[] {
 
 function whatIsDue(state: HaState, host: HostName, now: Instant): Pick<Order, "action" | "boot"> | null {
   const { power } = state;
-  // Who is heard is not asked about, and nobody's power is cut who is there again.
-  if (deathOf(state.deaths, host) === null || state.reachable.get(hostPeer(host)) === true) return null;
+  const isLost = deathOf(state.deaths, host) !== null;
+  // Who is heard is not asked about, and nobody's power is cut who is there again. That a suspect is not heard shows later.
+  if (isLost ? state.reachable.get(hostPeer(host)) === true : !isSuspected(state, host)) return null;
   const items = [...state.active.values()].filter((item) => item.host === host);
-  const boots = items.flatMap(({ vm }) => state.wanted.get(vm)?.document.boot ?? []);
+  const vms = isLost ? items.map(({ vm }) => vm) : [...(state.at.get(host) ?? [])];
+  const boots = vms.flatMap((vm) => state.wanted.get(vm)?.document.boot ?? []);
   const boot = Math.max(...boots);
   if (boots.length === 0 || (power.offs.get(host)?.boot ?? -1) >= boot) return null;
-  const isFencing = items.some(({ step, since }) => step === "Fencing" && now.wallMs - since >= afterFencingMs);
+  const isFencing =
+    isLost && items.some(({ step, since }) => step === "Fencing" && now.wallMs - since >= afterFencingMs);
   const last = power.orders.get(host);
   const sinceMs = last === undefined ? Number.POSITIVE_INFINITY : now.wallMs - last.at;
   const sinceOffMs =
@@ -157,5 +160,7 @@ function takeReading(state: HaState, host: HostName, said: { readonly [name: str
   const off: PowerOff = { host, boot: order.boot, at: now.wallMs };
   write(state.outbox, `off/${host}`, off);
   power.offs.set(host, off);
+  power.readOffMs.set(host, now.ms);
+  noteOff(state, host, now);
   log(state.outbox, "ha/power-is-off", { host, boot: order.boot });
 }

@@ -34,6 +34,8 @@ export interface PowerState {
   /** Orders of this process that nobody has answered yet. */
   readonly open: Map<HostName, number>;
   readonly offs: Map<HostName, PowerOff>;
+  /** When this process heard of the last of them, monotonic ms. */
+  readonly readOffMs: Map<HostName, number>;
   readonly said: Map<HostName, SaidPower>;
   /** The edge's request to be told when something may be due; null: it has not asked. */
   waiting: number | null;
@@ -41,7 +43,14 @@ export interface PowerState {
 export const createPower = (): PowerState => ({
   waiting: null,
   ...{ registered: new Map(), orders: new Map(), open: new Map(), offs: new Map(), said: new Map() },
+  readOffMs: new Map(),
 });
+
+/** The host had no power when that boot had begun: nothing of it, or of an earlier one, runs any more. */
+export function isReadOff({ offs }: PowerState, host: HostName, boot: number | undefined): boolean {
+  const off = offs.get(host);
+  return boot !== undefined && off !== undefined && off.boot >= boot;
+}
 export function restorePower(power: PowerState, key: string, value: Json): void {
   const [kind, host] = key.split("/", 2) as [string, HostName];
   if (kind === "power") power.registered.set(host, value as unknown as Registered);

@@ -413,3 +413,24 @@ test("a host of the version before this one does not answer calls, and counts wh
   hear(6, false);
   assert.ok(!voted(1));
 });
+
+test("a host that enough others report is suspected, also while its own connection counts as heard, until it is refuted or over", () => {
+  const { report, refute, hear, published, vote, hearMember } = member(10);
+  const suspected = (): Json | undefined => published.get(presenceKey.suspected("h1"));
+  for (const by of [2, 3, 4]) report(by, 1);
+  assert.equal(suspected(), undefined, "these are no more than the threshold");
+  report(5, 1);
+  assert.deepEqual(suspected(), life(1));
+  refute(1, 1);
+  assert.equal(suspected(), undefined);
+  for (const by of [2, 3, 4, 5]) report(by, 1, 1);
+  assert.deepEqual(suspected(), life(1, 1));
+  hear(5, false);
+  assert.equal(suspected(), undefined, "a report of a host that is not heard may be old");
+  hear(5, true);
+  hear(1, false);
+  hearMember(second, true);
+  vote(second, 1, 1);
+  assert.ok(published.has(presenceKey.death("h1")));
+  assert.equal(suspected(), undefined, "what is declared is more than suspected");
+});

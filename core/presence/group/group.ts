@@ -6,6 +6,7 @@ import { maySee } from "../../documents/permissions.ts";
 import {
   type ActualPresence,
   type ActualPresenceDeath,
+  type ActualPresenceSuspicion,
   type ActualPresenceVote,
   presenceKey,
 } from "../../documents/presence.ts";
@@ -284,11 +285,9 @@ function reportersOf(state: GroupState, view: HostView, life: Life): number {
   return count;
 }
 
-/** Whether enough hosts report this life, which this member does not hear itself. */
-function isEvidence(state: GroupState, view: HostView, life: Life): boolean {
-  // Asked first, as it is so for almost every host that anyone reports. That this member never heard the host is no reason
-  // to wait: it may have started after the host's death, and what others report is all that there will ever be.
-  if (view.reachable !== false || view.left) return false;
+/** Whether enough hosts report this life, whatever this member has heard of it lately. */
+function isSuspected(state: GroupState, view: HostView, life: Life): boolean {
+  if (view.left || view.reports.size === 0) return false;
   let live = 0;
   for (const host of state.hosts.values()) if (!isGone(host)) live += 1;
   return reportersOf(state, view, life) > thresholdOf(live, state.options.threshold ?? thresholdCap);
@@ -319,7 +318,11 @@ function evaluate(state: GroupState, view: HostView, wallMs: number): void {
   const life = latest(view);
   const over = life === null || (view.declared !== null && view.declared.generation >= life.generation);
   if (over) endCall(state, view);
-  const own = over ? null : ownVote(state, view, life);
+  // A connection is silent for 8 to 10 s before it is known to be; who asks further is told before that.
+  const suspected: ActualPresenceSuspicion | null =
+    !over && isSuspected(state, view, life) ? { host: view.host, ...life } : null;
+  publish(state, presenceKey.suspected(view.host), suspected);
+  const own = over ? null : ownVote(state, view, life, suspected !== null);
   vote(state, view, own);
   if (view.claims.size > 0) takeOver(state, view, wallMs);
   if (over || (view.declared !== null && view.declared.generation >= life.generation)) return;
@@ -331,8 +334,9 @@ function evaluate(state: GroupState, view: HostView, wallMs: number): void {
   declare(state, view, { host: view.host, ...life, declaredAt: wallMs, reporters }, wallMs);
 }
 
-function ownVote(state: GroupState, view: HostView, life: Life): ActualPresenceVote | null {
-  if (!isEvidence(state, view, life)) {
+/** That this member never heard the host is no reason to wait: it may have started after the host's death. */
+function ownVote(state: GroupState, view: HostView, life: Life, isSuspect: boolean): ActualPresenceVote | null {
+  if (!isSuspect || view.reachable !== false) {
     endCall(state, view);
     return null;
   }
