@@ -25,6 +25,7 @@ import {
   listUsers,
 } from "../tenancy/people.ts";
 import { listQuotas, setQuota } from "../tenancy/quotas.ts";
+import { listUsage } from "../tenancy/usage.ts";
 import { usage } from "../terminal/failure.ts";
 import { collect, registerDelegations, registerInvitations, registerProviders } from "./trust-program.ts";
 
@@ -40,6 +41,7 @@ export const registerTenancy: Register = (program, context, withHelp) => {
   registerProviders(program, context, withHelp);
   registerRoles(program, context, withHelp);
   registerQuotas(program, context, withHelp);
+  registerUsage(program, context, withHelp);
   registerAudit(program, context, withHelp);
 };
 
@@ -412,6 +414,19 @@ const registerQuotas: Register = (program, context, withHelp) => {
       .argument("<limits...>", `WHAT=NUMBER of ${limitKeys.join(", ")}; or none`)
       .action((path, limits) => setQuota(context(), path, limits)),
     ["cells quota set acme/dev cells=2 vms=10 memoryMiB=20480", "cells quota set acme none"],
+  );
+};
+
+const registerUsage: Register = (program, context, withHelp) => {
+  withHelp(
+    program
+      .command("usage")
+      .description("show what accounts have had, and for how many hours, by day (UTC)")
+      .argument("[path]", "of an account, or of a domain: all in it and below")
+      .option("--from <day>", "the first day, as 2026-11-01 (default: 31 days before)")
+      .option("--until <day>", "the last day (default: today)")
+      .action((path, options) => listUsage(context(), path, options)),
+    ["cells usage", "cells usage acme/dev --from 2026-11-01 --until 2026-11-30"],
   );
 };
 

@@ -256,7 +256,7 @@ export const permissions = {
           "invitations",
         ].flatMap((all) => [`* /${all}`, `* /${all}/<uid>`]),
         // What the gateway asks on its own account: a ticket for a client's session, and which cells that may see.
-        ...["PUT /tickets/<uid>", "GET /cells", "GET /audit"],
+        ...["PUT /tickets/<uid>", "GET /cells", "GET /audit", "GET /usage"],
         // And by which it makes connections to providers of logins.
         "GET /tunnels/<uid>",
       ],

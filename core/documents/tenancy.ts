@@ -37,6 +37,8 @@ export interface DesiredOwner {
   readonly cell: CellName;
   /** Path of its account, as the root model has it (`x.account`); null: that says nothing. */
   readonly account: string | null;
+  /** What it was granted, with its own children: that is what it uses. Absent: nothing, or an older version says it. */
+  readonly has?: Limits;
   /** It has left the model. A cell that is made anew under the name waits for its end. */
   readonly ending?: true;
 }

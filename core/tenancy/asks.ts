@@ -54,6 +54,7 @@ import {
   listDomains,
 } from "./places.ts";
 import { listQuotas, setQuota } from "./quotas/quotas.ts";
+import { listUsage } from "./quotas/usage.ts";
 import { type Refused, refused } from "./refused.ts";
 import type { TenancyState } from "./state.ts";
 
@@ -220,6 +221,7 @@ const answerers = {
   listQuotas,
   setQuota: (state, actor, asked) =>
     setQuota(state, actor, { uid: uidOf(asked), limits: bodyOf<QuotaChange>(asked).limits, dryRun: asked.dryRun }),
+  listUsage: (state, actor, { query }) => listUsage(state, actor, query),
   // The gateway's own.
   cells: (state, actor) => ok(cellsOf(state, actor)),
   claimCell: (state, actor, { parameters, query, dryRun }) =>
@@ -239,6 +241,7 @@ const reads: readonly AskName[] = [
   "listInvitations",
   "listDelegations",
   "listQuotas",
+  "listUsage",
   "cells",
 ];
 

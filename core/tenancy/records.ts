@@ -151,6 +151,18 @@ export interface TicketRecord {
 export interface OwnerRecord {
   readonly account: string;
 }
+/** Record `usage/<day>/<number of an account>`: what its cells had on that day (UTC). It stays when the account has gone. */
+export interface UsageRecord {
+  readonly number: string;
+  /** Path. */
+  readonly account: string;
+  /** UID of the account's domain; of the next one above that is left. */
+  readonly domain: string;
+  /** Milliseconds since 1970: as far as it is counted. */
+  readonly untilMs: number;
+  /** Times milliseconds. */
+  readonly amounts: Limits;
+}
 /** Record `held`: this store is older than what was seen of it. */
 export interface HeldRecord {
   readonly why: string;

@@ -18,6 +18,7 @@ import type {
   SessionRecord,
   Subject,
   TicketRecord,
+  UsageRecord,
   UserRecord,
 } from "./records.ts";
 
@@ -45,6 +46,7 @@ interface Tables {
   readonly provider: Map<string, ProviderRecord>;
   readonly delegation: Map<string, DelegationRecord>;
   readonly invitation: Map<string, InvitationRecord>;
+  readonly usage: Map<string, UsageRecord>;
 }
 export interface TenancyState {
   readonly outbox: Outbox;
@@ -70,6 +72,9 @@ export interface TenancyState {
   readonly granted: Map<string, Limits>;
   /** And how many cells it says are left of accounts that are being deleted. */
   readonly left: Map<string, number>;
+  /** Monotonic, by UID of an account that has cells: as far as it is counted what they have. */
+  readonly counted: Map<string, number>;
+  countedAllMs: number;
   /** UIDs of accounts and domains that are being deleted. */
   readonly ending: Set<string>;
   /** The root controller may not have been told all limits as they are now; it is followed. */
@@ -90,7 +95,7 @@ export type Kind = keyof Tables;
 export const emptyTables = (): Tables => ({
   ...{ domain: new Map(), account: new Map(), user: new Map(), role: new Map() },
   ...{ session: new Map(), ticket: new Map(), owner: new Map(), key: new Map(), provider: new Map() },
-  ...{ delegation: new Map(), invitation: new Map() },
+  ...{ delegation: new Map(), invitation: new Map(), usage: new Map() },
 });
 
 type RecordOf<K extends Kind> = Tables[K] extends Map<string, infer Value> ? Value : never;
@@ -104,6 +109,7 @@ export function save<K extends Kind>(state: TenancyState, kind: K, key: string, 
   }
   if (kind === "session")
     noteSession(state, key, (value ?? table.get(key)) as SessionRecord | undefined, value !== null);
+  if (kind === "domain" && value === null) handUpUsage(state, key);
   if (value === null) table.delete(key);
   else table.set(key, value);
   if (kind === "delegation") state.delegationsOf = null;
@@ -115,6 +121,12 @@ export function save<K extends Kind>(state: TenancyState, kind: K, key: string, 
     else state.ending.delete(key);
   }
   write(state.outbox, `${kind}/${key}`, value as object | null);
+}
+/** What was had in a domain that goes is a matter of who administers the one above. */
+function handUpUsage(state: TenancyState, uid: string): void {
+  const above = state.tables.domain.get(uid)?.parent ?? rootUid;
+  for (const [key, record] of state.tables.usage)
+    if (record.domain === uid) save(state, "usage", key, { ...record, domain: above });
 }
 export function noteSession(
   { sessionsBy }: TenancyState,

@@ -19,6 +19,8 @@ export class Bench {
   readonly desired = new Map<string, { readonly from: PeerName; readonly key: string; readonly value: Json }>();
   state: TenancyState;
   ms = 1_000;
+  /** Null: as `ms`. */
+  wall: number | null = null;
   #next = 0;
 
   constructor(records: ReadonlyMap<string, Json> = new Map(), wasRestored = false) {
@@ -32,7 +34,7 @@ export class Bench {
   }
 
   step(input: Input): readonly Effect[] {
-    const { effects } = this.service.step(this.state, input, { ms: this.ms, wallMs: this.ms });
+    const { effects } = this.service.step(this.state, input, { ms: this.ms, wallMs: this.wall ?? this.ms });
     for (const effect of effects) {
       if (effect.kind === "write" && effect.value === null) this.records.delete(effect.key);
       else if (effect.kind === "write") this.records.set(effect.key, effect.value);

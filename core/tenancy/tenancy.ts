@@ -3,6 +3,7 @@ import type { Json } from "../../model/json/json.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { desiredLook, desiredOwner } from "../documents/readers/tenancy.ts";
+import type { DesiredOwner } from "../documents/tenancy.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { audit, createOutbox, isObject, log, takeEffects, toJson, write } from "../outbox.ts";
@@ -16,6 +17,7 @@ import { endOldSessions } from "./logins/logins.ts";
 import { askWithinMs, dropUnused, publishLooks, takeLook } from "./looks.ts";
 import { takeOwner } from "./owners.ts";
 import { desireLimits, hearGranted } from "./quotas/quotas.ts";
+import { beginCounting, countAll, countBefore } from "./quotas/usage.ts";
 import type { HeldRecord } from "./records.ts";
 import { beginTree, emptyTables, type Kind, noteLogin, noteSession, type TenancyState } from "./state.ts";
 
@@ -44,6 +46,7 @@ const kinds: readonly Kind[] = [
   "provider",
   "delegation",
   "invitation",
+  "usage",
 ];
 const isKind = (text: string): text is Kind => (kinds as readonly string[]).includes(text);
 
@@ -93,6 +96,7 @@ function restore(restored: Restored): TenancyState {
       sessionsBy: new Map(),
     },
     ...{ granted: new Map(), left: new Map(), ending: new Set(), areLimitsNews: true, hearsGranted: false },
+    ...{ counted: new Map(), countedAllMs: 0 },
     held: (restored.records.get("held") as unknown as HeldRecord | undefined) ?? null,
     started: false,
     wasPutBack: restored.wasRestored === true,
@@ -169,12 +173,17 @@ function start(state: TenancyState): void {
     if (!looked.has(hash)) state.unused.set(hash, state.now.ms + askWithinMs);
   const { user, session } = state.tables;
   log(state.outbox, "service/restored", { users: user.size, sessions: session.size });
+  beginCounting(state);
   sweep(state);
 }
 
 function takeDesired(state: TenancyState, from: PeerName, key: string, value: Json): void {
   if (key.startsWith("owner/")) {
-    takeOwner(state, actualKey(from, key), value === null ? null : desiredOwner.of(value));
+    const [at, document] = [actualKey(from, key), value === null ? null : desiredOwner.of(value)];
+    const before = state.owners.get(at) ?? null;
+    countBefore(state, before, document);
+    takeOwner(state, at, document);
+    if (isSameOwner(before, document)) return;
     advanceEnds(state);
     if (state.started) publishLooks(state, "all");
     desireLimits(state);
@@ -183,6 +192,14 @@ function takeDesired(state: TenancyState, from: PeerName, key: string, value: Js
   const document = value === null ? null : desiredLook.of(value);
   takeLook(state, actualKey(from, key), document === null ? null : { controller: from, ticket: document.ticket });
 }
+
+/** But for what it has, which nobody's rights rest on. */
+const isSameOwner = (before: DesiredOwner | null, now: DesiredOwner | null): boolean =>
+  before !== null &&
+  now !== null &&
+  before.cell === now.cell &&
+  before.account === now.account &&
+  before.ending === now.ending;
 
 function hold(state: TenancyState, why: string): void {
   if (state.held !== null) return;
@@ -202,6 +219,7 @@ function sweep(state: TenancyState): void {
   endOldSessions(state);
   dropOldInvitations(state);
   dropUnused(state);
+  countAll(state);
   state.outbox.effects.push({ kind: "timer", name: sweepTimer, afterMs: sweepEveryMs });
 }
 

@@ -90,6 +90,7 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ["invitation add", /^invite\.\S+\nIt opens once, until /],
   ["register", /the account ROOT\/acme\/pat is there/],
   ["quota list", /ROOT\/acme +domain +vms \d+ of 50\nROOT\/acme\/dev +account .*cells 1 of 2/],
+  ["usage", /^day +account +hours of\n(?:.*\n)*\d{4}-\d\d-\d\d +ROOT\/acme\/dev +\S/],
   [
     "audit list --service",
     / operator +127\.0\.0\.1 +addUser +ROOT\/acme\/dev ann +account ROOT\/acme\/dev, role account-admin, password set/,
@@ -128,7 +129,7 @@ export async function tenantsPageRuns(
   await write("password", "a horse of another colour\n");
   for (const name of ["next", "next.password"]) await write(name, "and another one after that\n");
   const text = await readFile(page, "utf8");
-  const document = JSON.parse(/^```text\n(.*?)^```$/ms.exec(text)?.[1] ?? "") as object;
+  const document = JSON.parse(/^```text\n(\{.*?)^```$/ms.exec(text)?.[1] ?? "") as object;
   await write("acme.json", JSON.stringify({ ...document, issuer: issuer.url, authority: issuer.authority }));
   await write("acme.secret", `${issuer.secret}\n`);
   const sayYes = (said: string): void => {

@@ -3,6 +3,7 @@ import type { CellSummary } from "../../model/api.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { QuotaSummary } from "../../model/contract/tenancy/quotas.ts";
 import type { AccountSummary } from "../../model/contract/tenancy/tenancy.ts";
+import type { UsageDay } from "../../model/contract/tenancy/usage.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
@@ -96,6 +97,14 @@ export async function usersMakeCells(means: Means): Promise<void> {
     /the account ROOT\/dev may have 1 cells; 1 are held, of ROOT\/dev by shop 1/,
   );
   assert.equal((await ask("PUT", `/quotas/${dev?.uid}`, { limits: {} }, ann)).status, 403, "she has no say in that");
+  // And that is what she has, for as long as she has it; what others have she is not told.
+  const used = async (by?: string) => (await ask("GET", "/usage", undefined, by)).json as readonly UsageDay[];
+  await eventually("her machines are counted", async () => ((await used(ann))[0]?.hours.vms ?? 0) > 0);
+  const [own, all] = [await used(ann), await used()];
+  assert.deepEqual([...new Set(own.map(({ account }) => account))], ["ROOT/dev"]);
+  assert.ok(all.some(({ account }) => account === "ROOT/operator"));
+  assert.deepEqual((await ask("GET", "/usage?path=ROOT/operator", undefined, ann)).json, []);
+  assert.equal((await ask("GET", "/usage?from=yesterday", undefined, ann)).status, 400);
   await done("PUT", `/quotas/${dev?.uid}`, { limits: {} });
   assert.equal((await ask("PUT", "/cells/shop/model", shop("web"), bob)).status, 409, "the name is taken");
   assert.equal((await ask("GET", "/cells/shop/model", undefined, bob)).status, 404);

@@ -373,7 +373,7 @@ const asks: readonly AskName[] = [
   ...(["listDomains", "addDomain", "changeDomain", "deleteDomain"] as const),
   ...(["listAccounts", "addAccount", "changeAccount", "deleteAccount"] as const),
   ...(["listUsers", "addUser", "changeUser", "deleteUser", "linkUser"] as const),
-  ...(["listKeys", "addKey", "changeKey", "deleteKey", "listQuotas", "setQuota"] as const),
+  ...(["listKeys", "addKey", "changeKey", "deleteKey", "listQuotas", "setQuota", "listUsage"] as const),
   ...(["listProviders", "addProvider", "deleteProvider"] as const),
   ...(["listInvitations", "addInvitation", "deleteInvitation"] as const),
   ...(["listDelegations", "addDelegation", "deleteDelegation"] as const),

@@ -264,7 +264,7 @@ export const desiredSamples = {
   },
   tenancy: {
     "look/<uid>": { ticket: "c1-4" },
-    "owner/<uid>": { uid: "c1-4", cell: "shop", account: "ROOT/acme/dev" },
+    "owner/<uid>": { uid: "c1-4", cell: "shop", account: "ROOT/acme/dev", has: { vms: 2 } },
   },
 } as const satisfies Samples<typeof desiredDocuments>;
 

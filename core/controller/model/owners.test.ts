@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { noUsage } from "../../../model/check/check-limits.ts";
+import type { DesiredCell } from "../../documents/cells.ts";
 import type { DesiredOwner } from "../../documents/tenancy.ts";
+import { toJson } from "../../outbox.ts";
 import { World } from "../world.testing.ts";
 import { childOf, Root, rootWithTenancy } from "./root.testing.ts";
 
@@ -30,6 +33,25 @@ test("whose a cell is says the root cell's model, and its controller says it on 
   assert.deepEqual(owners(root), ["primary null", "shop ROOT/acme/dev", "shop ROOT/others ending"]);
   root.endAll();
   assert.deepEqual(owners(root), ["primary null", "shop ROOT/acme/dev"]);
+});
+
+test("with whose a cell is goes what it was granted, also while it ends, and no longer", () => {
+  const root = new Root();
+  const vms = (): readonly string[] =>
+    root.at<DesiredOwner>("tenancy", "owner/").map(({ cell, has }) => `${cell} ${has?.vms ?? "-"}`);
+  root.put("", rootWithTenancy({ cells: { shop: childOf("shop", "ROOT/acme/dev") } }));
+  assert.deepEqual(vms(), ["shop 0"]);
+  const [{ grant } = assert.fail()] = root.at<DesiredCell>("cell-manager", "cell/");
+  const quota = (holds: number, asks: object | null) =>
+    toJson({ serial: grant.serial, holds: { ...noUsage, vms: holds }, asks });
+  root.hearCells({ shop: quota(0, { number: 1, amount: { ...noUsage, vms: 7 } }) });
+  assert.deepEqual(vms(), ["shop 7"]);
+  root.crash();
+  assert.deepEqual(vms(), ["shop 7"]);
+  root.ask({ method: "DELETE", path: "root/cells/shop" });
+  assert.deepEqual(vms(), ["shop 7"], "it may have them until it has ended");
+  root.endAll();
+  assert.deepEqual(vms(), []);
 });
 
 test("tickets that the root controller follows, and whose its cells are, are apart", () => {

@@ -38,8 +38,13 @@ export function desireOwners(state: ControllerState, desires: Desires): void {
   const isTold = isFollowed(state.cell);
   for (const record of childRecords(state)) {
     const said = ownerOf(state, record);
-    if (said !== null && (isTold || desiredNow(state, tenancy, ownerKey(record.uid)) !== undefined))
-      addDesire(desires, tenancy, ownerKey(record.uid), said);
+    if (said === null || (!isTold && desiredNow(state, tenancy, ownerKey(record.uid)) === undefined)) continue;
+    const { has: _, ...owner } = said;
+    const grant = state.grants.get(record.uid);
+    addDesire(desires, tenancy, ownerKey(record.uid), {
+      ...owner,
+      ...(grant === undefined ? {} : { has: grant.amount }),
+    });
   }
 }
 function ownerOf(state: ControllerState, record: ElementRecord): DesiredOwner | null {

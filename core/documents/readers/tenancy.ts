@@ -32,14 +32,17 @@ export const actualLook = document(
     child: optional(cellText),
   }),
 );
-export const desiredOwner = document(
-  object<DesiredOwner>({ uid: uidText, cell: cellText, account: nullable(accountPath), ending: yes }),
-  { key: { field: "uid", of: ({ uid }) => uid } },
-);
-
 const limits = object<Limits>(
   Object.fromEntries(limitKeys.map((key) => [key, optional(count)])) as unknown as Fields<Limits>,
 );
+export const desiredOwner = document(
+  object<DesiredOwner>({
+    ...{ uid: uidText, cell: cellText, account: nullable(accountPath), ending: yes },
+    has: optional(limits),
+  }),
+  { key: { field: "uid", of: ({ uid }) => uid } },
+);
+
 export const desiredLimits = document(
   object<DesiredLimits>({
     uid: word,

@@ -1,12 +1,14 @@
 import { audited } from "../audit/query.ts";
 import { auditView } from "../audit/values.ts";
 import { gives, may, must, type Route, route, sends, several } from "../route.ts";
-import { boolean, list, record, text } from "../schema.ts";
+import { boolean, list, pattern, record, text } from "../schema.ts";
+import { dayPattern, dayRule } from "./usage.ts";
 import * as tenancy from "./values.ts";
 
 /* The rows of the table of routes (`../routes.ts`) about users, and what they may: the service `tenancy` answers them, behind the gateway. */
 
 const dryRun = may(boolean, "Says what would be, and changes nothing.");
+const day = pattern(dayPattern, dayRule);
 const cellsLost = several(
   text(),
   "Cell that ends with it and whose data is lost. It may be given several times, or as a list with commas.",
@@ -263,6 +265,16 @@ export const tenantRoutes = {
     query: { dryRun },
     body: sends(tenancy.quotaChange),
     answer: gives(tenancy.quotaSummary),
+  }),
+  listUsage: route("GET /usage", "tenant", "gateway", {
+    doc: "What accounts that the asker may see have had, and for how many hours, by day (UTC) and account, oldest first.",
+    more: "What is counted is what quotas count: what the models of an account's cells ask for, whether it runs or not, and the limits of a cell that has some. Refused with 409 `conflict` where there is no root controller, which grants, and with 400 where there are more than 10,000 days of accounts.",
+    query: {
+      from: may(day, "Without days before this one; absent: 31 days."),
+      until: may(day, "Without days after this one; absent: today."),
+      path: may(text(2048), "Of this account, or of all in this domain and below."),
+    },
+    answer: gives(list(tenancy.usageDay)),
   }),
   readAudit: route("GET /audit", "tenant", "gateway", {
     doc: "Who changed what, and who was refused, of all services that keep records, oldest first; each asker sees what he may.",

@@ -4,6 +4,7 @@ import {
   integer,
   list,
   nullable,
+  number,
   oneOf,
   optional,
   pattern,
@@ -15,6 +16,7 @@ import * as oidc from "./oidc.ts";
 import { type Limits, limitKeys, mostOfLimit, type QuotaChange, type QuotaSummary } from "./quotas.ts";
 import { type Rule, reaches, verbPattern, verbPatternRule } from "./rules.ts";
 import * as tenancy from "./tenancy.ts";
+import { dayPattern, dayRule, type UsageDay } from "./usage.ts";
 
 /* What requests and answers about tenants carry: a schema for each interface of `tenancy.ts` and `oidc.ts` beside this. */
 
@@ -97,9 +99,16 @@ export const canAnswer = record<tenancy.CanAnswer>({ allowed: boolean, because: 
 const limits = record<Limits>(
   Object.fromEntries(limitKeys.map((key) => [key, optional(integer(0, mostOfLimit))])) as unknown as Fields<Limits>,
 );
+const hours = record<Limits>(
+  Object.fromEntries(limitKeys.map((key) => [key, optional(number)])) as unknown as Fields<Limits>,
+);
 export const quotaSummary = record<QuotaSummary>(
   { uid: text(), path: text(), kind: oneOf("account", "domain"), limits, granted: nullable(limits) },
   "Quota",
+);
+export const usageDay = record<UsageDay>(
+  { day: pattern(dayPattern, dayRule), account: text(), number: text(), hours },
+  "UsageDay",
 );
 export const newInvitation = record<tenancy.NewInvitation>({
   ...{ domain: path, role: optional(name), limits: optional(limits), days: optional(integer(1, 90)) },

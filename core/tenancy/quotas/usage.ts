@@ -1,0 +1,195 @@
+import { isoTime, wallMsOf } from "../../../model/cell/iso-time.ts";
+import { type LimitKey, type Limits, limitKeys } from "../../../model/contract/tenancy/quotas.ts";
+import { mostDays, type UsageDay, usualDays } from "../../../model/contract/tenancy/usage.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import { fail, ok, type Result } from "../../../model/result.ts";
+import type { DesiredOwner } from "../../documents/tenancy.ts";
+import { type Actor, denied, reaches } from "../actor.ts";
+import { isKept } from "../owners.ts";
+import type { AccountRecord, UsageRecord } from "../records.ts";
+import { type Refused, refused } from "../refused.ts";
+import { accountAt, accountPath, operatorUid, save, type TenancyState } from "../state.ts";
+
+/*
+ * What accounts have had, for how long. The root controller says of each cell how much it has granted to it, which is what quotas count; here
+ * that is counted up over time, by account and day, before anything of it changes. Time is that of the monotonic clock, so that a clock which is put
+ * right makes nobody's hours more or less; which day it is says the clock of the wall.
+ *
+ * While this service is away everybody has what he had last: that counts too, for a day at most.
+ */
+const dayMs = 24 * 3_600_000;
+/** What is lost of a crash is counted again from the last record; so seldom is one written where nothing changes. */
+const countEveryMs = 5 * 60_000;
+const mostAwayMs = dayMs;
+/** Some 10 MiB. */
+export const mostUsage = 32_768;
+
+const keyOf = (day: string, number: string): string => `${day}/${number}`;
+const dayOf = (ms: number): string => isoTime(ms).slice(0, 10);
+
+/** UID of the account that pays for a cell: where its own is not there, the operator's. */
+function accountOf(state: TenancyState, { account, cell }: DesiredOwner): string {
+  const uid = account === null ? state.tables.owner.get(cell)?.account : accountAt(state, account)?.uid;
+  return uid !== undefined && state.tables.account.has(uid) ? uid : operatorUid;
+}
+function cellsOf(state: TenancyState, account: string): readonly DesiredOwner[] {
+  return [...state.owners.values()].filter((each) => accountOf(state, each) === account);
+}
+const amountOf = (each: DesiredOwner, key: LimitKey): number => (key === "cells" ? 1 : (each.has?.[key] ?? 0));
+const limitsFrom = (amount: (key: LimitKey) => number): Limits =>
+  Object.fromEntries(limitKeys.flatMap((key) => (amount(key) > 0 ? [[key, amount(key)] as const] : [])));
+
+/** What an account has had since it was counted last, in pieces that are each of one day. */
+function* since(
+  state: TenancyState,
+  account: string,
+): Generator<{ readonly untilMs: number; readonly amounts: Limits }> {
+  const { ms, wallMs } = state.now;
+  const cells = cellsOf(state, account);
+  for (let left = Math.max(0, ms - (state.counted.get(account) ?? ms)), isFirst = true; left > 0 || isFirst; ) {
+    isFirst = false;
+    const fromMs = wallMs - left;
+    const took = Math.min(left, dayMs - (((fromMs % dayMs) + dayMs) % dayMs));
+    const amounts = limitsFrom((key) => took * cells.reduce((sum, each) => sum + amountOf(each, key), 0));
+    yield { untilMs: fromMs + took, amounts };
+    left -= took;
+  }
+}
+/** The day that a piece is of, which ends with it at the latest. */
+const dayUntil = (untilMs: number): string => dayOf(Math.max(0, untilMs - 1));
+const sum = (one: Limits, other: Limits): Limits => limitsFrom((key) => (one[key] ?? 0) + (other[key] ?? 0));
+
+function count(state: TenancyState, { uid, number, domain }: AccountRecord): void {
+  for (const { untilMs, amounts } of since(state, uid)) {
+    const key = keyOf(dayUntil(untilMs), number);
+    const before = state.tables.usage.get(key)?.amounts ?? {};
+    save(state, "usage", key, {
+      ...{ number, account: accountPath(state, uid), domain, untilMs, amounts: sum(before, amounts) },
+    });
+  }
+  state.counted.set(uid, state.now.ms);
+}
+
+/** To be called before a cell is another's, or has another amount: until now it was as before. */
+export function countBefore(state: TenancyState, before: DesiredOwner | null, after: DesiredOwner | null): void {
+  if (!state.started) return;
+  const accounts = [before, after].flatMap((each) => (each === null ? [] : [accountOf(state, each)]));
+  for (const uid of new Set(accounts)) {
+    const account = state.tables.account.get(uid);
+    if (account !== undefined) count(state, account);
+  }
+}
+
+/** Those that have cells now; what is said of others is over. */
+const havingCells = (state: TenancyState): ReadonlySet<string> =>
+  new Set([...state.owners.values()].map((each) => accountOf(state, each)));
+
+/** At a start: what was counted last was so until now, as long as it is not long ago. */
+export function beginCounting(state: TenancyState): void {
+  const { ms, wallMs } = state.now;
+  state.countedAllMs = ms;
+  const last = new Map<string, number>();
+  for (const { number, untilMs } of state.tables.usage.values())
+    last.set(number, Math.max(untilMs, last.get(number) ?? 0));
+  for (const uid of havingCells(state)) {
+    const untilMs = last.get(state.tables.account.get(uid)?.number ?? "") ?? wallMs;
+    state.counted.set(uid, ms - Math.min(mostAwayMs, Math.max(0, wallMs - untilMs)));
+  }
+}
+
+export function countAll(state: TenancyState): void {
+  if (state.now.ms - state.countedAllMs < countEveryMs) return;
+  state.countedAllMs = state.now.ms;
+  const having = havingCells(state);
+  for (const uid of having) {
+    const account = state.tables.account.get(uid);
+    if (account !== undefined) count(state, account);
+  }
+  for (const uid of [...state.counted.keys()]) if (!having.has(uid)) state.counted.delete(uid);
+  trim(state);
+}
+
+/** Of the part of the tree that has most, the oldest go first: whoever makes accounts without end forgets his own days alone. */
+function trim(state: TenancyState): void {
+  const { usage } = state.tables;
+  if (usage.size <= mostUsage) return;
+  const parts = Map.groupBy([...usage], ([, { account }]) => account.split("/").slice(0, 2).join("/"));
+  for (const days of parts.values()) days.sort(([one], [other]) => (one < other ? 1 : -1));
+  while (usage.size > mostUsage) {
+    const [largest] = [...parts.values()].sort((one, other) => other.length - one.length);
+    const [oldest] = largest?.pop() ?? [];
+    if (oldest === undefined) return;
+    save(state, "usage", oldest, null);
+  }
+}
+
+// --- who asks for it -----------------------------------------------------------------------------------------------
+
+/** An account that has gone is seen by who administers what it was in. */
+function mayRead(
+  state: TenancyState,
+  actor: Actor,
+  { number, domain }: UsageRecord,
+  uids: ReadonlyMap<string, string>,
+): boolean {
+  const account = uids.get(number);
+  if (account !== undefined) return reaches(state, actor, { account });
+  return actor.user === null || actor.reach === "installation" || reaches(state, actor, { domain });
+}
+
+export function listUsage(state: TenancyState, actor: Actor, query: JsonObject): Result<readonly UsageDay[], Refused> {
+  const no = denied(state, actor, "account.read");
+  if (no !== null) return fail(no);
+  if (!isKept(state))
+    return fail(
+      refused(
+        409,
+        "conflict",
+        "what accounts have is counted by the root controller, and here there is none: the services are processes",
+      ),
+    );
+  const { wallMs } = state.now;
+  const until = typeof query.until === "string" ? query.until : dayOf(wallMs);
+  const from =
+    typeof query.from === "string"
+      ? query.from
+      : dayOf((wallMsOf(`${until}T00:00:00`) ?? wallMs) - (usualDays - 1) * dayMs);
+  for (const day of [from, until])
+    if (wallMsOf(`${day}T00:00:00`) === null)
+      return fail(refused(400, "bad-request", `there is no day ${day}: write it as 2026-11-26`));
+  if (from > until)
+    return fail(refused(400, "bad-request", `from ${from} until ${until} there is no day: say the earlier one first`));
+  const path = typeof query.path === "string" ? query.path : "";
+  const uids = new Map([...state.tables.account.values()].map(({ uid, number }) => [number, uid]));
+  const days = new Map<string, UsageRecord>();
+  const take = (record: UsageRecord, day: string): void => {
+    if (day < from || day > until || !`${record.account}/`.startsWith(path === "" ? "" : `${path}/`)) return;
+    if (!mayRead(state, actor, record, uids)) return;
+    const before = days.get(keyOf(day, record.number))?.amounts ?? {};
+    days.set(keyOf(day, record.number), { ...record, amounts: sum(before, record.amounts) });
+  };
+  for (const [key, record] of state.tables.usage) take(record, key.split("/")[0] ?? "");
+  // And what no record has yet.
+  for (const uid of state.counted.keys()) {
+    const account = state.tables.account.get(uid);
+    if (account === undefined) continue;
+    const { number, domain } = account;
+    for (const { untilMs, amounts } of since(state, uid))
+      take({ number, account: accountPath(state, uid), domain, untilMs, amounts }, dayUntil(untilMs));
+  }
+  if (days.size > mostDays)
+    return fail(
+      refused(400, "bad-request", `that is ${days.size} days of accounts: ask for fewer days, or for a domain`),
+    );
+  return ok(
+    [...days]
+      .sort(([one, { account }], [other, { account: another }]) => {
+        const [first, second] = [`${one.split("/")[0]} ${account}`, `${other.split("/")[0]} ${another}`];
+        return first < second ? -1 : first > second ? 1 : one < other ? -1 : 1;
+      })
+      .map(([key, { account, number, amounts }]) => ({
+        ...{ day: key.split("/")[0] ?? "", account, number },
+        hours: limitsFrom((each) => Math.round((amounts[each] ?? 0) / 3600) / 1000),
+      })),
+  );
+}
