@@ -300,6 +300,14 @@ export interface InstallationStatus {
   /** What would be if the fullest host were lost now: which of its VMs had no place elsewhere, `cell/path` each. Absent: not known. */
   readonly loss?: { readonly host: string; readonly vms: number; readonly stranded: readonly string[] };
   /**
+   * Room is kept for the VMs of so many hosts, the fullest (`x.ha.spareHosts`); `lack`: how many of these had none, and what they ask for;
+   * null: there is enough. Absent: none is kept.
+   */
+  readonly spare?: {
+    readonly hosts: number;
+    readonly lack: { readonly vms: number; readonly memoryMiB: number } | null;
+  };
+  /**
    * Services whose store was lost or is older, and services that keep documents which their clients did not repeat. Absent:
    * none, as far as those know that answered.
    */

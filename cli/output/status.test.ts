@@ -111,6 +111,16 @@ test("whether the fullest host may be lost is said below the hosts", () => {
   );
 });
 
+test("whether as much room is kept as the operator wants is said below that", () => {
+  const said = (spare: NonNullable<InstallationStatus["spare"]>): string | undefined =>
+    renderStatus({ ...status, spare }, [], view).split("\n")[5];
+  assert.equal(said({ hosts: 1, lack: null }), "  ✓ room is kept for the loss of 1 host, as `x.ha.spareHosts` says");
+  assert.equal(
+    said({ hosts: 2, lack: { vms: 1, memoryMiB: 512 } }),
+    "  ✗ if 2 hosts are lost, 1 VM (512 MiB) had no room (`x.ha.spareHosts`)",
+  );
+});
+
 test("no line is longer than the terminal, and nothing that a tenant wrote reaches it raw", () => {
   for (const columns of [80, 60]) {
     for (const line of renderStatus(status, cells, { ...view, columns }).split("\n")) {

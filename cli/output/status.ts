@@ -83,6 +83,7 @@ export const renderStatus = (status: InstallationStatus, cells: readonly CellSum
     [heading("Hosts", `${isUp} of ${hosts.length} reachable, ${plural(vms, "VM")}   ${paint("grey", legend)}`)],
     hosts.length === 0 ? ["  none has registered"] : hosts.flatMap((host) => hostLines(host, view)),
     lossLines(status, view),
+    spareLines(status, view),
     [heading("Storage servers", plural(sum(servers.map(({ volumes }) => volumes)), "volume"))],
     servers.length === 0 ? ["  none has registered"] : servers.map((server) => serverLine(server, view)),
     [heading("Services", `${running} of ${services.length} run`)],
@@ -113,6 +114,17 @@ const lossLines = ({ loss }: InstallationStatus, view: StatusView): readonly str
   return [
     `  ${mark("bad", view)} ${view.paint("red", printable(`if ${host} is lost, ${stranded.length} of its ${plural(vms, "VM")} had no room: ${named}`))}`,
   ];
+};
+
+/** Whether there is as much room as the operator wants kept. */
+const spareLines = ({ spare }: InstallationStatus, view: StatusView): readonly string[] => {
+  if (spare === undefined) return [];
+  const { hosts, lack } = spare;
+  const lost = plural(hosts, "host");
+  if (lack === null)
+    return [`  ${mark("good", view)} room is kept for the loss of ${lost}, as \`x.ha.spareHosts\` says`];
+  const missing = `if ${lost} ${hosts === 1 ? "is" : "are"} lost, ${plural(lack.vms, "VM")} (${lack.memoryMiB} MiB) had no room (\`x.ha.spareHosts\`)`;
+  return [`  ${mark("bad", view)} ${view.paint("red", missing)}`];
 };
 
 const leftoverLines = ({ leftovers }: InstallationStatus, view: StatusView): readonly string[] => {

@@ -12,6 +12,7 @@ import type { CellName, ElementPath, HostName, Ipv4, Mac, PeerName, Uid } from "
  * | probe/<host>            | ha-manager → host                  | host → ha-manager                 |
  * | machines                |                                    | host → ha-manager                 |
  * | settings                | controller.root → ha-manager       |                                   |
+ * | spare                   | controller.root → placers          |                                   |
  * | beats                   | ha-manager → host                  |                                   |
  * | beat                    | host → agent.<server>              | agent → that host                 |
  * | heartbeat/<host>        |                                    | agent → ha-manager                |
@@ -106,9 +107,15 @@ export const machinesKey = "machines";
 
 /** What the operator has written of `x.ha.*`; the rest is as preset (`model/cell/ha-settings.ts`). */
 export interface DesiredSettings {
-  readonly settings: HaSettings;
+  readonly settings: ManagerSettings;
 }
+export type ManagerSettings = Omit<HaSettings, "spareHosts">;
 export const settingsKey = "settings";
+/** Room is kept for the VMs of so many hosts, the fullest (`x.ha.spareHosts`). Nothing is said of none. */
+export interface DesiredSpare {
+  readonly hosts: number;
+}
+export const spareKey = "spare";
 
 /** A host is to find out whether another one answers on the underlay. */
 export interface DesiredProbe {

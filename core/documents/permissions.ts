@@ -67,7 +67,7 @@ export const permissions = {
     desires: {
       controller: ["placement/<uid>"],
       // What the operator says of the hosts.
-      "controller.root": ["host/<name>"],
+      "controller.root": ["host/<name>", "spare"],
     },
     sees: { controller: ["hosts", "<peer>/…"] },
     asks: {

@@ -1,4 +1,5 @@
-import { type HaSettingName, type HaSettings, haSettings } from "../../model/cell/ha-settings.ts";
+import { type HaSettingName, haSettings } from "../../model/cell/ha-settings.ts";
+import type { ManagerSettings } from "../documents/ha.ts";
 
 /** What no operator sets, in milliseconds. */
 export const fixed = {
@@ -20,8 +21,8 @@ export interface Settings {
   /** A power that was ordered to be cut, and is not read as off, is ordered to be cut again after this. */
   readonly restartRetryMs: number;
 }
-export function settingsFrom(written: HaSettings): Settings {
-  const numberOf = (name: HaSettingName): number => written[name] ?? haSettings[name].preset;
+export function settingsFrom(written: ManagerSettings): Settings {
+  const numberOf = (name: Exclude<HaSettingName, "spareHosts">): number => written[name] ?? haSettings[name].preset;
   return {
     lookMs: numberOf("syncInterval") * 1000,
     keptMs: numberOf("timeBetweenCleanup") * 1000,

@@ -5,6 +5,12 @@ import type { ActualPlacement } from "../documents/vocabulary.ts";
 import type { Input } from "../env.ts";
 import type { Loss } from "./loss.ts";
 import { createPlacer, type HostRoom } from "./placer.ts";
+import type { Lack } from "./spare.ts";
+
+interface SpareAnswer {
+  readonly hosts: number;
+  readonly lack: Lack | null;
+}
 
 export const shop = peerName("controller.shop");
 export const host = (name: string, memoryMiB = 4000, more: JsonObject = {}): JsonObject => ({
@@ -82,7 +88,11 @@ export function world(names: readonly string[]) {
     else administered.set(`host/${name}`, value);
     input({ kind: "desired", from: root, key: `host/${name}`, value });
   };
-  const asked = (): { readonly hosts: readonly HostRoom[]; readonly loss: Loss | null } => {
+  const asked = (): {
+    readonly hosts: readonly HostRoom[];
+    readonly loss: Loss | null;
+    readonly spare?: SpareAnswer;
+  } => {
     const [reply] = input({ kind: "request", id: 1, request: { kind: "hosts" } });
     assert.equal(reply?.kind, "reply");
     return reply.response as unknown as ReturnType<typeof asked>;
@@ -96,6 +106,7 @@ export function world(names: readonly string[]) {
     restart,
     rooms,
     loss: (): Loss | null => asked().loss,
+    spare: (): SpareAnswer | undefined => asked().spare,
     administer,
     records,
     wanted,

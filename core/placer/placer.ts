@@ -9,7 +9,9 @@ import {
 } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { rootCell } from "../documents/cells.ts";
+import { spareKey } from "../documents/ha.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
+import { desiredSpare } from "../documents/readers/ha.ts";
 import { actualHost, actualTaken, desiredHost, desiredPlacement } from "../documents/readers/placement.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { isOffersRequest } from "../documents/supply.ts";
@@ -45,6 +47,7 @@ import { lossOf } from "./loss.ts";
 import { measurePlacer } from "./measure.ts";
 import { offersOf } from "./offers.ts";
 import { defaultRatios, type Placed, place } from "./place.ts";
+import { isSparing, lackOf, placeSparing } from "./spare.ts";
 import type { PlacerState, Wanted } from "./state.ts";
 
 /*
@@ -124,6 +127,7 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     hasQuorum: false,
     waiting: new Set(),
     ...{ maintained: new Set(), asked: new Set(), leaving: new Map(), next: new Map() },
+    ...{ spareHosts: 0, continuing: new Set() },
   };
   for (const [key, value] of restored.records) {
     const reservation = value as unknown as Reservation;
@@ -242,6 +246,11 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
     takeAdministered(state, key, value);
     return;
   }
+  if (key === spareKey) {
+    state.spareHosts = (value === null ? null : desiredSpare.of(value))?.hosts ?? 0;
+    retry(state);
+    return;
+  }
   const vm = key.slice("placement/".length) as Uid;
   const owner = state.wanted.get(vm)?.client ?? state.reservations.get(vm)?.client ?? client;
   const refuse = (reason: string) =>
@@ -279,6 +288,8 @@ function reconcile(state: PlacerState, vm: Uid): void {
   const reservation = state.reservations.get(vm);
   const ended = reservation !== undefined && !isOf(reservation, wanted?.document);
   if (ended) drop(state, reservation);
+  if (wanted === undefined) state.continuing.delete(vm);
+  else if (ended) state.continuing.add(vm);
   if (wanted !== undefined) {
     if (reservation !== undefined && !ended) sayPlaced(state, renamed(state, reservation, wanted.document));
     else tryPlace(state, wanted);
@@ -390,7 +401,10 @@ function tryPlace(state: PlacerState, { client, document }: Wanted): void {
     publish(state.outbox, actualKey(client, `placement/${vm}`), toActual("waiting", reason, incarnation, null, []));
     return;
   }
-  const placed = placeBefore(state, document) ?? placeKept(state, document) ?? placeAnywhere(state, document);
+  const placed =
+    placeBefore(state, document) ??
+    placeKept(state, document) ??
+    (isSparing(state, document) ? placeSparing(state, document) : placeAnywhere(state, document));
   if ("refusals" in placed) {
     state.waiting.add(vm);
     const { refusals } = placed;
@@ -414,6 +428,7 @@ function keepPlace(
 ): void {
   const { vm, path, cell, incarnation, memoryMiB, cpus, placement } = document;
   state.waiting.delete(vm);
+  state.continuing.delete(vm);
   const spread = spreadOf(placement);
   const reservation: Reservation = {
     ...{ client, vm, path, cell, incarnation, memoryMiB, cpus, ...at, apartFrom: apartFrom(placement) },
@@ -459,7 +474,9 @@ function rooms(state: PlacerState): Json {
       leaving: leavingFrom(state, host),
     };
   });
-  return toJson({ hosts, loss: lossOf(state) });
+  const { spareHosts } = state;
+  const spare = spareHosts === 0 ? {} : { spare: { hosts: spareHosts, lack: lackOf(state, spareHosts) } };
+  return toJson({ hosts, loss: lossOf(state), ...spare });
 }
 
 function leavingFrom({ leaving, reservations }: PlacerState, from: HostName): readonly LeavingVm[] {

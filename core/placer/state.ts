@@ -35,6 +35,10 @@ export interface PlacerState {
   /** What is said of VMs that are to leave their hosts, and the room that is kept for them. Records `next/<vm>`. */
   readonly leaving: Map<Uid, Leave>;
   readonly next: Map<Uid, Reservation>;
+  /** Room is kept for the VMs of so many hosts. Not durable: it is desired here. */
+  spareHosts: number;
+  /** VMs whose place was theirs until now, and that have not got the next one yet. */
+  readonly continuing: Set<Uid>;
 }
 
 export interface Wanted {

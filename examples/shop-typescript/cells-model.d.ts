@@ -123,6 +123,8 @@ declare module "cells/model" {
       readonly restartRetryInterval?: number;
       /** So often a VM whose host is lost is started elsewhere by itself within `timeBetweenFailures`; then it waits for `cells ha release`. Of the root cell alone. Absent: 5. 1 to 100. */
       readonly maxRetries?: number;
+      /** Room is kept for the VMs of so many hosts, the fullest: a new VM is placed only where these would still find memory and processors on the others. VMs whose host was lost, those that leave a host, and the cloud's own take it. `cells status` says whether there is enough. Of the root cell alone. Absent: 0. 0 to 16. */
+      readonly spareHosts?: number;
     };
     readonly zone?: {
       /** Of the root cell alone: the domain under which external addresses that have a public name are found outside. The DNS Manager hands it to `x.zone.secondaries`, whom everybody asks. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostName } from "../../model/cell/identifiers.ts";
-import { mergeRooms, worstLoss } from "./rooms.ts";
+import { leastSpare, mergeRooms, worstLoss } from "./rooms.ts";
 
 const host = hostName("h1");
 const web = { cell: "shop", path: "shop/web/vm", to: "h2", reason: null };
@@ -27,4 +27,17 @@ test("of what Placers say would be lost with a host the worst is told, each VM b
     [one, none],
   ])
     assert.deepEqual(worstLoss(said), { host: "h2", vms: 2, stranded: ["shop.root/web/vm"] });
+});
+
+test("of several Placers the one counts that knows least room to be kept", () => {
+  const lack = { vms: 1, memoryMiB: 100 };
+  assert.equal(leastSpare([]), null);
+  assert.deepEqual(leastSpare([{ hosts: 1, lack: null }]), { hosts: 1, lack: null });
+  assert.deepEqual(
+    leastSpare([
+      { hosts: 1, lack: null },
+      { hosts: 1, lack },
+    ]),
+    { hosts: 1, lack },
+  );
 });

@@ -44,3 +44,15 @@ export function worstLoss(said: readonly HostLoss[]): NonNullable<InstallationSt
   // The path begins with the cell's own name; a child's whole name says whose child it is.
   return { host, vms, stranded: stranded.map(({ cell, path }) => [cell, ...path.split("/").slice(1)].join("/")) };
 }
+
+/** What one Placer says of the room that it keeps (`x.ha.spareHosts`); `lack` null: there is enough. */
+export interface SpareRoom {
+  readonly hosts: number;
+  readonly lack: { readonly vms: number; readonly memoryMiB: number } | null;
+}
+/** Each knows of all VMs, one perhaps later than another; null: none keeps any. */
+export function leastSpare(said: readonly SpareRoom[]): NonNullable<InstallationStatus["spare"]> | null {
+  const lackOf = ({ lack }: SpareRoom): number => lack?.memoryMiB ?? 0;
+  const [least] = [...said].sort((one, other) => lackOf(other) - lackOf(one));
+  return least ?? null;
+}

@@ -16,7 +16,7 @@ import {
   type Schema,
   text,
 } from "../../model/contract/schema.ts";
-import { hostStatus, leavingVm, leftoversOf, serverStatus } from "../../model/contract/values.ts";
+import { hostStatus, leavingVm, leftoversOf, serverStatus, spareRoom } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { leftoversPath } from "../../runtime/observation/leftovers.ts";
@@ -25,7 +25,7 @@ import { askSupervisor } from "../cells/supervisor.ts";
 import { answerAs } from "../requests/peer-answer.ts";
 import { type Connections, timeoutWithVmsMs } from "./connections.ts";
 import { mergePresence } from "./presence.ts";
-import { type HostLoss, type HostRooms, isPlacer, mergeRooms, worstLoss } from "./rooms.ts";
+import { type HostLoss, type HostRooms, isPlacer, leastSpare, mergeRooms, type SpareRoom, worstLoss } from "./rooms.ts";
 
 type Host = InstallationStatus["hosts"][number];
 type Known = Omit<Host, "host" | "address">;
@@ -52,8 +52,10 @@ const presenceAnswer = record<PresenceAnswer>({
 interface RoomsAnswer {
   readonly hosts: readonly HostRooms[];
   readonly loss?: HostLoss | null;
+  readonly spare?: SpareRoom;
 }
 const roomsAnswer = record<RoomsAnswer>({
+  spare: optional(spareRoom),
   loss: optional(
     nullable(
       record<HostLoss>({
@@ -150,8 +152,9 @@ async function installationStatus(
   const [asked, theHosts, theServers] = [services(), Promise.all(hosts), Promise.all(servers)];
   const leftovers = leftoversIn(await Promise.all(said));
   const loss = worstLoss((await roomsSaid).flatMap((answer) => answer?.loss ?? []));
+  const spare = leastSpare((await roomsSaid).flatMap((answer) => answer?.spare ?? []));
   const installation = { services: await asked, hosts: await theHosts, servers: await theServers };
-  return { ...installation, ...(loss === null ? {} : { loss }), ...leftovers };
+  return { ...installation, ...(loss === null ? {} : { loss }), ...(spare === null ? {} : { spare }), ...leftovers };
 }
 
 const leftoversIn = (

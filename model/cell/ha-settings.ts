@@ -1,6 +1,6 @@
 /**
  * Settings of the HA Manager, `x.ha.*` of the root cell, by the names and presets of CloudStack's (`sync.interval` is `syncInterval`
- * here): whoever knows that one finds them. They bound how often something is looked at or tried, and how long it is kept; what is heard is acted upon at once.
+ * here): whoever knows that one finds them. They bound how often something is looked at or tried, and how long it is kept; what is heard is acted upon at once. `spareHosts` is the Placers'.
  */
 export interface HaSetting {
   readonly preset: number;
@@ -29,6 +29,10 @@ export const haSettings = {
   maxRetries: {
     ...{ preset: 5, least: 1, most: 100 },
     docs: "So often a VM whose host is lost is started elsewhere by itself within `timeBetweenFailures`; then it waits for `cells ha release`",
+  },
+  spareHosts: {
+    ...{ preset: 0, least: 0, most: 16 },
+    docs: "Room is kept for the VMs of so many hosts, the fullest: a new VM is placed only where these would still find memory and processors on the others. VMs whose host was lost, those that leave a host, and the cloud's own take it. `cells status` says whether there is enough",
   },
 } as const satisfies Readonly<Record<string, HaSetting>>;
 export type HaSettingName = keyof typeof haSettings;

@@ -305,12 +305,18 @@ export const serverStatus = record<Status["servers"][number]>({
   bin: optional(record<{ readonly files: number; readonly usedMiB: number }>({ files: integer(), usedMiB: number })),
   state: optional(oneOf("up", "unreachable")),
 });
+/** As a Placer says it. */
+export const spareRoom = record<NonNullable<Status["spare"]>>({
+  hosts: integer(),
+  lack: nullable(record<{ readonly vms: number; readonly memoryMiB: number }>({ vms: integer(), memoryMiB: number })),
+});
 export const installationStatus = record<Status>(
   {
     services: list(service),
     hosts: list(hostStatus),
     servers: list(serverStatus),
     loss: optional(record<NonNullable<Status["loss"]>>({ host: text(), vms: integer(), stranded: list(text()) })),
+    spare: optional(spareRoom),
     leftovers: optional(record<NonNullable<Status["leftovers"]>>({ forked: list(text()), keepers: list(text()) })),
   },
   "InstallationStatus",

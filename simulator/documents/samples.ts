@@ -147,6 +147,7 @@ export const desiredSamples = {
       on: "h1",
     },
     "host/<name>": { host: "h1", state: "maintenance" },
+    spare: { hosts: 1 },
   },
   "storage-manager": {
     "volume/<uid>": {

@@ -6,6 +6,7 @@ import { nothingLeft } from "./cells/26-nothing-left.ts";
 import { starts } from "./cells/28-starts.ts";
 import { severalPlacers } from "./cells/29-several-placers.ts";
 import { numberOfACell } from "./cells/45-number-of-a-cell.ts";
+import { spareRoom } from "./cells/47-spare-hosts.ts";
 import { accountLimits } from "./cells/71-account-limits.ts";
 import { endedAccounts } from "./cells/72-ended-accounts.ts";
 import { restartAfterEnd } from "./ha/05-restart-after-end.ts";
@@ -77,6 +78,7 @@ export const invariants: readonly Invariant[] = [
   powerOrders,
   nobodyHears,
   refutedRestartsNothing,
+  spareRoom,
   draining,
   oneAlert,
   documentsRead,

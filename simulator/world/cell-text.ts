@@ -12,7 +12,7 @@ import type { JsonObject } from "../../model/json/json.ts";
  * volume. `live` gives it liveness probes; `once` leaves it down after a crash; what `scratch` writes may be lost; `shown` lets other cells refer to it, as
  * `CELL/NAME` in a rule. `grant` shows the golden image and lets another cell copy it, which that one does with `copy`.
  * `child` is a child cell, named `NAME.CELL` from then on, or `NAME` where it is the root cell's, whose child may be an account's
- * (`child:NAME@ROOT/dev`); `limit` is a quota, such as `limit:vms:3`.
+ * (`child:NAME@ROOT/dev`); `limit` is a quota, such as `limit:vms:3`; `spare:N` of the root cell keeps room for the VMs of so many hosts.
  */
 export interface MachineText {
   readonly name: string;
@@ -40,6 +40,8 @@ export interface CellText {
   /** Copies of the golden images of other cells. */
   readonly copies?: readonly { readonly name: string; readonly of: string }[];
   readonly limits?: Readonly<Record<string, number>>;
+  /** `x.ha.spareHosts`, of the root cell. */
+  readonly spare?: number;
   readonly children?: readonly ChildText[];
 }
 
@@ -55,6 +57,7 @@ export const parseCell = (words: readonly string[]): CellText => {
   const grants: string[] = [];
   const copies: { name: string; of: string }[] = [];
   const limits: Record<string, number> = {};
+  let spare = 0;
   const children: ChildText[] = [];
   for (let at = 0; at < words.length; at += 1) {
     const word = words[at] ?? "";
@@ -81,6 +84,7 @@ export const parseCell = (words: readonly string[]): CellText => {
     } else if (kind === "grant") grants.push(name);
     else if (kind === "copy") copies.push({ name, of: third });
     else if (kind === "limit") limits[name] = Number(third);
+    else if (kind === "spare") spare = Number(name);
     else if (kind === "child") {
       const end = closing(words, at + 1);
       const [own = "", account] = name.split("@");
@@ -95,6 +99,7 @@ export const parseCell = (words: readonly string[]): CellText => {
     ...(grants.length === 0 ? {} : { grants }),
     ...(copies.length === 0 ? {} : { copies }),
     ...(Object.keys(limits).length === 0 ? {} : { limits }),
+    ...(spare === 0 ? {} : { spare }),
     ...(children.length === 0 ? {} : { children }),
   };
 };
@@ -111,7 +116,7 @@ const closing = (words: readonly string[], from: number): number => {
 };
 
 export const formatCell = (text: CellText): string => {
-  const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, children = [] } = text;
+  const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, spare = 0, children = [] } = text;
   return [
     ...machines.map(({ name, memoryMiB, off, data, live, once, apart, shown = false, scratch = false }) => {
       const words = [off && "off", data && "data", live && "live", once && "once", shown && "shown"];
@@ -122,6 +127,7 @@ export const formatCell = (text: CellText): string => {
     ...grants.map((cell) => `grant:${cell}`),
     ...copies.map(({ name, of }) => `copy:${name}:${of}`),
     ...Object.entries(limits).map(([what, amount]) => `limit:${what}:${amount}`),
+    ...(spare === 0 ? [] : [`spare:${spare}`]),
     ...children.map((child) => `child:${nameIn(child)} ( ${formatCell(child.text)} )`.replace("(  )", "( )")),
     ...(allOrNone ? ["all-or-none"] : []),
   ].join(" ");
@@ -148,7 +154,7 @@ const refFrom = (cell: string, name: string): string => {
 
 /** The specification's document. */
 export const documentOf = (cell: string, text: CellText): JsonObject => {
-  const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, children = [] } = text;
+  const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, spare = 0, children = [] } = text;
   const ref = (name: string): string => refFrom(cell, name);
   const subnet: JsonObject = { "x.type": "Subnet", "x.size": 64, "x.addressRange": "internal" };
   const elements: Record<string, JsonObject> = {
@@ -213,8 +219,9 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
   }
   const quotas = Object.fromEntries(Object.entries(limits).map(([what, amount]) => [`x.limits.${what}`, amount]));
   const policy: JsonObject = allOrNone ? { "x.policy.deploy": "all-or-none" } : {};
+  const ha: JsonObject = spare === 0 ? {} : { "x.ha.spareHosts": spare };
   const label = labelOf(cell);
-  return { [label]: { "x.type": "Cell", "x.name": label, ...policy, ...quotas, ...elements } };
+  return { [label]: { "x.type": "Cell", "x.name": label, ...policy, ...quotas, ...ha, ...elements } };
 };
 
 const connection = (vm: string, volume: string): JsonObject => ({

@@ -177,6 +177,19 @@ test("what the root cell sets of x.ha is told to the HA Manager, as far as it is
   assert.deepEqual(settings(), []);
 });
 
+test("for how many hosts room is kept is told to the Placers alone", () => {
+  const root = rootWith(["h1"]);
+  root.step({ kind: "request", id: 1, request: { method: "HA" } });
+  const rootWithHa = (ha: JsonObject): JsonObject => ({ root: { ...(rootWithTenancy().root as JsonObject), ...ha } });
+  assert.deepEqual(root.at("placer", "spare"), []);
+  assert.equal(root.put("", rootWithHa({ "x.ha.spareHosts": 2 })).status, 200);
+  assert.deepEqual(root.at("placer", "spare"), [{ hosts: 2 }]);
+  assert.deepEqual(root.at("ha-manager", "settings"), []);
+  root.put("", rootWithHa({ "x.ha.spareHosts": 0, "x.ha.maxRetries": 3 }));
+  assert.deepEqual(root.at("placer", "spare"), []);
+  assert.deepEqual(root.at("ha-manager", "settings"), [{ settings: { maxRetries: 3 } }]);
+});
+
 test("what a lost store said of a host is taken back where the model says otherwise, and nothing is said twice", () => {
   const root = rootWith(["h1", "h2"]);
   root.put("root/hosts/h2", maintenance);

@@ -9,7 +9,7 @@ import {
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
 import { rootCell } from "../../documents/cells.ts";
-import { type DesiredSettings, settingsKey } from "../../documents/ha.ts";
+import { type DesiredSettings, type DesiredSpare, settingsKey, spareKey } from "../../documents/ha.ts";
 import { hostOffers } from "../../documents/readers/placement.ts";
 import { type DesiredHost, type HostOffers, hostKey } from "../../documents/vocabulary.ts";
 import { isObject } from "../../outbox.ts";
@@ -160,6 +160,9 @@ export function desireHosts(state: ControllerState, desires: Desires): void {
   for (const document of hosts)
     for (const peer of [...placers, ...(state.ha ? [haManager] : [])])
       addDesire(desires, peer, hostKey(document.host), document);
-  if (state.ha && state.cell.ha !== undefined)
-    addDesire(desires, haManager, settingsKey, { settings: state.cell.ha } satisfies DesiredSettings);
+  const { spareHosts = 0, ...settings } = state.cell.ha ?? {};
+  if (spareHosts > 0)
+    for (const peer of placers) addDesire(desires, peer, spareKey, { hosts: spareHosts } satisfies DesiredSpare);
+  if (state.ha && Object.keys(settings).length > 0)
+    addDesire(desires, haManager, settingsKey, { settings } satisfies DesiredSettings);
 }

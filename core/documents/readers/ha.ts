@@ -1,4 +1,4 @@
-import { type HaSettingName, type HaSettings, haSettings } from "../../../model/cell/ha-settings.ts";
+import { type HaSettingName, haSettings } from "../../../model/cell/ha-settings.ts";
 import {
   boolean,
   count,
@@ -23,8 +23,10 @@ import {
   type DesiredProbe,
   type DesiredProtected,
   type DesiredSettings,
+  type DesiredSpare,
   type FencedVolume,
   fences,
+  type ManagerSettings,
 } from "../ha.ts";
 import { address, cellText, hostText, macAddress, most, pathText, peerText, sentence, uidText, yes } from "./values.ts";
 
@@ -52,7 +54,7 @@ export const desiredProtected = document(
 const bounded = (name: HaSettingName) => optional(number(haSettings[name].least, haSettings[name].most));
 export const desiredSettings = document(
   object<DesiredSettings>({
-    settings: object<HaSettings>({
+    settings: object<ManagerSettings>({
       syncInterval: bounded("syncInterval"),
       timeBetweenCleanup: bounded("timeBetweenCleanup"),
       timeBetweenFailures: bounded("timeBetweenFailures"),
@@ -60,6 +62,9 @@ export const desiredSettings = document(
       maxRetries: bounded("maxRetries"),
     }),
   }),
+);
+export const desiredSpare = document(
+  object<DesiredSpare>({ hosts: number(haSettings.spareHosts.least, haSettings.spareHosts.most) }),
 );
 export const actualOver = document(
   object<ActualOver>({ vm: uidText, incarnation: count, host: hostText, by: oneOf(...fences) }),

@@ -47,7 +47,11 @@ interface AnyNames {
 export const desiredDocuments = {
   "address-manager": { "subnet/<uid>": network.desiredSubnet },
   "dns-manager": { "name/<uid>": network.desiredName, zone: network.desiredZone },
-  placer: { "placement/<uid>": placement.desiredPlacement, "host/<name>": placement.desiredHost },
+  placer: {
+    "placement/<uid>": placement.desiredPlacement,
+    "host/<name>": placement.desiredHost,
+    spare: ha.desiredSpare,
+  },
   "storage-manager": {
     "volume/<uid>": storage.desiredVolume,
     "connection/<uid>": storage.desiredConnection,
@@ -96,6 +100,7 @@ export const actualDocuments = {
     hosts: placement.hostOffers,
     "<peer>/placement/<uid>": placement.actualPlacement,
     "<peer>/host/<name>": null,
+    "<peer>/spare": null,
   },
   "storage-manager": {
     storage: storage.storageOffers,

@@ -35,6 +35,7 @@ test("the presets are CloudStack's, and what is not written is not in the cell",
     "timeBetweenFailures 3600",
     "restartRetryInterval 600",
     "maxRetries 5",
+    "spareHosts 0",
   ]);
   const result = checked({ "x.ha.maxRetries": 5 });
   assert.deepEqual(result.ok && result.value.ha, { maxRetries: 5 });
