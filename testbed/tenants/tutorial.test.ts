@@ -6,12 +6,13 @@ import { type Block, blocksOf, type Entry, entriesOf, isShown, wordsOf } from ".
 import { type Testbed, withTestbed } from "../harness.ts";
 
 /*
- * The tutorial is carried out as its reader would, from the first file to the end of the cell, and what it shows is what is
+ * Pages are carried out as their reader would, the tutorial from the first file to the end of the cell, and what they show is what is
  * printed. Numbers that are given out, addresses and places are compared by their shape. What an apply says on its way depends
  * on when it looks: each such line has to be printed or to stand in the cell's events. What needs no cloud is compared by
  * `docs/docs.test.ts`.
  */
-const page = "docs/tutorial.md";
+const tutorial = "docs/tutorial.md";
+const outAndIn = "docs/out-and-in.md";
 const root = join(import.meta.dirname, "../..");
 
 /** What a number or an address is elsewhere and another time, and how many blanks stand before it, is left out. */
@@ -31,7 +32,12 @@ const shapes = (lines: readonly string[]): readonly string[] => lines.map(shapeO
 const isOnTheWay = (line: string): boolean => /^[…·] (?:working|waiting) /.test(line);
 
 /** What is shown and was neither printed nor said in the cell's events. */
-function faultsOf(entry: Entry, printed: readonly string[], events: readonly string[]): readonly string[] {
+function faultsOf(
+  page: string,
+  entry: Entry,
+  printed: readonly string[],
+  events: readonly string[],
+): readonly string[] {
   const shown = shapes(entry.output.filter((line) => !isOnTheWay(line)));
   const real = shapes(printed.filter((line) => !isOnTheWay(line)));
   const heading = `${page}:${entry.line}: $ ${entry.command}`;
@@ -56,17 +62,17 @@ const betweenAny = (lines: readonly string[]): readonly string[] =>
 const isOfReader = ({ language, directive }: Block): boolean => language === "console" && !/\bedit: /.test(directive);
 const isOfCloud = (words: readonly string[]): boolean => ["up", "down"].includes(words[0] ?? "");
 
-async function eventsOf(testbed: Testbed): Promise<readonly string[]> {
-  const { stdout } = await testbed.cells(["events", "shop"]);
-  return stdout.split("\n");
+async function eventsOf(testbed: Testbed, cells: readonly string[]): Promise<readonly string[]> {
+  const all = await Promise.all(cells.map((cell) => testbed.cells(["events", cell])));
+  return all.flatMap(({ stdout }) => stdout.split("\n"));
 }
 
-test("the tutorial prints what it shows", { skip: process.getuid?.() === 0 ? false : "needs root" }, async () => {
+async function carriesOut(page: string, servers: number, cells: readonly string[], least: number): Promise<void> {
   const document = { path: page, text: readFileSync(join(root, page), "utf8") };
   const entries = blocksOf(document)
     .filter(isOfReader)
     .flatMap((block) => entriesOf(block));
-  await withTestbed({ hosts: 2, servers: 2 }, async (testbed) => {
+  await withTestbed({ hosts: 2, servers }, async (testbed) => {
     const faults: string[] = [];
     let count = 0;
     for (const entry of entries) {
@@ -78,17 +84,24 @@ test("the tutorial prints what it shows", { skip: process.getuid?.() === 0 ? fal
       do {
         const { stdout, stderr } = await testbed.cells(words);
         const printed = `${stdout}${stderr}`.replace(/\n+$/, "").split("\n");
-        const events = entry.output.some(isOnTheWay) ? await eventsOf(testbed) : [];
-        found = faultsOf(entry, stdout === "" && stderr === "" ? [] : printed, events);
+        const events = entry.output.some(isOnTheWay) ? await eventsOf(testbed, cells) : [];
+        found = faultsOf(page, entry, stdout === "" && stderr === "" ? [] : printed, events);
         tries -= 1;
       } while (found.length > 0 && tries > 0);
       faults.push(...found);
       count += 1;
     }
-    assert.ok(count > 30, String(count));
+    assert.ok(count >= least, String(count));
     assert.equal(faults.join("\n\n"), "");
   });
-});
+}
+const skip = process.getuid?.() === 0 ? false : "needs root";
+
+test("the tutorial prints what it shows", { skip }, () => carriesOut(tutorial, 2, ["shop"], 31));
+
+test("what the page of the way out and in shows is printed, and its packets pass", { skip }, () =>
+  carriesOut(outAndIn, 1, ["web", "team"], 7),
+);
 
 test("a line that is not printed is found, and one that a cell's events say is not", () => {
   const entry = (output: readonly string[]): Entry => ({ line: 1, command: "cells apply a", output });
@@ -96,7 +109,7 @@ test("a line that is not printed is found, and one that a cell's events say is n
   const booting = "… working  shop/vm  VM  its guest boots";
   const event = "12:00:01 controller.shop element/state shop/vm working its guest boots";
   const faults = (output: readonly string[], printed: readonly string[], events: readonly string[] = []): number =>
-    faultsOf(entry(output), printed, events).length;
+    faultsOf(tutorial, entry(output), printed, events).length;
   assert.equal(faults([booting, ready], [booting, ready]), 0);
   assert.equal(faults([booting, ready], [ready]), 1);
   assert.equal(faults([booting, ready], [ready], [event]), 0);
