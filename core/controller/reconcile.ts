@@ -2,7 +2,7 @@ import { hostPeer, type PeerName } from "../../model/cell/identifiers.ts";
 import { adoptChildren } from "./cells/adopted.ts";
 import { desireChildren } from "./cells/children.ts";
 import { endAccounts } from "./cells/ending-accounts.ts";
-import { advanceEnding, publishLife } from "./cells/life.ts";
+import { advanceEnding, nothingLeft, publishLife } from "./cells/life.ts";
 import type { Work } from "./changes/work.ts";
 import { updateStates } from "./explain/element-state.ts";
 import { endForgotten, holdersOfForgotten } from "./histories/forgotten.ts";
@@ -18,6 +18,7 @@ import { advanceGrants, giveBack } from "./model/quota.ts";
 import { allocateAddresses, desireSubnets } from "./network/addresses.ts";
 import { desireNames, desireZone } from "./network/names.ts";
 import { learnForeign } from "./references/foreign.ts";
+import { closeTickets } from "./requests/tickets.ts";
 import { desirePlaces, desirePolicies, settlePolicy } from "./rules/cell-policy.ts";
 import { desireDirectory } from "./rules/directory-desires.ts";
 import { settlePlaces } from "./rules/places.ts";
@@ -91,6 +92,7 @@ export function* reconcile(state: ControllerState): Work {
   yield* watchReservation(state);
   yield* pass.slices(() => updateStates(state));
   giveBack(state);
+  if (nothingLeft(state)) state.outbox.effects.push(...closeTickets(state.tickets));
   publishLife(state);
   publishGranted(state);
 }

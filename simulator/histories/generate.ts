@@ -2,6 +2,7 @@ import { machineShares } from "../../core/placer/machine-memory.ts";
 import { createRandom, type Random } from "../kernel/random.ts";
 import { type CellText, formatCell, type MachineText } from "../world/cell-text.ts";
 import type { History, HistoryStep } from "../world/history.ts";
+import { withAdministration } from "./generate-administration.ts";
 import { withOtherCells } from "./generate-family.ts";
 
 /** Kinds of faults, as `--faults` names them; what a step does to the world: `../world/steps.ts`. */
@@ -9,9 +10,10 @@ export const faultKinds = ["partition", "crash", "pause", "disk", "clock", "pack
 /**
  * Drawn only where they are asked for: `store` takes stores of services, or puts older ones back; an operator sees to it. `isolate`
  * cuts hosts off from all but the storage servers, and `heartbeat` from one of these; with `power` hosts have management controllers, of
- * which some are dead, slow, deaf or another machine's, and are lost to everybody now and then.
+ * which some are dead, slow, deaf or another machine's, and are lost to everybody now and then. With `administration` the first cell is the
+ * root cell, hosts are drained, accounts have limits, and rights are taken from users, while the services that see to it are away now and then.
  */
-export const namedFaultKinds = ["store", "isolate", "heartbeat", "power"] as const;
+export const namedFaultKinds = ["store", "isolate", "heartbeat", "power", "administration"] as const;
 export type FaultKind = (typeof faultKinds)[number] | (typeof namedFaultKinds)[number];
 
 export interface Wanted {
@@ -63,10 +65,15 @@ export const generateHistory = ({
   steps.sort((a, b) => a.atMs - b.atMs);
   steps.push(...wordsOf(steps, random.fork("operator")));
   withOtherCells(steps, random.fork("other cells"), { cells, services, untilMs });
-  steps.sort((a, b) => a.atMs - b.atMs);
+  const isAdministered = faults.includes("administration");
+  const all = isAdministered
+    ? [...withAdministration(steps, random.fork("administration"), { hosts, cells, untilMs })]
+    : steps;
+  all.sort((a, b) => a.atMs - b.atMs);
   const slices = random.fork("slices").chance(0.4);
   const operator = faults.includes("store");
-  return { hosts, servers, cells, services, seed, memoryMiB, operator, ha, slices, untilMs, steps };
+  const are = { operator, ha, slices, ...(isAdministered ? { root: true as const } : {}) };
+  return { hosts, servers, cells, services, seed, memoryMiB, ...are, untilMs, steps: all };
 };
 
 /** The operator sees to some of the hosts that lost their power, and says so. */
@@ -288,6 +295,8 @@ const fault = (random: Random, kind: FaultKind, places: Places): string => {
     }
     case "store":
       return storeFault(random, places, shortMs);
+    case "administration":
+      return `${random.pick(["crash", "pause"])} ${random.pick(["tenancy", "tenancy", "placer", "controller.c1"])} for ${shortMs}`;
     case "driver":
       return `driver ${numbered("h", places.hosts, random)} ${random.pick(["network", "hypervisor"])} for ${longMs}`;
   }

@@ -1,4 +1,4 @@
-import type { Json } from "../../model/json/json.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
 import { labelOf } from "./cell-text.ts";
 import type { Installation } from "./installation.ts";
 
@@ -20,18 +20,28 @@ export class Administration {
   /** By what it is about, the number of the last word. */
   readonly #last = new Map<string, number>();
   #serial = 0;
+  /** All faults have ended: who could not be sent elsewhere until now stays. */
+  isHealing = false;
 
   readonly #sentAway: SentAway;
+  readonly #hosts: Record<string, JsonObject> = {};
 
   constructor(installation: Installation, sentAway: SentAway) {
     this.#installation = installation;
     this.#sentAway = sentAway;
   }
 
+  /** What the root cell's document has of hosts. */
+  elements(): JsonObject {
+    return Object.keys(this.#hosts).length === 0 ? {} : { hosts: { ...this.#hosts } };
+  }
+
   /** `state`: that of the host's element from now on. */
   host(host: string, state: "enabled" | "disabled" | "maintenance"): void {
     if (state === "maintenance") this.#sentAway.hosts.add(host);
-    const request = { method: "PUT", path: `root/hosts/${host}`, json: { "x.type": "Host", "x.state": state } };
+    const element = { "x.type": "Host", "x.state": state };
+    this.#hosts[host] = element;
+    const request = { method: "PUT", path: `root/hosts/${host}`, json: element };
     this.#say(`${host} ${state}`, host, "root", request);
   }
 
@@ -40,7 +50,7 @@ export class Administration {
     const [cell = "", ...rest] = path.split("/");
     const vm = [labelOf(cell), ...rest].join("/");
     this.#sentAway.vms.add(vm);
-    this.#say(`${path} to ${to}`, path, cell, { method: "MOVE", vm, to, tentative: false });
+    this.#say(`${path} to ${to}`, vm, cell, { method: "MOVE", vm, to, tentative: false });
   }
 
   #say(words: string, about: string, cell: string, request: Json): void {
@@ -57,11 +67,13 @@ export class Administration {
   ): void {
     const { kernel, controllers } = this.#installation;
     if (word.isAnswered || this.#last.get(word.about) !== word.serial) return;
+    if (this.isHealing && this.#sentAway.vms.has(word.about)) return;
     const answer = controllers.get(cell)?.request(request) ?? null;
     kernel.clock.after(answer === null ? askAgainMs : patienceMs, () => this.#ask(words, word, cell, request));
     void answer?.then((response) => {
       const { status, body } = response as unknown as { readonly status: number; readonly body: Json };
-      // It has no model yet, the host is not known yet, or the VM does not run now.
+      // It has no model yet, the host is not known yet, or the VM does not run now. A root cell that was never taken gets no element.
+      if (this.isHealing && status === 404) word.isAnswered = true;
       if (status !== 200) return;
       word.isAnswered = true;
       kernel.log("operator", "administers", { words, status, body: JSON.stringify(body).slice(0, 100) });

@@ -202,6 +202,13 @@ export class Installation {
     return found;
   }
 
+  /** The cell and those around it, from the inside out: a child of the root cell has no dot in its name. */
+  lineOf(cell: string): readonly string[] {
+    const parts = cell.split(".");
+    const line = parts.map((_, index) => parts.slice(index).join("."));
+    return this.cells.includes(line.at(-1) ?? "") ? line : [...line, rootCell];
+  }
+
   /** By the number of its cell; child cells have theirs from the Cell Manager. */
   cellOf(cellNumber: number): string {
     return this.cells[cellNumber - 1] ?? this.childCells.get(cellNumber) ?? "";

@@ -1,7 +1,8 @@
+import { rootCell } from "../../core/documents/cells.ts";
 import { mayAsk } from "../../core/documents/permissions.ts";
 import type { MachineEnd } from "../../host/drivers/hypervisor/driver.ts";
 import { hostName, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
-import type { Json } from "../../model/json/json.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { DiskHealth } from "../kernel/disk.ts";
 import { goodQuality } from "../kernel/network.ts";
 import type { CrashPoint } from "../kernel/process.ts";
@@ -83,6 +84,7 @@ export class Steps {
     const { kernel } = this.#installation;
     kernel.log("history", "heal", {});
     this.isHealing = true;
+    this.administration.isHealing = true;
     this.#installation.visitors.haveLeft = true;
     for (const repair of [...this.#repairs]) repair();
     kernel.network.quality = goodQuality;
@@ -197,7 +199,10 @@ export class Steps {
     ]);
     const allowDestroy = [...new Set([`${label}/golden`, ...volumes])];
     if (text === null) return { method: "DELETE", path: "", allowDestroy };
-    return { method: "PUT", path: "", json: documentOf(cell, text), allowDestroy };
+    const document = documentOf(cell, text);
+    if (cell !== rootCell) return { method: "PUT", path: "", json: document, allowDestroy };
+    const json = { root: { ...(document.root as JsonObject), ...this.administration.elements() } };
+    return { method: "PUT", path: "", json, allowDestroy };
   }
 }
 
@@ -241,7 +246,8 @@ const crash = ({ installation, args: [name = "", point], forMs }: Performance): 
 
 /** A child cell's controller may not be there, or not any more: whether it is follows from chance. */
 const isAbsentChild = (installation: Installation, name: string): boolean =>
-  /^controller\..+\./.test(name) && !installation.processes.has(name as PeerName);
+  (installation.history.root === true ? /^controller\../ : /^controller\..+\./).test(name) &&
+  !installation.processes.has(name as PeerName);
 
 /** Of a controller that nobody has heard of. */
 const isUnknown = ({ processes }: Installation, name: string): boolean =>
@@ -455,7 +461,8 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
     const request = { method: "FORCE-STOP", vm: `${labelOf(cell)}/${name}`, tentative: false };
     void installation.controllers.get(cell)?.request(request);
   },
-  visit: ({ installation, args: [cell = "", user = ""] }) => installation.visitors.arrive(cell, user),
+  visit: ({ installation, args: [cell = "", user = "", account = null] }) =>
+    installation.visitors.arrive(cell, user, account),
   limit: ({ installation, args: [path = "", key = "", amount] }) =>
     installation.visitors.limit(path, { [key]: Number(amount) }),
   member: ({ installation, args: [path = "", user = ""] }) => installation.visitors.member(path, user),
@@ -463,7 +470,8 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
     steps.endWithAccount(cells);
     installation.visitors.deleteAccount(path, cells);
   },
-  invite: ({ installation, args: [cell = "", user = ""] }) => installation.visitors.invite(cell, user),
+  invite: ({ installation, args: [cell = "", user = "", account = null] }) =>
+    installation.visitors.invite(cell, user, account),
   dismiss: ({ installation, args: [user = ""] }) => installation.visitors.dismiss(user),
   "disable-user": ({ installation, args: [user = ""] }) => installation.visitors.disable(user),
   dead,

@@ -54,23 +54,23 @@ export class Visitors {
     this.#installation = installation;
   }
 
-  /** An account for the cell, a user in it, and his first ticket. */
-  arrive(cell: string, user: string): void {
-    const account = `ROOT/of-${cell}`;
+  /** A user of the account that has the cell, and his first ticket. `account`: the root cell says that it has it; null: it gets one. */
+  arrive(cell: string, user: string, account: string | null): void {
+    const path = account ?? `ROOT/of-${cell}`;
     this.#do(
       [
-        ["addAccount", { path: account }, {}],
-        ["addUser", { name: user, account, role: "account-admin", password: "set" }, {}],
-        ["giveCell", { account }, { cell }],
+        ["addAccount", { path }, {}],
+        ["addUser", { name: user, account: path, role: "account-admin", password: "set" }, {}],
+        ...(account === null ? [["giveCell", { account: path }, { cell }] as const] : []),
       ],
       () => this.#enter(cell, user),
     );
   }
 
   /** A user of another account, to whom this cell's account gives a role on it. The cell's account is there. */
-  invite(cell: string, user: string): void {
+  invite(cell: string, user: string, owner: string | null): void {
     const account = `ROOT/guest-${user}`;
-    const given = { account: `ROOT/of-${cell}`, cells: [cell], to: account, role: "user" };
+    const given = { account: owner ?? `ROOT/of-${cell}`, cells: [cell], to: account, role: "user" };
     this.#do(
       [
         ["addAccount", { path: account }, {}],
@@ -90,7 +90,9 @@ export class Visitors {
   }
   #revoke(user: string, ask: readonly [name: string, body: JsonObject, parameters: JsonObject]): void {
     for (const visit of this.visits) if (visit.user === user) visit.isRevoking = true;
-    this.#do([ask], () => {
+    const [name, body, parameters] = ask;
+    // What is not there yet is taken back once it is.
+    this.#untilTaken(this.#request(name, body, parameters), () => {
       for (const visit of this.visits)
         if (visit.user === user) visit.revokedMs ??= this.#installation.kernel.clock.nowMs;
     });
@@ -173,7 +175,18 @@ export class Visitors {
     const fresh = { uid, number: String(this.#serial).padStart(12, "0") };
     const request = { kind: "ask", by: operator, name, parameters, query: {}, body, password: "phc", fresh };
     // What was made before an answer was lost is there: the second time is refused, and as good.
-    this.#until(request, () => this.#do(rest, then));
+    if (name === "addDelegation") this.#untilTaken(request, () => this.#do(rest, then));
+    else this.#until(request, () => this.#do(rest, then));
+  }
+
+  /** Until it is taken, or is there already: what it names may not be there yet. */
+  #untilTaken(request: object, then: () => void): void {
+    const { kernel } = this.#installation;
+    this.#until(request, (body) => {
+      const { error } = body as { readonly error?: { readonly code: string } };
+      if (error === undefined || error.code === "conflict") then();
+      else if (!this.haveLeft) kernel.clock.after(againMs, () => this.#untilTaken(request, then));
+    });
   }
 
   #enter(cell: string, user: string): void {
@@ -182,7 +195,7 @@ export class Visitors {
     const [session, hash] = [`session${this.#serial}`, `ticket${this.#serial}`];
     const begun = { user: this.#uids.get(user) ?? "", password: "phc" };
     this.#until({ kind: "login-end", ...login, begun, matched: true, session }, () =>
-      this.#until({ kind: "ticket", session, hash, cell }, () => {
+      this.#untilTaken({ kind: "ticket", session, hash, cell }, () => {
         const { kernel } = this.#installation;
         const visit: Visit = {
           user,

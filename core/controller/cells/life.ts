@@ -2,6 +2,7 @@ import type { Json } from "../../../model/json/json.ts";
 import { inOneGo } from "../../../model/slices.ts";
 import { type ActualLife, lifeKey } from "../../documents/cells.ts";
 import { desiredLife } from "../../documents/readers/cells.ts";
+import { tenancy } from "../../documents/tenancy.ts";
 import { actualKey, type Progress } from "../../documents/vocabulary.ts";
 
 import { isReleasing, log, progress, publish, sameJson, write } from "../../outbox.ts";
@@ -93,14 +94,20 @@ export function whyClosed(state: ControllerState): string | null {
   return state.ending ? "the cell is being deleted, its child cells first: submit it again when it is gone" : null;
 }
 
+/** The cell ends, and has nothing any more: whoever asks for it is let in no more (`requests/tickets.ts`). */
+export const nothingLeft = ({ life, model, elements, grants }: ControllerState): boolean =>
+  life?.ending === true && model.document === null && elements.size + grants.size === 0;
+/** And what its controller asked about its users is forgotten. */
+const isShut = ({ tickets }: ControllerState): boolean => tickets.isClosed && tickets.releasing.size === 0;
+
 /** Says how it is, to the parent. */
 export function publishLife(state: ControllerState): void {
   if (state.life === null) return;
-  const { version, document } = state.model;
+  const { version } = state.model;
   const left = state.elements.size + state.grants.size;
   // Only what is to end is ever empty for good; and nobody is left who has not heard the last word.
   const isWhole = !isReleasing(state.outbox) && state.forkedAt.size === 0 && forgottenReason(state) === null;
-  const empty = state.life.ending && document === null && left === 0 && isWhole;
+  const empty = nothingLeft(state) && isWhole && isShut(state);
   const life: ActualLife = { ...lifeState(state, left), version, empty, quota: quotaOf(state) };
   publish(state.outbox, actualKey(cellManager, lifeKey), life);
 }
@@ -111,7 +118,11 @@ function lifeState(state: ControllerState, left: number): Progress {
   if (state.life?.ending === true) {
     const children = [...state.elements.values()].filter(isChildRecord).map(({ path }) => path);
     const reason = children.length > 0 ? `waits for its child cells: ${children.slice(0, 3).join(", ")}` : null;
-    return progress("deleting", reason ?? (left > 0 ? `${left} of its elements are left` : forgottenReason(state)));
+    if (reason !== null || left > 0) return progress("deleting", reason ?? `${left} of its elements are left`);
+    return progress(
+      "deleting",
+      isShut(state) ? forgottenReason(state) : `waits for ${tenancy} to forget its users' tickets`,
+    );
   }
   if (state.model.version > 0) return progress("ready");
   const refusal = state.initial?.refusal ?? null;

@@ -5,7 +5,7 @@ import type { Json } from "../../../model/json/json.ts";
 import { type ActualLook, tenancy } from "../../documents/tenancy.ts";
 import type { Effect, Input } from "../../env.ts";
 import { createOutbox } from "../../outbox.ts";
-import { createTickets, silenceMs, takeTicketInput, ticketMs } from "./tickets.ts";
+import { closeTickets, createTickets, silenceMs, takeTicketInput, ticketMs } from "./tickets.ts";
 
 const self = peerName("controller.shop");
 const open: ActualLook = {
@@ -139,4 +139,25 @@ test("what the service says of other tickets, or of other cells' tickets, is not
 test("tickets of before a restart are nobody's concern but its own: they are taken back at the start", () => {
   const bench = new Bench(new Map([["look/old", { ticket: "old" }]]));
   assert.deepEqual(bench.tickets.stale, ["look/old"]);
+});
+
+test("a cell that ends lets nobody in, and takes back what it asked before it is gone", () => {
+  const bench = new Bench(new Map([["look/before", { ticket: "before" }]]));
+  bench.ask("t", 1);
+  bench.hear("t", open);
+  bench.ask("unanswered", 2);
+  const closed = closeTickets(bench.tickets);
+  assert.deepEqual(taken(closed), ["look/t", "look/unanswered"]);
+  assert.equal(ended(closed), 1);
+  assert.deepEqual(
+    closed.flatMap((effect) => (effect.kind === "reply" ? [effect.id, effect.response] : [])),
+    [2, { state: "unknown" }],
+  );
+  assert.equal(bench.ask("another", 3), "unknown");
+  assert.deepEqual(closeTickets(bench.tickets), [], "once");
+  const confirm = (key: string): readonly Effect[] | null =>
+    takeTicketInput(bench.tickets, { kind: "released", peer: tenancy, key }, { ms: bench.ms, wallMs: bench.ms });
+  assert.deepEqual([confirm("look/t"), confirm("look/before")], [[], []]);
+  assert.deepEqual([...bench.tickets.releasing], ["look/unanswered"]);
+  assert.equal(confirm("look/unanswered"), null, "the last one is of concern to the life of the cell");
 });

@@ -66,22 +66,24 @@ export interface Tickets {
   effects: Effect[];
   /** Of what the store desired before: whoever has such a ticket shows it again, or another. */
   readonly stale: readonly string[];
+  /** What was taken back, and `tenancy` has not confirmed it. */
+  readonly releasing: Set<string>;
+  /** The cell ends: nobody is let in any more. */
+  isClosed: boolean;
 }
 
 /** The pass over the model takes back what it does not know: it knows nothing of these. */
 export const createTickets = (self: PeerName, restored: Restored, outbox: Outbox): Tickets => {
   const [desired, releasing] = [outbox.desired.get(tenancy), outbox.releasing.get(tenancy)];
+  const stale = [...(restored.desiredAt.get(tenancy)?.keys() ?? [])].filter(isLook);
+  const tickets: Tickets = {
+    ...{ self, followed: new Map(), unheardMs: null, effects: [], stale },
+    ...{ releasing: new Set([...stale, ...[...(releasing ?? [])].filter(isLook)]), isClosed: false },
+  };
   for (const key of [...(desired?.keys() ?? [])]) if (isLook(key)) desired?.delete(key);
   for (const key of [...(releasing ?? [])]) if (isLook(key)) releasing?.delete(key);
-  return ticketsOf(self, restored);
+  return tickets;
 };
-const ticketsOf = (self: PeerName, restored: Restored): Tickets => ({
-  self,
-  followed: new Map(),
-  unheardMs: null,
-  effects: [],
-  stale: [...(restored.desiredAt.get(tenancy)?.keys() ?? [])].filter(isLook),
-});
 
 const keyOf = (hash: string): string => `look/${hash}`;
 /** And nothing else that is desired there, as whose a cell is (`model/owners.ts`). */
@@ -125,7 +127,10 @@ function take(tickets: Tickets, input: Input, now: Instant): boolean {
     case "kept":
       return input.peer === tenancy;
     case "released":
-      return input.peer === tenancy && isLook(input.key);
+      if (input.peer !== tenancy || !isLook(input.key)) return false;
+      tickets.releasing.delete(input.key);
+      // The last one of a cell that ends is of concern to whoever waits for its end.
+      return !tickets.isClosed || tickets.releasing.size > 0;
     default:
       return false;
   }
@@ -135,8 +140,32 @@ function take(tickets: Tickets, input: Input, now: Instant): boolean {
 export const dropStale = ({ stale }: Tickets): readonly Effect[] =>
   stale.map((key) => ({ kind: "desire", to: tenancy, key, value: null }));
 
+/** The cell ends: doors are shut, and what was asked is taken back before its controller goes. The effects; none the second time. */
+export function closeTickets(tickets: Tickets): readonly Effect[] {
+  if (tickets.isClosed) return [];
+  tickets.isClosed = true;
+  for (const [hash, { worth, waiting }] of tickets.followed) {
+    if (worth?.open === true) end(tickets, hash, worth);
+    for (const id of waiting) reply(tickets, id, { state: "unknown" });
+    forget(tickets, hash);
+  }
+  const { effects } = tickets;
+  tickets.effects = [];
+  return effects;
+}
+
+function forget({ followed, releasing, effects }: Tickets, hash: string): void {
+  followed.delete(hash);
+  releasing.add(keyOf(hash));
+  effects.push({ kind: "desire", to: tenancy, key: keyOf(hash), value: null });
+}
+
 function askWorth(tickets: Tickets, id: number, hash: string, now: Instant): void {
   const { followed, effects, self } = tickets;
+  if (tickets.isClosed) {
+    reply(tickets, id, { state: "unknown" });
+    return;
+  }
   let known = followed.get(hash);
   if (known === undefined) {
     if (followed.size >= mostFollowed) {
@@ -149,6 +178,7 @@ function askWorth(tickets: Tickets, id: number, hash: string, now: Instant): voi
     }
     known = { sinceMs: now.ms, worth: null, silentMs: null, held: false, waiting: [] };
     followed.set(hash, known);
+    tickets.releasing.delete(keyOf(hash));
     effects.push({ kind: "desire", to: tenancy, key: keyOf(hash), value: { ticket: hash } });
   }
   if (known.worth !== null) reply(tickets, id, worthOf(tickets, known, now));
@@ -208,8 +238,7 @@ function sweep(tickets: Tickets, now: Instant): void {
     const isWorthless = each.worth?.open !== true && ageMs >= worthlessMs;
     const isOld = ageMs >= ticketMs && !each.held;
     if (!isUnsaid && !isWorthless && !isOld) continue;
-    followed.delete(hash);
-    effects.push({ kind: "desire", to: tenancy, key: keyOf(hash), value: null });
+    forget(tickets, hash);
   }
   if (followed.size > 0) effects.push({ kind: "timer", name: timerName, afterMs: sweepMs });
   else effects.push({ kind: "unsubscribe", to: tenancy, prefix: actualKey(self, "look/") });

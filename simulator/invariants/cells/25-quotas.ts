@@ -33,8 +33,9 @@ export const quotas: Invariant = {
     };
     /** Its parent, or one above that, lost its store and does not know it any more: nobody's quota has it until somebody ends it. */
     const isOrphan = (child: string, below: string): boolean => {
-      for (let cell = child; cell !== below; cell = cell.slice(cell.indexOf(".") + 1)) {
-        const parent = installation.controllers.get(cell.slice(cell.indexOf(".") + 1));
+      const line = installation.lineOf(child);
+      for (const [index, cell] of line.slice(0, line.indexOf(below)).entries()) {
+        const parent = installation.controllers.get(line[index + 1] ?? "");
         const own = uids.get(cell);
         if (parent === undefined || own === undefined || !installation.losses.has(parent.name)) continue;
         if (parent.state?.elements.has(own) === false) return true;
@@ -49,15 +50,13 @@ export const quotas: Invariant = {
         if (now !== undefined) uids.set(stepped, now);
         if (!effects.some((effect) => effect.kind === "write" && effect.key === "model")) return;
         // Every cell that it is below, and itself.
-        const parts = stepped.split(".");
-        for (let from = 0; from < parts.length; from += 1) {
-          const cell = parts.slice(from).join(".");
+        for (const cell of installation.lineOf(stepped)) {
           const [limits] = Object.values(modelOf(cell) ?? {}).filter(isComponent);
           for (const [name, measure] of Object.entries(measures)) {
             const limit = limits?.[name];
             if (typeof limit !== "number") continue;
             const family = [...installation.controllers.keys()].filter(
-              (each) => each === cell || (each.endsWith(`.${cell}`) && !isOrphan(each, cell)),
+              (each) => each === cell || (installation.lineOf(each).includes(cell) && !isOrphan(each, cell)),
             );
             const used = family.reduce((sum, each) => sum + count(modelOf(each), measure), 0);
             verdict.check(

@@ -18,6 +18,10 @@ export const draining: Invariant = {
     const kept = new Map<string, string>();
     const text = (value: Json | undefined): string => String(value);
     kernel.watchers.push({
+      // A Placer without its store hears it anew; what it places meanwhile leaves again.
+      log: (who, event) => {
+        if (event === "store/taken") closed.delete(who);
+      },
       stepped: (who, _input, effects) => {
         const at = closed.get(who) ?? new Set<HostName>();
         closed.set(who, at);

@@ -35,11 +35,8 @@ export const presenceNeverFences: Invariant = {
     const certain = new Map<string, number>();
     const isAsItWas = (cell: string): boolean =>
       (users.submitted.get(cell) ?? []).length < 2 && users.wishes.get(cell)?.text !== null;
-    // A cell's name ends with those of the cells around it, with which it goes.
-    const isLeft = (cell: string): boolean => {
-      const parts = cell.split(".");
-      return parts.every((_, index) => isAsItWas(parts.slice(index).join(".")));
-    };
+    // It goes with the cells around it.
+    const isLeft = (cell: string): boolean => installation.lineOf(cell).every(isAsItWas);
     const returns = (host: string): void => {
       dead.delete(host);
       for (const [vm, machine] of there) if (machine.host === host && !truth.machines.has(machine)) there.delete(vm);

@@ -19,6 +19,10 @@ export const takenRights: Invariant = {
   watch: ({ kernel, installation }, verdict) => {
     /** By cell: until when its controller could not hear it, and since when without a pause. */
     const unheard = new Map<string, { untilMs: number; sinceMs: number }>();
+    /** By cell: when its controller was seen first. */
+    const born = new Map<string, number>();
+    /** By cell: when one of that name was seen last that ends, with whatever was opened there. */
+    const ended = new Map<string, number>();
     const states = new Map<string, string>();
     let isOlder = false;
     const look = (): void => {
@@ -32,6 +36,8 @@ export const takenRights: Invariant = {
         const isOpen = ways.every(([from, to]) => kernel.network.isOpen(from, to));
         const isWell = service?.isRunning === true && !service.isPaused && controller.isRunning && !controller.isPaused;
         const { nowMs } = kernel.clock;
+        if (!born.has(cell)) born.set(cell, nowMs);
+        if (controller.state?.life?.ending === true) ended.set(cell, nowMs);
         if (isOpen && isWell) continue;
         const before = unheard.get(cell);
         const isSame = before !== undefined && before.untilMs + reconnectMs >= nowMs;
@@ -62,7 +68,8 @@ export const takenRights: Invariant = {
         return;
       }
       // A store that was lost or is older lets nobody in; a controller that began anew remembers nothing.
-      if (isRevoking || isOlder || nowMs < sinceMs + reconnectMs) return;
+      if (sinceMs <= (ended.get(cell) ?? -1)) return;
+      if (isRevoking || isOlder || nowMs < Math.max(sinceMs, born.get(cell) ?? nowMs) + reconnectMs) return;
       const awayMs = away === undefined ? 0 : away.untilMs - away.sinceMs;
       const isStarted = installation.controllers.get(cell)?.starts === 1;
       if (isStarted && awayMs < silenceMs - reconnectMs)

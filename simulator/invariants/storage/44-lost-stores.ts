@@ -18,7 +18,7 @@ export const lostStores: Invariant = {
       const wish = cell === undefined ? undefined : users.wishes.get(cell);
       if (cell === undefined || wish === undefined || wish.text === null) return false;
       // A child goes with its parent's element.
-      if (cell.includes(".")) return false;
+      if (!installation.cells.includes(cell)) return false;
       const texts = users.submitted.get(cell) ?? [];
       // What is deployed all or none is given back where some of it cannot be had.
       if (texts.some(({ allOrNone }) => allOrNone)) return false;

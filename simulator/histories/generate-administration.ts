@@ -1,0 +1,89 @@
+import type { Random } from "../kernel/random.ts";
+import { formatCell } from "../world/cell-text.ts";
+import type { History, HistoryStep } from "../world/history.ts";
+
+type Size = Pick<History, "hosts" | "cells" | "untilMs">;
+
+/**
+ * What an operator and users do: the first cell becomes the root cell, hosts are drained and come back, machines are told where to
+ * go, an account that has two cells may have only so many machines, and users hold doors open until a right is taken from them. What the
+ * history had before goes on, the first cell under its other name.
+ */
+export const withAdministration = (
+  steps: readonly HistoryStep[],
+  random: Random,
+  size: Size,
+): readonly HistoryStep[] => [
+  ...steps.flatMap(ofRootCell),
+  ...(size.hosts > 1 ? drains(random.fork("drains"), size) : []),
+  ...limits(random.fork("limits"), size),
+  ...visits(random.fork("visits"), size),
+];
+
+const account = "ROOT/dev";
+const labels = ["i", "j"];
+const rootName = (word: string): string => word.replace(/\bk\.c1\b/g, "k").replace(/\bc1\b/g, "root");
+
+/** The root cell is never deleted, and has the account's two cells, which begin with nothing. */
+const ofRootCell = ({ atMs, words }: HistoryStep): readonly HistoryStep[] => {
+  const renamed = words.map(rootName);
+  const [verb, cell] = renamed;
+  if (cell !== "root" || verb !== "apply")
+    return verb === "delete" && cell === "root" ? [] : [{ atMs, words: renamed }];
+  return [{ atMs, words: [...renamed, ...labels.flatMap((label) => [`child:${label}@${account}`, "(", ")"])] }];
+};
+
+/** One host at a time, so that there is always room; and now and then a machine is told to go to some host. */
+const drains = (random: Random, { hosts, cells, untilMs }: Size): readonly HistoryStep[] => {
+  const steps: HistoryStep[] = [];
+  let freeMs = random.between(3000, 20_000);
+  while (freeMs < untilMs) {
+    const forMs = random.between(2000, 40_000);
+    steps.push({ atMs: freeMs, words: ["drain", `h${random.between(1, hosts)}`, "for", String(forMs)] });
+    freeMs += forMs + random.between(1000, 30_000);
+  }
+  for (let atMs = random.between(5000, 30_000); atMs < untilMs; atMs += random.between(5000, 40_000)) {
+    const number = random.between(1, cells);
+    const path = `c${number}/m${number}x${random.between(1, 6)}`;
+    steps.push({ atMs, words: ["move", rootName(path), `h${random.between(1, hosts)}`] });
+  }
+  return steps;
+};
+
+/** Both cells of the account grow and shrink, while its limit changes. */
+const limits = (random: Random, { untilMs }: Size): readonly HistoryStep[] => {
+  const steps: HistoryStep[] = [];
+  for (let atMs = random.between(2000, 12_000); atMs < untilMs; atMs += random.between(10_000, 40_000))
+    steps.push({ atMs, words: ["limit", account, "vms", String(random.between(1, 5))] });
+  for (const label of labels) {
+    const own = random.fork(label);
+    for (let atMs = own.between(4000, 15_000); atMs < untilMs; atMs += own.between(2000, 20_000)) {
+      const machines = [1, 2, 3].flatMap((each) => (own.chance(0.5) ? [machineOf(`${label}w${each}`, own)] : []));
+      const text = formatCell({ machines, rules: [], allOrNone: false });
+      steps.push({ atMs, words: `apply ${label} ${text}`.trim().split(" ") });
+    }
+  }
+  return steps;
+};
+const machineOf = (name: string, random: Random) => ({
+  ...{ name, memoryMiB: 64, off: random.chance(0.5) },
+  ...{ data: false, live: false, once: false, apart: null },
+});
+
+/** At the doors of the account's cells: one of its users, and a guest from another account. */
+const visits = (random: Random, { untilMs }: Size): readonly HistoryStep[] =>
+  labels.flatMap((cell) => {
+    const own = random.fork(cell);
+    if (own.chance(0.3)) return [];
+    const atMs = own.between(3000, 15_000);
+    const [user, guest] = [`owner${cell}`, `guest${cell}`];
+    const guestMs = atMs + own.between(4000, 15_000);
+    const someTime = (fromMs: number): number => fromMs + own.between(10_000, 40_000);
+    const steps: HistoryStep[] = [{ atMs, words: ["visit", cell, user, account] }];
+    if (own.chance(0.6)) steps.push({ atMs: someTime(atMs), words: ["disable-user", user] });
+    if (own.chance(0.5)) {
+      steps.push({ atMs: guestMs, words: ["invite", cell, guest, account] });
+      if (own.chance(0.6)) steps.push({ atMs: someTime(guestMs), words: ["dismiss", guest] });
+    }
+    return steps.filter((step) => step.atMs < untilMs);
+  });
