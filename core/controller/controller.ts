@@ -4,7 +4,7 @@ import { type PeerName, peerName, type Uid, uid } from "../../model/cell/identif
 import { acceptedBefore } from "../../model/check/check-supply.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { checkDocument } from "../../model/specification/specification.ts";
-import { lifeKey, type QuotaGrant } from "../documents/cells.ts";
+import { lifeKey } from "../documents/cells.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { tenancy } from "../documents/tenancy.ts";
@@ -23,6 +23,7 @@ import { measureController } from "./explain/measure.ts";
 import { noteForgotten } from "./histories/forgotten.ts";
 import { goOnBeyondLost, olderDue, olderTimer, takeAnother, takeFork, takeKept, watchOlder } from "./histories/fork.ts";
 import { hearingDue, hearingTimer, noteLost, restoredHearing, watchHearing } from "./histories/hearing.ts";
+import { grantOf } from "./histories/kept-grants.ts";
 import { goOnAbove } from "./histories/put-back.ts";
 import { takeLimits } from "./model/account-limits.ts";
 import { isChild, noRoom } from "./model/quota.ts";
@@ -337,7 +338,7 @@ function readRecords(state: ControllerState, restored: Restored): void {
       const credential = value as unknown as CredentialRecord;
       state.credentials.set(credential.id, credential);
     } else if (key.startsWith("grant/")) {
-      state.grants.set(uid(key.slice("grant/".length)), value as unknown as QuotaGrant);
+      state.grants.set(uid(key.slice("grant/".length)), grantOf(value));
     } else if (key.startsWith("rules/")) {
       state.policyParts.set(uid(key.slice("rules/".length)), value as unknown as PolicyPart);
     } else if (isForeignRecord(key)) state.foreign.set(foreignKeyOf(key), value as unknown as ForeignRecord);

@@ -101,6 +101,8 @@ declare module "cells/model" {
       readonly subnets?: number;
       /** Most addresses of all subnets. 0 to 9007199254740991. */
       readonly addresses?: number;
+      /** Most addresses of subnets with `x.addressRange "external"`, which count among all too. 0 to 9007199254740991. */
+      readonly publicAddresses?: number;
       /** Most starts of VMs a minute, its child cells' included; ten minutes' worth may come at once. Never more than its parent lets it have, which is 120 where nobody says otherwise. 1 to 1000000. */
       readonly vmStartsPerMinute?: number;
     };

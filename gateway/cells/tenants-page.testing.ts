@@ -89,7 +89,10 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ["can kim@acme", /^yes: rule \d+: allow vm\.\* of the delegation of ROOT\/acme\/dev$/m],
   ["invitation add", /^invite\.\S+\nIt opens once, until /],
   ["register", /the account ROOT\/acme\/pat is there/],
-  ["quota list", /ROOT\/acme +domain +vms \d+ of 50\nROOT\/acme\/dev +account .*cells 1 of 2/],
+  [
+    "quota list",
+    /ROOT\/acme +domain +vms \d+ of 50, publicAddresses \d+ of 16\nROOT\/acme\/dev +account .*cells 1 of 2/,
+  ],
   ["usage", /^day +account +hours of\n(?:.*\n)*\d{4}-\d\d-\d\d +ROOT\/acme\/dev +\S/],
   [
     "audit list --service",

@@ -68,6 +68,8 @@ export interface CellLimits {
   readonly storageMiB?: number;
   readonly subnets?: number;
   readonly addresses?: number;
+  /** Those of them that are known outside. */
+  readonly publicAddresses?: number;
   /** A rate: what its child cells may start a minute is a part of it. */
   readonly vmStartsPerMinute?: number;
 }

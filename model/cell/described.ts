@@ -32,6 +32,7 @@ export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
     ["x.limits.storage", limits.storageMiB],
     ["x.limits.subnets", limits.subnets],
     ["x.limits.addresses", limits.addresses],
+    ["x.limits.publicAddresses", limits.publicAddresses],
     ["x.limits.vmStartsPerMinute", limits.vmStartsPerMinute],
     ["x.backup.publicKey", backup?.publicKey],
     ["x.backup.period", backup?.periodMinutes],

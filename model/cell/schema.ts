@@ -136,6 +136,9 @@ export const cellAttributes: TypeSchema = {
   "x.limits.storage": limit("Most storage of all volumes.", "MiB"),
   "x.limits.subnets": limit("Most subnets."),
   "x.limits.addresses": limit("Most addresses of all subnets."),
+  "x.limits.publicAddresses": limit(
+    'Most addresses of subnets with `x.addressRange "external"`, which count among all too.',
+  ),
   "x.limits.vmStartsPerMinute": {
     ...{ kind: integer(1, 1_000_000), effect: "none" },
     docs: "Most starts of VMs a minute, its child cells' included; ten minutes' worth may come at once. Never more than its parent lets it have, which is 120 where nobody says otherwise.",

@@ -30,6 +30,7 @@ const whole: JsonObject = {
   larger: { "x.type": "VolumeCopy", "x.image": "<ref:/shop/golden>", "x.size": 150 },
   front: { "x.type": "Subnet", "x.size": 8 },
   back: { "x.type": "Subnet", "x.cidr": "10.64.0.0/28", "x.size": 10 },
+  outside: { "x.type": "Subnet", "x.size": 4, "x.addressRange": "external" },
 };
 /** What `whole` has of each quantity. */
 const used: Readonly<Record<string, number>> = {
@@ -38,8 +39,9 @@ const used: Readonly<Record<string, number>> = {
   cpus: 3,
   volumes: 4,
   storage: 450,
-  subnets: 2,
-  addresses: 24,
+  subnets: 3,
+  addresses: 28,
+  publicAddresses: 4,
 };
 
 for (const [name, amount] of Object.entries(used)) {

@@ -48,6 +48,11 @@ const quantities: readonly Quantity[] = [
   quantity("storage", "storageMiB", sizeOf, ["MiB of storage", "MiB of storage", "ask for less by"]),
   quantity("subnets", "subnets", (element) => Number(element.type === "Subnet"), ["subnet", "subnets", "leave out"]),
   quantity("addresses", "addresses", addressesOf, ["address", "addresses", "ask for less by"]),
+  quantity("publicAddresses", "publicAddresses", publicAddressesOf, [
+    "public address",
+    "public addresses",
+    "ask for less by",
+  ]),
 ];
 
 /** A volume's size; that of a copy without an own one is its origin's. An origin in another cell is not known: 0. */
@@ -81,6 +86,11 @@ function addressesOf(element: Element): number {
   if (element.type !== "Subnet" || element.addressRange === "management") return 0;
   const network = element.cidr === undefined ? null : parseNetwork(element.cidr);
   return network === null ? element.size : 2 ** (32 - network.prefixLength);
+}
+
+/** They are few, and one cell could have all of them. */
+function publicAddressesOf(element: Element): number {
+  return element.type === "Subnet" && element.addressRange === "external" ? addressesOf(element) : 0;
 }
 
 /** The limits of a cell from its attributes; null if it has none. */

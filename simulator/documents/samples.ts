@@ -102,7 +102,16 @@ const policy = {
 const holder = { vm: "c1-4", incarnation: 1, host: "h1" };
 const lease = { volume: "c1-1", epoch: 1, holder, succession: true };
 const leased = { ...progress, epoch: 1, holder, layer };
-const amount = { vms: 1, memoryMiB: 1, cpus: 1, volumes: 1, storageMiB: 1, subnets: 1, addresses: 1 };
+const amount = {
+  vms: 1,
+  memoryMiB: 1,
+  cpus: 1,
+  volumes: 1,
+  storageMiB: 1,
+  subnets: 1,
+  addresses: 1,
+  publicAddresses: 1,
+};
 const bound = { subnetConnectivity: false, internet: "out", broadcast: "on", resolvers: ["10.0.0.9"] };
 const grant = { amount, serial: 1, answered: 0, refusal: null };
 const asked = { serial: 1, holds: amount, asks: { number: 1, amount } };

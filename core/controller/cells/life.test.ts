@@ -8,7 +8,16 @@ import { toJson } from "../../outbox.ts";
 import { shop, World } from "../world.testing.ts";
 
 const cellManager = peerName("cell-manager");
-const amount = { vms: 9, memoryMiB: 4096, cpus: 9, volumes: 9, storageMiB: 4096, subnets: 9, addresses: 900 };
+const amount = {
+  vms: 9,
+  memoryMiB: 4096,
+  cpus: 9,
+  volumes: 9,
+  storageMiB: 4096,
+  subnets: 9,
+  addresses: 900,
+  publicAddresses: 0,
+};
 const grant = { amount, serial: 1, answered: 0, refusal: null };
 
 /** What a child's controller says of its cell's life to the Cell Manager. */

@@ -62,6 +62,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.limits.storage": { own: judged },
     "x.limits.subnets": { own: judged },
     "x.limits.addresses": { own: judged },
+    "x.limits.publicAddresses": { own: judged },
     "x.limits.vmStartsPerMinute": { own: judged },
     "x.backup.publicKey": { own: "backups are made by the clock; `cells management list` shows them" },
     "x.backup.period": { own: "the same" },

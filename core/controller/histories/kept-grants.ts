@@ -1,5 +1,6 @@
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import { type Usage, usageFrom } from "../../../model/check/check-limits.ts";
+import type { Json } from "../../../model/json/json.ts";
 import type { QuotaGrant } from "../../documents/cells.ts";
 import { write } from "../../outbox.ts";
 import type { ControllerState } from "../state.ts";
@@ -10,6 +11,11 @@ export function saveGrant(state: ControllerState, uid: Uid, grant: QuotaGrant | 
   if (grant === null) state.grants.delete(uid);
   else state.grants.set(uid, grant);
   write(state.outbox, `grant/${uid}`, grant);
+}
+/** As a store has it: one of the version before does not have all amounts. */
+export function grantOf(value: Json): QuotaGrant {
+  const grant = value as unknown as QuotaGrant;
+  return { ...grant, amount: readUsage(grant.amount) };
 }
 export const forgetGrant = (state: ControllerState, uid: Uid): void => saveGrant(state, uid, null);
 

@@ -57,6 +57,12 @@ test("two cells of an account that grow have together what it may have, and the 
   assert.equal(ask(root, "web", { vms: 1 }), null);
   assert.equal(ask(root, "bank", { vms: 50 }), null, "another account has its own");
   assert.equal(ask(root, "ours", { vms: 50 }), null, "and the operator none");
+  limit(root, "a2", "ROOT/acme/ops", { publicAddresses: 8 });
+  assert.equal(ask(root, "bank", { addresses: 64, publicAddresses: 8 }), null);
+  assert.match(
+    ask(root, "bank", { publicAddresses: 16 }) ?? "",
+    /may have 8 public addresses; 0 are held, and 16 more/,
+  );
   // What one gives back the other may have.
   holds(root, "shop", { vms: 0, memoryMiB: 4096 });
   assert.equal(ask(root, "web", { vms: 3 }), null);

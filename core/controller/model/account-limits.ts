@@ -62,6 +62,7 @@ const sumOf = (limit: DesiredLimits, all: readonly Share[], key: LimitKey): numb
 const words: Readonly<Record<LimitKey, string>> = {
   ...{ vms: "VMs", memoryMiB: "MiB of memory", cpus: "processors", volumes: "volumes" },
   ...{ storageMiB: "MiB of storage", subnets: "subnets", addresses: "addresses", cells: "cells" },
+  publicAddresses: "public addresses",
 };
 
 /** Whose limit, how much is held, and by which cells of this account: of others' cells nothing but how much they have together. */

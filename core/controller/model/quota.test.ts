@@ -230,6 +230,53 @@ test("a parent that does not answer makes a change fail after a while, and chang
   assert.deepEqual([member.answers.at(-1)?.status, member.vms], [200, 2]);
 });
 
+/** As a version that knows of no public addresses has it. */
+const ofBefore = (value: Json): Json =>
+  JSON.parse(JSON.stringify(value, (key, each) => (key === "publicAddresses" ? undefined : each))) as Json;
+const withPublic = (addresses: number): JsonObject => ({
+  a: { "x.type": "Cell", out: { "x.type": "Subnet", "x.size": addresses, "x.addressRange": "external" } },
+});
+
+test("who had public addresses before they were counted has them, in whichever order parent and child are upgraded", () => {
+  for (const first of ["parent", "child"]) {
+    const family = new Family();
+    const { own, member } = family.named("a");
+    const granted = (): number | undefined => family.parent.state.grants.get(uid(own))?.amount.publicAddresses;
+    member.put(withPublic(8));
+    family.settle();
+    assert.deepEqual([granted(), member.state.room.holds.publicAddresses], [8, 8]);
+    const before = (of: Member): void => {
+      of.records = new Map([...of.records].map(([key, value]) => [key, ofBefore(value)]));
+      of.desired = new Map([...of.desired].map(([key, value]) => [key, ofBefore(value)]));
+    };
+    for (const each of [family.parent, member]) before(each);
+    const life = ofBefore(family.lives.get(own) ?? null);
+    family.lives.clear();
+    if (first === "parent") {
+      family.parent.crash(null);
+      // What the child of the version before says.
+      family.heard.set(own, ofBefore(member.published));
+      family.tellParent(own);
+      assert.equal(granted(), 0);
+      member.crash(life);
+    } else {
+      // What the parent of the version before says, also to a child that grows.
+      const { grant, ...same } = life as unknown as DesiredLife;
+      member.crash(toJson({ ...same, grant: { ...grant, serial: grant.serial + 1 } }));
+      assert.deepEqual([member.state.room.serial, member.state.room.holds.publicAddresses], [grant.serial + 1, 8]);
+      member.put({ a: { ...(withPublic(8).a as JsonObject), vm: { "x.type": "VM", "x.memory": 64 } } });
+      family.parent.crash(null);
+    }
+    for (const each of family.children.keys()) family.tellParent(each);
+    family.settle();
+    assert.deepEqual([granted(), member.state.room.holds.publicAddresses], [8, 8], `${first} first`);
+    member.put(withPublic(16));
+    family.settle();
+    assert.deepEqual([granted(), member.state.room.holds.publicAddresses], [16, 16]);
+    assert.equal(member.answers.at(-1)?.status, 200);
+  }
+});
+
 /** The parent's store is as it was then; what it desires at the Cell Manager now stays there until it is let count. */
 /** The parent's store is an older one, and is let count. */
 function letCount({ parent }: Family, then: Pick<Member, "records" | "desired">, keeps: boolean): void {

@@ -14,7 +14,7 @@ import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Plan, PlanStep } from "../../../model/plan/plan-types.ts";
 import type { QuotaAsked, QuotaGrant } from "../../documents/cells.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
-import { isObject, log, toJson, write } from "../../outbox.ts";
+import { isObject, log, sameJson, toJson, write } from "../../outbox.ts";
 import { readUsage, saveGrant } from "../histories/kept-grants.ts";
 import { hasNext } from "../histories/kept-numbers.ts";
 import { actualOf, type ControllerState, cellManager, elementOf, keptMiBOf, type RoomRecord } from "../state.ts";
@@ -182,7 +182,9 @@ export function giveBack(state: ControllerState): void {
   if (!isChild(state) || state.ask !== null || state.roomWaiting.length > 0) return;
   if (state.model.version === 0 && state.life?.ending !== true) return;
   const demand = demandAtParent(state, state.cell, null, grantedTo(state));
-  const holds = usageFrom((key) => Math.min(state.room.holds[key], demand[key]));
+  const had: Partial<Usage> = state.room.holds;
+  // Of what the version before did not count it has what its model says.
+  const holds = usageFrom((key) => Math.min(had[key] ?? demand[key], demand[key]));
   saveRoom(state, { ...state.room, holds });
 }
 
@@ -207,8 +209,9 @@ export function advanceGrants(state: ControllerState): void {
       answerChild(state, uid, grant, held, quota.asks);
       continue;
     }
-    const amount = usageFrom((key) => Math.min(grant.amount[key], held[key]));
-    if (shortages(grant.amount, amount).length > 0) change(state, uid, { ...grant, amount, serial: grant.serial + 1 });
+    // Of what this store did not count before, or the child did not, it is granted what it has.
+    const amount = usageFrom((key) => (isLater(key) ? held[key] : Math.min(grant.amount[key], held[key])));
+    if (!sameJson(grant.amount, amount)) change(state, uid, { ...grant, amount, serial: grant.serial + 1 });
   }
   // A child that does not ask any more does not hear it either.
   if (state.upRefusal !== null && state.upRefusal.by !== "change") state.upRefusal = null;
@@ -228,6 +231,9 @@ function takeLaterGrant(
   const [held, number] = [readUsage(holds), asks?.number ?? grant.answered];
   answerChild(state, uid, { ...grant, serial }, held, { number, amount: asks?.amount ?? grant.amount });
 }
+
+/** No version before this one counted it. */
+const isLater = (key: keyof Usage): boolean => key === "publicAddresses";
 
 function change(state: ControllerState, uid: Uid, grant: QuotaGrant): void {
   saveGrant(state, uid, grant);

@@ -40,7 +40,16 @@ test("a cell asks outside for names as long as a rule of its own opens something
 });
 
 const cellManager = peerName("cell-manager");
-const amount = { vms: 9, memoryMiB: 4096, cpus: 9, volumes: 9, storageMiB: 4096, subnets: 9, addresses: 900 };
+const amount = {
+  vms: 9,
+  memoryMiB: 4096,
+  cpus: 9,
+  volumes: 9,
+  storageMiB: 4096,
+  subnets: 9,
+  addresses: 900,
+  publicAddresses: 0,
+};
 const outwards = { "x.address1": net, "x.address2": "internet", "x.direction": "1to2" };
 /** A cell as its parent tells it that it is. */
 function child(bound: Openness, document: JsonObject): World {

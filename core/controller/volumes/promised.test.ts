@@ -56,7 +56,16 @@ test("what is promised beyond the model is not given back to the parent, and is 
   let serial = 0;
   const grant = (storageMiB: number): void => {
     serial += 1;
-    const amount = { vms: 9, memoryMiB: 9999, cpus: 9, volumes: 9, storageMiB, subnets: 9, addresses: 999 };
+    const amount = {
+      vms: 9,
+      memoryMiB: 9999,
+      cpus: 9,
+      volumes: 9,
+      storageMiB,
+      subnets: 9,
+      addresses: 999,
+      publicAddresses: 0,
+    };
     const life = { uid: "c1", model: {}, grant: { amount, serial, answered: 0, refusal: null }, ending: false };
     world.step({ kind: "desired", from: peerName("cell-manager"), key: lifeKey, value: life });
     world.settle();

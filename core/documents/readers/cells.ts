@@ -32,6 +32,7 @@ import {
   address,
   amountMiB,
   cellText,
+  grantedUsage,
   hostText,
   most,
   network,
@@ -98,7 +99,7 @@ export const actualReach = document(
 // --- child cells -----------------------------------------------------------------------------------------------------
 
 const quotaGrant = object<QuotaGrant>({
-  amount: usage,
+  amount: grantedUsage,
   serial: count,
   answered: count,
   refusal: nullable(sentence),
