@@ -32,6 +32,7 @@ import { createConnections } from "./observation/connections.ts";
 import { registerHa } from "./observation/ha.ts";
 import { registerObservation } from "./observation/observation.ts";
 import { createStatus } from "./observation/status.ts";
+import { registerZone } from "./observation/zone.ts";
 import { isChildName, requireCellName, requireFreeName } from "./requests/cell-names.ts";
 import { beyondScope, isPlainPath, type Scope, scopeOf } from "./requests/credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack, type Way } from "./requests/forward.ts";
@@ -142,6 +143,7 @@ export function createGateway(
   registerBackup(app, configuration, supervisorSocket);
   registerOrphans(app, configuration);
   registerHa(app, configuration);
+  registerZone(app, configuration);
   registerAdoption(app, configuration);
   registerObservation(app, configuration, supervisorSocket, observer, connections);
   registerSessions(app, configuration, granted);

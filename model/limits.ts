@@ -72,3 +72,6 @@ export const tooManyElements = {
   message: `There are more than ${limits.elements} elements`,
   hint: "Split the cell into several.",
 } as const;
+
+/** Keys by which zones are signed are named like hosts (RFC 8945, 4.2), and so shortly that an answer with a signature is one packet. */
+export const zoneKeyName = /^(?=.{1,63}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;

@@ -64,8 +64,8 @@ const runPresence = async (configuration: ProcessConfiguration, observer: Observ
 const runHaManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createHaManager } = await import("../core/ha/manager.ts");
   const { haReleases } = await import("./ha/release.ts");
-  const { followOrders, openSeal, powerRegistrations } = await import("./ha/power.ts");
-  const seal = await openSeal(configuration.directory);
+  const { followOrders, openPowerSeal, powerRegistrations } = await import("./ha/power.ts");
+  const seal = await openPowerSeal(configuration.directory);
   const registrations = powerRegistrations(configuration, seal);
   const further = {
     answers: (url: string) => haReleases.answers(url) || registrations.answers(url),
@@ -120,15 +120,19 @@ const runDnsManager = async (configuration: ProcessConfiguration, observer: Obse
   const { createDnsManager } = await import("../core/dns/manager.ts");
   const { followCells, serveDns } = await import("./dns/dns-server.ts");
   const { notifySecondaries } = await import("./dns/notify.ts");
+  const { openZoneSeal, zoneKeysOf, zoneQuestions } = await import("./dns/zone-keys.ts");
   const service = createDnsManager({
     self: configuration.name,
     domain: network.domain,
     externalPools: [network.externalPool],
   });
-  const running = await runService({ configuration, observer, service });
+  const seal = await openZoneSeal(configuration.directory);
+  const asked = await serveQuestions(configuration, observer, "dns-manager", [], zoneQuestions(seal));
+  const running = await runAsked(asked, { configuration, observer, service });
+  const zoneKeys = zoneKeysOf(running.request, seal);
   const cells = await followCells(configuration);
-  const server = await serveDns(configuration, running, ports.dns, cells.cellAt);
-  const notify = notifySecondaries({ address: configuration.address, request: running.request });
+  const server = await serveDns(configuration, running, ports.dns, cells.cellAt, zoneKeys);
+  const notify = notifySecondaries({ address: configuration.address, request: running.request, zoneKeys });
   stopAtSignals(async () => {
     cells.stop();
     notify.stop();
@@ -190,7 +194,6 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
     case "address-manager":
       return runAddressManager(configuration, observer);
     case "dns-manager":
-      await serveObserver(configuration, observer);
       return runDnsManager(configuration, observer);
     case "ha-manager":
       return runHaManager(configuration, observer);

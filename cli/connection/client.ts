@@ -35,6 +35,7 @@ import { type Asking, addressOf, type ContractClient, createClient } from "../..
 import type { HaReport, PowerControllerWord, PowerRegistered, PowerRemoved } from "../../model/contract/ha.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
+import type { ZoneKeyAnswer, ZoneKeyWord, ZoneReport } from "../../model/contract/zone.ts";
 import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
 import { printableLines } from "../../model/diagnostics/render-diagnostic.ts";
 import type { Json } from "../../model/json/json.ts";
@@ -308,6 +309,18 @@ export class Client {
 
   forgetPower(host: string): Promise<PowerRemoved> {
     return this.#gateway.ask("forgetPower", { parameters: { name: host } });
+  }
+
+  zone(): Promise<ZoneReport> {
+    return this.#gateway.ask("readZone", { parameters: {} });
+  }
+
+  giveZoneKey(name: string, word: ZoneKeyWord): Promise<ZoneKeyAnswer> {
+    return this.#gateway.ask("giveZoneKey", { parameters: { name }, body: word });
+  }
+
+  forgetZoneKey(name: string): Promise<ZoneKeyAnswer> {
+    return this.#gateway.ask("forgetZoneKey", { parameters: { name } });
   }
 
   orphans(): Promise<OrphanList> {

@@ -3,7 +3,7 @@ import { registerApi } from "../commands/api.ts";
 import { adoptServer, emptyBin, listBin, restoreFromBin } from "../commands/bin.ts";
 import { addCredential, listCredentials, revokeCredential } from "../commands/credential.ts";
 import { registerExplain } from "../commands/explain.ts";
-import { addImage, deleteImage, listImages } from "../commands/image.ts";
+import { addImage, deleteImage, listImages } from "../commands/images/image.ts";
 import { apply, get, plan, remove } from "../commands/model/change.ts";
 import { power } from "../commands/model/power.ts";
 import { observeCommands, watch } from "../commands/observe.ts";
@@ -21,6 +21,7 @@ import { machineCommands } from "./machine-program.ts";
 import { managementCommands } from "./management-program.ts";
 import { scriptCommands } from "./script-program.ts";
 import { registerTenancy } from "./tenancy-program.ts";
+import { zoneCommands } from "./zone-program.ts";
 
 /*
  * A command's words, options and examples are here, or in a `*-program.ts` of its area; what it does is in `../commands/`. A new
@@ -379,6 +380,7 @@ export const createProgram = (
     managementCommands(program, context, withHelp);
     orphanCommands(program, context);
     serverCommands(program, context);
+    zoneCommands(program, context, withHelp);
     specCommands(program, context, withHelp);
     registerApi(program, context, withHelp);
     registerExplain(program, context, withHelp);

@@ -20,7 +20,17 @@ import {
   write,
 } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
-import { type HandedZone, handedZones, markOf, nextSerial, reverseZones, soaOf, type ZoneRecord } from "./zone.ts";
+import {
+  type HandedZone,
+  handedZones,
+  markOf,
+  nextSerial,
+  reverseZones,
+  soaOf,
+  type ZoneNumber,
+  type ZoneRecord,
+} from "./zone.ts";
+import { keysIn, mostKeys, recordOfKey, type ZoneKeyGiven, type ZoneKeyTaken, type ZoneState } from "./zone-keys.ts";
 
 /*
  * The DNS Manager answers for `<name>.<cell>.<domain>` forward and reverse (RFC 1034, RFC 1035). A controller may put
@@ -45,6 +55,8 @@ export interface NameQuery {
   readonly cell?: string | null;
   /** Address from which is asked. */
   readonly from?: string;
+  /** Name of the key by which the question is signed; null or absent: by none. */
+  readonly key?: string | null;
 }
 export interface NameAnswer {
   readonly rcode: "NOERROR" | "NXDOMAIN" | "REFUSED";
@@ -77,18 +89,14 @@ export interface DnsState {
   zone: DesiredZone | null;
   /** Number of what was handed out last, and a mark of it. Durable. */
   handed: { readonly serial: number; readonly mark: string } | null;
+  /** By name, sealed: keys by which transfers are signed. Durable. */
+  readonly keys: Map<string, string>;
   /** What may be in it has changed since that was worked out. */
   touched: boolean;
   /** Who tells the secondaries waits for another number than the one it knows. */
   waiting: { readonly id: number; readonly known: ZoneNumber | null } | null;
   /** It is looked soon whether there is one. */
   looksSoon: boolean;
-}
-/** Null: no zone is declared. The declared one and the reverse ones beside it have one number. */
-export interface ZoneNumber {
-  readonly zones: readonly string[];
-  readonly serial: number;
-  readonly secondaries: readonly string[];
 }
 /** Asked by who tells the secondaries: answered with a `ZoneNumber | null` as soon as it is another one than this. */
 export interface ZoneNews {
@@ -103,7 +111,10 @@ const zoneTimer = "zone";
 const lookAfterMs = 100;
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** Clients: `controller.<cell>`. Records: `name/<name>`. Requests: `NameQuery` → `NameAnswer`. */
+/**
+ * Clients: `controller.<cell>`. Records: `name/<name>`, `zone`, `zone-key/<name>`. Requests: `NameQuery` → `NameAnswer`, `ZoneNews` →
+ * `ZoneNumber | null`, `ZoneKeyGiven` → `ZoneKeyTaken`, `{ zone: "state" }` → `ZoneState`.
+ */
 export function createDnsManager(options: DnsManagerOptions): Service<DnsState> {
   const { domain = "cells.internal", externalPools = [] } = options;
   return {
@@ -140,6 +151,7 @@ function restore(restored: Restored): DnsState {
     ancestors: new Map(),
     zone: null,
     handed: handedIn(restored.records.get(zoneKey) ?? null),
+    keys: keysIn(restored.records),
     touched: true,
     waiting: null,
     looksSoon: false,
@@ -170,13 +182,37 @@ function take(state: DnsState, input: Input, around: Around): void {
       state.waiting = { id: input.id, known: (query as unknown as ZoneNews).known };
       return;
     }
-    const cell = typeof query.cell === "string" ? query.cell : null;
-    const [name, type] = [String(query.name ?? ""), String(query.type ?? "")];
     const answer =
-      answerOfZone(state, name, type, String(query.from ?? ""), around) ?? answerQuery(state, name, type, cell, domain);
+      query.zone === "key"
+        ? takeKey(state, query as unknown as ZoneKeyGiven)
+        : query.zone === "state"
+          ? zoneState(state, around)
+          : answerName(state, query as unknown as NameQuery, around);
     state.outbox.effects.push({ kind: "reply", id: input.id, response: toJson(answer) });
   }
 }
+
+function answerName(state: DnsState, query: Partial<NameQuery>, around: Around): NameAnswer {
+  const cell = typeof query.cell === "string" ? query.cell : null;
+  const [name, type] = [String(query.name ?? ""), String(query.type ?? "")];
+  const asker = { from: String(query.from ?? ""), key: query.key ?? null };
+  return answerOfZone(state, name, type, asker, around) ?? answerQuery(state, name, type, cell, around.domain);
+}
+
+function takeKey({ keys, zone, outbox }: DnsState, { name, sealed }: ZoneKeyGiven): ZoneKeyTaken {
+  const wasThere = keys.has(name);
+  const declared = zone?.key === name;
+  if (sealed !== null && !wasThere && keys.size >= mostKeys) return { wasThere, declared, full: true };
+  if (sealed === null) keys.delete(name);
+  else keys.set(name, sealed);
+  write(outbox, recordOfKey(name), sealed === null ? null : { sealed });
+  return { wasThere, declared, full: false };
+}
+const zoneState = (state: DnsState, around: Around): ZoneState => ({
+  number: zoneNumber(state, around),
+  declared: state.zone?.key ?? null,
+  keys: [...state.keys].map(([name, sealed]) => ({ name, sealed })),
+});
 
 function start(state: DnsState): void {
   state.started = true;
@@ -379,12 +415,19 @@ const isSameNumber = (one: ZoneNumber | null, other: ZoneNumber | null): boolean
  * A secondary's question after a zone or what is in it; null: the question is after something else. Type AXFR: all of it, between two
  * SOA records (RFC 5936, 2.2). What is new gets its number when somebody asks.
  */
-function answerOfZone(state: DnsState, asked: string, type: string, from: string, around: Around): NameAnswer | null {
+function answerOfZone(
+  state: DnsState,
+  asked: string,
+  type: string,
+  { from, key }: Pick<NameQuery, "from" | "key">,
+  around: Around,
+): NameAnswer | null {
   const { zone } = state;
   const refused = { rcode: "REFUSED", answers: [] } as const;
   const name = asked.toLowerCase().replace(/\.$/, "");
   const isIn = (other: string): boolean => name === other || name.endsWith(`.${other}`);
-  const isSecondary = zone?.secondaries.some((each) => each === from) === true;
+  const hasKey = zone?.key === undefined || zone.key === key;
+  const isSecondary = hasKey && zone?.secondaries.some((each) => each === from) === true;
   if (zone === null || !isSecondary) return type === "AXFR" || (zone !== null && isIn(zone.zone)) ? refused : null;
   const zones = zonesOf(state, zone, around);
   const found = zones.find((each) => isIn(each.name));

@@ -44,8 +44,12 @@ function world(externalPools = ["198.18.0.0/15"]) {
     input({ kind: "start" });
   };
   input({ kind: "start" });
-  const ask = (name: string, type: string, from = "10.0.0.9"): NameAnswer => {
-    const effects = input({ kind: "request", id: 1, request: { name, type, cell: null, from } });
+  const request = (asked: Json): Json => {
+    const reply = input({ kind: "request", id: 2, request: asked }).find((effect) => effect.kind === "reply");
+    return reply?.kind === "reply" ? reply.response : null;
+  };
+  const ask = (name: string, type: string, from = "10.0.0.9", key: string | null = null): NameAnswer => {
+    const effects = input({ kind: "request", id: 1, request: { name, type, cell: null, from, key } });
     const reply = effects.find((effect) => effect.kind === "reply");
     assert.ok(reply?.kind === "reply");
     return reply.response as unknown as NameAnswer;
@@ -70,7 +74,7 @@ function world(externalPools = ["198.18.0.0/15"]) {
   const passes = (ms: number): void => {
     wallMs += ms;
   };
-  return { ask, news, later, say, names, serial, restart, passes, records };
+  return { ask, request, news, later, say, names, serial, restart, passes, records };
 }
 
 test("a secondary gets the public names of external addresses, between two SOA records", () => {
@@ -210,4 +214,47 @@ test("its number grows with what is in it and with nothing else, over a start, a
   passes(7_200_000);
   restart(false);
   assert.ok(serial() > fourth, "without its store, by the clock");
+});
+
+test("with a key nothing is handed to whoever has the address alone, or the key alone", () => {
+  const { ask, say, names } = world();
+  say("controller.root", "zone", { ...zone, key: "transfer" });
+  names("u-1", "www", "198.18.0.5");
+  assert.equal(ask(zone.zone, "AXFR", "10.0.0.9", "transfer").answers.length, 5);
+  assert.equal(ask("5.0.18.198.in-addr.arpa", "PTR", "10.0.0.9", "transfer").answers.length, 1);
+  for (const [from, key] of [
+    ["10.0.0.9", null],
+    ["10.0.0.9", "other"],
+    ["10.0.3.1", "transfer"],
+  ] as const)
+    for (const [name, type] of [
+      [zone.zone, "AXFR"],
+      [zone.zone, "SOA"],
+      ["18.198.in-addr.arpa", "AXFR"],
+      ["www.web.cloud.example.org", "A"],
+    ] as const)
+      assert.deepEqual(ask(name, type, from, key), { rcode: "REFUSED", answers: [] }, `${from} ${key} ${name} ${type}`);
+  say("controller.root", "zone", zone);
+  assert.equal(ask(zone.zone, "AXFR", "10.0.0.9").answers.length, 5, "the address alone counts again");
+});
+
+test("keys are kept by their names, sealed as they came, over a start, and not without end", () => {
+  const { request, say, restart, records } = world();
+  const state = (): Json => request({ zone: "state" });
+  assert.deepEqual(state(), { number: null, declared: null, keys: [] });
+  const give = (name: string, sealed: string | null): Json => request({ zone: "key", name, sealed });
+  assert.deepEqual(give("transfer", "x1"), { wasThere: false, declared: false, full: false });
+  say("controller.root", "zone", { ...zone, key: "transfer" });
+  assert.deepEqual(give("transfer", "x2"), { wasThere: true, declared: true, full: false });
+  restart();
+  const { number, ...rest } = state() as { readonly number: Json };
+  assert.notEqual(number, null);
+  assert.deepEqual(rest, { declared: "transfer", keys: [{ name: "transfer", sealed: "x2" }] });
+  for (let index = 1; index < 8; index += 1) give(`k${index}`, "y");
+  assert.deepEqual(give("k8", "y"), { wasThere: false, declared: false, full: true });
+  assert.equal(records.has("zone-key/k8"), false);
+  assert.equal((give("k7", "z") as { readonly full: boolean }).full, false, "one that is there has another secret");
+  assert.deepEqual(give("transfer", null), { wasThere: true, declared: true, full: false });
+  assert.equal(records.get("zone-key/transfer"), null);
+  assert.deepEqual(give("transfer", null), { wasThere: false, declared: true, full: false });
 });

@@ -32,6 +32,13 @@ export interface NamedAddress {
   readonly public?: boolean;
 }
 
+/** Of the declared zone and the reverse ones beside it together. */
+export interface ZoneNumber {
+  readonly zones: readonly string[];
+  readonly serial: number;
+  readonly secondaries: readonly string[];
+}
+
 /** One that is handed over whole: what it holds beside its SOA, in a fixed order. */
 export interface HandedZone {
   readonly name: string;

@@ -55,6 +55,8 @@ export interface DesiredZone {
   readonly servers: readonly string[];
   /** From where it is fetched, on the management network. */
   readonly secondaries: readonly Ipv4[];
+  /** Name of the key without which nobody fetches it; absent: the addresses alone count. */
+  readonly key?: string;
 }
 export const zoneKey = "zone";
 /** A subnet at the IP Address Manager, `subnet/<uid>`. */

@@ -147,6 +147,7 @@ const asked = [
     "POST /ha/retry",
     "PUT /power/h1",
     "DELETE /power/h1",
+    ...["GET /zone", "PUT /zone/keys/transfer", "DELETE /zone/keys/transfer"],
     "POST /power",
     "GET /identity",
     "GET /status",
@@ -248,7 +249,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     "host.h1 entrance/shop",
   ],
   "address-manager asks": gateway("GET /offers"),
-  "dns-manager asks": gateway(),
+  "dns-manager asks": gateway("GET /zone", "PUT /zone/keys/transfer", "DELETE /zone/keys/transfer"),
   "ha-manager asks": gateway(
     "GET /ha",
     "POST /ha/pause",

@@ -61,7 +61,13 @@ export const permissions = {
   "dns-manager": {
     desires: { controller: ["name/<uid>"], "controller.root": ["zone"] },
     sees: { controller: ["<peer>/…"] },
-    asks: { gateway: ["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup"], ...orders },
+    asks: {
+      gateway: [
+        ...["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup"],
+        ...["GET /zone", "PUT /zone/keys/<name>", "DELETE /zone/keys/<name>"],
+      ],
+      ...orders,
+    },
   },
   placer: {
     desires: {

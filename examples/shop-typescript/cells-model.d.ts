@@ -135,6 +135,8 @@ declare module "cells/model" {
       readonly servers?: string;
       /** Beside `x.zone.name`: addresses on the management network from which these servers fetch the zone (AXFR). */
       readonly secondaries?: readonly string[];
+      /** Beside `x.zone.name`: name of the key with which the zone's transfers are signed (TSIG, hmac-sha256). With it what is not signed is refused. Its secret is in no specification: `cells zone key` takes it. */
+      readonly key?: string;
     };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;

@@ -6,7 +6,7 @@ import type { Input } from "../../core/env.ts";
 import { createHaManager } from "../../core/ha/manager.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import { followOrders, openSeal, powerRegistrations } from "../../runtime/ha/power.ts";
+import { followOrders, openPowerSeal, powerRegistrations } from "../../runtime/ha/power.ts";
 import { peerRequest, servePeers } from "../../runtime/http/https.ts";
 import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
@@ -71,7 +71,7 @@ before(async () => {
       },
     },
   } as never;
-  const seal = await openSeal(own.directory);
+  const seal = await openPowerSeal(own.directory);
   closers.push((await servePeers(own, powerRegistrations(own, seal).handler(asked))).stop);
   closers.push(followOrders(own, asked, seal));
   ({ configuration: gateway } = await installation.configure(peerName("gateway")));
@@ -186,7 +186,11 @@ test("no record, no event and no file has a password, and the key to what is sea
     const bytes = await readFile(join(own.directory, file)).catch(() => Buffer.alloc(0));
     assert.ok(!bytes.includes(password), file);
   }
-  const seal = await openSeal(own.directory);
+  const seal = await openPowerSeal(own.directory);
   assert.equal(seal.open(seal.seal("x")), "x", "the key stays");
-  assert.equal((await openSeal(installation.directory)).open(seal.seal("x")), null, "and another one opens nothing");
+  assert.equal(
+    (await openPowerSeal(installation.directory)).open(seal.seal("x")),
+    null,
+    "and another one opens nothing",
+  );
 });

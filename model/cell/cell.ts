@@ -49,6 +49,8 @@ export interface OutwardZone {
   readonly servers: readonly string[];
   /** Their addresses on the management network. */
   readonly secondaries: readonly Ipv4[];
+  /** Name of the key by which transfers are signed; absent: the addresses alone count. */
+  readonly key?: string;
 }
 /** When backups of the management are made, and to whom they are sealed. */
 export interface BackupSchedule {

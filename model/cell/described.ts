@@ -40,6 +40,7 @@ export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
     ["x.zone.name", cell.zone?.name],
     ["x.zone.servers", cell.zone?.servers.join(" ")],
     ["x.zone.secondaries", cell.zone?.secondaries.join(" ")],
+    ["x.zone.key", cell.zone?.key],
     ...Object.entries(cell.ha ?? {}).map(([name, value]): [string, Json] => [`x.ha.${name}`, value]),
   ];
   return new Map(all.filter((pair): pair is [string, Json] => pair[1] !== undefined));

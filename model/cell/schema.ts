@@ -168,6 +168,10 @@ export const cellAttributes: TypeSchema = {
     ...{ kind: { kind: "addresses" }, effect: "none" },
     docs: "Beside `x.zone.name`: addresses on the management network from which these servers fetch the zone (AXFR).",
   },
+  "x.zone.key": {
+    ...{ kind: { kind: "text" }, effect: "none" },
+    docs: "Beside `x.zone.name`: name of the key with which the zone's transfers are signed (TSIG, hmac-sha256). With it what is not signed is refused. Its secret is in no specification: `cells zone key` takes it.",
+  },
 };
 
 const bus = (docs: string): AttributeSchema => ({ kind: integer(0, 255), effect: "restart", docs });

@@ -20,6 +20,7 @@ import {
 import { boolean, integer, jsonObject, list, oneOf, record, text, time } from "./schema.ts";
 import { tenantRoutes } from "./tenancy/routes.ts";
 import * as values from "./values.ts";
+import { zoneKeyAnswer, zoneKeyWord, zoneReport } from "./zone.ts";
 
 /**
  * The published contract as a table: every request that a client can make. The gateway and the controllers serve by it and
@@ -269,6 +270,20 @@ export const routes = {
   forgetPower: route("DELETE /hosts/{name}/power", "operator", "gateway", {
     doc: "Forgets the management controller of a host, and its password.",
     answer: gives(powerRemoved),
+  }),
+
+  readZone: route("GET /zone", "operator", "gateway", {
+    doc: "Names for the outside: which zones are handed to whom, under which number, and the names of keys that were given. Nothing shows a secret.",
+    answer: gives(zoneReport),
+  }),
+  giveZoneKey: route("PUT /zone/keys/{name}", "operator", "gateway", {
+    doc: "A secret by which transfers of the zone are signed (TSIG, hmac-sha256) once `x.zone.key` of the root cell names it. Another one of the same name is replaced. 409: there are 8 others.",
+    body: sends(zoneKeyWord),
+    answer: gives(zoneKeyAnswer),
+  }),
+  forgetZoneKey: route("DELETE /zone/keys/{name}", "operator", "gateway", {
+    doc: "Forgets the secret. While `x.zone.key` names it nothing is handed over.",
+    answer: gives(zoneKeyAnswer),
   }),
 
   // --- storage, and what was lost ---------------------------------------------------------------------------------

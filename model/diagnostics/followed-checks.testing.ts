@@ -191,6 +191,10 @@ const elements: Readonly<Record<string, Followed>> = {
     'root extends Cell { x.zone.name "cloud.example.org"; x.zone.servers "ns1.example.org"; }',
     'root extends Cell { x.zone.name "cloud.example.org"; x.zone.servers "ns1.example.org"; x.zone.secondaries ["10.0.0.9"]; }',
   ),
+  "Write it in small letters as a name of a host": asIs(
+    'root extends Cell { x.zone.name "cloud.example.org"; x.zone.servers "ns1.example.org"; x.zone.secondaries ["10.0.0.9"]; x.zone.key "the key"; }',
+    'root extends Cell { x.zone.name "cloud.example.org"; x.zone.servers "ns1.example.org"; x.zone.secondaries ["10.0.0.9"]; x.zone.key "transfer"; }',
+  ),
   "Leave `x.ha` out here": within("x.ha.maxRetries 3;", vm),
   "or `x.ha.timeBetweenFailures 3600` or less": asIs(
     "root extends Cell { x.ha.timeBetweenFailures 7200; x.ha.timeBetweenCleanup 3600; }",

@@ -16,9 +16,15 @@ import { serveNames } from "../controller/names/name-server.ts";
 import { askByTcp } from "./by-tcp.ts";
 import { followCells, serveDns } from "./dns-server.ts";
 import { notifySecondaries } from "./notify.ts";
+import { signed, type TsigKey } from "./tsig.ts";
 
 /** The real service behind the edge, stepped directly. */
-function manager(names: Readonly<Record<string, string>>, shown: readonly string[] = [], secondary = "") {
+function manager(
+  names: Readonly<Record<string, string>>,
+  shown: readonly string[] = [],
+  secondary = "",
+  key: string | null = null,
+) {
   const service = createDnsManager({ self: peerName("dns-manager"), externalPools: ["198.18.0.0/15"] });
   let state = service.restore({ records: new Map(), desiredAt: new Map() });
   const now = { ms: 0, wallMs: 0 };
@@ -41,7 +47,8 @@ function manager(names: Readonly<Record<string, string>>, shown: readonly string
   for (const [name, address] of Object.entries(names)) say(name, address, shown.includes(name));
   if (secondary !== "") {
     const value = { zone: "cloud.example.org", servers: ["ns1.example.org"], secondaries: [secondary] };
-    input({ kind: "desired", from: peerName("controller.root"), key: "zone", value });
+    const zone = key === null ? value : { ...value, key };
+    input({ kind: "desired", from: peerName("controller.root"), key: "zone", value: zone });
   }
   input({ kind: "start" });
   return {
@@ -217,11 +224,22 @@ test("a name server has 16 questions by TCP under way at the DNS Manager, which 
   }
 });
 
-test("a real name server fetches the zone, and what is new in it; who is not declared gets nothing", {
-  skip: existsSync("/usr/sbin/nsd") ? false : "nsd is not here",
-}, async () => {
+/** What of it the operator's guide has for `nsd`, which signs by this key. */
+const guideKey = "transfer";
+interface Secondary {
+  readonly running: ReturnType<typeof manager>;
+  readonly server: Awaited<ReturnType<typeof serveDns>>;
+  readonly own: string;
+  readonly secondary: string;
+  readonly asked: (name: string) => Promise<unknown>;
+  readonly until: (name: string, wanted: string) => Promise<void>;
+}
+/** @param theirs secret that it has; null: neither side has a key */
+async function withSecondary(theirs: Buffer | null, work: (at: Secondary) => Promise<void>): Promise<void> {
   const guide = await readFile(join(import.meta.dirname, "../../docs/operator.md"), "utf8");
   const directory = await mkdtemp(join(tmpdir(), "cells-zone-"));
+  const key = theirs === null ? null : { name: guideKey, secret: ourSecret };
+  const zoneKeys = { current: async () => key };
   const [own, secondary, port] = ["127.3.9.6", "127.3.9.7", 5_400 + (process.pid % 400)];
   const many = Object.fromEntries(
     Array.from({ length: 450 }, (_, index) => [
@@ -229,11 +247,17 @@ test("a real name server fetches the zone, and what is new in it; who is not dec
       `198.18.${1 + (index >> 8)}.${index & 255}`,
     ]),
   );
-  const running = manager({ "db.shop.cells.internal": "10.64.0.2", ...many }, Object.keys(many), secondary);
-  const server = await serveDns({ address: own }, running, 0);
+  const names = { "db.shop.cells.internal": "10.64.0.2", ...many };
+  const running = manager(names, Object.keys(many), secondary, key?.name ?? null);
+  const server = await serveDns({ address: own }, running, 0, undefined, zoneKeys);
   const file = join(directory, "nsd.conf");
   // As the operator's guide has it.
-  const zones = (/```text\n(zone:[^`]+)```/.exec(guide)?.[1] ?? "")
+  const written = /```text\n(key:[^`]+)```/.exec(guide)?.[1] ?? "";
+  const keyed =
+    theirs === null
+      ? written.slice(written.indexOf("zone:")).replaceAll(` ${guideKey}\n`, " NOKEY\n")
+      : written.replace(/secret: "[^"]*"/, `secret: "${theirs.toString("base64")}"`);
+  const zones = keyed
     .replaceAll("AXFR 10.0.0.32", `AXFR ${own}@${server.port}`)
     .replaceAll("allow-notify: 10.0.0.32", `outgoing-interface: ${secondary}\n  allow-notify: ${own}`);
   await writeFile(
@@ -251,7 +275,7 @@ test("a real name server fetches the zone, and what is new in it; who is not dec
 ${zones}`,
   );
   const daemon = spawn("nsd", ["-d", "-c", file], { stdio: "ignore" });
-  const notify = notifySecondaries({ address: own, request: running.request, port, againMs: 100 });
+  const notify = notifySecondaries({ address: own, request: running.request, port, againMs: 100, zoneKeys });
   const asked = async (name: string): Promise<unknown> => {
     const packet = query(name, name.endsWith(".arpa") ? "PTR" : "A");
     const place = { address: secondary, port, from: "127.0.0.1", timeoutMs: 1_000, largest: 65_535 };
@@ -265,13 +289,30 @@ ${zones}`,
     }
   };
   try {
+    await work({ running, server, own, secondary, asked, until });
+  } finally {
+    notify.stop();
+    const ended = once(daemon, "exit");
+    daemon.kill();
+    await ended;
+    await server.stop();
+    await rm(directory, { recursive: true });
+  }
+}
+const ourSecret = Buffer.alloc(32, 7);
+const skip = existsSync("/usr/sbin/nsd") ? false : "nsd is not here";
+const transferOf = (zone: string): Buffer =>
+  encode({ type: "query", id: 9, questions: [{ name: zone, type: "AXFR" as "A" }] });
+
+test("a real name server fetches the zone, and what is new in it; who is not declared gets nothing", { skip }, () =>
+  withSecondary(null, async ({ running, server, own, secondary, asked, until }) => {
     await until("n0.shop.cloud.example.org", "198.18.1.0");
     assert.equal(await asked("n449.shop.cloud.example.org"), "198.18.2.193", "in more than two messages");
     assert.equal(await asked("db.shop.cloud.example.org"), null);
     running.say("new.shop.cells.internal", "198.18.9.9");
     await until("new.shop.cloud.example.org", "198.18.9.9");
     await until("9.9.18.198.in-addr.arpa", "new.shop.cloud.example.org");
-    const transfer = encode({ type: "query", id: 9, questions: [{ name: "cloud.example.org", type: "AXFR" as "A" }] });
+    const transfer = transferOf("cloud.example.org");
     const place = { address: own, port: server.port, timeoutMs: 5_000, largest: 65_535 };
     const whole = await askByTcp({ ...place, from: secondary }, transfer);
     assert.equal(decode(whole ?? Buffer.alloc(12)).answers?.length, 200);
@@ -284,14 +325,41 @@ ${zones}`,
     const [byUdp] = (await once(socket, "message")) as [Buffer];
     socket.close();
     assert.equal((decode(byUdp) as { rcode?: string }).rcode, "REFUSED", "not by UDP");
-  } finally {
-    notify.stop();
-    const ended = once(daemon, "exit");
-    daemon.kill();
-    await ended;
-    await server.stop();
-    await rm(directory, { recursive: true });
-  }
+  }),
+);
+
+test("a real name server with the key fetches the zone and believes who tells it of news; without it nobody does", {
+  skip,
+}, async () => {
+  await withSecondary(ourSecret, async ({ running, server, own, secondary, asked, until }) => {
+    await until("n0.shop.cloud.example.org", "198.18.1.0");
+    assert.equal(await asked("n449.shop.cloud.example.org"), "198.18.2.193", "in more than two messages");
+    running.say("new.shop.cells.internal", "198.18.9.9");
+    await until("new.shop.cloud.example.org", "198.18.9.9");
+    await until("9.9.18.198.in-addr.arpa", "new.shop.cloud.example.org");
+    const place = { address: own, port: server.port, from: secondary, timeoutMs: 5_000, largest: 65_535 };
+    const said = async (packet: Buffer): Promise<unknown> => {
+      const answer = decode((await askByTcp(place, packet)) ?? Buffer.alloc(12)) as { rcode?: string };
+      return answer.rcode;
+    };
+    const transfer = transferOf("cloud.example.org");
+    const now = Math.floor(Date.now() / 1_000);
+    const by = (key: TsigKey, atS = now): Buffer => signed(key, null, [transfer], atS)[0] as Buffer;
+    assert.equal(await said(by({ name: guideKey, secret: ourSecret })), "NOERROR");
+    assert.equal(await said(transfer), "REFUSED", "the address alone");
+    assert.equal(await said(by({ name: guideKey, secret: Buffer.alloc(32, 8) })), "NOTAUTH", "another secret");
+    assert.equal(await said(by({ name: "other", secret: ourSecret })), "NOTAUTH", "another key");
+    assert.equal(
+      await said(by({ name: guideKey, secret: ourSecret }, now - 900)),
+      "NOTAUTH",
+      "of a quarter of an hour ago",
+    );
+  });
+  await withSecondary(Buffer.alloc(32, 8), async ({ server, asked }) => {
+    while (server.counts.answered < 2) await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    assert.equal(await asked("n0.shop.cloud.example.org"), null, "its secret is another one");
+  });
 });
 
 test("secondaries are told of a new number until they answer, three times at most, and not of one that is as it was", async () => {
@@ -319,7 +387,9 @@ test("secondaries are told of a new number until they answer, three times at mos
       return socket;
     }),
   );
-  const notify = notifySecondaries({ address: own, request, port, againMs: 10 });
+  let key: TsigKey | "missing" | null = null;
+  const zoneKeys = { current: async () => key };
+  const notify = notifySecondaries({ address: own, request, port, againMs: 10, zoneKeys });
   const rests = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 400));
   try {
     await rests();
@@ -331,7 +401,11 @@ test("secondaries are told of a new number until they answer, three times at mos
     say({ ...now, serial: 8 });
     await rests();
     assert.deepEqual(told, { [deaf]: 6, [quick]: 2 });
-    assert.equal(asked, 4, "the service says when there is something, and is not asked meanwhile");
+    key = "missing";
+    say({ ...now, serial: 9 });
+    await rests();
+    assert.deepEqual(told, { [deaf]: 6, [quick]: 2 }, "nobody could fetch it");
+    assert.equal(asked, 5, "the service says when there is something, and is not asked meanwhile");
   } finally {
     notify.stop();
     for (const socket of sockets) socket.close();

@@ -18,6 +18,8 @@ import { type PeerBook, type ProcessConfiguration, ports } from "../installation
 import { parsePeerAddress } from "../transport/peers.ts";
 import { watchPeers } from "../transport/peers-watch.ts";
 import { type ServedByTcp, serveByTcp, type TcpBounds } from "./by-tcp.ts";
+import { bytesOf, refusalOf, type Signature, signatureOf, signed, type TsigKey } from "./tsig.ts";
+import type { ZoneKeys } from "./zone-keys.ts";
 
 /**
  * The DNS Manager's own edge: DNS over UDP and TCP (RFC 1035, 4.2). The service answers, this only translates. What is
@@ -39,6 +41,7 @@ interface Asked {
   request(request: Json): Promise<Json>;
 }
 
+const noKeys: ZoneKeys = { current: async () => null };
 const mostUnderWay = 512;
 /** A controller has no more under way (`controller/names/name-server.ts`), whatever its guests ask. */
 const tcpBounds: TcpBounds = { connections: 256, connectionsOfAsker: 16, idleMs: 5_000, largestQuery: 65_535 };
@@ -46,7 +49,7 @@ const tcpBounds: TcpBounds = { connections: 256, connectionsOfAsker: 16, idleMs:
 const largestUdpBytes = 512;
 /** With the longest names they fit into one by TCP. */
 const recordsOfMessage = 200;
-const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 } as const;
+const rcodes = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5, NOTAUTH: 9 } as const;
 
 /** The cell for whose VMs is asked from an address; null: no one cell's. */
 export type CellAt = (address: string) => string | null;
@@ -83,9 +86,26 @@ export async function serveDns(
   running: Asked,
   port: number = ports.dns,
   cellAt: CellAt = () => null,
+  zoneKeys: ZoneKeys = noKeys,
 ): Promise<DnsServer> {
   const counts: DnsCounts = { answered: 0, malformed: 0, dropped: 0 };
   let underWay = 0;
+  const nowS = (): number => Math.floor(Date.now() / 1_000);
+  const keyNamed = async (name: string): Promise<TsigKey | null> => {
+    const key = await zoneKeys.current();
+    return key === null || key === "missing" || key.name !== name ? null : key;
+  };
+  const answerTo = async (query: DecodedPacket, signature: Signature, largest: number, asker: string) => {
+    if (signature.kind === "bad") {
+      const refused = respond(query, { rcode: "NOTAUTH", answers: [] }, largest);
+      return refused.map((message) => refusalOf(signature, message, nowS()));
+    }
+    const by = signature.kind === "good" ? signature : null;
+    const room = largest - (by === null ? 0 : bytesOf(by.key));
+    const found = await look(query, running, { cell: cellAt(asker), from: asker, key: by?.key.name ?? null }, largest);
+    const messages = respond(query, found, room);
+    return by === null ? messages : signed(by.key, by.mac, messages, nowS());
+  };
   const answer = async (packet: Buffer, largest: number, asker: string): Promise<readonly Buffer[] | null> => {
     const query = parseQuery(packet);
     if (query === null) counts.malformed += 1;
@@ -93,7 +113,12 @@ export async function serveDns(
     if (query === null || underWay >= mostUnderWay) return null;
     underWay += 1;
     try {
-      const response = respond(query, await look(query, running, cellAt(asker), asker, largest), largest);
+      const signature = await signatureOf(packet, keyNamed, nowS);
+      if (signature.kind === "malformed") {
+        counts.malformed += 1;
+        return null;
+      }
+      const response = await answerTo(query, signature, largest, asker);
       counts.answered += 1;
       return response;
     } catch {
@@ -146,8 +171,7 @@ function parseQuery(packet: Buffer): DecodedPacket | null {
 async function look(
   query: DecodedPacket,
   running: Asked,
-  cell: string | null,
-  from: string,
+  asker: { readonly cell: string | null; readonly from: string; readonly key: string | null },
   largest: number,
 ): Promise<{ readonly rcode: keyof typeof rcodes; readonly answers: NameAnswer["answers"] }> {
   const none = (rcode: keyof typeof rcodes) => ({ rcode, answers: [] });
@@ -157,7 +181,7 @@ async function look(
   if (question.class !== undefined && question.class !== "IN") return none("REFUSED");
   // A whole zone is handed over by TCP alone (RFC 5936, 4.2).
   if (question.type === "AXFR" && largest <= largestUdpBytes) return none("REFUSED");
-  const answer = await running.request({ name: question.name, type: question.type, cell, from });
+  const answer = await running.request({ name: question.name, type: question.type, ...asker });
   return answer as unknown as NameAnswer;
 }
 

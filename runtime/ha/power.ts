@@ -1,6 +1,3 @@
-import { randomBytes } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { mayAsk } from "../../core/documents/permissions.ts";
@@ -13,7 +10,7 @@ import { read } from "../../model/contract/schema.ts";
 import { Fault } from "../../model/json/reader.ts";
 import { sendJson, sendRefusal } from "../http/http.ts";
 import { peerRequest } from "../http/https.ts";
-import { seal, unseal } from "../identity/own/seal.ts";
+import { openSeal, type Seal } from "../identity/own/seal.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { askedBy } from "../observation/asked-by.ts";
 import type { Asked, Further } from "../process/asked.ts";
@@ -30,26 +27,8 @@ const everyMs = 2_000;
 const patienceMs = 12_000;
 const longestBody = 4096;
 
-const sealedFor = "power";
-
-export interface Seal {
-  seal(secret: string): string;
-  /** Null: it was not sealed here. */
-  open(sealed: string): string | null;
-}
-export const openSeal = async (directory: string): Promise<Seal> => {
-  const file = join(directory, "power.key");
-  await writeFile(file, randomBytes(32), { mode: 0o600, flag: "wx", flush: true }).catch(
-    (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST") throw error;
-    },
-  );
-  const key = await readFile(file);
-  return {
-    seal: (secret) => seal(key, sealedFor, secret),
-    open: (sealed) => unseal(key, sealedFor, sealed),
-  };
-};
+/** @param directory of the HA Manager's process */
+export const openPowerSeal = (directory: string): Promise<Seal> => openSeal(directory, "power.key", "power");
 
 const askHost = async (
   configuration: ProcessConfiguration,

@@ -1,7 +1,6 @@
-import { readFile } from "node:fs/promises";
-import { text } from "node:stream/consumers";
 import type { PowerControllerWord } from "../../../model/contract/ha.ts";
 import { type Context, printJson } from "../../context/context.ts";
+import { readSecret } from "../../secrets/read-secret.ts";
 import { usage } from "../../terminal/failure.ts";
 
 export interface PowerOptions {
@@ -24,16 +23,10 @@ export const hostPower = async (context: Context, host: string, options: PowerOp
     return terminal.print(removed.wasThere ? `nobody switches the power of ${host} any more` : `nobody did`);
   }
   const word = wordOf(options);
-  const file = options.passwordFile;
-  const secret = file === undefined ? await text(process.stdin) : await readFile(file, "utf8").catch(unreadable(file));
-  const password = secret.replace(/\r?\n$/, "");
-  if (password === "") throw usage("the password is empty: --password-file FILE, or standard input");
+  const password = await readSecret(options.passwordFile, "--password-file");
   const registered = await client.registerPower(host, { ...word, password });
   if (json) return printJson(context, registered);
   terminal.print(`${registered.address} reads ${host} as on, with its UUID ${registered.uuid}; nothing was switched`);
-};
-const unreadable = (file: string) => (error: Error) => {
-  throw usage(`${file} cannot be read: ${error.message}`);
 };
 
 const wordOf = (options: PowerOptions): Omit<PowerControllerWord, "password"> => {

@@ -70,6 +70,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.zone.name": { own: "its name servers fetch it within a minute; nothing that runs is touched" },
     "x.zone.servers": { own: "the same" },
     "x.zone.secondaries": { own: "the same" },
+    "x.zone.key": { own: "the same" },
     ...Object.fromEntries(
       haSettingNames.map((name) => [
         `x.ha.${name}`,

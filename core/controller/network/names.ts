@@ -24,8 +24,8 @@ export function desireNames(state: ControllerState): void {
 /** Of the root cell: to whom names are handed for the outside. */
 export function desireZone({ cell, options }: ControllerState, desires: Desires): void {
   if (options.root === undefined || cell?.zone === undefined) return;
-  const { name: zone, servers, secondaries } = cell.zone;
-  addDesire(desires, dnsManager, zoneKey, { zone, servers, secondaries } satisfies DesiredZone);
+  const { name: zone, ...rest } = cell.zone;
+  addDesire(desires, dnsManager, zoneKey, { zone, ...rest } satisfies DesiredZone);
 }
 
 function desireName(state: ControllerState, record: ElementRecord, desires: Desires): void {

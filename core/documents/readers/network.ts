@@ -75,6 +75,7 @@ export const desiredZone = document(
     zone: text(253),
     servers: list(text(253), most.servers),
     secondaries: list(address, most.servers),
+    key: optional(text(253)),
   }),
 );
 

@@ -22,6 +22,8 @@ test("a zone has a domain, servers, and from where they fetch it; without it the
     servers: ["ns1.example.org", "ns2.example.org"],
     secondaries: ["10.0.0.9"],
   });
+  const keyed = checked({ ...whole, "x.zone.key": "transfer.example.org" });
+  assert.equal(keyed.ok && keyed.value.zone?.key, "transfer.example.org");
   const without = checked({});
   assert.equal(without.ok && without.value.zone, undefined);
 });
@@ -36,8 +38,12 @@ test("what of it is missing or none is said, with one that would do", () => {
     [{ "x.zone.servers": "ns1.example.org 10.0.0.9/" }, /"10\.0\.0\.9\/", which is no name of a host/],
     [{ "x.zone.secondaries": [] }, /nobody would fetch it/],
     [{ "x.zone.secondaries": ["ns1"] }, /x\.zone\.secondaries/],
+    [{ "x.zone.key": "Transfer" }, /"Transfer", which is no name of a key .*give its secret to `cells zone key` alone/],
+    [{ "x.zone.key": `a${".a".repeat(32)}` }, /no name of a key/],
+    [{ "x.zone.key": "a..b" }, /no name of a key/],
   ] as const)
     assert.match(said({ ...whole, ...change }), told, JSON.stringify(change));
+  assert.match(said({ "x.zone.key": "transfer" }), /`x\.zone` has no `x\.zone\.name`/);
   assert.match(said({ "x.zone.secondaries": ["10.0.0.9"] }), /`x\.zone` has no `x\.zone\.name`/);
   assert.match(said(whole, "shop"), /cell\/zone: `shop` hands names .* root cell's alone Leave `x\.zone` out here/);
 });

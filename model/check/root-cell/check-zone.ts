@@ -1,5 +1,6 @@
 import type { Cell, OutwardZone } from "../../cell/cell.ts";
 import { type Ipv4, ipv4 } from "../../cell/identifiers.ts";
+import { zoneKeyName } from "../../limits.ts";
 import type { ReportFault } from "../fault.ts";
 
 /** Only one cell speaks for all names of the installation. */
@@ -15,12 +16,13 @@ export function zoneOf(read: {
   texts(attribute: string): readonly string[] | undefined;
 }): OutwardZone | null {
   const [name, servers] = [read.text("x.zone.name"), read.text("x.zone.servers")];
-  const secondaries = read.texts("x.zone.secondaries");
-  if (name === undefined && servers === undefined && secondaries === undefined) return null;
+  const [secondaries, key] = [read.texts("x.zone.secondaries"), read.text("x.zone.key")];
+  if ([name, servers, secondaries, key].every((each) => each === undefined)) return null;
   return Object.freeze({
     name: name ?? "",
     servers: Object.freeze((servers ?? "").split(/\s+/).filter((each) => each !== "")),
     secondaries: Object.freeze((secondaries ?? []).map((each): Ipv4 => ipv4(each))),
+    ...(key === undefined ? {} : { key }),
   });
 }
 
@@ -56,5 +58,11 @@ export function checkZone({ zone, name, path }: Cell, fault: ReportFault): void 
       "x.zone.secondaries",
       "`x.zone` has no `x.zone.secondaries`, so nobody would fetch it",
       'Name the addresses of its name servers on the management network, as in `x.zone.secondaries ["10.0.0.9"]`.',
+    );
+  if (zone.key !== undefined && !zoneKeyName.test(zone.key))
+    refuse(
+      "x.zone.key",
+      `\`x.zone.key\` is "${zone.key}", which is no name of a key`,
+      'Write it in small letters as a name of a host, as in `x.zone.key "transfer"`, and give its secret to `cells zone key` alone.',
     );
 }

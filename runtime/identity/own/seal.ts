@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { replaceFile } from "../../process/replace-file.ts";
 
@@ -28,6 +28,23 @@ export async function readSealKey(directory: string): Promise<Buffer> {
   const made = randomBytes(keyBytes);
   await replaceFile(file, `${made.toString("hex")}\n`);
   return made;
+}
+
+/** What one service seals with a key of a file of its own, which no backup has: in `<directory>/<file>`, mode 0600, made when it is needed first. */
+export interface Seal {
+  seal(secret: string): string;
+  /** Null: it was sealed elsewhere. */
+  open(sealed: string): string | null;
+}
+export async function openSeal(directory: string, file: string, id: string): Promise<Seal> {
+  const path = join(directory, file);
+  await writeFile(path, randomBytes(keyBytes), { mode: 0o600, flag: "wx", flush: true }).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    },
+  );
+  const key = await readFile(path);
+  return { seal: (secret) => seal(key, id, secret), open: (sealed) => unseal(key, id, sealed) };
 }
 
 export function seal(key: Buffer, id: string, secret: string): string {

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { ImageUpload } from "../connection/upload.ts";
-import type { Context } from "../context/context.ts";
-import { CommandFailure } from "../terminal/failure.ts";
-import { plain } from "../terminal/terminal.ts";
+import type { ImageUpload } from "../../connection/upload.ts";
+import type { Context } from "../../context/context.ts";
+import { CommandFailure } from "../../terminal/failure.ts";
+import { plain } from "../../terminal/terminal.ts";
 import { addImage } from "./image.ts";
 
 /** 64 KiB with this somewhere in it. */
