@@ -138,6 +138,11 @@ export const upgradeCloud = async (t: Testbed, file: string, reached: (what: str
   );
   reached("the new image is submitted");
   await interrupt(t, reached);
+  // One after the other, each with the time that it takes on a busy machine.
+  for (const path of others) {
+    await untilImage(t, path, "service-2");
+    reached(`${path} has the new image`);
+  }
   await untilState(
     t,
     "root/core1/bootDisk",
