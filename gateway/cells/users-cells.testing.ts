@@ -11,6 +11,7 @@ import { newTenantTicket, ticketPath } from "../../runtime/identity/tickets.ts";
 import { eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { startIssuer } from "../tenancy/issuer.testing.ts";
+import { readsAreApart } from "./reads-apart.testing.ts";
 import { tenantsPageRuns } from "./tenants-page.testing.ts";
 
 /** An installation whose cells are elements of the root cell; what hosts would do, the test does. */
@@ -113,6 +114,8 @@ export async function usersMakeCells(means: Means): Promise<void> {
     ((await ask("GET", "/cells", undefined, ann)).json as CellSummary[]).map(({ cell }) => cell),
     ["shop"],
   );
+
+  await readsAreApart(means, { ann, bob, secret: "password that is long" });
 
   // A gateway that lies: it claims what it likes at the service of users, and shows a user's tickets where it likes.
   const tell = async (peer: string, method: string, path: string, by: string, body?: JsonObject) => {

@@ -23,21 +23,48 @@ const isWanted = ({ since, until, who, verb, outcome, target }: AuditQuery, reco
 /** Where records are: `audit` of a running service. */
 type Read = (from: number, most: number) => readonly AuditRecord[];
 
+/** What whoever asks may see of it. */
+export type Seen = "all" | ((record: AuditRecord) => boolean);
+
+/** The newest that are wanted; or, where `after` is given, those that come next, for whoever reads all of them. */
+export async function readAudit(read: Read, head: AuditHead, query: AuditQuery, seen: Seen): Promise<AuditPart> {
+  return seen === "all" ? readWhole(read, head, query) : readOwn(read, head, query, seen);
+}
+
 /**
- * The newest that are wanted; or, where `after` is given, those that come next, for whoever reads all of them.
- * @param isSeen whether whoever asks may see this one
+ * Whoever sees a part has a count of his own. Numbers of the whole chain say how much others do, its hashes what others did to whoever tries
+ * what it might have been, and how many refusals were left out is a matter of all.
  */
-export async function readAudit(
+async function readOwn(
   read: Read,
-  head: AuditHead,
+  { first, next }: AuditHead,
   query: AuditQuery,
   isSeen: (record: AuditRecord) => boolean,
 ): Promise<AuditPart> {
+  const { limit = usualLimit, after } = query;
+  const found: AuditRecord[] = [];
+  let count = 0;
+  for (let from = first; from < next; from += chunk) {
+    for (const record of read(from, Math.min(chunk, next - from))) {
+      if (!isSeen(record)) continue;
+      count += 1;
+      if (count <= (after ?? 0) || !isWanted(query, record)) continue;
+      if (after !== undefined && found.length >= limit) continue;
+      const { leftOut: _, ...own } = record;
+      found.push({ ...own, n: count, previous: "", hash: "" });
+      if (found.length > limit) found.shift();
+    }
+    await setImmediate();
+  }
+  return { first: 1, next: count + 1, hash: "", records: found };
+}
+
+async function readWhole(read: Read, head: AuditHead, query: AuditQuery): Promise<AuditPart> {
   const { first, next, hash } = head;
   const { limit = usualLimit, after, since } = query;
   const found: AuditRecord[] = [];
   const take = (records: readonly AuditRecord[]): void => {
-    for (const record of records) if (isSeen(record) && isWanted(query, record)) found.push(record);
+    for (const record of records) if (isWanted(query, record)) found.push(record);
   };
   if (after !== undefined) {
     for (let from = Math.max(first, after + 1); from < next && found.length < limit; from += chunk) {

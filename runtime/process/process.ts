@@ -230,7 +230,7 @@ const auditOfLoop = <State>(loop: Loop<State>): AuditAccess => ({
     const { first, next, hash } = chain;
     const read = (from: number, most: number) =>
       loop.stopped ? [] : (loop.store.audit(from, most) as unknown as readonly AuditRecord[]);
-    return readAudit(read, { first, next, hash }, query, () => true);
+    return readAudit(read, { first, next, hash }, query, "all");
   },
 });
 const leftoversOfLoop = <State>(loop: Loop<State>, { configuration, service }: ServiceRun<State>): LeftoversAccess => {

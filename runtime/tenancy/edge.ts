@@ -167,7 +167,7 @@ async function answerAudit(
     audit,
     head,
     query.value,
-    ({ within = [] }) => sees === "all" || sees.some((uid) => within.includes(uid)),
+    sees === "all" ? sees : ({ within = [] }) => sees.some((uid) => within.includes(uid)),
   );
   send(response, { status: 200, body: toJson(part) });
 }

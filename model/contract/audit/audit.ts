@@ -39,11 +39,11 @@ export interface AuditEntry extends AuditActor {
   readonly leftOut?: number;
 }
 export interface AuditRecord extends AuditEntry {
-  /** Its number in the chain of its service. */
+  /** Its number in the chain of its service; for whoever sees a part of that, among those that he sees. */
   readonly n: number;
   /** ISO 8601. */
   readonly time: string;
-  /** Hash of the record before; of the first one `beginning`. */
+  /** Hash of the record before; of the first one `beginning`. Empty, as `hash`, for whoever sees a part. */
   readonly previous: string;
   /** SHA-256 of all the rest. */
   readonly hash: string;

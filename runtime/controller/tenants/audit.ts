@@ -9,7 +9,7 @@ import { allows } from "../../../model/contract/tenancy/rules.ts";
 import { sendJson } from "../../http/http.ts";
 import type { PeerRequest } from "../../http/peer-handler.ts";
 import { sourceHeader } from "../../observation/asked-by.ts";
-import { type AuditQuery, readAudit } from "../../observation/read-audit.ts";
+import { type AuditQuery, readAudit, type Seen } from "../../observation/read-audit.ts";
 import type { RunningService } from "../../process/process.ts";
 import type { Caller } from "./callers.ts";
 
@@ -40,15 +40,15 @@ export const recordedFirst: ReadonlySet<RouteName> = new Set([
 ]);
 
 /** A user without the right to read all of it sees what he has done himself. */
-const isSeen =
-  (caller: Caller | null) =>
-  ({ who, account }: AuditRecord): boolean => {
-    if (caller === null || !("tenant" in caller)) return true;
-    const { tenant } = caller;
+const seenBy = (caller: Caller | null): Seen => {
+  if (caller === null || !("tenant" in caller)) return "all";
+  const { tenant } = caller;
+  return ({ who, account }: AuditRecord): boolean => {
     if (!allows(tenant.rules, "audit.read")) return who === tenant.user;
     // What was done while the cell was somebody else's is not for its owner of now.
     return account === undefined || account === tenant.account;
   };
+};
 
 export async function answerAudit(
   ask: (request: ControllerRequest) => Promise<ControllerResponse>,
@@ -57,6 +57,6 @@ export async function answerAudit(
   response: ServerResponse,
 ): Promise<void> {
   const { body } = await ask({ method: "AUDIT" });
-  const part = await readAudit(audit, body as unknown as AuditHead, query, isSeen(caller));
+  const part = await readAudit(audit, body as unknown as AuditHead, query, seenBy(caller));
   sendJson(response, 200, part, { "cache-control": "no-store" });
 }
