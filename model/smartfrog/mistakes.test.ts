@@ -135,6 +135,11 @@ const otherNotations: readonly Mistake[] = [
   { what: "units", text: `c extends Cell { v extends VM { x.memory ^64MB; } }`, told: [/neither a number nor a name/] },
 ];
 const lexical: readonly Mistake[] = [
+  {
+    what: "a string where there is none, whole up to thirty characters",
+    text: `a 1 ^"${"x".repeat(30)}"; b 2 ^"${"y".repeat(31)}";`,
+    told: [/"x{30}"/, /"y{30}…"/],
+  },
   { what: "an open string", text: 'a ^"b;\nc 1;\nd ^,;', told: [/not closed on its line/, /Expected a value/] },
   { what: "a text over several lines", text: 'a ^"b\nc"; d "e"; f ^"g;\n', told: [/`##…#`/, /not closed/] },
   {

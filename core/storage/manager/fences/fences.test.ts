@@ -89,3 +89,29 @@ test("the root controller's own VM is never fenced", () => {
   assert.equal(made.connection("c-1", root)?.phase, "ready");
   assert.equal(saidOf(made)?.complete, false);
 });
+
+test("what other machines have, or had, is no part of a fence", () => {
+  const made = new StorageWorld({ s1: { freeMiB: 1000 } });
+  for (const each of ["v-1", "v-2", "v-3"]) made.want(`volume/${each}`, volume(each, { kind: "empty" }, 10));
+  made.settle();
+  const write = (of: string, vm: string) => made.want(`connection/c${of}`, connection(`c${of}`, of, vm, 1, "h1"));
+  for (const [of, vm] of [
+    ["v-1", "a-1"],
+    ["v-2", "b-1"],
+    ["v-3", "b-1"],
+  ] as const)
+    write(of, vm);
+  made.settle();
+  for (const each of ["v-2", "v-3"]) made.want(`connection/c${each}`, null);
+  made.settle();
+  // Another machine reads the one that it wrote before.
+  made.want("volume/v-2", { ...volume("v-2", { kind: "empty" }, 10), access: "ro" });
+  made.want("connection/reads", connection("reads", "v-2", "b-1", 2, "h1"));
+  made.want("fence/a-1", fence(1), ha);
+  made.settle();
+  assert.equal(made.connection("reads")?.phase, "ready");
+  assert.deepEqual(
+    saidOf(made)?.volumes.map((each) => each.volume),
+    ["v-1"],
+  );
+});
