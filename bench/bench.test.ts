@@ -56,6 +56,7 @@ for (const name of [
   "simulator",
   "subscribers",
   "tenancy",
+  "ways",
 ])
   test(`bench ${name} measures what it says`, { skip: process.getuid?.() === 0 ? false : "needs root" }, async () => {
     const load = benches[name];

@@ -31,12 +31,14 @@ export class PacketProgram {
     this.#child = spawn(program, [String(cpu), ...args], { stdio: ["pipe", "pipe", "inherit"] });
     this.#answers = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
   }
-  /** CPU time in nanoseconds per packet that arrived. Throws when not all did. */
-  async cost(path: number, packets: number): Promise<number> {
+  /** CPU time in nanoseconds per packet that arrived. Throws when not all did, or not so many `copies` of each at other taps. */
+  async cost(path: number, packets: number, copies = 0): Promise<number> {
     this.#child.stdin.write(`${path} ${packets}\n`);
     const { value, done } = await this.#answers.next();
-    const [spent = 0, received = 0] = done === true ? [] : String(value).split(" ").map(Number);
+    const [spent = 0, received = 0, others = 0] = done === true ? [] : String(value).split(" ").map(Number);
     if (received < packets) throw new Error(`of ${packets} packets on path ${path} only ${received} arrived`);
+    if (others !== packets * copies)
+      throw new Error(`of ${packets} packets on path ${path} others got ${others} copies, and not ${packets * copies}`);
     return spent / packets;
   }
   async stop(): Promise<void> {

@@ -4,10 +4,11 @@
  * so the thread's own CPU time holds the whole path, whatever else the machine does meanwhile, and no wake-up of
  * another CPU is in it.
  *
- * A path whose taps are named "-" begins and ends in sockets instead: the guests' own network stacks are part of it.
+ * A path whose taps are named "-" begins and ends in sockets instead: the guests' own network stacks are part of it. Several
+ * paths may have a tap in common. What came to other taps meanwhile, such as copies, is taken out when the time has been taken.
  *
  * Arguments: the CPU, then eight per path, as `main` names them.
- * Standard input: lines "PATH PACKETS". Each is answered by "CPU-NANOSECONDS RECEIVED".
+ * Standard input: lines "PATH PACKETS". Each is answered by "CPU-NANOSECONDS RECEIVED COPIES".
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -25,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATHS 8
+#define PATHS 16
 #define VNET 10
 #define FLOWS 64
 /* Below what a tap's queue (500 frames) and a socket's buffer (212 KiB) hold. */
@@ -68,6 +69,23 @@ static int open_tap(int pid, const char *name)
   if (fd < 0 || ioctl(fd, TUNSETIFF, &request))
     die(name);
   return fd;
+}
+
+/* Of a tap that an earlier path has already: a tap is opened once. */
+struct end {
+  char *pid, *name;
+  int fd;
+};
+static struct end ends[2 * PATHS];
+static int ends_count;
+
+static int tap_of(char *pid, char *name)
+{
+  for (int i = 0; i < ends_count; i++)
+    if (!strcmp(ends[i].pid, pid) && !strcmp(ends[i].name, name))
+      return ends[i].fd;
+  ends[ends_count] = (struct end){.pid = pid, .name = name, .fd = open_tap(atoi(pid), name)};
+  return ends[ends_count++].fd;
 }
 
 static void parse_mac(const char *text, unsigned char *mac)
@@ -122,8 +140,8 @@ static void open_path(struct path *p, char **a)
   for (int flow = 0; flow < FLOWS; flow++)
     build(p->frames[flow], a, 20000 + flow);
   if (!p->sockets) {
-    p->in = open_tap(atoi(a[0]), a[1]);
-    p->out = open_tap(atoi(a[2]), a[3]);
+    p->in = tap_of(a[0], a[1]);
+    p->out = tap_of(a[2], a[3]);
     return;
   }
   p->to = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(PORT)};
@@ -162,13 +180,14 @@ static int drain(struct path *p)
   }
 }
 
-static void measure(struct path *p, int packets)
+static void measure(struct path *p, int packets, int count)
 {
   int received = 0;
-  drain(p);
+  for (int i = 0; i < count; i++)
+    drain(&paths[i]);
   uint64_t before = cpu_ns();
   for (int sent = 0; sent < packets; sent += BURST) {
-    for (int i = 0; i < BURST; i++)
+    for (int i = 0; i < BURST && sent + i < packets; i++)
       if (!send_one(p, i % FLOWS))
         die("sending a packet");
     received += drain(p);
@@ -178,7 +197,10 @@ static void measure(struct path *p, int packets)
   struct pollfd waiting = {.fd = p->out, .events = POLLIN};
   while (received < packets && poll(&waiting, 1, 200) > 0)
     received += drain(p);
-  printf("%llu %d\n", (unsigned long long)spent, received);
+  int copies = 0;
+  for (int i = 0; i < count; i++)
+    copies += drain(&paths[i]);
+  printf("%llu %d %d\n", (unsigned long long)spent, received, copies);
   fflush(stdout);
 }
 
@@ -197,6 +219,6 @@ int main(int argc, char **argv)
     open_path(&paths[i], argv + 2 + 8 * i);
   while (scanf("%d %d", &path, &packets) == 2)
     if (path >= 0 && path < count)
-      measure(&paths[path], packets);
+      measure(&paths[path], packets, count);
   return 0;
 }

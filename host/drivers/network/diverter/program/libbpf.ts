@@ -26,6 +26,7 @@ const mapUpdate = bpf.func("int bpf_map_update_elem(int fd, void *key, void *val
 const mapUpdateBatch = bpf.func(
   "int bpf_map_update_batch(int fd, void *keys, void *values, void *count, void *options)",
 );
+const mapDeleteBatch = bpf.func("int bpf_map_delete_batch(int fd, void *keys, void *count, void *options)");
 const mapLookupBatch = bpf.func(
   "int bpf_map_lookup_batch(int fd, void *from, void *next, void *keys, void *values, void *count, void *options)",
 );
@@ -51,6 +52,8 @@ setPrint(null);
 
 const errorName = (code: number): string =>
   Object.entries(constants.errno).find(([, value]) => value === Math.abs(code))?.[0] ?? `error ${code}`;
+/** The kernel writes entries of this kind of map one by one alone: EOPNOTSUPP, or ENOTSUPP, which is none of libc's. */
+const isUnsupported = (code: number): boolean => code === -constants.errno.EOPNOTSUPP || code === -524;
 function check(code: number, what: string): number {
   if (code < 0) throw new Error(`${what}: ${errorName(code)}`);
   return code;
@@ -98,7 +101,7 @@ export class BpfMap {
     const count = Buffer.alloc(4);
     count.writeUInt32LE(number);
     const outcome: number = mapUpdateBatch(this.fd, keys, values, count, null);
-    if (outcome !== -constants.errno.EOPNOTSUPP && outcome !== -524) {
+    if (!isUnsupported(outcome)) {
       check(outcome, `writing ${number} entries of a map of the Diverter`);
       return;
     }
@@ -109,6 +112,14 @@ export class BpfMap {
   }
   delete(key: Buffer): boolean {
     return mapDelete(this.fd, key) === 0;
+  }
+  /** Those of them that are there. */
+  deleteAll(keys: readonly Buffer[]): void {
+    if (keys.length === 0) return;
+    const count = Buffer.alloc(4);
+    count.writeUInt32LE(keys.length);
+    const outcome: number = mapDeleteBatch(this.fd, Buffer.concat(keys), count, null);
+    if (outcome < 0) for (const key of keys) this.delete(key);
   }
   keys(): readonly Buffer[] {
     const keys: Buffer[] = [];

@@ -298,6 +298,30 @@ describe("what is sent to many", { skip: !canRun() }, () => {
     await installation.apply(plans, [first(3), second(6)]);
     await reaches(datagram(group, 5353), "near far other", "as before");
   });
+  test("hundreds of subnets that become known, or are gone, together cost the wait for a few", async () => {
+    const more = (count: number, of: number): readonly GuestPlan[] =>
+      Array.from({ length: count }, (_, at) =>
+        plan(
+          `more${at}`,
+          "b",
+          `10.64.${100 + of + (at >> 6)}.${((at & 63) << 2) + 2}`,
+          1_000 + at,
+          5_000 + of * 1_000 + at,
+        ),
+      );
+    const took = async (known: readonly GuestPlan[]): Promise<number> => {
+      const global = installation.global("a", [...plans, ...known], [first(3), second(4)]);
+      const began = performance.now();
+      await installation.drivers.a.call("apply", global);
+      return performance.now() - began;
+    };
+    const single: number[] = [];
+    for (let round = 0; round < 5; round += 1) single.push(await took(more(1, round)));
+    const few = single.sort((one, other) => one - other)[2] ?? 0;
+    const [many, none] = [await took(more(400, 10)), await took([])];
+    assert.ok(Math.max(many, none) < 40 * few, `400 took ${many} ms, none again ${none}, one ${few}`);
+    await reaches(datagram("10.64.0.255", 5353), "near far far2", "as before");
+  });
   test("another process finds it in force", async () => {
     installation.agents.delete(installation.drivers.a);
     await installation.drivers.a.stop();

@@ -4,7 +4,7 @@ import { type Ipv4, ipv4, mac } from "../../../../../model/cell/identifiers.ts";
 import type { GlobalNetwork } from "../../driver.ts";
 import type { Dataplane } from "../program/dataplane.ts";
 import { fanoutKey, member, mostGroups, mostMembers, word } from "../program/layout.ts";
-import { createArray, openInner } from "../program/libbpf.ts";
+import { type BpfMap, createArray, openInner } from "../program/libbpf.ts";
 import { tapName } from "../taps/devices.ts";
 import type { DeviceOf } from "../taps/slots.ts";
 
@@ -142,10 +142,12 @@ function readLists({ maps }: Dataplane): ReadonlyMap<string, Buffer> {
 }
 
 /**
- * So many lists of groups are written at a time. The kernel waits, at each one, for all that might still walk the former list: some
- * ten milliseconds, in which this process does nothing else. A guest joins and leaves as often as it likes.
+ * The kernel waits for all that might still walk a former list, some ten milliseconds in which this process does nothing else: once for
+ * all that is written together. Each list is open meanwhile.
  */
-const writesAtATime = 4;
+const listsTogether = 256;
+/** So many lists of groups are written at a look. A guest joins and leaves as often as it likes. */
+const writesAtATime = 32;
 
 const keyOf = (key: string) => fanoutKey.decode(Buffer.from(key, "hex"));
 const isOfGroup = (key: string): boolean => keyOf(key).group !== everybody;
@@ -195,27 +197,35 @@ export function createFanOut(dataplane: Dataplane): FanOut {
     const gone = [...found.keys()].filter((key) => !wanted.has(key));
     return [...gone, ...[...wanted].flatMap(([key, list]) => (found.get(key)?.equals(list) === true ? [] : [key]))];
   };
-  const write = (key: string, list: Buffer | undefined): void => {
+  const writeTogether = (keys: readonly string[], wanted: ReadonlyMap<string, Buffer>): void => {
+    const lists = keys.flatMap((key) => {
+      const list = wanted.get(key);
+      return list === undefined ? [] : [{ key: Buffer.from(key, "hex"), list }];
+    });
+    const made: BpfMap[] = [];
+    try {
+      for (const { list } of lists) made.push(createArray("member_list", member.size, list));
+      maps.fanout.setAll(lists.map(({ key }, at) => ({ key, value: word.encode({ value: made[at]?.fd ?? 0 }) })));
+    } finally {
+      for (const each of made) each.close();
+    }
+    maps.fanout.deleteAll(keys.filter((key) => !wanted.has(key)).map((key) => Buffer.from(key, "hex")));
+  };
+  const write = (keys: readonly string[], wanted: ReadonlyMap<string, Buffer>): void => {
     const found = inForce;
     // Until it is written, nobody knows what is there.
     inForce = null;
-    const bytes = Buffer.from(key, "hex");
-    if (list === undefined) maps.fanout.delete(bytes);
-    else {
-      const made = createArray("member_list", member.size, list);
-      try {
-        maps.fanout.set(bytes, word.encode({ value: made.fd }));
-      } finally {
-        made.close();
-      }
+    for (let at = 0; at < keys.length; at += listsTogether) writeTogether(keys.slice(at, at + listsTogether), wanted);
+    for (const key of keys) {
+      const list = wanted.get(key);
+      if (list === undefined) found?.delete(key);
+      else found?.set(key, list);
     }
-    if (list === undefined) found?.delete(key);
-    else found?.set(key, list);
     inForce = found;
   };
   const writeSome = (wanted: ReadonlyMap<string, Buffer>, all: readonly string[]): void => {
     const groups = all.filter(isOfGroup);
-    for (const key of turns.take(groups, writesAtATime)) write(key, wanted.get(key));
+    write(turns.take(groups, writesAtATime), wanted);
     behind = groups.length > writesAtATime;
   };
   return {
@@ -223,7 +233,10 @@ export function createFanOut(dataplane: Dataplane): FanOut {
     implement: (global, deviceOf, joined) => {
       const wanted = wantedLists(global, deviceOf, joined);
       const all = changed(wanted);
-      for (const key of all) if (!isOfGroup(key)) write(key, wanted.get(key));
+      write(
+        all.filter((key) => !isOfGroup(key)),
+        wanted,
+      );
       writeSome(wanted, all);
     },
     catchUp: (global, deviceOf, joined) => {
