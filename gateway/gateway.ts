@@ -28,8 +28,9 @@ import { createIntroduction, createPlaces, type Introduction } from "./edge/admi
 import { GrantedSessions } from "./edge/granted.ts";
 import { registerSessions } from "./edge/sessions.ts";
 import { createPresent } from "./edge/tickets.ts";
+import { registerHa } from "./ha/ha.ts";
+import { followNotices } from "./ha/notices.ts";
 import { createConnections } from "./observation/connections.ts";
-import { registerHa } from "./observation/ha.ts";
 import { registerObservation } from "./observation/observation.ts";
 import { createStatus } from "./observation/status.ts";
 import { registerZone } from "./observation/zone.ts";
@@ -144,6 +145,11 @@ export function createGateway(
   registerOrphans(app, configuration);
   registerHa(app, configuration);
   registerZone(app, configuration);
+  let endNotices = (): void => undefined;
+  app.addHook("onReady", async () => {
+    endNotices = followNotices(configuration);
+  });
+  app.addHook("onClose", async () => endNotices());
   registerAdoption(app, configuration);
   registerObservation(app, configuration, supervisorSocket, observer, connections);
   registerSessions(app, configuration, granted);

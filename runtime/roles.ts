@@ -5,14 +5,13 @@ import { toJson } from "../core/outbox.ts";
 import { serviceRoles } from "../core/service-roles.ts";
 import { unconfirmedFile } from "./backup/put-back.ts";
 import { servePeers } from "./http/https.ts";
-import type { PeerHandler } from "./http/peer-handler.ts";
 import { certify } from "./identity/own/certify.ts";
 import { followPeers } from "./identity/own/peers-follow.ts";
 import { network, type ProcessConfiguration, ports } from "./installation.ts";
 import { stopAtSignals } from "./life/signals.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observation/observer.ts";
 import {
-  type Asked,
+  type Further,
   haQuestion,
   hostsQuestion,
   offersQuestion,
@@ -66,12 +65,14 @@ const runHaManager = async (configuration: ProcessConfiguration, observer: Obser
   const { haReleases } = await import("./ha/release.ts");
   const { followOrders, openPowerSeal, powerRegistrations } = await import("./ha/power.ts");
   const seal = await openPowerSeal(configuration.directory);
-  const registrations = powerRegistrations(configuration, seal);
-  const further = {
-    answers: (url: string) => haReleases.answers(url) || registrations.answers(url),
-    handler: (at: Asked): PeerHandler => {
-      const [words, controllers] = [haReleases.handler(at), registrations.handler(at)];
-      return (incoming, response) => (haReleases.answers(incoming.url) ? words : controllers)(incoming, response);
+  const { alertNotices, openWebhookSeal } = await import("./ha/notices.ts");
+  const notices = alertNotices(await openWebhookSeal(configuration.directory));
+  const all: readonly Further[] = [haReleases, notices, powerRegistrations(configuration, seal)];
+  const further: Further = {
+    answers: (url) => all.some((each) => each.answers(url)),
+    handler: (at) => {
+      const handlers = all.map((each) => [each, each.handler(at)] as const);
+      return (incoming, response) => handlers.find(([each]) => each.answers(incoming.url))?.[1](incoming, response);
     },
   };
   const asked = await serveQuestions(configuration, observer, "ha-manager", [haQuestion], further);

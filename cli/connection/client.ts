@@ -32,7 +32,15 @@ import type {
 import type { Bundle } from "../../model/cell/cell.ts";
 import type { SessionGrant, SessionRequest } from "../../model/cell/session-messages.ts";
 import { type Asking, addressOf, type ContractClient, createClient } from "../../model/contract/client.ts";
-import type { HaReport, PowerControllerWord, PowerRegistered, PowerRemoved } from "../../model/contract/ha.ts";
+import type {
+  HaReport,
+  PowerControllerWord,
+  PowerRegistered,
+  PowerRemoved,
+  WebhookRegistered,
+  WebhookRemoved,
+  WebhookWord,
+} from "../../model/contract/ha.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
 import type { ZoneKeyAnswer, ZoneKeyWord, ZoneReport } from "../../model/contract/zone.ts";
@@ -301,6 +309,19 @@ export class Client {
 
   retryHa(vm: string): Promise<HaReport> {
     return this.#gateway.ask("retryHa", { parameters: {}, query: { vm } });
+  }
+
+  acknowledgeAlert(kind: string, subject: string): Promise<HaReport> {
+    const query = { kind, ...(subject === "" ? {} : { subject }) };
+    return this.#gateway.ask("acknowledgeAlert", { parameters: {}, query });
+  }
+
+  setWebhook(word: WebhookWord): Promise<WebhookRegistered> {
+    return this.#gateway.ask("setWebhook", { parameters: {}, body: word });
+  }
+
+  forgetWebhook(): Promise<WebhookRemoved> {
+    return this.#gateway.ask("forgetWebhook", { parameters: {} });
   }
 
   registerPower(host: string, word: PowerControllerWord): Promise<PowerRegistered> {

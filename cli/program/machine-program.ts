@@ -98,14 +98,36 @@ const haCommands: Register = (program, context, withHelp) => {
   );
 };
 
-const alertCommand: Register = (program, context, withHelp) =>
+const alertCommands: Register = (program, context, withHelp) => {
+  const commands = () => import("../commands/hosts/ha.ts");
+  const alerts = program
+    .command("alerts")
+    .description("show what waits for you: what the HA Manager does not decide by itself, and what helps")
+    .action(async () => (await commands()).listAlerts(context()));
+  withHelp(alerts, ["cells alerts", "cells alerts --output json"]);
   withHelp(
-    program
-      .command("alerts")
-      .description("show what waits for you: what the HA Manager does not decide by itself, and what helps")
-      .action(async () => (await import("../commands/hosts/ha.ts")).listAlerts(context())),
-    ["cells alerts", "cells alerts --output json"],
+    alerts
+      .command("acknowledge")
+      .description("say that you look after an alert: it stays until it is over")
+      .argument("<kind>", "as `cells alerts` shows it")
+      .argument("[about]", "as `cells alerts` shows it; of `paused` nothing")
+      .action(async (kind, about) => (await commands()).acknowledgeAlert(context(), kind, about)),
+    ["cells alerts acknowledge unfenced h2", "cells alerts acknowledge paused"],
   );
+  withHelp(
+    alerts
+      .command("webhook")
+      .description("have alerts told to a URL: when one is opened, acknowledged or over, signed with a secret")
+      .argument("[url]", "http or https, outside of the installation")
+      .option("--secret-file <file>", "the secret is read from there; else from standard input")
+      .option("--remove", "tell them to nobody")
+      .action(async (url, options) => (await commands()).setWebhook(context(), url, options)),
+    [
+      "cells alerts webhook https://pager.example.com/cells --secret-file webhook.secret",
+      "cells alerts webhook --remove",
+    ],
+  );
+};
 
 const drainCommands: Register = (host, context, withHelp) => {
   const commands = () => import("../commands/hosts/drain.ts");
@@ -182,7 +204,7 @@ export const machineCommands: Register = (program, context, withHelp) => {
   bootstrapCommand(program, context, withHelp);
   const commands = () => import("../commands/hosts/host.ts");
   haCommands(program, context, withHelp);
-  alertCommand(program, context, withHelp);
+  alertCommands(program, context, withHelp);
   moveCommand(program, context, withHelp);
   const host = program.command("host").description("machines that join the cloud, and leave it");
   withHelp(

@@ -188,6 +188,8 @@ export const permissions = {
         "POST /ha/release",
         "POST /ha/cancel",
         "POST /ha/retry",
+        "POST /ha/acknowledge",
+        ...["PUT /webhook", "DELETE /webhook", "GET /notice", "POST /notice"],
         "PUT /power/<name>",
         "DELETE /power/<name>",
       ],

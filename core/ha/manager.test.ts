@@ -326,3 +326,27 @@ test("a host with something that is protected says to its servers that it is the
   world.give({ kind: "desired", from: peerName("controller.shop"), key: "protected/a-1", value: null });
   assert.deepEqual([...world.beats], []);
 });
+
+test("after a start an item goes no further, and is not over, before Presence has said what has become of its host", () => {
+  const world = new World();
+  world.protect(protectedVm());
+  world.known();
+  world.give({ kind: "request", id: 1, request: { kind: "ha-pause" } });
+  world.declare();
+  world.give({ kind: "request", id: 1, request: { kind: "ha-release" } });
+  assert.equal(world.step, "Investigating", "neighbours have yet to answer");
+  world.restart();
+  assert.equal(world.step, "Investigating");
+  world.ms += 60_000;
+  world.give({ kind: "timer", name: "look" });
+  assert.equal(world.step, "Investigating", "its host may be there again");
+  world.declare();
+  assert.equal(world.step, "Fencing");
+  const returned = new World();
+  returned.protect(protectedVm());
+  returned.known();
+  returned.declare();
+  returned.restart();
+  for (const peer of members.slice(0, 2)) returned.give({ kind: "reachable", peer, reachable: true });
+  assert.equal(returned.step, undefined, "most members are heard, and none says that it is lost");
+});

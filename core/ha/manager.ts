@@ -20,6 +20,7 @@ import { noteLoss } from "./guards.ts";
 import { measureHa } from "./measure.ts";
 import { settleAlerts } from "./people/alerts.ts";
 import { type ByHandRefusal, takeWord } from "./people/by-hand.ts";
+import { settleNotices, takeNoticeWord } from "./people/notices.ts";
 import { reportOf } from "./people/report.ts";
 import { settleWait, takePower } from "./power/orders.ts";
 import { takeHost, takeProbe } from "./probes.ts";
@@ -45,9 +46,13 @@ export function createHaManager(options: HaOptions): Service<HaState> {
     restore: (restored) => restoreHa(restored, options),
     step: (state, input, now) => {
       state.nowMs = now.ms;
-      if (input.kind !== "request" || !takePower(state, input.id, input.request, now)) advance(state, input, now);
+      const isOfEdge =
+        input.kind === "request" &&
+        (takePower(state, input.id, input.request, now) || takeNoticeWord(state, input.id, input.request, now));
+      if (!isOfEdge) advance(state, input, now);
       else if (state.started) settleQueue(state, now);
       settleWait(state);
+      settleNotices(state, now);
       return { state, effects: takeEffects(state.outbox) };
     },
     audience: () => null,

@@ -1,6 +1,7 @@
 import { gauge, type Metric, sample } from "../telemetry/metrics.ts";
 import { steps } from "./item.ts";
-import { alertKinds, type HaState } from "./state.ts";
+import { alertKinds } from "./people/alert.ts";
+import type { HaState } from "./state.ts";
 
 export function measureHa({ wanted, active, ended, over, alerts }: HaState): readonly Metric[] {
   const items = [...active.values(), ...ended.values()];

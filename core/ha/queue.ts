@@ -1,5 +1,6 @@
 import { type HostName, hostPeer, type Uid } from "../../model/cell/identifiers.ts";
 import { rootCell } from "../documents/cells.ts";
+import { majorityOf } from "../documents/declaration.ts";
 import { beatsKey, type DesiredFence, type DesiredProtected, fenceKey, heartbeatKey } from "../documents/ha.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Instant } from "../env.ts";
@@ -138,14 +139,16 @@ function advance(state: HaState, vm: Uid, now: Instant): boolean {
     answer: each.judge({ ...subject, fencingMs, ...recreatable }, state),
   }));
   const fencedBy = fences.find(({ answer }) => answer.isFenced)?.name;
+  const isUnheardOf = isUnheard(state, item.host);
   const so: Circumstances = {
     since,
     lost: wanted?.document.lost ?? "restart",
-    isHostLost: deathOf(state.deaths, item.host) !== null || isReadOff(state.power, item.host, subject.boot),
+    isHostLost:
+      isUnheardOf || deathOf(state.deaths, item.host) !== null || isReadOff(state.power, item.host, subject.boot),
     state: together,
     isFenced: item.step === "Fencing" && fencedBy !== undefined,
     isolated: wanted?.document.isolated ?? "keep",
-    isAsking: item.step === "Investigating" && isAskingAbout(state, item.host),
+    isAsking: item.step === "Investigating" && (isUnheardOf || isAskingAbout(state, item.host)),
     isHeld: held !== null,
     isCancelled: item.cancelled === true,
     isVetoedLong: now.ms - (state.vetoedSince.get(vm) ?? now.ms) >= fixed.isolatedMs,
@@ -160,6 +163,12 @@ function advance(state: HaState, vm: Uid, now: Instant): boolean {
   }
   take(state, noted, { ...move, ...(fencedBy === undefined ? {} : { fencedBy }) }, now);
   return true;
+}
+
+/** Since the start nobody could say yet whether its host is still lost: an item of before waits for that, and is not over. */
+function isUnheard({ deaths: { members, said }, reachable }: HaState, host: HostName): boolean {
+  if (said.has(host)) return false;
+  return [...members].filter((member) => reachable.get(member) === true).length < majorityOf(members.size);
 }
 
 function sinceOf({ client, incarnation, host }: WorkItem, wanted: Protected | undefined): Since {

@@ -13,6 +13,7 @@ import { createOutbox, type Outbox, toJson, write } from "../outbox.ts";
 import { createDeaths, type Deaths } from "../presence/group/deaths.ts";
 import type { Known, Probed } from "./investigators/investigator.ts";
 import { isActive, itemKey, type WorkItem } from "./item.ts";
+import { type Alert, createNotices, type Notices, restoreNotices, sortNotices } from "./people/alert.ts";
 import { createPower, type PowerState, restorePower } from "./power/power-state.ts";
 import { type Settings, settingsFrom } from "./settings.ts";
 
@@ -41,28 +42,6 @@ export interface Storm {
   readonly asked?: true;
 }
 
-export const alertKinds = [
-  /** Many hosts were lost at once. */
-  "paused",
-  /** A guard holds a VM that was started again too often, or whose hosts were lost soon after it came. */
-  "held",
-  /** A host is declared dead, and something says that what it runs goes on. */
-  "isolated",
-  /** A fence takes longer than any that works. */
-  "unfenced",
-] as const;
-export type AlertKind = (typeof alertKinds)[number];
-
-/** Record `alert/<kind>/<subject>`. */
-export interface Alert {
-  readonly kind: AlertKind;
-  /** A host, or the path of a VM with its cell's whole name first; of "paused" nothing. */
-  readonly subject: string;
-  /** Milliseconds since 1970. */
-  readonly since: number;
-  /** What is so, and what helps. */
-  readonly sentence: string;
-}
 /** What the HA Manager knows. Records: `item/<vm>/<incarnation>`, `over/<vm>`. The rest is desired here, or said again. */
 export interface HaState extends Known {
   readonly options: HaOptions;
@@ -98,6 +77,7 @@ export interface HaState extends Known {
   readonly maintained: Set<HostName>;
   /** Those that are open, by their keys. */
   readonly alerts: Map<string, Alert>;
+  readonly notices: Notices;
   /** Where hosts are on the network, as they said last. */
   readonly known: Map<HostName, KnownHost>;
   /** Hosts that are looked into: who asks them, and since when. */
@@ -155,6 +135,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     maintained: new Set(),
     losses: new Map(),
     alerts: new Map(),
+    notices: createNotices(),
     known: new Map(),
     asking: new Map(),
     probes: new Map(),
@@ -168,6 +149,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
   };
   for (const [key, value] of restored.records) {
     restorePower(state.power, key, value);
+    restoreNotices(state.notices, key, value);
     if (key.startsWith("item/")) keepItem(state, value as unknown as WorkItem);
     if (key.startsWith("host/")) state.known.set(hostName(key.slice("host/".length)), value as unknown as KnownHost);
     if (key.startsWith("alert/")) state.alerts.set(key, value as unknown as Alert);
@@ -176,6 +158,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
       state.over.set(over.vm, over);
     }
   }
+  sortNotices(state.notices);
   return state;
 }
 

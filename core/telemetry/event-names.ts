@@ -194,6 +194,9 @@ export const eventNames = {
   "ha/paused":
     "many hosts were lost at once, so tenants' machines are not started elsewhere until a person has looked: which hosts",
   "alert/opened": "something waits for a person: its kind, what it is about, and what helps",
+  "alert/acknowledged": "somebody has said that he looks after it: kind, subject",
+  "alert/webhook": "where alerts are told to is another place from now on: the URL; null: nowhere",
+  "alert/unsent": "a notice of an alert was given up: its number, which event, why",
   "alert/ended": "it does not any more: kind, subject",
   "ha/released": "a person has looked, and what was held goes on: of which VM; null: after the loss of many hosts",
   "ha/cancelled": "the operator has said that an incarnation is left alone, until he has it tried again: which one",

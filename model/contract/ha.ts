@@ -48,6 +48,8 @@ export interface HaReport {
   readonly storm: { readonly since: string; readonly hosts: readonly string[]; readonly asked?: true } | null;
   /** What waits for a person, the first one first. Absent: a HA Manager of the previous version. */
   readonly alerts?: readonly HaAlert[];
+  /** Where alerts are told to: how many notices wait, and why the last attempt was not taken (null: it was, or there was none). Absent: nowhere. */
+  readonly webhook?: { readonly url: string; readonly waiting: number; readonly said: string | null };
   /** Hosts whose power can be cut, and what their controllers said last. Absent: a HA Manager of an earlier version. */
   readonly power?: readonly HaPower[];
   /** Those that are being worked on first, then those that have ended, the last one first. */
@@ -70,6 +72,31 @@ export interface HaAlert {
   readonly since: string;
   /** What is so, and what helps. */
   readonly sentence: string;
+  /** When somebody has said that he looks after it, ISO 8601. Absent: nobody has. */
+  readonly acknowledged?: string;
+}
+/** Where alerts are told to: `PUT /alerts/webhook`. */
+export interface WebhookWord {
+  /** `http` or `https`; neither of the installation itself nor of the gateway's own machine. */
+  readonly url: string;
+  /** With it each notice is signed; it is shown to nobody again. */
+  readonly secret: string;
+}
+export interface WebhookRegistered {
+  readonly url: string;
+}
+export interface WebhookRemoved {
+  readonly wasThere: boolean;
+}
+/** The body of what is posted to a webhook. `number` grows by one with each; one may come twice. */
+export interface AlertNotice {
+  readonly number: number;
+  /** `test`: the webhook was registered. */
+  readonly event: "opened" | "acknowledged" | "ended" | "test";
+  /** Null for a test. */
+  readonly alert: HaAlert | null;
+  /** ISO 8601. */
+  readonly at: string;
 }
 export interface HaItem {
   readonly type: "HA" | "Stop" | "Destroy";
@@ -124,10 +151,22 @@ const haItem = record<HaItem>(
 const haAlert = record<HaAlert>(
   {
     kind: oneOf("paused", "held", "isolated", "unfenced"),
-    ...{ subject: text(), since: time, sentence: text() },
+    ...{ subject: text(), since: time, sentence: text(), acknowledged: optional(time) },
   },
   "HaAlert",
 );
+export const webhookWord = record<WebhookWord>(
+  {
+    url: pattern(
+      /^https?:\/\/[^\s@/?#]{1,300}(?:[/?][^\s#]{0,1700})?$/,
+      "an http or https URL without a user and a fragment",
+    ),
+    secret: secret(/^[^\0\n]{16,256}$/, "16 to 256 characters in one line"),
+  },
+  "WebhookWord",
+);
+export const webhookRegistered = record<WebhookRegistered>({ url: text() }, "WebhookRegistered");
+export const webhookRemoved = record<WebhookRemoved>({ wasThere: boolean }, "WebhookRemoved");
 const haPower = record<HaPower>(
   {
     ...{ host: text(), kind: oneOf("ipmi", "redfish"), address: text(), uuid: text() },
@@ -142,6 +181,9 @@ export const haReport = record<HaReport>(
       record<NonNullable<HaReport["storm"]>>({ since: time, hosts: list(text()), asked: optional(exactly(true)) }),
     ),
     alerts: optional(list(haAlert)),
+    webhook: optional(
+      record<NonNullable<HaReport["webhook"]>>({ url: text(), waiting: integer(), said: nullable(text()) }),
+    ),
     power: optional(list(haPower)),
     items: list(haItem),
   },

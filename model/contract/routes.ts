@@ -1,7 +1,15 @@
 import { bundleMediaType, yamlMediaType } from "../api.ts";
 import { audited } from "./audit/query.ts";
 import { auditPart } from "./audit/values.ts";
-import { haReport, powerController, powerRegistered, powerRemoved } from "./ha.ts";
+import {
+  haReport,
+  powerController,
+  powerRegistered,
+  powerRemoved,
+  webhookRegistered,
+  webhookRemoved,
+  webhookWord,
+} from "./ha.ts";
 import {
   bytesType,
   gives,
@@ -261,6 +269,23 @@ export const routes = {
     doc: "Takes up what was cancelled, and asks everybody anew about what waits.",
     query: { vm: must(text(), "Path of a VM, its cell's whole name first.") },
     answer: gives(haReport),
+  }),
+  acknowledgeAlert: route("POST /alerts/acknowledge", "operator", "gateway", {
+    doc: "Somebody looks after an alert, which stays open until it is over. 404: there is none.",
+    query: {
+      kind: must(text(), "Of the alert, as `GET /ha` has it."),
+      subject: may(text(), "Of the alert. Absent: it has none."),
+    },
+    answer: gives(haReport),
+  }),
+  setWebhook: route("PUT /alerts/webhook", "operator", "gateway", {
+    doc: "Alerts are told to this URL: when one is opened, acknowledged or over, and once now. Each is a POST of an `AlertNotice` with `cells-signature: t=<seconds since 1970>,v1=<HMAC-SHA-256 of '<t>.<body>', hexadecimal>`, and is repeated for a day until the answer is 2xx. 409: it leads into the installation.",
+    body: sends(webhookWord),
+    answer: gives(webhookRegistered),
+  }),
+  forgetWebhook: route("DELETE /alerts/webhook", "operator", "gateway", {
+    doc: "Alerts are told to nobody any more, and what waits is dropped.",
+    answer: gives(webhookRemoved),
   }),
   registerPower: route("PUT /hosts/{name}/power", "operator", "gateway", {
     doc: "What switches a host's power, apart from the host. It is tried and nothing is switched: another host reads there that this one is on, with the UUID that this one says it has. 409: that is not so, and why.",

@@ -1,7 +1,9 @@
+import { readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
 import type { HaItem, HaReport } from "../../../model/contract/ha.ts";
 import { printable } from "../../../model/diagnostics/render-diagnostic.ts";
 import { type Context, cellOfPath, printJson } from "../../context/context.ts";
-import { CommandFailure, exitCodes } from "../../terminal/failure.ts";
+import { CommandFailure, exitCodes, usage } from "../../terminal/failure.ts";
 import { type Paint, table } from "../../terminal/terminal.ts";
 
 /** `cells ha`: what is done about VMs whose host is lost. */
@@ -13,17 +15,65 @@ export const listHa = async (context: Context): Promise<void> => {
 
 /** `cells alerts`: what waits for a person. */
 export const listAlerts = async (context: Context): Promise<void> => {
-  const { alerts = [] } = await context.client().ha();
-  if (context.json) return printJson(context, alerts);
+  const report = await context.client().ha();
+  if (context.json) return printJson(context, report.alerts ?? []);
+  printAlerts(context, report);
+};
+const printAlerts = (context: Context, { alerts = [], webhook }: HaReport): void => {
   const { paint, print } = context.terminal;
-  if (alerts.length === 0) return print("nothing waits for you");
-  const rows = alerts.map(({ kind, subject, since, sentence }) => [
-    paint("yellow", kind),
+  if (webhook !== undefined) {
+    const { url, waiting, said } = webhook;
+    const state =
+      waiting === 0
+        ? "nothing waits to be told there"
+        : `${waiting} to be told there${said === null ? "" : `: ${said}`}`;
+    print(printable(`alerts are told to ${url}; ${state}`));
+  }
+  if (alerts.length === 0) {
+    print("nothing waits for you");
+    return;
+  }
+  const rows = alerts.map(({ kind, subject, since, sentence, acknowledged }) => [
+    paint(acknowledged === undefined ? "yellow" : "grey", kind),
     printable(subject),
     since,
-    printable(sentence),
+    printable(acknowledged === undefined ? sentence : `(acknowledged ${acknowledged}) ${sentence}`),
   ]);
   for (const line of table([["kind", "about", "since", ""].map((head) => paint("grey", head)), ...rows])) print(line);
+};
+
+/** `cells alerts acknowledge KIND [ABOUT]`: somebody looks after it. */
+export const acknowledgeAlert = async (context: Context, kind: string, subject: string | undefined): Promise<void> => {
+  const report = await context.client().acknowledgeAlert(kind, subject ?? "");
+  if (context.json) return printJson(context, report.alerts ?? []);
+  printAlerts(context, report);
+};
+
+export interface WebhookOptions {
+  readonly secretFile?: string;
+  readonly remove?: boolean;
+}
+/** `cells alerts webhook`: where alerts are told to. */
+export const setWebhook = async (context: Context, url: string | undefined, options: WebhookOptions): Promise<void> => {
+  const client = context.client();
+  const { print } = context.terminal;
+  if (options.remove === true) {
+    if (url !== undefined) throw usage("say a URL, or --remove");
+    const removed = await client.forgetWebhook();
+    if (context.json) return printJson(context, removed);
+    return print(removed.wasThere ? "alerts are told to nobody any more" : "they were told to nobody");
+  }
+  if (url === undefined) throw usage("say a URL, or --remove");
+  const file = options.secretFile;
+  const read = file === undefined ? await text(process.stdin) : await readFile(file, "utf8").catch(unreadable(file));
+  const registered = await client.setWebhook({ url, secret: read.replace(/\r?\n$/, "") });
+  if (context.json) return printJson(context, registered);
+  print(
+    `alerts are told to ${registered.url}, and a first notice that is none goes there now: \`cells alerts\` says whether it was taken`,
+  );
+};
+const unreadable = (file: string) => (error: Error) => {
+  throw usage(`${file} cannot be read: ${error.message}`);
 };
 
 /** `cells ha pause`: hosts will be switched off. */

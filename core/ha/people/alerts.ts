@@ -1,7 +1,9 @@
 import type { Instant } from "../../env.ts";
 import { log, sameJson, toJson, write } from "../../outbox.ts";
 import { fixed } from "../settings.ts";
-import type { Alert, HaState } from "../state.ts";
+import type { HaState } from "../state.ts";
+import type { Alert } from "./alert.ts";
+import { addNotice } from "./notices.ts";
 
 /**
  * What a person is to look at, since the HA Manager goes no further by itself. One is open for each kind and subject, what is of one
@@ -10,7 +12,7 @@ import type { Alert, HaState } from "../state.ts";
  */
 export const alertKey = ({ kind, subject }: Pick<Alert, "kind" | "subject">): string => `alert/${kind}/${subject}`;
 
-type Due = Omit<Alert, "since">;
+type Due = Omit<Alert, "since" | "acknowledged">;
 
 /** Opens what is due and ends what is not, after everything else of a step. */
 export function settleAlerts(state: HaState, now: Instant): void {
@@ -20,15 +22,32 @@ export function settleAlerts(state: HaState, now: Instant): void {
       state.alerts.delete(key);
       write(state.outbox, key, null);
       log(state.outbox, "alert/ended", { kind: alert.kind, subject: alert.subject });
+      addNotice(state, "ended", alert, now);
     }
   for (const [key, alert] of due) {
     const before = state.alerts.get(key);
-    const next: Alert = { ...alert, since: before?.since ?? now.wallMs };
+    const { since = now.wallMs, acknowledged } = before ?? {};
+    const next: Alert = { ...alert, since, ...(acknowledged === undefined ? {} : { acknowledged }) };
     if (before !== undefined && sameJson(toJson(before), toJson(next))) continue;
     state.alerts.set(key, next);
     write(state.outbox, key, next);
-    if (before === undefined) log(state.outbox, "alert/opened", { ...alert });
+    if (before !== undefined) continue;
+    log(state.outbox, "alert/opened", { ...alert });
+    addNotice(state, "opened", next, now);
   }
+}
+
+/** Somebody says that he looks after it: it stays open until it is over. @returns whether there is such an alert */
+export function acknowledge(state: HaState, kind: string, subject: string, now: Instant): boolean {
+  const alert = [...state.alerts.values()].find((each) => each.kind === kind && each.subject === subject);
+  if (alert === undefined) return false;
+  if (alert.acknowledged !== undefined) return true;
+  const next: Alert = { ...alert, acknowledged: now.wallMs };
+  state.alerts.set(alertKey(next), next);
+  write(state.outbox, alertKey(next), next);
+  log(state.outbox, "alert/acknowledged", { kind: alert.kind, subject });
+  addNotice(state, "acknowledged", next, now);
+  return true;
 }
 
 function dueOf(state: HaState, { ms, wallMs }: Instant): readonly Due[] {

@@ -1,9 +1,10 @@
-import type { Json } from "../../../model/json/json.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { Instant } from "../../env.ts";
 import { isObject, log } from "../../outbox.ts";
 import { beginPause, endStorm } from "../guards.ts";
 import { isActive, type WorkItem } from "../item.ts";
 import { type HaState, saveItem } from "../state.ts";
+import { acknowledge } from "./alerts.ts";
 
 /*
  * What people say of the queue: that they have looked, that a VM is to be left alone, or that something is to be tried at once. Nothing
@@ -21,12 +22,19 @@ export function takeWord(state: HaState, request: Json, now: Instant): ByHandRef
   if (!isObject(request)) return null;
   const { kind, cell, path } = request;
   if (kind === "ha-pause") beginPause(state, now);
+  if (kind === "ha-acknowledge") return acknowledged(state, request, now);
   if (kind === "ha-release" && typeof path !== "string") endStorm(state);
   if (typeof path !== "string" || typeof cell !== "string") return null;
   const about: About = { cell, path };
   if (kind === "ha-release") release(state, about);
   if (kind === "ha-cancel") return cancel(state, about);
   return kind === "ha-retry" ? retry(state, about) : null;
+}
+function acknowledged(state: HaState, request: JsonObject, now: Instant): ByHandRefusal | null {
+  const [alert, subject] = [String(request.alert), String(request.subject)];
+  if (acknowledge(state, alert, subject, now)) return null;
+  const about = subject === "" ? "" : ` about ${subject}`;
+  return { status: 404, message: `there is no open alert "${alert}"${about}; \`cells alerts\` shows those that are` };
 }
 interface About {
   readonly cell: string;

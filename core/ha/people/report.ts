@@ -4,7 +4,7 @@ import type { WorkItem } from "../item.ts";
 import type { HaState } from "../state.ts";
 
 /** The queue as people see it: what is being worked on, then what has ended, the last first. */
-export function reportOf({ active, ended, wanted, storm, alerts, power }: HaState): HaReport {
+export function reportOf({ active, ended, wanted, storm, alerts, power, notices }: HaState): HaReport {
   const byTime = (one: WorkItem, other: WorkItem): number => other.since - one.since;
   const items = [...[...active.values()].sort(byTime), ...[...ended.values()].sort(byTime)].map(shown);
   return {
@@ -19,7 +19,13 @@ export function reportOf({ active, ended, wanted, storm, alerts, power }: HaStat
           },
     alerts: [...alerts.values()]
       .sort((one, other) => one.since - other.since)
-      .map(({ kind, subject, since, sentence }) => ({ kind, subject, since: isoTime(since), sentence })),
+      .map(({ kind, subject, since, sentence, acknowledged }) => ({
+        ...{ kind, subject, since: isoTime(since), sentence },
+        ...(acknowledged === undefined ? {} : { acknowledged: isoTime(acknowledged) }),
+      })),
+    ...(notices.webhook === null
+      ? {}
+      : { webhook: { url: notices.webhook.url, waiting: notices.queue.size, said: notices.said } }),
     // Without the user's name, and without what is sealed.
     power: [...power.registered.values()]
       .sort((one, other) => (one.host < other.host ? -1 : 1))

@@ -1,6 +1,13 @@
 import type { FastifyInstance } from "fastify";
 import { peerName } from "../../model/cell/identifiers.ts";
-import { type HaReport, haReport, powerRegistered, powerRemoved } from "../../model/contract/ha.ts";
+import {
+  type HaReport,
+  haReport,
+  powerRegistered,
+  powerRemoved,
+  webhookRegistered,
+  webhookRemoved,
+} from "../../model/contract/ha.ts";
 import type { Schema } from "../../model/contract/schema.ts";
 import { refusal } from "../../model/contract/values.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
@@ -9,13 +16,14 @@ import { askPeer } from "../requests/ask-peer.ts";
 import { answerAs, answerOr } from "../requests/peer-answer.ts";
 import { refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
+import { outsideOf } from "./notices.ts";
 
 const haManager = peerName("ha-manager");
 const patienceMs = 10_000;
 /** Two hosts may be asked, and each tries for a while. */
 const powerPatienceMs = 45_000;
 
-/** `GET /ha`, and `POST /ha/pause`, `/ha/release`, `/ha/cancel` and `/ha/retry`: what the HA Manager works on, for the operator. */
+/** `GET /ha`, and `POST /ha/pause`, `/ha/release`, `/ha/cancel` and `/ha/retry`, `/alerts`: what the HA Manager works on, for the operator. */
 export function registerHa(app: FastifyInstance, configuration: ProcessConfiguration): void {
   serveRoute(app, "readHa", () => ask(configuration, "GET", "/ha"));
   serveRoute(app, "pauseHa", () => ask(configuration, "POST", "/ha/pause"));
@@ -26,6 +34,19 @@ export function registerHa(app: FastifyInstance, configuration: ProcessConfigura
     serveRoute(app, `${verb}Ha`, ({ query: { vm } }) =>
       ask(configuration, "POST", `/ha/${verb}?${new URLSearchParams({ vm })}`),
     );
+  serveRoute(app, "acknowledgeAlert", ({ query: { kind, subject = "" } }) =>
+    ask(configuration, "POST", `/ha/acknowledge?${new URLSearchParams({ alert: kind, subject })}`),
+  );
+  serveRoute(app, "setWebhook", async ({ body }) => {
+    const url = body === null ? null : URL.parse(body.url);
+    if (url === null) throw refused(400, "bad-request", "the body is {url, secret}, with a URL of http or https");
+    await outsideOf(url).catch((error: Error) => {
+      throw refused(409, "alerts/webhook", error.message);
+    });
+    const sent = JSON.stringify(body);
+    return askFor(configuration, webhookRegistered, { method: "PUT", path: "/webhook", body: sent });
+  });
+  serveRoute(app, "forgetWebhook", () => askFor(configuration, webhookRemoved, { method: "DELETE", path: "/webhook" }));
   serveRoute(app, "registerPower", ({ parameters: { name }, body }) =>
     askFor(configuration, powerRegistered, {
       ...{ method: "PUT", path: `/power/${encodeURIComponent(name)}`, patienceMs: powerPatienceMs },

@@ -1,0 +1,128 @@
+import { lookup as resolveName } from "node:dns/promises";
+import { request as httpRequest } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { BlockList, isIP } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isObject } from "../../core/outbox.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { SignedNotice } from "../../runtime/ha/notices.ts";
+import { parseJson } from "../../runtime/http/http.ts";
+import { peerRequest } from "../../runtime/http/https.ts";
+import { network, type ProcessConfiguration } from "../../runtime/installation.ts";
+import { listPeers } from "../../runtime/transport/peers.ts";
+
+/*
+ * Carries notices of alerts outside, one after the other. Where a URL leads is looked at each time, and what was looked at is what is spoken to:
+ * a name that means an address of the installation, of this machine, or of nobody in particular is refused, whoever made it mean that.
+ * A redirect is an answer like any other that is not 2xx.
+ */
+const haManager = peerName("ha-manager");
+const waitMs = 40_000;
+const postMs = 10_000;
+const againMs = 5_000;
+
+const inside = { ipv4: new BlockList(), ipv6: new BlockList() } as const;
+for (const subnet of [network.underlay, "0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4"]) {
+  const [address = "", length = "32"] = subnet.split("/");
+  inside.ipv4.addSubnet(address, Number(length));
+}
+// The last three: what another protocol's address is written into, so that the check of that one would be passed by.
+for (const subnet of ["::/127", "fe80::/10", "ff00::/8", "::ffff:0:0/96", "64:ff9b::/96", "2002::/16"]) {
+  const [address = "", length = "128"] = subnet.split("/");
+  inside.ipv6.addSubnet(address, Number(length), "ipv6");
+}
+
+/** Whether an address may be posted to. */
+export const isOutside = (address: string): boolean => {
+  const family = isIP(address);
+  if (family === 0) return false;
+  return family === 4 ? !inside.ipv4.check(address) : !inside.ipv6.check(address, "ipv6");
+};
+
+/** An address of that name that may be posted to. Rejects with a sentence where there is none. */
+export const outsideOf = async (url: URL, allows: typeof isOutside = isOutside): Promise<string> => {
+  const name = url.hostname.replace(/^\[|\]$/g, "");
+  const found = isIP(name) !== 0 ? [{ address: name }] : await resolveName(name, { all: true });
+  const refused = found.find(({ address }) => !allows(address));
+  if (refused !== undefined)
+    throw new Error(
+      `${name} leads to ${refused.address}, which is an address of the installation, of the gateway's own machine, or nobody's: a webhook is outside of them`,
+    );
+  const [first] = found;
+  if (first === undefined) throw new Error(`${name} has no address`);
+  return first.address;
+};
+
+/** Null: it was taken; else why not, a sentence. */
+export const postNotice = async (
+  { url: text, body, signature, number }: SignedNotice,
+  allows: typeof isOutside = isOutside,
+): Promise<string | null> => {
+  try {
+    const url = new URL(text);
+    const host = await outsideOf(url, allows);
+    const status = await new Promise<number>((resolve, reject) => {
+      const request = (url.protocol === "https:" ? httpsRequest : httpRequest)(
+        {
+          ...{ host, port: url.port === "" ? undefined : Number(url.port), path: `${url.pathname}${url.search}` },
+          // By the name that was said, whatever address it has now.
+          ...(isIP(url.hostname) === 0 ? { servername: url.hostname } : {}),
+          ...{ method: "POST", signal: AbortSignal.timeout(postMs), agent: false },
+          headers: {
+            ...{ host: url.host, "content-type": "application/json", "content-length": Buffer.byteLength(body) },
+            ...{ "cells-signature": signature, "cells-notice": `${number}`, connection: "close" },
+          },
+        },
+        (response) => {
+          response.destroy();
+          resolve(response.statusCode ?? 0);
+        },
+      );
+      request.once("error", reject);
+      request.end(body);
+    });
+    return status >= 200 && status < 300 ? null : `${url.host} answered with ${status}, and only 2xx is an answer`;
+  } catch (error) {
+    return (error as Error).name === "TimeoutError"
+      ? `no answer within ${postMs / 1000} s`
+      : (error as Error).message.slice(0, 300);
+  }
+};
+
+/** As long as the process lives. @returns what ends that */
+export const followNotices = (
+  configuration: ProcessConfiguration,
+  allows: typeof isOutside = isOutside,
+): (() => void) => {
+  const over = new AbortController();
+  const ask = async (method: "GET" | "POST", body?: object): Promise<unknown> => {
+    const answer = await peerRequest(configuration, haManager, {
+      ...{ method, path: "/notice", signal: AbortSignal.any([over.signal, AbortSignal.timeout(waitMs)]) },
+      ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
+    });
+    const text = await answer.text();
+    if (answer.status !== 200) throw new Error(`the HA Manager answered with ${answer.status}`);
+    const parsed = parseJson(text);
+    return parsed.ok ? parsed.value : null;
+  };
+  const carry = async (): Promise<void> => {
+    const next = await ask("GET");
+    if (!isObject(next as never) || typeof (next as { number?: unknown }).number !== "number") return;
+    const notice = next as SignedNotice;
+    const reason = await postNotice(notice, allows);
+    await ask("POST", { number: notice.number, taken: reason === null, reason });
+  };
+  const follow = async (): Promise<void> => {
+    while (!over.signal.aborted) {
+      try {
+        if ((await listPeers(configuration, haManager)).includes(haManager)) await carry();
+        else await sleep(againMs * 6, undefined, { signal: over.signal, ref: false });
+      } catch {
+        // The HA Manager is away, or of an earlier version.
+        await sleep(againMs, undefined, { signal: over.signal, ref: false }).catch(() => undefined);
+      }
+    }
+  };
+  void follow();
+  return () => over.abort();
+};
