@@ -1,6 +1,16 @@
 import type { Register } from "../context/register-type.ts";
 import { addDelegation, deleteDelegation, listDelegations } from "../tenancy/delegations.ts";
-import { addInvitation, deleteInvitation, listInvitations, register } from "../tenancy/invitations.ts";
+import {
+  addInvitation,
+  approve,
+  closeRegistration,
+  deleteInvitation,
+  listInvitations,
+  listRegistrations,
+  openRegistration,
+  register,
+  reject,
+} from "../tenancy/invitations.ts";
 import { addProvider, deleteProvider, listProviders } from "../tenancy/providers.ts";
 import { usage } from "../terminal/failure.ts";
 
@@ -43,6 +53,53 @@ const daysOf = (text: string): number => {
   if (!/^[1-9]\d?$/.test(text) || Number(text) > 90) throw usage(`\`${text}\` is no number of days from 1 to 90`);
   return Number(text);
 };
+const registerRegistrations: Register = (program, context, withHelp) => {
+  const registration = program.command("registration").description("domains that are open, and who waits to be let in");
+  withHelp(
+    registration
+      .command("list", { isDefault: true })
+      .description("show them")
+      .action(() => listRegistrations(context())),
+    ["cells registration"],
+  );
+  withHelp(
+    registration
+      .command("open")
+      .description("let whoever has such an address of e-mail apply for an account")
+      .argument("<domain>", "where the account will be")
+      .requiredOption("--email <domain>", "what stands behind the @ of addresses")
+      .option("--role <role>", "of its first user (default: account-admin)")
+      .option("--limit <limit>", "WHAT=NUMBER that the account may have; can be repeated", collect)
+      .action((domain, options) => openRegistration(context(), domain, options)),
+    ["cells registration open acme --email acme.example --role user"],
+  );
+  const uid = "as `cells registration` shows it";
+  withHelp(
+    registration
+      .command("close")
+      .description("take no more applications, and forget those that wait")
+      .argument("<uid>", uid)
+      .action((opening) => closeRegistration(context(), opening)),
+    ["cells registration close 0b7f8c1e-3f0b-4f0a-9b5d-2d9d3c1f6a77"],
+  );
+  withHelp(
+    registration
+      .command("approve")
+      .description("let somebody in")
+      .argument("<uid>", "as he has told you; nothing else says that the address is his")
+      .option("--name <name>", "another one than he has asked for")
+      .action((application, { name }) => approve(context(), application, name)),
+    ["cells registration approve 7d0f8c1e-3f0b-4f0a-9b5d-2d9d3c1f6a12"],
+  );
+  withHelp(
+    registration
+      .command("reject")
+      .description("let somebody not in")
+      .argument("<uid>", uid)
+      .action((application) => reject(context(), application)),
+    ["cells registration reject 7d0f8c1e-3f0b-4f0a-9b5d-2d9d3c1f6a12"],
+  );
+};
 export const registerInvitations: Register = (program, context, withHelp) => {
   const invitation = program.command("invitation").description("links by which people make themselves accounts");
   withHelp(
@@ -74,16 +131,24 @@ export const registerInvitations: Register = (program, context, withHelp) => {
       .action((uid) => deleteInvitation(context(), uid)),
     ["cells invitation delete 0b7f8c1e-3f0b-4f0a-9b5d-2d9d3c1f6a77"],
   );
+  registerRegistrations(program, context, withHelp);
   withHelp(
     program
       .command("register")
-      .description("make yourself an account by an invitation; the password is asked for, or in a file")
+      .description(
+        "make yourself an account by an invitation, or apply for one; the password is asked for, or in a file",
+      )
       .argument("<name>", "of the account, and of its user")
-      .requiredOption("--link-file <file>", "the invitation's link")
+      .option("--link-file <file>", "an invitation's link")
+      .option("--email <address>", "or your address, of a domain that is open to it")
+      .option("--domain <domain>", "beside --email: which")
       .option("--password-file <file>", "read the password from a file instead of asking for it")
       .option("--url <url>", "the gateway (default: that of the configuration)")
       .action((name, options) => register(context(), name, options)),
-    ["cells register pat --link-file invite.link --url https://cloud.example"],
+    [
+      "cells register pat --link-file invite.link --url https://cloud.example",
+      "cells register pat --email pat@acme.example --domain acme --url https://cloud.example",
+    ],
   );
 };
 

@@ -243,6 +243,7 @@ export const permissions = {
           ...["POST /logins/oidc", "POST /logins/oidc/<name>"],
           "POST /passwords",
           "POST /registrations",
+          "POST /applications",
           "POST /users/<uid>/link",
           "DELETE /logins/current",
           "GET /whoami",
@@ -262,6 +263,8 @@ export const permissions = {
           "providers",
           "delegations",
           "invitations",
+          "openings",
+          "applications",
         ].flatMap((all) => [`* /${all}`, `* /${all}/<uid>`]),
         // What the gateway asks on its own account: a ticket for a client's session, and which cells that may see.
         ...["PUT /tickets/<uid>", "GET /cells", "GET /audit", "GET /usage"],

@@ -2,12 +2,14 @@ import type { CellName } from "../../model/cell/identifiers.ts";
 import type { NewProvider } from "../../model/contract/tenancy/oidc.ts";
 import type { QuotaChange } from "../../model/contract/tenancy/quotas.ts";
 import type {
+  Approval,
   KeyChange,
   NewAccount,
   NewDelegation,
   NewDomain,
   NewInvitation,
   NewKey,
+  NewOpening,
   NewRole,
   NewUser,
   OwnerChange,
@@ -23,6 +25,16 @@ import { type Actor, actorOf, type By } from "./actor.ts";
 import { aboutOf, auditActorOf, auditFor, record } from "./audit/audited.ts";
 import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket } from "./cells.ts";
 import { addDelegation, deleteDelegation, listDelegations } from "./delegations/delegations.ts";
+import {
+  type Application,
+  addOpening,
+  apply,
+  approveApplication,
+  deleteOpening,
+  listApplications,
+  listOpenings,
+  rejectApplication,
+} from "./logins/applications.ts";
 import { type LinkUse, linkUser, useLink } from "./logins/first-password.ts";
 import { addInvitation, deleteInvitation, listInvitations, type Registration, register } from "./logins/invitations.ts";
 import { addKey, changeKey, deleteKey, type FreshKey, listKeys } from "./logins/keys.ts";
@@ -68,6 +80,7 @@ export type TenancyRequest =
   | SignedEnd
   | LinkUse
   | Registration
+  | Application
   | ProviderLook
   | OidcLogin
   | TotpBegin
@@ -212,6 +225,17 @@ const answerers = {
       : addInvitation(state, actor, { uid: asked.fresh.uid, asked: bodyOf<NewInvitation>(asked), hash: asked.link }),
   deleteInvitation: (state, actor, asked) =>
     deleteInvitation(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
+  listOpenings,
+  addOpening: (state, actor, asked) =>
+    addOpening(state, actor, { uid: asked.fresh.uid, asked: bodyOf<NewOpening>(asked), dryRun: asked.dryRun }),
+  deleteOpening: (state, actor, asked) => deleteOpening(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
+  listApplications,
+  approveApplication: (state, actor, asked) =>
+    approveApplication(state, actor, {
+      ...{ uid: uidOf(asked), name: bodyOf<Approval>(asked).name, fresh: asked.fresh, dryRun: asked.dryRun },
+    }),
+  rejectApplication: (state, actor, asked) =>
+    rejectApplication(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
   listProviders,
   addProvider: (state, actor, asked) =>
     addProvider(state, actor, {
@@ -239,6 +263,8 @@ const reads: readonly AskName[] = [
   "listKeys",
   "listProviders",
   "listInvitations",
+  "listOpenings",
+  "listApplications",
   "listDelegations",
   "listQuotas",
   "listUsage",
@@ -273,6 +299,9 @@ export function answer(state: TenancyState, request: TenancyRequest): TenancyRes
     case "registration-begin":
     case "registration-end":
       return responseOf(register(state, request), request.password === null ? 200 : 201);
+    case "application-begin":
+    case "application-end":
+      return responseOf(apply(state, request), request.password === null ? 200 : 201);
     case "provider-look":
       return responseOf(lookProvider(state, request));
     case "oidc-login":

@@ -104,6 +104,31 @@ export interface InvitationRecord {
   /** UID of who invited; null: the operator. */
   readonly by: string | null;
 }
+/** A domain takes applications of who has such an address. */
+export interface OpeningRecord {
+  readonly uid: string;
+  /** UID. */
+  readonly domain: string;
+  /** What stands behind the @ of addresses, in small letters. */
+  readonly email: string;
+  /** Name of the role of an account's first user. */
+  readonly role: string;
+  readonly limits?: Limits;
+}
+/** Somebody waits to be let in; his UID as a user will be that of this. */
+export interface ApplicationRecord {
+  readonly uid: string;
+  /** UID. */
+  readonly opening: string;
+  readonly name: string;
+  readonly email: string;
+  /** PHC string. */
+  readonly password: string;
+  /** Milliseconds since 1970. */
+  readonly untilMs: number;
+  /** Address of the client. */
+  readonly source: string;
+}
 /** An access key, by its id. */
 export interface KeyRecord {
   /** UID. */

@@ -7,11 +7,13 @@ import type { Instant } from "../env.ts";
 import { type Outbox, write } from "../outbox.ts";
 import type {
   AccountRecord,
+  ApplicationRecord,
   DelegationRecord,
   DomainRecord,
   HeldRecord,
   InvitationRecord,
   KeyRecord,
+  OpeningRecord,
   OwnerRecord,
   ProviderRecord,
   RoleRecord,
@@ -46,6 +48,8 @@ interface Tables {
   readonly provider: Map<string, ProviderRecord>;
   readonly delegation: Map<string, DelegationRecord>;
   readonly invitation: Map<string, InvitationRecord>;
+  readonly opening: Map<string, OpeningRecord>;
+  readonly application: Map<string, ApplicationRecord>;
   readonly usage: Map<string, UsageRecord>;
 }
 export interface TenancyState {
@@ -96,6 +100,7 @@ export const emptyTables = (): Tables => ({
   ...{ domain: new Map(), account: new Map(), user: new Map(), role: new Map() },
   ...{ session: new Map(), ticket: new Map(), owner: new Map(), key: new Map(), provider: new Map() },
   ...{ delegation: new Map(), invitation: new Map(), usage: new Map() },
+  ...{ opening: new Map(), application: new Map() },
 });
 
 type RecordOf<K extends Kind> = Tables[K] extends Map<string, infer Value> ? Value : never;

@@ -11,6 +11,7 @@ import { gauge, sample } from "../telemetry/metrics.ts";
 import { answer, type TenancyRequest } from "./asks.ts";
 import { mostRecords } from "./audit/audited.ts";
 import { advanceEnds, dropWhatIsNobodys } from "./deletion/deletion.ts";
+import { dropOldApplications } from "./logins/applications.ts";
 import { dropOldInvitations } from "./logins/invitations.ts";
 import { dropKeysOfNobody } from "./logins/keys.ts";
 import { endOldSessions } from "./logins/logins.ts";
@@ -46,6 +47,8 @@ const kinds: readonly Kind[] = [
   "provider",
   "delegation",
   "invitation",
+  "opening",
+  "application",
   "usage",
 ];
 const isKind = (text: string): text is Kind => (kinds as readonly string[]).includes(text);
@@ -218,6 +221,7 @@ function release(state: TenancyState): void {
 function sweep(state: TenancyState): void {
   endOldSessions(state);
   dropOldInvitations(state);
+  dropOldApplications(state);
   dropUnused(state);
   countAll(state);
   state.outbox.effects.push({ kind: "timer", name: sweepTimer, afterMs: sweepEveryMs });

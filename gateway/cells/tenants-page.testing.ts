@@ -88,6 +88,13 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ],
   ["can kim@acme", /^yes: rule \d+: allow vm\.\* of the delegation of ROOT\/acme\/dev$/m],
   ["invitation add", /^invite\.\S+\nIt opens once, until /],
+  ["registration open", /^[0-9a-f-]{36}\nROOT\/acme takes applications of who has such an address/],
+  ["registration approve", /the account ROOT\/acme\/pam is there, and pam@ROOT\/acme is its user/],
+  [
+    "registration",
+    /ROOT\/acme +open to addresses at acme\.example +user\n\S+ +ROOT\/acme +pam waits, with pam@acme\.example/,
+  ],
+  ["register pam", /^tell an administrator of ROOT\/acme that you are\n[0-9a-f-]{36}\n/],
   ["register", /the account ROOT\/acme\/pat is there/],
   [
     "quota list",
@@ -140,6 +147,7 @@ export async function tenantsPageRuns(
     if (where !== undefined && code !== undefined) void issuer.sayYes(where, code, "mia");
   };
   const commands = commandsIn(text);
+  let application = "";
   assert.ok(commands.length >= 20, `${commands.length} commands were found`);
   for (const { line, words, by } of commands) {
     const isLogin =
@@ -158,13 +166,20 @@ export async function tenantsPageRuns(
       ...(words[0] === "totp" && words[1] !== "on" ? ["--code-file", file("code")] : []),
     ];
     const given = words.map((word) =>
-      word.startsWith("https://") ? url : /\.(json|jsonl|key|password|secret|link)$/.test(word) ? file(word) : word,
+      word.startsWith("https://")
+        ? url
+        : /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(word)
+          ? application
+          : /\.(json|jsonl|key|password|secret|link)$/.test(word)
+            ? file(word)
+            : word,
     );
     const stdout = await run([...given, ...more], file(by ?? "operator.json"), sayYes).catch(({ message }: Error) =>
       assert.fail(`${line}\n${message}`),
     );
     // As an app does; the code of now is spent by confirming it.
     if (line.includes("invitation add")) await write("invite.link", stdout.split("\n")[0] ?? "");
+    if (line.includes("--email pam@")) application = stdout.split("\n")[1] ?? "";
     if (line.includes("totp on")) await write("code", shownByApp(stdout.split("\n")[0] ?? ""));
     if (line.includes("totp confirm")) await write("code", stdout.split("\n")[0] ?? "");
     const right = printed.find(([begin]) => words.join(" ").startsWith(begin))?.[1];

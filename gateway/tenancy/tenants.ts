@@ -255,6 +255,7 @@ const waitForWork: readonly string[] = [
   "changeOwnPassword",
   "setFirstPassword",
   "register",
+  "apply",
   "beginTotp",
   "endTotp",
 ];

@@ -16,6 +16,7 @@ import type { NewDeviceLogin, NewPageLogin, OidcEnd } from "../../model/contract
 import {
   type FirstPassword,
   type LoginRequest,
+  type NewApplication,
   type NewRegistration,
   type OwnPassword,
   passwordLength,
@@ -36,7 +37,7 @@ import { type Observer, observed } from "../observation/observer.ts";
 import { readAudit } from "../observation/read-audit.ts";
 import { type RunningService, runService } from "../process/process.ts";
 import { Keys } from "./keys.ts";
-import { newInvitation, newLink, register, useLink } from "./links.ts";
+import { apply, newInvitation, newLink, register, useLink } from "./links.ts";
 import { Oidc } from "./oidc.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
 import { SecondFactor } from "./second-factor.ts";
@@ -104,6 +105,10 @@ export const tenancyHandler = (
     }
     if (found?.name === "register") {
       await registerOne(ask, room, incoming, response);
+      return;
+    }
+    if (found?.name === "apply") {
+      await applyOne(ask, room, incoming, response);
       return;
     }
     if (found !== null && isOfOidc(found.name)) {
@@ -230,6 +235,24 @@ async function registerOne(
   const more = { source, fresh: { account, user: fresh().uid, number } };
   const done = await room.run(source, async () => {
     send(response, await register(ask, asked, more));
+    return true;
+  });
+  if (done === null) busy(response);
+}
+
+async function applyOne(
+  ask: AskService,
+  room: WaitingRoom,
+  incoming: PeerRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const body = await bodyOf("apply", incoming, response);
+  if (body === null) return;
+  const asked = body as unknown as NewApplication;
+  if (isTooShort(asked.password, response)) return;
+  const source = String(incoming.headers[sourceHeader] ?? "");
+  const done = await room.run(source, async () => {
+    send(response, await apply(ask, asked, { uid: fresh().uid, source }));
     return true;
   });
   if (done === null) busy(response);
@@ -376,6 +399,8 @@ const asks: readonly AskName[] = [
   ...(["listKeys", "addKey", "changeKey", "deleteKey", "listQuotas", "setQuota", "listUsage"] as const),
   ...(["listProviders", "addProvider", "deleteProvider"] as const),
   ...(["listInvitations", "addInvitation", "deleteInvitation"] as const),
+  ...(["listOpenings", "addOpening", "deleteOpening"] as const),
+  ...(["listApplications", "approveApplication", "rejectApplication"] as const),
   ...(["listDelegations", "addDelegation", "deleteDelegation"] as const),
   ...(["listRoles", "addRole", "changeRole", "deleteRole"] as const),
 ];

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { TenancyRequest, TenancyResponse } from "../../core/tenancy/asks.ts";
 import type { Registration } from "../../core/tenancy/logins/invitations.ts";
-import type { NewRegistration } from "../../model/contract/tenancy/tenancy.ts";
+import type { NewApplication, NewRegistration } from "../../model/contract/tenancy/tenancy.ts";
 import { hashCredential } from "../http/bearer.ts";
 import { hashPassword } from "./passwords.ts";
 
@@ -25,6 +25,17 @@ export async function register(
   const begun = await ask({ kind: "registration-begin", ...asked, password: null });
   if (begun.status !== 200) return begun;
   return ask({ kind: "registration-end", ...asked, password: await hashPassword(password) });
+}
+
+/** The password is hashed only where the domain is open to the address, and takes one more. */
+export async function apply(
+  ask: (request: TenancyRequest) => Promise<TenancyResponse>,
+  { password, ...asked }: NewApplication,
+  more: { readonly uid: string; readonly source: string },
+): Promise<TenancyResponse> {
+  const begun = await ask({ kind: "application-begin", ...asked, ...more, password: null });
+  if (begun.status !== 200) return begun;
+  return ask({ kind: "application-end", ...asked, ...more, password: await hashPassword(password) });
 }
 
 type Send = (response: ServerResponse, answer: TenancyResponse) => void;

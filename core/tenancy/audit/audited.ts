@@ -85,6 +85,12 @@ export function aboutOf(state: TenancyState, parameters: { readonly [name: strin
       target: `an invitation to ${domainPath(state, invitation.domain)}`,
       within: aroundDomain(state, invitation.domain),
     };
+  const application = tables.application.get(uid);
+  const opening = tables.opening.get(application?.opening ?? uid);
+  if (opening !== undefined) {
+    const what = application === undefined ? "what opens" : `the application of ${application.name} to`;
+    return { target: `${what} ${domainPath(state, opening.domain)}`, within: aroundDomain(state, opening.domain) };
+  }
   const delegation = tables.delegation.get(uid);
   if (delegation !== undefined)
     return {
@@ -109,7 +115,7 @@ export function aboutOf(state: TenancyState, parameters: { readonly [name: strin
 
 const toldFields: ReadonlySet<string> = new Set([
   ...["state", "role", "reach", "rules", "limits", "account", "key", "totp", "secondFactor"],
-  ...["issuer", "mappings", "cells", "to"],
+  ...["issuer", "mappings", "cells", "to", "email"],
 ]);
 /** Fields of bodies that hold no secret, and what is said of one that does. */
 function whatOf(body: JsonObject): string {

@@ -1,6 +1,7 @@
 import { audit, log } from "../../outbox.ts";
 import { dropKeysOf } from "../logins/keys.ts";
 import { endSessionsOf } from "../logins/logins.ts";
+import { dropOpening, dropOpeningsOf } from "../logins/openings.ts";
 import { cellsByAccount, isKept } from "../owners.ts";
 import type { AccountRecord, DomainRecord } from "../records.ts";
 import { accountPath, domainPath, save, type TenancyState } from "../state.ts";
@@ -98,13 +99,14 @@ export function beginDomainEnd(state: TenancyState, domain: DomainRecord): void 
 
 /** What a version that knows no such things has left of accounts, users and domains that it deleted. */
 export function dropWhatIsNobodys(state: TenancyState): void {
-  const { account, user, domain, delegation, provider, invitation } = state.tables;
+  const { account, user, domain, delegation, provider, invitation, opening } = state.tables;
   for (const { uid, account: from, to } of [...delegation.values()])
     if (!account.has(from) || !(account.has(to) || user.has(to))) save(state, "delegation", uid, null);
   for (const each of [...provider.values()]) {
     const mappings = each.mappings.filter((mapping) => account.has(mapping.account));
     if (mappings.length < each.mappings.length) save(state, "provider", each.uid, { ...each, mappings });
   }
+  for (const each of [...opening.values()]) if (!domain.has(each.domain)) dropOpening(state, each.uid);
   for (const each of [...invitation.values()]) if (!domain.has(each.domain)) save(state, "invitation", each.uid, null);
 }
 
@@ -129,6 +131,7 @@ export function advanceEnds(state: TenancyState, isAsked = false): void {
       for (const role of [...state.tables.role.values()]) if (role.domain === uid) save(state, "role", role.uid, null);
       for (const each of [...state.tables.invitation.values()])
         if (each.domain === uid) save(state, "invitation", each.uid, null);
+      dropOpeningsOf(state, uid);
       const path = domainPath(state, uid);
       save(state, "domain", uid, null);
       if (!isAsked) tell(state, "deleteDomain", path, domain.parent ?? uid);

@@ -184,6 +184,42 @@ export const tenantRoutes = {
     body: sends(tenancy.newRegistration),
     answer: gives(tenancy.userSummary, 201),
   }),
+  listOpenings: route("GET /openings", "tenant", "gateway", {
+    doc: "Domains of the asker that take applications, and of whom.",
+    answer: gives(list(tenancy.openingSummary)),
+  }),
+  addOpening: route("POST /openings", "tenant", "gateway", {
+    doc: "Opens a domain to who has an address of e-mail there: he applies, and is let in by an administrator's word.",
+    query: { dryRun },
+    body: sends(tenancy.newOpening),
+    answer: gives(tenancy.openingSummary),
+  }),
+  deleteOpening: route("DELETE /openings/{uid}", "tenant", "gateway", {
+    doc: "Closes it again; who waits for it waits for nothing any more.",
+    query: { dryRun },
+    answer: gives(tenancy.openingSummary),
+  }),
+  apply: route("POST /applications", "anyone", "gateway", {
+    doc: "Applies for an account of a name in a domain that is open to the address. It waits for 30 days.",
+    more: "Refused with 403 `registration-closed` for a domain that is not open to it and for one that nobody has alike, and with 503 and `Retry-After` where as many wait as may. That a name is taken sees who approves.",
+    body: sends(tenancy.newApplication),
+    answer: gives(tenancy.madeApplication, 201),
+  }),
+  listApplications: route("GET /applications", "tenant", "gateway", {
+    doc: "Who waits to be let in to domains of the asker.",
+    answer: gives(list(tenancy.applicationSummary)),
+  }),
+  approveApplication: route("PUT /applications/{uid}", "tenant", "gateway", {
+    doc: "Makes the account and its first user, with what the domain's opening says, and no more than the asker has.",
+    query: { dryRun },
+    body: sends(tenancy.approval),
+    answer: gives(tenancy.userSummary),
+  }),
+  rejectApplication: route("DELETE /applications/{uid}", "tenant", "gateway", {
+    doc: "Rejects one. Who applied is not told: he never gets in.",
+    query: { dryRun },
+    answer: gives(tenancy.applicationSummary),
+  }),
   listRoles: route("GET /roles", "tenant", "gateway", {
     doc: "Roles that the asker may see, those of every installation first.",
     answer: gives(list(tenancy.roleSummary)),

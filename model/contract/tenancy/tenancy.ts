@@ -191,6 +191,59 @@ export interface NewRegistration {
   readonly password: string;
 }
 
+/** What stands behind the @ of an address of e-mail, and an address. */
+export const emailDomainPattern = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$/;
+export const emailDomainRule = "what stands behind the @ of addresses: acme.example";
+export const emailPattern = /^[A-Za-z0-9._%+'-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$/;
+export const emailRule = "an address of e-mail: pat@acme.example";
+/** A domain takes applications of who has such an address. */
+export interface NewOpening {
+  /** Path. */
+  readonly domain: string;
+  readonly email: string;
+  /** Name of a role that reaches an account; absent: `account-admin`. */
+  readonly role?: string;
+  /** What an account may have; absent: it has no limit of its own. */
+  readonly limits?: Limits;
+}
+export interface OpeningSummary {
+  readonly uid: string;
+  readonly domain: string;
+  readonly email: string;
+  readonly role: string;
+  readonly limits: Limits;
+}
+export interface NewApplication {
+  /** Path. */
+  readonly domain: string;
+  readonly email: string;
+  /** Of the account, and of its user. */
+  readonly name: string;
+  readonly password: string;
+}
+export interface MadeApplication {
+  /** What it is called: who applies says it to his administrator, who approves that one. */
+  readonly application: string;
+  /** ISO 8601. */
+  readonly expires: string;
+}
+export interface ApplicationSummary {
+  readonly uid: string;
+  readonly domain: string;
+  readonly name: string;
+  readonly email: string;
+  readonly role: string;
+  readonly limits: Limits;
+  /** Address of the client. */
+  readonly source: string;
+  /** ISO 8601. */
+  readonly expires: string;
+}
+export interface Approval {
+  /** Another name than was asked for, as where that is taken. */
+  readonly name?: string;
+}
+
 /** A user gets a second factor, by his password. */
 export interface NewTotp {
   readonly password: string;

@@ -119,6 +119,26 @@ export const invitationSummary = record<tenancy.InvitationSummary>(
 );
 export const madeInvitation = record<tenancy.MadeInvitation>({ invitation: invitationSummary, link: text() });
 export const newRegistration = record<tenancy.NewRegistration>({ link: text(160), name, password });
+const emailDomain = pattern(tenancy.emailDomainPattern, tenancy.emailDomainRule);
+export const newOpening = record<tenancy.NewOpening>({
+  ...{ domain: path, email: emailDomain, role: optional(name), limits: optional(limits) },
+});
+export const openingSummary = record<tenancy.OpeningSummary>(
+  { uid: text(), domain: text(), email: text(), role: text(), limits },
+  "Opening",
+);
+export const newApplication = record<tenancy.NewApplication>({
+  ...{ domain: path, email: pattern(tenancy.emailPattern, tenancy.emailRule), name, password },
+});
+export const madeApplication = record<tenancy.MadeApplication>({ application: text(), expires: text() });
+export const applicationSummary = record<tenancy.ApplicationSummary>(
+  {
+    ...{ uid: text(), domain: text(), name: text(), email: text(), role: text(), limits },
+    ...{ source: text(), expires: text() },
+  },
+  "Application",
+);
+export const approval = record<tenancy.Approval>({ name: optional(name) });
 export const quotaChange = record<QuotaChange>({ limits });
 
 const claim = pattern(oidc.claimPattern, oidc.claimRule);
