@@ -258,6 +258,17 @@ const announced = (kind: Kind): void => {
     await untilPeers(peers);
     assert.equal((await ask(web.address))?.passes, true);
     await untilNext(web.address, hostsAt.a);
+
+    // A router's daemon is gone: the other router is told still, and leads here.
+    daemons[1]?.kill("SIGKILL");
+    await untilPeers([routers.one]);
+    const left = await ask(web.address);
+    assert.deepEqual([left?.passes, left?.detail.endsWith(`a BGP connection with ${routers.one}`)], [true, true]);
+    assert.deepEqual([next(installation.router.machine, web.address), inTable("a")], [hostsAt.a, [web.address]]);
+    assert.equal(await installation.router.agent.call("open", server.address, 443), "open");
+    await starts("two", installation.stranger.machine, ofRouter(routers.two));
+    await untilPeers(peers);
+    await untilNext(web.address, hostsAt.a);
   });
 
   const outlasting = (): void => {

@@ -124,6 +124,32 @@ describe("groups that guests join by themselves", { skip: !canRun() }, () => {
     await installation.apply([sender, near, { ...far, groups: [group] }], all);
     await until(group, "near far");
   });
+  test("a flood of reports reaches nobody, ends nobody's membership, and others join meanwhile", async () => {
+    const group = "239.192.7.10";
+    await says(hands.near, group, report(0x16, group));
+    await until(group, "near");
+    const flood = Array.from({ length: 5_000 }, (_, at) => {
+      const to = `239.193.${at >> 8}.${at & 255}`;
+      return hands.sender.packet(to, 2, report(at % 3 === 2 ? 0x17 : 0x16, to));
+    });
+    // In the name of the gateway too, and a question of nobody's: who asks is the host.
+    const question = hands.sender.packet("224.0.0.1", 2, report(0x11, "0.0.0.0"));
+    const flooding = (async () => {
+      for (let at = 0; at < flood.length; at += 250)
+        await hands.sender.send(
+          ...flood.slice(at, at + 250),
+          question,
+          hands.sender.packet("224.0.0.2", 2, report(0x17, group)),
+        );
+    })();
+    await says(hands.near, "239.192.7.11", report(0x16, "239.192.7.11"));
+    await flooding;
+    assert.deepEqual(await hands.sender.arrivedAt(hands.near), [], "none of it left its tap");
+    assert.equal(await copies(group), "near", "who leaves is the sender himself");
+    await until("239.192.7.11", "near");
+    for (const each of [group, "239.192.7.11"]) await says(hands.near, "224.0.0.2", report(0x17, each));
+    await until(group, "");
+  });
   test("who joins more groups than it may has the first of them", async () => {
     const many = Array.from({ length: 40 }, (_, at) => `239.192.8.${at}`);
     for (const each of many) await says(hands.near, each, report(0x16, each));
