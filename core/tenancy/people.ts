@@ -5,6 +5,7 @@ import { type Actor, denied, reaches, refuseLastRootAdmin, tooHigh, userFor } fr
 import { dropDelegations } from "./delegations/given.ts";
 import { dropKeysOf } from "./logins/keys.ts";
 import { endSessionsOf } from "./logins/logins.ts";
+import { dropInvitationsBy } from "./logins/openings.ts";
 import { withoutTotp } from "./logins/second-factor.ts";
 import { accountFor, domainFor } from "./places.ts";
 import type { RoleRecord, UserRecord } from "./records.ts";
@@ -250,6 +251,7 @@ export function deleteUser(
   endSessionsOf(state, found.value);
   dropKeysOf(state, found.value);
   dropDelegations(state, uid);
+  dropInvitationsBy(state, uid);
   save(state, "user", uid, null);
   return ok(gone);
 }

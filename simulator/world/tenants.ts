@@ -115,9 +115,17 @@ export class Visitors {
     );
   }
 
-  /** An account with a user, who has a key and a session; asked for until they are there. */
+  /**
+   * An account with a user, who has a key and a session, and whoever else knows of them: it gives and is given roles, a provider of logins maps to
+   * it, and its user has invited somebody. Asked for until they are there.
+   */
   member(path: string, user: string): void {
-    const own = { name: user, account: path, role: "account-admin", password: "set" };
+    const own = { name: user, account: path, role: "domain-admin", password: "set" };
+    const [given, taken] = [
+      { account: path, to: "ROOT/operator", role: "reader" },
+      { account: "ROOT/operator", to: path, role: "reader" },
+    ];
+    const mappings = [{ claim: "groups", value: "all", account: path, role: "user" }];
     this.#do(
       [
         ["addAccount", { path }, {}],
@@ -125,13 +133,21 @@ export class Visitors {
       ],
       () => {
         const uid = this.#uids.get(user) ?? "";
-        this.#until(this.#request("addKey", { user: uid }, {}), () => undefined);
+        const nothing = (): void => undefined;
+        this.#until(this.#request("addKey", { user: uid }, {}), nothing);
+        for (const body of [given, taken]) this.#until(this.#request("addDelegation", body, {}), nothing);
+        const provider = { name: user, issuer: `https://${user}.example`, clientId: "cells", mappings };
+        this.#until(this.#request("addProvider", provider, {}), nothing);
         this.#serial += 1;
         const begun = { user: uid, password: "phc", totp: null };
-        const login = { domain: "ROOT", user, source: "outside", session: `session${this.#serial}` };
-        this.#until({ kind: "login-end", ...login, begun, matched: true }, () =>
-          this.#installation.kernel.log("operator", "member", { path, user }),
-        );
+        const session = `session${this.#serial}`;
+        const login = { domain: "ROOT", user, source: "outside", session };
+        this.#until({ kind: "login-end", ...login, begun, matched: true }, () => {
+          const invitation = this.#request("addInvitation", { domain: "ROOT", role: "user" }, {});
+          this.#until({ ...invitation, by: { session } }, (answer) =>
+            this.#installation.kernel.log("operator", "member", { path, user, ...(answer as JsonObject) }),
+          );
+        });
       },
     );
   }
@@ -157,7 +173,18 @@ export class Visitors {
     this.#serial += 1;
     const key = { id: `CELL${this.#serial}`, sealed: "sealed" };
     const fresh = { uid: `drawn${this.#serial}`, number: String(this.#serial).padStart(12, "0") };
-    return { kind: "ask", by: operator, name, parameters, query: {}, body, password: "phc", fresh, key };
+    return {
+      kind: "ask",
+      by: operator,
+      name,
+      parameters,
+      query: {},
+      body,
+      password: "phc",
+      fresh,
+      key,
+      link: `link${this.#serial}`,
+    };
   }
 
   /** One after the other, each until it is answered. */

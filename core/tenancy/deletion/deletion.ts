@@ -1,7 +1,7 @@
 import { audit, log } from "../../outbox.ts";
 import { dropKeysOf } from "../logins/keys.ts";
 import { endSessionsOf } from "../logins/logins.ts";
-import { dropOpening, dropOpeningsOf } from "../logins/openings.ts";
+import { dropInvitationsBy, dropOpening, dropOpeningsOf } from "../logins/openings.ts";
 import { cellsByAccount, isKept } from "../owners.ts";
 import type { AccountRecord, DomainRecord } from "../records.ts";
 import { accountPath, domainPath, save, type TenancyState } from "../state.ts";
@@ -78,6 +78,16 @@ const holders: readonly Holder[] = [
     },
   },
   {
+    held: (state, account) => {
+      const users = new Set<string | null>(usersOf(state, account).map(({ uid }) => uid));
+      const count = [...state.tables.invitation.values()].filter(({ by }) => users.has(by)).length;
+      return count === 0 ? [] : [`${count} ${count === 1 ? "invitation" : "invitations"}`];
+    },
+    giveUp: (state, account) => {
+      for (const { uid } of usersOf(state, account)) dropInvitationsBy(state, uid);
+    },
+  },
+  {
     held: (state, account) => usersOf(state, account).map(({ name }) => `the user ${name}`),
     giveUp: (state, account) => {
       for (const { uid } of usersOf(state, account)) save(state, "user", uid, null);
@@ -107,7 +117,8 @@ export function dropWhatIsNobodys(state: TenancyState): void {
     if (mappings.length < each.mappings.length) save(state, "provider", each.uid, { ...each, mappings });
   }
   for (const each of [...opening.values()]) if (!domain.has(each.domain)) dropOpening(state, each.uid);
-  for (const each of [...invitation.values()]) if (!domain.has(each.domain)) save(state, "invitation", each.uid, null);
+  for (const each of [...invitation.values()])
+    if (!domain.has(each.domain) || !(each.by === null || user.has(each.by))) save(state, "invitation", each.uid, null);
 }
 
 /** As far as it goes now. @param isAsked within the request for it, whose record says all */

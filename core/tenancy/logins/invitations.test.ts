@@ -107,6 +107,17 @@ test("an older store opens by none, and with its domain an invitation goes", () 
   assert.equal(before.state.tables.invitation.size, 0);
 });
 
+test("with who has invited goes what he has invited to, also of a version that kept it", () => {
+  const on = settled();
+  const [made, other] = [invite(on, logIn(on, "dora")), invite(on, operator)];
+  const records = new Map(on.records);
+  assert.equal(on.ask(operator, "deleteUser", {}, { uid: uidOf(on, "dora") }).status, 200);
+  assert.equal(codeOf(register(on, made)), "401 login");
+  assert.deepEqual([...on.state.tables.invitation.keys()], [other.uid]);
+  records.delete(`user/${uidOf(settled(), "dora")}`);
+  assert.deepEqual([...Bench.started(records).state.tables.invitation.keys()], [other.uid]);
+});
+
 test("limits come with the account, where somebody counts; each step has its record, without the link", () => {
   const on = settled();
   assert.equal(codeOf(invite(on, operator, { limits: { vms: 2 } })), "409 conflict", "here nobody counts");

@@ -174,7 +174,7 @@ export interface InvitationSummary {
   readonly domain: string;
   readonly role: string;
   readonly limits: Limits;
-  /** Who invites; empty: he is no more, and it opens nothing. */
+  /** Who invites. */
   readonly by: string;
   /** ISO 8601. */
   readonly expires: string;
