@@ -109,6 +109,18 @@ shop extends Cell {
   assert.match(applied(text('<ref:/shop/we‸b/vm>"; }'), "web"), /<ref:\/shop\/web\/vm>/);
   has(labels('p extends { a 1; }\ns extends Cell { v extends VM { x.memory "<ref:/p/‸>"; } }'), ["a"]);
 });
+test("of a group with more names than anybody reads those are offered that have the written letters", () => {
+  const offered = (count: number, written: string): number => {
+    const machines = Array.from({ length: count }, (_, index) => `v${index} extends VM { x.memory 64; }`).join(" ");
+    return labels(
+      `shop extends Cell { g extends { ${machines} } c extends VolumeConnection { x.vm "<ref:/shop/g/${written}‸>"; } }`,
+    ).length;
+  };
+  assert.equal(offered(500, "v499"), 500, "all of them, and the editor chooses");
+  assert.equal(offered(501, "v499"), 1);
+  assert.equal(offered(501, "V49"), 23, "whatever their case, and with others between them");
+  assert.equal(offered(600, ""), 500, "as many as anybody reads");
+});
 test("SmartFrog references", () => {
   const text =
     "p extends { memory 5; inner extends { deep 1; } }\nshop extends Cell { size 3; vm extends VM { x.memory ";
