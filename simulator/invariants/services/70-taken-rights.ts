@@ -1,4 +1,5 @@
 import { peerName } from "../../../model/cell/identifiers.ts";
+import { goodQuality } from "../../kernel/network.ts";
 import type { Invariant } from "../invariant.ts";
 
 /**
@@ -25,8 +26,11 @@ export const takenRights: Invariant = {
     const ended = new Map<string, number>();
     const states = new Map<string, string>();
     let isOlder = false;
+    /** When packets were lost or late last: a connection says again what was lost, which takes its time. */
+    let lossyMs = -1;
     const look = (): void => {
       kernel.clock.after(lookEveryMs, look);
+      if (kernel.network.quality !== goodQuality) lossyMs = kernel.clock.nowMs;
       const service = installation.processes.get(tenancy);
       for (const [cell, controller] of installation.controllers) {
         const ways = [
@@ -59,7 +63,8 @@ export const takenRights: Invariant = {
       if (states.get(visit.ticket) !== state) kernel.log(`user.${user}`, "told", { cell, state });
       states.set(visit.ticket, state);
       if (revokedMs !== null) {
-        const mostMs = isHeard ? withinMs : silenceMs + 2 * reconnectMs;
+        const soonMs = lossyMs < revokedMs ? withinMs : reconnectMs;
+        const mostMs = isHeard ? soonMs : silenceMs + 2 * reconnectMs;
         if (askedMs > revokedMs + mostMs)
           verdict.check(
             !isIn,
