@@ -151,6 +151,8 @@ const asked = [
     "DELETE /power/h1",
     ...["GET /zone", "PUT /zone/keys/transfer", "DELETE /zone/keys/transfer"],
     "POST /power",
+    "GET /hosts/h1/end",
+    "PUT /hosts/h1/end",
     "GET /identity",
     "GET /status",
     "GET /images",
@@ -275,7 +277,10 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     ...gateway("GET /status", "GET /counters", "POST /examine"),
     ...everyController("GET /status", "GET /counters", "POST /examine", "POST /exec", "GET /session"),
   ],
-  "presence asks": gateway(),
+  "presence asks": [
+    ...gateway(),
+    ...["controller.root", "ha-manager"].flatMap((who) => [`${who} GET /hosts/h1/end`, `${who} PUT /hosts/h1/end`]),
+  ],
   "directory asks": gateway(),
   "cell-manager asks": gateway(),
   "tenancy asks": gateway(

@@ -172,6 +172,8 @@ export const permissions = {
     asks: {
       gateway: ["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup", "GET /hosts"],
       "controller.root": ["POST /backup", "GET /hosts/<name>/end", "PUT /hosts/<name>/end"],
+      // Of a power that was read as off.
+      "ha-manager": ["GET /hosts/<name>/end", "PUT /hosts/<name>/end"],
     },
   },
   "ha-manager": {

@@ -51,7 +51,7 @@ export function createHaManager(options: HaOptions): Service<HaState> {
         (takePower(state, input.id, input.request, now) || takeNoticeWord(state, input.id, input.request, now));
       if (!isOfEdge) advance(state, input, now);
       else if (state.started) settleQueue(state, now);
-      settleWait(state);
+      settleWait(state, now);
       settleNotices(state, now);
       return { state, effects: takeEffects(state.outbox) };
     },

@@ -205,6 +205,8 @@ export const eventNames = {
     "the management controller of a host was tried, and is known from now on: host, by what, address, uuid",
   "ha/power-removed": "the management controller of a host is forgotten",
   "ha/power-off": "the power of a lost host is ordered to be cut: host, the boot that it is in",
+  "ha/end-told":
+    "the Presence group has taken that a boot of a host is over, since its power was read as off: host, boot",
   "ha/power-is-off": "the power of a lost host was read as off: host, the boot that is over",
   "ha/over":
     "nothing of an incarnation can write any more, and its controller is told so: by which fence, or that it was seen stopped",

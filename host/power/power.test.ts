@@ -4,12 +4,14 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Input } from "../../core/env.ts";
 import { createHaManager } from "../../core/ha/manager.ts";
+import { createPresence } from "../../core/presence/group/group.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { followOrders, openPowerSeal, powerRegistrations } from "../../runtime/ha/power.ts";
 import { peerRequest, servePeers } from "../../runtime/http/https.ts";
 import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { hostEnds } from "../../runtime/presence/host-end.ts";
 import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { createHostEdge } from "../edge.ts";
 import { type IpmiSim, startIpmiSim } from "./ipmi-sim.testing.ts";
@@ -43,6 +45,35 @@ const give = (input: Input) => {
   }
   return stepped.effects;
 };
+/** The only member of the Presence group. It hears h3 alone, which reports both others. */
+const group = createPresence({ self: presence, members: [presence], hosts });
+let groupState = group.restore({ records: new Map(), desiredAt: new Map() });
+const ends = new Map<string, Json>();
+const giveGroup = (input: Input) => {
+  const stepped = group.step(groupState, input, { ms: performance.now(), wallMs: Date.now() });
+  groupState = stepped.state;
+  for (const effect of stepped.effects)
+    if (effect.kind === "publish" && effect.key.startsWith("dead/") && effect.value !== null)
+      ends.set(effect.key, effect.value);
+  return stepped.effects;
+};
+const serveGroup = async (): Promise<void> => {
+  giveGroup({ kind: "start" });
+  for (const host of ["h1", "h2", "h3"]) {
+    const from = peerName(`host.${host}`);
+    const value = { host, generation: 1, incarnation: 0, answers: true, boot: 7 };
+    giveGroup({ kind: "actual", from, key: "presence/self", value });
+    giveGroup({ kind: "reachable", peer: from, reachable: true });
+  }
+  const { configuration } = await installation.configure(presence);
+  const service = {
+    request: async (request: Json): Promise<Json> => {
+      const reply = giveGroup({ kind: "request", id: 1, request }).find((effect) => effect.kind === "reply");
+      return reply?.kind === "reply" ? reply.response : null;
+    },
+  };
+  closers.push((await servePeers(configuration, hostEnds.handler({ service } as never))).stop);
+};
 const ipmiUuid = "efcdab89-6745-23a1-efcd-ab89674523a1";
 
 before(async () => {
@@ -71,6 +102,7 @@ before(async () => {
       },
     },
   } as never;
+  await serveGroup();
   const seal = await openPowerSeal(own.directory);
   closers.push((await servePeers(own, powerRegistrations(own, seal).handler(asked))).stop);
   closers.push(followOrders(own, asked, seal));
@@ -175,6 +207,29 @@ test("hosts are lost whose storage does not answer: their power is cut by anothe
   assert.deepEqual([await ipmi.power(), redfish.power], ["off", "Off"]);
   const by = [...state.active.values()].map(({ fencedBy }) => fencedBy);
   assert.deepEqual(by, ["power", "power"]);
+});
+
+test("the Presence group is told, by mutual TLS, and takes it once it does not hear the hosts any more itself", async () => {
+  await new Promise((done) => setTimeout(done, 3000));
+  assert.deepEqual([...ends], [], "it hears them still");
+  for (const host of ["h1", "h2"]) {
+    const value = { host, generation: 1, incarnation: 0 };
+    giveGroup({ kind: "actual", from: hosts[2] as PeerName, key: `presence/failed/${host}`, value });
+    giveGroup({ kind: "reachable", peer: peerName(`host.${host}`), reachable: false });
+  }
+  const isEnded = (host: string): boolean => (ends.get(`dead/${host}`) as { ended?: number } | undefined)?.ended === 7;
+  const from = performance.now();
+  while (!(isEnded("h1") && isEnded("h2")) && performance.now() - from < 15_000)
+    await new Promise((done) => setTimeout(done, 100));
+  assert.deepEqual([isEnded("h1"), isEnded("h2")], [true, true], JSON.stringify([...ends]));
+  while ([...state.power.offs.values()].some(({ told }) => told !== true) && performance.now() - from < 20_000)
+    await new Promise((done) => setTimeout(done, 100));
+  assert.deepEqual([...state.power.offs.values()].map(({ host, told }) => `${host} ${told}`).sort(), [
+    "h1 true",
+    "h2 true",
+  ]);
+  const refused = await ask("PUT", "h3", { generation: 1, boot: 7 }, gateway, presence, "/hosts/h3/end");
+  assert.equal(refused.status, 403, "nobody else may say it");
 });
 
 test("no record, no event and no file has a password, and the key to what is sealed is for its owner alone", async () => {

@@ -31,7 +31,7 @@ const endings: { readonly [Kind in EndKind]: (detail: string | null) => string }
   stopped: (detail) => withDetail("was stopped at its host", detail),
   "not started": (detail) => withDetail("could not start", detail),
   silent: (detail) => detail ?? "did not answer its liveness probes",
-  "host died": (detail) => detail ?? "the power of its host is off, as the operator knows",
+  "host died": (detail) => detail ?? "the power of its host is known to be off",
 };
 const withDetail = (what: string, detail: string | null): string => (detail === null ? what : `${what}: ${detail}`);
 

@@ -2,6 +2,7 @@ import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { mayAsk } from "../../core/documents/permissions.ts";
 import { isSameUuid, type PowerController, type PowerReading, uuidOf } from "../../core/ha/power/controller.ts";
+import { type DueEnd, endToSay } from "../../core/ha/power/ends.ts";
 import type { DueOrder } from "../../core/ha/power/orders.ts";
 import { toJson } from "../../core/outbox.ts";
 import { hostName, hostPeer, type PeerName } from "../../model/cell/identifiers.ts";
@@ -13,6 +14,7 @@ import { peerRequest } from "../http/https.ts";
 import { openSeal, type Seal } from "../identity/own/seal.ts";
 import type { ProcessConfiguration } from "../installation.ts";
 import { askedBy } from "../observation/asked-by.ts";
+import { askEnds } from "../presence/ask-ends.ts";
 import type { Asked, Further } from "../process/asked.ts";
 import { listPeers } from "../transport/peers.ts";
 
@@ -79,12 +81,32 @@ export const followOrders = (configuration: ProcessConfiguration, asked: Asked, 
         .finally(() => under.delete(order.host));
     }
   };
+  const sayEnd = async (due: DueEnd): Promise<void> => {
+    const { host, boot } = due;
+    const members = await listPeers(configuration, "presence.");
+    let say = endToSay(due, await askEnds(configuration, members, host, null));
+    // Whether it was taken is seen in what the same members answer.
+    if (typeof say === "object") say = endToSay(due, await askEnds(configuration, members, host, say));
+    if (say === "over") await asked.service?.request({ kind: "ha-end-told", host, boot });
+  };
+  const lookAtEnds = async (): Promise<void> => {
+    const due = ((await asked.service?.request({ kind: "ha-ends-next" })) ?? []) as unknown as readonly DueEnd[];
+    for (const end of due) {
+      const name = `end of ${end.host}`;
+      if (under.has(name)) continue;
+      under.add(name);
+      void sayEnd(end)
+        .catch(() => undefined)
+        .finally(() => under.delete(name));
+    }
+  };
   const follow = async (): Promise<void> => {
     while (!isStopped) {
       try {
         if (asked.service !== null) {
           await asked.service.request({ kind: "ha-power-wait" });
           await look();
+          await lookAtEnds();
         }
       } catch {
         // It starts anew, and the next one is asked.

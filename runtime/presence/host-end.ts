@@ -7,7 +7,7 @@ import type { Further } from "../process/asked.ts";
 
 /**
  * `GET` and `PUT /hosts/<name>/end` at a member of the Presence group: the certain end of a host, which the root cell's
- * controller alone may say, for the operator.
+ * controller says for the operator, and the HA Manager of a power that was read as off; nobody else.
  */
 const path = /^\/hosts\/([^/?]+)\/end$/;
 const longestBody = 1024;
@@ -24,7 +24,11 @@ export const hostEnds: Further = {
       const refuse = (status: number, code: string, message: string): void =>
         json(status, { error: { code, message } });
       if (!mayAsk("presence", peer, method, url)) {
-        refuse(403, "forbidden", `the root cell's controller alone may say that a host has ended, not "${peer}"`);
+        refuse(
+          403,
+          "forbidden",
+          `the root cell's controller and the HA Manager alone may say that a host has ended, not "${peer}"`,
+        );
         return;
       }
       const host = hostName(path.exec(url)?.[1] ?? "");

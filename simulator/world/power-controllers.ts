@@ -1,5 +1,7 @@
 import type { PowerAction, PowerReading } from "../../core/ha/power/controller.ts";
+import { type DueEnd, endToSay } from "../../core/ha/power/ends.ts";
 import type { DueOrder } from "../../core/ha/power/orders.ts";
+import type { EndAnswer } from "../../core/presence/group/end.ts";
 import { type HostName, hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { Kernel } from "../kernel/kernel.ts";
@@ -25,6 +27,7 @@ const onAgainMs = 1500;
 interface Machines {
   readonly kernel: Kernel;
   readonly processes: ReadonlyMap<PeerName, { readonly state: unknown; request(request: Json): Promise<Json> | null }>;
+  readonly members: ReadonlyMap<unknown, { request(request: Json): Promise<Json> | null }>;
   powerOff(machine: string, awayMs: number): unknown;
 }
 
@@ -69,9 +72,29 @@ export class PowerControllers {
           void life.request(said);
         });
       }
+      const ends = (await life.request({ kind: "ha-ends-next" })) as unknown as readonly DueEnd[];
+      for (const end of ends) {
+        const name = `end of ${end.host}`;
+        if (under.has(name)) continue;
+        under.add(name);
+        void this.#sayEnd(life, end).finally(() => under.delete(name));
+      }
       life.after(everyMs, () => void look());
     };
     void look();
+  }
+
+  async #sayEnd(life: Life, due: DueEnd): Promise<void> {
+    const { host, boot } = due;
+    const ask = async (end: Json): Promise<readonly EndAnswer[]> => {
+      const asked = [...this.#installation.members.values()].flatMap(
+        (member) => member.request({ kind: "host-end", host, end }) ?? [],
+      );
+      return (await Promise.all(asked)) as unknown as readonly EndAnswer[];
+    };
+    let say = endToSay(due, await ask(null));
+    if (typeof say === "object" && life.isAlive()) say = endToSay(due, await ask(say));
+    if (say === "over" && life.isAlive()) await life.request({ kind: "ha-end-told", host, boot });
   }
 
   #carryOut(life: Life, { host, action, by }: DueOrder, done: (reading: PowerReading) => void): void {

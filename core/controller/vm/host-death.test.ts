@@ -157,7 +157,7 @@ test("one that is not to be started again stays off, and says why; one member's 
   assert.equal(world.vm("shop/web")?.document.incarnation, 1);
   away("presence.3");
   fireAll(world);
-  const reason = "the power of its host h1 is off, as the operator knows";
+  const reason = "the power of its host h1 is known to be off";
   assert.equal(world.standing("shop/web"), "failed: ended host died, not-restarted shop/web");
   assert.equal(world.vm("shop/web"), null);
   assert.equal(world.vm("shop/db")?.host, "host.h2");

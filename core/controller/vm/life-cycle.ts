@@ -230,7 +230,7 @@ function advanceRunning(state: ControllerState, vm: VmRecord, run: Run): void {
 export const isPlaceOver = (state: ControllerState, { host, boot }: Run): boolean =>
   host !== null && boot !== undefined && hasEnded(state.deaths, host, boot);
 
-const hostOff = ({ host }: Run): string => `the power of its host ${host} is off, as the operator knows`;
+const hostOff = ({ host }: Run): string => `the power of its host ${host} is known to be off`;
 
 /** What the HA Manager has made sure of, a sentence. */
 function whyOver(state: ControllerState, vm: Uid, run: Run): string | null {

@@ -7,6 +7,7 @@ import { noteOff } from "../guards.ts";
 import type { HaState } from "../state.ts";
 import { isSuspected, suspectedHosts } from "../suspicions.ts";
 import { isSameUuid, type PowerAction, type RegisteredController } from "./controller.ts";
+import { answerEnds, dueEnds } from "./ends.ts";
 import type { Order, PowerOff, Registered } from "./power-state.ts";
 
 /*
@@ -37,7 +38,7 @@ export function takePower(state: HaState, id: number, request: Json, now: Instan
     state.power.waiting = id;
     return true;
   }
-  const response = answerTo(state, request, now);
+  const response = answerEnds(state, request, now) ?? answerTo(state, request, now);
   if (response !== undefined) state.outbox.effects.push({ kind: "reply", id, response });
   return response !== undefined;
 }
@@ -68,12 +69,12 @@ function answerTo(state: HaState, request: Json, now: Instant): Json | undefined
 }
 
 /** The edge is told that there may be something for it to ask: something is done about a host that has a controller. */
-export function settleWait(state: HaState): void {
+export function settleWait(state: HaState, now: Instant): void {
   const { power, active } = state;
   if (power.waiting === null) return;
   const isRegistered = (host: HostName): boolean => power.registered.has(host);
-  if (suspectedHosts(state).some(isRegistered) || [...active.values()].some(({ host }) => isRegistered(host)))
-    answerWait(state);
+  const isAbout = [...suspectedHosts(state), ...[...active.values()].map(({ host }) => host)].some(isRegistered);
+  if (isAbout || dueEnds(state, now).length > 0) answerWait(state);
 }
 function answerWait({ outbox, power }: HaState): void {
   if (power.waiting !== null) outbox.effects.push({ kind: "reply", id: power.waiting, response: {} });

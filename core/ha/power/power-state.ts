@@ -23,6 +23,8 @@ export interface PowerOff {
   readonly host: HostName;
   readonly boot: number;
   readonly at: number;
+  /** The Presence group has taken it, or the host has shown by a later boot that this one is over. Absent: not yet. */
+  readonly told?: true;
 }
 /** What a controller said last, for people. */
 export interface SaidPower {

@@ -116,12 +116,12 @@ test("the operator's credential alone, at the root cell alone, and with the word
   assert.equal((await asked("POST")).status, 404);
 });
 
-test("a member takes it from nobody but the root cell's controller", async () => {
+test("a member takes it from nobody but the root cell's controller and the HA Manager", async () => {
   const [name = h1] = names;
   const put = { method: "PUT", path: "/hosts/h1/end", body: JSON.stringify({ generation: 2, boot: 100 }) } as const;
   const refused = await peerRequest(shop, name, put);
   assert.equal(refused.status, 403);
-  assert.match(await refused.text(), /root cell's controller alone/);
+  assert.match(await refused.text(), /root cell's controller and the HA Manager alone/);
   const wrong = await peerRequest(root, name, { ...put, body: '{"boot": "x"}' });
   assert.equal(wrong.status, 400);
   await wrong.text();

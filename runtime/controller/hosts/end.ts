@@ -1,14 +1,13 @@
-import { type EndAnswer, mergeEnds, readEndAnswer } from "../../../core/presence/group/end.ts";
+import { mergeEnds } from "../../../core/presence/group/end.ts";
 import type { HostEnd, HostPowerOff } from "../../../model/api.ts";
 import type { HostName, PeerName } from "../../../model/cell/identifiers.ts";
 import { read as readAs } from "../../../model/contract/schema.ts";
 import { hostPowerOff } from "../../../model/contract/values.ts";
-import type { Json } from "../../../model/json/json.ts";
 import { Fault } from "../../../model/json/reader.ts";
 import { parseJson, readBody } from "../../http/http.ts";
-import { peerRequest } from "../../http/https.ts";
 import type { PeerRequest } from "../../http/peer-handler.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
+import { askEnds } from "../../presence/ask-ends.ts";
 import { listPeers } from "../../transport/peers.ts";
 import { Refused } from "./refused.ts";
 
@@ -60,8 +59,7 @@ const askAll = async (
   host: HostName,
   end: { readonly generation: number; readonly boot: number } | null,
 ): Promise<HostEnd> => {
-  const asked = await Promise.all(members.map((member) => askMember(configuration, member, host, end)));
-  const answers = asked.filter((answer) => answer !== null);
+  const answers = await askEnds(configuration, members, host, end);
   if (answers.length === 0)
     throw new Refused(
       502,
@@ -72,23 +70,4 @@ const askAll = async (
     );
   const { known, against, ended } = mergeEnds(host, answers);
   return { host, generation: known?.generation ?? null, boot: known?.boot ?? null, against, ended };
-};
-
-/** Null: it does not answer, as one on the very host that is gone. */
-const askMember = async (
-  configuration: ProcessConfiguration,
-  member: PeerName,
-  host: HostName,
-  end: { readonly generation: number; readonly boot: number } | null,
-): Promise<EndAnswer | null> => {
-  try {
-    const answer = await peerRequest(configuration, member, {
-      ...{ method: end === null ? "GET" : "PUT", path: `/hosts/${host}/end`, idleTimeoutMs: 8000 },
-      ...(end === null ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(end) }),
-    });
-    const text = await answer.text();
-    return answer.status === 200 ? readEndAnswer(JSON.parse(text) as Json) : null;
-  } catch {
-    return null;
-  }
 };
