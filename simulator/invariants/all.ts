@@ -9,6 +9,7 @@ import { numberOfACell } from "./cells/45-number-of-a-cell.ts";
 import { spareRoom } from "./cells/47-spare-hosts.ts";
 import { accountLimits } from "./cells/71-account-limits.ts";
 import { endedAccounts } from "./cells/72-ended-accounts.ts";
+import { usage } from "./cells/73-usage.ts";
 import { restartAfterEnd } from "./ha/05-restart-after-end.ts";
 import { oneItem } from "./ha/09-one-item.ts";
 import { fenceIsPhysical } from "./ha/31-fence-is-physical.ts";
@@ -88,4 +89,5 @@ export const invariants: readonly Invariant[] = [
   takenRights,
   accountLimits,
   endedAccounts,
+  usage,
 ];

@@ -65,7 +65,7 @@ interface Running<State> extends Life {
 /** What a socket holds for a process that does not read. */
 const mostDatagrams = 512;
 /** The origin of wall-clock time. */
-const epochMs = 1_767_225_600_000;
+export const epochMs = 1_767_225_600_000;
 
 /**
  * A service as a process, by the rules of `runtime/process/process.ts`: what waits is stepped in one go, shares one commit, and only
