@@ -6,8 +6,10 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import type { AuditEntry } from "../../model/contract/audit/audit.ts";
 import type { HaReport } from "../../model/contract/ha.ts";
 import type { Json } from "../../model/json/json.ts";
+import { alertNotices, openWebhookSeal } from "../../runtime/ha/notices.ts";
 import { haReleases } from "../../runtime/ha/release.ts";
 import { servePeers } from "../../runtime/http/https.ts";
+import type { PeerHandler } from "../../runtime/http/peer-handler.ts";
 import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
 import { RefusedError } from "../requests/refused.ts";
 import { registerHa } from "./ha.ts";
@@ -40,8 +42,14 @@ before(async () => {
     return reply?.kind === "reply" ? reply.response : null;
   };
   const asked = { service: { request } } as never;
-  closers.push((await servePeers(configuration, haReleases.handler(asked))).stop);
+  const notices = alertNotices(await openWebhookSeal(configuration.directory));
+  const [words, hooks] = [haReleases.handler(asked), notices.handler(asked)];
+  const serve: PeerHandler = (incoming, response) =>
+    (notices.answers(incoming.url) ? hooks : words)(incoming, response);
+  closers.push((await servePeers(configuration, serve)).stop);
   app = fastify();
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   app.setErrorHandler((error, _request, reply) =>
     error instanceof RefusedError
       ? reply.status(error.statusCode).send({ error: error.refusal })
@@ -87,4 +95,54 @@ test("a VM is left alone and taken up again by its path with its cell's whole na
   assert.equal(begun.status, 409);
   assert.match(JSON.stringify(begun.body), /"ha\/begun".*is at Fencing/);
   assert.equal((await post("/ha/cancel")).status, 400, "which one is to be said");
+});
+
+test("an alert is acknowledged by its kind and subject, and one that is not open is refused", async () => {
+  await post("/ha/pause");
+  const answer = await post("/alerts/acknowledge?kind=paused");
+  assert.equal(answer.status, 200, JSON.stringify(answer.body));
+  assert.ok(answer.body.alerts?.find(({ kind }) => kind === "paused")?.acknowledged !== undefined);
+  assert.equal(had.at(-1), "operator 127.0.0.1 acknowledgeAlert paused");
+  const unknown = await post("/alerts/acknowledge?kind=unfenced&subject=h9");
+  assert.equal(unknown.status, 404);
+  assert.match(JSON.stringify(unknown.body), /there is no open alert .*unfenced.* about h9; `cells alerts` shows/);
+  assert.equal((await post("/alerts/acknowledge")).status, 400, "which one is to be said");
+});
+
+test("a webhook goes to the HA Manager with its secret sealed, and none that leads into the installation does", async () => {
+  const put = async (body: object): Promise<{ readonly status: number; readonly text: string }> => {
+    const headers = { "content-type": "application/json" };
+    const answer = await app.inject({ method: "PUT", url: "/alerts/webhook", headers, payload: JSON.stringify(body) });
+    return { status: answer.statusCode, text: answer.body };
+  };
+  const secret = "correct horse battery staple";
+  for (const url of [
+    "http://10.0.0.2/",
+    "https://localhost:8443/x",
+    "http://169.254.169.254/latest",
+    "http://[::1]/",
+  ]) {
+    const { status, text } = await put({ url, secret });
+    assert.deepEqual(
+      [status, /alerts\/webhook.*a webhook is outside of them/.test(text)],
+      [409, true],
+      `${url}: ${text}`,
+    );
+  }
+  for (const body of [
+    { url: "ftp://192.0.2.7/", secret },
+    { url: "http://u:p@192.0.2.7/", secret },
+    { url: "http://192.0.2.7/" },
+  ])
+    assert.equal((await put(body)).status, 400, JSON.stringify(body));
+  const short = await put({ url: "http://192.0.2.7/", secret: "short" });
+  assert.deepEqual([short.status, short.text.includes('"short"')], [400, false], "what is wrong is not shown again");
+  assert.deepEqual(await put({ url: "http://192.0.2.7/cells", secret }), {
+    ...{ status: 200, text: '{"url":"http://192.0.2.7/cells"}' },
+  });
+  assert.equal(had.at(-1), "operator 127.0.0.1 setWebhook webhook");
+  assert.deepEqual(state.notices.webhook?.url, "http://192.0.2.7/cells");
+  assert.ok(!JSON.stringify(state.notices.webhook).includes(secret));
+  const removed = await app.inject({ method: "DELETE", url: "/alerts/webhook" });
+  assert.equal(removed.body, '{"wasThere":true}');
 });

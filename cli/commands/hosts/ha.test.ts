@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HaReport } from "../../../model/contract/ha.ts";
 import { failure, type Gateway, scene } from "../model/scene.testing.ts";
-import { listHa, orderHa } from "./ha.ts";
+import { acknowledgeAlert, listAlerts, listHa, orderHa, setWebhook } from "./ha.ts";
 import { hostPower } from "./power.ts";
 
 const report: HaReport = {
@@ -59,4 +59,56 @@ test("a controller is registered with what a file says, never with a word of the
     assert.match(message, why);
   }
   assert.equal(bodies.length, 1, "nothing was asked for any of these");
+});
+
+test("cells alerts says what waits, who looks after it, and where it is told to", async (t) => {
+  const alert = { kind: "unfenced", subject: "h2", since: "2026-11-26T20:00:00Z", sentence: "bring s1 back" } as const;
+  const told: HaReport = {
+    ...report,
+    alerts: [alert, { ...alert, kind: "paused", subject: "", acknowledged: "2026-11-26T20:01:00Z" }],
+    webhook: { url: "https://pager.example.com/cells", waiting: 2, said: "no answer within 10 s" },
+  };
+  const { context, printed } = await scene(t, () => ({ status: 200, body: told }));
+  await listAlerts(context);
+  assert.equal(
+    printed[0],
+    "alerts are told to https://pager.example.com/cells; 2 to be told there: no answer within 10 s",
+  );
+  assert.match(printed[2] ?? "", /^unfenced +h2 +2026-11-26T20:00:00Z +bring s1 back$/);
+  assert.match(printed[3] ?? "", /^paused .* \(acknowledged 2026-11-26T20:01:00Z\) bring s1 back$/);
+  const none = await scene(t, () => ({ status: 200, body: report }));
+  await listAlerts(none.context);
+  assert.deepEqual(none.printed, ["nothing waits for you"]);
+});
+
+test("an alert is acknowledged by what is shown of it; a webhook's secret comes from a file, never from the command", async (t) => {
+  const asked: string[] = [];
+  const gateway: Gateway = ({ method, url, body }) => {
+    asked.push(`${method} ${url} ${body}`.trim());
+    if (method === "PUT") return { status: 200, body: { url: JSON.parse(body).url } };
+    return { status: 200, body: method === "DELETE" ? { wasThere: true } : report };
+  };
+  const { context, printed, file } = await scene(t, gateway);
+  await acknowledgeAlert(context, "held", "shop:shop/web");
+  await acknowledgeAlert(context, "paused", undefined);
+  assert.deepEqual(asked, [
+    "POST /alerts/acknowledge?kind=held&subject=shop%3Ashop%2Fweb",
+    "POST /alerts/acknowledge?kind=paused",
+  ]);
+  const url = "https://pager.example.com/cells";
+  await setWebhook(context, url, { secretFile: file });
+  const { secret } = JSON.parse(asked[2]?.slice("PUT /alerts/webhook ".length) ?? "") as { readonly secret: string };
+  assert.match(secret, /"shop"/, "the file's content");
+  assert.match(printed.at(-1) ?? "", /^alerts are told to https:\/\/pager\.example\.com\/cells, and a first notice/);
+  await setWebhook(context, undefined, { remove: true });
+  assert.equal(printed.at(-1), "alerts are told to nobody any more");
+  for (const [where, options, why] of [
+    [undefined, {}, /say a URL, or --remove/],
+    [url, { remove: true }, /say a URL, or --remove/],
+    [url, { secretFile: `${file}.not` }, /cannot be read/],
+  ] as const) {
+    const { exitCode, message } = await failure(setWebhook(context, where, options));
+    assert.equal(exitCode, 2);
+    assert.match(message, why);
+  }
 });
