@@ -22,6 +22,7 @@ import { settleAlerts } from "./people/alerts.ts";
 import { type ByHandRefusal, takeWord } from "./people/by-hand.ts";
 import { settleNotices, takeNoticeWord } from "./people/notices.ts";
 import { reportOf } from "./people/report.ts";
+import { compareAll } from "./people/stuck.ts";
 import { settleWait, takePower } from "./power/orders.ts";
 import { takeHost, takeProbe } from "./probes.ts";
 import { askedTimer, followHosts, lookTimer, recreateTimer, settleQueue } from "./queue.ts";
@@ -104,6 +105,7 @@ function take(state: HaState, input: Input, now: Instant): void {
         state.isTimed = false;
         for (const vm of state.active.keys()) state.dirty.add(vm);
         cleanUp(state, now);
+        compareAll(state, now);
       }
       return;
     case "forked":

@@ -257,9 +257,9 @@ function lookAgain(state: HaState, afterMs: number): void {
   state.outbox.effects.push({ kind: "timer", name: recreateTimer, afterMs });
 }
 
-/** Items that wait are looked at now and then, whatever is heard, and those that have ended are forgotten one day. */
+/** All is looked at now and then, whatever is heard, and items that have ended are forgotten one day. */
 function setTimer(state: HaState): void {
-  const waits = state.active.size + state.ended.size > 0;
+  const waits = state.active.size + state.ended.size + state.wanted.size > 0;
   if (waits === state.isTimed) return;
   state.isTimed = waits;
   const afterMs = waits ? state.settings.lookMs : null;

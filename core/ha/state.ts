@@ -92,12 +92,19 @@ export interface HaState extends Known {
   readonly subscribed: Set<PeerName>;
   /** Hosts at which something else is protected than before. */
   readonly beatsDue: Set<HostName>;
+  /** VMs of which their hosts say otherwise than what is wanted, and since when, monotonic ms. */
+  readonly differing: Map<Uid, Differing>;
   /** VMs to look at before the step ends. */
   readonly dirty: Set<Uid>;
   /** The timer that has them looked at again is set. */
   isTimed: boolean;
   /** When the next one is due of which nothing but its volumes can be given up, monotonic ms; null: none is. */
   recreateDueMs: number | null;
+}
+export interface Differing {
+  readonly incarnation: number;
+  readonly wants: "start" | "stop";
+  readonly sinceMs: number;
 }
 /** Record `over/<vm>`. */
 export interface OverRecord extends ActualOver {
@@ -143,6 +150,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     vetoedSince: new Map(),
     subscribed: new Set(),
     beatsDue: new Set(),
+    differing: new Map(),
     dirty: new Set(),
     isTimed: false,
     recreateDueMs: null,

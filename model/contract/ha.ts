@@ -64,8 +64,8 @@ export interface HaPower {
   readonly said: string | null;
 }
 export interface HaAlert {
-  /** `paused`: many hosts were lost at once; `held`: a VM was started again too often, or its hosts were lost soon after it came; `isolated`: a host that is declared dead may run on; `unfenced`: a fence takes too long. */
-  readonly kind: "paused" | "held" | "isolated" | "unfenced";
+  /** `paused`: many hosts were lost at once; `held`: a VM was started again too often, or its hosts were lost soon after it came; `isolated`: a host that is declared dead may run on; `unfenced`: a fence takes too long; `stuck`: a host that is heard does not start or stop what it was asked to. */
+  readonly kind: "paused" | "held" | "isolated" | "unfenced" | "stuck";
   /** A host, or a VM as `cell:path`; of `paused` nothing. */
   readonly subject: string;
   /** ISO 8601. */
@@ -150,7 +150,7 @@ const haItem = record<HaItem>(
 );
 const haAlert = record<HaAlert>(
   {
-    kind: oneOf("paused", "held", "isolated", "unfenced"),
+    kind: oneOf("paused", "held", "isolated", "unfenced", "stuck"),
     ...{ subject: text(), since: time, sentence: text(), acknowledged: optional(time) },
   },
   "HaAlert",

@@ -12,6 +12,8 @@ export const alertKinds = [
   "isolated",
   /** A fence takes longer than any that works. */
   "unfenced",
+  /** A host that is heard goes on saying otherwise than what it was asked for. */
+  "stuck",
 ] as const;
 export type AlertKind = (typeof alertKinds)[number];
 

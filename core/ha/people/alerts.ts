@@ -4,6 +4,7 @@ import { fixed } from "../settings.ts";
 import type { HaState } from "../state.ts";
 import type { Alert } from "./alert.ts";
 import { addNotice } from "./notices.ts";
+import { stuckVms } from "./stuck.ts";
 
 /**
  * What a person is to look at, since the HA Manager goes no further by itself. One is open for each kind and subject, what is of one
@@ -50,7 +51,8 @@ export function acknowledge(state: HaState, kind: string, subject: string, now: 
   return true;
 }
 
-function dueOf(state: HaState, { ms, wallMs }: Instant): readonly Due[] {
+function dueOf(state: HaState, now: Instant): readonly Due[] {
+  const { ms, wallMs } = now;
   const { storm, active, vetoedSince } = state;
   const due: Due[] = [];
   if (storm !== null)
@@ -61,6 +63,7 @@ function dueOf(state: HaState, { ms, wallMs }: Instant): readonly Due[] {
         ? "hosts are switched off by the operator's word, so no VM of theirs is started elsewhere: `cells ha release` goes on"
         : `${storm.hosts.join(", ")} were lost within minutes, so tenants' VMs wait: see whether it is a network; \`cells ha release\` goes on`,
     });
+  const stuck = new Map<string, string[]>();
   const isolated = new Map<string, string[]>();
   const unfenced = new Map<string, string[]>();
   const add = (to: Map<string, string[]>, host: string, path: string): void =>
@@ -74,6 +77,15 @@ function dueOf(state: HaState, { ms, wallMs }: Instant): readonly Due[] {
       add(isolated, item.host, item.path);
     if (item.step === "Fencing" && wallMs - item.since >= fixed.fenceMs) add(unfenced, item.host, item.path);
   }
+  for (const vm of stuckVms(state, now)) {
+    const document = state.wanted.get(vm)?.document;
+    if (document !== undefined) add(stuck, document.host, document.path);
+  }
+  for (const [host, paths] of stuck)
+    due.push({
+      ...{ kind: "stuck", subject: host },
+      sentence: `${some(paths)} of ${host} should have started or stopped there ten minutes ago, and ${host}, which is heard, says otherwise: \`cells why\` says what that waits for`,
+    });
   for (const [host, paths] of isolated)
     due.push({
       ...{ kind: "isolated", subject: host },
