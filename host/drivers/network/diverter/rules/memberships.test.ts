@@ -164,4 +164,17 @@ describe("groups that guests join by themselves", { skip: !canRun() }, () => {
     assert.equal(await got(), 15, "and the one before");
     assert.equal(await copies(group), "near far");
   });
+  test("a machine that moves is a member where its guest says so anew, and nowhere else", async () => {
+    const moved: GuestPlan = { ...far, host: "a" };
+    await hands.far.close();
+    await installation.apply([sender, near, moved], all);
+    hands.far = await Hand.open(installation, moved);
+    assert.equal(await copies(group), "near", "its guest has not spoken here");
+    await says(hands.far, group, report(0x16, group));
+    await until(group, "near far");
+    await hands.far.close();
+    await installation.apply([sender, near, far], all);
+    hands.far = await Hand.open(installation, far);
+    assert.equal(await copies(group), "near", "where it was it has to say so again, too");
+  });
 });
