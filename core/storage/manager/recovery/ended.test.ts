@@ -133,3 +133,30 @@ test("an origin that its cell takes back with its copy, and whose server is hear
   assert.deepEqual([has(one, "a-1"), has(one, "a-2")], [false, false]);
   for (const name of ["a-1", "a-2"]) assert.equal(one.published.has(`${shop}/volume/${name}`), false, name);
 });
+
+test("an origin that its cell takes back goes to whoever has a copy of it, also when that one is heard later", () => {
+  const one = new StorageWorld({ s1: { freeMiB: 9000 } });
+  one.want("volume/a-1", volume("a-1", empty, 10));
+  one.want("grant/g-1", { uid: "g-1", volume: "a-1", to: { domain: "bank.cells.internal" }, grant: "copy" });
+  one.settle();
+  const copy = volume("b-1", copyOf("a-1"), null, "bank");
+  one.want("volume/b-1", copy, stranger);
+  one.settle();
+  one.records.clear();
+  for (const documents of one.desiredAt.values()) documents.clear();
+  one.wanted.clear();
+  one.restart();
+  one.settle();
+  one.want("volume/a-1", null);
+  one.want("grant/g-1", null);
+  one.input({ kind: "complete", peer: shop });
+  one.settle();
+  assert.match(one.volume("a-1")?.reason ?? "", /^it is the origin of a volume of another cell on s1/);
+  one.want("volume/b-1", copy, stranger);
+  one.settle();
+  assert.equal(one.volume("b-1", stranger)?.phase, "ready");
+  assert.equal(one.volume("a-1"), undefined, "the cell that had it is rid of it");
+  one.want("volume/b-1", null, stranger);
+  one.settle();
+  assert.deepEqual([has(one, "a-1"), has(one, "b-1")], [false, false]);
+});

@@ -306,4 +306,6 @@ export function adopt(state: ManagerState, volume: Uid, record: VolumeRecord): v
   keepVolume(state, volume, record);
   log(state.outbox, "volume/adopted", { volume, path: record.path, agent: record.agent });
   markChains(state, [volume]);
+  // One that is to go waited for a copy of which nothing was known.
+  if (record.origin !== null) mark(state, record.origin);
 }
