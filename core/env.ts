@@ -1,5 +1,5 @@
 import type { PeerName } from "../model/cell/identifiers.ts";
-import type { AuditEntry } from "../model/contract/audit/audit.ts";
+import type { AuditActor, AuditEntry } from "../model/contract/audit/audit.ts";
 import type { Json } from "../model/json/json.ts";
 import type { Result } from "../model/result.ts";
 import type { EventName } from "./telemetry/event-names.ts";
@@ -142,6 +142,8 @@ export interface Restored {
   readonly forkedAt?: ReadonlyMap<PeerName, Forks>;
   /** This store was put back from a copy since the last start. */
   readonly wasRestored?: boolean;
+  /** Who had that done by a service's own door, and what it was put back from. Absent: whoever has the files. */
+  readonly putBackBy?: { readonly actor: AuditActor; readonly from: string };
   /** Hosts of then at which nothing runs any more, of which whoever put it back was sure. Absent: nothing was said. */
   readonly goneHosts?: GoneHosts;
   /** 0 ≤ x < 1, drawn for this start. Absent: 0. */

@@ -26,6 +26,7 @@ import { hearingDue, hearingTimer, noteLost, restoredHearing, watchHearing } fro
 import { grantOf } from "./histories/kept-grants.ts";
 import { goOnAbove } from "./histories/put-back.ts";
 import { takeLimits } from "./model/account-limits.ts";
+import { auditPutBack } from "./model/audited.ts";
 import { isChild, noRoom } from "./model/quota.ts";
 import { answerResolvers } from "./network/resolvers.ts";
 import { reconcile } from "./reconcile.ts";
@@ -127,7 +128,7 @@ function* take(state: ControllerState, input: Input): Work {
     case "start":
       state.started = true;
       setCheck(state);
-      if (state.wasPutBack) goOnAbove(state);
+      if (state.wasPutBack) beginAnew(state);
       watchHearing(state);
       resumeReservation(state);
       state.outbox.effects.push(...followDeaths(state.deaths), ...dropStale(state.tickets));
@@ -244,6 +245,11 @@ function concernsAll({ deaths }: ControllerState, input: Input): boolean {
   }
 }
 
+function beginAnew(state: ControllerState): void {
+  goOnAbove(state);
+  auditPutBack(state);
+}
+
 function restore(options: ControllerOptions, restored: Restored, passOf: PassOf): ControllerState {
   const tracking = new Tracking();
   const make: Collections = {
@@ -311,6 +317,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     ending: restored.records.has("ending"),
     started: false,
     wasPutBack: restored.wasRestored === true,
+    putBackBy: restored.putBackBy,
     drawn: restored.drawn ?? 0,
     wentOn: false,
     afterRestore: afterRestoreOf(restored),

@@ -28,7 +28,7 @@ import { actualKept, desiredVolume, storageOffers } from "../documents/readers/s
 import { supplyOf } from "../documents/supply.ts";
 import type { DesiredLimits } from "../documents/tenancy.ts";
 import { actualKey, type DesiredConnection, type DesiredVm } from "../documents/vocabulary.ts";
-import type { Instant } from "../env.ts";
+import type { Instant, Restored } from "../env.ts";
 import { log, type Outbox, toJson, write } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
 import type { Desires } from "./changes/desires.ts";
@@ -301,6 +301,7 @@ export interface ControllerState extends Hearing {
   started: boolean;
   /** This store was put back from a copy since the last start. */
   readonly wasPutBack: boolean;
+  readonly putBackBy: Restored["putBackBy"] | undefined;
   /** Record `gone`; null: it was not put back, or nobody said anything of the hosts of then. */
   afterRestore: AfterRestore | null;
   /** In this start, beyond what a lost store may have given out (fork.ts). */

@@ -148,7 +148,7 @@ export class World {
   }
 
   /** The process dies between two steps, and starts again from what was durable. What peers say comes again. */
-  crash(putBack: Pick<Restored, "wasRestored" | "goneHosts" | "forkedAt" | "drawn"> = {}): void {
+  crash(putBack: Pick<Restored, "wasRestored" | "putBackBy" | "goneHosts" | "forkedAt" | "drawn"> = {}): void {
     this.timers.clear();
     this.#subscribed.clear();
     this.#tombstones = [];

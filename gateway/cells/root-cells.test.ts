@@ -8,6 +8,7 @@ import type { FastifyInstance } from "fastify";
 import { readAnything, type Service } from "../../core/env.ts";
 import type { CellSummary, Changed, InstallationStatus, NewCredential, Refusal } from "../../model/api.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { AuditPart } from "../../model/contract/audit/audit.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import { hashCredential, newCredential } from "../../runtime/http/bearer.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
@@ -433,4 +434,10 @@ test("without the root controller's store cells are seen and changed as ever, an
     const now = await cells();
     return now.includes(before[0] ?? "") && now.includes("primary 3");
   });
+  const { json } = await ask("GET", "/cells/root/audit?verb=returnStore");
+  const { records } = json as AuditPart;
+  assert.deepEqual(
+    records.map(({ who, target, source }) => [who, target, source]),
+    [["operator", "root", "127.0.0.1"]],
+  );
 });

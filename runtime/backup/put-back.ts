@@ -34,7 +34,7 @@ export const putBack = async (
     const draft = `${to}.restored`;
     await rm(draft, { force: true });
     await copyFile(from, draft);
-    if (kind === "store") noteRestored(draft, `the backup of ${manifest.taken}`, Date.now(), goneHosts);
+    if (kind === "store") noteRestored(draft, `the backup of ${manifest.taken}`, Date.now(), { goneHosts });
     await synchronize(draft);
     for (const ending of kind === "file" ? [""] : ["-wal", "-shm", ""])
       await renameDurably(`${to}${ending}`, join(aside, `${path.replaceAll("/", "+")}${ending}`)).catch(ignoreAbsent);

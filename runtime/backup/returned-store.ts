@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import type { AuditActor } from "../../model/contract/audit/audit.ts";
 import { renameDurably, synchronize } from "../process/durable-files.ts";
 import { noteRestored } from "../process/store.ts";
 import { BackupFault } from "./frames.ts";
@@ -25,11 +26,12 @@ export const longestStore = 16 * 1024 * 1024;
  * Lays a copy beside the store. Throws a `BackupFault` with a sentence for what is no store of this cell's controller; then
  * nothing of it stays.
  * @param from where the copy is from, for people
+ * @param by who had it given back: the controller records that with its next start
  */
 export const keepReturned = async (
   directory: string,
   copy: Readable,
-  { cellUid, from }: { readonly cellUid: string; readonly from: string },
+  { cellUid, from, by }: { readonly cellUid: string; readonly from: string; readonly by: AuditActor },
 ): Promise<void> => {
   const draft = join(directory, `${returned}.new`);
   try {
@@ -45,7 +47,7 @@ export const keepReturned = async (
     const found = cellIn(draft);
     if (found === null) throw new BackupFault(null, "it has no element that says of which cell it is");
     if (found !== cellUid) throw new BackupFault(null, `it is of another cell, ${found}, and this one is ${cellUid}`);
-    noteRestored(draft, from, Date.now());
+    noteRestored(draft, from, Date.now(), { by });
     await synchronize(draft);
     await renameDurably(draft, join(directory, returned));
   } finally {

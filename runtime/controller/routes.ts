@@ -228,7 +228,7 @@ async function takeStore({ context, caller, incoming, response }: Exchange<"retu
   const { configuration, returning } = context;
   if (caller?.operator !== true || returning === undefined)
     sendRefusal(response, 403, "forbidden", "a controller's store is the operator's to give back");
-  else await returnStore(configuration, returning, incoming, response);
+  else await returnStore(configuration, returning, { body: incoming.body, by: askerOf(caller, incoming) }, response);
 }
 
 /** What was opened with it ends with it, and before that is answered. */

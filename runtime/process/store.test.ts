@@ -118,7 +118,7 @@ test("histories are kept where a version that knows none does not meet them", ()
   assert.deepEqual([...again.load().keys()].sort(), ["history/peer/host.h1", ...kept]);
   again.close();
   // Machines under the names of hosts that are gone are others.
-  noteRestored(file, "backup of today", 5, "all");
+  noteRestored(file, "backup of today", 5, { goneHosts: "all" });
   const anew = openStore(file);
   assert.deepEqual([...anew.load().keys()].sort(), kept);
   assert.deepEqual(anew.load().get("history/restored"), { from: "backup of today", wallMs: 5, hosts: "gone" });

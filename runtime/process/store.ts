@@ -3,6 +3,7 @@ import { backup, DatabaseSync, type StatementSync } from "node:sqlite";
 import { setTimeout } from "node:timers/promises";
 import { storeKey } from "../../core/distribution/node/stored.ts";
 import type { GoneHosts } from "../../core/env.ts";
+import type { AuditActor } from "../../model/contract/audit/audit.ts";
 import type { Json } from "../../model/json/json.ts";
 
 /** Named JSON values on disk. */
@@ -141,7 +142,12 @@ const statementsOf = (database: DatabaseSync, table: "entries" | "history" | "au
  * @param goneHosts whoever puts it back is sure that nothing runs any more on these hosts of then: machines under their names
  *   are others, of which the service has seen nothing (`Restored.goneHosts`); null: nothing is known
  */
-export const noteRestored = (file: string, from: string, wallMs: number, goneHosts: GoneHosts | null = null): void => {
+export const noteRestored = (
+  file: string,
+  from: string,
+  wallMs: number,
+  { goneHosts = null, by }: { readonly goneHosts?: GoneHosts | null; readonly by?: AuditActor } = {},
+): void => {
   const database = new DatabaseSync(file, { timeout: lockTimeoutMs });
   try {
     // Throws where there is no such table.
@@ -149,7 +155,8 @@ export const noteRestored = (file: string, from: string, wallMs: number, goneHos
     database.exec(createHistory);
     const put = database.prepare("INSERT OR REPLACE INTO history (key, value) VALUES ('history/restored', ?)");
     const hosts = goneHosts === "all" ? "gone" : goneHosts;
-    put.run(JSON.stringify({ from, wallMs, ...(hosts === null ? {} : { hosts }) }));
+    const more = { ...(hosts === null ? {} : { hosts }), ...(by === undefined ? {} : { by }) };
+    put.run(JSON.stringify({ from, wallMs, ...more }));
     if (goneHosts === "all") database.exec("DELETE FROM history WHERE key LIKE 'history/peer/host.%'");
     const forget = database.prepare("DELETE FROM history WHERE key = ?");
     for (const host of goneHosts === "all" ? [] : (goneHosts ?? [])) forget.run(`history/peer/host.${host}`);

@@ -47,6 +47,21 @@ test("each version of a model has one record, which says who made it; what is re
   assert.deepEqual([first?.account, first?.by, first?.door], [by.account, by.by, by.door]);
 });
 
+test("who has a store given back is recorded with the first start over it, once", () => {
+  const world = new World();
+  world.ask({ method: "PUT", path: "", json: shop(), by });
+  const actor = { who: "operator", door: "gateway", source: "192.0.2.7" };
+  world.crash({ wasRestored: true, putBackBy: { actor, from: "a backup" } });
+  world.crash();
+  world.crash({ wasRestored: true });
+  assertWhole(world);
+  const given = recordsOf(world).filter(({ verb }) => verb === "returnStore");
+  assert.deepEqual(
+    given.map(({ who, source, target, what, outcome }) => [who, source, target, what, outcome]),
+    [["operator", "192.0.2.7", "shop", "from a backup", "done"]],
+  );
+});
+
 test("a crash after any step leaves no change without its record, and no record without its change", () => {
   const world = new World();
   world.crashing = true;

@@ -37,6 +37,12 @@ export function auditDone(state: ControllerState, asked: Asked, before?: number)
   const versions = before === undefined ? {} : { before, after: state.model.version };
   audit(state.outbox, state.now, { ...entryOf(state, asked), ...versions, outcome: "done" });
 }
+/** The copy of a store that was given back has nothing of that, so it is recorded with the first start over it. */
+export function auditPutBack(state: ControllerState): void {
+  const { putBackBy } = state;
+  if (putBackBy !== undefined)
+    auditDone(state, { by: putBackBy.actor, verb: "returnStore", target: "", what: `from ${putBackBy.from}` });
+}
 export function auditRefused(state: ControllerState, asked: Asked, why: string): void {
   const { version } = state.model;
   const entry = entryOf(state, asked);

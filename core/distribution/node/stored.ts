@@ -1,4 +1,5 @@
 import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
+import type { AuditActor } from "../../../model/contract/audit/audit.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Forks, Restored } from "../../env.ts";
 import type { ClientMark, Mark, StoredPeer } from "../marks.ts";
@@ -16,7 +17,7 @@ import { textOf } from "./frames.ts";
  * | history/start/<n>  | `{ start, count }`: a mark of this store's own history, oldest first |
  * | history/client/<p> | `ClientMark`: how far a client's store was, and what of it is kept |
  * | history/peer/<p>   | `StoredPeer`: how far a receiver's store was, and whether one of the two sides has forked |
- * | history/restored   | `{ wallMs, from, hosts? }`: the store was put back from a copy, by whoever put it there; gone after the next start |
+ * | history/restored   | `{ wallMs, from, by?, hosts? }`: the store was put back from a copy, by whoever put it there; gone after the next start |
  * | history/audit      | `Chain`: how far the records go of what an operator had done here, of a service without a chain of its own |
  * | history/raised     | true: a peer has seen later generations of this service than its store knows, which was lost |
  *
@@ -133,8 +134,13 @@ const goneHostsOf = (hosts: Json | undefined): Pick<Restored, "goneHosts"> => {
   if (hosts === "gone") return { goneHosts: "all" };
   return Array.isArray(hosts) ? { goneHosts: hosts.map(String) } : {};
 };
-const putBackOf = ({ restored }: StoredNode): Pick<Restored, "wasRestored" | "goneHosts"> => ({
+const putBackByOf = (restored: Json): Pick<Restored, "putBackBy"> => {
+  const { by, from } = (restored ?? {}) as { readonly by?: AuditActor; readonly from?: string };
+  return by === undefined ? {} : { putBackBy: { actor: by, from: from ?? "" } };
+};
+const putBackOf = ({ restored }: StoredNode): Pick<Restored, "wasRestored" | "putBackBy" | "goneHosts"> => ({
   wasRestored: restored !== null,
+  ...putBackByOf(restored),
   ...goneHostsOf((restored as { readonly hosts?: Json } | null)?.hosts),
 });
 

@@ -48,9 +48,10 @@ const controllerIn = async (name: string, isForked: boolean, work: (controller: 
   const restart = (): void => {
     restarts += 1;
   };
+  const by = { who: "operator", door: "gateway" };
   const returning = { isForked: async () => isForked, restart };
   const take = (body: Readable, response: ServerResponse): Promise<void> =>
-    returnStore(configuration as unknown as ProcessConfiguration, returning, { body }, response);
+    returnStore(configuration as unknown as ProcessConfiguration, returning, { body, by }, response);
   const server = createServer((incoming, response) => void take(incoming, response));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { AuditActor } from "../../../model/contract/audit/audit.ts";
 import { BackupFault } from "../../backup/frames.ts";
 import { keepReturned } from "../../backup/returned-store.ts";
 import { sendJson, sendRefusal } from "../../http/http.ts";
@@ -19,7 +20,7 @@ export interface Returning {
 export const returnStore = async (
   { directory, controller }: ProcessConfiguration,
   { isForked, restart }: Returning,
-  { body }: Pick<PeerRequest, "body">,
+  { body, by }: Pick<PeerRequest, "body"> & { readonly by: AuditActor },
   response: ServerResponse,
 ): Promise<void> => {
   const cellUid = controller?.cellUid ?? "";
@@ -28,7 +29,7 @@ export const returnStore = async (
     return sendRefusal(response, 409, "store/whole", message);
   }
   try {
-    await keepReturned(directory, body, { cellUid, from: "a backup, by the operator's hand" });
+    await keepReturned(directory, body, { cellUid, from: "a backup, by the operator's hand", by });
   } catch (error) {
     if (!(error instanceof BackupFault)) throw error;
     return sendRefusal(
