@@ -7,7 +7,7 @@ import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { toJson } from "../../outbox.ts";
 import type { By } from "../actor.ts";
 import { Bench, operator, settled } from "../tenancy.testing.ts";
-import { mostUsage } from "./usage.ts";
+import { roomForUsage } from "./usage.ts";
 
 const root = peerName("controller.root");
 const hour = 3_600_000;
@@ -196,6 +196,7 @@ test("what nobody counts, or nobody can mean, is refused", () => {
 test("the oldest days go where there are too many, of the part of the tree that has most", () => {
   const meter = new Meter();
   const records = new Map(meter.bench.records);
+  const mostUsage = roomForUsage(meter.bench.state);
   const day = (number: number): string => new Date(noon - number * 24 * hour).toISOString().slice(0, 10);
   const put = (number: number, account: string, id: string): void => {
     const record = { number: id, account, domain: "domain.root", untilMs: 0, amounts: { vms: 1 } };
@@ -210,4 +211,7 @@ test("the oldest days go where there are too many, of the part of the tree that 
   assert.equal(kept.filter((key) => key.endsWith("/f")).length, 100, "who has few keeps them");
   const oldest = kept.filter((key) => key.includes(`/${day(59)}/`)).length;
   assert.ok(oldest < mostUsage / 60 - 50, `${oldest} are left of the oldest day`);
+  // What users take of the room is theirs, and some is left of it.
+  const sizes = [0, 1_000, 50_000].map((size) => roomForUsage({ tables: { user: { size } } } as never));
+  assert.deepEqual(sizes, [32_768, 32_268, 8_192]);
 });

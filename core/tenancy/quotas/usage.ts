@@ -21,8 +21,10 @@ const dayMs = 24 * 3_600_000;
 /** What is lost of a crash is counted again from the last record; so seldom is one written where nothing changes. */
 const countEveryMs = 5 * 60_000;
 const mostAwayMs = dayMs;
-/** Some 10 MiB. */
-export const mostUsage = 32_768;
+/** Half a KiB each in memory, which they share with users: of 50,000 and all these days the service would be too large. */
+const [mostUsage, leastUsage] = [32_768, 8_192] as const;
+export const roomForUsage = ({ tables }: Pick<TenancyState, "tables">): number =>
+  Math.max(leastUsage, mostUsage - Math.floor(tables.user.size / 2));
 
 const keyOf = (day: string, number: string): string => `${day}/${number}`;
 const dayOf = (ms: number): string => isoTime(ms).slice(0, 10);
@@ -112,10 +114,11 @@ export function countAll(state: TenancyState): void {
 /** Of the part of the tree that has most, the oldest go first: whoever makes accounts without end forgets his own days alone. */
 function trim(state: TenancyState): void {
   const { usage } = state.tables;
-  if (usage.size <= mostUsage) return;
+  const room = roomForUsage(state);
+  if (usage.size <= room) return;
   const parts = Map.groupBy([...usage], ([, { account }]) => account.split("/").slice(0, 2).join("/"));
   for (const days of parts.values()) days.sort(([one], [other]) => (one < other ? 1 : -1));
-  while (usage.size > mostUsage) {
+  while (usage.size > room) {
     const [largest] = [...parts.values()].sort((one, other) => other.length - one.length);
     const [oldest] = largest?.pop() ?? [];
     if (oldest === undefined) return;
