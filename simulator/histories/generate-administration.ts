@@ -14,7 +14,7 @@ export const withAdministration = (
   random: Random,
   size: Size,
 ): readonly HistoryStep[] => [
-  ...steps.flatMap(ofRootCell),
+  ...sparing(steps.flatMap(ofRootCell), random.fork("spare"), size),
   ...(size.hosts > 1 ? drains(random.fork("drains"), size) : []),
   ...limits(random.fork("limits"), size),
   ...visits(random.fork("visits"), size),
@@ -31,6 +31,15 @@ const ofRootCell = ({ atMs, words }: HistoryStep): readonly HistoryStep[] => {
   if (cell !== "root" || verb !== "apply")
     return verb === "delete" && cell === "root" ? [] : [{ atMs, words: renamed }];
   return [{ atMs, words: [...renamed, ...labels.flatMap((label) => [`child:${label}@${account}`, "(", ")"])] }];
+};
+
+/** In half of all histories with hosts enough the root cell has room kept for one; in the end for none, so that what waits has a place. */
+const sparing = (steps: readonly HistoryStep[], random: Random, { hosts, untilMs }: Size): readonly HistoryStep[] => {
+  const isOfRoot = ({ words }: HistoryStep): boolean => words[0] === "apply" && words[1] === "root";
+  const last = steps.findLast(isOfRoot);
+  if (hosts < 3 || !random.chance(0.5) || last === undefined) return steps;
+  const kept = steps.map((step) => (isOfRoot(step) ? { ...step, words: [...step.words, "spare:1"] } : step));
+  return [...kept, { atMs: Math.max(last.atMs, untilMs) - 1, words: last.words }];
 };
 
 /** One host at a time, so that there is always room; and now and then a machine is told to go to some host. */
