@@ -135,6 +135,31 @@ async function leadsOutside(t: Testbed): Promise<void> {
   assert.equal(answer.allowed, true, answer.verdict);
   const inwards = await why(t, `${outside.somebody} -> team/worker/vm:22`);
   assert.equal(inwards.allowed, false, inwards.verdict);
+  await isAFirewall(t);
+}
+
+/** The same VM looks into what passes: its guest drops what a rule of the cell lets out, and the rest goes on. */
+async function isAFirewall(t: Testbed): Promise<void> {
+  const listens = 'socat TCP4-LISTEN:8081,fork,reuseaddr SYSTEM:"echo from elsewhere" >/dev/null 2>&1 </dev/null &';
+  await t.outside(["sh", "-c", listens]);
+  const guest = (vm: string, script: string): Promise<Ended> =>
+    t.cells(["exec", `team/${vm}/vm`, "--", "sh", "-c", script]);
+  const asks = (port: number): Promise<Ended> =>
+    guest("worker", `socat -T3 - TCP4:${outside.somebody}:${port},connect-timeout=3 2>/dev/null || echo nothing`);
+  const answers = (port: number, text: string): Promise<unknown> =>
+    until(
+      `${port} answers "${text}"`,
+      () => asks(port),
+      ({ stdout }) => stdout.includes(text),
+    );
+  await answers(8081, "from elsewhere");
+  const wall = "add table ip wall; add chain ip wall pass { type filter hook forward priority 0; }";
+  const { code, stderr } = await guest("egress", `nft '${wall}; add rule ip wall pass tcp dport 8081 drop'`);
+  assert.equal(code, 0, stderr);
+  await answers(8081, "nothing");
+  await answers(8080, "from");
+  await guest("egress", "nft delete table ip wall");
+  await answers(8081, "from elsewhere");
 }
 
 /** `examples/own-gateway.sf`: from outside to the cell's own controller, which asks for a credential of the cell. */
