@@ -3,6 +3,7 @@ import { fail, ok, type Result } from "../../model/result.ts";
 import { type Actor, denied, isStronger, reaches, refuseLastRootAdmin } from "./actor.ts";
 import { advanceEnds, beginAccountEnd, beginDomainEnd, planOf } from "./deletion/deletion.ts";
 import { cellsByAccount, isKept } from "./owners.ts";
+import { countFrom } from "./quotas/usage.ts";
 import type { AccountRecord, DomainRecord } from "./records.ts";
 import { beyondShare, noSuch, type Refused, refused } from "./refused.ts";
 import {
@@ -150,7 +151,7 @@ export function addAccount(
   if (actor.user !== null && hasItsShare(most.accounts, state.tables.account.size, accountsIn))
     return fail(beyondShare("accounts"));
   const record: AccountRecord = { uid, name, domain: domain.value.uid, number, state: "enabled" };
-  if (!dryRun) save(state, "account", uid, record);
+  if (!dryRun) countFrom(state, uid, () => save(state, "account", uid, record));
   return ok(dryRun ? { uid, path, number, state: "enabled", cells: [] } : accountSummary(state, record));
 }
 

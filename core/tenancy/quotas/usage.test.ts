@@ -67,6 +67,16 @@ class Meter {
 
 const names = (record: Json, uid: string): boolean => JSON.stringify(record).includes(`"${uid}"`);
 
+test("a cell that is said to be an account's before that is there is the operator's until then", () => {
+  const meter = new Meter();
+  meter.say("a", "ROOT/acme/late", { vms: 2 });
+  meter.pass(hour);
+  meter.bench.ask(operator, "addAccount", { path: "ROOT/acme/late" });
+  meter.pass(hour);
+  assert.deepEqual(meter.of("ROOT/acme/late"), ['11-26 {"vms":2,"cells":1}']);
+  assert.deepEqual(meter.of("ROOT/operator"), ['11-26 {"vms":2,"cells":1}']);
+});
+
 test("what an account has is counted for as long as it has it, by day", () => {
   const meter = new Meter();
   meter.say("1", "ROOT/acme/dev", { vms: 2, memoryMiB: 128 });

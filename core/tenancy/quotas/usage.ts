@@ -82,6 +82,14 @@ export function countBefore(state: TenancyState, before: DesiredOwner | null, af
   }
 }
 
+/** An account is added: cells that were said to be its before are its from now on, and were the operator's until now. */
+export function countFrom(state: TenancyState, uid: string, add: () => void): void {
+  const operator = state.tables.account.get(operatorUid);
+  if (operator !== undefined && state.counted.has(operatorUid)) count(state, operator);
+  add();
+  if (cellsOf(state, uid).length > 0) state.counted.set(uid, state.now.ms);
+}
+
 /** Those that have cells now; what is said of others is over. */
 const havingCells = (state: TenancyState): ReadonlySet<string> =>
   new Set([...state.owners.values()].map((each) => accountOf(state, each)));

@@ -28,11 +28,14 @@ export const usage: Invariant = {
       Object.values(modelOf(cell)).filter((each) => isComponent(each) && each["x.type"] === "VM").length;
     /** By account: since when how many machines. */
     const had = new Map<string, { readonly atMs: number; readonly vms: number }[]>();
+    /** Those that are there: a cell that is said to be another's is the operator's. */
+    const there = new Set<string>();
     const sample = (): void => {
       const now = new Map<string, number>([...had.keys()].map((account) => [account, 0]));
       for (const [name, each] of Object.entries(modelOf("root"))) {
         const account = isComponent(each) ? each["x.account"] : undefined;
-        if (typeof account === "string") now.set(account, (now.get(account) ?? 0) + machinesIn(name));
+        if (typeof account === "string" && there.has(account))
+          now.set(account, (now.get(account) ?? 0) + machinesIn(name));
       }
       for (const [account, vms] of now) {
         const all = had.get(account) ?? [];
@@ -42,6 +45,11 @@ export const usage: Invariant = {
     };
     kernel.watchers.push({
       stepped: (who, _input, effects) => {
+        for (const effect of effects)
+          if (who === "tenancy" && effect.kind === "log" && effect.fields.verb === "addAccount") {
+            there.add(String(effect.fields.target));
+            kernel.clock.after(100, sample);
+          }
         if (
           who.startsWith("controller.") &&
           effects.some((effect) => effect.kind === "write" && effect.key === "model")
