@@ -61,6 +61,8 @@ export const usage: Invariant = {
     return () => {
       const tenancy = [...installation.processes.values()].find(({ name }) => name === "tenancy");
       if (tenancy === undefined || had.size === 0) return;
+      // Over an older store of theirs, what was granted and what the models have are apart until an operator has looked.
+      if ([...installation.losses].some((name) => name === tenancy.name || name.startsWith("controller."))) return;
       for (const [account, all] of had) {
         const records = [...tenancy.disk.load()].flatMap(([key, value]) =>
           key.startsWith("own/usage/") && isComponent(value) && value.account === account ? [value] : [],
