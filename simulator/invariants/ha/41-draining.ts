@@ -14,8 +14,8 @@ export const draining: Invariant = {
     /** By Placer, hosts that it was told are closed. */
     const closed = new Map<string, Set<HostName>>();
     const placed = new Set<string>();
-    /** By VM: where room was kept last. */
-    const kept = new Map<string, string>();
+    /** By VM: where room was kept since it moved last. Its controller may act on the last but one, while the next is on its way. */
+    const kept = new Map<string, Set<string>>();
     const text = (value: Json | undefined): string => String(value);
     kernel.watchers.push({
       // A Placer without its store hears it anew; what it places meanwhile leaves again.
@@ -33,21 +33,23 @@ export const draining: Invariant = {
             if (fields.state === "enabled") at.delete(host);
             else at.add(host);
           } else if (event === "placement/leaves") {
-            kept.set(text(fields.vm), text(fields.to));
+            const places = kept.get(text(fields.vm)) ?? new Set();
+            kept.set(text(fields.vm), places.add(text(fields.to)));
             verdict.check(!at.has(fields.to as HostName), () => `${who} keeps room at ${fields.to}, which is closed`);
           } else if (event === "placement/reserved") {
             const key = `${fields.vm} ${fields.incarnation} ${host}`;
             const isNews = !placed.has(key);
             placed.add(key);
+            if (isNews) kept.delete(text(fields.vm));
             if (at.size > 0 && isNews)
               verdict.check(!at.has(host), () => `${who} places ${fields.vm} at ${host}, which is closed`);
           } else if (event === "vm/moves") {
             const isAsked = sentAway.hosts.has(text(fields.from)) || sentAway.vms.has(text(fields.path));
             verdict.check(isAsked, () => `${fields.path} leaves ${fields.from}, and nobody has ever asked for that`);
+            const places = [...(kept.get(text(fields.vm)) ?? [])];
             verdict.check(
-              kept.get(text(fields.vm)) === fields.to,
-              () =>
-                `${fields.vm} is stopped for ${fields.to}, and room was kept for it at ${kept.get(text(fields.vm))}`,
+              places.includes(text(fields.to)),
+              () => `${fields.vm} is stopped for ${fields.to}, and room was kept for it at ${places.join(", ")}`,
             );
           }
         }
