@@ -26,6 +26,12 @@ export const refusalPages: Readonly<Record<string, DiagnosticPage>> = {
     "PUT /cells/shop/model   (while too many requests of the cell are under way)",
     "PUT /cells/shop/model   (a moment later)",
   ),
+  "registration-closed": requestPage(
+    "a domain in which nobody registers with such an address",
+    "Who registers names a domain and an address of e-mail, and the domain is open to that part of it behind the `@`: its administrator says so with `cells registration open`. A domain that nobody has, and one that is closed, are answered alike. An administrator can also invite you (`cells invitation add`).",
+    "POST /applications   (ann@example.com, in a domain that is open to example.org)",
+    "POST /applications   (ann@example.org)",
+  ),
   login: requestPage(
     "a login that fails",
     "There is no such user in that domain, or the password is not right: which of the two is not said. After three failures the next one waits a second, then two, four and up to a minute, for this user from this address.",

@@ -1,6 +1,7 @@
 import type { Json } from "../../../model/json/json.ts";
 import { epochMs } from "../../kernel/process.ts";
 import type { Invariant } from "../invariant.ts";
+import { Outages } from "./outages.ts";
 
 type Component = { readonly [key: string]: Json };
 const isComponent = (json: Json | undefined): json is Component =>
@@ -43,6 +44,9 @@ export const usage: Invariant = {
         if (all.at(-1)?.vms !== vms) all.push({ atMs: kernel.clock.nowMs, vms });
       }
     };
+    const outages = new Outages(installation, () =>
+      [...installation.processes.values()].filter(({ name }) => /^(tenancy|controller\.(root|i|j|k\d+))$/.test(name)),
+    );
     kernel.watchers.push({
       stepped: (who, _input, effects) => {
         for (const effect of effects)
@@ -77,7 +81,11 @@ export const usage: Invariant = {
           const endMs = Math.min(untilMs, all[index + 1]?.atMs ?? untilMs);
           return sum + vms * Math.max(0, endMs - atMs);
         }, 0);
-        const late = lateMs * all.reduce((sum, { vms }, index) => sum + Math.abs(vms - (all[index - 1]?.vms ?? 0)), 0);
+        const late = all.reduce(
+          (sum, { atMs, vms }, index) =>
+            sum + (lateMs + outages.delayOf(atMs, lateMs)) * Math.abs(vms - (all[index - 1]?.vms ?? 0)),
+          0,
+        );
         if (were > 0)
           verdict.check(
             Math.abs(said - were) <= late,
