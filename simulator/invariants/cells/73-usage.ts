@@ -8,6 +8,8 @@ const isComponent = (json: Json | undefined): json is Component =>
   typeof json === "object" && json !== null && !Array.isArray(json);
 /** A change is on its way for a moment, and waits while somebody is started again. */
 const lateMs = 3_000;
+/** Whoever grants, has, passes on and counts. */
+const isTelling = (name: string): boolean => /^(tenancy|cell-manager|controller\.(root|i|j|k\d+))$/.test(name);
 
 /**
  * What accounts are said to have had is what the models in force of their cells had, for as long as they had it: counted here by the clock of the world,
@@ -45,7 +47,7 @@ export const usage: Invariant = {
       }
     };
     const outages = new Outages(installation, () =>
-      [...installation.processes.values()].filter(({ name }) => /^(tenancy|controller\.(root|i|j|k\d+))$/.test(name)),
+      [...installation.processes.values()].filter(({ name }) => isTelling(name)),
     );
     kernel.watchers.push({
       stepped: (who, _input, effects) => {
@@ -66,7 +68,7 @@ export const usage: Invariant = {
       const tenancy = [...installation.processes.values()].find(({ name }) => name === "tenancy");
       if (tenancy === undefined || had.size === 0) return;
       // Over an older store of theirs, what was granted and what the models have are apart until an operator has looked.
-      if ([...installation.losses].some((name) => name === tenancy.name || name.startsWith("controller."))) return;
+      if ([...installation.losses].some(isTelling)) return;
       for (const [account, all] of had) {
         const records = [...tenancy.disk.load()].flatMap(([key, value]) =>
           key.startsWith("own/usage/") && isComponent(value) && value.account === account ? [value] : [],
