@@ -272,9 +272,12 @@ async function withSecondary(theirs: Buffer | null, work: (at: Secondary) => Pro
   database: ""
   pidfile: "${directory}/pid"
   xfrd-reload-timeout: 0
+remote-control:
+  control-enable: no
 ${zones}`,
   );
   const daemon = spawn("nsd", ["-d", "-c", file], { stdio: "ignore" });
+  const ended = once(daemon, "exit");
   const notify = notifySecondaries({ address: own, request: running.request, port, againMs: 100, zoneKeys });
   const asked = async (name: string): Promise<unknown> => {
     const packet = query(name, name.endsWith(".arpa") ? "PTR" : "A");
@@ -292,7 +295,6 @@ ${zones}`,
     await work({ running, server, own, secondary, asked, until });
   } finally {
     notify.stop();
-    const ended = once(daemon, "exit");
     daemon.kill();
     await ended;
     await server.stop();
@@ -356,7 +358,10 @@ test("a real name server with the key fetches the zone and believes who tells it
     );
   });
   await withSecondary(Buffer.alloc(32, 8), async ({ server, asked }) => {
-    while (server.counts.answered < 2) await new Promise((resolve) => setTimeout(resolve, 20));
+    for (let tries = 0; server.counts.answered < 2; tries += 1) {
+      assert.ok(tries < 500, "it has asked");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
     await new Promise((resolve) => setTimeout(resolve, 500));
     assert.equal(await asked("n0.shop.cloud.example.org"), null, "its secret is another one");
   });
