@@ -17,6 +17,8 @@ export const accountLimits: Invariant = {
   watch: ({ kernel, installation }, verdict) => {
     /** By path: how many machines there may be. */
     const most = new Map<string, number>();
+    /** Heard in a step that may not have been committed: the next one follows it, unless there is a new life. */
+    const heard = new Map<string, number>();
     const modelOf = (cell: string): Json => {
       const process = installation.controllers.get(cell);
       if (process === undefined) return null;
@@ -37,7 +39,14 @@ export const accountLimits: Invariant = {
       });
     const has = (path: string): number => below(path).reduce((sum, cell) => sum + machinesIn(cell), 0);
     kernel.watchers.push({
+      began: (who) => {
+        if (who === root) heard.clear();
+      },
       stepped: (who, input, effects) => {
+        if (who === root) {
+          for (const [path, vms] of heard) most.set(path, vms);
+          heard.clear();
+        }
         if (who === root && input.kind === "desired" && input.key.startsWith("limits/")) {
           const { path, limits } = (isComponent(input.value) ? input.value : {}) as {
             readonly path?: string;
@@ -46,7 +55,7 @@ export const accountLimits: Invariant = {
           // What cells were promised and have not taken yet is theirs, too.
           const promised = [...(installation.controllers.get("root")?.state?.grants.values() ?? [])];
           const before = promised.reduce((sum, { amount }) => sum + amount.vms, 0);
-          if (path !== undefined && limits?.vms !== undefined) most.set(path, Math.max(limits.vms, before));
+          if (path !== undefined && limits?.vms !== undefined) heard.set(path, Math.max(limits.vms, before));
         }
         // Over an older store of the root controller cells keep what they were granted before, which it has yet to hear.
         if (!who.startsWith("controller.") || installation.losses.has(peerName(root))) return;
