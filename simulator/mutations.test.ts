@@ -57,13 +57,15 @@ const tryTest = async (copy: string, file: string, name: string): Promise<string
 /** `builds`: what makes the objects that are committed out of their source, and lies beside them; empty: none is concerned. */
 const patched = async (file: string, builds: string, work: (copy: string) => Promise<void>): Promise<void> => {
   const copy = copies.pop() ?? assert.fail("there are as many copies as tests at a time");
-  const apply = (...more: string[]) => run("patch", ["-p1", "-s", "-i", file, ...more], { cwd: copy });
+  const apply = () => run("patch", ["-p1", "-s", "--no-backup-if-mismatch", "-i", file], { cwd: copy });
   const beside = dirname(builds);
   try {
     await apply();
     if (builds !== "") await run(process.execPath, [join(copy, builds)]);
     await work(copy);
-    await apply("-R");
+    // As they were, and not by the patch the other way round: where it fits but roughly, that puts a line elsewhere.
+    for (const [, touched = ""] of (await readFile(file, "utf8")).matchAll(/^\+\+\+ b\/(\S+)/gm))
+      await cp(join(root, touched), join(copy, touched));
     if (builds !== "") await cp(join(root, beside), join(copy, beside), { recursive: true });
   } finally {
     copies.push(copy);
