@@ -45,7 +45,7 @@ const timeless = (address: string, json: unknown): unknown =>
     : json;
 
 /** An installation with a root cell. */
-interface Means {
+export interface Asking {
   readonly operator: string;
   readonly said: () => string;
   readonly ask: (
@@ -59,7 +59,7 @@ interface Means {
 }
 /** Bob has the cell `vault` for a while; ann has `shop`, and acts. */
 export async function readsAreApart(
-  { ask, operator, shop, said }: Means,
+  { ask, operator, shop, said }: Asking,
   { ann, bob, secret }: { readonly ann: string; readonly bob: string; readonly secret: string },
 ): Promise<void> {
   const done = async (method: string, path: string, body?: object, by = ann): Promise<unknown> => {

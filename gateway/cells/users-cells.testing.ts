@@ -11,26 +11,17 @@ import { newTenantTicket, ticketPath } from "../../runtime/identity/tickets.ts";
 import { eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { startIssuer } from "../tenancy/issuer.testing.ts";
-import { readsAreApart } from "./reads-apart.testing.ts";
+import { type Asking, readsAreApart } from "./reads-apart.testing.ts";
 import { tenantsPageRuns } from "./tenants-page.testing.ts";
 
 /** An installation whose cells are elements of the root cell; what hosts would do, the test does. */
-export interface Means {
+export interface Means extends Asking {
   readonly installation: TestInstallation;
   readonly gateway: ProcessConfiguration;
-  readonly operator: string;
-  readonly said: () => string;
   readonly url: () => string;
-  readonly ask: (
-    method: string,
-    path: string,
-    body?: JsonObject,
-    credential?: string,
-  ) => Promise<{ readonly status: number; readonly json: unknown }>;
   readonly cells: () => Promise<string[]>;
   readonly components: () => Promise<Record<string, unknown>>;
   readonly specification: (...names: string[]) => JsonObject;
-  readonly shop: (...names: string[]) => JsonObject;
   readonly start: (name: string, change: Partial<ProcessConfiguration>) => Promise<void>;
   readonly startAsHostsWould: (name: string) => Promise<JsonObject>;
   readonly end: (name: PeerName) => Promise<void>;
