@@ -5,7 +5,7 @@ import { createHaManager } from "../../core/ha/manager.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { AuditEntry } from "../../model/contract/audit/audit.ts";
 import type { HaReport } from "../../model/contract/ha.ts";
-import type { Json } from "../../model/json/json.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
 import { alertNotices, openWebhookSeal } from "../../runtime/ha/notices.ts";
 import { haReleases } from "../../runtime/ha/release.ts";
 import { servePeers } from "../../runtime/http/https.ts";
@@ -30,6 +30,8 @@ const give = (input: Parameters<typeof manager.step>[1]) => {
   return stepped.effects;
 };
 
+/** What an HA Manager of a later version would say. */
+let laterAlert: JsonObject | null = null;
 /** Who had something done. */
 const had: string[] = [];
 
@@ -39,7 +41,8 @@ before(async () => {
   const request = async (asked: Json, by?: AuditEntry): Promise<Json> => {
     if (by !== undefined) had.push(`${by.who} ${by.source} ${by.verb} ${by.target}`);
     const reply = give({ kind: "request", id: 1, request: asked }).find((effect) => effect.kind === "reply");
-    return reply?.kind === "reply" ? reply.response : null;
+    const response = reply?.kind === "reply" ? reply.response : null;
+    return laterAlert === null ? response : { ...(response as JsonObject), alerts: [laterAlert] };
   };
   const asked = { service: { request } } as never;
   const notices = alertNotices(await openWebhookSeal(configuration.directory));
@@ -107,6 +110,14 @@ test("an alert is acknowledged by its kind and subject, and one that is not open
   assert.equal(unknown.status, 404);
   assert.match(JSON.stringify(unknown.body), /there is no open alert .*unfenced.* about h9; `cells alerts` shows/);
   assert.equal((await post("/alerts/acknowledge")).status, 400, "which one is to be said");
+});
+
+test("an HA Manager of a later version is passed on with kinds of alerts that the gateway does not know", async () => {
+  laterAlert = { kind: "lukewarm", subject: "h1", since: "2026-11-26T20:00:00Z", sentence: "h1 is lukewarm" };
+  const answer = await app.inject({ method: "GET", url: "/ha" });
+  assert.equal(answer.statusCode, 200, answer.body);
+  assert.deepEqual(JSON.parse(answer.body).alerts, [laterAlert]);
+  laterAlert = null;
 });
 
 test("a webhook goes to the HA Manager with its secret sealed, and none that leads into the installation does", async () => {

@@ -4,8 +4,10 @@ import {
   integer,
   list,
   nullable,
+  type OrLater,
   oneOf,
   optional,
+  orLater,
   pattern,
   record,
   secret,
@@ -57,7 +59,7 @@ export interface HaReport {
 }
 export interface HaPower {
   readonly host: string;
-  readonly kind: "ipmi" | "redfish";
+  readonly kind: OrLater<"ipmi" | "redfish">;
   readonly address: string;
   readonly uuid: string;
   /** A sentence; null: nothing was asked since the start. */
@@ -65,7 +67,7 @@ export interface HaPower {
 }
 export interface HaAlert {
   /** `paused`: many hosts were lost at once; `held`: a VM was started again too often, or its hosts were lost soon after it came; `isolated`: a host that is declared dead may run on; `unfenced`: a fence takes too long; `stuck`: a host that is heard does not start or stop what it was asked to. */
-  readonly kind: "paused" | "held" | "isolated" | "unfenced" | "stuck";
+  readonly kind: OrLater<"paused" | "held" | "isolated" | "unfenced" | "stuck">;
   /** A host, or a VM as `cell:path`; of `paused` nothing. */
   readonly subject: string;
   /** ISO 8601. */
@@ -99,8 +101,8 @@ export interface AlertNotice {
   readonly at: string;
 }
 export interface HaItem {
-  readonly type: "HA" | "Stop" | "Destroy";
-  readonly step: "Scheduled" | "Investigating" | "Fencing" | "Restarting" | "Done" | "Cancelled";
+  readonly type: OrLater<"HA" | "Stop" | "Destroy">;
+  readonly step: OrLater<"Scheduled" | "Investigating" | "Fencing" | "Restarting" | "Done" | "Cancelled">;
   readonly vm: string;
   readonly cell: string;
   readonly path: string;
@@ -112,7 +114,7 @@ export interface HaItem {
   /** Why it waits for a person, a sentence; null: it does not. */
   readonly held: string | null;
   /** What made sure that nothing of it can write; null: nothing has. */
-  readonly fencedBy: "storage" | "power" | "recreatable" | "stopped" | null;
+  readonly fencedBy: OrLater<"storage" | "power" | "recreatable" | "stopped"> | null;
   /** ISO 8601: when it was scheduled, and since when it is at its step. */
   readonly scheduled: string;
   readonly since: string;
@@ -135,14 +137,14 @@ const haAnswer = record<HaAnswer>(
 );
 const haItem = record<HaItem>(
   {
-    type: oneOf("HA", "Stop", "Destroy"),
-    step: oneOf("Scheduled", "Investigating", "Fencing", "Restarting", "Done", "Cancelled"),
+    type: orLater("HA", "Stop", "Destroy"),
+    step: orLater("Scheduled", "Investigating", "Fencing", "Restarting", "Done", "Cancelled"),
     ...{ vm: text(), cell: text(), path: text(), incarnation: integer(), host: text() },
     ...{
       reason: text(),
       outcome: nullable(text()),
       held: nullable(text()),
-      fencedBy: nullable(oneOf("storage", "power", "recreatable", "stopped")),
+      fencedBy: nullable(orLater("storage", "power", "recreatable", "stopped")),
     },
     ...{ scheduled: time, since: time, investigators: list(haAnswer), fencers: list(haAnswer) },
   },
@@ -150,7 +152,7 @@ const haItem = record<HaItem>(
 );
 const haAlert = record<HaAlert>(
   {
-    kind: oneOf("paused", "held", "isolated", "unfenced", "stuck"),
+    kind: orLater("paused", "held", "isolated", "unfenced", "stuck"),
     ...{ subject: text(), since: time, sentence: text(), acknowledged: optional(time) },
   },
   "HaAlert",
@@ -169,7 +171,7 @@ export const webhookRegistered = record<WebhookRegistered>({ url: text() }, "Web
 export const webhookRemoved = record<WebhookRemoved>({ wasThere: boolean }, "WebhookRemoved");
 const haPower = record<HaPower>(
   {
-    ...{ host: text(), kind: oneOf("ipmi", "redfish"), address: text(), uuid: text() },
+    ...{ host: text(), kind: orLater("ipmi", "redfish"), address: text(), uuid: text() },
     said: nullable(text()),
   },
   "HaPower",

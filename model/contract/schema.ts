@@ -64,6 +64,17 @@ export const integer = (least = 0, most = Number.MAX_SAFE_INTEGER): Schema<numbe
   ...(most === Number.MAX_SAFE_INTEGER ? {} : { maximum: most }),
 });
 export const oneOf = <const T extends string | number>(...values: readonly T[]): Schema<T> => ({ enum: values });
+/** One of these, or a word of a later version, which is shown as it is. */
+export type OrLater<T extends string> = T | (string & Record<never, never>);
+/**
+ * Of what the next version may say more: a list that it makes longer would have whoever knows the shorter one refuse the whole
+ * answer. Only of answers: what somebody asks for is known, or refused.
+ */
+export const orLater = <const T extends string>(...values: readonly T[]): Schema<OrLater<T>> => ({
+  type: "string",
+  maxLength: 64,
+  description: `${values.join(", ")}; later versions may say others`,
+});
 export const exactly = <const T extends string | number | boolean>(value: T): Schema<T> => ({ const: value });
 /** Any JSON. */
 export const json: Schema<Json> = {};

@@ -81,6 +81,22 @@ test("cells alerts says what waits, who looks after it, and where it is told to"
   assert.deepEqual(none.printed, ["nothing waits for you"]);
 });
 
+test("kinds, types and steps of a later version are shown as they are, without control characters", async (t) => {
+  const alert = { kind: "luke\u001bwarm", subject: "h2", since: "2026-11-26T20:00:00Z", sentence: "see to it" };
+  const item = {
+    ...{ type: "Evacuation", step: "Thinking", vm: "a-1", cell: "shop", path: "shop/vm", incarnation: 1, host: "h2" },
+    ...{ reason: "h2 is lukewarm", outcome: null, held: null, fencedBy: "hammer", investigators: [], fencers: [] },
+    ...{ scheduled: "2026-11-26T20:00:00Z", since: "2026-11-26T20:00:00Z" },
+  };
+  const { context, printed } = await scene(t, () => ({
+    ...{ status: 200, body: { ...report, alerts: [alert], items: [item] } },
+  }));
+  await listAlerts(context);
+  assert.match(printed[1] ?? "", /^luke\ufffdwarm +h2 .* see to it$/);
+  await listHa(context);
+  assert.match(printed.at(-1) ?? "", /^Thinking +Evacuation +shop\/vm +h2 .* h2 is lukewarm$/);
+});
+
 test("an alert is acknowledged by what is shown of it; a webhook's secret comes from a file, never from the command", async (t) => {
   const asked: string[] = [];
   const gateway: Gateway = ({ method, url, body }) => {

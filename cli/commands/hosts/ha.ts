@@ -34,7 +34,7 @@ const printAlerts = (context: Context, { alerts = [], webhook }: HaReport): void
     return;
   }
   const rows = alerts.map(({ kind, subject, since, sentence, acknowledged }) => [
-    paint(acknowledged === undefined ? "yellow" : "grey", kind),
+    paint(acknowledged === undefined ? "yellow" : "grey", printable(kind)),
     printable(subject),
     since,
     printable(acknowledged === undefined ? sentence : `(acknowledged ${acknowledged}) ${sentence}`),
@@ -120,8 +120,8 @@ const queueOf = (count: number, items: readonly HaItem[], paint: Paint): readonl
   const looked = `${count} running ${count === 1 ? "VM is" : "VMs are"} looked after`;
   if (items.length === 0) return [`${looked}, and no host of theirs was lost in the last day`];
   const rows = items.map((item) => [
-    item.step,
-    item.type,
+    printable(item.step),
+    printable(item.type),
     printable(item.path),
     item.host,
     item.since,
