@@ -23,6 +23,7 @@ import {
   listPlaces,
   listRoles,
   listUsers,
+  recoverAdmin,
 } from "../tenancy/people.ts";
 import { listQuotas, setQuota } from "../tenancy/quotas.ts";
 import { listUsage } from "../tenancy/usage.ts";
@@ -282,6 +283,18 @@ const registerUsers: Register = (program, context, withHelp) => {
       .action((name, role) => changeUser(context(), name, { role })),
     ["cells user role ann@acme reader"],
   );
+  registerWaysIn(user, context, withHelp);
+  withHelp(
+    user
+      .command("delete")
+      .description("delete it; it is out within a second")
+      .argument("<user>", "USER@DOMAIN")
+      .action((name) => deleteUser(context(), name)),
+    ["cells user delete ann@acme"],
+  );
+};
+
+const registerWaysIn: Register = (user, context, withHelp) => {
   withHelp(
     user
       .command("password")
@@ -301,19 +314,21 @@ const registerUsers: Register = (program, context, withHelp) => {
   );
   withHelp(
     user
+      .command("recover")
+      .description(
+        "the operator's way back in: make this user of ROOT a root administrator, with a link for a password",
+      )
+      .argument("<user>", "USER, who is there or is made; what opened as him before opens nothing")
+      .action((name) => recoverAdmin(context(), name)),
+    ["cells user recover root"],
+  );
+  withHelp(
+    user
       .command("totp-off")
       .description("take its second factor away, as where a telephone was lost")
       .argument("<user>", "USER@DOMAIN")
       .action((name) => changeUser(context(), name, { totp: "off" })),
     ["cells user totp-off ann@acme"],
-  );
-  withHelp(
-    user
-      .command("delete")
-      .description("delete it; it is out within a second")
-      .argument("<user>", "USER@DOMAIN")
-      .action((name) => deleteUser(context(), name)),
-    ["cells user delete ann@acme"],
   );
 };
 

@@ -2,8 +2,10 @@ import { type Reach, type Rule, reaches, verbPattern, verbPatternRule } from "..
 import {
   type AccountSummary,
   type DomainSummary,
+  type MadeLink,
   passwordLength,
   type RoleSummary,
+  rootDomain,
   type Standing,
   type UserSummary,
 } from "../../model/contract/tenancy/tenancy.ts";
@@ -136,13 +138,20 @@ export const addUser = async (context: Context, name: string, options: NewUserOp
   const made = await context.client().ask("addUser", { parameters: {}, body: { ...own, password } });
   print(context, made, `${nameOfUser(made)} can log in: \`cells login ${nameOfUser(made)}\``);
 };
-const linkTo = async (context: Context, { uid }: UserSummary): Promise<void> => {
-  const made = await context.client().ask("linkUser", { parameters: { uid } });
+const linkTo = async (context: Context, { uid }: UserSummary): Promise<void> =>
+  printLink(context, await context.client().ask("linkUser", { parameters: { uid } }));
+const printLink = (context: Context, made: MadeLink): void =>
   print(
     context,
     made,
     `${made.link}\nIt opens once, until ${made.expires}: ${made.user} gives himself a password by \`cells password --link-file FILE\``,
   );
+/** By the operator's credential. */
+export const recoverAdmin = async (context: Context, name: string): Promise<void> => {
+  const { user, domain } = userNameOf(name);
+  if (domain !== rootDomain)
+    throw usage(`root administrators are users of ${rootDomain}: \`cells user recover ${user}\``);
+  printLink(context, await context.client().ask("recoverAdmin", { parameters: {}, body: { name: user } }));
 };
 export const linkUser = async (context: Context, written: string): Promise<void> =>
   linkTo(context, await userAt(context, written));

@@ -244,6 +244,7 @@ export const permissions = {
           "POST /signatures",
           ...["POST /logins/oidc", "POST /logins/oidc/<name>"],
           "POST /passwords",
+          "POST /recoveries",
           "POST /registrations",
           "POST /applications",
           "POST /users/<uid>/link",

@@ -10,6 +10,7 @@ import type {
   NewInvitation,
   NewKey,
   NewOpening,
+  NewRecovery,
   NewRole,
   NewUser,
   OwnerChange,
@@ -22,7 +23,7 @@ import type { Json, JsonObject } from "../../model/json/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { log, toJson } from "../outbox.ts";
 import { type Actor, actorOf, type By } from "./actor.ts";
-import { aboutOf, auditActorOf, auditFor, record } from "./audit/audited.ts";
+import { aboutAdmin, aboutOf, auditActorOf, auditFor, record } from "./audit/audited.ts";
 import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket } from "./cells.ts";
 import { addDelegation, deleteDelegation, listDelegations } from "./delegations/delegations.ts";
 import {
@@ -35,7 +36,7 @@ import {
   listOpenings,
   rejectApplication,
 } from "./logins/applications.ts";
-import { type LinkUse, linkUser, useLink } from "./logins/first-password.ts";
+import { type LinkUse, linkUser, recoverAdmin, useLink } from "./logins/first-password.ts";
 import { addInvitation, deleteInvitation, listInvitations, type Registration, register } from "./logins/invitations.ts";
 import { addKey, changeKey, deleteKey, type FreshKey, listKeys } from "./logins/keys.ts";
 import { beginLogin, endLogin, endSession, type LoginBegin, type LoginEnd, sessionSummary } from "./logins/logins.ts";
@@ -202,6 +203,12 @@ const answerers = {
     asked.link === undefined
       ? fail(refused(400, "bad-request", "no link was drawn"))
       : linkUser(state, actor, { uid: uidOf(asked), hash: asked.link }),
+  recoverAdmin: (state, actor, asked) =>
+    asked.link === undefined
+      ? fail(refused(400, "bad-request", "no link was drawn"))
+      : recoverAdmin(state, actor, {
+          ...{ name: bodyOf<NewRecovery>(asked).name, uid: asked.fresh.uid, hash: asked.link, dryRun: asked.dryRun },
+        }),
   listKeys,
   addKey: (state, actor, asked) => {
     const { by, key } = asked;
@@ -322,7 +329,10 @@ function answerAsk(state: TenancyState, { by, name, ...asked }: Ask): Result<obj
   if (dryRun || reads.includes(name)) return answerers[name](state, actor.value, { ...asked, by, dryRun });
   const { user } = actor.value;
   const isOwn = name === "addKey" && user !== null && asked.body.user === undefined;
-  const about = aboutOf(state, isOwn ? { uid: user.uid } : asked.parameters, asked.body);
+  const about =
+    name === "recoverAdmin"
+      ? aboutAdmin(state, String(asked.body.name))
+      : aboutOf(state, isOwn ? { uid: user.uid } : asked.parameters, asked.body);
   const told = {
     ...{ verb: name, actor: auditActorOf(state, actor.value, by, asked), own: user ?? undefined, about },
     body: asked.key === undefined ? asked.body : { ...asked.body, key: asked.key.id },

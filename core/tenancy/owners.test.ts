@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cellName, peerName, uid } from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
 import type { DesiredOwner } from "../documents/tenancy.ts";
 import { toJson } from "../outbox.ts";
-import { type Bench, operator, settled } from "./tenancy.testing.ts";
+import { Bench, operator, settled } from "./tenancy.testing.ts";
 
 /** What the root controller says; null: it has taken that back. */
 const say = (bench: Bench, id: string, cell: string, account: string | null, more: object = {}): void => {
@@ -120,4 +121,14 @@ test("at the root controller a ticket is for one name: one's own cell, or one th
   say(bench, "r-20", "new", "ROOT/acme/dev");
   assert.equal(bench.worth("root", hashOf("new", bob))?.open, false);
   assert.equal(bench.look("shop", hashOf("shop", ann))?.open, false, "nor is it at the cell's own controller");
+});
+
+test("after a store was lost, accounts that are made anew by their paths have the cells that they had", () => {
+  const bench = Bench.started();
+  say(bench, "r-1", "shop", "ROOT/acme/dev");
+  say(bench, "r-2", "bank", "ROOT/acme/ops");
+  bench.step({ kind: "behind", peer: peerName("controller.shop") });
+  assert.equal(bench.ask(operator, "addDomain", { path: "ROOT/acme" }).status, 200);
+  const made = bench.ask(operator, "addAccount", { path: "ROOT/acme/dev" });
+  assert.deepEqual((made.body as { readonly cells?: Json }).cells, ["shop"]);
 });

@@ -87,6 +87,8 @@ export interface TenancyState {
   /** Monotonic, by hash: tickets that no controller has asked about yet are dropped then. */
   readonly unused: Map<string, number>;
   readonly failures: Map<string, Failures>;
+  /** Hashes of links that were made here while the store was held. */
+  readonly linked: Set<string>;
   /** Null: this store is whole, as far as anybody knows. */
   held: HeldRecord | null;
   started: boolean;

@@ -99,7 +99,7 @@ function restore(restored: Restored): TenancyState {
       sessionsBy: new Map(),
     },
     ...{ granted: new Map(), left: new Map(), ending: new Set(), areLimitsNews: true, hearsGranted: false },
-    ...{ counted: new Map(), countedAllMs: 0 },
+    ...{ counted: new Map(), countedAllMs: 0, linked: new Set<string>() },
     held: (restored.records.get("held") as unknown as HeldRecord | undefined) ?? null,
     started: false,
     wasPutBack: restored.wasRestored === true,
@@ -213,6 +213,7 @@ function hold(state: TenancyState, why: string): void {
 function release(state: TenancyState): void {
   if (state.held === null) return;
   state.held = null;
+  state.linked.clear();
   state.areLimitsNews = true;
   write(state.outbox, "held", null);
   log(state.outbox, "tenancy/released", {});

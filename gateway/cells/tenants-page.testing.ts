@@ -77,6 +77,7 @@ const commandsIn = (text: string): readonly Command[] =>
 /** What must be printed, by what a command begins with. */
 const printed: readonly (readonly [string, RegExp])[] = [
   ["user add lou", /^first\.\S+\nIt opens once, until /],
+  ["user recover", /^first\.\S+\nIt opens once, until .*: root@ROOT gives himself a password/],
   ["account list", /^ROOT\/acme\/dev +no cells$/m],
   ["account give", /the cell shop is of the account ROOT\/acme\/dev/],
   ["can bob@acme", /^no: rule 1: deny vm\.console of the role operators/],

@@ -91,6 +91,34 @@ export async function tryLink({ ask, secrets }: Pick<Place, "ask" | "secrets">):
   assert.equal((await ask("DELETE", `/users/${made.json.uid}`)).status, 200);
 }
 
+/** No administrator gets in: the operator lets one in anew. @param session of somebody who administers something */
+export async function tryWayBack({ ask, session, secrets }: Pick<Place, "ask" | "session" | "secrets">): Promise<void> {
+  const body = { name: "root" };
+  for (const [credential, status] of [
+    [session, 403],
+    [null, 401],
+    ["no-credential-at-all", 401],
+  ] as const)
+    assert.equal((await ask("POST", "/recoveries", credential, body)).status, status, String(credential));
+  assert.equal((await ask("POST", "/recoveries", undefined, { name: "not a name" })).status, 400);
+  for (const password of ["a password of root", "the next password of root"]) {
+    const { status, json, text } = await ask("POST", "/recoveries", undefined, body);
+    assert.equal(status, 201, text);
+    const { link, user } = json as unknown as MadeLink;
+    secrets.push(link);
+    assert.equal(user, "root@ROOT");
+    assert.deepEqual(Object.keys(json).sort(), ["expires", "link", "user"]);
+    assert.equal((await ask("POST", "/passwords", null, { link, password })).status, 200);
+  }
+  const login = async (password: string) => ask("POST", "/logins", null, { user: "root", domain: "ROOT", password });
+  assert.equal((await login("a password of root")).status, 401);
+  const { json } = await login("the next password of root");
+  const { session: next, user } = json as unknown as Login;
+  secrets.push(next);
+  assert.equal(user.role, "root-admin");
+  assert.equal((await ask("DELETE", `/users/${user.uid}`)).status, 200);
+}
+
 /** Of another user, whose password that is. */
 export async function trySecondFactor({
   configuration,

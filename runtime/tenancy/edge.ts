@@ -37,7 +37,7 @@ import { type Observer, observed } from "../observation/observer.ts";
 import { readAudit } from "../observation/read-audit.ts";
 import { type RunningService, runService } from "../process/process.ts";
 import { Keys } from "./keys.ts";
-import { apply, newInvitation, newLink, register, useLink } from "./links.ts";
+import { apply, newInvitation, newLink, recover, register, useLink } from "./links.ts";
 import { Oidc } from "./oidc.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
 import { SecondFactor } from "./second-factor.ts";
@@ -395,7 +395,7 @@ const asks: readonly AskName[] = [
   ...(["whoAmI", "logOut", "can", "giveCell"] as const),
   ...(["listDomains", "addDomain", "changeDomain", "deleteDomain"] as const),
   ...(["listAccounts", "addAccount", "changeAccount", "deleteAccount"] as const),
-  ...(["listUsers", "addUser", "changeUser", "deleteUser", "linkUser"] as const),
+  ...(["listUsers", "addUser", "changeUser", "deleteUser", "linkUser", "recoverAdmin"] as const),
   ...(["listKeys", "addKey", "changeKey", "deleteKey", "listQuotas", "setQuota", "listUsage"] as const),
   ...(["listProviders", "addProvider", "deleteProvider"] as const),
   ...(["listInvitations", "addInvitation", "deleteInvitation"] as const),
@@ -438,6 +438,10 @@ async function answerRoute(
     const link = newLink(parameters.uid ?? "");
     const made = await ask({ ...asked, link: hashCredential(link) });
     send(response, { ...made, status: made.status === 200 ? 201 : made.status }, { link });
+    return;
+  }
+  if (name === "recoverAdmin") {
+    send(response, await recover(ask, asked));
     return;
   }
   if (name === "addInvitation") {

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import type { TenancyRequest, TenancyResponse } from "../../core/tenancy/asks.ts";
+import type { Ask, TenancyRequest, TenancyResponse } from "../../core/tenancy/asks.ts";
 import type { Registration } from "../../core/tenancy/logins/invitations.ts";
-import type { NewApplication, NewRegistration } from "../../model/contract/tenancy/tenancy.ts";
+import type { MadeLink, NewApplication, NewRegistration } from "../../model/contract/tenancy/tenancy.ts";
 import { hashCredential } from "../http/bearer.ts";
 import { hashPassword } from "./passwords.ts";
 
@@ -10,6 +10,20 @@ import { hashPassword } from "./passwords.ts";
 const form = /^first\.([\w-]{1,64})\.[\w-]{43}$/;
 
 export const newLink = (user: string): string => `first.${user}.${randomBytes(32).toString("base64url")}`;
+
+/** A link is its user's, and whether that one is there already is found out first. */
+export async function recover(
+  ask: (request: TenancyRequest) => Promise<TenancyResponse>,
+  asked: Ask,
+): Promise<TenancyResponse> {
+  const found = await ask({ ...asked, link: "", query: { dryRun: true } });
+  if (found.status !== 200) return found;
+  const link = newLink((found.body as { readonly uid: string }).uid);
+  const made = await ask({ ...asked, link: hashCredential(link) });
+  if (made.status !== 200) return made;
+  const { user, expires } = made.body as unknown as MadeLink;
+  return { status: 201, body: { link, user, expires } };
+}
 
 const invitationForm = /^invite\.([\w-]{1,64})\.[\w-]{43}$/;
 export const newInvitation = (uid: string): string => `invite.${uid}.${randomBytes(32).toString("base64url")}`;

@@ -473,6 +473,7 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   invite: ({ installation, args: [cell = "", user = "", account = null] }) =>
     installation.visitors.invite(cell, user, account),
   dismiss: ({ installation, args: [user = ""] }) => installation.visitors.dismiss(user),
+  recover: ({ installation, args: [user = ""] }) => installation.visitors.recover(user),
   "disable-user": ({ installation, args: [user = ""] }) => installation.visitors.disable(user),
   dead,
   drain,

@@ -37,6 +37,8 @@ interface Doors {
 
 const askEveryMs = 200;
 const againMs = 500;
+/** A service that starts anew between a link and its use takes it no more, and never so often. */
+const mostLinks = 5;
 const tenancy = peerName("tenancy");
 const operator = { operator: true } as const;
 
@@ -44,6 +46,8 @@ export class Visitors {
   readonly visits: Visit[] = [];
   /** Invariants look on. */
   readonly watchers: ((told: Told) => void)[] = [];
+  /** Of administrators whom the operator lets back in; null: as whom one is not in. */
+  readonly returnWatchers: ((back: { readonly user: string; readonly role: string | null }) => void)[] = [];
   readonly #installation: Doors;
   #serial = 0;
   /** They ask no more. */
@@ -83,6 +87,32 @@ export class Visitors {
   /** What he was given is taken back. */
   dismiss(user: string): void {
     this.#revoke(user, ["deleteDelegation", {}, { uid: this.#uids.get(`ROOT/guest-${user}`) ?? "" }]);
+  }
+
+  /** The operator's way back in: this administrator gives himself a password by the link, and logs in; by another link where one opens nothing. */
+  recover(user: string, attempts = mostLinks): void {
+    const { kernel } = this.#installation;
+    const request = this.#request("recoverAdmin", { name: user }, {}) as { readonly link: string };
+    this.#until(request, (answer) => {
+      const { uid = "" } = answer as { readonly uid?: string };
+      const used = { kind: "link-end", user: uid, hash: request.link, source: "outside", password: "phc" };
+      this.#until(used, () => {
+        const session = `session of ${request.link}`;
+        const begun = { user: uid, password: "phc", totp: null };
+        const login = { kind: "login-end", domain: "ROOT", user, source: "outside", session, begun, matched: true };
+        this.#until(login, () =>
+          this.#until({ ...this.#request("whoAmI", {}, {}), by: { session } }, (who) => {
+            const role = (who as { readonly user?: { readonly role: string } }).user?.role ?? null;
+            if (role === null && attempts > 1) {
+              kernel.clock.after(againMs, () => this.recover(user, attempts - 1));
+              return;
+            }
+            kernel.log(`user.${user}`, "back-in", { as: role ?? "nobody" });
+            for (const watcher of this.returnWatchers) watcher({ user, role });
+          }),
+        );
+      });
+    });
   }
 
   disable(user: string): void {

@@ -1,4 +1,5 @@
 import type { AuditActor, AuditEntry, AuditHead } from "../../../model/contract/audit/audit.ts";
+import { rootDomain } from "../../../model/contract/tenancy/tenancy.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { ok, type Result } from "../../../model/result.ts";
 import { audit, auditRefusal } from "../../outbox.ts";
@@ -13,6 +14,7 @@ import {
   domainPath,
   domainsAbove,
   labelOf,
+  loginKey,
   roleOf,
   rootUid,
   type TenancyState,
@@ -111,6 +113,12 @@ export function aboutOf(state: TenancyState, parameters: { readonly [name: strin
     account !== undefined ? around(state, account) : domain === undefined ? [] : aroundDomain(state, domain);
   const target = parameters.cell ?? (uid !== "" ? uid : [named, body.name].filter(Boolean).join(" "));
   return { target, within };
+}
+
+/** A root administrator who is made, or has been there. */
+export function aboutAdmin(state: TenancyState, name: string): About {
+  const user = state.tables.user.get(state.logins.get(loginKey(rootUid, name)) ?? "");
+  return { target: `${name}@${rootDomain}`, within: user === undefined ? [rootUid] : around(state, user.account) };
 }
 
 const toldFields: ReadonlySet<string> = new Set([

@@ -157,6 +157,12 @@ export const tenantRoutes = {
     doc: "A link by which a user gives himself his first password, or another: it opens once, for 24 h, and takes the place of the one before.",
     answer: gives(tenancy.madeLink, 201),
   }),
+  recoverAdmin: route("POST /recoveries", "operator", "gateway", {
+    doc: "The operator's way back in: a user of `ROOT`, who is made or has been there, is an enabled root administrator, and has a link for a password.",
+    more: "What opened as him before opens nothing: password, second factor, provider of logins, keys and sessions. It goes also while the store of `tenancy` is older than it was. Refused with 409 `conflict` where his account is not enabled.",
+    body: sends(tenancy.newRecovery),
+    answer: gives(tenancy.madeLink, 201),
+  }),
   setFirstPassword: route("POST /passwords", "anyone", "gateway", {
     doc: "A password for the user of such a link. His sessions end.",
     more: "Refused with 401 for a link that opens nothing.",

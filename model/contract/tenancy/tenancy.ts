@@ -153,6 +153,11 @@ export interface MadeLink {
   /** ISO 8601. */
   readonly expires: string;
 }
+/** Who administers the installation from now on. */
+export interface NewRecovery {
+  /** Of a user of `ROOT`, who is there or is made. */
+  readonly name: string;
+}
 export interface FirstPassword {
   readonly link: string;
   readonly password: string;

@@ -69,6 +69,7 @@ export const loginRequest = record<tenancy.LoginRequest>({
   ...{ user: userName, domain: optional(path), password, code: optional(code) },
 });
 export const madeLink = record<tenancy.MadeLink>({ link: text(), user: text(), expires: text() });
+export const newRecovery = record<tenancy.NewRecovery>({ name: userName });
 export const firstPassword = record<tenancy.FirstPassword>({ link: text(160), password });
 export const newTotp = record<tenancy.NewTotp>({ password });
 export const madeTotp = record<tenancy.MadeTotp>({ secret: text(), uri: text() });

@@ -5,7 +5,7 @@ import type { Invariant } from "../invariant.ts";
 /**
  * A right that was taken back opens nothing a second later, or five minutes where the service that says so cannot be heard; and whose right
  * was not taken back is let in all the while, also while that service is away for less than five minutes. What is physically so decides
- * whether it can be heard: whether it runs, and whether there is a way to it.
+ * whether it can be heard: whether it runs, and whether there is a way to it. Whom the operator lets back in is in, whatever became of the store.
  */
 const tenancy = peerName("tenancy");
 const withinMs = 1_000;
@@ -54,6 +54,9 @@ export const takenRights: Invariant = {
         if (who === "tenancy" && event === "store/taken") isOlder = true;
       },
     });
+    installation.visitors.returnWatchers.push(({ user, role }) =>
+      verdict.check(role === "root-admin", () => `${user}, whom the operator let back in, is ${role ?? "nobody"}`),
+    );
     installation.visitors.watchers.push(({ visit, state, askedMs }) => {
       const { nowMs } = kernel.clock;
       const { user, cell, revokedMs, sinceMs, isRevoking } = visit;
