@@ -16,7 +16,6 @@ import {
   untilAllReady,
   vmState,
 } from "./self-hosted.testing.ts";
-import { namesForTheOutside } from "./zone.testing.ts";
 
 /**
  * A cloud whose management runs in VMs of its own root cell: its birth, a tenant's cell in it, and what dies and returns.
@@ -131,8 +130,6 @@ describe("the cloud that runs in itself", { skip }, () => {
       await primaryIsTheWayIn(t);
 
       reached("the root cell is as declared, and out of reach");
-      await namesForTheOutside(t);
-      reached("names for the outside were handed to a name server, by a key");
       await inTenant(t, "echo kept > /tmp/kept");
       await startPings(t, file);
       const gateway = await vmState(t, "primary/gateway/vm");

@@ -5,6 +5,7 @@ import { withTestbedDirectory } from "../harness.ts";
 import { until } from "../lab.testing.ts";
 import { tenant, untilAllReady } from "./self-hosted.testing.ts";
 import { upgradeCloud } from "./upgrade.testing.ts";
+import { namesForTheOutside } from "./zone.testing.ts";
 
 /**
  * The upgrade by itself, in a cloud of its own: only with `./cells test --all`. Beside the birth, ten service VMs start one
@@ -29,6 +30,8 @@ test("a new service image goes in, and goes back by itself", async (context) => 
     await until("the cell `one` is as declared", applied, ({ code }) => code === 0, 600);
     await untilAllReady(t, "root", 600);
     reached("the root cell is as declared");
+    await namesForTheOutside(t);
+    reached("names for the outside were handed to a name server, by a key");
     await upgradeCloud(t, file, reached);
   });
 });
