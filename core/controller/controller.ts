@@ -49,7 +49,7 @@ import { createTickets, dropStale, takeTicketInput } from "./requests/tickets.ts
 import { createAudiences } from "./rules/audiences.ts";
 import { controllerIdentity } from "./rules/cell-policy.ts";
 import { createDerived } from "./rules/derived.ts";
-import { createTurns, turnDue, turnTimer } from "./rules/told-places.ts";
+import { createTurns, notePlaces, turnDue, turnTimer } from "./rules/told-places.ts";
 import {
   type ControllerOptions,
   type ControllerState,
@@ -375,8 +375,12 @@ function forgetWith(state: ControllerState): void {
   });
   vms.watch((uid, _before, after) => void (after === undefined && derived.placed.delete(uid)));
   indexes.reserving.watch((uid, _before, after) => void (after === undefined && noteMember(state, uid, null)));
-  indexes.hosts.present.watch((host, _before, after) => {
-    if (after !== undefined) return;
+  indexes.hosts.present.watch((host, before, after) => {
+    if (after !== undefined) {
+      // What it may know can be from before: another cell's end there has been told of.
+      if (before === undefined) notePlaces(state, host);
+      return;
+    }
     derived.rulesAt.delete(host);
     derived.unheard.delete(host);
     derived.toldPlaces.delete(host);

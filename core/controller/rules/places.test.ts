@@ -3,10 +3,12 @@ import { test } from "node:test";
 import { hostName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { DesiredPlaces } from "../../documents/network.ts";
+import type { DesiredVm } from "../../documents/vocabulary.ts";
+import { directory } from "../state.ts";
 import { World } from "../world.testing.ts";
 
 /** Machines of one subnet, in which everybody may talk to everybody. */
-const cellOf = (names: readonly string[]): JsonObject => ({
+const cellOf = (names: readonly string[], more: JsonObject = {}): JsonObject => ({
   shop: {
     ...{ "x.type": "Cell", "x.name": "shop" },
     net: { "x.type": "Subnet", "x.size": 16, "x.addressRange": "internal" },
@@ -17,22 +19,27 @@ const cellOf = (names: readonly string[]): JsonObject => ({
         [`${name}Card`, { "x.type": "VirtualInterface", "x.vm": `<ref:/shop/${name}>`, "x.subnet": "<ref:/shop/net>" }],
       ]),
     ),
+    ...more,
   },
 });
 
 /** A cell whose next machines start at the host that is said, as its model has them one after the other. */
 class Cell {
-  readonly world = new World();
+  readonly world = new World({ directory: true });
+  readonly more: JsonObject;
   readonly #names: string[] = [];
+  constructor(more: JsonObject = {}) {
+    this.more = more;
+  }
   start(name: string, at: string): void {
     for (const host of ["h1", "h2", "h3", "h4"]) this.world.hosts.set(hostName(host), host === at ? 4096 : 0);
     this.#names.push(name);
-    this.world.put(cellOf(this.#names));
+    this.world.put(cellOf(this.#names, this.more));
     assert.equal(this.world.vm(`shop/${name}`)?.host, `host.${at}`);
   }
   end(name: string): void {
     this.#names.splice(this.#names.indexOf(name), 1);
-    this.world.put(cellOf(this.#names));
+    this.world.put(cellOf(this.#names, this.more));
   }
   /** At which other hosts this one knows machines of the cell to be. */
   known(host: string): readonly string[] {
@@ -61,5 +68,30 @@ test("who knows where a machine is keeps knowing it, in whatever order of their 
       const now = order.slice(index + 1);
       for (const each of now) assert.deepEqual(cell.known(each), others(each, now), `${each} without ${host}`);
     }
+  }
+});
+
+const bank = "bank.cells.internal/bank/db";
+const toBank = { "x.type": "NetworkRule", "x.address1": "<ref:/shop/one>", "x.address2": `<ref://${bank}>` };
+
+test("a host that only another cell's end kept informed hears it again when it has a machine of this one", () => {
+  const cell = new Cell({ toBank });
+  const { world } = cell;
+  world.shown.set(bank, { uid: "b-1", shows: { kind: "addresses", type: "VM", networks: ["10.64.9.2/32"] } } as never);
+  world.agreed = true;
+  cell.start("one", "h1");
+  const [one] = world.documents<DesiredVm>("host.h1", "vm");
+  const address = one?.interfaces[0]?.address ?? assert.fail("it has no address");
+  // The other cell's end is at h2, whoever of this one is there.
+  const key = `controller.shop/reach/${world.uidOf("shop/toBank")}`;
+  world.step({
+    ...{ kind: "actual", from: directory, key },
+    value: { agreed: true, hosts: [{ address, hosts: ["h2"] }] },
+  });
+  for (const turn of [1, 2]) {
+    cell.start("two", "h2");
+    assert.deepEqual(cell.known("h2"), ["h1"], `${turn}`);
+    cell.end("two");
+    assert.deepEqual(cell.known("h2"), []);
   }
 });
