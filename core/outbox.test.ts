@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../model/cell/identifiers.ts";
 import {
+  auditRefusal,
   cellOfController,
   createOutbox,
   desire,
@@ -50,4 +51,73 @@ test("a reason that quotes more than its reader takes is cut, and any other is a
   assert.ok(reason?.startsWith('"aaa') && reason.endsWith("…"));
   assert.equal(progress("waiting", "a".repeat(longestSentence)).reason, "a".repeat(longestSentence));
   assert.deepEqual(progress("ready"), { phase: "ready", reason: null });
+});
+
+/** How many refusals of each have a record, when they ask in turns. */
+const refusalsOf = (
+  turns: number,
+  all: readonly {
+    readonly account?: string;
+    readonly who: string;
+    readonly source?: string;
+    readonly isKnown?: boolean;
+  }[],
+): ReadonlyMap<string, number> => {
+  const outbox = createOutbox({ records: new Map(), desiredAt: new Map() });
+  const recorded = new Map<string, number>();
+  for (let turn = 0; turn < turns; turn += 1)
+    for (const { isKnown = true, ...actor } of all) {
+      const entry = { ...actor, door: "gateway", verb: "exec", target: "shop", outcome: "refused" } as const;
+      auditRefusal(outbox, { ms: turn, wallMs: turn }, entry, { isKnown });
+      const isWritten = takeEffects(outbox).length > 0;
+      if (isWritten) recorded.set(actor.who, (recorded.get(actor.who) ?? 0) + 1);
+    }
+  return recorded;
+};
+const total = (recorded: ReadonlyMap<string, number>): number =>
+  [...recorded.values()].reduce((sum, each) => sum + each, 0);
+
+test("refusals have one supply of records, of which nobody takes another's share", () => {
+  const user = (part: string, name: string) => ({ account: `ROOT/${part}/dev`, who: `${name}@ROOT/${part}` });
+  const alone = refusalsOf(1000, [user("acme", "ann")]);
+  assert.deepEqual([...alone], [["ann@ROOT/acme", 25]]);
+  // A part with a hundred accounts has no more than one with a few.
+  const many = Array.from({ length: 100 }, (_none, index) => ({
+    account: `ROOT/evil/a${index}`,
+    who: `m${index}@ROOT/evil`,
+  }));
+  assert.ok(total(refusalsOf(1000, many)) <= 100);
+  // Whoever comes after many others finds some, however many they are and however often they ask.
+  const parts = Array.from({ length: 6 }, (_none, index) =>
+    many.map(({ account, who }) => ({ account: account.replace("evil", `evil${index}`), who: `${who}${index}` })),
+  ).flat();
+  const strangers = many.map((_one, index) => ({ who: `u${index}`, source: `192.0.2.${index}`, isKnown: false }));
+  const operators = [{ who: "operator" }, { who: "credential a of shop" }];
+  const late = user("victims", "vera");
+  const outbox = refusalsOf(50, [...parts, ...strangers, ...operators, late]);
+  assert.ok(total(outbox) <= 300);
+  assert.ok((outbox.get(late.who) ?? 0) >= 1, `${outbox.get(late.who)}`);
+  assert.ok((outbox.get("operator") ?? 0) >= 1);
+});
+
+test("accounts of one domain, and users of one account, leave each other some", () => {
+  const of = (account: string, who: string) => ({ account: `ROOT/acme/${account}`, who });
+  const often = <One>(one: One): readonly One[] => Array.from({ length: 200 }, () => one);
+  const accounts = ["a", "b", "c"].map((name) => [of(name, `1${name}`), of(name, `2${name}`), of(name, `3${name}`)]);
+  const recorded = refusalsOf(1, accounts.flat().flatMap(often));
+  for (const [first = 0, second = 0, third = 0] of accounts.map((users) => users.map(({ who }) => recorded.get(who))))
+    assert.ok(first > second && second > third && third >= 1, `${first} ${second} ${third}`);
+});
+
+test("a stranger takes nothing from the one whose name he says", () => {
+  const ann = { account: "ROOT/acme/dev", who: "ann@ROOT/acme" };
+  const strangers = Array.from({ length: 50 }, (_none, index) => ({
+    ...ann,
+    source: `192.0.2.${index}`,
+    isKnown: false,
+  }));
+  const isOwn = refusalsOf(1000, strangers).get(ann.who) ?? 0;
+  assert.ok(isOwn <= 50, `${isOwn}`);
+  const both = refusalsOf(1000, [...strangers, ann]).get(ann.who) ?? 0;
+  assert.ok(both >= isOwn + 10, `${both}, and ${isOwn} without her own`);
 });

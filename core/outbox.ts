@@ -46,7 +46,7 @@ export function createOutbox(restored: Restored, make: Collections = plain): Out
     make,
     effects: [],
     audit: (restored.records.get(auditKey) as unknown as Chain | undefined) ?? emptyChain,
-    refusals: { bySource: new Map(), sinceMs: Number.NEGATIVE_INFINITY, inAll: 0, leftOut: 0 },
+    refusals: { taken: new Map(), sinceMs: Number.NEGATIVE_INFINITY, inAll: 0, leftOut: 0 },
     quiet: false,
   };
 }
@@ -97,14 +97,30 @@ export const auditKey = "audit";
 /** Of a record of the chain. A store keeps them apart from what a service reads at its start. */
 export const auditRecordKey = (n: number): string => `${auditKey}/${n}`;
 
-/** Refusals cost whoever is refused nothing, so of each source only so many an hour have a record, and of all together. */
+/** Refusals cost whoever is refused nothing, so so many an hour have a record; since the last of these that many have none. */
 interface Refusals {
-  readonly bySource: Map<string, number>;
+  /** By the part of the cloud, the account in it, and who it was, each within the one before. */
+  readonly taken: Map<string, number>;
   sinceMs: number;
   inAll: number;
   leftOut: number;
 }
-const mostRefusals = { perSource: 30, inAll: 300, ms: 3_600_000 } as const;
+const mostRefusals = { inAll: 300, ms: 3_600_000 } as const;
+/**
+ * There is one supply for all, and nobody's refusals keep another's out. A part of the cloud has a third of what others have left, an account in it
+ * half of that, and a user of that half again: so one alone has 25, and whoever comes next finds some.
+ */
+const shares = [1 / 3, 1 / 2, 1 / 2] as const;
+
+/**
+ * Whose refusal it is. Who has shown who he is, takes of what his domain right below `ROOT` has, and his account in that. Who has not, is one of the
+ * strangers, whosever name he tries: nothing is taken from that one.
+ */
+function sharersOf({ account, who, source = "" }: AuditEntry, isKnown: boolean): readonly [string, string, string] {
+  if (!isKnown) return ["strangers", who, source];
+  if (account !== undefined) return [account.split("/").slice(0, 2).join("/"), account, who];
+  return [who === "operator" ? "the operator" : "nobody's", who, who];
+}
 
 /** Writes who has changed what: to be called in the step that makes the change, whose transaction it is part of. */
 export function audit(outbox: Outbox, now: Instant, entry: AuditEntry, most?: number): void {
@@ -123,23 +139,34 @@ export function audit(outbox: Outbox, now: Instant, entry: AuditEntry, most?: nu
   outbox.effects.push({ kind: "write", key: auditKey, value: toJson(chain) });
 }
 
-/** The same of what was refused, unless there are too many. */
-export function auditRefusal(outbox: Outbox, now: Instant, entry: AuditEntry, most?: number): void {
+/** The same of what was refused, unless there are too many. `isKnown`: whoever asked has shown that he is who it says. */
+export function auditRefusal(
+  outbox: Outbox,
+  now: Instant,
+  entry: AuditEntry,
+  { keep, isKnown }: { readonly keep?: number; readonly isKnown: boolean },
+): void {
   const { refusals } = outbox;
+  const { taken } = refusals;
   if (now.ms - refusals.sinceMs >= mostRefusals.ms) {
     refusals.sinceMs = now.ms;
     refusals.inAll = 0;
-    refusals.bySource.clear();
+    taken.clear();
   }
-  const source = entry.source ?? entry.who;
-  const count = refusals.bySource.get(source) ?? 0;
-  if (count >= mostRefusals.perSource || refusals.inAll >= mostRefusals.inAll) {
+  const within = sharersOf(entry, isKnown).map((_one, level, all) => all.slice(0, level + 1).join("\n"));
+  let [most, own] = [mostRefusals.inAll as number, refusals.inAll];
+  for (const [level, share] of shares.entries()) {
+    const around = own;
+    own = taken.get(within[level] ?? "") ?? 0;
+    most = (most - (around - own)) * share;
+  }
+  if (own >= most) {
     refusals.leftOut += 1;
     return;
   }
-  refusals.bySource.set(source, count + 1);
+  for (const each of within) taken.set(each, (taken.get(each) ?? 0) + 1);
   refusals.inAll += 1;
-  audit(outbox, now, entry, most);
+  audit(outbox, now, entry, keep);
 }
 
 /** Places or (null) takes back a desired document at a peer, if that changes anything. */

@@ -336,6 +336,7 @@ function answerAsk(state: TenancyState, { by, name, ...asked }: Ask): Result<obj
   const told = {
     ...{ verb: name, actor: auditActorOf(state, actor.value, by, asked), own: user ?? undefined, about },
     body: asked.key === undefined ? asked.body : { ...asked.body, key: asked.key.id },
+    isKnown: true,
   };
   const writes = state.outbox.effects.length;
   const answered = answerers[name](state, actor.value, { ...asked, by, dryRun });

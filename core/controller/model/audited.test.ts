@@ -141,3 +141,27 @@ test("who asks a thousand times for what he may not do writes so many records an
     world.ask({ method: "RECORD", verb: "exec", target: "shop/web", refused: "no rule", by });
   assert.ok(recordsOf(world).length < 40, `${recordsOf(world).length} records`);
 });
+
+test("guests of another account who are refused all the time keep nobody else's refusals out", () => {
+  const world = new World();
+  world.ask({ method: "PUT", path: "", json: shop(), by });
+  for (let count = 0; count < 1000; count += 1) {
+    const guest = {
+      who: `m${count % 50}@ROOT/evil`,
+      account: `ROOT/evil/a${count % 25}`,
+      by: "session 1",
+      door: "gateway",
+    };
+    world.ask({
+      method: "RECORD",
+      verb: "exec",
+      target: "shop/web",
+      refused: "no rule",
+      by: { ...guest, source: `192.0.2.${count % 50}` },
+    });
+  }
+  const flood = recordsOf(world).length - 1;
+  assert.ok(flood <= 100, `${flood} of 1000 have a record`);
+  world.ask({ method: "RECORD", verb: "exec", target: "shop/web", refused: "no rule", by });
+  assert.deepEqual([recordsOf(world).at(-1)?.who, recordsOf(world).at(-1)?.outcome], [by.who, "refused"]);
+});

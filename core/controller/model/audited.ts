@@ -46,5 +46,12 @@ export function auditPutBack(state: ControllerState): void {
 export function auditRefused(state: ControllerState, asked: Asked, why: string): void {
   const { version } = state.model;
   const entry = entryOf(state, asked);
-  auditRefusal(state.outbox, state.now, { ...entry, before: version, after: version, outcome: "refused", why });
+  // Whom its edge does not know it does not ask for.
+  const isKnown = true;
+  auditRefusal(
+    state.outbox,
+    state.now,
+    { ...entry, before: version, after: version, outcome: "refused", why },
+    { isKnown },
+  );
 }

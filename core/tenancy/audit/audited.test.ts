@@ -194,3 +194,61 @@ test("who administers sees what is below, everybody else what he did himself; al
   assert.deepEqual(about(rita, "of-others"), ["addUser"]);
   assert.deepEqual([...new Set(seen(bob).map(({ who }) => who))], ["bob@ROOT/acme"], "bob administers nothing");
 });
+
+const refusalsOf = (bench: Bench, who: string): number =>
+  recordsIn(bench.records).filter((record) => record.outcome === "refused" && record.who === who).length;
+test("strangers who try passwords from everywhere keep nobody else's refusals out of the audit", () => {
+  const bench = settled();
+  const bob: By = { session: bench.logIn("bob", "ROOT/acme", "of bob") ?? assert.fail() };
+  const began = bench.ms;
+  for (let source = 0; source < 40; source += 1)
+    for (let attempt = 0; attempt < 12; attempt += 1) {
+      bench.ms = began;
+      bench.logIn("bob", "ROOT/acme", "wrong", `192.0.2.${source}-${attempt}`);
+      bench.logIn("whoever", "ROOT/acme", "wrong", `192.0.2.${source}-${attempt}`);
+    }
+  const flood = refusalsOf(bench, "bob@ROOT/acme") + refusalsOf(bench, "an unknown user");
+  assert.ok(flood >= 60 && flood <= 90, `${flood} of 960 have a record`);
+  bench.logIn("ann", "ROOT/acme", "wrong", "198.51.100.1");
+  bench.logIn("lea", "ROOT/acme/sub", "wrong", "198.51.100.2");
+  const tried = refusalsOf(bench, "ann@ROOT/acme") + refusalsOf(bench, "lea@ROOT/acme/sub");
+  assert.equal(tried, 2, "whom they did not try");
+  // Nor is anything taken from the one whose name they tried.
+  const before = refusalsOf(bench, "bob@ROOT/acme");
+  assert.equal(bench.ask(bob, "addDomain", { path: "ROOT/of-bob" }).status, 404);
+  assert.equal(refusalsOf(bench, "bob@ROOT/acme"), before + 1);
+});
+
+test("an account whose users are refused all the time keeps nobody else's refusals out of the audit", () => {
+  const bench = settled();
+  const by = (user: string, domain: string): By => ({
+    session: bench.logIn(user, domain, `of ${user}`) ?? assert.fail(user),
+  });
+  const [ann, bob, rita] = [by("ann", "ROOT/acme"), by("bob", "ROOT/acme"), by("rita", "ROOT")];
+  bench.ask(operator, "addAccount", { path: "ROOT/evil" });
+  const mallories = Array.from({ length: 20 }, (_none, index) => {
+    const name = `mallory${index}`;
+    bench.ask(operator, "addUser", { name, account: "ROOT/evil", role: "user", password: `of ${name}` });
+    return by(name, "ROOT");
+  });
+  const refuse = (who: By): void =>
+    assert.notEqual(bench.ask(who, "addAccount", { path: "ROOT/never/there" }).status, 200);
+  const flood = (): void => {
+    for (let turn = 0; turn < 30; turn += 1) for (const mallory of mallories) refuse(mallory);
+  };
+  flood();
+  const had = mallories.map((_one, index) => refusalsOf(bench, `mallory${index}@ROOT`));
+  const inAll = had.reduce((sum, each) => sum + each, 0);
+  assert.ok(inAll >= 45 && inAll <= 50, `${inAll} of 600 have a record`);
+  assert.ok(Math.max(...had) <= 25);
+  for (const who of [ann, bob, rita]) for (let turn = 0; turn < 5; turn += 1) refuse(who);
+  for (const who of ["ann@ROOT/acme", "bob@ROOT/acme", "rita@ROOT"]) assert.equal(refusalsOf(bench, who), 5, who);
+  bench.ms += 3_600_000;
+  flood();
+  const next = mallories.map((_one, index) => refusalsOf(bench, `mallory${index}@ROOT`));
+  assert.equal(
+    next.reduce((sum, each) => sum + each, 0),
+    2 * inAll,
+    "the next hour has as many again",
+  );
+});

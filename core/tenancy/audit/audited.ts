@@ -142,9 +142,15 @@ interface Told {
   readonly own: UserRecord | undefined;
   readonly about: About;
   readonly body: JsonObject;
+  /** Whoever asked has shown that he is this one; absent: he has not. */
+  readonly isKnown?: boolean;
 }
 /** Null: it was done. */
-export function record(state: TenancyState, { verb, actor, own, about, body }: Told, no: Refused | null): void {
+export function record(
+  state: TenancyState,
+  { verb, actor, own, about, body, isKnown = false }: Told,
+  no: Refused | null,
+): void {
   const what = whatOf(body);
   const ofActor = own === undefined ? [] : [own.uid, ...around(state, own.account)];
   const within = [...new Set([...ofActor, ...about.within])];
@@ -154,7 +160,7 @@ export function record(state: TenancyState, { verb, actor, own, about, body }: T
     ...(no === null ? { outcome: "done" } : { outcome: "refused", why: no.message }),
   };
   if (no === null) audit(state.outbox, state.now, entry, mostRecords);
-  else auditRefusal(state.outbox, state.now, entry, mostRecords);
+  else auditRefusal(state.outbox, state.now, entry, { keep: mostRecords, isKnown });
 }
 
 /** Of a login, or of a user's change of his own password. Of an unknown user nothing is written but that there was one: he may have mistaken the field. */
@@ -186,5 +192,6 @@ export function recordOwn(
     ...(session === null ? {} : { by: shownAs(session) }),
   };
   const about: About = { target: who, within: [] };
-  record(state, { verb, actor, own: known, about, body: key === undefined ? {} : { key } }, no);
+  const isKnown = session !== null;
+  record(state, { verb, actor, own: known, about, body: key === undefined ? {} : { key }, isKnown }, no);
 }
