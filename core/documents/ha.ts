@@ -16,6 +16,7 @@ import type { CellName, ElementPath, HostName, Ipv4, Mac, PeerName, Uid } from "
  * | beats                   | ha-manager → host                  |                                   |
  * | beat                    | host → agent.<server>              | agent → that host                 |
  * | heartbeat/<host>        |                                    | agent → ha-manager                |
+ * | requests/<host>         | ha-manager → agent.<server>        | agent → ha-manager                |
  */
 
 /** What becomes of a VM whose host is declared dead while something of that host still says that the VM runs. */
@@ -156,3 +157,24 @@ export const heartbeatKey = (host: HostName): string => `heartbeat/${host}`;
 export const everyBeatMs = 3_000;
 /** Three beats that did not come. */
 export const lateMs = 9_000;
+
+/** A storage server is to look whether the machines of a host make requests at its exports, for as long as this is desired. */
+export interface DesiredRequests {
+  readonly host: HostName;
+}
+/** Of every machine of that host which may write here. */
+export interface ActualRequests {
+  readonly host: HostName;
+  readonly machines: readonly MachineRequests[];
+}
+export interface MachineRequests {
+  readonly vm: Uid;
+  readonly incarnation: number;
+  /** How often each of its exports was looked at, no further than to `enoughLooks`; how often one had served requests since the look before. */
+  readonly looked: number;
+  readonly served: number;
+}
+/** What writes every second or so was seen by then; a look is half a second after the one before. */
+export const enoughLooks = 5;
+export const lookEveryMs = 500;
+export const requestsKey = (host: HostName): string => `requests/${host}`;

@@ -74,7 +74,7 @@ const desired = [
     "pin/host.h1",
     "",
   ],
-  ...["succession/u-1", "root-vm", "beat", "beats", "spare"],
+  ...["succession/u-1", "root-vm", "beat", "beats", "requests/h1", "spare"],
   ...[
     "public/u-1",
     "reach/u-1",
@@ -104,6 +104,7 @@ const seen = [
     "machines",
     "ha-manager/probe/h1",
     "heartbeat/h1",
+    "ha-manager/requests/h1",
   ],
   ...[
     "pin/host.h1",
@@ -200,6 +201,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     ),
     "host.h1 succession/u-1",
     "host.h1 beat",
+    "ha-manager requests/h1",
   ],
   "host desires": [
     ...everyController("vm/u-1"),
@@ -215,13 +217,14 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "address-manager sees": own("addresses"),
   "dns-manager sees": own(),
   "placer sees": own("hosts"),
-  "storage-manager sees": [...own("storage"), "ha-manager ha-manager/probe/h1"],
+  "storage-manager sees": [...own("storage"), "ha-manager ha-manager/probe/h1", "ha-manager ha-manager/requests/h1"],
   "agent sees": [
     ...["storage-manager", "storage-manager.2"].flatMap((who) =>
       ["image/tiny", "lease/u-1", "readers/u-1", "server", "volume/u-1"].map((key) => `${who} ${key}`),
     ),
     ...["host.h1 successor/u-1", "host.h1 host.h1/succession/u-1", "host.h1 host.h1/x/u-1"],
     "ha-manager heartbeat/h1",
+    ...["ha-manager ha-manager/probe/h1", "ha-manager ha-manager/requests/h1"],
   ],
   "host sees": [
     ...own("host"),
@@ -229,7 +232,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     "host.h1 location/10.0.0.1",
     "ha-manager host",
     "ha-manager machines",
-    "ha-manager ha-manager/probe/h1",
+    ...["ha-manager ha-manager/probe/h1", "ha-manager ha-manager/requests/h1"],
     "placer host",
     "presence.1 presence/self",
     "presence.1 presence.1/call",

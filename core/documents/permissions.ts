@@ -102,11 +102,12 @@ export const permissions = {
       "storage-manager": ["volume/<uid>", "lease/<uid>", "readers/<uid>", "seen"],
       // Of volumes alone that the Storage Manager opened to it, those of the root controller's VM.
       host: ["succession/<uid>", "beat"],
+      "ha-manager": ["requests/<name>"],
     },
     sees: {
       "storage-manager": ["volume/<uid>", "lease/<uid>", "readers/<uid>", "server", "image/<name>", "bin/<name>"],
       host: ["successor/<uid>", "<peer>/…"],
-      "ha-manager": ["heartbeat/<name>"],
+      "ha-manager": ["heartbeat/<name>", "<peer>/…"],
     },
     asks: {
       gateway: [

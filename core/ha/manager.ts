@@ -17,6 +17,7 @@ import type { Input, Instant, Service } from "../env.ts";
 import { cellOfController, log, takeEffects, toJson } from "../outbox.ts";
 import { followDeaths, hearMember, takeDeath } from "../presence/group/deaths.ts";
 import { noteLoss } from "./guards.ts";
+import { takeRequests } from "./investigators/requests.ts";
 import { measureHa } from "./measure.ts";
 import { settleAlerts } from "./people/alerts.ts";
 import { type ByHandRefusal, takeWord } from "./people/by-hand.ts";
@@ -220,6 +221,11 @@ function takeActual(state: HaState, from: PeerName, key: string, value: Json, no
   }
   if (from.startsWith("agent.") && key.startsWith(heartbeatKey("" as HostName))) {
     takeHeartbeat(state, from, hostName(key.slice(heartbeatKey("" as HostName).length)), value);
+    return;
+  }
+  const lookedInto = takeRequests(state, from, key, value);
+  if (lookedInto !== null) {
+    touchHost(state, lookedInto);
     return;
   }
   const prefix = actualKey(state.options.self, fenceKey("" as Uid));

@@ -1,7 +1,14 @@
 import { type HostName, hostPeer, type Uid } from "../../model/cell/identifiers.ts";
 import { rootCell } from "../documents/cells.ts";
 import { majorityOf } from "../documents/declaration.ts";
-import { beatsKey, type DesiredFence, type DesiredProtected, fenceKey, heartbeatKey } from "../documents/ha.ts";
+import {
+  beatsKey,
+  type DesiredFence,
+  type DesiredProtected,
+  fenceKey,
+  heartbeatKey,
+  requestsKey,
+} from "../documents/ha.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Instant } from "../env.ts";
 import { desire, log, sameJson, toJson } from "../outbox.ts";
@@ -12,11 +19,13 @@ import { powerFencer } from "./fencers/power.ts";
 import { recreatableFencer, recreateAfterMs } from "./fencers/recreatable.ts";
 import { storageFencer } from "./fencers/storage.ts";
 import { heldBy, youngMs } from "./guards.ts";
+import { exports } from "./investigators/export.ts";
 import { heartbeat } from "./investigators/heartbeat.ts";
 import { hostManager } from "./investigators/host-manager.ts";
 import { type Answer, type Investigator, merge, type Subject } from "./investigators/investigator.ts";
 import { neighbours } from "./investigators/neighbours.ts";
 import { power } from "./investigators/power.ts";
+import { isLookedFor, settleRequests } from "./investigators/requests.ts";
 import { type FencerName, itemKey, type SaidAnswer, type WorkItem } from "./item.ts";
 import { isReadOff } from "./power/power-state.ts";
 import { isAskingAbout, probePatienceMs, settleProbes } from "./probes.ts";
@@ -27,7 +36,7 @@ import { forgetOver, type HaState, type Protected, saveItem, saveOver, sayOver }
  * The work queue: what is so of each protected incarnation becomes an item, and items go on. Looks at the state alone, so that
  * a repeated input, or a start after a crash, leads to the same. An item's step is durable before what it asks for leaves.
  */
-export const investigators: readonly Investigator[] = [power, hostManager, heartbeat, neighbours];
+export const investigators: readonly Investigator[] = [power, hostManager, heartbeat, exports, neighbours];
 /** The first one that has fenced is named. */
 export const fencers: readonly Fencer[] = [storageFencer, powerFencer, recreatableFencer];
 
@@ -35,7 +44,7 @@ export const fencers: readonly Fencer[] = [storageFencer, powerFencer, recreatab
 const mostMoves = 10;
 
 export function settleQueue(state: HaState, now: Instant): void {
-  const asked = state.asking.size;
+  const asked = state.asking.size + state.looking.size;
   const order = [...state.dirty].sort((one, other) => compare(state, one, other));
   state.dirty.clear();
   for (const vm of order) {
@@ -48,8 +57,9 @@ export function settleQueue(state: HaState, now: Instant): void {
     settleFence(state, vm);
   }
   settleProbes(state);
+  settleRequests(state);
   settleBeats(state);
-  if (state.asking.size > asked)
+  if (state.asking.size + state.looking.size > asked)
     state.outbox.effects.push({ kind: "timer", name: askedTimer, afterMs: probePatienceMs });
   setTimer(state);
 }
@@ -140,6 +150,7 @@ function advance(state: HaState, vm: Uid, now: Instant): boolean {
   }));
   const fencedBy = fences.find(({ answer }) => answer.isFenced)?.name;
   const isUnheardOf = isUnheard(state, item.host);
+  const isAsked = isAskingAbout(state, item.host) || isLookedFor(state, item);
   const so: Circumstances = {
     since,
     lost: wanted?.document.lost ?? "restart",
@@ -148,7 +159,7 @@ function advance(state: HaState, vm: Uid, now: Instant): boolean {
     state: together,
     isFenced: item.step === "Fencing" && fencedBy !== undefined,
     isolated: wanted?.document.isolated ?? "keep",
-    isAsking: item.step === "Investigating" && (isUnheardOf || isAskingAbout(state, item.host)),
+    isAsking: item.step === "Investigating" && (isUnheardOf || isAsked),
     isHeld: held !== null,
     isCancelled: item.cancelled === true,
     isVetoedLong: now.ms - (state.vetoedSince.get(vm) ?? now.ms) >= fixed.isolatedMs,
@@ -276,7 +287,8 @@ export function followHosts(state: HaState): void {
   for (const to of state.options.agents ?? []) {
     if (state.subscribed.has(to)) continue;
     state.subscribed.add(to);
-    state.outbox.effects.push({ kind: "subscribe", to, prefix: heartbeatKey("" as HostName) });
+    for (const prefix of [heartbeatKey("" as HostName), actualKey(state.options.self, requestsKey("" as HostName))])
+      state.outbox.effects.push({ kind: "subscribe", to, prefix });
   }
   for (const peer of [...state.options.hosts, ...[...state.at.keys()].map(hostPeer)]) {
     if (state.subscribed.has(peer)) continue;

@@ -11,7 +11,7 @@ import { actualKey } from "../documents/vocabulary.ts";
 import type { Restored } from "../env.ts";
 import { createOutbox, type Outbox, toJson, write } from "../outbox.ts";
 import { createDeaths, type Deaths } from "../presence/group/deaths.ts";
-import type { Known, Probed } from "./investigators/investigator.ts";
+import type { Known, Probed, Served } from "./investigators/investigator.ts";
 import { isActive, itemKey, type WorkItem } from "./item.ts";
 import { type Alert, createNotices, type Notices, restoreNotices, sortNotices } from "./people/alert.ts";
 import { createPower, type PowerState, restorePower } from "./power/power-state.ts";
@@ -83,6 +83,9 @@ export interface HaState extends Known {
   /** Hosts that are looked into: who asks them, and since when. */
   readonly asking: Map<HostName, { readonly peers: readonly PeerName[]; readonly sinceMs: number }>;
   readonly probes: Map<HostName, Map<PeerName, Probed>>;
+  readonly requests: Map<HostName, Map<PeerName, Map<string, Served>>>;
+  /** Hosts whose machines' requests storage servers look at, and since when, monotonic ms. */
+  readonly looking: Map<HostName, number>;
   /** Of the step. */
   nowMs: number;
   /** Hosts that are declared dead, and when that was heard, monotonic ms. */
@@ -146,6 +149,8 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     known: new Map(),
     asking: new Map(),
     probes: new Map(),
+    requests: new Map(),
+    looking: new Map(),
     nowMs: 0,
     vetoedSince: new Map(),
     subscribed: new Set(),

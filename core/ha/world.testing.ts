@@ -1,4 +1,4 @@
-import { peerName } from "../../model/cell/identifiers.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { Effect, Input, Restored } from "../env.ts";
 import { createHaManager } from "./manager.ts";
@@ -19,8 +19,9 @@ export class World {
   /** For which the timer was set last. */
   lookAfterMs: number | null = null;
 
-  constructor(hosts: number, presence = [member]) {
+  constructor(hosts: number, presence = [member], agents: readonly PeerName[] = []) {
     this.service = createHaManager({
+      agents,
       ...{ self: peerName("ha-manager"), presence, storageManagers: [manager] },
       hosts: Array.from({ length: hosts }, (_, index) => peerName(`host.h${index + 1}`)),
     });

@@ -28,6 +28,8 @@ class Room {
   full = false;
   adoption = false;
   isThere = true;
+  /** What its process has read and written. */
+  moved: number | null = 1_000_000;
   /** Whom strangers were put out for, last. */
   guarded: readonly ServedExport[] = [];
   /** What the agent wants beside the files, and what is there. */
@@ -105,6 +107,7 @@ class Room {
       },
       isServing: async () => true,
       isAlive: () => this.alive,
+      moved: () => this.moved,
       putOutStrangers: async (exports) => {
         this.guarded = exports;
         return new Map();
@@ -188,6 +191,48 @@ test("strangers are put out of what is served, for the host that it is for", asy
   await room.want(fenced);
   await room.time();
   assert.deepEqual(room.guarded, []);
+  await room.executor.close();
+});
+
+test("an export that somebody asks about is looked at, and what counts is what it has moved since the look before", async () => {
+  const room = new Room();
+  room.stuck = false;
+  room.alive = true;
+  await room.executor.start();
+  assert.ok(exported.export !== null);
+  const { epoch } = exported.export;
+  const seen = (): readonly boolean[] =>
+    room.reports.flatMap((report) => (report.kind === "looked" ? report.exports.map(({ served }) => served) : []));
+  const look = async (moved: number | null): Promise<void> => {
+    room.moved = moved;
+    await room.time();
+  };
+  await room.want(exported);
+  await look(1_000_000);
+  await look(2_000_000);
+  assert.deepEqual(seen(), [], "nobody asks");
+  const counted = { ...exported, export: { ...exported.export, counted: true as const } };
+  room.moved = 3_000_000;
+  await room.want(counted);
+  await look(3_000_511);
+  await look(3_001_023);
+  await look(3_001_023);
+  assert.deepEqual(
+    seen(),
+    [false, true, false],
+    "a request is about a sector at least; what it moved before is no news",
+  );
+  const [report] = room.reports.filter((each) => each.kind === "looked");
+  assert.deepEqual(report, { kind: "looked", exports: [{ volume, epoch, served: false }] });
+  await look(null);
+  await look(9_000_000);
+  assert.equal(seen().length, 3, "after a look that nothing came of, the next one is the first");
+  await room.want(exported);
+  await look(9_500_000);
+  room.moved = 9_900_000;
+  await room.want(counted);
+  await look(9_900_000);
+  assert.deepEqual(seen().slice(3), [false], "so it is where nobody has asked for a while");
   await room.executor.close();
 });
 

@@ -1,4 +1,5 @@
 import type { Mark } from "../../core/documents/bin.ts";
+import { lookEveryMs } from "../../core/documents/ha.ts";
 import type { AdoptedLease } from "../../core/storage/agent/mark.ts";
 import { reserveMiB } from "../../core/storage/agent/reserve.ts";
 import type {
@@ -9,6 +10,7 @@ import type {
   WantedExport,
   WorkAnswer,
 } from "../../core/storage/agent/work.ts";
+import type { Looked } from "../../core/storage/heartbeat/requests.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { ImageFault } from "./images/images.ts";
@@ -51,6 +53,8 @@ interface VolumeTask {
 const watchEveryMs = 500;
 const surveyEveryMs = 10_000;
 const tickEveryMs = 60_000;
+/** A request is about a sector at least; who only connects moves less. */
+const sector = 512;
 
 export class Executor {
   readonly #options: ExecutorOptions;
@@ -62,6 +66,8 @@ export class Executor {
   readonly #told = new Set<string>();
   /** Those of `#exports` whose start failed and whose end is not confirmed: they are ended, never adopted. */
   readonly #ending = new Set<RunningExport>();
+  /** What those that are counted had moved at the look before. */
+  readonly #moved = new Map<RunningExport, number>();
   /** Cancel what is due. */
   readonly #cancels = new Set<() => void>();
   /** Less than the reserve was free when that was told last. */
@@ -95,6 +101,7 @@ export class Executor {
     this.#every(this.#options.tickEveryMs ?? tickEveryMs, () => void this.#tick().catch(() => undefined));
     this.#every(surveyEveryMs, () => void this.#adoptIfAsked());
     this.#every(watchEveryMs, () => this.#watch());
+    this.#every(lookEveryMs, () => void this.#look().catch(() => undefined));
     this.#every(surveyEveryMs, () => void this.#putOutStrangers().catch(() => undefined));
     this.#every(surveyEveryMs, () => void this.#survey().catch(() => undefined));
     void this.#follow();
@@ -237,6 +244,7 @@ export class Executor {
 
   async #serve(volume: Uid, wanted: WantedExport): Promise<void> {
     const { epoch, access } = wanted;
+    if (wanted.counted === true) this.#count(volume, epoch);
     if (access === null) {
       await this.#report({ kind: "prepared", volume, epoch, ...this.#machinery.drawSecrets() });
       return;
@@ -306,6 +314,30 @@ export class Executor {
       this.#options.log("export/died", { volume });
       this.#kick(volume, task);
     }
+  }
+
+  /** From now on it is seen what it moves. */
+  #count(volume: Uid, epoch: number): void {
+    const found = this.#exports.get(volume)?.find((each) => each.epoch === epoch);
+    const moved = found === undefined ? null : this.#machinery.moved(found);
+    if (found !== undefined && moved !== null && !this.#moved.has(found)) this.#moved.set(found, moved);
+  }
+
+  /** Whether exports that somebody asks about have served requests since the look before. */
+  async #look(): Promise<void> {
+    const before = new Map(this.#moved);
+    this.#moved.clear();
+    const looked: Looked[] = [];
+    for (const [volume, { work }] of this.#tasks) {
+      const { counted = false, epoch = 0 } = work?.export ?? {};
+      const found = counted ? this.#exports.get(volume)?.find((each) => each.epoch === epoch) : undefined;
+      const moved = found === undefined ? null : this.#machinery.moved(found);
+      if (found === undefined || moved === null) continue;
+      this.#moved.set(found, moved);
+      const last = before.get(found);
+      if (last !== undefined) looked.push({ volume, epoch, served: moved - last >= sector });
+    }
+    if (looked.length > 0) await this.#report({ kind: "looked", exports: looked });
   }
 
   /** What was served once and is not any more has nobody behind its port. */

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, readdir, readFile, readlink, writeFile } from "node:fs/promises";
@@ -7,12 +8,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import type { ExportAccess } from "../../core/storage/agent/work.ts";
 import { uid } from "../../model/cell/identifiers.ts";
 import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { startHalfGone, stuckProcesses } from "../drivers/hypervisor/process/process.testing.ts";
 import { isAlive, waitGone } from "../drivers/hypervisor/process/process.ts";
-import { endExport, findExports, isServing, mostConnections, type StartExport, startExport } from "./export-process.ts";
+import {
+  endExport,
+  findExports,
+  isServing,
+  mostConnections,
+  movedBy,
+  type StartExport,
+  startExport,
+} from "./export-process.ts";
 import { endExports } from "./exports.testing.ts";
 import { ExportNotGone } from "./machinery.ts";
 import { putOutStrangers } from "./strangers.ts";
@@ -145,6 +155,39 @@ test("whoever holds all places is put out, and the host that the export is for g
     for (const socket of sockets) socket.destroy();
     await endExport(wanted.exportsDirectory, started);
   }
+});
+
+test("what a daemon has moved grows by its requests, and hardly by who only connects", async () => {
+  const wanted = await desire({});
+  const started = await startExport(wanted);
+  const run = promisify(execFile);
+  const keys = join(base, "client");
+  await mkdir(keys, { recursive: true });
+  await writeFile(join(keys, "keys.psk"), `${wanted.access.pskIdentity}:${wanted.access.pskHex}\n`);
+  const { pskIdentity, exportName, port } = wanted.access;
+  const write = (command: string) =>
+    run("qemu-io", [
+      ...["--object", `tls-creds-psk,id=key,dir=${keys},username=${pskIdentity},endpoint=client`, "--image-opts"],
+      `driver=nbd,host=127.0.0.1,port=${port},export=${exportName},tls-creds=key`,
+      ...["-c", command],
+    ]);
+  try {
+    const before = movedBy(started) ?? assert.fail("it is not known");
+    const sockets = Array.from({ length: 5 }, () => connect(port, "127.0.0.1"));
+    await Promise.all(sockets.map((socket) => once(socket, "data")));
+    for (const socket of sockets) socket.destroy();
+    const called = movedBy(started) ?? assert.fail("it is not known");
+    assert.ok(called - before < 512, `five strangers moved ${called - before} bytes`);
+    await write("write 0 4k");
+    const written = movedBy(started) ?? assert.fail("it is not known");
+    assert.ok(written - called >= 4096, `a write of 4 KiB moved ${written - called} bytes`);
+    await write("read 0 512");
+    const read = movedBy(started) ?? assert.fail("it is not known");
+    assert.ok(read - written >= 512, `a read of a sector moved ${read - written} bytes`);
+  } finally {
+    await endExport(wanted.exportsDirectory, started);
+  }
+  assert.equal(movedBy(started), null, "of a process that has ended nothing is known");
 });
 
 test("a daemon of which one thread alone is left, in the midst of a write, is found by its note", async () => {

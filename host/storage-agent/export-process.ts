@@ -226,6 +226,22 @@ export async function isServing(
 }
 
 /**
+ * What the daemon has read from the volume's file and written to it, in bytes (proc(5), `io`). QEMU counts nothing of an NBD export; what goes
+ * through sockets is not in these counters, and a thread that wakes another one moves eight bytes.
+ */
+export function movedBy({ process }: ExportProcess): number | null {
+  if (!isAlive(process)) return null;
+  try {
+    const counters = readFileSync(`/proc/${process.pid}/io`, "utf8");
+    const [, read] = /^rchar: (\d+)$/m.exec(counters) ?? [];
+    const [, written] = /^wchar: (\d+)$/m.exec(counters) ?? [];
+    return read === undefined || written === undefined ? null : Number(read) + Number(written);
+  } catch {
+    return null;
+  }
+}
+
+/**
  * Ends an export so that no write through it can land any more. The order is what was measured (QEMU 7.2): a hard
  * `block-export-del` answers at once while accepted writes still land until `BLOCK_EXPORT_DELETED`; the process is then
  * ended as well, and this resolves when it is confirmed gone. A dead process needs no more than that last confirmation.

@@ -90,6 +90,8 @@ export interface AgentMachinery {
   endExport(found: RunningExport): Promise<void>;
   isServing(found: RunningExport, access: ExportAccess): Promise<boolean>;
   isAlive(found: RunningExport): boolean;
+  /** How much its process has read and written so far, in bytes; null: that is not known. */
+  moved(found: RunningExport): number | null;
   /** Lets nobody keep those out for whom an export is; resolves with how many connections were ended, by volume. */
   putOutStrangers(exports: readonly ServedExport[]): Promise<ReadonlyMap<Uid, number>>;
   drawSecrets(): Omit<ExportAccess, "port">;

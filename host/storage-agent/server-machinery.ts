@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { HostName, Ipv4 } from "../../model/cell/identifiers.ts";
 import { isAlive } from "../drivers/hypervisor/process/process.ts";
 import { takeAdoptFile } from "./adopt-file.ts";
-import { endExport, findExports, isServing, mostConnections, startExport } from "./export-process.ts";
+import { endExport, findExports, isServing, mostConnections, movedBy, startExport } from "./export-process.ts";
 import { listImages } from "./images/images.ts";
 import { MiB } from "./images/qcow2.ts";
 import type { AgentMachinery } from "./machinery.ts";
@@ -62,6 +62,7 @@ export const createMachinery = (options: MachineryOptions, files: VolumeFiles): 
         })),
       ),
     isAlive: (found) => isAlive(found.process),
+    moved: movedBy,
     drawSecrets: () => ({
       exportName: `x${randomBytes(16).toString("hex")}`,
       pskIdentity: `i${randomBytes(8).toString("hex")}`,

@@ -193,6 +193,7 @@ export const desiredSamples = {
     seen: { start: "s1-1", last: { start: "s1-0", tick: 3 } },
     "succession/<uid>": { ...lease, volume: "c1-4" },
     beat: { boot: 1, count: 3 },
+    "requests/<name>": { host: "h1" },
   },
   host: {
     "vm/<uid>": vm,
@@ -345,6 +346,10 @@ export const actualSamples = {
     "successor/<uid>": { epoch: 1, holder },
     "<peer>/succession/<uid>": leased,
     "<peer>/beat": { boot: 1, count: 3 },
+    "<peer>/requests/<name>": {
+      host: "h1",
+      machines: [{ vm: "c1-4", incarnation: 1, looked: 2, served: 1 }],
+    },
     "heartbeat/<name>": { host: "h1", boot: 1, fresh: true },
   },
   host: {

@@ -71,6 +71,7 @@ export class ServerMachine {
     this.#kernel.clock.after(0.1 + this.#random.next() * (this.slow ? 7000 : 3), () => {
       if (!found.alive) return;
       found.pending -= 1;
+      found.moved += 4096;
       this.#truth.tell((watcher) => watcher.landed?.({ volume, epoch, vm, incarnation, host }));
     });
     return true;
@@ -147,6 +148,7 @@ export class ServerMachine {
         return truth?.alive === true && truth.accepting && truth.exportName === access.exportName;
       },
       isAlive: (found) => this.#find(found)?.alive === true,
+      moved: (found) => this.#find(found)?.moved ?? null,
       putOutStrangers: () => Promise.resolve(new Map()),
       drawSecrets: () => this.#drawSecrets(),
       after: life.after,
@@ -192,6 +194,7 @@ export class ServerMachine {
       alive: true,
       accepting: true,
       pending: 0,
+      moved: 0,
     };
     this.#truth.exports.add(truth);
     this.#kernel.log(`export.${this.server}`, "started", { volume, epoch });

@@ -34,6 +34,8 @@ export interface ExportTruth {
   accepting: boolean;
   /** Accepted, not landed yet. */
   pending: number;
+  /** Bytes of requests that it has carried out. */
+  moved: number;
 }
 /** A write has landed on a server's disk. */
 export interface Landed {

@@ -17,15 +17,18 @@ import {
   type ActualMachines,
   type ActualOver,
   type ActualProbe,
+  type ActualRequests,
   type DesiredBeat,
   type DesiredBeats,
   type DesiredFence,
   type DesiredProbe,
   type DesiredProtected,
+  type DesiredRequests,
   type DesiredSettings,
   type DesiredSpare,
   type FencedVolume,
   fences,
+  type MachineRequests,
   type ManagerSettings,
 } from "../ha.ts";
 import { address, cellText, hostText, macAddress, most, pathText, peerText, sentence, uidText, yes } from "./values.ts";
@@ -99,5 +102,12 @@ export const desiredBeats = document(object<DesiredBeats>({ host: hostText, ends
 export const desiredBeat = document(object<DesiredBeat>({ boot: count, count }));
 export const actualHeartbeat = document(
   object<ActualHeartbeat>({ host: hostText, boot: count, fresh: boolean }),
+  ofHost,
+);
+
+export const desiredRequests = document(object<DesiredRequests>({ host: hostText }), ofHost);
+const machineRequests = object<MachineRequests>({ vm: uidText, incarnation: count, looked: count, served: count });
+export const actualRequests = document(
+  object<ActualRequests>({ host: hostText, machines: list(machineRequests, most.networks) }),
   ofHost,
 );

@@ -65,6 +65,7 @@ export const desiredDocuments = {
     seen: storage.agentSeen,
     "succession/<uid>": storage.agentSuccession,
     beat: ha.desiredBeat,
+    "requests/<name>": ha.desiredRequests,
   },
   host: {
     "vm/<uid>": host.desiredVm,
@@ -124,6 +125,7 @@ export const actualDocuments = {
     "<peer>/readers/<uid>": null,
     "<peer>/seen": null,
     "<peer>/beat": ha.desiredBeat,
+    "<peer>/requests/<name>": ha.actualRequests,
     "heartbeat/<name>": ha.actualHeartbeat,
   },
   host: {

@@ -33,6 +33,13 @@ export interface Probed {
   /** When it said last that there was one more answer, monotonic ms; null: never. */
   readonly answeredMs: number | null;
 }
+/** What a storage server has seen of one incarnation's exports. */
+export interface Served {
+  readonly looked: number;
+  readonly served: number;
+  /** When it said last that they had served something more, monotonic ms; null: never. */
+  readonly servedMs: number | null;
+}
 /** What the HA Manager was told. */
 export interface Known {
   readonly deaths: Deaths;
@@ -46,6 +53,8 @@ export interface Known {
   readonly reachable: ReadonlyMap<PeerName, boolean>;
   /** By host, what each neighbour that asks it has got back. */
   readonly probes: ReadonlyMap<HostName, ReadonlyMap<PeerName, Probed>>;
+  /** By host, what each storage server sees of the exports of its machines, by `<vm> <incarnation>`. */
+  readonly requests: ReadonlyMap<HostName, ReadonlyMap<PeerName, ReadonlyMap<string, Served>>>;
   /** Management controllers of hosts, and what was read there. */
   readonly power: PowerState;
   readonly nowMs: number;

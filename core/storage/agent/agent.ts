@@ -7,6 +7,7 @@ import type { AgentLease, AgentLeaseActual } from "../../documents/vocabulary.ts
 import type { Effect, Input, Instant, Service, Step } from "../../env.ts";
 import type { EventName } from "../../telemetry/event-names.ts";
 import { handleBeats } from "../heartbeat/beats.ts";
+import { isCounted, requestsSaid, takeLooked, takeRequestsDesire } from "../heartbeat/requests.ts";
 import { hearMember, takeDeclaration, takeInstallation } from "../succession-evidence.ts";
 import { addToBin, binMiBOf, emptyBin, isBinToSee, keepBin, sweepBin } from "./bin.ts";
 import { type AgentDesired, asItIs, imageDocuments, isAgentKey, readDesired } from "./documents.ts";
@@ -28,6 +29,7 @@ import { claim, isOwnersToSee, promisedTo, settleOwner } from "./owners.ts";
 import { readersActual } from "./readers.ts";
 import type { AgentState } from "./records.ts";
 import { heldBackReason, updateHeldBack } from "./reserve.ts";
+import { inUse } from "./sentences.ts";
 import { restoreAgent } from "./state.ts";
 import { keepAsked, nextLease, successionActual, successionKey, successorOf } from "./succession.ts";
 import { fileWork, nextVolume, volumeActual, withoutFile } from "./volume.ts";
@@ -85,6 +87,10 @@ function step(state: AgentState, input: Input, now: Instant): Step<AgentState> {
         if (state.started) settleHeld(state, input.from, effects);
         break;
       }
+      if (takeRequestsDesire(state.requests, input, effects)) {
+        for (const uid of state.started ? state.leases.keys() : []) settle(state, uid, effects);
+        break;
+      }
       const read = readDesired(input.key, input.value);
       if (!read.ok) {
         effects.push(log("document/refused", { key: input.key, from: input.from, why: read.error }));
@@ -117,6 +123,8 @@ function step(state: AgentState, input: Input, now: Instant): Step<AgentState> {
       break;
   }
   sayOlder(state, effects);
+  if (state.started)
+    for (const [key, value] of requestsSaid(state.requests, state.leases)) publish(state, key, value, effects);
   if (state.workVersion !== version) answerWaiting(state, effects);
   return { state, effects };
 }
@@ -170,7 +178,8 @@ function receive(state: AgentState, id: number, report: AgentReport, effects: Ef
     return;
   }
   const bin = binAnswer(state, report, effects);
-  if (bin === null) record(state, report, effects);
+  if (report.kind === "looked") takeLooked(state.requests, report.exports);
+  else if (bin === null) record(state, report, effects);
   if ("volume" in report && state.started) settle(state, report.volume, effects);
   effects.push({ kind: "reply", id, response: { ok: true, ...(bin === null ? {} : (json(bin) as JsonObject)) } });
 }
@@ -373,17 +382,6 @@ function settleVolume(state: AgentState, uid: Uid, effects: Effect[]): void {
   }
 }
 
-/** Why the file cannot be removed yet; null: nobody uses it. */
-function inUse(state: AgentState, uid: Uid): string | null {
-  const lease = state.leases.get(uid) ?? noLease;
-  if (lease.holder !== null)
-    return `waits until the lease of epoch ${lease.epoch} is fenced; ${lease.holder.vm} on ${lease.holder.host} holds it`;
-  const origin = state.origins.get(uid);
-  if (origin !== undefined && state.desired.readers.has(uid)) return "waits until no copy reads it any more";
-  if (origin !== undefined && origin.access !== null) return "waits until its readers are cut off";
-  return null;
-}
-
 function settleOrigin(state: AgentState, uid: Uid, effects: Effect[]): void {
   const origin = state.origins.get(uid);
   const desired = state.desired.readers.has(uid);
@@ -416,6 +414,7 @@ function wantedWork(state: AgentState, uid: Uid): VolumeWork | null {
       access,
       holder: holder.host,
       ...growth(volume, desired),
+      ...(isCounted(state.requests, holder) ? { counted: true as const } : {}),
       ...waits,
     };
   } else if (origin !== undefined && state.desired.readers.has(uid) && volume?.removing === false)

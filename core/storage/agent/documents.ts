@@ -5,6 +5,7 @@ import { fail, ok, type Result } from "../../../model/result.ts";
 import { beatKey } from "../../documents/ha.ts";
 import * as read from "../../documents/readers/storage.ts";
 import type { AgentImage, AgentLease, AgentReaders, AgentVolume } from "../../documents/vocabulary.ts";
+import { isRequestsKey } from "../heartbeat/requests.ts";
 import type { LeaseRecord, OriginRecord, VolumeRecord } from "./work.ts";
 
 /** The desired documents that reach an agent: a UID becomes a file name and a size an argument. */
@@ -31,7 +32,8 @@ export function imageDocuments(
 const keyForm = /^(volume|lease|readers|succession)\/([A-Za-z0-9][A-Za-z0-9-]{0,62})$/;
 
 /** Whether a key is one that an agent takes. */
-export const isAgentKey = (key: string): boolean => key === "seen" || key === beatKey || keyForm.test(key);
+export const isAgentKey = (key: string): boolean =>
+  key === "seen" || key === beatKey || isRequestsKey(key) || keyForm.test(key);
 
 const kinds = {
   volume: read.agentVolume,

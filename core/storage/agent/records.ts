@@ -3,6 +3,7 @@ import type { AgentSeen, Mark } from "../../documents/bin.ts";
 import type { AgentLease, AgentReaders, AgentVolume } from "../../documents/vocabulary.ts";
 import type { BinFile } from "../bin.ts";
 import type { Beats } from "../heartbeat/beats.ts";
+import type { Requests } from "../heartbeat/requests.ts";
 import type { Evidence } from "../succession-evidence.ts";
 import type { AgentOptions, LeaseRecord, OriginRecord, VolumeRecord, VolumeWork } from "./work.ts";
 
@@ -19,6 +20,7 @@ export interface AgentState {
   };
   readonly evidence: Evidence;
   readonly beats: Beats;
+  readonly requests: Requests;
   readonly volumes: Map<Uid, VolumeRecord>;
   readonly leases: Map<Uid, LeaseRecord>;
   readonly origins: Map<Uid, OriginRecord>;

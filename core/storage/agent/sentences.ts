@@ -1,3 +1,7 @@
+import type { Uid } from "../../../model/cell/identifiers.ts";
+import { noLease } from "./lease.ts";
+import type { AgentState } from "./records.ts";
+
 /** Sentences of a storage agent about a volume. */
 
 /** @param server its name */
@@ -15,4 +19,15 @@ export function sizeRemark(actual: number, desired: number | null): string | nul
   return desired > actual
     ? `grows from ${actual} to ${desired} MiB`
     : `stays at ${actual} MiB: a volume can grow to ${desired} MiB, never shrink`;
+}
+
+/** Why the file cannot be removed yet; null: nobody uses it. */
+export function inUse(state: AgentState, uid: Uid): string | null {
+  const lease = state.leases.get(uid) ?? noLease;
+  if (lease.holder !== null)
+    return `waits until the lease of epoch ${lease.epoch} is fenced; ${lease.holder.vm} on ${lease.holder.host} holds it`;
+  const origin = state.origins.get(uid);
+  if (origin !== undefined && state.desired.readers.has(uid)) return "waits until no copy reads it any more";
+  if (origin !== undefined && origin.access !== null) return "waits until its readers are cut off";
+  return null;
 }

@@ -1,6 +1,7 @@
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { Restored } from "../../env.ts";
 import { createBeats } from "../heartbeat/beats.ts";
+import { createRequests } from "../heartbeat/requests.ts";
 import { createEvidence } from "../succession-evidence.ts";
 import { restoredMarks } from "./mark.ts";
 import { restoredOwners } from "./owners.ts";
@@ -27,6 +28,7 @@ export function restoreAgent(options: AgentOptions, restored: Restored): AgentSt
     desired: { volume: new Map(), lease: new Map(), readers: new Map(), succession: new Map() },
     evidence: createEvidence(leases),
     beats: createBeats(),
+    requests: createRequests(),
     volumes,
     leases,
     origins,

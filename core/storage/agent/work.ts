@@ -2,6 +2,7 @@ import type { HostName, Ipv4, PeerName, Uid } from "../../../model/cell/identifi
 import type { Mark, VolumeAbout } from "../../documents/bin.ts";
 import type { BootRecord, LeaseHolder } from "../../documents/vocabulary.ts";
 import type { BinFile, BinOptions } from "../bin.ts";
+import type { Looked } from "../heartbeat/requests.ts";
 
 /**
  * What passes between the storage agent's decisions (`agent.ts`) and the executor that has the files and processes.
@@ -29,6 +30,8 @@ export interface WantedExport {
   readonly growsToMiB?: number;
   /** Where the lease's holder is, the only one that it is for; absent: an origin is for every host. */
   readonly holder?: HostName;
+  /** It is to be looked whether it serves requests. */
+  readonly counted?: true;
   /** It goes on where it runs, and is not started: nobody has confirmed yet that this server is not older. */
   readonly wait?: true;
 }
@@ -138,6 +141,8 @@ export type AgentReport =
       /** Its image is not there, or damaged. */
       readonly badImage?: true;
     }
+  /** What was seen of exports that are `counted`. */
+  | { readonly kind: "looked"; readonly exports: readonly Looked[] }
   | { readonly kind: "usage"; readonly volumes: readonly { readonly volume: Uid; readonly usedMiB: number }[] }
   /** All hosts (`host.<name>`), members of the Presence group and Storage Managers, as the peers file has them. */
   | {

@@ -8,6 +8,8 @@ import type { Invariant } from "../invariant.ts";
 const lateMs = 9000;
 /** For news of a beat to arrive, and for a beat to be late on its way. */
 const slackMs = 5000;
+/** A machine that writes so steadily is seen at whichever moment its servers look. */
+const steadyMs = 1800;
 export const freshIsNotFenced: Invariant = {
   number: 32,
   title: "what is heard to run is not fenced",
@@ -16,6 +18,22 @@ export const freshIsNotFenced: Invariant = {
     const inStep = new Set<string>();
     /** By host and server, since when its beats come without a pause, and the last one. */
     const beats = new Map<string, Map<string, { sinceMs: number; lastMs: number }>>();
+    /** By incarnation, since when its writes land without a pause, where, and the last one. */
+    const writes = new Map<string, { sinceMs: number; lastMs: number; agent: string }>();
+    /** When each server's agent began, and how long each has been in step. */
+    const begun = new Map<string, number>();
+    const stepSince = new Map<string, number>();
+    truth.watchers.push({
+      landed: ({ volume, epoch, vm, incarnation }) => {
+        const { nowMs } = kernel.clock;
+        const at = [...truth.exports].find((each) => each.volume === volume && each.epoch === epoch);
+        if (at === undefined) return;
+        const name = `${vm}.${incarnation} agent.${at.server}`;
+        const before = writes.get(name);
+        const sinceMs = before === undefined || nowMs - before.lastMs > steadyMs ? nowMs : before.sinceMs;
+        writes.set(name, { sinceMs, lastMs: nowMs, agent: `agent.${at.server}` });
+      },
+    });
     kernel.watchers.push({
       stepped: (who, input) => {
         if (input.kind !== "desired" || input.key !== "beat" || input.value === null) return;
@@ -28,11 +46,15 @@ export const freshIsNotFenced: Invariant = {
       },
       began: (who) => {
         for (const by of beats.values()) by.delete(who);
+        begun.set(who, kernel.clock.nowMs);
       },
       log: (who, event, fields) => {
         if (who !== "ha-manager") return;
         if (event === "process/crashed") inStep.clear();
-        if (event === "peer/reachable") inStep.add(String(fields.peer));
+        if (event === "peer/reachable") {
+          inStep.add(String(fields.peer));
+          stepSince.set(String(fields.peer), kernel.clock.nowMs);
+        }
         if (event === "peer/unreachable") inStep.delete(String(fields.peer));
         if (event !== "ha/step" || fields.step !== "Fencing") return;
         const { vm, incarnation, host } = fields;
@@ -44,6 +66,19 @@ export const freshIsNotFenced: Invariant = {
         const isBeating = [...(beats.get(`host.${host}`) ?? [])].some(
           ([agent, { sinceMs, lastMs }]) =>
             inStep.has(agent) && nowMs - sinceMs > slackMs && nowMs - lastMs < lateMs - slackMs,
+        );
+        const isWriting = [...writes].some(
+          ([name, { sinceMs, lastMs, agent }]) =>
+            name.startsWith(`${vm}.${incarnation} `) &&
+            inStep.has(agent) &&
+            nowMs - (stepSince.get(agent) ?? nowMs) > 2 * slackMs &&
+            nowMs - (begun.get(agent) ?? 0) > 2 * slackMs &&
+            nowMs - sinceMs > 2 * slackMs &&
+            nowMs - lastMs < steadyMs,
+        );
+        verdict.check(
+          !isWriting || running === undefined,
+          () => `${vm}.${incarnation} is fenced, and a storage server serves its requests`,
         );
         verdict.check(
           !isBeating || running === undefined || kernel.clock.nowMs - running.startedMs < lateMs,
