@@ -43,6 +43,7 @@ import type {
 } from "../../model/contract/ha.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
+import { isConditional, mostOfPage, nextHeader, type PagedList } from "../../model/contract/tenancy/pages.ts";
 import type { ZoneKeyAnswer, ZoneKeyWord, ZoneReport } from "../../model/contract/zone.ts";
 import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
 import { printableLines } from "../../model/diagnostics/render-diagnostic.ts";
@@ -105,7 +106,11 @@ export class Client {
   /** How the user chose this cloud; absent if a program made the client. */
   readonly cloud: CloudChoice | undefined;
 
-  constructor(configuration: ClientConfiguration, cloud?: CloudChoice) {
+  readonly #tag: string | undefined;
+
+  /** @param tag which what is changed must have, of what a list shows */
+  constructor(configuration: ClientConfiguration, cloud?: CloudChoice, tag?: string) {
+    this.#tag = tag;
     this.#configuration = configuration;
     this.cloud = cloud;
     const { url, credential } = configuration;
@@ -118,7 +123,23 @@ export class Client {
 
   /** One route of the contract, as it is. */
   ask<N extends RouteName>(name: N, asking: Asking<N>): Promise<AnswerOf<Routes[N]["answer"]>> {
-    return this.#gateway.ask(name, asking);
+    const demanded = this.#tag !== undefined && isConditional(name) ? { "if-match": `"${this.#tag}"` } : {};
+    return this.#gateway.ask(name, { ...asking, headers: { ...demanded, ...asking.headers } });
+  }
+
+  /** The same, whose changes are refused where what they change has another tag. */
+  demanding = (tag: string): Client => new Client(this.#configuration, this.cloud, tag);
+
+  /** All of a list that comes in pages, whatever comes or goes meanwhile; an older gateway gives it in one. */
+  async all<N extends PagedList>(name: N, query: object = {}): Promise<AnswerOf<Routes[N]["answer"]>> {
+    const items: unknown[] = [];
+    for (let after: string | undefined; ; ) {
+      const asking = { parameters: {}, query: { ...query, limit: mostOfPage, after } } as unknown as Asking<N>;
+      const answer = await this.#gateway.open(name, asking);
+      items.push(...((await answer.json()) as readonly unknown[]));
+      after = answer.headers.get(nextHeader) ?? undefined;
+      if (after === undefined) return items as unknown as AnswerOf<Routes[N]["answer"]>;
+    }
   }
 
   cells(): Promise<readonly CellSummary[]> {

@@ -28,10 +28,12 @@ import {
 import { listQuotas, setQuota } from "../tenancy/quotas.ts";
 import { listUsage } from "../tenancy/usage.ts";
 import { usage } from "../terminal/failure.ts";
+import { withConditions } from "./conditions.ts";
 import { collect, registerDelegations, registerInvitations, registerProviders } from "./trust-program.ts";
 
 /** Who logs in, and what administrators do with domains, accounts, users and roles. */
-export const registerTenancy: Register = (program, context, withHelp) => {
+export const registerTenancy: Register = (program, given, withHelp) => {
+  const { held: context, add } = withConditions(given);
   registerLogin(program, context, withHelp);
   registerContexts(program, context, withHelp);
   registerPlaces(program, context, withHelp);
@@ -44,6 +46,7 @@ export const registerTenancy: Register = (program, context, withHelp) => {
   registerQuotas(program, context, withHelp);
   registerUsage(program, context, withHelp);
   registerAudit(program, context, withHelp);
+  add(program);
 };
 
 const passwordFile = ["--password-file <file>", "read the password from a file instead of asking for it"] as const;

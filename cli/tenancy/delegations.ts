@@ -6,7 +6,7 @@ import { columns, print } from "./people.ts";
 /* `cells delegation`: roles on cells that accounts give others. */
 
 export const listDelegations = async (context: Context): Promise<void> => {
-  const all = await context.client().ask("listDelegations", { parameters: {} });
+  const all = await context.client().all("listDelegations");
   const rows = all.map(({ uid, account, cells, to, role }) => [
     ...[uid, account, cells.length === 0 ? "all cells" : cells.join(", "), to, role],
   ]);

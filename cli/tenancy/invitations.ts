@@ -17,7 +17,7 @@ import { limitsOf } from "./quotas.ts";
 /* `cells invitation` and `registration`, and `cells register` by one of them. */
 
 export const listInvitations = async (context: Context): Promise<void> => {
-  const all = await context.client().ask("listInvitations", { parameters: {} });
+  const all = await context.client().all("listInvitations");
   const rows = all.map(({ uid, domain, role, by, expires }) => [uid, domain, role, `until ${expires}`, by]);
   print(context, all, all.length === 0 ? "nobody is invited" : columns(rows));
 };
@@ -51,8 +51,8 @@ export const deleteInvitation = async (context: Context, uid: string): Promise<v
 
 export const listRegistrations = async (context: Context): Promise<void> => {
   const client = context.client();
-  const openings = await client.ask("listOpenings", { parameters: {} });
-  const waiting = await client.ask("listApplications", { parameters: {} });
+  const openings = await client.all("listOpenings");
+  const waiting = await client.all("listApplications");
   const rows = [
     ...openings.map(({ uid, domain, email, role }) => [uid, domain, `open to addresses at ${email}`, role, ""]),
     ...waiting.map(({ uid, domain, name, email, role, expires, source }) => [

@@ -11,7 +11,7 @@ import { columns, print, userAt } from "./people.ts";
 /* `cells key`: ids and secrets for scripts, and for requests that are signed. */
 
 export const listKeys = async (context: Context): Promise<void> => {
-  const all = await context.client().ask("listKeys", { parameters: {} });
+  const all = await context.client().all("listKeys");
   const rows = all.map(({ id, user, state, note, used }) => [
     ...[id, user, used === null ? "never used" : `used ${used}`, state === "enabled" ? "" : state, note],
   ]);

@@ -52,9 +52,7 @@ const routesOf = {
 } as const;
 
 export const listPlaces = async (context: Context, what: Place): Promise<void> => {
-  const all: readonly (DomainSummary | AccountSummary)[] = await context
-    .client()
-    .ask(routesOf[what].list, { parameters: {} });
+  const all: readonly (DomainSummary | AccountSummary)[] = await context.client().all(routesOf[what].list);
   const rows = all.map((each) => [
     each.path,
     "cells" in each ? each.cells.join(", ") || "no cells" : "",
@@ -68,9 +66,7 @@ export const addPlace = async (context: Context, what: Place, written: string): 
   print(context, made, `the ${what} ${made.path} is there`);
 };
 const placeAt = async (context: Context, what: Place, written: string): Promise<DomainSummary | AccountSummary> => {
-  const all: readonly (DomainSummary | AccountSummary)[] = await context
-    .client()
-    .ask(routesOf[what].list, { parameters: {} });
+  const all: readonly (DomainSummary | AccountSummary)[] = await context.client().all(routesOf[what].list);
   return found(what, pathOf(written), all, ({ path }) => path);
 };
 export const changePlace = async (context: Context, what: Place, written: string, state: Standing): Promise<void> => {
@@ -108,14 +104,14 @@ export const giveCell = async (context: Context, written: string, cell: string):
 const nameOfUser = ({ name, domain }: UserSummary): string => `${name}@${domain}`;
 export const userAt = async (context: Context, written: string): Promise<UserSummary> => {
   const { user, domain } = userNameOf(written);
-  const all = await context.client().ask("listUsers", { parameters: {} });
+  const all = await context.client().all("listUsers");
   return found("user", `${user}@${domain}`, all, nameOfUser);
 };
 const newPassword = ({ terminal }: Context, file: string | undefined): Promise<string> =>
   readPassphrase(terminal, { file, what: "password", shortest: passwordLength.least });
 
 export const listUsers = async (context: Context): Promise<void> => {
-  const all = await context.client().ask("listUsers", { parameters: {} });
+  const all = await context.client().all("listUsers");
   const rows = all.map((each) => [nameOfUser(each), each.account, each.role, stateText(each.state)]);
   print(context, all, all.length === 0 ? "there is no user that you may see" : columns(rows));
 };
@@ -192,13 +188,13 @@ const reachOf = (written: string): Reach => {
 const nameOfRole = ({ name, domain }: RoleSummary): string => `${name}@${domain}`;
 const roleAt = async (context: Context, written: string): Promise<RoleSummary> => {
   const { user: name, domain } = userNameOf(written);
-  const all = await context.client().ask("listRoles", { parameters: {} });
+  const all = await context.client().all("listRoles");
   return found("role", `${name}@${domain}`, all, nameOfRole);
 };
 const rulesText = (rules: readonly Rule[]): string => rules.map(({ effect, verb }) => `${effect} ${verb}`).join(", ");
 
 export const listRoles = async (context: Context): Promise<void> => {
-  const all = await context.client().ask("listRoles", { parameters: {} });
+  const all = await context.client().all("listRoles");
   print(context, all, columns(all.map((each) => [nameOfRole(each), each.reach, rulesText(each.rules)])));
 };
 export const addRole = async (

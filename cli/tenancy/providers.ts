@@ -11,7 +11,7 @@ import { columns, found, print } from "./people.ts";
 /* `cells provider`, and logins by one: somebody says yes in a browser, on whatever device he likes. */
 
 export const listProviders = async (context: Context): Promise<void> => {
-  const all = await context.client().ask("listProviders", { parameters: {} });
+  const all = await context.client().all("listProviders");
   const rows = all.flatMap(({ name, issuer, clientId, mappings }) => [
     [name, issuer, clientId],
     ...mappings.map(({ claim, value, account, role }) => ["", `${claim} ${value}`, `${account} ${role}`]),
@@ -43,7 +43,7 @@ export const addProvider = async (
 
 export const deleteProvider = async (context: Context, name: string): Promise<void> => {
   const client = context.client();
-  const all = await client.ask("listProviders", { parameters: {} });
+  const all = await client.all("listProviders");
   const { uid } = found("provider", name, all, (each) => each.name);
   const gone = await client.ask("deleteProvider", { parameters: { uid } });
   print(context, gone, `the provider ${gone.name} is deleted, and who came by it is out`);

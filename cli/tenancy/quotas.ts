@@ -37,7 +37,7 @@ const textOf = ({ limits, granted }: QuotaSummary): string =>
     .join(", ");
 
 export const listQuotas = async (context: Context): Promise<void> => {
-  const all = await context.client().ask("listQuotas", { parameters: {} });
+  const all = await context.client().all("listQuotas");
   const text =
     all.length === 0 ? "nothing is limited" : columns(all.map((each) => [each.path, each.kind, textOf(each)]));
   print(context, all, text);
@@ -47,9 +47,9 @@ export const setQuota = async (context: Context, written: string, words: readonl
   const limits = limitsOf(words);
   const path = pathOf(written);
   const client = context.client();
-  const accounts = await client.ask("listAccounts", { parameters: {} });
+  const accounts = await client.all("listAccounts");
   const account = accounts.find((each) => each.path === path);
-  const all = account === undefined ? await client.ask("listDomains", { parameters: {} }) : accounts;
+  const all = account === undefined ? await client.all("listDomains") : accounts;
   const { uid } = found("account", path, [...accounts, ...all], (each) => each.path);
   const quota = await client.ask("setQuota", { parameters: { uid }, body: { limits } });
   print(context, quota, `${quota.path}: ${textOf(quota) || "nothing is limited"}`);

@@ -27,7 +27,7 @@ export const listUsage = async (
   for (const day of [from, until])
     if (day !== undefined && !dayPattern.test(day)) throw usage(`\`${day}\` is no day: write it as ${dayRule}`);
   const query = { from, until, path: path === undefined ? undefined : pathOf(path) };
-  const days = await context.client().ask("listUsage", { parameters: {}, query });
+  const days = await context.client().all("listUsage", query);
   const rows = days.map(({ day, account, hours }) => [day, account, textOf(hours)]);
   if (rows.length > 1) rows.push(["in all", "", textOf(sum(days.map(({ hours }) => hours)))]);
   print(

@@ -1,5 +1,6 @@
 import type { CellName } from "../../model/cell/identifiers.ts";
 import type { NewProvider } from "../../model/contract/tenancy/oidc.ts";
+import { isConditional, isPaged, listShowing, pageOf, tagOf } from "../../model/contract/tenancy/pages.ts";
 import type { QuotaChange } from "../../model/contract/tenancy/quotas.ts";
 import type {
   Approval,
@@ -119,12 +120,16 @@ export interface Ask {
   readonly link?: string;
   /** Address of the client; absent: it is not known. */
   readonly source?: string;
+  /** What is changed must have this tag; null: any, as long as it is there; absent: nothing is demanded. */
+  readonly ifMatch?: string | null;
 }
 export interface TenancyResponse {
   readonly status: number;
   readonly body: Json;
   /** Seconds. */
   readonly retryAfter?: number;
+  /** Cursor of the next page. */
+  readonly next?: string;
 }
 
 interface Asked extends Omit<Ask, "by" | "name" | "kind"> {
@@ -318,14 +323,62 @@ export function answer(state: TenancyState, request: TenancyRequest): TenancyRes
     case "audit":
       return responseOf(auditFor(state, request.by));
     case "ask":
-      return responseOf(answerAsk(state, request));
+      return respondTo(state, request);
   }
+}
+
+/** Lists in pages, where that is asked for, and tags of what is shown. */
+function respondTo(state: TenancyState, request: Ask): TenancyResponse {
+  const { name, query } = request;
+  const answered = answerAsk(state, request);
+  if (!answered.ok) return responseOf(answered);
+  if (!isPaged(name)) {
+    const isShown = isConditional(name) && !name.startsWith("delete");
+    const body = answered.value as JsonObject;
+    return responseOf(isShown && "uid" in body ? ok({ ...body, etag: tagOf(body) }) : answered);
+  }
+  const { limit, after } = query as { readonly limit?: number; readonly after?: string };
+  if (limit === undefined && after === undefined) return responseOf(answered);
+  const page = pageOf(name, answered.value as unknown as readonly JsonObject[], query);
+  if (!page.ok) return responseOf(fail(refused(400, "bad-request", page.error)));
+  const { items, next } = page.value;
+  const tagged = items.map((item) => ({ ...item, etag: tagOf(item) }));
+  return { ...responseOf(ok(tagged)), ...(next === null ? {} : { next }) };
+}
+
+/** Why what is to be changed is not what whoever asks has seen; null: it is, or he has not said what he saw. */
+function unmet(state: TenancyState, actor: Actor, name: AskName, asked: Asked): Refused | null {
+  const { ifMatch, parameters } = asked;
+  if (ifMatch === undefined) return null;
+  if (!isConditional(name)) return refused(400, "bad-request", `${name} takes no If-Match: what it changes has no tag`);
+  const list = answerers[listShowing(name)](state, actor, { ...asked, query: {}, dryRun: true });
+  const all = (list.ok ? list.value : []) as unknown as readonly JsonObject[];
+  const item = all.find(({ uid, id }) => (uid ?? id) === (parameters.uid ?? parameters.key));
+  if (item === undefined) {
+    // What is not there is told by the request itself.
+    const answered = answerers[name](state, actor, { ...asked, dryRun: true });
+    if (!answered.ok) return answered.error;
+    return refused(
+      412,
+      "version-mismatch",
+      "no list shows this to you, so no tag of it is right: ask without If-Match",
+    );
+  }
+  const tag = tagOf(item);
+  if (ifMatch === null || ifMatch === tag) return null;
+  return refused(
+    412,
+    "version-mismatch",
+    `it was changed since it was seen: its tag is "${tag}" now; look at it again (\`${name}\` was not carried out)`,
+  );
 }
 
 function answerAsk(state: TenancyState, { by, name, ...asked }: Ask): Result<object, Refused> {
   const actor = actorOf(state, by);
   if (!actor.ok) return actor;
   const dryRun = asked.query.dryRun === true;
+  const changed = unmet(state, actor.value, name, { ...asked, by, dryRun });
+  if (changed !== null && (dryRun || reads.includes(name))) return fail(changed);
   if (dryRun || reads.includes(name)) return answerers[name](state, actor.value, { ...asked, by, dryRun });
   const { user } = actor.value;
   const isOwn = name === "addKey" && user !== null && asked.body.user === undefined;
@@ -339,7 +392,7 @@ function answerAsk(state: TenancyState, { by, name, ...asked }: Ask): Result<obj
     isKnown: true,
   };
   const writes = state.outbox.effects.length;
-  const answered = answerers[name](state, actor.value, { ...asked, by, dryRun });
+  const answered = changed === null ? answerers[name](state, actor.value, { ...asked, by, dryRun }) : fail(changed);
   // Where the root cell's model says whose a cell is, nothing is written here, and that model's controller has the record.
   const isChanged = !gatewaysOwn.includes(name) || state.outbox.effects.length > writes;
   if (answered.ok && isChanged) {

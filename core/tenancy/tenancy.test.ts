@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { UserSummary } from "../../model/contract/tenancy/tenancy.ts";
+import type { By } from "./actor.ts";
+import type { Ask, AskName, TenancyResponse } from "./asks.ts";
 import { publishLooks } from "./looks.ts";
 import { Bench, operator, settled } from "./tenancy.testing.ts";
 import { createTenancy } from "./tenancy.ts";
@@ -322,4 +324,72 @@ test("a built-in role stays as it is, and one that is not there is said to be no
   const rules = [{ verb: "cell.read", effect: "allow" }];
   const status = (uid: string): number => bench.ask(operator, "changeRole", { rules }, { uid }).status;
   assert.deepEqual([status(builtIn), status("none")], [409, 404]);
+});
+
+const asks = (bench: Bench, by: By, name: AskName, more: Partial<Ask>): TenancyResponse =>
+  bench.request({
+    ...{ kind: "ask", by, name, parameters: {}, query: {}, body: {}, password: null },
+    ...{ fresh: { uid: "drawn", number: "900000000000" }, ...more },
+  });
+
+test("lists come in pages for whoever asks so, and each sees in them what he may and no more", () => {
+  const bench = settled();
+  for (let index = 0; index < 25; index += 1)
+    bench.ask(operator, "addUser", {
+      name: `u${index}`,
+      account: index % 2 ? "ROOT/acme/dev" : "ROOT/others",
+      role: "user",
+    });
+  for (const by of [operator, { session: logIn(bench, "ann") }, { session: logIn(bench, "bob") }])
+    for (const name of ["listUsers", "listDomains", "listAccounts", "listRoles"] as const) {
+      const whole = asks(bench, by, name, {});
+      if (whole.status !== 200) continue;
+      const found: { uid: string; etag?: string }[] = [];
+      for (let after: string | undefined; ; ) {
+        const page = asks(bench, by, name, { query: { limit: 3, ...(after === undefined ? {} : { after }) } });
+        assert.equal(page.status, 200);
+        found.push(...(page.body as unknown as typeof found));
+        after = page.next;
+        if (after === undefined) break;
+      }
+      const uids = (all: readonly { uid: string }[]): readonly string[] => all.map(({ uid }) => uid).sort();
+      assert.deepEqual(uids(found), uids(whole.body as unknown as { uid: string }[]), name);
+      assert.ok(found.every(({ etag }) => /^[0-9a-f]{32}$/.test(etag ?? "")));
+    }
+  const no = asks(bench, operator, "listUsers", { query: { after: "0123" } });
+  assert.equal(no.status, 400);
+});
+
+test("a change is refused where what it changes is not any more what whoever asks has seen, and nothing is touched", () => {
+  const bench = settled();
+  const uid = uidOf(bench, "ann");
+  const shown = (): string =>
+    (
+      asks(bench, operator, "listUsers", { query: { limit: 100 } }).body as unknown as { uid: string; etag: string }[]
+    ).find((each) => each.uid === uid)?.etag ?? assert.fail();
+  const change = (state: string, ifMatch: string | null, more: Partial<Ask> = {}): TenancyResponse =>
+    asks(bench, operator, "changeUser", { parameters: { uid }, body: { state }, ifMatch, ...more });
+  const seen = shown();
+  assert.equal(change("locked", seen).status, 200);
+  assert.notEqual(shown(), seen);
+  const before = new Map(bench.records);
+  const late = change("disabled", seen, { source: "192.0.2.1" });
+  assert.equal(late.status, 412);
+  assert.match(JSON.stringify(late.body), /"version-mismatch"/);
+  assert.equal(change("disabled", seen, { query: { dryRun: true } }).status, 412);
+  for (const [key, value] of before) if (!key.startsWith("audit")) assert.deepEqual(bench.records.get(key), value, key);
+  const told = [...bench.records.values()].map((each) => JSON.stringify(each));
+  assert.ok(
+    told.some((each) => each.includes("it was changed since it was seen")),
+    "and has a record",
+  );
+  // A login changes nothing that is shown.
+  assert.notEqual(bench.logIn("ann", "ROOT/acme", "of ann"), null);
+  const answered = change("enabled", shown());
+  assert.equal((answered.body as unknown as { etag: string }).etag, shown(), "the answer has the next tag");
+  assert.equal(change("locked", null).status, 200, "as long as it is there");
+  assert.equal(asks(bench, operator, "deleteUser", { parameters: { uid: "none" }, ifMatch: null }).status, 404);
+  assert.equal(asks(bench, operator, "addDomain", { body: { path: "ROOT/new" }, ifMatch: seen }).status, 400);
+  const bob = { session: logIn(bench, "bob") };
+  assert.equal(asks(bench, bob, "deleteUser", { parameters: { uid }, ifMatch: seen }).status, 404, "not his to see");
 });

@@ -79,12 +79,13 @@ async function bySignature(door: Door, signed: Result<Signed, string> | null): P
 const patienceMs = 30_000;
 async function ask({ configuration, source }: Door, asked: Asked, session?: string): Promise<Entering> {
   const headers = { "content-type": "application/json", [sourceHeader]: source, ...asked.headers };
-  const { status, text, retryAfter } = await askTenancy(configuration, { ...asked, headers, waitMs: patienceMs });
+  const { status, text, headers: passed } = await askTenancy(configuration, { ...asked, headers, waitMs: patienceMs });
   const read = parseJson(text);
   const said = ((read.ok ? read.value : null) ?? {}) as {
     readonly session?: string;
     readonly error?: RefusedError["refusal"];
   };
+  const retryAfter = passed["retry-after"];
   const begun = session ?? said.session;
   if (status < 300 && begun !== undefined) return ok({ session: begun, answer: text });
   const refusal = said.error ?? { code: "tenancy-unreachable", message: `the service tenancy answered ${status}` };

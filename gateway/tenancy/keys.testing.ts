@@ -9,6 +9,7 @@ import type {
   MadeLink,
   MadeTotp,
   RecoveryCodes,
+  UserSummary,
 } from "../../model/contract/tenancy/tenancy.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
@@ -233,4 +234,65 @@ export async function tryKeys({ configuration, url, ask, session, person, secret
   for (const ended of [first, sessions[2] ?? ""]) assert.equal((await ask("GET", "/whoami", ended)).status, 401);
   assert.equal((await ask("GET", "/whoami", session)).status, 200);
   assert.equal(await at({ kind: "sigv4", request: signedBy(own, describe) }), "401");
+}
+
+/** Pages of users, and a change that is held to what was seen. @param session of somebody who sees a few users and changes none */
+export async function tryPages(
+  { url, ask, session }: Pick<Place, "url" | "ask" | "session">,
+  operator: string,
+): Promise<void> {
+  const asked = async (method: string, path: string, headers: Readonly<Record<string, string>>, body?: object) => {
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    const response = await fetch(url + path, {
+      method,
+      ...sent,
+      headers: { "content-type": "application/json", ...headers },
+    });
+    const json = (await response.json()) as JsonObject & readonly UserSummary[];
+    return {
+      status: response.status,
+      json,
+      next: response.headers.get("cells-next"),
+      tag: response.headers.get("etag"),
+    };
+  };
+  const authorization = `Bearer ${operator}`;
+  const made: string[] = [];
+  for (const name of ["a0", "pb", "pc"])
+    made.push(
+      String((await ask("POST", "/users", undefined, { name, account: "ROOT/acme/dev", role: "reader" })).json.uid),
+    );
+  const all = (await asked("GET", "/users", { authorization })).json;
+  const found: UserSummary[] = [];
+  for (let after: string | null = ""; after !== null; ) {
+    const page = await asked("GET", `/users?limit=2${after === "" ? "" : `&after=${after}`}`, { authorization });
+    assert.ok(page.status === 200 && page.json.length <= 2);
+    found.push(...page.json);
+    after = page.next;
+    // Who comes and goes between two pages moves nobody.
+    if (found.length === 2) assert.equal((await ask("DELETE", `/users/${made[0]}`)).status, 200);
+  }
+  assert.deepEqual(
+    found.map(({ uid }) => uid),
+    all.map(({ uid }) => uid),
+  );
+  const wrong = await asked("GET", "/users?after=00", { authorization });
+  assert.equal(wrong.status, 400);
+  assert.match(JSON.stringify(wrong.json), /after in the query: it is no cursor that this list has given/);
+  assert.equal((await asked("GET", "/users?limit=0", { authorization })).status, 400);
+  const own = await asked("GET", "/users?limit=1", { authorization: `Bearer ${session}` });
+  assert.deepEqual([own.json.length, own.json[0]?.etag?.length], [1, 32]);
+
+  const uid = made[1] ?? "";
+  const tag = `"${found.find((each) => each.uid === uid)?.etag}"`;
+  const change = (state: string, condition: string) =>
+    asked("PUT", `/users/${uid}`, { authorization, "if-match": condition }, { state });
+  const locked = await change("locked", tag);
+  assert.equal(locked.status, 200);
+  assert.equal(locked.tag, `"${locked.json.etag}"`);
+  assert.equal((await change("enabled", tag)).status, 412);
+  for (const condition of ["7", 'W/"7"', "anything"])
+    assert.equal((await change("enabled", condition)).status, 400, condition);
+  assert.equal((await change("enabled", locked.tag ?? "")).status, 200);
+  for (const each of made.slice(1)) await ask("DELETE", `/users/${each}`);
 }

@@ -20,7 +20,7 @@ import { createTestInstallation, eventually, type TestInstallation } from "../..
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { createGateway } from "../gateway.ts";
 import { type Answered, askGateway, given } from "./asking.testing.ts";
-import { tryKeys, tryLink, trySecondFactor, tryWayBack } from "./keys.testing.ts";
+import { tryKeys, tryLink, tryPages, trySecondFactor, tryWayBack } from "./keys.testing.ts";
 
 /*
  * Users at the door: the service `tenancy` and each cell's controller are processes of their own, as in an installation; this
@@ -427,6 +427,9 @@ test("a key signs for its user at every kind of door, late or altered requests o
 });
 
 test("a user gives himself his first password by a link, once", () => tryLink({ ask, secrets }));
+
+test("users come in pages, and a change is held to what was seen", async () =>
+  tryPages({ url, ask, session: await inAs("ann") }, operator));
 
 test("the operator lets an administrator in anew, and nobody else does", async () =>
   tryWayBack({ ask, session: await inAs("ann"), secrets }));

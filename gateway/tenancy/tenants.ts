@@ -3,6 +3,7 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import { match } from "../../model/contract/match.ts";
 import { readQuery } from "../../model/contract/request.ts";
 import { routeNames, routeOf, type ServedAt } from "../../model/contract/routes.ts";
+import { nextHeader } from "../../model/contract/tenancy/pages.ts";
 import { type CellOwner, rootDomain, type WhoAmI } from "../../model/contract/tenancy/tenancy.ts";
 import type { Json } from "../../model/json/json.ts";
 import { bearerOf, hashCredential } from "../../runtime/http/bearer.ts";
@@ -69,8 +70,10 @@ const strangers = { inAll: 256, perAddress: 32, perCell: 256, perBoth: 32 };
 interface Answer {
   readonly status: number;
   readonly text: string;
-  readonly retryAfter: string | undefined;
+  /** Of an answer to who asked, as `tenancy` gave them. */
+  readonly headers: Readonly<Record<string, string>>;
 }
+const passedBack = ["retry-after", "etag", nextHeader] as const;
 interface Kept {
   readonly ticket: Promise<string>;
   readonly until: number;
@@ -180,7 +183,11 @@ export async function askTenancy(
       ...{ method, path, headers, signal: AbortSignal.timeout(waitMs) },
       ...(body === null ? {} : { body }),
     });
-    return { status: answer.status, text: await answer.text(), retryAfter: answer.headers["retry-after"] };
+    const passed = passedBack.flatMap((name) => {
+      const value = answer.headers[name];
+      return value === undefined ? [] : [[name, value]];
+    });
+    return { status: answer.status, text: await answer.text(), headers: Object.fromEntries(passed) };
   } catch (error) {
     const message = `the service tenancy, which says who users are and what they may, does not answer: ${(error as Error).message}. Who is in goes on for five minutes, and cells' own credentials open their cells`;
     throw refused(503, "tenancy-unreachable", message);
@@ -215,6 +222,7 @@ export function registerTenants(
         ...more,
         [sourceHeader]: addressOf(request.raw.socket),
         ...(headers.authorization === undefined ? {} : { authorization: headers.authorization }),
+        ...(headers["if-match"] === undefined ? {} : { "if-match": headers["if-match"] }),
       },
       ...(waitMs === undefined ? {} : { waitMs }),
     });
@@ -223,7 +231,7 @@ export function registerTenants(
       const query = readQuery("giveCell", url);
       if (query.ok && query.value.dryRun !== true) await give(cell, account, headers.authorization ?? "");
     }
-    if (answer.retryAfter !== undefined) reply.header("retry-after", answer.retryAfter);
+    reply.headers(answer.headers);
     // A login's answer is a secret.
     reply.code(answer.status).type("application/json").header("cache-control", "no-store").send(answer.text);
   };

@@ -75,6 +75,7 @@ function operationOf(name: RouteName, route: Route, components: Map<string, Json
         answer.type === null ? "A WebSocket." : method === "GET" ? "What was asked for." : "It is done.",
         answer.type,
         answer.type === "text/event-stream" && schema !== null ? dataOf(schema) : schema,
+        answer.headers,
       ),
       default: { $ref: "#/components/responses/Refused" },
     },
@@ -93,8 +94,20 @@ const contentOf = (types: readonly string[], schema: JsonObject | null, componen
       type.endsWith("json") && schema !== null ? { schema: reference(schema, components) } : {},
     ]),
   );
-const responseOf = (description: string, type: string | null, schema: Json | null): JsonObject => ({
+const responseOf = (
+  description: string,
+  type: string | null,
+  schema: Json | null,
+  headers: Route["answer"]["headers"] = {},
+): JsonObject => ({
   description,
+  ...(Object.keys(headers).length === 0
+    ? {}
+    : {
+        headers: Object.fromEntries(
+          Object.entries(headers).map(([name, { schema, doc }]) => [name, { description: doc, schema }]),
+        ),
+      }),
   ...(type === null ? {} : { content: { [type]: schema === null ? {} : { schema } } }),
 });
 

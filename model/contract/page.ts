@@ -62,6 +62,8 @@ function sectionOf(
   const given =
     answer.type === "text/event-stream" ? `a stream of events, each ${nameOf(answer.schema)}` : nameOf(answer.schema);
   lines.push(`- answer: ${answer.status}${answer.type === null ? ", a WebSocket" : `, ${given}; \`${answer.type}\``}`);
+  const told = Object.entries(answer.headers ?? {});
+  lines.push(...told.map(([header, { doc }]) => `- header \`${header}\` of the answer: ${doc}`));
   return `${lines.join("\n")}\n`;
 }
 const audience = {

@@ -47,6 +47,8 @@ export interface Answer {
   readonly schema: JsonObject | null;
   /** It may go on for as long as the client listens. */
   readonly stream: boolean;
+  /** Headers that it may have. */
+  readonly headers?: { readonly [name: string]: Parameter };
 }
 
 interface Details {

@@ -13,13 +13,13 @@ import { type Match, match } from "../../model/contract/match.ts";
 import { readJsonBody, readQuery } from "../../model/contract/request.ts";
 import { type RouteName, routeOf } from "../../model/contract/routes.ts";
 import type { NewDeviceLogin, NewPageLogin, OidcEnd } from "../../model/contract/tenancy/oidc.ts";
+import { tagIn } from "../../model/contract/tenancy/pages.ts";
 import {
   type FirstPassword,
   type LoginRequest,
   type NewApplication,
   type NewRegistration,
   type OwnPassword,
-  passwordLength,
   rootDomain,
 } from "../../model/contract/tenancy/tenancy.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
@@ -36,6 +36,7 @@ import { sourceHeader } from "../observation/asked-by.ts";
 import { type Observer, observed } from "../observation/observer.ts";
 import { readAudit } from "../observation/read-audit.ts";
 import { type RunningService, runService } from "../process/process.ts";
+import { busy, isTooShort, send } from "./answers.ts";
 import { Keys } from "./keys.ts";
 import { apply, newInvitation, newLink, recover, register, useLink } from "./links.ts";
 import { Oidc } from "./oidc.ts";
@@ -137,18 +138,6 @@ function askedBy({ headers }: PeerRequest, credentialHashes: readonly string[]):
   const credential = bearerOf(headers.authorization);
   return credential !== null && isSession(credential) ? { session: hashCredential(credential) } : null;
 }
-
-const send = (response: ServerResponse, { status, body, retryAfter }: TenancyResponse, more?: JsonObject): void =>
-  sendJson(response, status, more === undefined || status >= 300 ? body : { ...(body as JsonObject), ...more }, {
-    "cache-control": "no-store",
-    ...(retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }),
-  });
-const busy = (response: ServerResponse): void =>
-  send(response, {
-    status: 503,
-    body: { error: { code: "busy", message: "too many logins are under way; try again in a second" } },
-    retryAfter: 1,
-  });
 
 async function answerAudit(
   ask: AskService,
@@ -357,13 +346,6 @@ async function changeFactor(
   if (done === null) busy(response);
 }
 
-function isTooShort(password: string, response: ServerResponse): boolean {
-  const { least } = passwordLength;
-  if ([...password].length >= least) return false;
-  sendRefusal(response, 400, "bad-request", `a password has at least ${least} characters: take several words`);
-  return true;
-}
-
 async function issue(
   ask: AskService,
   by: By,
@@ -430,9 +412,16 @@ async function answerRoute(
   }
   const body = await bodyOf(name, incoming, response);
   if (body === null) return;
+  const condition = incoming.headers["if-match"];
+  const tag = condition === undefined ? undefined : tagIn(condition);
+  // What guards against a lost update is not to be overlooked for how it is written.
+  if (tag !== undefined && !tag.ok) {
+    sendRefusal(response, 400, "bad-request", tag.error);
+    return;
+  }
   const asked: Ask = {
     ...{ kind: "ask", by, name, parameters, query: query.value as JsonObject, body, password: null, fresh: fresh() },
-    ...sourceOf(incoming),
+    ...{ ...sourceOf(incoming), ...(tag === undefined ? {} : { ifMatch: tag.value }) },
   };
   if (name === "linkUser") {
     const link = newLink(parameters.uid ?? "");

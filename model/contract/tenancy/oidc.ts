@@ -1,3 +1,5 @@
+import type { Tagged } from "./pages.ts";
+
 /*
  * Logins by a provider of OpenID Connect: what is said of a provider, and how a login goes. A provider's document says which of its claims make
  * somebody a user here; whom none of them fits is nobody.
@@ -30,7 +32,7 @@ export interface NewProvider {
   /** The first that fits counts. */
   readonly mappings: readonly ProviderMapping[];
 }
-export interface ProviderSummary extends Required<Omit<NewProvider, "clientSecret" | "authority">> {
+export interface ProviderSummary extends Required<Omit<NewProvider, "clientSecret" | "authority">>, Tagged {
   readonly uid: string;
   readonly hasSecret: boolean;
   readonly hasAuthority: boolean;

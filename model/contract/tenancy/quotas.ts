@@ -1,4 +1,5 @@
 import { type Usage, usageKeys } from "../../check/check-limits.ts";
+import type { Tagged } from "./pages.ts";
 
 /*
  * What all cells of an account may have together, or all of the accounts in a domain and below. Quantities are those of a cell's own
@@ -10,7 +11,7 @@ export type LimitKey = keyof Usage | "cells";
 export type Limits = { readonly [key in LimitKey]?: number };
 export const mostOfLimit = 2 ** 40;
 
-export interface QuotaSummary {
+export interface QuotaSummary extends Tagged {
   /** Of the account or domain. */
   readonly uid: string;
   readonly path: string;

@@ -1,12 +1,36 @@
 import { audited } from "../audit/query.ts";
 import { auditView } from "../audit/values.ts";
 import { gives, may, must, type Route, route, sends, several } from "../route.ts";
-import { boolean, list, pattern, record, text } from "../schema.ts";
+import { boolean, integer, list, pattern, record, type Schema, text } from "../schema.ts";
+import { longestCursor, mostOfPage } from "./pages.ts";
 import { dayPattern, dayRule } from "./usage.ts";
 import * as tenancy from "./values.ts";
 
 /* The rows of the table of routes (`../routes.ts`) about users, and what they may: the service `tenancy` answers them, behind the gateway. */
 
+/** A list, which comes in pages for whoever asks for that. */
+const paged = {
+  limit: may(
+    integer(1, mostOfPage),
+    "So many at most, and each with its `etag`; absent, with `after`: 1000; without it all.",
+  ),
+  after: may(
+    text(longestCursor),
+    "Those behind the page whose answer gave this as `Cells-Next`. What came or went meanwhile moves nothing.",
+  ),
+};
+const givesPages = <T>(schema: Schema<T>) =>
+  ({
+    ...gives(list(schema)),
+    headers: { "Cells-Next": { schema: text(), doc: "`after` of the next page; without it this one is the last." } },
+  }) as const;
+/** A change of what a list shows. */
+const ifMatch = {
+  "If-Match": {
+    schema: text(),
+    doc: "`etag` of what is changed, in quotes, as a page or an `ETag` gave it: refused with 412 `version-mismatch` where it is another one now; `*`: as long as it is there.",
+  },
+};
 const dryRun = may(boolean, "Says what would be, and changes nothing.");
 const day = pattern(dayPattern, dayRule);
 const cellsLost = several(
@@ -87,7 +111,8 @@ export const tenantRoutes = {
   }),
   listDomains: route("GET /domains", "tenant", "gateway", {
     doc: "Domains that the asker may see, by their paths.",
-    answer: gives(list(tenancy.domainSummary)),
+    query: paged,
+    answer: givesPages(tenancy.domainSummary),
   }),
   addDomain: route("POST /domains", "tenant", "gateway", {
     doc: "A new domain below another.",
@@ -98,6 +123,7 @@ export const tenantRoutes = {
   changeDomain: route("PUT /domains/{uid}", "tenant", "gateway", {
     doc: "Enables, locks or disables all that is in it.",
     query: { dryRun },
+    headers: ifMatch,
     body: sends(tenancy.stateChange),
     answer: gives(tenancy.domainSummary),
   }),
@@ -108,11 +134,13 @@ export const tenantRoutes = {
       cleanup: may(boolean, "Its accounts and domains are deleted from below."),
       allowDestroy: cellsLost,
     },
+    headers: ifMatch,
     answer: gives(tenancy.domainSummary),
   }),
   listAccounts: route("GET /accounts", "tenant", "gateway", {
     doc: "Accounts that the asker may see, by their paths, with their cells.",
-    answer: gives(list(tenancy.accountSummary)),
+    query: paged,
+    answer: givesPages(tenancy.accountSummary),
   }),
   addAccount: route("POST /accounts", "tenant", "gateway", {
     doc: "A new account in a domain.",
@@ -123,6 +151,7 @@ export const tenantRoutes = {
   changeAccount: route("PUT /accounts/{uid}", "tenant", "gateway", {
     doc: "Enables, locks or disables it with all its users.",
     query: { dryRun },
+    headers: ifMatch,
     body: sends(tenancy.stateChange),
     answer: gives(tenancy.accountSummary),
   }),
@@ -130,11 +159,13 @@ export const tenantRoutes = {
     doc: "Deletes an account with its sessions, cells and users. `plan` says what goes, in its order; it is `deleting` until nothing is left.",
     more: "Refused with 409 `change/destroys-data` unless `allowDestroy` names each of its cells, and with 409 `conflict` where it has cells and there is no root controller, which ends them.",
     query: { dryRun, allowDestroy: cellsLost },
+    headers: ifMatch,
     answer: gives(tenancy.accountSummary),
   }),
   listUsers: route("GET /users", "tenant", "gateway", {
     doc: "Users that the asker may see; without the right to that, himself.",
-    answer: gives(list(tenancy.userSummary)),
+    query: paged,
+    answer: givesPages(tenancy.userSummary),
   }),
   addUser: route("POST /users", "tenant", "gateway", {
     doc: "A new user of an account, with a role that is no more than the asker's.",
@@ -145,16 +176,19 @@ export const tenantRoutes = {
   changeUser: route("PUT /users/{uid}", "tenant", "gateway", {
     doc: "Gives a user another state, role or password. Who is disabled, or has another password, is out within a second.",
     query: { dryRun },
+    headers: ifMatch,
     body: sends(tenancy.userChange),
     answer: gives(tenancy.userSummary),
   }),
   deleteUser: route("DELETE /users/{uid}", "tenant", "gateway", {
     doc: "Deletes a user, who is out within a second.",
     query: { dryRun },
+    headers: ifMatch,
     answer: gives(tenancy.userSummary),
   }),
   linkUser: route("POST /users/{uid}/link", "tenant", "gateway", {
     doc: "A link by which a user gives himself his first password, or another: it opens once, for 24 h, and takes the place of the one before.",
+    headers: ifMatch,
     answer: gives(tenancy.madeLink, 201),
   }),
   recoverAdmin: route("POST /recoveries", "operator", "gateway", {
@@ -171,7 +205,8 @@ export const tenantRoutes = {
   }),
   listInvitations: route("GET /invitations", "tenant", "gateway", {
     doc: "Invitations to domains of the asker that nobody has used yet.",
-    answer: gives(list(tenancy.invitationSummary)),
+    query: paged,
+    answer: givesPages(tenancy.invitationSummary),
   }),
   addInvitation: route("POST /invitations", "tenant", "gateway", {
     doc: "A link by which somebody makes himself an account in a domain, and is its first user: it opens once.",
@@ -182,6 +217,7 @@ export const tenantRoutes = {
   deleteInvitation: route("DELETE /invitations/{uid}", "tenant", "gateway", {
     doc: "Takes an invitation back.",
     query: { dryRun },
+    headers: ifMatch,
     answer: gives(tenancy.invitationSummary),
   }),
   register: route("POST /registrations", "anyone", "gateway", {
@@ -192,7 +228,8 @@ export const tenantRoutes = {
   }),
   listOpenings: route("GET /openings", "tenant", "gateway", {
     doc: "Domains of the asker that take applications, and of whom.",
-    answer: gives(list(tenancy.openingSummary)),
+    query: paged,
+    answer: givesPages(tenancy.openingSummary),
   }),
   addOpening: route("POST /openings", "tenant", "gateway", {
     doc: "Opens a domain to who has an address of e-mail there: he applies, and is let in by an administrator's word.",
@@ -203,6 +240,7 @@ export const tenantRoutes = {
   deleteOpening: route("DELETE /openings/{uid}", "tenant", "gateway", {
     doc: "Closes it again; who waits for it waits for nothing any more.",
     query: { dryRun },
+    headers: ifMatch,
     answer: gives(tenancy.openingSummary),
   }),
   apply: route("POST /applications", "anyone", "gateway", {
@@ -213,22 +251,26 @@ export const tenantRoutes = {
   }),
   listApplications: route("GET /applications", "tenant", "gateway", {
     doc: "Who waits to be let in to domains of the asker.",
-    answer: gives(list(tenancy.applicationSummary)),
+    query: paged,
+    answer: givesPages(tenancy.applicationSummary),
   }),
   approveApplication: route("PUT /applications/{uid}", "tenant", "gateway", {
     doc: "Makes the account and its first user, with what the domain's opening says, and no more than the asker has.",
     query: { dryRun },
+    headers: ifMatch,
     body: sends(tenancy.approval),
     answer: gives(tenancy.userSummary),
   }),
   rejectApplication: route("DELETE /applications/{uid}", "tenant", "gateway", {
     doc: "Rejects one. Who applied is not told: he never gets in.",
     query: { dryRun },
+    headers: ifMatch,
     answer: gives(tenancy.applicationSummary),
   }),
   listRoles: route("GET /roles", "tenant", "gateway", {
     doc: "Roles that the asker may see, those of every installation first.",
-    answer: gives(list(tenancy.roleSummary)),
+    query: paged,
+    answer: givesPages(tenancy.roleSummary),
   }),
   addRole: route("POST /roles", "tenant", "gateway", {
     doc: "A new role of a domain. Its rules are looked at in their order: the first that has a verb decides.",
@@ -239,17 +281,20 @@ export const tenantRoutes = {
   changeRole: route("PUT /roles/{uid}", "tenant", "gateway", {
     doc: "Gives a role other rules. They count within a second.",
     query: { dryRun },
+    headers: ifMatch,
     body: sends(tenancy.roleChange),
     answer: gives(tenancy.roleSummary),
   }),
   deleteRole: route("DELETE /roles/{uid}", "tenant", "gateway", {
     doc: "Deletes a role that nobody has.",
     query: { dryRun },
+    headers: ifMatch,
     answer: gives(tenancy.roleSummary),
   }),
   listKeys: route("GET /keys", "tenant", "gateway", {
     doc: "Access keys of the asker, and those of others that he may see.",
-    answer: gives(list(tenancy.keySummary)),
+    query: paged,
+    answer: givesPages(tenancy.keySummary),
   }),
   addKey: route("POST /keys", "tenant", "gateway", {
     doc: "A new access key, of the asker or of another user. The secret is in this answer and nowhere else.",
@@ -260,17 +305,20 @@ export const tenantRoutes = {
   changeKey: route("PUT /keys/{key}", "tenant", "gateway", {
     doc: "Disables or enables an access key. Sessions that a disabled one has begun end within a second.",
     query: { dryRun },
+    headers: ifMatch,
     body: sends(tenancy.keyChange),
     answer: gives(tenancy.keySummary),
   }),
   deleteKey: route("DELETE /keys/{key}", "tenant", "gateway", {
     doc: "Deletes an access key. Sessions that it has begun end within a second.",
     query: { dryRun },
+    headers: ifMatch,
     answer: gives(tenancy.keySummary),
   }),
   listDelegations: route("GET /delegations", "tenant", "gateway", {
     doc: "Roles on cells that accounts of the asker give others, and that others give him or his account.",
-    answer: gives(list(tenancy.delegationSummary)),
+    query: paged,
+    answer: givesPages(tenancy.delegationSummary),
   }),
   addDelegation: route("POST /delegations", "tenant", "gateway", {
     doc: "Gives another account, or one user, a role on cells of an account. The role is no more than the asker's; whoever has it makes and ends no cells, and makes no credentials.",
@@ -281,11 +329,13 @@ export const tenantRoutes = {
   deleteDelegation: route("DELETE /delegations/{uid}", "tenant", "gateway", {
     doc: "Takes one back, or gives it up: it counts no more within a second, and what was opened by it ends.",
     query: { dryRun },
+    headers: ifMatch,
     answer: gives(tenancy.delegationSummary),
   }),
   listProviders: route("GET /providers", "tenant", "gateway", {
     doc: "Providers of OpenID Connect by which people log in.",
-    answer: gives(list(tenancy.providerSummary)),
+    query: paged,
+    answer: givesPages(tenancy.providerSummary),
   }),
   addProvider: route("POST /providers", "tenant", "gateway", {
     doc: "A provider, and which of its claims make somebody a user of which account with which role. Nobody maps to a role that is more than his own.",
@@ -296,15 +346,18 @@ export const tenantRoutes = {
   deleteProvider: route("DELETE /providers/{uid}", "tenant", "gateway", {
     doc: "Deletes a provider. Its users stay, and are out within a second.",
     query: { dryRun },
+    headers: ifMatch,
     answer: gives(tenancy.providerSummary),
   }),
   listQuotas: route("GET /quotas", "tenant", "gateway", {
     doc: "Limits of accounts and domains that the asker may see, and what was granted of them.",
-    answer: gives(list(tenancy.quotaSummary)),
+    query: paged,
+    answer: givesPages(tenancy.quotaSummary),
   }),
   setQuota: route("PUT /quotas/{uid}", "tenant", "gateway", {
     doc: "What all cells of an account, or of all accounts in a domain, may have together. What is left out is not limited. What was granted already stays.",
     query: { dryRun },
+    headers: ifMatch,
     body: sends(tenancy.quotaChange),
     answer: gives(tenancy.quotaSummary),
   }),
@@ -312,11 +365,12 @@ export const tenantRoutes = {
     doc: "What accounts that the asker may see have had, and for how many hours, by day (UTC) and account, oldest first.",
     more: "What is counted is what quotas count: what the models of an account's cells ask for, whether it runs or not, and the limits of a cell that has some. Refused with 409 `conflict` where there is no root controller, which grants, and with 400 where there are more than 10,000 days of accounts.",
     query: {
+      ...paged,
       from: may(day, "Without days before this one; absent: 31 days."),
       until: may(day, "Without days after this one; absent: today."),
       path: may(text(2048), "Of this account, or of all in this domain and below."),
     },
-    answer: gives(list(tenancy.usageDay)),
+    answer: givesPages(tenancy.usageDay),
   }),
   readAudit: route("GET /audit", "tenant", "gateway", {
     doc: "Who changed what, and who was refused, of all services that keep records, oldest first; each asker sees what he may.",

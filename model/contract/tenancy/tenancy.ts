@@ -1,3 +1,4 @@
+import type { Tagged } from "./pages.ts";
 import type { Limits } from "./quotas.ts";
 import type { Reach, Rule } from "./rules.ts";
 
@@ -24,7 +25,7 @@ export const pathPattern = /^ROOT(?:\/[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?){0,16
 export const pathRule = "a path of names from the root of all domains: ROOT/acme/dev";
 export const passwordLength = { least: 8, most: 1024 } as const;
 
-export interface DomainSummary {
+export interface DomainSummary extends Tagged {
   readonly uid: string;
   readonly path: string;
   readonly state: Standing;
@@ -33,7 +34,7 @@ export interface DomainSummary {
   /** Of what is deleted: what goes with it, in its order. */
   readonly plan?: readonly string[];
 }
-export interface AccountSummary {
+export interface AccountSummary extends Tagged {
   readonly uid: string;
   readonly path: string;
   /** Twelve digits. */
@@ -45,7 +46,7 @@ export interface AccountSummary {
   readonly deleting?: boolean;
   readonly plan?: readonly string[];
 }
-export interface UserSummary {
+export interface UserSummary extends Tagged {
   readonly uid: string;
   readonly name: string;
   /** Path of the domain in which the name is unique, and with which it logs in. */
@@ -59,7 +60,7 @@ export interface UserSummary {
   /** And needs a code with it. */
   readonly hasSecondFactor: boolean;
 }
-export interface RoleSummary {
+export interface RoleSummary extends Tagged {
   readonly uid: string;
   readonly name: string;
   /** Where it is to be had: in this domain and all below; a built-in one in `ROOT`. */
@@ -174,7 +175,7 @@ export interface NewInvitation {
   /** How long it counts; absent: 7. */
   readonly days?: number;
 }
-export interface InvitationSummary {
+export interface InvitationSummary extends Tagged {
   readonly uid: string;
   readonly domain: string;
   readonly role: string;
@@ -211,7 +212,7 @@ export interface NewOpening {
   /** What an account may have; absent: it has no limit of its own. */
   readonly limits?: Limits;
 }
-export interface OpeningSummary {
+export interface OpeningSummary extends Tagged {
   readonly uid: string;
   readonly domain: string;
   readonly email: string;
@@ -232,7 +233,7 @@ export interface MadeApplication {
   /** ISO 8601. */
   readonly expires: string;
 }
-export interface ApplicationSummary {
+export interface ApplicationSummary extends Tagged {
   readonly uid: string;
   readonly domain: string;
   readonly name: string;
@@ -283,7 +284,7 @@ export interface NewDelegation {
   /** Name. */
   readonly role: string;
 }
-export interface DelegationSummary {
+export interface DelegationSummary extends Tagged {
   readonly uid: string;
   readonly account: string;
   /** Empty: all. */
@@ -299,7 +300,7 @@ export const keyStates = ["enabled", "disabled"] as const;
 export type KeyState = (typeof keyStates)[number];
 export const longestNote = 100;
 /** An access key: an id, and a secret by which requests are signed. */
-export interface KeySummary {
+export interface KeySummary extends Tagged {
   readonly id: string;
   /** Name and domain of its user, as he logs in. */
   readonly user: string;

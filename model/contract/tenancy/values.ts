@@ -33,7 +33,8 @@ const rules: Schema<readonly Rule[]> = {
   maxItems: mostRules,
 };
 
-const ending = { deleting: optional(boolean), plan: optional(list(text())) };
+const tagged = { etag: optional(text()) };
+const ending = { ...tagged, deleting: optional(boolean), plan: optional(list(text())) };
 export const domainSummary = record<tenancy.DomainSummary>({ uid: text(), path: text(), state, ...ending }, "Domain");
 export const accountSummary = record<tenancy.AccountSummary>(
   { uid: text(), path: text(), number: text(), state, cells: list(text()), ...ending },
@@ -41,13 +42,14 @@ export const accountSummary = record<tenancy.AccountSummary>(
 );
 export const userSummary = record<tenancy.UserSummary>(
   {
+    ...tagged,
     ...{ uid: text(), name: text(), domain: text(), account: text(), role: text() },
     ...{ state, hasPassword: boolean, hasSecondFactor: boolean },
   },
   "User",
 );
 export const roleSummary = record<tenancy.RoleSummary>(
-  { uid: text(), name: text(), domain: text(), reach, rules, secondFactor: boolean, builtIn: boolean },
+  { ...tagged, uid: text(), name: text(), domain: text(), reach, rules, secondFactor: boolean, builtIn: boolean },
   "Role",
 );
 export const newDomain = record<tenancy.NewDomain>({ path });
@@ -82,12 +84,12 @@ export const newDelegation = record<tenancy.NewDelegation>({
   ...{ to: text(2200), role: name },
 });
 export const delegationSummary = record<tenancy.DelegationSummary>(
-  { uid: text(), account: text(), cells: list(text()), to: text(), role: text() },
+  { ...tagged, uid: text(), account: text(), cells: list(text()), to: text(), role: text() },
   "Delegation",
 );
 const keyState = oneOf(...tenancy.keyStates);
 export const keySummary = record<tenancy.KeySummary>(
-  { id: text(), user: text(), state: keyState, note: text(), made: text(), used: nullable(text()) },
+  { ...tagged, id: text(), user: text(), state: keyState, note: text(), made: text(), used: nullable(text()) },
   "Key",
 );
 export const newKey = record<tenancy.NewKey>({ user: optional(text(128)), note: optional(text(tenancy.longestNote)) });
@@ -104,7 +106,7 @@ const hours = record<Limits>(
   Object.fromEntries(limitKeys.map((key) => [key, optional(number)])) as unknown as Fields<Limits>,
 );
 export const quotaSummary = record<QuotaSummary>(
-  { uid: text(), path: text(), kind: oneOf("account", "domain"), limits, granted: nullable(limits) },
+  { ...tagged, uid: text(), path: text(), kind: oneOf("account", "domain"), limits, granted: nullable(limits) },
   "Quota",
 );
 export const usageDay = record<UsageDay>(
@@ -115,7 +117,7 @@ export const newInvitation = record<tenancy.NewInvitation>({
   ...{ domain: path, role: optional(name), limits: optional(limits), days: optional(integer(1, 90)) },
 });
 export const invitationSummary = record<tenancy.InvitationSummary>(
-  { uid: text(), domain: text(), role: text(), limits, by: text(), expires: text() },
+  { ...tagged, uid: text(), domain: text(), role: text(), limits, by: text(), expires: text() },
   "Invitation",
 );
 export const madeInvitation = record<tenancy.MadeInvitation>({ invitation: invitationSummary, link: text() });
@@ -125,7 +127,7 @@ export const newOpening = record<tenancy.NewOpening>({
   ...{ domain: path, email: emailDomain, role: optional(name), limits: optional(limits) },
 });
 export const openingSummary = record<tenancy.OpeningSummary>(
-  { uid: text(), domain: text(), email: text(), role: text(), limits },
+  { ...tagged, uid: text(), domain: text(), email: text(), role: text(), limits },
   "Opening",
 );
 export const newApplication = record<tenancy.NewApplication>({
@@ -134,6 +136,7 @@ export const newApplication = record<tenancy.NewApplication>({
 export const madeApplication = record<tenancy.MadeApplication>({ application: text(), expires: text() });
 export const applicationSummary = record<tenancy.ApplicationSummary>(
   {
+    ...tagged,
     ...{ uid: text(), domain: text(), name: text(), email: text(), role: text(), limits },
     ...{ source: text(), expires: text() },
   },
@@ -156,6 +159,7 @@ export const newProvider = record<oidc.NewProvider>({
 });
 export const providerSummary = record<oidc.ProviderSummary>(
   {
+    ...tagged,
     ...{ uid: text(), name: text(), issuer: text(), clientId: text(), nameClaim: text(), scopes: list(text()) },
     ...{ hosts: list(text()), redirects: list(text()), mappings, hasSecret: boolean, hasAuthority: boolean },
   },
