@@ -41,7 +41,16 @@ import { type LinkUse, linkUser, recoverAdmin, useLink } from "./logins/first-pa
 import { addInvitation, deleteInvitation, listInvitations, type Registration, register } from "./logins/invitations.ts";
 import { addKey, changeKey, deleteKey, type FreshKey, listKeys } from "./logins/keys.ts";
 import { beginLogin, endLogin, endSession, type LoginBegin, type LoginEnd, sessionSummary } from "./logins/logins.ts";
-import { loginByProvider, lookProvider, type OidcLogin, type ProviderLook } from "./logins/oidc.ts";
+import {
+  type LogoutLook,
+  loginByProvider,
+  logOutByProvider,
+  lookLogout,
+  lookProvider,
+  type OidcLogin,
+  type ProviderLogout,
+  type ProviderLook,
+} from "./logins/oidc.ts";
 import { beginPassword, endPassword, type PasswordBegin, type PasswordEnd } from "./logins/own-password.ts";
 import { addProvider, deleteProvider, listProviders } from "./logins/providers.ts";
 import {
@@ -85,6 +94,8 @@ export type TenancyRequest =
   | Application
   | ProviderLook
   | OidcLogin
+  | LogoutLook
+  | ProviderLogout
   | TotpBegin
   | TotpLook
   | TotpConfirm
@@ -318,6 +329,10 @@ export function answer(state: TenancyState, request: TenancyRequest): TenancyRes
       return responseOf(lookProvider(state, request));
     case "oidc-login":
       return responseOf(loginByProvider(state, request), 201);
+    case "logout-look":
+      return responseOf(lookLogout(state, request));
+    case "oidc-logout":
+      return responseOf(logOutByProvider(state, request));
     case "ticket":
       return responseOf(issueTicket(state, request.session, request));
     case "audit":

@@ -74,8 +74,12 @@ export interface SessionRecord {
   readonly user: string;
   /** Milliseconds since 1970. */
   readonly untilMs: number;
-  /** Id of the key by which it was begun; absent: by a password. */
+  /** Id of the key by which it was begun; absent: by a password, or a provider. */
   readonly key?: string;
+  /** UID of the provider by which it was begun. */
+  readonly provider?: string;
+  /** What that calls it; absent: it has not said. */
+  readonly sid?: string;
 }
 /** A role that an account gives others on some of its cells. */
 export interface DelegationRecord {

@@ -26,6 +26,8 @@ export interface TestIssuer {
   metadata: JsonObject;
   /** Its ID tokens have these claims and this signature until the answer is called. */
   tampering(change: { readonly claims?: JsonObject; readonly key?: "another" | "none" }): () => void;
+  /** What it sends when somebody has logged out there, by its own key or by another. */
+  logoutToken(claims: JsonObject, key?: "another"): Promise<string>;
   /** A browser of this person goes there: the address to which it is sent back. */
   browse(url: string, person: string): Promise<string>;
   /** The same with the code of a device. */
@@ -161,6 +163,14 @@ export async function startIssuer(authorityDirectory: string, clientSecret: stri
       return () => {
         change = null;
       };
+    },
+    logoutToken: (claims, key) => {
+      const events = { "http://schemas.openid.net/event/backchannel-logout": {} };
+      const token = new SignJWT({ iss: url, aud: "cells", events, jti: crypto.randomUUID(), ...claims })
+        .setProtectedHeader({ alg: "RS256", kid: "own", typ: "logout+jwt" })
+        .setIssuedAt()
+        .setExpirationTime("2m");
+      return token.sign(key === "another" ? another.privateKey : own.privateKey);
     },
     browse: async (to, who) => {
       person = who;

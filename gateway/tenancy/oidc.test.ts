@@ -245,6 +245,50 @@ test("an issuer that is another one, or sends elsewhere, begins no login; and no
   await done("DELETE", `/providers/${made.uid}`);
 });
 
+const logOut = async (token: string, type = "application/x-www-form-urlencoded"): Promise<string> => {
+  const body = new URLSearchParams({ logout_token: token }).toString();
+  const response = await fetch(`${url}/logins/oidc/logout`, {
+    method: "POST",
+    body,
+    headers: { "content-type": type },
+  });
+  const text = await response.text();
+  assert.equal(response.headers.get("cache-control"), "no-store");
+  return `${response.status} ${text}`;
+};
+
+test("who logs out at the provider is out here within a second; nobody else's word does that, and none twice", async () => {
+  await declared();
+  const enter = async (): Promise<string> => ((await entersByPage("ann")).json as unknown as Login).session;
+  const [one, two] = [await enter(), await enter()];
+  const isIn = async (session: string): Promise<boolean> =>
+    (await ask("GET", "/whoami", undefined, session)).status === 200;
+  for (const [what, token, reason] of [
+    ["no token", "nothing", /400 .*no token that is signed/],
+    ["another issuer", await issuer.logoutToken({ sub: "ann", iss: "https://evil.example" }), /400 .*no provider/],
+    ["another client", await issuer.logoutToken({ sub: "ann", aud: "another" }), /400 .*no provider/],
+    ["another key", await issuer.logoutToken({ sub: "ann" }, "another"), /400 .*signature/],
+    ["no logout", await issuer.logoutToken({ sub: "ann", events: {} }), /400 .*of no logout/],
+    ["an ID token's", await issuer.logoutToken({ sub: "ann", nonce: "n" }), /400 .*nonce/],
+    ["somebody else", await issuer.logoutToken({ sub: "mia" }), /^200 \{\}$/],
+  ] as const) {
+    assert.match(await logOut(token), reason, what);
+    assert.deepEqual([await isIn(one), await isIn(two)], [true, true], what);
+  }
+  const token = await issuer.logoutToken({ sub: "ann" });
+  assert.equal(await logOut(token), "200 {}");
+  assert.deepEqual([await isIn(one), await isIn(two)], [false, false]);
+  const three = await enter();
+  assert.match(await logOut(token), /400 .*it was shown before/);
+  assert.equal(await isIn(three), true);
+  const { records } = (await done("GET", "/audit?service=tenancy")) as unknown as AuditView;
+  const told = records.filter(({ verb }) => verb === "logOutByProvider");
+  assert.deepEqual(
+    told.map(({ who, target }) => `${who}: ${target}`),
+    ["the provider acme: ann@ROOT/acme"],
+  );
+});
+
 test("who came by a provider is out when that is deleted; the audit says who came, and nobody says a secret", async () => {
   await declared();
   const [made] = (await done("GET", "/providers")) as unknown as readonly ProviderSummary[];

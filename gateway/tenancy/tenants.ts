@@ -269,7 +269,7 @@ const waitForWork: readonly string[] = [
   "endTotp",
 ];
 /** The audit is merged from what several services say (`audit.ts`), and of a signed login its signature alone is passed on (`credentials.ts`). */
-const byProvider = ["beginDeviceLogin", "beginPageLogin", "endOidcLogin"] as const;
+const byProvider = ["beginDeviceLogin", "beginPageLogin", "endOidcLogin", "logOutByProvider"] as const;
 const elsewhere: readonly string[] = ["readAudit", "logInSigned", ...byProvider];
 
 /** Logins from one address at a time: whoever waits for one takes a place of nobody else. */

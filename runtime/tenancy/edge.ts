@@ -1,10 +1,8 @@
 import { randomInt, randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { mayAsk } from "../../core/documents/permissions.ts";
-import { toJson } from "../../core/outbox.ts";
 import type { By } from "../../core/tenancy/actor.ts";
 import type { Ask, AskName, TenancyRequest, TenancyResponse } from "../../core/tenancy/asks.ts";
-import type { Sight } from "../../core/tenancy/audit/audited.ts";
 import type { LoginBegun } from "../../core/tenancy/logins/logins.ts";
 import { createTenancy } from "../../core/tenancy/tenancy.ts";
 import { isLabel } from "../../model/cell/child-document.ts";
@@ -23,8 +21,9 @@ import {
   rootDomain,
 } from "../../model/contract/tenancy/tenancy.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
+import { ok } from "../../model/result.ts";
 import { bearerOf, hashCredential, isAuthorized } from "../http/bearer.ts";
-import { parseJson, readBody, sendJson, sendRefusal } from "../http/http.ts";
+import { parseJson, readBody, sendRefusal } from "../http/http.ts";
 import { type PeerUpgrade, servePeers } from "../http/https.ts";
 import type { PeerHandler, PeerRequest } from "../http/peer-handler.ts";
 import { refuseUpgrade } from "../http/websocket-hop.ts";
@@ -34,9 +33,8 @@ import type { ProcessConfiguration } from "../installation.ts";
 import { stopAtSignals } from "../life/signals.ts";
 import { sourceHeader } from "../observation/asked-by.ts";
 import { type Observer, observed } from "../observation/observer.ts";
-import { readAudit } from "../observation/read-audit.ts";
 import { type RunningService, runService } from "../process/process.ts";
-import { busy, isTooShort, send } from "./answers.ts";
+import { type AskService, answerAudit, busy, isTooShort, send } from "./answers.ts";
 import { Keys } from "./keys.ts";
 import { apply, newInvitation, newLink, recover, register, useLink } from "./links.ts";
 import { Oidc } from "./oidc.ts";
@@ -73,7 +71,6 @@ interface Secrets {
   readonly factor: SecondFactor;
   readonly oidc: Oidc;
 }
-type AskService = (request: TenancyRequest) => Promise<TenancyResponse>;
 
 const bodyLimitBytes = 256 * 1024;
 const own = /^\/(?:(cells)|owners\/([^/?]+))(?:\?(.*))?$/;
@@ -137,33 +134,6 @@ function askedBy({ headers }: PeerRequest, credentialHashes: readonly string[]):
   if (isAuthorized(headers.authorization, credentialHashes)) return { operator: true };
   const credential = bearerOf(headers.authorization);
   return credential !== null && isSession(credential) ? { session: hashCredential(credential) } : null;
-}
-
-async function answerAudit(
-  ask: AskService,
-  audit: RunningService["audit"],
-  by: By,
-  url: string,
-  response: ServerResponse,
-): Promise<void> {
-  const query = readQuery("readAudit", url);
-  if (!query.ok) {
-    sendRefusal(response, 400, query.error.code, query.error.message);
-    return;
-  }
-  const answer = await ask({ kind: "audit", by });
-  if (answer.status !== 200) {
-    send(response, answer);
-    return;
-  }
-  const { sees, ...head } = answer.body as unknown as Sight;
-  const part = await readAudit(
-    audit,
-    head,
-    query.value,
-    sees === "all" ? sees : ({ within = [] }) => sees.some((uid) => within.includes(uid)),
-  );
-  send(response, { status: 200, body: toJson(part) });
 }
 
 /** The body as the table of routes has it; null: it was refused. */
@@ -247,7 +217,12 @@ async function applyOne(
   if (done === null) busy(response);
 }
 
-const ofOidc = ["beginDeviceLogin", "beginPageLogin", "endOidcLogin"] as const satisfies readonly RouteName[];
+const ofOidc = [
+  "beginDeviceLogin",
+  "beginPageLogin",
+  "endOidcLogin",
+  "logOutByProvider",
+] as const satisfies readonly RouteName[];
 type OidcRoute = (typeof ofOidc)[number];
 const isOfOidc = (name: RouteName): name is OidcRoute => (ofOidc as readonly string[]).includes(name);
 async function logInByProvider(
@@ -256,13 +231,17 @@ async function logInByProvider(
   incoming: PeerRequest,
   response: ServerResponse,
 ): Promise<void> {
-  const body = await bodyOf(name, incoming, response);
+  const isLogout = name === "logOutByProvider";
+  const form = isLogout ? await readBody(incoming.body, bodyLimitBytes) : ok("");
+  const body = isLogout ? {} : await bodyOf(name, incoming, response);
   if (body === null) return;
+  const token = form.ok ? (new URLSearchParams(form.value).get("logout_token") ?? "") : "";
   const { headers } = incoming;
   const source = String(headers[sourceHeader] ?? "");
   const asker = { ask, source, tunnel: String(headers[tunnelHeader] ?? "") };
   const isDone = await room.run(source, async () => {
-    if (name === "endOidcLogin") await oidc.end(asker, body as unknown as OidcEnd, response, send);
+    if (isLogout) send(response, await oidc.logOut(asker, token));
+    else if (name === "endOidcLogin") await oidc.end(asker, body as unknown as OidcEnd, response, send);
     else if (name === "beginPageLogin") send(response, await oidc.beginPage(asker, body as unknown as NewPageLogin));
     else send(response, await oidc.beginDevice(asker, body as unknown as NewDeviceLogin));
     return true;

@@ -1,6 +1,7 @@
 import { request } from "node:http";
 import { isIP } from "node:net";
 import { connect } from "node:tls";
+import type { JSONWebKeySet } from "jose";
 import {
   ClientSecretBasic,
   Configuration,
@@ -21,10 +22,12 @@ import type { Tunnels } from "./tunnels.ts";
 const answerMs = 10_000;
 const longestAnswer = 1024 * 1024;
 const metadataMs = 10 * 60_000;
+const keysAgainMs = 30_000;
 const mostKept = 64;
 
 export class Issuers {
   readonly #tunnels: Tunnels;
+  readonly #keys = new Map<string, { readonly keys: JSONWebKeySet; readonly atMs: number }>();
   readonly #metadata = new Map<string, { readonly metadata: ServerMetadata; readonly until: number }>();
 
   constructor(tunnels: Tunnels) {
@@ -57,6 +60,36 @@ export class Issuers {
     // Tokens come over TLS from the issuer itself; their signatures are looked at all the same.
     enableNonRepudiationChecks(configuration);
     return configuration;
+  }
+
+  /** What the issuer signs with. @param isStale what is kept of it did not do */
+  async keysOf(
+    provider: ProviderRecord,
+    secret: string | null,
+    tunnel: string,
+    isStale: boolean,
+  ): Promise<JSONWebKeySet> {
+    const kept = this.#keys.get(provider.uid);
+    const now = performance.now();
+    // Whoever makes tokens of unknown keys has nobody asked again and again.
+    if (kept !== undefined && now < kept.atMs + (isStale ? keysAgainMs : metadataMs)) return kept.keys;
+    const { jwks_uri: address } = (await this.of(provider, secret, tunnel)).serverMetadata();
+    if (address === undefined) throw new Error("the issuer does not say where its keys are");
+    const asked = {
+      method: "GET",
+      headers: { accept: "application/json" },
+      body: undefined,
+      redirect: "manual",
+    } as const;
+    const answer = await this.#through(provider, tunnel)(address, asked);
+    if (answer.status !== 200) throw new Error(`the issuer answered ${answer.status} for its keys`);
+    const keys = (await answer.json()) as JSONWebKeySet;
+    this.#keys.set(provider.uid, { keys, atMs: now });
+    for (const oldest of this.#keys.keys()) {
+      if (this.#keys.size <= mostKept) break;
+      this.#keys.delete(oldest);
+    }
+    return keys;
   }
 
   #through({ issuer, hosts, authority, name }: ProviderRecord, tunnel: string): CustomFetch {

@@ -32,6 +32,7 @@ import { hashCredential } from "../http/bearer.ts";
 import { seal, unseal } from "../identity/own/seal.ts";
 import { newSession } from "../identity/tickets.ts";
 import { Issuers } from "./issuer.ts";
+import { isOfAnotherKey, LogoutTokens, saysToBe } from "./logout-token.ts";
 import type { Tunnels } from "./tunnels.ts";
 
 /*
@@ -72,6 +73,7 @@ interface Page {
 type Tokens = TokenEndpointResponse & TokenEndpointResponseHelpers;
 
 const lifeMs = 10 * 60_000;
+const longestSid = 256;
 const [mostBegun, mostOfSource] = [4096, 64];
 const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code";
 /** By which its client's secret is sealed. */
@@ -84,6 +86,7 @@ const refusal = (status: number, code: string, message: string, retryAfter?: num
 export class Oidc {
   readonly #key: Buffer;
   readonly #issuers: Issuers;
+  readonly #logouts = new LogoutTokens();
   /** By the hash of the login, oldest first. */
   readonly #begun = new Map<string, Begun>();
 
@@ -156,13 +159,37 @@ export class Oidc {
       return;
     }
     this.#begun.delete(hash);
-    const { claims, subject } = tokens.value;
+    const { claims, subject, sid } = tokens.value;
     const session = newSession();
     const ended = await asker.ask({
       ...{ kind: "oidc-login", provider: provider.uid, issuer: provider.issuer, subject, claims },
       ...{ uid: crypto.randomUUID(), session: hashCredential(session), source: asker.source },
+      ...(sid === null ? {} : { sid }),
     });
     send(response, ended, { session });
+  }
+
+  /** A provider says that somebody has logged out there. */
+  async logOut({ ask, source, tunnel }: OidcAsker, token: string): Promise<TenancyResponse> {
+    const said = saysToBe(token);
+    if (said === null) return refusal(400, "bad-request", "logout_token in the form is no token that is signed");
+    const looked = await ask({ kind: "logout-look", ...said });
+    if (looked.status !== 200) return looked;
+    const provider = looked.body as unknown as ProviderRecord;
+    const { uid, issuer, clientId } = provider;
+    const read = async (isStale: boolean): ReturnType<LogoutTokens["read"]> => {
+      const keys = await this.#issuers.keysOf(provider, this.#secretOf(provider), tunnel, isStale);
+      return this.#logouts.read(token, { issuer, clientId, keys });
+    };
+    const counted = await read(false)
+      .catch((error: unknown) => {
+        if (isOfAnotherKey(error)) return read(true);
+        throw error;
+      })
+      .catch((error: unknown) => fail(reasonOf(error)));
+    if (!counted.ok)
+      return refusal(400, "oidc", `this logout of the provider ${provider.name} does not count: ${counted.error}`);
+    return ask({ kind: "oidc-logout", provider: uid, issuer, ...counted.value, source });
   }
 
   async #begin(
@@ -189,7 +216,9 @@ export class Oidc {
     { tunnel }: OidcAsker,
     { provider, how }: Begun,
     answer: string | undefined,
-  ): Promise<Result<{ readonly subject: string; readonly claims: JsonObject }, TenancyResponse>> {
+  ): Promise<
+    Result<{ readonly subject: string; readonly sid: string | null; readonly claims: JsonObject }, TenancyResponse>
+  > {
     if ("code" in how && how.nextMs > performance.now()) return fail(pending(how));
     try {
       const issuer = await this.#issuers.of(provider, this.#secretOf(provider), tunnel);
@@ -205,7 +234,8 @@ export class Oidc {
       if (told === undefined) return fail(refusal(401, "oidc", `the provider ${provider.name} has sent no ID token`));
       const hasMore = issuer.serverMetadata().userinfo_endpoint !== undefined;
       const more = hasMore ? await fetchUserInfo(issuer, tokens.access_token, told.sub) : {};
-      return ok({ subject: told.sub, claims: claimsOf(provider, { ...more, ...told }) });
+      const sid = typeof told.sid === "string" && told.sid.length <= longestSid ? told.sid : null;
+      return ok({ subject: told.sub, sid, claims: claimsOf(provider, { ...more, ...told }) });
     } catch (error) {
       if (error instanceof ResponseBodyError && "code" in how) {
         if (error.error === "slow_down") how.intervalMs += 5000;

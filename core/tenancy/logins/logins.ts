@@ -4,7 +4,7 @@ import { fail, ok, type Result } from "../../../model/result.ts";
 import { log } from "../../outbox.ts";
 import { recordOwn } from "../audit/audited.ts";
 import { dropTickets } from "../looks.ts";
-import type { UserRecord } from "../records.ts";
+import type { SessionRecord, UserRecord } from "../records.ts";
 import { type Refused, refused } from "../refused.ts";
 import {
   domainAt,
@@ -96,11 +96,13 @@ export function letIn(
     session,
     source,
     key,
+    by = {},
     verb = key === undefined ? "logIn" : "logInSigned",
   }: {
     readonly session: string;
     readonly source: string;
     readonly key?: string;
+    readonly by?: Pick<SessionRecord, "provider" | "sid">;
     readonly verb?: "logIn" | "logInSigned" | "endOidcLogin";
   },
 ): Result<Omit<Login, "session">, Refused> {
@@ -119,7 +121,7 @@ export function letIn(
   }
   const untilMs = state.now.wallMs + sessionMs;
   for (const [oldest] of sessionsOf(state, user).slice(0, 1 - sessionsPerUser)) endSession(state, oldest);
-  save(state, "session", session, { user: user.uid, untilMs, ...byKey });
+  save(state, "session", session, { user: user.uid, untilMs, ...byKey, ...by });
   log(state.outbox, "login/accepted", { user: labelOf(state, user), source });
   recordOwn(state, verb, { user: user.uid, session, source, ...byKey }, null);
   return ok({ user: userSummary(state, user), expires: isoTime(untilMs) });

@@ -6,6 +6,7 @@ import type { Login } from "../../../model/contract/tenancy/tenancy.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { By } from "../actor.ts";
 import type { TenancyResponse } from "../asks.ts";
+import { save } from "../state.ts";
 import { Bench, operator, settled } from "../tenancy.testing.ts";
 
 const issuer = "https://login.example";
@@ -35,11 +36,13 @@ const enter = (
   on: Bench,
   subject: string,
   claims: JsonObject,
-  { from = issuer, by = providerOf(on) } = {},
+  { from = issuer, by = providerOf(on), sid = "" } = {},
 ): TenancyResponse & { readonly session: string } => {
   drawn += 1;
   const session = `of the provider ${drawn}`;
-  const asked = { provider: by, issuer: from, subject, claims, uid: `new ${drawn}`, session, source: "here" };
+  const ofSession = sid === "" ? {} : { sid };
+  const own = { uid: `new ${drawn}`, session, source: "here" };
+  const asked = { provider: by, issuer: from, subject, claims, ...own, ...ofSession };
   return { ...on.request({ kind: "oidc-login", ...asked }), session };
 };
 const isIn = (on: Bench, session: string): boolean => on.ask({ session }, "whoAmI").status === 200;
@@ -198,4 +201,59 @@ test("each login, and each user that it makes or changes, has its record, withou
   assert.equal(records() - before, 5, "another role");
   enter(on, "s1", {});
   assert.equal(records() - before, 6);
+});
+
+const logOut = (on: Bench, subject: string | null, sid: string | null = null, from = issuer): TenancyResponse =>
+  on.request({ kind: "oidc-logout", provider: providerOf(on), issuer: from, subject, sid, source: "there" });
+
+test("who logs out at the provider is out of what was begun by it, and of nothing else", () => {
+  const on = bench();
+  const claims = { preferred_username: "kim", groups: ["devs"] };
+  const [one, two] = [enter(on, "s1", claims, { sid: "a" }), enter(on, "s1", claims, { sid: "b" })];
+  const silent = enter(on, "s1", claims);
+  const lee = enter(on, "s2", { preferred_username: "lee", groups: ["devs"] }, { sid: "c" });
+  const ann = on.logIn("ann", "ROOT/acme", "of ann") ?? assert.fail();
+  const uid = uidOf(on, "kim");
+  on.ask(operator, "changeUser", { state: "enabled" }, { uid });
+  save(on.state, "session", "by a key", { user: uid, untilMs: on.ms + 1_000_000, key: "CELLKEY" });
+  const all = { one: one.session, two: two.session, silent: silent.session, lee: lee.session, ann, key: "by a key" };
+  const inside = (): string =>
+    Object.entries(all)
+      .flatMap(([name, session]) => (isIn(on, session) ? [name] : []))
+      .join(" ");
+  assert.equal(inside(), "one two silent lee ann key");
+  assert.equal(logOut(on, "nobody").status, 200, "it does not know who is in here");
+  assert.equal(logOut(on, null, "unknown").status, 200);
+  assert.equal(inside(), "one two silent lee ann key");
+  assert.equal(logOut(on, null, "a").status, 200);
+  assert.equal(inside(), "two silent lee ann key");
+  assert.equal(logOut(on, "s2", "b").status, 200, "of another subject that session is not");
+  assert.equal(inside(), "two silent lee ann key");
+  assert.equal(logOut(on, "s1", null, "https://other.example").status, 400);
+  assert.equal(logOut(on, "s1").status, 200);
+  assert.equal(inside(), "lee ann key");
+  const told = [...on.records]
+    .filter(([key]) => key.startsWith("audit/"))
+    .map(([, value]) => value as unknown as { readonly verb: string; readonly who: string; readonly target: string })
+    .filter(({ verb }) => verb === "logOutByProvider");
+  assert.deepEqual(
+    told.map(({ who, target }) => `${who}: ${target}`),
+    ["the provider acme: kim@ROOT/acme", "the provider acme: kim@ROOT/acme"],
+    "each logout that ended something has a record",
+  );
+});
+
+test("which provider a token is of is found by issuer and client, and a ticket of who is logged out opens nothing", () => {
+  const on = bench();
+  const look = (from: string, audience: readonly string[]): number =>
+    on.request({ kind: "logout-look", issuer: from, audience }).status;
+  assert.deepEqual(
+    [look(issuer, ["cells"]), look(issuer, ["x", "cells"]), look(issuer, ["x"]), look("https://x", ["cells"])],
+    [200, 200, 400, 400],
+  );
+  const kim = enter(on, "s1", { preferred_username: "kim", groups: ["devs"] });
+  assert.equal(on.ticket(kim.session, "shop", "t"), 200);
+  assert.equal(on.look("shop", "t")?.open, true);
+  logOut(on, "s1");
+  assert.equal(on.worth("shop", "t")?.open, false);
 });

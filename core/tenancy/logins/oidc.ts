@@ -8,7 +8,7 @@ import { refuseUser } from "../people.ts";
 import type { MappingRecord, ProviderRecord, UserRecord } from "../records.ts";
 import { type Refused, refused } from "../refused.ts";
 import { accountPath, domainsAbove, labelOf, rightsOf, roleOf, save, subjectKey, type TenancyState } from "../state.ts";
-import { heldMessage, letIn } from "./logins.ts";
+import { endSession, heldMessage, letIn } from "./logins.ts";
 
 /*
  * Logins by a provider of OpenID Connect. Whoever carries out the steps has seen that its answer counts; here it is decided who that is. Somebody is
@@ -28,6 +28,8 @@ export interface OidcLogin {
   readonly issuer: string;
   readonly subject: string;
   readonly claims: JsonObject;
+  /** What the provider calls the session there; absent: it has not said. */
+  readonly sid?: string;
   /** Of a user who is to be. */
   readonly uid: string;
   /** Hash of the session that is to be. */
@@ -48,6 +50,58 @@ export function lookProvider(state: TenancyState, { name }: ProviderLook): Resul
     return fail(refused(400, "bad-request", `there are several providers, say which: ${names}`));
   }
   return ok(found);
+}
+
+/** Which provider has signed a token, by what the token says itself. */
+export interface LogoutLook {
+  readonly kind: "logout-look";
+  readonly issuer: string;
+  readonly audience: readonly string[];
+}
+/** Somebody has logged out at a provider, whose word it is. */
+export interface ProviderLogout {
+  readonly kind: "oidc-logout";
+  /** UID. */
+  readonly provider: string;
+  readonly issuer: string;
+  /** Null: whosever it is. */
+  readonly subject: string | null;
+  /** Of the session there; null: all. */
+  readonly sid: string | null;
+  /** Address of the client. */
+  readonly source: string;
+}
+export function lookLogout(
+  { tables }: TenancyState,
+  { issuer, audience }: LogoutLook,
+): Result<ProviderRecord, Refused> {
+  const found = [...tables.provider.values()].find(
+    (each) => each.issuer === issuer && audience.includes(each.clientId),
+  );
+  const message = "no provider with the issuer and the client of this token is declared here";
+  return found === undefined ? fail(refused(400, "oidc", message)) : ok(found);
+}
+
+/** What was begun by this provider ends, and what its users opened by keys goes on. That nobody was in is no fault: the provider does not know. */
+export function logOutByProvider(state: TenancyState, asked: ProviderLogout): Result<object, Refused> {
+  const { issuer, subject, sid, source } = asked;
+  const provider = state.tables.provider.get(asked.provider);
+  if (provider === undefined || provider.issuer !== issuer)
+    return fail(refused(400, "oidc", "this provider was deleted meanwhile"));
+  const ended = new Set<UserRecord>();
+  for (const [hash, session] of [...state.tables.session]) {
+    const user = state.tables.user.get(session.user);
+    if (user?.oidc === undefined || user.oidc.issuer !== issuer || session.key !== undefined) continue;
+    // One of a version before says nothing of where it was begun; who has no password came by the provider.
+    const isTheirs = session.provider === undefined ? user.password === null : session.provider === provider.uid;
+    const isSubject = subject === null || user.oidc.subject === subject;
+    const isSession = sid === null || session.sid === sid || (session.sid === undefined && subject !== null);
+    if (!isTheirs || !isSubject || !isSession) continue;
+    endSession(state, hash);
+    ended.add(user);
+  }
+  for (const user of ended) tell(state, "logOutByProvider", user, provider, source);
+  return ok({});
 }
 
 const has = (claim: Json | undefined, value: string): boolean =>
@@ -75,7 +129,8 @@ export function loginByProvider(state: TenancyState, asked: OidcLogin): Result<O
     save(state, "user", user.uid, user);
     tell(state, known === undefined ? "addUser" : "changeUser", user, provider, source);
   }
-  return letIn(state, user, { session, source, verb: "endOidcLogin" });
+  const by = { provider: provider.uid, ...(asked.sid === undefined ? {} : { sid: asked.sid }) };
+  return letIn(state, user, { session, source, verb: "endOidcLogin", by });
 }
 
 function unmapped({ name, mappings }: ProviderRecord): Refused {
@@ -130,7 +185,7 @@ function sameUser(
 
 function tell(
   state: TenancyState,
-  verb: "addUser" | "changeUser",
+  verb: "addUser" | "changeUser" | "logOutByProvider",
   user: UserRecord,
   { name }: ProviderRecord,
   source: string,

@@ -68,6 +68,12 @@ export const tenantRoutes = {
     body: sends(tenancy.oidcEnd),
     answer: gives(tenancy.login, 201),
   }),
+  logOutByProvider: route("POST /logins/oidc/logout", "anyone", "gateway", {
+    doc: "A provider says that somebody has logged out there (OpenID Connect Back-Channel Logout 1.0): his sessions that were begun by it end, within a second.",
+    more: "The body is a form with `logout_token`, which the provider has signed for its client here; `sid` ends that one session, `sub` alone all. Refused with 400 for a token that does not count, and for one that was shown before; 200 also where nobody was in.",
+    body: { types: ["application/x-www-form-urlencoded"], schema: null },
+    answer: gives(record<Record<never, never>>({})),
+  }),
   logOut: route("DELETE /logins/current", "tenant", "gateway", {
     doc: "Ends the session, and what was opened with it.",
     answer: gives(record<Record<never, never>>({})),
