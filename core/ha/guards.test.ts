@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { haSettings } from "../../model/cell/ha-settings.ts";
 import { member, World, wallMs } from "./world.testing.ts";
 
 test("many hosts that are lost at once: tenants' VMs wait until a person has looked, the management's do not", () => {
@@ -80,29 +81,36 @@ test("how often within which time is as the operator sets it, and outlasts a sta
   assert.equal(short.stepOf("a-1"), "Fencing", "the first one is too long ago");
 });
 
-test("how often is looked and how long is kept are as set, at once; what is malformed changes nothing", () => {
+test("how often is looked and compared, and how long is kept, are as set, at once; what is malformed changes nothing", () => {
   const world = new World(5);
   world.protect("a-1", 1, "h1");
+  assert.equal(world.lookAfterMs, null, "there is no work");
   world.lose("h1");
-  assert.equal(world.lookAfterMs, 60_000);
-  world.set({ syncInterval: 7 });
-  assert.equal(world.lookAfterMs, 7000);
-  for (const wrong of [{ syncInterval: 4 }, { syncInterval: "7" }, { maxRetries: 101 }, 5]) {
-    world.set(wrong as never);
-    assert.ok(world.events.includes("document/refused"), JSON.stringify(wrong));
-    assert.equal(world.state.settings.lookMs, 7000);
+  assert.deepEqual([world.lookAfterMs, world.compareAfterMs], [60_000, 60_000]);
+  world.set({ timeToSleep: 2, syncInterval: 7 });
+  assert.deepEqual([world.lookAfterMs, world.compareAfterMs], [2000, 7000]);
+  for (const [name, { least, most }] of Object.entries(haSettings)) {
+    if (name === "spareHosts") continue;
+    for (const wrong of [least - 1, most + 1, String(least)]) {
+      world.set({ [name]: wrong });
+      assert.ok(world.events.includes("document/refused"), `${name} ${wrong}`);
+      assert.equal(world.state.settings.lookMs, 2000);
+    }
   }
+  world.set(5);
+  assert.ok(world.events.includes("document/refused"));
   world.set({ timeBetweenCleanup: 3600 });
-  assert.equal(world.lookAfterMs, 60_000, "what is not written is as preset");
+  assert.deepEqual([world.lookAfterMs, world.compareAfterMs], [60_000, 60_000], "what is not written is as preset");
   world.fenced("a-1", 1);
   world.protect("a-1", 2, "h2");
+  assert.equal(world.lookAfterMs, null);
   const ended = (): number => world.state.ended.size;
   assert.equal(ended(), 1);
   world.ms += 3_599_000;
-  world.give({ kind: "timer", name: "look" });
+  world.give({ kind: "timer", name: "compare" });
   assert.equal(ended(), 1);
   world.ms += 2000;
-  world.give({ kind: "timer", name: "look" });
+  world.give({ kind: "timer", name: "compare" });
   assert.equal(ended(), 0);
 });
 

@@ -26,7 +26,7 @@ import { reportOf } from "./people/report.ts";
 import { compareAll } from "./people/stuck.ts";
 import { settleWait, takePower } from "./power/orders.ts";
 import { takeHost, takeProbe } from "./probes.ts";
-import { askedTimer, followHosts, lookTimer, recreateTimer, settleQueue } from "./queue.ts";
+import { askedTimer, compareTimer, followHosts, lookTimer, recreateTimer, settleQueue } from "./queue.ts";
 import { settingsFrom } from "./settings.ts";
 import { forgetItem, type HaOptions, type HaState, keepProtected, restoreHa } from "./state.ts";
 import { takeSuspicion } from "./suspicions.ts";
@@ -102,9 +102,9 @@ function take(state: HaState, input: Input, now: Instant): void {
       if (input.name === recreateTimer) state.recreateDueMs = null;
       if (input.name === askedTimer || input.name === recreateTimer)
         for (const vm of state.active.keys()) state.dirty.add(vm);
-      if (input.name === lookTimer) {
-        state.isTimed = false;
-        for (const vm of state.active.keys()) state.dirty.add(vm);
+      state.timed.delete(input.name);
+      if (input.name === lookTimer) for (const vm of state.active.keys()) state.dirty.add(vm);
+      if (input.name === compareTimer) {
         cleanUp(state, now);
         compareAll(state, now);
       }
@@ -159,7 +159,7 @@ function takeSettings(state: HaState, value: Json): void {
   state.settings = settingsFrom(said.settings);
   // What was held by another number is judged anew, and the next look is due by the new time.
   for (const vm of state.active.keys()) state.dirty.add(vm);
-  state.isTimed = false;
+  state.timed.clear();
 }
 
 /** A controller speaks for its own cell's VMs, and whoever was first for one goes on speaking for it. */

@@ -5,6 +5,7 @@ import { actualProbe } from "../documents/readers/ha.ts";
 import { actualHost } from "../documents/readers/placement.ts";
 import { desire, write } from "../outbox.ts";
 import { deathOf } from "../presence/group/deaths.ts";
+import { freshMs } from "./investigators/neighbours.ts";
 import type { HaState, KnownHost } from "./state.ts";
 import { suspectedHosts } from "./suspicions.ts";
 
@@ -48,20 +49,22 @@ export function takeProbe(state: HaState, from: PeerName, host: HostName, value:
 
 /** Has the neighbours that are to be asked asked, and no others. */
 export function settleProbes(state: HaState): void {
-  const looked = new Set(suspectedHosts(state).filter((host) => state.known.has(host)));
-  for (const { step, host } of state.active.values())
+  const isAsked = state.settings.investigators.includes("neighbours");
+  const looked = new Set(isAsked ? suspectedHosts(state).filter((host) => state.known.has(host)) : []);
+  for (const { step, host } of isAsked ? state.active.values() : [])
     if ((step === "Scheduled" || step === "Investigating") && state.known.has(host)) looked.add(host);
   for (const host of looked) {
     const { address, mac } = state.known.get(host) ?? {};
     const asked = state.asking.get(host) ?? { peers: [], sinceMs: state.nowMs };
-    const peers = neighboursOf(state, host, asked.peers);
+    const isDueAnew = state.nowMs - asked.sinceMs >= state.settings.askAnewMs;
+    const peers = neighboursOf(state, host, asked.peers, isDueAnew);
     for (const gone of asked.peers) {
       if (peers.includes(gone)) continue;
       desire(state.outbox, gone, probeKey(host), null);
       state.probes.get(host)?.delete(gone);
     }
     for (const peer of peers) desire(state.outbox, peer, probeKey(host), { host, address, mac });
-    state.asking.set(host, { peers, sinceMs: asked.sinceMs });
+    state.asking.set(host, { peers, sinceMs: isDueAnew ? state.nowMs : asked.sinceMs });
     if (!state.probes.has(host)) state.probes.set(host, new Map());
   }
   for (const [peer, documents] of state.outbox.desired)
@@ -76,17 +79,34 @@ export function settleProbes(state: HaState): void {
 }
 
 /** Those that were asked already, as long as they are heard, and then others by their names. */
-function neighboursOf(state: HaState, host: HostName, before: readonly PeerName[]): readonly PeerName[] {
+const hasAnswered = ({ probes, nowMs }: HaState, host: HostName, peer: PeerName): boolean => {
+  const answeredMs = probes.get(host)?.get(peer)?.answeredMs ?? null;
+  return answeredMs !== null && nowMs - answeredMs < freshMs;
+};
+
+/** Those who are asked already; after a while others, which may have a way that these have not, in place of who got no answer. */
+function neighboursOf(
+  state: HaState,
+  host: HostName,
+  before: readonly PeerName[],
+  isDueAnew: boolean,
+): readonly PeerName[] {
   const isHeard = (peer: PeerName): boolean =>
     peer !== hostPeer(host) &&
     state.reachable.get(peer) === true &&
     deathOf(state.deaths, peer.slice("host.".length) as HostName) === null;
-  return [...new Set([...before, ...state.options.hosts])].filter(isHeard).slice(0, neighbourCount);
+  const { hosts } = state.options;
+  if (!isDueAnew) return [...new Set([...before, ...hosts])].filter(isHeard).slice(0, neighbourCount);
+  // Each gets its turn: those behind the last one that was asked, and round again.
+  const last = Math.max(...before.map((peer) => hosts.indexOf(peer)));
+  const turn = [...hosts.slice(last + 1), ...hosts.slice(0, last + 1)].filter((peer) => !before.includes(peer));
+  const hears = before.filter((peer) => hasAnswered(state, host, peer));
+  return [...new Set([...hears, ...turn, ...before])].filter(isHeard).slice(0, neighbourCount);
 }
 
 /** Whether some neighbour has yet to say what came back. */
-export function isAskingAbout({ asking, probes, known, nowMs }: HaState, host: HostName): boolean {
-  if (!known.has(host)) return false;
+export function isAskingAbout({ asking, probes, known, nowMs, settings }: HaState, host: HostName): boolean {
+  if (!known.has(host) || !settings.investigators.includes("neighbours")) return false;
   const asked = asking.get(host);
   // Who is to be asked is found out behind this look.
   if (asked === undefined) return true;

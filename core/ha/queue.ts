@@ -61,7 +61,7 @@ export function settleQueue(state: HaState, now: Instant): void {
   settleBeats(state);
   if (state.asking.size + state.looking.size > asked)
     state.outbox.effects.push({ kind: "timer", name: askedTimer, afterMs: probePatienceMs });
-  setTimer(state);
+  setTimers(state);
 }
 
 /** Hosts with something that is protected say to their storage servers that they are there. Of the others nothing is looked at. */
@@ -194,7 +194,11 @@ interface By {
   readonly answer: Answer;
 }
 const ask = (state: HaState, document: DesiredProtected): readonly By[] =>
-  investigators.map((each) => ({ by: each.name, answer: each.ask(subjectOf(document), state) }));
+  state.settings.investigators.flatMap((name) =>
+    investigators
+      .filter((each) => each.name === name)
+      .map((each) => ({ by: each.name, answer: each.ask(subjectOf(document), state) })),
+  );
 const fenced = ({ isFenced, sentence }: { readonly isFenced: boolean; readonly sentence: string }): Answer => ({
   state: isFenced ? "Stopped" : "Unknown",
   sentence,
@@ -268,15 +272,20 @@ function lookAgain(state: HaState, afterMs: number): void {
   state.outbox.effects.push({ kind: "timer", name: recreateTimer, afterMs });
 }
 
-/** All is looked at now and then, whatever is heard, and items that have ended are forgotten one day. */
-function setTimer(state: HaState): void {
-  const waits = state.active.size + state.ended.size + state.wanted.size > 0;
-  if (waits === state.isTimed) return;
-  state.isTimed = waits;
-  const afterMs = waits ? state.settings.lookMs : null;
-  state.outbox.effects.push({ kind: "timer", name: lookTimer, afterMs });
+/** Items are looked at now and then, whatever is heard; what hosts list is compared, and items that have ended are forgotten one day. */
+function setTimers(state: HaState): void {
+  const { active, ended, wanted, settings, timed } = state;
+  const set = (name: string, isDue: boolean, everyMs: number): void => {
+    if (isDue === timed.has(name)) return;
+    if (isDue) timed.add(name);
+    else timed.delete(name);
+    state.outbox.effects.push({ kind: "timer", name, afterMs: isDue ? everyMs : null });
+  };
+  set(lookTimer, active.size > 0, settings.lookMs);
+  set(compareTimer, active.size + ended.size + wanted.size > 0, settings.compareMs);
 }
 export const lookTimer = "look";
+export const compareTimer = "compare";
 /** Nothing else has fenced what may be made anew. */
 export const recreateTimer = "recreate";
 /** Those that were asked have had their time. */

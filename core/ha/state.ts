@@ -6,6 +6,7 @@ import {
   type ActualOver,
   type DesiredProtected,
   overKey,
+  requestsKey,
 } from "../documents/ha.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Restored } from "../env.ts";
@@ -84,8 +85,8 @@ export interface HaState extends Known {
   readonly asking: Map<HostName, { readonly peers: readonly PeerName[]; readonly sinceMs: number }>;
   readonly probes: Map<HostName, Map<PeerName, Probed>>;
   readonly requests: Map<HostName, Map<PeerName, Map<string, Served>>>;
-  /** Hosts whose machines' requests storage servers look at, and since when, monotonic ms. */
-  readonly looking: Map<HostName, number>;
+  /** Hosts whose machines' requests storage servers look at, and since when, monotonic ms; null: since before this start. */
+  readonly looking: Map<HostName, number | null>;
   /** Of the step. */
   nowMs: number;
   /** Hosts that are declared dead, and when that was heard, monotonic ms. */
@@ -99,8 +100,8 @@ export interface HaState extends Known {
   readonly differing: Map<Uid, Differing>;
   /** VMs to look at before the step ends. */
   readonly dirty: Set<Uid>;
-  /** The timer that has them looked at again is set. */
-  isTimed: boolean;
+  /** Timers that are set. */
+  readonly timed: Set<string>;
   /** When the next one is due of which nothing but its volumes can be given up, monotonic ms; null: none is. */
   recreateDueMs: number | null;
 }
@@ -157,7 +158,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     beatsDue: new Set(),
     differing: new Map(),
     dirty: new Set(),
-    isTimed: false,
+    timed: new Set(),
     recreateDueMs: null,
   };
   for (const [key, value] of restored.records) {
@@ -172,6 +173,10 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     }
   }
   sortNotices(state.notices);
+  const requests = requestsKey("" as HostName);
+  for (const documents of state.outbox.desired.values())
+    for (const key of documents.keys())
+      if (key.startsWith(requests)) state.looking.set(hostName(key.slice(requests.length)), null);
   return state;
 }
 

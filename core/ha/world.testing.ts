@@ -16,8 +16,9 @@ export class World {
   readonly records = new Map<string, Json>();
   readonly #protected = new Map<string, Input>();
   ms = 1000;
-  /** For which the timer was set last. */
+  /** For which the timers were set last. */
   lookAfterMs: number | null = null;
+  compareAfterMs: number | null = null;
 
   constructor(hosts: number, presence = [member], agents: readonly PeerName[] = []) {
     this.service = createHaManager({
@@ -40,8 +41,11 @@ export class World {
   events: readonly string[] = [];
   give(input: Input): readonly Effect[] {
     const { effects } = this.service.step(this.state, input, { ms: this.ms, wallMs: wallMs + this.ms });
-    for (const effect of effects)
-      if (effect.kind === "timer" && effect.name === "look") this.lookAfterMs = effect.afterMs;
+    for (const effect of effects) {
+      if (effect.kind !== "timer") continue;
+      if (effect.name === "look") this.lookAfterMs = effect.afterMs;
+      if (effect.name === "compare") this.compareAfterMs = effect.afterMs;
+    }
     this.events = effects.flatMap((effect) => (effect.kind === "log" ? [effect.event] : []));
     for (const effect of effects) {
       if (effect.kind !== "write") continue;

@@ -115,18 +115,28 @@ declare module "cells/model" {
       readonly keep?: number;
     };
     readonly ha?: {
-      /** How often work on lost VMs that waits is looked at again, whatever is heard. Of the root cell alone. Absent: 60. In s, 5 to 3600. */
+      /** How often all that hosts list is compared with all that is looked after, whatever is heard. Of the root cell alone. Absent: 60. In s, 5 to 3600. */
       readonly syncInterval?: number;
+      /** How often work on lost VMs that waits is looked at again, whatever is heard. Of the root cell alone. Absent: 60. In s, 1 to 3600. */
+      readonly timeToSleep?: number;
+      /** As long as a VM of a lost host is not fenced since something says that it runs, other machines are asked after this whether its host answers on the network, in place of those that got no answer. Of the root cell alone. Absent: 60. In s, 10 to 86400. */
+      readonly investigateRetryInterval?: number;
+      /** A VM that its machine, which is heard, has not stopped after this is told to you (`stuck`). Of the root cell alone. Absent: 600. In s, 10 to 86400. */
+      readonly stopRetryInterval?: number;
       /** How long `cells ha` shows work that has ended. It counts for `maxRetries`, so it is no shorter than `timeBetweenFailures`. Of the root cell alone. Absent: 86400. In s, 3600 to 2592000. */
       readonly timeBetweenCleanup?: number;
       /** Within this time a VM is started elsewhere `maxRetries` times. Of the root cell alone. Absent: 3600. In s, 60 to 604800. */
       readonly timeBetweenFailures?: number;
-      /** When the power of a lost host could not be cut, it is tried again after this. Of the root cell alone. Absent: 600. In s, 10 to 86400. */
+      /** When the power of a lost host could not be cut, it is tried again after this; a VM that its machine, which is heard, has not started after this is told to you (`stuck`). Of the root cell alone. Absent: 600. In s, 10 to 86400. */
       readonly restartRetryInterval?: number;
+      /** Of so many lost hosts at once the power is read or cut; fences at the storage do not wait for one another. Of the root cell alone. Absent: 5. 1 to 100. */
+      readonly haWorkers?: number;
       /** So often a VM whose host is lost is started elsewhere by itself within `timeBetweenFailures`; then it waits for `cells ha release`. Of the root cell alone. Absent: 5. 1 to 100. */
       readonly maxRetries?: number;
       /** Room is kept for the VMs of so many hosts, the fullest: a new VM is placed only where these would still find memory and processors on the others. VMs whose host was lost, those that leave a host, and the cloud's own take it. `cells status` says whether there is enough. Of the root cell alone. Absent: 0. 0 to 16. */
       readonly spareHosts?: number;
+      /** What is asked whether a VM of a lost host runs, in the order in which `cells ha why VM` shows it; what is left out is not asked. None of them makes anything start elsewhere that can still write. Of the root cell alone. Absent: all, in this order. */
+      readonly investigators?: readonly ("power" | "host-manager" | "heartbeat" | "export" | "neighbours")[];
     };
     readonly zone?: {
       /** Of the root cell alone: the domain under which external addresses that have a public name are found outside. The DNS Manager hands it to `x.zone.secondaries`, whom everybody asks. */

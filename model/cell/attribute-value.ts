@@ -260,6 +260,11 @@ function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Mea
       return list(name, json, readGroup) ?? wrong("a list of multicast addresses", 'Write ["239.255.0.1"].');
     case "labels":
       return list(name, json, readLabel) ?? wrong("a list of words", 'Write ["ssd"].');
+    case "words": {
+      const right = quoted(kind.values);
+      if (show(json) === "[]") return wrong(`at least one of ${right}`, `Leave \`${name}\` out for all of them.`);
+      return list(name, json, readWord(kind.values)) ?? wrong(`a list of ${right}`, `Write ["${kind.values[0]}"].`);
+    }
     case "addresses":
       if (Array.isArray(json) && json.length > mostAddresses)
         return new ValueFault(
@@ -331,7 +336,7 @@ function textLiteral(name: string, kind: AttributeKind, value: string): Meaning 
   }
 }
 
-const lists: ReadonlySet<AttributeKind["kind"]> = new Set(["networks", "groups", "labels", "addresses"]);
+const lists: ReadonlySet<AttributeKind["kind"]> = new Set(["networks", "groups", "labels", "words", "addresses"]);
 type ReadItem = (name: string, text: string) => string | ValueFault;
 
 /** A list of texts, each once; null: it is none. */
@@ -347,6 +352,15 @@ function list(name: string, json: Json, read: ReadItem): Meaning | ValueFault | 
   }
   return { kind: "texts", value: Object.freeze(items) };
 }
+
+const quoted = (values: readonly string[]): string => values.map((value) => `"${value}"`).join(", ");
+const readWord =
+  (values: readonly string[]): ReadItem =>
+  (name, item) => {
+    if (values.includes(item)) return item;
+    const said = `\`${name}\` has ${show(item)}, which is none of ${quoted(values)}`;
+    return new ValueFault("schema/value", said, didYouMean(item, values).hint);
+  };
 
 function readNetwork(name: string, item: string): string | ValueFault {
   if (item === "internet") return item;

@@ -41,7 +41,10 @@ export function describedCell(cell: Cell): ReadonlyMap<string, Json> {
     ["x.zone.servers", cell.zone?.servers.join(" ")],
     ["x.zone.secondaries", cell.zone?.secondaries.join(" ")],
     ["x.zone.key", cell.zone?.key],
-    ...Object.entries(cell.ha ?? {}).map(([name, value]): [string, Json] => [`x.ha.${name}`, value]),
+    ...Object.entries(cell.ha ?? {}).map(([name, value]): [string, Json] => [
+      `x.ha.${name}`,
+      typeof value === "number" ? value : value.join(" "),
+    ]),
   ];
   return new Map(all.filter((pair): pair is [string, Json] => pair[1] !== undefined));
 }

@@ -34,6 +34,8 @@ function written({ kind, unit }: AttributeSchema): string {
       return '["239.255.0.1"]';
     case "labels":
       return '["ssd"]';
+    case "words":
+      return JSON.stringify(kind.values.slice(0, 2));
     case "addresses":
       return '["10.0.0.9"]';
     case "mac":

@@ -12,7 +12,19 @@ export interface HaSetting {
 export const haSettings = {
   syncInterval: {
     ...{ preset: 60, least: 5, most: 3600, unit: "s" },
+    docs: "How often all that hosts list is compared with all that is looked after, whatever is heard",
+  },
+  timeToSleep: {
+    ...{ preset: 60, least: 1, most: 3600, unit: "s" },
     docs: "How often work on lost VMs that waits is looked at again, whatever is heard",
+  },
+  investigateRetryInterval: {
+    ...{ preset: 60, least: 10, most: 86_400, unit: "s" },
+    docs: "As long as a VM of a lost host is not fenced since something says that it runs, other machines are asked after this whether its host answers on the network, in place of those that got no answer",
+  },
+  stopRetryInterval: {
+    ...{ preset: 600, least: 10, most: 86_400, unit: "s" },
+    docs: "A VM that its machine, which is heard, has not stopped after this is told to you (`stuck`)",
   },
   timeBetweenCleanup: {
     ...{ preset: 86_400, least: 3600, most: 2_592_000, unit: "s" },
@@ -24,7 +36,11 @@ export const haSettings = {
   },
   restartRetryInterval: {
     ...{ preset: 600, least: 10, most: 86_400, unit: "s" },
-    docs: "When the power of a lost host could not be cut, it is tried again after this",
+    docs: "When the power of a lost host could not be cut, it is tried again after this; a VM that its machine, which is heard, has not started after this is told to you (`stuck`)",
+  },
+  haWorkers: {
+    ...{ preset: 5, least: 1, most: 100 },
+    docs: "Of so many lost hosts at once the power is read or cut; fences at the storage do not wait for one another",
   },
   maxRetries: {
     ...{ preset: 5, least: 1, most: 100 },
@@ -37,5 +53,10 @@ export const haSettings = {
 } as const satisfies Readonly<Record<string, HaSetting>>;
 export type HaSettingName = keyof typeof haSettings;
 export const haSettingNames = Object.keys(haSettings) as readonly HaSettingName[];
+/** What says whether a VM of a lost host runs, in the preset order (`core/ha/investigators/`). */
+export const investigatorNames = ["power", "host-manager", "heartbeat", "export", "neighbours"] as const;
+export type InvestigatorName = (typeof investigatorNames)[number];
 /** What is written; the rest is as preset. */
-export type HaSettings = { readonly [name in HaSettingName]?: number };
+export type HaSettings = { readonly [name in HaSettingName]?: number } & {
+  readonly investigators?: readonly InvestigatorName[];
+};

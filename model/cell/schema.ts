@@ -1,6 +1,6 @@
 import type { Json } from "../json/json.ts";
 import type { ElementType } from "./cell.ts";
-import { type HaSetting, haSettings } from "./ha-settings.ts";
+import { type HaSetting, haSettings, investigatorNames } from "./ha-settings.ts";
 
 /**
  * The one table of element types and their attributes. Checks, defaults, the plan and the reference page come from it;
@@ -22,6 +22,8 @@ export type AttributeKind =
   | { readonly kind: "groups" }
   /** A list of DNS labels. */
   | { readonly kind: "labels" }
+  /** A list of some of these words, at least one. */
+  | { readonly kind: "words"; readonly values: readonly string[] }
   /** A list of addresses. */
   | { readonly kind: "addresses" }
   | { readonly kind: "mac" }
@@ -73,7 +75,7 @@ function defaults(name: string, kind: AttributeKind): AttributeSchema {
 
 /** Of the root cell. */
 function haAttributes(): TypeSchema {
-  return Object.fromEntries(
+  const numbers = Object.fromEntries(
     Object.entries<HaSetting>(haSettings).map(([name, { preset, least, most, unit, docs }]) => [
       `x.ha.${name}`,
       {
@@ -83,6 +85,14 @@ function haAttributes(): TypeSchema {
       },
     ]),
   );
+  return {
+    ...numbers,
+    "x.ha.investigators": {
+      kind: { kind: "words", values: investigatorNames },
+      effect: "none",
+      docs: "What is asked whether a VM of a lost host runs, in the order in which `cells ha why VM` shows it; what is left out is not asked. None of them makes anything start elsewhere that can still write. Of the root cell alone. Absent: all, in this order.",
+    },
+  };
 }
 
 /** Attributes that every element may have. */

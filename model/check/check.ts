@@ -227,7 +227,10 @@ class Checker {
       return null;
     }
     const backup = backupOf(values);
-    const ha = haSettingsOf((attribute) => values.number(attribute));
+    const ha = haSettingsOf(
+      (attribute) => values.number(attribute),
+      (attribute) => values.texts(attribute),
+    );
     const zone = zoneOf(values);
     const defaults = opennessOf(values, "x.defaults");
     const hasDefaults = Object.keys(defaults).length > 0;

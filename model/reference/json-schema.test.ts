@@ -240,6 +240,7 @@ function wrongFor(kind: AttributeKind): Json | undefined {
       networks: ["10.0.0.0/33"],
       groups: ["10.0.0.1"],
       labels: ["no label"],
+      words: ["neither"],
       addresses: ["10.0.0.256"],
       address: "10.0.0.256",
       network: "10.0.0.0/33",

@@ -111,6 +111,8 @@ function valueSchema(kind: AttributeKind): JsonObject | true {
       return either(listOf(either(definition("multicast"), definition("reference"))), definition("reference"));
     case "labels":
       return either(listOf(either(definition("label"), definition("reference"))), definition("reference"));
+    case "words":
+      return either(listOf(either({ enum: kind.values }, definition("reference"))), definition("reference"));
     case "addresses":
       return either(listOf(either(definition("address"), definition("reference"))), definition("reference"));
     case "ports":

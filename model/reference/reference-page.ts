@@ -45,6 +45,8 @@ function kindText(kind: AttributeKind): string {
       return 'list of multicast addresses, such as `["239.255.0.1"]`';
     case "labels":
       return 'list of words, such as `["ssd"]`';
+    case "words":
+      return `list of ${kind.values.map((value) => `\`"${value}"\``).join(", ")}`;
     case "addresses":
       return 'list of IPv4 addresses, such as `["10.0.0.9"]`';
     case "mac":

@@ -91,6 +91,8 @@ function typeOf(name: string, kind: AttributeKind): string {
     case "labels":
     case "addresses":
       return "readonly string[]";
+    case "words":
+      return `readonly (${union(kind.values.map((value) => JSON.stringify(value)))})[]`;
     case "ports":
       return "number | string";
     case "data":

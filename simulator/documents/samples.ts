@@ -227,7 +227,9 @@ export const desiredSamples = {
       ...{ vm: "c1-4", cell: "shop", path: "shop/web", incarnation: 1, host: "h1", boot: 1, lost: "restart" },
       ...{ priority: 0, isolated: "keep", storageManager: "storage-manager" },
     },
-    settings: { settings: { maxRetries: 3, syncInterval: 30 } },
+    settings: {
+      settings: { maxRetries: 3, syncInterval: 30, timeToSleep: 30, investigators: ["export", "power"] },
+    },
     "host/<name>": { host: "h1", state: "disabled" },
   },
   directory: {

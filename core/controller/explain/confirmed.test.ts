@@ -72,7 +72,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.zone.secondaries": { own: "the same" },
     "x.zone.key": { own: "the same" },
     ...Object.fromEntries(
-      haSettingNames.map((name) => [
+      [...haSettingNames, "investigators"].map((name) => [
         `x.ha.${name}`,
         { own: "the HA Manager goes by it from then on; nothing that runs is touched" },
       ]),

@@ -173,6 +173,9 @@ test("what the root cell sets of x.ha is told to the HA Manager, as far as it is
   assert.match(JSON.stringify(body), /x\.ha\.maxRetries.*1.*100/);
   root.crash();
   assert.deepEqual(settings(), [{ settings: { syncInterval: 30, maxRetries: 3 } }]);
+  const investigators = ["neighbours", "power"];
+  assert.equal(root.put("", rootWithHa({ "x.ha.investigators": investigators })).status, 200);
+  assert.deepEqual(settings(), [{ settings: { investigators } }]);
   root.put("", rootWithTenancy());
   assert.deepEqual(settings(), []);
 });

@@ -1,4 +1,4 @@
-import { type HaSettingName, haSettings } from "../../../model/cell/ha-settings.ts";
+import { type HaSettingName, haSettings, investigatorNames } from "../../../model/cell/ha-settings.ts";
 import {
   boolean,
   count,
@@ -63,6 +63,11 @@ export const desiredSettings = document(
       timeBetweenFailures: bounded("timeBetweenFailures"),
       restartRetryInterval: bounded("restartRetryInterval"),
       maxRetries: bounded("maxRetries"),
+      timeToSleep: bounded("timeToSleep"),
+      investigateRetryInterval: bounded("investigateRetryInterval"),
+      stopRetryInterval: bounded("stopRetryInterval"),
+      haWorkers: bounded("haWorkers"),
+      investigators: optional(list(oneOf(...investigatorNames), investigatorNames.length)),
     }),
   }),
 );

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Effect } from "../../env.ts";
+import { createHaManager } from "../manager.ts";
 import { member, World } from "../world.testing.ts";
 
 const [s1, s2] = [peerName("agent.s1"), peerName("agent.s2")];
@@ -112,4 +113,15 @@ test("a server that does not answer holds nothing up for long, and one that is m
   assert.equal(step(), "Investigating");
   after(1);
   assert.equal(step(), "Fencing");
+});
+
+test("what was asked before a start is taken back where nothing is to be asked any more", () => {
+  const service = createHaManager({
+    ...{ self: peerName("ha-manager"), presence: [member], storageManagers: [], hosts: [], agents: [s1] },
+  });
+  const desiredAt = new Map([[s1, new Map<string, Json>([["requests/h1", { host: "h1" }]])]]);
+  const state = service.restore({ records: new Map(), desiredAt });
+  const { effects } = service.step(state, { kind: "start" }, { ms: 1, wallMs: 1 });
+  const taken = effects.filter((effect) => effect.kind === "desire" && effect.key === "requests/h1");
+  assert.deepEqual(taken, [{ kind: "desire", to: s1, key: "requests/h1", value: null }]);
 });

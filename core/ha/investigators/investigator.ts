@@ -1,3 +1,4 @@
+import type { InvestigatorName } from "../../../model/cell/ha-settings.ts";
 import type { HostName, PeerName, Uid } from "../../../model/cell/identifiers.ts";
 import type { ActualHeartbeat, ActualMachines } from "../../documents/ha.ts";
 import type { Deaths } from "../../presence/group/deaths.ts";
@@ -8,7 +9,7 @@ import type { PowerState } from "../power/power-state.ts";
  * sure, and what it does not know is *Unknown*: nothing is ever concluded from silence.
  */
 export interface Investigator {
-  readonly name: string;
+  readonly name: InvestigatorName;
   ask(subject: Subject, known: Known): Answer;
 }
 export type State = "Running" | "Stopped" | "Unknown";

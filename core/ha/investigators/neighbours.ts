@@ -5,7 +5,7 @@ import { type Investigator, ofTime, unknown } from "./investigator.ts";
  * Host Manager, and what ran there may run on. An answer counts from the MAC that the host said was its own, for as long as
  * it is fresh and its neighbour is heard. That nobody answers says nothing: the host may have lost its network alone.
  */
-const freshMs = 9_000;
+export const freshMs = 9_000;
 
 export const neighbours: Investigator = {
   name: "neighbours",

@@ -44,13 +44,15 @@ export function takeRequests(state: HaState, from: PeerName, key: string, value:
 
 /** Has storage servers look that are to, and no others. */
 export function settleRequests(state: HaState): void {
-  const { outbox, options, reachable, requests, looking, nowMs } = state;
-  const looked = new Set(suspectedHosts(state));
-  for (const { step, host } of state.active.values())
+  const { outbox, options, reachable, requests, looking, nowMs, settings } = state;
+  const isAsked = settings.investigators.includes("export");
+  const looked = new Set(isAsked ? suspectedHosts(state) : []);
+  for (const { step, host } of isAsked ? state.active.values() : [])
     if (step === "Scheduled" || step === "Investigating") looked.add(host);
+  if (looked.size === 0 && looking.size === 0) return;
   for (const host of looked) {
     if (!requests.has(host)) requests.set(host, new Map());
-    if (!looking.has(host)) looking.set(host, nowMs);
+    if ((looking.get(host) ?? null) === null) looking.set(host, nowMs);
     for (const agent of options.agents ?? [])
       if (reachable.get(agent) === true) desire(outbox, agent, requestsKey(host), { host });
   }
@@ -67,14 +69,14 @@ export function settleRequests(state: HaState): void {
 
 /** A storage server that is in step has yet to say what it sees of the incarnation. */
 export function isLookedFor(
-  { options, reachable, requests, looking, nowMs }: HaState,
+  { options, reachable, requests, looking, nowMs, settings }: HaState,
   { host, vm, incarnation }: Pick<Subject, "host" | "vm" | "incarnation">,
 ): boolean {
   const agents = (options.agents ?? []).filter((agent) => reachable.get(agent) === true);
-  if (agents.length === 0) return false;
+  if (agents.length === 0 || !settings.investigators.includes("export")) return false;
   const sinceMs = looking.get(host);
   // They are asked behind this look.
-  if (sinceMs === undefined) return true;
+  if (sinceMs === undefined || sinceMs === null) return true;
   if (nowMs - sinceMs >= patienceMs) return false;
   return agents.some((agent) => {
     const said = requests.get(host)?.get(agent);

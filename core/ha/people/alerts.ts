@@ -84,7 +84,7 @@ function dueOf(state: HaState, now: Instant): readonly Due[] {
   for (const [host, paths] of stuck)
     due.push({
       ...{ kind: "stuck", subject: host },
-      sentence: `${some(paths)} of ${host} should have started or stopped there ten minutes ago, and ${host}, which is heard, says otherwise: \`cells why\` says what that waits for`,
+      sentence: `${some(paths)} of ${host} should long have started or stopped there, and ${host}, which is heard, says otherwise: \`cells why\` says what that waits for`,
     });
   for (const [host, paths] of isolated)
     due.push({

@@ -3,9 +3,10 @@ import { test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import { World } from "../world.testing.ts";
 import { reportOf } from "./report.ts";
-import { stuckAfterMs } from "./stuck.ts";
 
 const host = peerName("host.h1");
+/** As preset, for both. */
+const stuckAfterMs = 600_000;
 const lists = (world: World, ...on: readonly (readonly [string, number])[]): void => {
   const machines = on.map(([vm, incarnation]) => ({ vm, incarnation, power: "on" }));
   world.give({ kind: "actual", from: host, key: "machines", value: { host: "h1", boot: 7, machines } });
@@ -17,7 +18,7 @@ const begun = (): World => {
 };
 const look = (world: World, afterMs: number): readonly string[] => {
   world.ms += afterMs;
-  world.give({ kind: "timer", name: "look" });
+  world.give({ kind: "timer", name: "compare" });
   return (reportOf(world.state).alerts ?? []).map(({ kind, subject }) => `${kind} ${subject}`);
 };
 
@@ -37,6 +38,23 @@ test("a VM that its host goes on listing though it is to stop, or does not list 
     assert.equal(world.state.active.size + world.state.ended.size, 0, "nothing is fenced");
     lists(world, ...(listed ? [] : ([["a-1", 1]] as const)));
     assert.deepEqual(look(world, 60_000), []);
+  }
+});
+
+test("how long it may take to stop and to start is as the operator sets it, each for itself", () => {
+  for (const [lost, listed, name, other] of [
+    ["end", true, "stopRetryInterval", "restartRetryInterval"],
+    ["restart", false, "restartRetryInterval", "stopRetryInterval"],
+  ] as const) {
+    const world = begun();
+    world.set({ [name]: 20, [other]: 86_400 });
+    world.protect("a-1", 1, "h1", "shop", { lost });
+    lists(world, ...(listed ? ([["a-1", 1]] as const) : []));
+    look(world, 60_000);
+    assert.deepEqual(look(world, 19_999), [], name);
+    assert.deepEqual(look(world, 1), ["stuck h1"], name);
+    world.set({ [name]: 86_400, [other]: 20 });
+    assert.deepEqual(look(world, 60_000), [], `${other} is about the other`);
   }
 });
 
@@ -69,10 +87,10 @@ test("of a host that is not heard nobody knows what it says", () => {
 
 test("as long as something is protected all is compared each sync.interval, whatever is heard", () => {
   const world = begun();
-  assert.equal(world.lookAfterMs, null);
+  assert.equal(world.compareAfterMs, null);
   world.protect("a-1", 1, "h1");
-  assert.equal(world.lookAfterMs, 60_000);
-  world.lookAfterMs = null;
-  world.give({ kind: "timer", name: "look" });
-  assert.equal(world.lookAfterMs, 60_000, "and again");
+  assert.equal(world.compareAfterMs, 60_000);
+  world.compareAfterMs = null;
+  world.give({ kind: "timer", name: "compare" });
+  assert.equal(world.compareAfterMs, 60_000, "and again");
 });

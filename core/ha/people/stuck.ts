@@ -7,9 +7,8 @@ import type { HaState } from "../state.ts";
 /*
  * A VM that hangs: its controller has asked its host to start or to stop it, and the host, which is heard, goes on saying otherwise. No loss, so nothing
  * is fenced: a host that is heard is the one that has to do it. What each host lists is compared with all that is protected there each
- * `x.ha.syncInterval`, whatever is heard in between; what differs for long is told to a person.
+ * `x.ha.syncInterval`, whatever is heard in between; what differs for `x.ha.stopRetryInterval` or `restartRetryInterval` is told to a person.
  */
-export const stuckAfterMs = 600_000;
 
 export function compareAll(state: HaState, { ms }: Instant): void {
   const { at, wanted, machines, reachable, deaths, differing } = state;
@@ -36,5 +35,7 @@ const runningIn = ({ machines }: ActualMachines): ReadonlySet<string> =>
   new Set(machines.flatMap(({ vm, incarnation, power }) => (power === "on" ? [`${vm} ${incarnation}`] : [])));
 
 /** VMs that have differed for so long. */
-export const stuckVms = ({ differing }: HaState, { ms }: Instant): readonly Uid[] =>
-  [...differing].flatMap(([vm, { sinceMs }]) => (ms - sinceMs >= stuckAfterMs ? [vm] : []));
+export const stuckVms = ({ differing, settings }: HaState, { ms }: Instant): readonly Uid[] =>
+  [...differing].flatMap(([vm, { sinceMs, wants }]) =>
+    ms - sinceMs >= (wants === "stop" ? settings.stopRetryMs : settings.restartRetryMs) ? [vm] : [],
+  );

@@ -177,3 +177,27 @@ test("the edge is told when there may be something to ask, and waits meanwhile",
   );
   assert.deepEqual(wait(102), [102], "it is still being worked on");
 });
+
+test("of so many hosts at once as the operator sets the power is asked for, and each has its turn", () => {
+  const world = new World(40);
+  world.set({ haWorkers: 2 });
+  hears(world, "h9");
+  world.pause();
+  for (const host of ["h1", "h2", "h3"]) {
+    ask(world, { kind: "ha-power-register", host, controller: { ...controller, host } });
+    world.protect(`vm-${host}`, 1, host);
+    world.lose(host);
+  }
+  const hosts = (afterMs = 0): readonly string[] => {
+    world.ms += afterMs;
+    return next(world).map(({ host, action }) => `${host} ${action}`);
+  };
+  assert.deepEqual(hosts(), ["h1 read", "h2 read"]);
+  assert.deepEqual(hosts(1000), [], "both are under way");
+  ask(world, { kind: "ha-power-read", host: "h1", nonce: 1, power: null, uuid: null, reason: "no answer" });
+  assert.deepEqual(hosts(), ["h3 read"]);
+  assert.deepEqual(hosts(9000), ["h1 read"], "nobody has answered about h2, which makes way");
+  assert.deepEqual(hosts(1000), ["h2 read"], "so does h3");
+  world.set({ haWorkers: 3 });
+  assert.deepEqual(hosts(), ["h3 read"]);
+});

@@ -93,9 +93,13 @@ function forget({ outbox, power }: HaState, host: HostName): void {
 
 function nextOrders(state: HaState, now: Instant): readonly DueOrder[] {
   const due: DueOrder[] = [];
-  for (const { host, uuid: _uuid, ...controller } of state.power.registered.values()) {
+  const { registered, orders } = state.power;
+  const lastAt = ({ host }: Registered): number => orders.get(host)?.at ?? 0;
+  // Whoever was asked longest ago comes first: where many are lost each has its turn.
+  const turns = [...registered.values()].sort((one, other) => lastAt(one) - lastAt(other));
+  for (const { host, uuid: _uuid, ...controller } of turns) {
     const wanted = whatIsDue(state, host, now);
-    if (wanted === null) continue;
+    if (wanted === null || underWay(state, host, now) >= state.settings.workers) continue;
     const nonce = (state.power.orders.get(host)?.nonce ?? 0) + 1;
     const by = executorsFor(state, host);
     if (by.length === 0) continue;
@@ -110,6 +114,11 @@ function nextOrders(state: HaState, now: Instant): readonly DueOrder[] {
   }
   return due;
 }
+
+/** How many orders about other hosts somebody carries out. One that nobody has answered for so long makes way: a host gives up after that. */
+const underWay = ({ power }: HaState, about: HostName, { wallMs }: Instant): number =>
+  [...power.open.keys()].filter((host) => host !== about && wallMs - (power.orders.get(host)?.at ?? 0) < readEveryMs)
+    .length;
 
 function whatIsDue(state: HaState, host: HostName, now: Instant): Pick<Order, "action" | "boot"> | null {
   const { power } = state;

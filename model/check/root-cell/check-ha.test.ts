@@ -31,9 +31,13 @@ test("the presets are CloudStack's, and what is not written is not in the cell",
   const presets = Object.entries(haSettings).map(([name, { preset }]) => `${name} ${preset}`);
   assert.deepEqual(presets, [
     "syncInterval 60",
+    "timeToSleep 60",
+    "investigateRetryInterval 60",
+    "stopRetryInterval 600",
     "timeBetweenCleanup 86400",
     "timeBetweenFailures 3600",
     "restartRetryInterval 600",
+    "haWorkers 5",
     "maxRetries 5",
     "spareHosts 0",
   ]);
@@ -41,6 +45,20 @@ test("the presets are CloudStack's, and what is not written is not in the cell",
   assert.deepEqual(result.ok && result.value.ha, { maxRetries: 5 });
   const without = checked({});
   assert.equal(without.ok && without.value.ha, undefined);
+});
+
+test("who is asked is a list of those there are, each once and one at least", () => {
+  const result = checked({ "x.ha.investigators": ["export", "power"] });
+  assert.deepEqual(result.ok && result.value.ha, { investigators: ["export", "power"] });
+  for (const [value, right] of [
+    [["power", "neighbors"], /has "neighbors", which is none of "power", "host-manager", .*neighbours/s],
+    [["power", "power"], /has "power" twice/],
+    [[], /must be at least one of "power", .* Leave `x\.ha\.investigators` out for all of them/],
+    ["power", /must be a list of "power", .* Write \["power"\]/],
+    [[7], /must be a list of/],
+  ] as const)
+    assert.match(said({ "x.ha.investigators": value as never }), right, JSON.stringify(value));
+  assert.match(said({ "x.ha.investigators": ["power"] }, "shop"), /cell\/ha: `shop` sets/);
 });
 
 test("they are the root cell's alone; what is counted is not forgotten before", () => {

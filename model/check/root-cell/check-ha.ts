@@ -6,12 +6,17 @@ import type { ReportFault } from "../fault.ts";
 const rootName = "root";
 
 /** The settings that a cell writes; null: none. Each is within its bounds by the schema. */
-export function haSettingsOf(read: (attribute: string) => number | undefined): HaSettings | null {
+export function haSettingsOf(
+  read: (attribute: string) => number | undefined,
+  texts: (attribute: string) => readonly string[] | undefined,
+): HaSettings | null {
   const written = haSettingNames.flatMap((name): readonly (readonly [string, number])[] => {
     const value = read(`x.ha.${name}`);
     return value === undefined ? [] : [[name, value]];
   });
-  return written.length === 0 ? null : Object.freeze(Object.fromEntries(written));
+  const investigators = texts("x.ha.investigators") as HaSettings["investigators"];
+  if (written.length === 0 && investigators === undefined) return null;
+  return Object.freeze({ ...Object.fromEntries(written), ...(investigators === undefined ? {} : { investigators }) });
 }
 
 export function checkHa({ ha, name, path }: Cell, fault: ReportFault): void {

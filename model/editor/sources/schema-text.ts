@@ -56,6 +56,8 @@ export function kindText(kind: AttributeKind): string {
       return 'list of multicast addresses, as in `["239.255.0.1"]`';
     case "labels":
       return 'list of words, as in `["ssd"]`';
+    case "words":
+      return `list of ${kind.values.join(", ")}`;
     case "addresses":
       return 'list of IPv4 addresses, as in `["10.0.0.9"]`';
     case "mac":
