@@ -43,6 +43,7 @@ import { addKey, changeKey, deleteKey, type FreshKey, listKeys } from "./logins/
 import { beginLogin, endLogin, endSession, type LoginBegin, type LoginEnd, sessionSummary } from "./logins/logins.ts";
 import {
   type LogoutLook,
+  type LogoutRefused,
   loginByProvider,
   logOutByProvider,
   lookLogout,
@@ -50,6 +51,7 @@ import {
   type OidcLogin,
   type ProviderLogout,
   type ProviderLook,
+  refuseLogout,
 } from "./logins/oidc.ts";
 import { beginPassword, endPassword, type PasswordBegin, type PasswordEnd } from "./logins/own-password.ts";
 import { addProvider, deleteProvider, listProviders } from "./logins/providers.ts";
@@ -95,6 +97,7 @@ export type TenancyRequest =
   | ProviderLook
   | OidcLogin
   | LogoutLook
+  | LogoutRefused
   | ProviderLogout
   | TotpBegin
   | TotpLook
@@ -331,6 +334,8 @@ export function answer(state: TenancyState, request: TenancyRequest): TenancyRes
       return responseOf(loginByProvider(state, request), 201);
     case "logout-look":
       return responseOf(lookLogout(state, request));
+    case "logout-refused":
+      return responseOf(refuseLogout(state, request));
     case "oidc-logout":
       return responseOf(logOutByProvider(state, request));
     case "ticket":

@@ -1,3 +1,5 @@
+import { type Limits, limitKeys } from "../../model/contract/tenancy/quotas.ts";
+
 /** `status` is that of HTTP. */
 export interface Refused {
   readonly status: number;
@@ -19,3 +21,11 @@ export const beyondShare = (what: string): Refused =>
     "conflict",
     `your domain has as many ${what} as it may have now, so that others find some: delete some, or ask the operator`,
   );
+
+/** A limit of what nothing counts would hold nobody to anything. Null: all of these are counted. */
+export function whyNotCounted(limits: Limits): Refused | null {
+  const unknown = Object.keys(limits).find((key) => !(limitKeys as readonly string[]).includes(key));
+  if (unknown === undefined) return null;
+  const message = `the body is not as it must be: at limits.${unknown.slice(0, 100)}: nothing counts that; it must be one of ${limitKeys.join(", ")}`;
+  return refused(400, "bad-request", message);
+}

@@ -282,7 +282,12 @@ test("who logs out at the provider is out here within a second; nobody else's wo
   assert.match(await logOut(token), /400 .*it was shown before/);
   assert.equal(await isIn(three), true);
   const { records } = (await done("GET", "/audit?service=tenancy")) as unknown as AuditView;
-  const told = records.filter(({ verb }) => verb === "logOutByProvider");
+  const told = records.filter(({ verb, outcome }) => verb === "logOutByProvider" && outcome === "done");
+  const refusals = records.filter(({ verb, outcome }) => verb === "logOutByProvider" && outcome === "refused");
+  assert.deepEqual(
+    [refusals.length, refusals[0]?.who, refusals[0]?.target],
+    [4, "an unknown user", "the provider acme"],
+  );
   assert.deepEqual(
     told.map(({ who, target }) => `${who}: ${target}`),
     ["the provider acme: ann@ROOT/acme"],

@@ -187,8 +187,7 @@ export class Oidc {
         throw error;
       })
       .catch((error: unknown) => fail(reasonOf(error)));
-    if (!counted.ok)
-      return refusal(400, "oidc", `this logout of the provider ${provider.name} does not count: ${counted.error}`);
+    if (!counted.ok) return ask({ kind: "logout-refused", provider: uid, why: counted.error, source });
     return ask({ kind: "oidc-logout", provider: uid, issuer, ...counted.value, source });
   }
 

@@ -15,7 +15,7 @@ import { isKept } from "../owners.ts";
 import { addUser, refuseUser, roleFor } from "../people.ts";
 import { addAccount, domainFor } from "../places.ts";
 import type { ApplicationRecord, OpeningRecord } from "../records.ts";
-import { beyondShare, noSuch, type Refused, refused } from "../refused.ts";
+import { beyondShare, noSuch, type Refused, refused, whyNotCounted } from "../refused.ts";
 import { domainAt, domainPath, domainsAbove, hasItsShare, partOf, save, type TenancyState } from "../state.ts";
 import { heldMessage } from "./logins.ts";
 import { dropOpening } from "./openings.ts";
@@ -56,6 +56,8 @@ export function addOpening(
   if (no !== null) return fail(no);
   if (limits !== undefined && !isKept(state))
     return fail(refused(409, "conflict", "quotas are counted by the root controller, and here there is none"));
+  const uncounted = whyNotCounted(limits ?? {});
+  if (uncounted !== null) return fail(uncounted);
   const { opening } = state.tables;
   if ([...opening.values()].some((each) => each.domain === domain.value.uid && each.email === email))
     return fail(refused(409, "conflict", `${path} is open to addresses at ${email} already`));

@@ -8,7 +8,7 @@ import { isKept } from "../owners.ts";
 import { addUser, refuseUser, roleFor } from "../people.ts";
 import { addAccount, domainFor } from "../places.ts";
 import type { InvitationRecord } from "../records.ts";
-import { beyondShare, noSuch, type Refused, refused } from "../refused.ts";
+import { beyondShare, noSuch, type Refused, refused, whyNotCounted } from "../refused.ts";
 import { domainPath, domainsAbove, hasItsShare, labelOf, partOf, rightsOf, save, type TenancyState } from "../state.ts";
 import { heldMessage } from "./logins.ts";
 
@@ -70,6 +70,8 @@ export function addInvitation(
     return fail(refused(400, "bad-request", `the role ${role} is for more than the account that is to be`));
   if (limits !== undefined && !isKept(state))
     return fail(refused(409, "conflict", "quotas are counted by the root controller, and here there is none"));
+  const uncounted = whyNotCounted(limits ?? {});
+  if (uncounted !== null) return fail(uncounted);
   const { invitation } = state.tables;
   if (invitation.size >= mostInvitations)
     return fail(refused(409, "conflict", `there are ${mostInvitations} invitations, and that is the limit`));

@@ -7,7 +7,17 @@ import { record, recordOwn } from "../audit/audited.ts";
 import { refuseUser } from "../people.ts";
 import type { MappingRecord, ProviderRecord, UserRecord } from "../records.ts";
 import { type Refused, refused } from "../refused.ts";
-import { accountPath, domainsAbove, labelOf, rightsOf, roleOf, save, subjectKey, type TenancyState } from "../state.ts";
+import {
+  accountPath,
+  domainsAbove,
+  labelOf,
+  rightsOf,
+  roleOf,
+  rootUid,
+  save,
+  subjectKey,
+  type TenancyState,
+} from "../state.ts";
 import { endSession, heldMessage, letIn } from "./logins.ts";
 
 /*
@@ -80,6 +90,27 @@ export function lookLogout(
   );
   const message = "no provider with the issuer and the client of this token is declared here";
   return found === undefined ? fail(refused(400, "oidc", message)) : ok(found);
+}
+
+/** A token that says to be of this provider, and does not count. */
+export interface LogoutRefused {
+  readonly kind: "logout-refused";
+  readonly provider: string;
+  readonly why: string;
+  readonly source: string;
+}
+/** Whoever has sent it is a stranger, whose name it may be. */
+export function refuseLogout(
+  state: TenancyState,
+  { provider: uid, why, source }: LogoutRefused,
+): Result<never, Refused> {
+  const name = state.tables.provider.get(uid)?.name ?? "";
+  const no = refused(400, "oidc", `this logout of the provider ${name} does not count: ${why}`);
+  const about = { target: `the provider ${name}`, within: [rootUid] };
+  const actor = { who: "an unknown user", door: "gateway", source };
+  log(state.outbox, "login/refused", { source });
+  record(state, { verb: "logOutByProvider", actor, own: undefined, about, body: {} }, no);
+  return fail(no);
 }
 
 /** What was begun by this provider ends, and what its users opened by keys goes on. That nobody was in is no fault: the provider does not know. */

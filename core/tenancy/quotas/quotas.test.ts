@@ -123,3 +123,24 @@ test("a disabled account or domain is said to be off, whatever limits it has, un
   set("changeDomain", "ROOT/acme/sub", "enabled");
   assert.deepEqual([off(), kept.paths()], [[], ['ROOT/acme/dev {"vms":3}']]);
 });
+
+test("a limit of what nothing counts is refused, wherever it is said, and nothing is touched", () => {
+  const kept = new Kept().hearRoot();
+  kept.set(operator, "ROOT/acme/dev", { vms: 3 });
+  for (const key of ["snapshots", "images", "units", "hosts", "toString", "vm"]) {
+    const limits = { vms: 1, [key]: 2 } as Limits;
+    for (const { status, body } of [
+      kept.set(operator, "ROOT/acme/dev", limits),
+      kept.bench.ask(operator, "addOpening", { domain: "ROOT/acme", email: "acme.example", limits }),
+      kept.bench.request({
+        ...{ kind: "ask", by: operator, name: "addInvitation", parameters: {}, query: {}, password: null, link: "h" },
+        ...{ body: { domain: "ROOT/acme", limits: limits as Json }, fresh: { uid: "i", number: "" } },
+      }),
+    ]) {
+      assert.equal(status, 400);
+      assert.match(JSON.stringify(body), new RegExp(`at limits.${key}: nothing counts that; it must be one of vms, `));
+    }
+  }
+  assert.deepEqual(kept.paths(), ['ROOT/acme/dev {"vms":3}']);
+  assert.deepEqual([kept.bench.state.tables.opening.size, kept.bench.state.tables.invitation.size], [0, 0]);
+});

@@ -9,7 +9,7 @@ import { type Actor, denied, reaches } from "../actor.ts";
 import { isKept } from "../owners.ts";
 import { accountFor, domainFor } from "../places.ts";
 import type { AccountRecord, DomainRecord } from "../records.ts";
-import { type Refused, refused } from "../refused.ts";
+import { type Refused, refused, whyNotCounted } from "../refused.ts";
 import { accountPath, domainPath, save, type TenancyState } from "../state.ts";
 
 /*
@@ -113,6 +113,8 @@ export function setQuota(
         "quotas are counted by the root controller, and here there is none: the services are processes",
       ),
     );
+  const no = whyNotCounted(limits);
+  if (no !== null) return fail(no);
   const kind = domain === undefined ? "account" : "domain";
   const record = { ...found.value, limits };
   if (!dryRun && kind === "domain") save(state, "domain", uid, record as DomainRecord);
