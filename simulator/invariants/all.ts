@@ -38,6 +38,7 @@ import { noRepeatedEffect } from "./services/11-no-repeated-effect.ts";
 import { neverBackwards } from "./services/23-never-backwards.ts";
 import { documentsRead } from "./services/33-documents-read.ts";
 import { takenRights } from "./services/70-taken-rights.ts";
+import { refusals } from "./services/74-refusals.ts";
 import { oneWriter } from "./storage/01-one-writer.ts";
 import { noOldWrite } from "./storage/02-no-old-write.ts";
 import { liveSource } from "./storage/15-live-source.ts";
@@ -90,4 +91,5 @@ export const invariants: readonly Invariant[] = [
   accountLimits,
   endedAccounts,
   usage,
+  refusals,
 ];

@@ -473,6 +473,8 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   invite: ({ installation, args: [cell = "", user = "", account = null] }) =>
     installation.visitors.invite(cell, user, account),
   dismiss: ({ installation, args: [user = ""] }) => installation.visitors.dismiss(user),
+  pester: ({ installation, args: [path = "", users = "1", times = "1"] }) =>
+    installation.visitors.pester(path, Number(users), Number(times)),
   recover: ({ installation, args: [user = ""] }) => installation.visitors.recover(user),
   "disable-user": ({ installation, args: [user = ""] }) => installation.visitors.disable(user),
   dead,

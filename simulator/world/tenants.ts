@@ -115,6 +115,44 @@ export class Visitors {
     });
   }
 
+  /** So many users of an account, each of whom is refused so often. */
+  pester(path: string, users: number, times: number): void {
+    for (let index = 0; index < users; index += 1) {
+      const name = `${path.split("/").at(-1)}${index}`;
+      this.#do(
+        [
+          ["addAccount", { path }, {}],
+          ["addUser", { name, account: path, role: "user", password: "set" }, {}],
+        ],
+        () => {
+          this.#serial += 1;
+          const session = `session${this.#serial}`;
+          const begun = { user: this.#uids.get(name) ?? "", password: "phc" };
+          const login = {
+            kind: "login-end",
+            domain: "ROOT",
+            user: name,
+            source: "outside",
+            begun,
+            matched: true,
+            session,
+          };
+          this.#until(login, () => this.#beRefused(name, session, times));
+        },
+      );
+    }
+  }
+  #beRefused(user: string, session: string, times: number): void {
+    const { kernel } = this.#installation;
+    if (times === 0) {
+      kernel.log(`user.${user}`, "refused", {});
+      return;
+    }
+    this.#until({ ...this.#request("addAccount", { path: "ROOT/never/there" }, {}), by: { session } }, () =>
+      this.#beRefused(user, session, times - 1),
+    );
+  }
+
   disable(user: string): void {
     this.#revoke(user, ["changeUser", { state: "disabled" }, { uid: this.#uids.get(user) ?? "" }]);
   }
