@@ -1,42 +1,16 @@
-import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client } from "../cli/connection/client.ts";
 import { type ClientConfiguration, readClientConfiguration } from "../cli/connection/client-config.ts";
+import { type Ended, runCommand, runInside } from "./command.ts";
 import { cacheDirectory, type Places, places } from "./places.ts";
 import { noteBoots } from "./suite/boots.ts";
-import { firstProcesses } from "./supervisor/first-process.ts";
 import { enterMember, enterOutside, enterResolver } from "./supervisor/namespaces.ts";
 import type { MemberStatus } from "./supervisor/supervised.ts";
 import { askSupervisor, memberStatus } from "./supervisor/supervisor-client.ts";
 import { down, type UpOptions, up } from "./up.ts";
-
-export interface Ended {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Runs a command to its end; a code other than 0 is an answer and no error. */
-export const runCommand = (
-  command: string,
-  args: readonly string[],
-  options: { readonly environment?: Readonly<Record<string, string>>; readonly input?: string } = {},
-): Promise<Ended> =>
-  new Promise((resolve, reject) => {
-    const child = spawn(command, args, {
-      stdio: ["pipe", "pipe", "pipe"],
-      env: { ...process.env, ...options.environment },
-    });
-    const output = { stdout: "", stderr: "" };
-    child.stdout.setEncoding("utf8").on("data", (text: string) => (output.stdout += text));
-    child.stderr.setEncoding("utf8").on("data", (text: string) => (output.stderr += text));
-    child.stdin.on("error", () => undefined).end(options.input ?? "");
-    child.once("error", reject);
-    child.once("close", (code) => resolve({ code: code ?? 255, ...output }));
-  });
 
 /** A testbed of its own, for one test. */
 export interface Testbed {
@@ -80,11 +54,7 @@ const testbedIn = (root: string, options: UpOptions): Testbed => {
   let client: ClientConfiguration | undefined;
   const supervisor = <T>(method: string, path: string, body?: unknown): Promise<T> =>
     askSupervisor<T>(at.supervisorSocket, method, path, body);
-  const inside = (command: readonly string[]): Promise<Ended> => {
-    const [init] = firstProcesses(at.tag).init;
-    if (init === undefined) throw new Error("the testbed is not up");
-    return runCommand("nsenter", ["--target", String(init.pid), "--mount", "--net", "--pid", "--", ...command]);
-  };
+  const inside = (command: readonly string[]): Promise<Ended> => runInside(at, command);
   return {
     at,
     configFile,

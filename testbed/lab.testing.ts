@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { ElementState } from "../model/api.ts";
-import type { Ended, Testbed } from "./harness.ts";
+import type { Ended } from "./command.ts";
+import type { Testbed } from "./harness.ts";
 
 /** A cell of two small machines and what tests of failures ask of it. */
 

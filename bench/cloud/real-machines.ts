@@ -11,7 +11,7 @@ import type { InstallationStatus } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import type { Ended } from "../../testbed/harness.ts";
+import type { Ended } from "../../testbed/command.ts";
 import { makeSite, type RealMachine, type Site } from "../../testbed/hosts/real-machines.ts";
 import { cacheDirectory } from "../../testbed/places.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";

@@ -18,7 +18,7 @@ import { collectBackup } from "../../runtime/backup/collect.ts";
 import { hashOfOrder, openOrder, readSignedOrder, type SignedOrder, signOrder } from "../../runtime/backup/order.ts";
 import { type PartManifest, writePart } from "../../runtime/backup/part.ts";
 import { createAuthority, issueCertificate, readAuthority } from "../../runtime/identity/certificates.ts";
-import { type Ended, runCommand } from "../../testbed/harness.ts";
+import { type Ended, runCommand } from "../../testbed/command.ts";
 
 /**
  * `cells management …` as a person runs it, against a gateway that has an authority, two processes and what the schedule has

@@ -76,14 +76,14 @@ const testbedCommands = (program: Command, context: () => Context): void => {
   withHelp(
     program
       .command("demo")
-      .description("start the cloud, apply examples/shop, and prove with real packets what passes and what does not")
+      .description("start the cloud, apply three examples, and prove with real packets what passes and what does not")
       .option("--hosts <n>", "number of hosts", countOf)
       .addOption(
         new Option("--profile <p>", "where the management runs (default: as before, or processes)").choices(profiles),
       )
       .addOption(directory)
       .action(async (options) => {
-        const { demo } = await import("../commands/demo.ts");
+        const { demo } = await import("../commands/demo/demo.ts");
         await demo(context(), { directory: options.directory, hosts: options.hosts, profile: options.profile });
       }),
     ["sudo cells demo", "sudo cells demo --profile small"],

@@ -4,7 +4,8 @@ import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { buildDebianImage } from "../../image/debian.ts";
-import { type Ended, type Testbed, withTestbed } from "../harness.ts";
+import type { Ended } from "../command.ts";
+import { type Testbed, withTestbed } from "../harness.ts";
 import { cacheDirectory } from "../places.ts";
 
 /**

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { type Ended, runCommand } from "../harness.ts";
+import { type Ended, runCommand } from "../command.ts";
 
 /**
  * Machines as an operator has them, for tests: each in namespaces of its own, with an /etc, a /var/lib and a /run that no

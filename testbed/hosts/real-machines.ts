@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { type MachineImage, makeFileSystem } from "../../image/machine.ts";
-import { type Ended, runCommand } from "../harness.ts";
+import { type Ended, runCommand } from "../command.ts";
 import { endHolder, startHolder } from "./machines.testing.ts";
 
 /**

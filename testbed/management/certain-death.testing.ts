@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
-import type { Ended, Testbed } from "../harness.ts";
+import type { Ended } from "../command.ts";
+import type { Testbed } from "../harness.ts";
 import { cells, cutPowerOf, inventory, stateOf, until, untilReady, untilSaid } from "../lab.testing.ts";
 
 /**

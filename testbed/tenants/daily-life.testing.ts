@@ -5,7 +5,8 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ElementState, ServiceEvent } from "../../model/api.ts";
-import { runCommand, type Testbed } from "../harness.ts";
+import { runCommand } from "../command.ts";
+import type { Testbed } from "../harness.ts";
 
 /** Parts of `daily-life.test.ts`: the cell `day`, with `day/web/vm` and all that belongs to it in one group. */
 const cli = fileURLToPath(new URL("../../cli/main.ts", import.meta.url));

@@ -4,7 +4,8 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { listenerCommand, type Probe, probeCommand, seenIn } from "../../cli/connection/probe.ts";
 import type { ConnectionAnswer, ElementAnswer } from "../../model/api.ts";
-import { type Ended, type Testbed, withTestbed } from "../harness.ts";
+import type { Ended } from "../command.ts";
+import { type Testbed, withTestbed } from "../harness.ts";
 import { cells, requestByTls, stateOf, until, untilReady, untilSaid } from "../lab.testing.ts";
 
 /**

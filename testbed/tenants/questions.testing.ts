@@ -2,7 +2,8 @@ import { type ElementWithState, elementsOf } from "../../cli/connection/elements
 import { cellOfPath } from "../../cli/context/context.ts";
 import { CommandFailure } from "../../cli/terminal/failure.ts";
 import type { ElementState } from "../../model/api.ts";
-import type { Ended, Testbed } from "../harness.ts";
+import type { Ended } from "../command.ts";
+import type { Testbed } from "../harness.ts";
 
 /** What tests ask of a cell again and again, without a process for each question. */
 

@@ -3,7 +3,8 @@ import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import type { CellSummary, InstallationStatus } from "../../model/api.ts";
-import { type Ended, runCommand, type Testbed, withTestbed } from "../harness.ts";
+import { type Ended, runCommand } from "../command.ts";
+import { type Testbed, withTestbed } from "../harness.ts";
 
 /**
  * What must be refused is refused before anything is touched: no cell, no controller, no change of version; with the

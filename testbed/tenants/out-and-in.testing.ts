@@ -1,20 +1,18 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { test } from "node:test";
 import type { ConnectionAnswer } from "../../model/api.ts";
+import type { Ended } from "../command.ts";
 import { outside, resolver } from "../configuration.ts";
-import { type Ended, type Testbed, withTestbed } from "../harness.ts";
+import type { Testbed } from "../harness.ts";
 import { cells, requestByTls, stateOf, until, untilReady } from "../lab.testing.ts";
 
 /**
- * Out of the cloud and into it with a real guest: the web server of `examples/public-web.sf` is reached from outside at its
- * port and at no other, and reaches what a rule opens. A namespace is the upstream router, with somebody behind it.
+ * Out of the cloud and into it with real guests, those of `cells demo`: the web server of `examples/public-web.sf` is reached
+ * from outside at its port and at no other, and reaches what a rule opens. A namespace is the upstream router, with somebody
+ * behind it.
  */
-const example = readFileSync(new URL("../../examples/public-web.sf", import.meta.url), "utf8").replace(
-  "http 443;",
-  'http "443 80";',
-);
+const example = readFileSync(new URL("../../examples/public-web.sf", import.meta.url), "utf8");
 const apply = async (t: Testbed, more = ""): Promise<void> => {
   const file = join(dirname(t.configFile), "web.sf");
   mkdirSync(dirname(file), { recursive: true });
@@ -116,7 +114,7 @@ async function leadsOutside(t: Testbed): Promise<void> {
   for (const vm of ["team/worker/vm", "team/egress/vm"]) await untilReady(t, vm);
   const { code } = await t.outside([
     ...["sh", "-c"],
-    'socat TCP4-LISTEN:8080,fork,reuseaddr SYSTEM:"echo from \\$SOCAT_PEERADDR" >/dev/null 2>&1 </dev/null &',
+    'socat TCP4-LISTEN:8082,fork,reuseaddr SYSTEM:"echo from \\$SOCAT_PEERADDR" >/dev/null 2>&1 </dev/null &',
   ]);
   assert.equal(code, 0);
   const own = (await stateOf(t, "team/egress/outside"))?.address ?? assert.fail("it has no address outside");
@@ -127,7 +125,7 @@ async function leadsOutside(t: Testbed): Promise<void> {
       "--",
       "sh",
       "-c",
-      `socat -T3 - TCP4:${outside.somebody}:8080,connect-timeout=3`,
+      `socat -T3 - TCP4:${outside.somebody}:8082,connect-timeout=3`,
     ]);
   const { stdout } = await until("somebody outside answers", asks, (ended) => ended.stdout.includes("from"));
   assert.equal(stdout.trim(), `from ${own}`);
@@ -157,7 +155,7 @@ async function isAFirewall(t: Testbed): Promise<void> {
   const { code, stderr } = await guest("egress", `nft '${wall}; add rule ip wall pass tcp dport 8081 drop'`);
   assert.equal(code, 0, stderr);
   await answers(8081, "nothing");
-  await answers(8080, "from");
+  await answers(8082, "from");
   await guest("egress", "nft delete table ip wall");
   await answers(8081, "from elsewhere");
 }
@@ -189,37 +187,40 @@ async function hasAGatewayOfItsOwn(t: Testbed): Promise<void> {
   assert.match(await ask("no-credential-of-it"), /^HTTP\/1.1 401 /);
 }
 
-test("a web server with an external address is reached from outside, and reaches what its rules open", () =>
-  withTestbed({ hosts: 2, servers: 1 }, async (t) => {
-    await apply(t);
-    await untilReady(t, "web/vm");
-    const address = (await stateOf(t, "web/interface"))?.address ?? assert.fail("the server has no address");
-    assert.match(address, /^198\.18\./);
-    await until(
-      "the page is fetched from outside",
-      () => fetch(t, address, 443),
-      ({ stdout }) => /^HTTP\/1\.[01] 200 /.test(stdout),
-    );
-    const refused = await fetch(t, address, 80);
-    assert.deepEqual([refused.code, refused.stdout], [1, ""], "no other port is open");
-    const within = await t.cells(["exec", "web/vm", "--", "wget", "-q", "-O", "-", "http://127.0.0.1:80/"]);
-    assert.equal(within.code, 0, "although its server listens there, too");
-    const opened = await why(t, "internet -> web/vm:443");
-    assert.equal(opened.allowed, true, opened.verdict);
-    assert.match(opened.verdict, /opened by web\/everybody/);
-    const closed = await why(t, `${outside.somebody} -> web/vm:80`);
-    assert.equal(closed.allowed, false);
-    assert.match(closed.verdict, /To open it, add: allow extends NetworkRule \{ x\.address1 "203\.0\.113\.9\/32"/);
+/** Where `cells demo` has been. */
+export async function outAndIn(t: Testbed): Promise<void> {
+  const address = (await stateOf(t, "web/interface"))?.address ?? assert.fail("the server has no address");
+  assert.match(address, /^198\.18\./);
+  await until(
+    "the page is fetched from outside",
+    () => fetch(t, address, 443),
+    ({ stdout }) => /^HTTP\/1\.[01] 200 /.test(stdout),
+  );
+  const refused = await fetch(t, address, 22);
+  assert.deepEqual([refused.code, refused.stdout], [1, ""], "no other port is open");
+  const within = await t.cells(["exec", "web/vm", "--", "sh", "-c", "echo here | socat -t2 - TCP4:127.0.0.1:22"]);
+  assert.equal(within.stdout, "here\n", "although somebody listens there, too");
+  const opened = await why(t, "internet -> web/vm:443");
+  assert.equal(opened.allowed, true, opened.verdict);
+  assert.match(opened.verdict, /opened by web\/everybody/);
+  const closed = await why(t, `${outside.somebody} -> web/vm:80`);
+  assert.equal(closed.allowed, false);
+  assert.match(closed.verdict, /To open it, add: allow extends NetworkRule \{ x\.address1 "203\.0\.113\.9\/32"/);
 
-    const ping = (): Promise<Ended> =>
-      t.cells(["exec", "web/vm", "--", "ping", "-c", "1", "-W", "2", outside.somebody]);
-    assert.notEqual((await ping()).code, 0, "nothing goes out without a rule");
-    await apply(t, toSomebody);
-    await until("somebody outside answers", ping, ({ code }) => code === 0);
-    const out = await why(t, `web/vm -> ${outside.somebody} icmp`);
-    assert.equal(out.allowed, true, out.verdict);
-    assert.ok(out.checks.some(({ check, detail }) => check === "outside" && detail.includes(outside.router)));
-    await namesOutside(t);
-    await leadsOutside(t);
-    await hasAGatewayOfItsOwn(t);
-  }));
+  const ping = (): Promise<Ended> => t.cells(["exec", "web/vm", "--", "ping", "-c", "1", "-W", "2", outside.somebody]);
+  assert.notEqual((await ping()).code, 0, "nothing goes out without a rule");
+  await apply(t, toSomebody);
+  await until("somebody outside answers", ping, ({ code }) => code === 0);
+  const out = await why(t, `web/vm -> ${outside.somebody} icmp`);
+  assert.equal(out.allowed, true, out.verdict);
+  assert.ok(out.checks.some(({ check, detail }) => check === "outside" && detail.includes(outside.router)));
+  await namesOutside(t);
+  await leadsOutside(t);
+  await hasAGatewayOfItsOwn(t);
+  for (const [cell, disks] of [
+    ["web", "web/boot"],
+    ["team", "team/worker/boot,team/egress/boot"],
+    ["desk", "desk/boot"],
+  ] as const)
+    await cells(t, "delete", cell, "--yes", "--allow-destroy", disks);
+}

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
-import { type Client, clientFromConfiguration } from "../connection/client.ts";
-import type { ElementWithState } from "../connection/elements.ts";
+import { type Client, clientFromConfiguration } from "../../connection/client.ts";
+import type { ElementWithState } from "../../connection/elements.ts";
 import {
   listenerCommand,
   listenersOf,
@@ -9,20 +9,29 @@ import {
   seenIn,
   shopProbes,
   tryAll,
-} from "../connection/probe.ts";
-import type { Context } from "../context/context.ts";
-import { readElements } from "../output/follow.ts";
-import { CommandFailure, exitCodes } from "../terminal/failure.ts";
-import { table } from "../terminal/terminal.ts";
-import { apply } from "./model/change.ts";
-import { type UpArguments, up } from "./up.ts";
+} from "../../connection/probe.ts";
+import type { Context } from "../../context/context.ts";
+import { readElements } from "../../output/follow.ts";
+import { CommandFailure, exitCodes } from "../../terminal/failure.ts";
+import { table } from "../../terminal/terminal.ts";
+import { apply } from "../model/change.ts";
+import { type UpArguments, up } from "../up.ts";
+import {
+  type Answered,
+  type Attempt,
+  attempt,
+  listenOutAndIn,
+  outAndInAttempts,
+  outAndInExamples,
+  outsideOf,
+} from "./out-and-in.ts";
 
 /**
  * `cells demo`: from nothing to a cell of three machines, and then the proof, with packets that guests really send, that
- * what the specification permits passes and that nothing else does.
+ * what the specification permits passes and that nothing else does, within the cloud and between it and the outside.
  */
 const cell = "shop";
-const example = fileURLToPath(new URL("../../examples/shop/shop.sf", import.meta.url));
+const example = fileURLToPath(new URL("../../../examples/shop/shop.sf", import.meta.url));
 const applyTimeoutMs = 300_000;
 const execTimeoutMs = 20_000;
 const guestTimeoutMs = 90_000;
@@ -44,7 +53,7 @@ const addressOf = (elements: readonly ElementWithState[], vm: string): string =>
 };
 
 /** A machine that runs is still booting: its agent answers a little later, and has its address later still. */
-const untilGuestAnswers = async (client: Client, vm: string, address: string): Promise<void> => {
+const untilGuestAnswers = async (client: Client, cell: string, vm: string, address: string): Promise<void> => {
   const end = performance.now() + guestTimeoutMs;
   let last = "";
   for (;;) {
@@ -104,7 +113,7 @@ export const demo = async (
   await Promise.all(
     guests.map(async (vm) => {
       const address = addressOf(elements, vm);
-      await untilGuestAnswers(client, vm, address);
+      await untilGuestAnswers(client, cell, vm, address);
       terminal.print(`${vm} answers, ${address}`);
     }),
   );
@@ -112,36 +121,85 @@ export const demo = async (
   const tried = await tryAll(shopProbes, async (probe) => {
     const result = await tryOut(client, elements, probe);
     const right = result.seen === probe.expected;
-    terminal.print(
-      `  ${right ? terminal.paint("green", "✓") : terminal.paint("red", "✗")} ${nameOf(probe)}: ${result.seen}`,
-    );
+    terminal.print(`  ${mark(terminal, right)} ${nameOf(probe)}: ${result.seen}`);
     return result;
   });
   heading("Connection, expected and seen, and what decides");
   for (const line of table(rowsOf(tried, context))) terminal.print(line);
+
+  heading("4. A way in and a way out: packets from outside, and to somebody there");
+  const further = await outAndIn(context, client, directory, heading);
 
   heading("It is left running");
   for (const line of [
     "cells status                                     everything there is",
     "cells get shop --state                           the cell's elements",
     'cells why "shop/web/vm -> shop/db/vm:5432"       what decides about a connection',
+    'cells why "internet -> web/vm:443"               and what about one from outside',
     "cells exec shop/web/vm -- sh -c 'ip a; hostname' a command in a guest",
     "cells down                                       ends it; --purge removes its data",
   ]) {
     terminal.print(`  ${line}`);
   }
-  const wrong = tried.filter(({ probe, seen }) => seen !== probe.expected).length;
+  const all = [...tried.map(({ probe, seen }) => seen === probe.expected), ...further];
+  const wrong = all.filter((isRight) => !isRight).length;
   if (wrong > 0) {
-    throw new CommandFailure(exitCodes.notAsDeclared, `${wrong} of ${tried.length} connections are not as expected`);
+    throw new CommandFailure(exitCodes.notAsDeclared, `${wrong} of ${all.length} connections are not as expected`);
   }
 };
 
+/** @returns of each attempt whether it went as expected */
+const outAndIn = async (
+  context: Context,
+  client: Client,
+  directory: string | undefined,
+  heading: (text: string) => void,
+): Promise<readonly boolean[]> => {
+  const { terminal } = context;
+  const outside = await outsideOf(directory);
+  const elements: ElementWithState[] = [];
+  for (const { cell: name, file, guests } of outAndInExamples) {
+    await apply(context, file, { yes: true, wait: true, timeoutMs: applyTimeoutMs });
+    const own = await readElements(client, name);
+    elements.push(...own);
+    for (const vm of guests) await untilGuestAnswers(client, name, vm, addressOf(own, vm));
+  }
+  await listenOutAndIn(client, outside);
+  const tried = await Promise.all(
+    outAndInAttempts(outside.somebody).map(async (asked): Promise<readonly [Attempt, Answered]> => {
+      const answered = await attempt(client, outside, elements, asked);
+      const seen = answered.as === null ? answered.seen : `${answered.seen}, seen there as ${answered.as}`;
+      terminal.print(`  ${mark(terminal, answered.seen === asked.expected)} ${connectionOf(asked)}: ${seen}`);
+      return [asked, answered];
+    }),
+  );
+  heading("Connection, expected and seen, and what decides");
+  const rows = await Promise.all(
+    tried.map(async ([asked, { seen }]) => {
+      const { verdict } = await client.why(asked.cell, { ...asked, protocol: "tcp" });
+      return rowOf(terminal, connectionOf(asked), asked.expected, seen, verdict);
+    }),
+  );
+  for (const line of table(rows)) terminal.print(line);
+  return tried.map(([asked, { seen }]) => seen === asked.expected);
+};
+const connectionOf = ({ from, to, port }: Attempt): string => `${from} -> ${to}:${port} tcp`;
+
+const mark = (terminal: Context["terminal"], isRight: boolean): string =>
+  isRight ? terminal.paint("green", "✓") : terminal.paint("red", "✗");
+const rowOf = (
+  terminal: Context["terminal"],
+  connection: string,
+  expected: string,
+  seen: string,
+  verdict: string,
+): readonly string[] => [
+  mark(terminal, seen === expected),
+  connection,
+  `expected ${expected}`,
+  `seen ${seen}`,
+  // The first sentence: `cells why` says the rest, with the rule that would open it.
+  terminal.paint("grey", verdict.split(". ", 1)[0] ?? verdict),
+];
 const rowsOf = (tried: readonly Tried[], { terminal }: Context): readonly (readonly string[])[] =>
-  tried.map(({ probe, seen, verdict }) => [
-    seen === probe.expected ? terminal.paint("green", "✓") : terminal.paint("red", "✗"),
-    nameOf(probe),
-    `expected ${probe.expected}`,
-    `seen ${seen}`,
-    // The first sentence: `cells why` says the rest, with the rule that would open it.
-    terminal.paint("grey", verdict.split(". ", 1)[0] ?? verdict),
-  ]);
+  tried.map(({ probe, seen, verdict }) => rowOf(terminal, nameOf(probe), probe.expected, seen, verdict));
