@@ -24,6 +24,8 @@ export interface AgentBinned {
   readonly deleted: string;
   /** The next volume with its cell and path begins with this file. */
   readonly offered: boolean;
+  /** Nobody was ever able to write it: it holds what a new one would. */
+  readonly untouched?: true;
 }
 /** Parts of what a Storage Manager wants of a volume. */
 export interface VolumeLabel {

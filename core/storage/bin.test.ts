@@ -154,6 +154,29 @@ test("a UID that comes back while its file is in the bin gets no blank file", ()
   assert.equal(bench.work()[0]?.file?.action, "create");
 });
 
+test("what nobody was ever able to write goes to the bin as that, and is made anew beside it", () => {
+  for (const end of ["untouched", "leased", "found"] as const) {
+    const bench = new Bench();
+    bench.bin();
+    bench.want();
+    const fresh = end === "found" ? {} : ({ fresh: true } as const);
+    bench.report({ kind: "created", volume: v1, sizeMiB: 10, boot: null, ...fresh });
+    const lease = { volume: v1, holder: { vm: "vm-1", incarnation: 1, host: "h1" }, epoch: 1 };
+    if (end === "leased") {
+      bench.desire(`lease/${v1}`, lease);
+      bench.desire(`lease/${v1}`, null);
+      bench.report({ kind: "fenced", volume: v1, epoch: 1 });
+    }
+    bench.desire(`volume/${v1}`, null);
+    const removal = bench.work()[0]?.file ?? assert.fail(end);
+    const label = removal.action === "remove" ? removal.label : assert.fail(`${end}: ${removal.action}`);
+    assert.equal(label.untouched === true, end === "untouched", end);
+    bench.report({ kind: "removed", volume: v1, file: binned(v1, 0, label) });
+    bench.want();
+    assert.equal(bench.work()[0]?.file?.action, end === "untouched" ? "create" : undefined, end);
+  }
+});
+
 test("a volume begins with the file that was brought back, or not at all", () => {
   const bench = new Bench();
   bench.bin(binned("shop-9", 1));
@@ -200,6 +223,26 @@ test("no server gets a blank file of a UID whose former file is in the bin of an
   world.say(world.agent("s1"), "bin/a-1.1", null);
   world.settle();
   assert.equal(world.volume("a-1")?.server, "s2");
+});
+
+test("what nobody has written is made anew, unless a copy that somebody wrote would be read above it", () => {
+  const untouched = { untouched: true } as const;
+  const origin = { overlay: true, about: about("shop/a-2", "a-1") };
+  const cases: readonly (readonly [Partial<BinFile>, Partial<BinFile> | null, boolean])[] = [
+    [untouched, null, true],
+    [untouched, { ...origin, ...untouched }, true],
+    [untouched, origin, false],
+    [{ ...untouched, offered: true }, null, true],
+    [{}, null, false],
+  ];
+  for (const [file, other, isMade] of cases) {
+    const world = new StorageWorld({ s1: { freeMiB: 9000 }, s2: { freeMiB: 9000 } });
+    inBin(world, "s1", "a-1", file);
+    if (other !== null) inBin(world, "s2", "a-2", other);
+    world.want("volume/a-1", volume("a-1", { kind: "empty" }, 10));
+    world.settle();
+    assert.equal(world.volume("a-1")?.phase === "ready", isMade, JSON.stringify([file, other]));
+  }
 });
 
 test("what is brought back begins the next volume of its cell and path, where it lies, and no other", () => {

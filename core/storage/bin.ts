@@ -24,6 +24,8 @@ export interface BinFile {
   /** How long it has been here while the agent ran. */
   readonly ageMs: number;
   readonly offered: boolean;
+  /** See `AgentBinned`. */
+  readonly untouched?: true;
 }
 
 /** As an agent is configured. */
@@ -124,6 +126,15 @@ export function mayBeEmptied(
   }
   return { empty, kept };
 }
+
+/**
+ * Is nothing hidden where its volume is made anew? What nobody could write is the same again, unless a copy in a bin that somebody
+ * wrote would then be read above something else. So may a cell have again what it gave back before it had all of it.
+ */
+export const holdsNothing = (file: AgentBinned, all: readonly AgentBinned[]): boolean =>
+  file.untouched === true &&
+  !file.offered &&
+  !all.some((other) => other.untouched !== true && other.overlay && other.about?.origin === file.volume);
 
 /** What others are told of a file; its age changes all the time, and is not. */
 export const binnedOf = ({ ageMs: _age, manager: _manager, ...told }: BinFile): AgentBinned => told;

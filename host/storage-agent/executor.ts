@@ -238,6 +238,8 @@ export class Executor {
     if (work.file?.action === "remove") {
       const file = await this.#machinery.remove(volume, work.file.label);
       await this.#report({ kind: "removed", volume, file });
+      // Others that held the same have gone with it.
+      if (file?.untouched === true) await this.reportBin();
     }
     if (work.fence === null && work.export !== null) await this.#serve(volume, work.export);
   }

@@ -37,6 +37,8 @@ export interface CreatedFile extends ReadyFile {
   readonly boot: BootRecord | null;
   /** Digest of the image that the file was made of now; absent: of none, or it was there. */
   readonly image?: string;
+  /** It was made now; absent: it was there, or came out of the bin. */
+  readonly fresh?: true;
 }
 export interface DesiredExport {
   readonly volume: Uid;

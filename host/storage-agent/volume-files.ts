@@ -75,7 +75,7 @@ export class VolumeFiles {
       if (!(await this.bin.giveBack(from, this.path(volume))))
         throw new Error(`${from}, which volume ${volume} was to begin with, is not in the bin any more`);
       existing = await header();
-    } else if (existing === null && (await this.bin.has(volume)))
+    } else if (existing === null && (await this.bin.keeps(volume)))
       throw new Error(`a file of volume ${volume} is in the bin: bring it back, or empty it`);
     if (existing !== null) return { ...(await this.ready(volume, null)), boot };
 
@@ -103,7 +103,8 @@ export class VolumeFiles {
     await truncate(fresh, Math.max(servedLength(virtualBytes) + extra, lengthWithRoom(virtualBytes)));
     await synchronize(fresh);
     await renameDurably(fresh, this.path(volume));
-    return { ...(await this.ready(volume, null)), boot, ...(image && { image: image.manifest.digest }) };
+    const made = { ...(await this.ready(volume, null)), boot, fresh: true } as const;
+    return { ...made, ...(image && { image: image.manifest.digest }) };
   }
 
   /**

@@ -111,9 +111,10 @@ export class ServerMachine {
         if (this.full) throw new Error("No space left on device");
         const binned = from === undefined ? undefined : this.#bin.get(from);
         if (from !== undefined) this.#bin.delete(from);
+        const isFresh = binned === undefined && !this.#files.has(volume);
         const size = this.#files.get(volume) ?? binned?.sizeMiB ?? sizeMiB ?? golden.sizeMiB;
         this.#files.set(volume, size);
-        const made = { sizeMiB: size, roomMiB: size * 4 };
+        const made = { sizeMiB: size, roomMiB: size * 4, ...(isFresh ? { fresh: true as const } : {}) };
         return source.kind === "image"
           ? { ...made, boot: this.#boot(), image: golden.digest }
           : { ...made, boot: null };
@@ -156,6 +157,9 @@ export class ServerMachine {
   }
 
   #binned(volume: Uid, sizeMiB: number, label: BinLabel): BinFile {
+    if (label.untouched === true)
+      for (const [name, other] of this.#bin)
+        if (other.volume === volume && other.untouched === true && !other.offered) this.#bin.delete(name);
     this.#binnedSoFar += 1;
     const file = `${volume}.${this.#binnedSoFar}`;
     const kept = { ageMs: 0, deleted: new Date(0).toISOString(), offered: false };

@@ -203,6 +203,7 @@ export const agentBinned = document(
     usedMiB: amountMiB,
     deleted: pattern(/^[0-9TZ:.+-]{1,32}$/, "a time, as ISO 8601 writes it"),
     offered: oneOf(true, false),
+    untouched: optional(oneOf(true)),
   }),
   { key: { field: "file", of: ({ file }) => file } },
 );

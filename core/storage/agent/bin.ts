@@ -2,7 +2,7 @@ import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { AgentVolume } from "../../documents/vocabulary.ts";
 import type { Effect } from "../../env.ts";
-import { type BinFile, binnedOf, binRules, isInBin, mayBeEmptied, whatGoes } from "../bin.ts";
+import { type BinFile, binnedOf, binRules, holdsNothing, isInBin, mayBeEmptied, whatGoes } from "../bin.ts";
 import type { AgentState } from "./records.ts";
 import type { BinAnswer, BinLabel, VolumeRecord } from "./work.ts";
 
@@ -69,14 +69,17 @@ export function whyNotAnew(state: AgentState, uid: Uid, { from }: AgentVolume): 
 /** What is to be done about a former file of the volume; null: there is none. */
 export function whyInBin(state: AgentState, uid: Uid): string | null {
   const files = [...(state.bin?.values() ?? [])];
-  const [binned] = files.filter(({ volume }) => volume === uid).sort((one, other) => one.ageMs - other.ageMs);
+  const [binned] = files
+    .filter((file) => file.volume === uid && !holdsNothing(file, files))
+    .sort((one, other) => one.ageMs - other.ageMs);
   return binned === undefined ? null : isInBin(state.options.server, binnedOf(binned));
 }
 
 /** What goes into the bin with the file. */
-export const labelOf = ({ about, source, manager }: VolumeRecord): BinLabel => ({
+export const labelOf = ({ about, source, manager, untouched }: VolumeRecord): BinLabel => ({
   ...{ about: about ?? null, manager: manager ?? null },
   overlay: source.kind === "overlay",
+  ...(untouched === true ? { untouched } : {}),
 });
 
 /** A manager sees the files of its own volumes. */

@@ -408,6 +408,23 @@ test("a volume that is lost while nobody has adopted anything is not sought and 
   assert.match(String((server.actual.get(`volume/${tenant}`) as JsonObject).reason), /has lost it/);
 });
 
+test("a store that was put back does not know who has written since, and says of no file that nobody has", () => {
+  const server = new Server();
+  server.start();
+  server.desire(`volume/${tenant}`, { uid: tenant, source: { kind: "empty" }, sizeMiB: 10 });
+  server.report({ kind: "created", volume: tenant, sizeMiB: 10, boot: null, fresh: true });
+  const before = structuredClone(server.store);
+  server.desire(`lease/${tenant}`, { volume: tenant, epoch: 1, holder: { vm: "v-1", incarnation: 1, host: "h1" } });
+  for (let minutes = 0; minutes < 3; minutes += 1) server.minute();
+  server.store = before;
+  server.start();
+  assert.ok(isHeld(server));
+  server.adopt();
+  server.desire(`volume/${tenant}`, null);
+  const file = server.work().work.find(({ volume }) => volume === tenant)?.file;
+  assert.deepEqual(file, { action: "remove", label: { about: null, manager, overlay: false } });
+});
+
 test("the files of a store that was put back are looked for once it is adopted: what was deleted since waits, what is nowhere is lost", () => {
   const server = served();
   const before = structuredClone(server.store);

@@ -66,6 +66,8 @@ export interface BinLabel {
   readonly overlay: boolean;
   /** Whose it was; null: of an earlier version, when there was one manager alone. */
   readonly manager: PeerName | null;
+  /** See `VolumeRecord`. */
+  readonly untouched?: true;
 }
 export type VolumeSource =
   | { readonly kind: "empty" }
@@ -92,6 +94,8 @@ export type AgentReport =
       readonly boot: BootRecord | null;
       /** Digest of the image that the file was made of now. Absent: of none, or it was there. */
       readonly image?: string;
+      /** It was made now. Absent: it was there, or came out of the bin. */
+      readonly fresh?: true;
     }
   /** It is there. */
   | { readonly kind: "found"; readonly volume: Uid; readonly sizeMiB: number; readonly roomMiB: number }
@@ -185,6 +189,8 @@ export interface VolumeRecord {
   readonly found?: true;
   /** An operator has adopted this store, which was put back: it is to be seen whether its file is there. */
   readonly doubted?: true;
+  /** Its file was made here, and nobody has had a lease since: it holds what a new one would. */
+  readonly untouched?: true;
 }
 /** Durable: the truth about who may write. Key `lease/<uid>`; outlives the volume, so that no epoch ever comes back. */
 export interface LeaseRecord {

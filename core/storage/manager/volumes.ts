@@ -13,7 +13,7 @@ import {
 } from "../../documents/vocabulary.ts";
 import type { OriginLacks, VolumeSize } from "../../documents/volume-size.ts";
 import { desire, log, progress, publish, write } from "../../outbox.ts";
-import { isInBin } from "../bin.ts";
+import { holdsNothing, isInBin } from "../bin.ts";
 import { copyNeedsMiB, overcommit } from "../offers.ts";
 import { binnedOf, leaveToBin } from "./binned.ts";
 import { grow, sizes } from "./growth.ts";
@@ -180,7 +180,8 @@ function planFromBin(
   const found = binnedOf(state, uid, cell, path);
   const [first, ...more] = found.filter(({ binned }) => binned.offered);
   if (first === undefined) {
-    const [former] = found;
+    const all = [...state.agents.values()].flatMap(({ bin }) => [...bin.values()]);
+    const former = found.find(({ binned }) => !holdsNothing(binned, all));
     return former === undefined ? null : waiting(isInBin(serverOf(former.agent.name), former.binned));
   }
   const name = `${serverOf(first.agent.name)}/${first.binned.file}`;

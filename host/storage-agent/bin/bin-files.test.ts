@@ -67,6 +67,26 @@ test("a deleted volume's bytes are in the bin, and are those of the volume that 
   }),
 );
 
+test("of files that nobody has written one is kept of a volume, and none keeps it from being made", { skip }, () =>
+  withFiles(async (files, open) => {
+    const untouched = { ...label, untouched: true } as const;
+    for (const expected of ["shop-1.1", "shop-1.2"]) {
+      assert.equal((await files.create(v1, empty, 10)).fresh, true);
+      assert.equal((await files.create(v1, empty, 10)).fresh, undefined, "it is there");
+      assert.deepEqual([(await files.remove(v1, untouched))?.file], [expected]);
+    }
+    const later = await open();
+    assert.deepEqual(
+      (await later.bin.list()).map(({ file, untouched }) => [file, untouched]),
+      [["shop-1.2", true]],
+    );
+    await later.create(v1, empty, 10);
+    await later.remove(v1, label);
+    assert.equal((await later.bin.list()).length, 2, "what somebody wrote is kept beside it");
+    await assert.rejects(later.create(v1, empty, 10), /a file of volume shop-1 is in the bin/);
+  }),
+);
+
 test("each deletion of a volume is a file of its own, and what is emptied is gone", { skip }, () =>
   withFiles(async (files) => {
     for (const expected of ["shop-1.1", "shop-1.2"]) {

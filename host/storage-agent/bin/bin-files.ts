@@ -67,7 +67,10 @@ export class BinFiles {
     const all: Label = { ...label, volume, deletedMs: Date.now(), atMs: this.#now() };
     // What it is comes first: a file in the bin is never without.
     await this.#write(file, all);
+    const before = label.untouched === true ? await this.#untouched(volume) : [];
     await renameDurably(path, this.#path(file));
+    // One that holds the same, of whoever makes and gives back a volume over and over, is enough.
+    for (const same of before) await this.empty(same);
     return this.#describe(file, all);
   }
 
@@ -96,9 +99,19 @@ export class BinFiles {
     await synchronize(this.directory);
   }
 
-  /** Has it any file of that volume? */
-  async has(volume: Uid): Promise<boolean> {
-    return (await readdir(this.directory)).some((name) => name.startsWith(`${volume}.`) && name.endsWith(".qcow2"));
+  /** Has it a file of that volume that somebody may have written? */
+  async keeps(volume: Uid): Promise<boolean> {
+    const untouched = await this.#untouched(volume);
+    return (await readdir(this.directory)).some(
+      (name) =>
+        name.startsWith(`${volume}.`) && name.endsWith(".qcow2") && !untouched.includes(name.replace(/\.qcow2$/, "")),
+    );
+  }
+  async #untouched(volume: Uid): Promise<readonly string[]> {
+    const labels = await this.#labels();
+    return labels.flatMap(({ file, label }) =>
+      label?.volume === volume && label.untouched === true && label.offered !== true ? [file] : [],
+    );
   }
 
   async list(): Promise<readonly BinFile[]> {
@@ -151,6 +164,7 @@ export class BinFiles {
       deleted: new Date(deletedMs).toISOString(),
       ageMs: Math.max(0, this.#now() - atMs),
       offered: offered === true,
+      ...(label.untouched === true ? { untouched: true as const } : {}),
     };
   }
 }
