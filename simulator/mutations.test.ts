@@ -69,11 +69,11 @@ const patched = async (file: string, builds: string, work: (copy: string) => Pro
     await apply();
     if (builds !== "") await run(process.execPath, [join(copy, builds)]);
     await work(copy);
+  } finally {
     // As they were, and not by the patch the other way round: where it fits but roughly, that puts a line elsewhere.
     for (const [, touched = ""] of (await readFile(file, "utf8")).matchAll(/^\+\+\+ b\/(\S+)/gm))
       await cp(join(root, touched), join(copy, touched));
     if (builds !== "") await cp(join(root, beside), join(copy, beside), { recursive: true });
-  } finally {
     copies.push(copy);
   }
 };
