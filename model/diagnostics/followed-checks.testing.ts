@@ -196,6 +196,10 @@ const elements: Readonly<Record<string, Followed>> = {
     'root extends Cell { x.zone.name "cloud.example.org"; x.zone.servers "ns1.example.org"; x.zone.secondaries ["10.0.0.9"]; x.zone.key "transfer"; }',
   ),
   "Leave `x.ha` out here": within("x.ha.maxRetries 3;", vm),
+  "Leave `x.ha.investigators` out for all of them": asIs(
+    "root extends Cell { x.ha.investigators []; }",
+    "root extends Cell { }",
+  ),
   "or `x.ha.timeBetweenFailures 3600` or less": asIs(
     "root extends Cell { x.ha.timeBetweenFailures 7200; x.ha.timeBetweenCleanup 3600; }",
     "root extends Cell { x.ha.timeBetweenFailures 7200; x.ha.timeBetweenCleanup 7200; }",

@@ -44,11 +44,11 @@ export interface WhyEnds {
 
 /**
  * Resolves two ends as people name them: paths of VMs and interfaces, addresses, names that guests know each other by, and a group
- * with one VM in it. A VM stands for its first interface with an address.
+ * with one VM in it. A VM stands for its first interface with an address; towards the outside for an external one, if it has that.
  */
 export function whyEnds(state: ControllerState, from: string, to: string): Result<WhyEnds, Unanswered> {
-  const first = endOf(state, from);
-  const second = endOf(state, to);
+  const first = endOf(state, from, isOutside(state, to));
+  const second = endOf(state, to, isOutside(state, from));
   if (!first.ok) return first;
   if (!second.ok) return second;
   const rules = Object.fromEntries(hostPolicyRules(state).map(({ id, path }) => [String(id), path]));
@@ -77,10 +77,21 @@ function waitingRule(path: string, why: Cause): string {
   return `${path} waits: ${sentence(why)}${lifts === null ? "" : `; ${lifts}`}`;
 }
 
-function endOf(state: ControllerState, path: string): Result<WhyEnd, Unanswered> {
+/** An address that is in no subnet of the cell, and not its controller's: what is the other end for, if not for the outside? */
+function isOutside(state: ControllerState, text: string): boolean {
+  const written = parseIpv4(text) === null ? null : parseNetwork(text);
+  if (written === null || text === state.options.address) return text === "internet";
+  return [...state.elements.values()].every(({ range }) => {
+    const network = range === null ? null : parseNetwork(range.cidr);
+    return network === null || !contains(network, written);
+  });
+}
+
+/** @param outwards a VM stands for its external interface */
+function endOf(state: ControllerState, path: string, outwards: boolean): Result<WhyEnd, Unanswered> {
   if (parseIpv4(path) !== null) {
     const owner = [...state.elements.values()].find((record) => record.allocation?.address === path);
-    if (owner !== undefined) return endOf(state, owner.path);
+    if (owner !== undefined) return endOf(state, owner.path, outwards);
     if (path === state.options.address) return ok({ path: "controller", address: path as Ipv4, vm: null, host: null });
     return ok({ path, address: path as Ipv4, vm: null, host: null });
   }
@@ -97,7 +108,7 @@ function endOf(state: ControllerState, path: string): Result<WhyEnd, Unanswered>
       status: 409,
       message: `${record.path} is a ${record.type}, and connections have VMs as their ends${examplesOf(state)}`,
     });
-  const link = element.type === "VM" ? firstInterface(state, element.path) : record;
+  const link = element.type === "VM" ? interfaceOf(state, element.path, outwards) : record;
   const vmPath = element.type === "VM" ? element.path : element.vm;
   const vm = recordAt(state, vmPath);
   const address = link?.allocation?.address;
@@ -225,10 +236,20 @@ function foreignEndOf(state: ControllerState, want: DesiredWant): Result<WhyEnd,
   return ok({ path, address: ipv4(network.slice(0, -3)), vm: null, host: null });
 }
 
-function firstInterface(state: ControllerState, vm: ReturnType<typeof elementPath>): ReturnType<typeof recordAt> {
-  for (const link of linksOf(state, vm)) {
-    const record = link.type === "VirtualInterface" ? recordAt(state, link.path) : undefined;
-    if (record !== undefined && record.allocation !== null) return record;
-  }
-  return undefined;
+function interfaceOf(
+  state: ControllerState,
+  vm: ReturnType<typeof elementPath>,
+  outwards: boolean,
+): ElementRecord | undefined {
+  const cards = linksOf(state, vm).flatMap((link) => (link.type === "VirtualInterface" ? [link] : []));
+  const has = ({ path }: { readonly path: ReturnType<typeof elementPath> }): boolean =>
+    recordAt(state, path)?.allocation != null;
+  const isExternal = ({ subnet }: { readonly subnet: ReturnType<typeof elementPath> }): boolean => {
+    const record = recordAt(state, subnet);
+    const element = record === undefined ? undefined : elementOf(state, record);
+    return element?.type === "Subnet" && element.addressRange === "external";
+  };
+  const there = cards.filter(has);
+  const found = (outwards ? there.find(isExternal) : undefined) ?? there[0];
+  return found === undefined ? undefined : recordAt(state, found.path);
 }

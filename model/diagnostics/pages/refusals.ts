@@ -38,6 +38,12 @@ export const refusalPages: Readonly<Record<string, DiagnosticPage>> = {
     'POST /logins   {"user": "ann", "domain": "ROOT/acme", "password": "…"}   (another one\'s)',
     'POST /logins   {"user": "ann", "domain": "ROOT/acme", "password": "…"}   (hers)',
   ),
+  oidc: requestPage(
+    "a logout of a provider that does not count",
+    "A provider of OpenID Connect says who has logged out there by a signed token, which counts once, for a few minutes, and only with the issuer and the client of a provider that is declared here (OpenID Connect Back-Channel Logout 1.0, section 2.6). The message says which of it is not so; the operator compares the provider's settings with `cells provider list`.",
+    "POST /logins/oidc/logout   logout_token=…   (for another client)",
+    "POST /logins/oidc/logout   logout_token=…   (for the client that `cells provider list` has)",
+  ),
   "oidc-unmapped": requestPage(
     "a login by a provider who says nothing that makes it a user's",
     "The provider of OpenID Connect knows this person, and by the claims that the operator has mapped nobody is a user here: no mapping fits, what one maps to is gone, or the claim for the name holds none that a user may have. The operator changes the mappings of the provider, or the provider its claims.",
