@@ -288,8 +288,8 @@ test("of several files for one path none is taken before an operator says which"
 });
 
 /** The server knows the volume from before it was deleted, and looked for its file. */
-const deleted = (world: StorageWorld, server: string, id: string, about: Json = null): void => {
-  inBin(world, server, id, {});
+const deleted = (world: StorageWorld, server: string, id: string, about: Json = null, more: Partial<BinFile> = {}) => {
+  inBin(world, server, id, more);
   const nothing = { phase: "waiting", reason: "in the bin", sizeMiB: null, usedMiB: null, boot: null };
   world.say(world.agent(server), `volume/${id}`, { ...nothing, ...(about === null ? {} : { about }) });
 };
@@ -318,6 +318,17 @@ test("a volume that only a bin has is nowhere, whichever store says that it was 
     world.say(world.agent("s1"), "bin/a-1.1", null);
     assert.equal(world.volume("a-1")?.phase, "ready");
   }
+});
+
+test("what nobody had written is made anew as soon as its server speaks of it no more", () => {
+  const world = new StorageWorld({ s1: { freeMiB: 9000 }, s2: { freeMiB: 100 } });
+  const desire = () => world.want("volume/a-1", volume("a-1", { kind: "empty" }, 10));
+  desire();
+  world.settle();
+  deleted(world, "s1", "a-1", about("shop/a-1") as unknown as Json, { untouched: true });
+  assert.match(world.volume("a-1")?.reason ?? "", /s1 has yet to forget that it was deleted/);
+  world.settle();
+  assert.equal(world.volume("a-1")?.phase, "ready");
 });
 
 test("what a bin alone had is made anew once that is emptied, with leases from the first epoch on", () => {

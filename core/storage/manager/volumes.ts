@@ -15,7 +15,7 @@ import type { OriginLacks, VolumeSize } from "../../documents/volume-size.ts";
 import { desire, log, progress, publish, write } from "../../outbox.ts";
 import { holdsNothing, isInBin } from "../bin.ts";
 import { copyNeedsMiB, overcommit } from "../offers.ts";
-import { binnedOf, leaveToBin } from "./binned.ts";
+import { binnedOf, hasOnlyBinned, leaveToBin } from "./binned.ts";
 import { grow, sizes } from "./growth.ts";
 import { aboutOf, imageUnderCopies, noteOriginImage, otherImage } from "./recovery/origin-image.ts";
 import { adopt, adoptOrigins, findVolume } from "./recovery/recovery.ts";
@@ -182,7 +182,12 @@ function planFromBin(
   if (first === undefined) {
     const all = [...state.agents.values()].flatMap(({ bin }) => [...bin.values()]);
     const former = found.find(({ binned }) => !holdsNothing(binned, all));
-    return former === undefined ? null : waiting(isInBin(serverOf(former.agent.name), former.binned));
+    if (former !== undefined) return waiting(isInBin(serverOf(former.agent.name), former.binned));
+    // What was desired of it there has been taken back (`leaveToBin`).
+    const speaks = found.find(({ agent }) => hasOnlyBinned(agent, uid));
+    return speaks === undefined
+      ? null
+      : waiting(`${serverOf(speaks.agent.name)} has yet to forget that it was deleted`);
   }
   const name = `${serverOf(first.agent.name)}/${first.binned.file}`;
   if (more.length > 0) {
