@@ -32,7 +32,7 @@ import { heldBackReason, updateHeldBack } from "./reserve.ts";
 import { inUse } from "./sentences.ts";
 import { restoreAgent } from "./state.ts";
 import { keepAsked, nextLease, successionActual, successionKey, successorOf } from "./succession.ts";
-import { asTouched, fileWork, nextVolume, volumeActual, withoutFile } from "./volume.ts";
+import { fileWork, nextVolume, volumeActual, withoutFile } from "./volume.ts";
 import type {
   AgentOptions,
   AgentReport,
@@ -436,8 +436,6 @@ function writeLease(state: AgentState, uid: Uid, value: LeaseRecord, effects: Ef
   exchangePort(state, state.leases.get(uid)?.access, value.access);
   state.leases.set(uid, value);
   effects.push({ kind: "write", key: `lease/${uid}`, value: json(value) });
-  const touched = asTouched(value, state.volumes.get(uid));
-  if (touched !== null) writeVolume(state, uid, touched, effects);
 }
 
 function writeOrigin(state: AgentState, uid: Uid, value: OriginRecord | null, effects: Effect[]): void {

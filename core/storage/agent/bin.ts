@@ -75,11 +75,14 @@ export function whyInBin(state: AgentState, uid: Uid): string | null {
   return binned === undefined ? null : isInBin(state.options.server, binnedOf(binned));
 }
 
-/** What goes into the bin with the file. */
-export const labelOf = ({ about, source, manager, untouched }: VolumeRecord): BinLabel => ({
+/**
+ * What goes into the bin with the file.
+ * @param wasLeased to anybody, ever. A record of a lease outlives its volume, and every version has written it.
+ */
+export const labelOf = ({ about, source, manager, fresh }: VolumeRecord, wasLeased: boolean): BinLabel => ({
   ...{ about: about ?? null, manager: manager ?? null },
   overlay: source.kind === "overlay",
-  ...(untouched === true ? { untouched } : {}),
+  ...(fresh === true && !wasLeased ? { untouched: true as const } : {}),
 });
 
 /** A manager sees the files of its own volumes. */

@@ -35,8 +35,8 @@ export function withSize(state: AgentState, report: SizeReport): VolumeRecord | 
   const room = report.roomMiB === undefined ? {} : { roomMiB: report.roomMiB };
   if (report.kind === "created") {
     const image = report.image === undefined ? {} : { image: report.image };
-    const untouched = report.fresh === true && volume.from === undefined ? { untouched: true as const } : {};
-    return { ...rest, sizeMiB: report.sizeMiB, ...room, boot: report.boot, ...image, ...untouched };
+    const fresh = report.fresh === true && volume.from === undefined ? { fresh: true as const } : {};
+    return { ...rest, sizeMiB: report.sizeMiB, ...room, boot: report.boot, ...image, ...fresh };
   }
   // A host writes the file's header while it is exported: it is believed up to what was asked for, also at the next export.
   const hadMiB = volume.sizeMiB ?? 0;

@@ -6,7 +6,7 @@ import { labelOf, whyInBin, whyNotAnew } from "./bin.ts";
 import { newVolume } from "./owners.ts";
 import type { AgentState } from "./records.ts";
 import { lostVolume, sizeRemark } from "./sentences.ts";
-import type { LeaseRecord, VolumeRecord, VolumeWork } from "./work.ts";
+import type { VolumeRecord, VolumeWork } from "./work.ts";
 
 /*
  * Which file a volume is to have. One that was made is never made anew here: where a store was put back and adopted, the file of
@@ -35,17 +35,10 @@ const isBroughtBack = (state: AgentState, uid: Uid, { removing }: VolumeRecord, 
 const sameAbout = (one: VolumeAbout, other: VolumeAbout | undefined): boolean =>
   other !== undefined && sameJson(toJson(one), toJson(other));
 
-/** With that lease somebody may write it from now on; null: nobody, or that is known. */
-export function asTouched({ holder }: LeaseRecord, volume: VolumeRecord | undefined): VolumeRecord | null {
-  if (holder === null || volume?.untouched !== true) return null;
-  const { untouched: _, ...rest } = volume;
-  return rest;
-}
-
 export function fileWork(state: AgentState, uid: Uid): VolumeWork["file"] {
   const volume = state.volumes.get(uid);
   const desired = state.desired.volume.get(uid);
-  if (volume?.removing) return { action: "remove", label: labelOf(volume) };
+  if (volume?.removing) return { action: "remove", label: labelOf(volume, state.leases.has(uid)) };
   if (volume === undefined || desired === undefined) return null;
   if (volume.doubted === true) return { action: "find" };
   if (volume.sizeMiB !== null) return null;
@@ -58,7 +51,7 @@ export function fileWork(state: AgentState, uid: Uid): VolumeWork["file"] {
 
 /** Volumes of an adopted store that has files: each is to be seen before it counts. */
 export const doubted = ({ volumes }: AgentState): readonly (readonly [Uid, VolumeRecord])[] =>
-  [...volumes].flatMap(([uid, { untouched: _, ...volume }]) =>
+  [...volumes].flatMap(([uid, { fresh: _, ...volume }]) =>
     // Who has written since that store was copied, it does not know.
     volume.sizeMiB === null || volume.removing ? [] : [[uid, { ...volume, doubted: true as const }] as const],
   );

@@ -66,7 +66,7 @@ export interface BinLabel {
   readonly overlay: boolean;
   /** Whose it was; null: of an earlier version, when there was one manager alone. */
   readonly manager: PeerName | null;
-  /** See `VolumeRecord`. */
+  /** See `AgentBinned`. */
   readonly untouched?: true;
 }
 export type VolumeSource =
@@ -189,8 +189,8 @@ export interface VolumeRecord {
   readonly found?: true;
   /** An operator has adopted this store, which was put back: it is to be seen whether its file is there. */
   readonly doubted?: true;
-  /** Its file was made here, and nobody has had a lease since: it holds what a new one would. */
-  readonly untouched?: true;
+  /** Its file was made here, and not found or brought back: only who had a lease can have written it. */
+  readonly fresh?: true;
 }
 /** Durable: the truth about who may write. Key `lease/<uid>`; outlives the volume, so that no epoch ever comes back. */
 export interface LeaseRecord {
