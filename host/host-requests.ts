@@ -61,8 +61,11 @@ export type Outcome =
   | {
       readonly kind: "implement-network";
       readonly revision: string;
+      /** Where it failed, empty. */
       readonly allocation: NetworkAllocation;
       readonly error: string | null;
+      /** Interfaces that it was to leave in place: of what it did before it failed nothing is known. Absent: it did not fail. */
+      readonly tried?: readonly Uid[];
     }
   | {
       readonly kind: Exclude<Action["kind"], "implement-network" | "withdraw-state" | "refuse-machine">;

@@ -115,6 +115,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
           revision,
           allocation: { interfaces: [], policies: [] },
           error: (error as Error).message,
+          tried: global.interfaces.map(({ desired }) => desired.uid),
         };
       }
     }

@@ -134,6 +134,17 @@ export const takeAllocation = (state: HostState, allocation: NetworkAllocation, 
   state.allocation = allocation;
 };
 
+/**
+ * A change of the network has failed, and of what it did before nothing is known: whatever it did not name may be gone, and what
+ * was in place before is to be put there again.
+ * @param tried interfaces that it was to leave in place
+ */
+export function leftAfterFailure(state: HostState, tried: readonly Uid[]): void {
+  const interfaces = state.allocation.interfaces.filter((each) => tried.includes(each.interface));
+  state.allocation = { ...state.allocation, interfaces };
+  state.revision = null;
+}
+
 export const inner = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
   const found = map.get(key) ?? make();
   map.set(key, found);

@@ -160,7 +160,11 @@ export class Room {
         if (error === null) this.taps = action.global.interfaces.map(({ desired }) => desired.uid);
         const policies = action.global.policies.map(({ cell, version }) => ({ cell, version, problem: null }));
         const interfaces = this.taps.map((tap) => ({ interface: tap, tap, ready: true, reason: null }));
-        return { kind: action.kind, revision: action.revision, allocation: { interfaces, policies }, error };
+        const { kind, revision } = action;
+        const tried = action.global.interfaces.map(({ desired }) => desired.uid);
+        return error === null
+          ? { kind, revision, allocation: { interfaces, policies }, error }
+          : { kind, revision, allocation: { interfaces: [], policies: [] }, error, tried };
       }
       case "start-machine": {
         const { vm, desired } = action;

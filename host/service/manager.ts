@@ -51,6 +51,7 @@ import { beginViews, cellOf, followPeers, forgetUnconfirmed, handleLocation, tak
 import {
   foundOf,
   type HostManagerOptions,
+  leftAfterFailure,
   restoreState,
   store,
   succeed,
@@ -403,6 +404,7 @@ const settle = (state: HostState, outcome: Outcome, effects: Effect[]): void => 
   };
   if (outcome.kind === "implement-network") {
     if (outcome.error !== null) {
+      leftAfterFailure(state, outcome.tried ?? []);
       retry(outcome.error);
       return;
     }
