@@ -95,9 +95,7 @@ const withRoles = (): Bench => {
   return bench;
 };
 
-test("nobody gives a right that he has not, nor takes one from somebody stronger, nor reaches beyond his own", (context) => {
-  const seed = Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31));
-  context.diagnostic(`CELLS_SEED=${seed}`);
+test("nobody gives a right that he has not, nor takes one from somebody stronger, nor reaches beyond his own", () => {
   let accepted = 0;
   fc.assert(
     fc.property(fc.array(act, { minLength: 1, maxLength: 25 }), (acts) => {
@@ -145,7 +143,7 @@ test("nobody gives a right that he has not, nor takes one from somebody stronger
         }
       }
     }),
-    { seed, numRuns: 400 },
+    { numRuns: 400 },
   );
   assert.ok(accepted > 100, `only ${accepted} were accepted: nothing was tried`);
 });
