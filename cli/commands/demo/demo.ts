@@ -19,6 +19,7 @@ import { type UpArguments, up } from "../up.ts";
 import {
   type Answered,
   type Attempt,
+  addressOf,
   attempt,
   listenOutAndIn,
   outAndInAttempts,
@@ -42,15 +43,6 @@ interface Tried {
   /** What `why` says decides. */
   readonly verdict: string;
 }
-
-/** Address of the VM whose interface stands beside it: `shop/web/interface` for `shop/web/vm`. */
-const addressOf = (elements: readonly ElementWithState[], vm: string): string => {
-  const group = vm.slice(0, vm.lastIndexOf("/"));
-  const found = elements.find(({ path, type }) => type === "VirtualInterface" && path.startsWith(`${group}/`));
-  const address = found?.state.address;
-  if (address == null) throw new CommandFailure(exitCodes.notAsDeclared, `${vm} has no address`);
-  return address;
-};
 
 /** A machine that runs is still booting: its agent answers a little later, and has its address later still. */
 const untilGuestAnswers = async (client: Client, cell: string, vm: string, address: string): Promise<void> => {

@@ -56,20 +56,22 @@ const answeredBy = (stdout: string, stderr: string): Answered => ({
 });
 
 const isPath = (end: string): boolean => end.includes("/");
-/** The address of a VM that they know outside. */
-const outsideAddress = (
-  elements: readonly ElementWithState[],
-  vm: string,
-  isExternal: (address: string) => boolean,
-) => {
+/** All pools of a testbed that are not external are in 10.0.0.0/8. */
+const isExternal = (address: string): boolean => !address.startsWith("10.");
+/** Addresses of the VM's interfaces, which stand beside it: of `shop/web/interface` for `shop/web/vm`. */
+const addressesOf = (elements: readonly ElementWithState[], vm: string): readonly string[] => {
   const group = vm.slice(0, vm.lastIndexOf("/"));
-  const own = elements.filter(({ path, type }) => type === "VirtualInterface" && path.startsWith(`${group}/`));
-  const address = own.map(({ state }) => state.address ?? "").find(isExternal);
-  if (address === undefined) throw new CommandFailure(exitCodes.notAsDeclared, `${vm} has no address outside`);
+  return elements.flatMap(({ path, type, state }) =>
+    type === "VirtualInterface" && path.startsWith(`${group}/`) && state.address != null ? [state.address] : [],
+  );
+};
+/** @param outside the one that they know outside */
+export const addressOf = (elements: readonly ElementWithState[], vm: string, outside = false): string => {
+  const address = addressesOf(elements, vm).find((each) => !outside || isExternal(each));
+  if (address === undefined)
+    throw new CommandFailure(exitCodes.notAsDeclared, `${vm} has no address${outside ? " outside" : ""}`);
   return address;
 };
-/** All pools of a testbed that are not external are in 10.0.0.0/8. */
-const isExternal = (address: string): boolean => address !== "" && !address.startsWith("10.");
 
 export interface Outside {
   readonly somebody: string;
@@ -87,11 +89,8 @@ export const listenOutAndIn = async (client: Client, outside: Outside): Promise<
   const server = `socat TCP4-LISTEN:${answersAt},fork,reuseaddr SYSTEM:"echo seen as \\$SOCAT_PEERADDR"`;
   await outside.run(["sh", "-c", `${server} >/dev/null 2>&1 </dev/null & sleep 0.2`]);
   const command = listenerCommand("tcp", closedPort);
-  for (const [cell, vm] of [
-    ["web", "web/vm"],
-    ["team", "team/egress/vm"],
-  ] as const)
-    await client.exec(cell, { vm, command, timeoutMs: execTimeoutMs });
+  for (const { cell, to: vm, port } of outAndInAttempts(outside.somebody))
+    if (port === closedPort) await client.exec(cell, { vm, command, timeoutMs: execTimeoutMs });
 };
 
 export const attempt = async (
@@ -101,7 +100,7 @@ export const attempt = async (
   asked: Attempt,
 ): Promise<Answered> => {
   const { cell, from, to } = asked;
-  const command = commandOf(isPath(to) ? outsideAddress(elements, to, isExternal) : to, asked);
+  const command = commandOf(isPath(to) ? addressOf(elements, to, true) : to, asked);
   const { stdout, stderr } = isPath(from)
     ? await client.exec(cell, { vm: from, command, timeoutMs: execTimeoutMs })
     : await outside.run(command);
