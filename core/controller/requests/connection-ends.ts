@@ -3,7 +3,8 @@ import type { Cause } from "../../../model/cause/cause.ts";
 import { remedy } from "../../../model/cause/remedy.ts";
 import { sentence, sentenceOf } from "../../../model/cause/sentence.ts";
 import { andMore } from "../../../model/cause/words.ts";
-import { type elementPath, type HostName, type Ipv4, ipv4 } from "../../../model/cell/identifiers.ts";
+import type { SubnetElement } from "../../../model/cell/cell.ts";
+import { type ElementPath, type HostName, type Ipv4, ipv4 } from "../../../model/cell/identifiers.ts";
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { DesiredWant } from "../../documents/cells.ts";
@@ -194,10 +195,8 @@ const somewhereOutside = ipv4("198.51.100.1");
 function whyNotOutside(state: ControllerState, { path, address }: WhyEnd): string | null {
   for (const record of state.elements.values()) {
     if (record.allocation?.address !== address) continue;
-    const element = elementOf(state, record);
-    const subnet = element?.type === "VirtualInterface" ? recordAt(state, element.subnet) : undefined;
-    const of = subnet === undefined ? undefined : elementOf(state, subnet);
-    if (of?.type === "Subnet" && (of.addressRange === "external" || of.router !== undefined)) return null;
+    const of = subnetOf(state, record);
+    if (of?.addressRange === "external" || of?.router !== undefined) return null;
     const where = of === undefined ? "" : `, of ${of.path}`;
     return `${path} has the internal address ${address}${where}: only an interface of a subnet with \`x.addressRange "external"\` or with an \`x.router\` speaks with addresses outside`;
   }
@@ -236,20 +235,20 @@ function foreignEndOf(state: ControllerState, want: DesiredWant): Result<WhyEnd,
   return ok({ path, address: ipv4(network.slice(0, -3)), vm: null, host: null });
 }
 
-function interfaceOf(
-  state: ControllerState,
-  vm: ReturnType<typeof elementPath>,
-  outwards: boolean,
-): ElementRecord | undefined {
-  const cards = linksOf(state, vm).flatMap((link) => (link.type === "VirtualInterface" ? [link] : []));
-  const has = ({ path }: { readonly path: ReturnType<typeof elementPath> }): boolean =>
-    recordAt(state, path)?.allocation != null;
-  const isExternal = ({ subnet }: { readonly subnet: ReturnType<typeof elementPath> }): boolean => {
-    const record = recordAt(state, subnet);
-    const element = record === undefined ? undefined : elementOf(state, record);
-    return element?.type === "Subnet" && element.addressRange === "external";
-  };
-  const there = cards.filter(has);
-  const found = (outwards ? there.find(isExternal) : undefined) ?? there[0];
-  return found === undefined ? undefined : recordAt(state, found.path);
+/** The one that a VM stands for: of those with an address the first, or an external one towards the outside. */
+function interfaceOf(state: ControllerState, vm: ElementPath, outwards: boolean): ElementRecord | undefined {
+  const there = linksOf(state, vm).flatMap((link) => {
+    const record = link.type === "VirtualInterface" ? recordAt(state, link.path) : undefined;
+    return record === undefined || record.allocation === null ? [] : [record];
+  });
+  const external = outwards ? there.find((record) => subnetOf(state, record)?.addressRange === "external") : undefined;
+  return external ?? there[0];
+}
+
+/** Of an interface; undefined: it is none, or its subnet is not there. */
+function subnetOf(state: ControllerState, record: ElementRecord): SubnetElement | undefined {
+  const element = elementOf(state, record);
+  const subnet = element?.type === "VirtualInterface" ? recordAt(state, element.subnet) : undefined;
+  const of = subnet === undefined ? undefined : elementOf(state, subnet);
+  return of?.type === "Subnet" ? of : undefined;
 }
