@@ -5,7 +5,7 @@ import { actualProbe } from "../documents/readers/ha.ts";
 import { actualHost } from "../documents/readers/placement.ts";
 import { desire, write } from "../outbox.ts";
 import { deathOf } from "../presence/group/deaths.ts";
-import { freshMs } from "./investigators/neighbours.ts";
+import { freshMs } from "./investigators/investigator.ts";
 import type { HaState, KnownHost } from "./state.ts";
 import { suspectedHosts } from "./suspicions.ts";
 

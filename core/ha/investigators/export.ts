@@ -1,12 +1,10 @@
-import { type Investigator, ofTime, unknown } from "./investigator.ts";
+import { freshMs, type Investigator, ofTime, unknown } from "./investigator.ts";
 
 /**
  * Requests at the volumes' own daemons: whoever makes them has the key of the incarnation's lease, so it runs, even where nothing else of its
  * host is heard, its Host Manager stands still and its network to other hosts is cut. That none came says nothing: an idle guest
  * makes none.
  */
-const freshMs = 9_000;
-
 export const exports: Investigator = {
   name: "export",
   ask: ({ vm, incarnation, host }, { requests, reachable, nowMs }) => {

@@ -63,6 +63,8 @@ export interface Known {
 
 export const ofTime = (heardMs: number | null | undefined): { readonly heardMs?: number } =>
   heardMs === undefined || heardMs === null ? {} : { heardMs };
+/** For so long an answer counts of whoever sees a host or its machines from elsewhere. */
+export const freshMs = 9_000;
 export const unknown = (sentence: string): Answer => ({ state: "Unknown", sentence });
 
 /** One *Running* vetoes, unless a *Stopped* was seen after what it rests on; without any, one *Stopped* is enough. */

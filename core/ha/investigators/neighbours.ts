@@ -1,12 +1,10 @@
-import { type Investigator, ofTime, unknown } from "./investigator.ts";
+import { freshMs, type Investigator, ofTime, unknown } from "./investigator.ts";
 
 /**
  * Neighbours of the host, asked to put an ARP request to it: the kernel of a machine that runs answers, whatever has become of its
  * Host Manager, and what ran there may run on. An answer counts from the MAC that the host said was its own, for as long as
  * it is fresh and its neighbour is heard. That nobody answers says nothing: the host may have lost its network alone.
  */
-export const freshMs = 9_000;
-
 export const neighbours: Investigator = {
   name: "neighbours",
   ask: ({ host }, { probes, reachable, nowMs }) => {
