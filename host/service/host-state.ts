@@ -140,7 +140,8 @@ export const takeAllocation = (state: HostState, allocation: NetworkAllocation, 
  * @param tried interfaces that it was to leave in place
  */
 export function leftAfterFailure(state: HostState, tried: readonly Uid[]): void {
-  const interfaces = state.allocation.interfaces.filter((each) => tried.includes(each.interface));
+  const named = new Set(tried);
+  const interfaces = state.allocation.interfaces.filter((each) => named.has(each.interface));
   state.allocation = { ...state.allocation, interfaces };
   state.revision = null;
 }

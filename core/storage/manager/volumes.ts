@@ -179,6 +179,7 @@ function planFromBin(
   const { uid, cell, path, origin } = document;
   const found = binnedOf(state, uid, cell, path);
   const [first, ...more] = found.filter(({ binned }) => binned.offered);
+  if (found.length === 0) return null;
   if (first === undefined) {
     const all = [...state.agents.values()].flatMap(({ bin }) => [...bin.values()]);
     const former = found.find(({ binned }) => !holdsNothing(binned, all));

@@ -67,10 +67,10 @@ export class BinFiles {
     const all: Label = { ...label, volume, deletedMs: Date.now(), atMs: this.#now() };
     // What it is comes first: a file in the bin is never without.
     await this.#write(file, all);
-    const before = label.untouched === true ? await this.#untouched(volume) : [];
+    const before = label.untouched === true ? await this.#filesOf(volume) : [];
     await renameDurably(path, this.#path(file));
     // One that holds the same, of whoever makes and gives back a volume over and over, is enough.
-    for (const same of before) await this.empty(same);
+    for (const each of before) if (each.isUntouched) await this.empty(each.file);
     return this.#describe(file, all);
   }
 
@@ -101,16 +101,17 @@ export class BinFiles {
 
   /** Has it a file of that volume that somebody may have written? */
   async keeps(volume: Uid): Promise<boolean> {
-    const untouched = await this.#untouched(volume);
-    return (await readdir(this.directory)).some(
-      (name) =>
-        name.startsWith(`${volume}.`) && name.endsWith(".qcow2") && !untouched.includes(name.replace(/\.qcow2$/, "")),
-    );
+    return (await this.#filesOf(volume)).some(({ isUntouched }) => !isUntouched);
   }
-  async #untouched(volume: Uid): Promise<readonly string[]> {
-    const labels = await this.#labels();
-    return labels.flatMap(({ file, label }) =>
-      label?.volume === volume && label.untouched === true && label.offered !== true ? [file] : [],
+  async #filesOf(volume: Uid): Promise<readonly { readonly file: string; readonly isUntouched: boolean }[]> {
+    const names = await readdir(this.directory);
+    const own = names.filter((name) => name.startsWith(`${volume}.`) && name.endsWith(".qcow2"));
+    return Promise.all(
+      own.map(async (name) => {
+        const file = name.slice(0, -".qcow2".length);
+        const label = await readJson<Label>(this.#labelPath(file));
+        return { file, isUntouched: label?.untouched === true && label.offered !== true };
+      }),
     );
   }
 
