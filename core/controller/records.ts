@@ -145,6 +145,8 @@ export interface VmRecord {
   readonly keptDisks?: readonly DesiredConnection[];
   /** The operator has this incarnation go to another host (upgrade/moves.ts). Absent: it stays. */
   readonly move?: { readonly to: HostName; readonly incarnation: number };
+  /** The operator has freed it of that host, and nobody has seen that it ended there. Of interest until there is a later incarnation. */
+  readonly freed?: { readonly host: HostName; readonly incarnation: number };
   /** The model wants it to boot from another volume than the one with which it has proved itself (upgrade.ts). */
   readonly upgrade?: Upgrade;
 }

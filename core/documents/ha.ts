@@ -48,6 +48,10 @@ export interface DesiredProtected {
   readonly deleted?: true;
   /** All that it may write to may be made anew (`x.recreatable`), and its controller does that at the word. Absent: not so. */
   readonly recreatable?: true;
+  /** It is to go to another host, by the operator's word or since its host is in maintenance. Absent: not so. */
+  readonly leaves?: true;
+  /** An operator has freed it of its host, though nobody has seen that it ended; its controller has no part in it any more. Absent: not so. */
+  readonly forced?: true;
 }
 export const protectedKey = (vm: Uid): string => `protected/${vm}`;
 

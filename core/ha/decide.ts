@@ -56,8 +56,8 @@ export function decide(step: Step, so: Circumstances): Move | null {
     case "Restarting":
       if (so.since === "later") return { to: "Done", why: "its next incarnation is on its way" };
       return so.since === "gone" ? { to: "Done", why: "its controller has freed it" } : null;
-    case "Done":
-    case "Cancelled":
+    default:
+      // It has ended, or is none of the kind that fences (`orderly/decide.ts`).
       return null;
   }
 }

@@ -8,29 +8,53 @@ import type { Answer } from "./investigators/investigator.ts";
 
 /**
  * `HA`: started again elsewhere. `Stop`: freed of its host, since it is being stopped and its host cannot confirm that; `Destroy`: the same
- * of one that has left its model. CloudStack's other three are somebody else's here: a `Migration` is the Placer's and the controller's
- * (decision 102), `CheckStop` is what every controller waits for, and `ForceStop` an operator's word to it (`cells stop --force`).
+ * of one that has left its model. These are about a host that is lost, and `decide.ts` is their table.
  */
-export const workTypes = ["HA", "Stop", "Destroy"] as const;
-export type WorkType = (typeof workTypes)[number];
+export const lossTypes = ["HA", "Stop", "Destroy"] as const;
+export type LossType = (typeof lossTypes)[number];
+/**
+ * What goes in order, at a host that is not lost (`orderly/`). `Migration`: it leaves its host, by the operator's word or since that is in
+ * maintenance; the Placer says where to and its controller stops and starts it. `CheckStop`: it is to stop, and its host, which is heard, goes on
+ * listing it. `ForceStop`: an operator has freed it of a host that could not confirm its end (`cells stop --force`).
+ */
+export const orderlyTypes = ["Migration", "CheckStop", "ForceStop"] as const;
+export type OrderlyType = (typeof orderlyTypes)[number];
+export type WorkType = LossType | OrderlyType;
 
 /**
  *   Scheduled → Investigating → Fencing → Restarting → Done
  *                    │  └────────────────────┘ ▲
  *                    └→ Cancelled              └ (seen stopped: nothing to fence)
+ *   of what goes in order:
+ *   Scheduled → Migrating → Done | Cancelled
+ *   Scheduled (→ Investigating) → Stopping → Done | Cancelled
  *
  * A fence that has begun is carried through: some of the leases may have ended. Only its VM's own controller, which has learned
- * otherwise that the incarnation is over, cancels it then.
+ * otherwise that the incarnation is over, cancels it then. `Error`: an item that another version has written and this one cannot read; what
+ * is due is scheduled anew, by what is so.
  */
-export const steps = ["Scheduled", "Investigating", "Fencing", "Restarting", "Done", "Cancelled"] as const;
+export const steps = [
+  "Scheduled",
+  "Investigating",
+  "Fencing",
+  "Stopping",
+  "Migrating",
+  "Restarting",
+  "Done",
+  "Cancelled",
+  "Error",
+] as const;
 export type Step = (typeof steps)[number];
-export const isActive = (step: Step): boolean => step !== "Done" && step !== "Cancelled";
+export const isActive = (step: Step): boolean => step !== "Done" && step !== "Cancelled" && step !== "Error";
 
 /** Asked in this order. */
 export const fencerNames = ["storage", "power", "recreatable"] as const;
 export type FencerName = (typeof fencerNames)[number];
 
-/** Record `item/<vm>/<incarnation>`. */
+/**
+ * Record `item/<vm>/<incarnation>`; of what goes in order, and of what could not be read, `work/<vm>/<incarnation>`: earlier versions, which
+ * know neither these types nor their steps, leave those alone.
+ */
 export interface WorkItem {
   readonly type: WorkType;
   readonly step: Step;
@@ -59,6 +83,8 @@ export interface WorkItem {
   readonly released?: true;
   /** A person has said that this incarnation is left alone. */
   readonly cancelled?: true;
+  /** It is not tried any more: a person is to look. */
+  readonly gaveUp?: true;
 }
 export interface SaidAnswer extends Omit<Answer, "heardMs"> {
   readonly by: string;
@@ -67,3 +93,4 @@ export interface SaidAnswer extends Omit<Answer, "heardMs"> {
 }
 
 export const itemKey = (vm: Uid, incarnation: number): string => `item/${vm}/${incarnation}`;
+export const workKey = (vm: Uid, incarnation: number): string => `work/${vm}/${incarnation}`;

@@ -18,9 +18,10 @@ import { cellOfController, log, takeEffects, toJson } from "../outbox.ts";
 import { followDeaths, hearMember, takeDeath } from "../presence/group/deaths.ts";
 import { noteLoss } from "./guards.ts";
 import { takeRequests } from "./investigators/requests.ts";
-import { measureHa } from "./measure.ts";
+import { cleanUpOrderly, endUnread } from "./orderly/orderly.ts";
 import { settleAlerts } from "./people/alerts.ts";
 import { type ByHandRefusal, takeWord } from "./people/by-hand.ts";
+import { measureHa } from "./people/measure.ts";
 import { settleNotices, takeNoticeWord } from "./people/notices.ts";
 import { reportOf } from "./people/report.ts";
 import { compareAll } from "./people/stuck.ts";
@@ -103,7 +104,8 @@ function take(state: HaState, input: Input, now: Instant): void {
       if (input.name === askedTimer || input.name === recreateTimer)
         for (const vm of state.active.keys()) state.dirty.add(vm);
       state.timed.delete(input.name);
-      if (input.name === lookTimer) for (const vm of state.active.keys()) state.dirty.add(vm);
+      if (input.name === lookTimer)
+        for (const vm of [...state.active.keys(), ...state.orderly.active.keys()]) state.dirty.add(vm);
       if (input.name === compareTimer) {
         cleanUp(state, now);
         compareAll(state, now);
@@ -137,7 +139,9 @@ function start(state: HaState, now: Instant): void {
   for (const to of state.options.storageManagers)
     state.outbox.effects.push({ kind: "subscribe", to, prefix: actualKey(state.options.self, fenceKey("" as Uid)) });
   for (const peer of state.forkedAt) knowsAgain(state, peer);
+  endUnread(state, now);
   for (const vm of [...state.wanted.keys(), ...state.active.keys(), ...state.over.keys()]) state.dirty.add(vm);
+  for (const vm of state.orderly.active.keys()) state.dirty.add(vm);
   cleanUp(state, now);
 }
 
@@ -268,7 +272,9 @@ function endForgotten({ outbox }: HaState, peer: PeerName, key: string, value: J
   outbox.effects.push({ kind: "desire", to: peer, key, value: null });
 }
 
-function cleanUp(state: HaState, { wallMs }: Instant): void {
+function cleanUp(state: HaState, now: Instant): void {
+  const { wallMs } = now;
+  cleanUpOrderly(state, now);
   for (const [key, item] of [...state.ended]) {
     // What a person has said of an incarnation holds as long as that may be lost.
     const isLeft = item.cancelled === true && state.wanted.get(item.vm)?.document.incarnation === item.incarnation;

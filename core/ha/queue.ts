@@ -27,6 +27,7 @@ import { neighbours } from "./investigators/neighbours.ts";
 import { power } from "./investigators/power.ts";
 import { isLookedFor, settleRequests } from "./investigators/requests.ts";
 import { type FencerName, itemKey, type SaidAnswer, type WorkItem } from "./item.ts";
+import { settleOrderly } from "./orderly/orderly.ts";
 import { isReadOff } from "./power/power-state.ts";
 import { isAskingAbout, probePatienceMs, settleProbes } from "./probes.ts";
 import { fixed } from "./settings.ts";
@@ -50,10 +51,12 @@ export function settleQueue(state: HaState, now: Instant): void {
   for (const vm of order) {
     if (state.unread.has(vm)) continue;
     settleOver(state, vm);
+    settleOrderly(state, vm, now);
     for (let moves = 0; moves < mostMoves; moves += 1) {
       schedule(state, vm, now);
       if (!advance(state, vm, now)) break;
     }
+    settleOrderly(state, vm, now);
     settleFence(state, vm);
   }
   settleProbes(state);
@@ -105,6 +108,8 @@ function schedule(state: HaState, vm: Uid, { wallMs }: Instant): void {
   const { client, document } = wanted;
   const { incarnation, host, cell, path, lost, deleted } = document;
   const death = deathOf(state.deaths, host);
+  // Of one that an operator has freed nobody has anything to ask but its host.
+  if (document.forced === true) return;
   if (lost === "leave" || (death === null && !isReadOff(state.power, host, document.boot))) return;
   const before = state.ended.get(itemKey(vm, incarnation));
   // What was cancelled since its host was there again is due anew when that is lost once more.
@@ -185,6 +190,8 @@ function isUnheard({ deaths: { members, said }, reachable }: HaState, host: Host
 function sinceOf({ client, incarnation, host }: WorkItem, wanted: Protected | undefined): Since {
   if (wanted === undefined || wanted.client !== client) return "gone";
   const { document } = wanted;
+  // An operator has freed it: its controller waits for nobody's word any more.
+  if (document.forced === true && document.incarnation === incarnation) return "gone";
   if (document.incarnation > incarnation) return "later";
   return document.incarnation === incarnation && document.host === host ? "same" : "gone";
 }
@@ -281,8 +288,8 @@ function setTimers(state: HaState): void {
     else timed.delete(name);
     state.outbox.effects.push({ kind: "timer", name, afterMs: isDue ? everyMs : null });
   };
-  set(lookTimer, active.size > 0, settings.lookMs);
-  set(compareTimer, active.size + ended.size + wanted.size > 0, settings.compareMs);
+  set(lookTimer, active.size + state.orderly.active.size > 0, settings.lookMs);
+  set(compareTimer, active.size + ended.size + wanted.size + state.orderly.ended.size > 0, settings.compareMs);
 }
 export const lookTimer = "look";
 export const compareTimer = "compare";

@@ -14,6 +14,7 @@ import { createOutbox, type Outbox, toJson, write } from "../outbox.ts";
 import { createDeaths, type Deaths } from "../presence/group/deaths.ts";
 import type { Known, Probed, Served } from "./investigators/investigator.ts";
 import { isActive, itemKey, type WorkItem } from "./item.ts";
+import { createOrderly, isReadable, type Orderly, restoreOrderly } from "./orderly/records.ts";
 import { type Alert, createNotices, type Notices, restoreNotices, sortNotices } from "./people/alert.ts";
 import { createPower, type PowerState, restorePower } from "./power/power-state.ts";
 import { type Settings, settingsFrom } from "./settings.ts";
@@ -68,6 +69,8 @@ export interface HaState extends Known {
   readonly active: Map<Uid, WorkItem>;
   /** Those that have ended, by their keys. */
   readonly ended: Map<string, WorkItem>;
+  /** What goes in order. Records: `work/<vm>/<incarnation>`. */
+  readonly orderly: Orderly;
   readonly over: Map<Uid, OverRecord>;
   storm: Storm | null;
   /** Not durable: they are desired here. */
@@ -139,6 +142,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     heartbeats: new Map(),
     active: new Map(),
     ended: new Map(),
+    orderly: createOrderly(),
     over: new Map(),
     storm: (restored.records.get("storm") ?? null) as unknown as Storm | null,
     settings: settingsFrom({}),
@@ -164,7 +168,8 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
   for (const [key, value] of restored.records) {
     restorePower(state.power, key, value);
     restoreNotices(state.notices, key, value);
-    if (key.startsWith("item/")) keepItem(state, value as unknown as WorkItem);
+    if (key.startsWith("item/")) restoreItem(state, key, value as unknown as WorkItem);
+    if (key.startsWith("work/")) restoreOrderly(state.orderly, key, value as unknown as WorkItem);
     if (key.startsWith("host/")) state.known.set(hostName(key.slice("host/".length)), value as unknown as KnownHost);
     if (key.startsWith("alert/")) state.alerts.set(key, value as unknown as Alert);
     if (key.startsWith("over/")) {
@@ -180,6 +185,10 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
   return state;
 }
 
+function restoreItem(state: HaState, key: string, item: WorkItem): void {
+  if (isReadable(item)) keepItem(state, item);
+  else state.orderly.unread.set(key, item);
+}
 function keepItem({ active, ended }: HaState, item: WorkItem): void {
   const key = itemKey(item.vm, item.incarnation);
   if (isActive(item.step)) {

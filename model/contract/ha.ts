@@ -101,8 +101,15 @@ export interface AlertNotice {
   readonly at: string;
 }
 export interface HaItem {
-  readonly type: OrLater<"HA" | "Stop" | "Destroy">;
-  readonly step: OrLater<"Scheduled" | "Investigating" | "Fencing" | "Restarting" | "Done" | "Cancelled">;
+  /**
+   * Of a VM whose host is lost, `HA`: it starts elsewhere, `Stop` and `Destroy`: it is freed of that host. In order, `Migration`: it leaves its host,
+   * `CheckStop`: its host, which is heard, does not stop it, `ForceStop`: an operator has freed it of its host.
+   */
+  readonly type: OrLater<"HA" | "Stop" | "Destroy" | "Migration" | "CheckStop" | "ForceStop">;
+  /** `Error`: another version has written it, and this one cannot read it. */
+  readonly step: OrLater<
+    "Scheduled" | "Investigating" | "Fencing" | "Stopping" | "Migrating" | "Restarting" | "Done" | "Cancelled" | "Error"
+  >;
   readonly vm: string;
   readonly cell: string;
   readonly path: string;
@@ -121,6 +128,8 @@ export interface HaItem {
   /** What each said when it was last asked. */
   readonly investigators: readonly HaAnswer[];
   readonly fencers: readonly HaAnswer[];
+  /** All tries are used up, and nobody tries it any more. Absent: not so. */
+  readonly gaveUp?: true;
 }
 export interface HaAnswer {
   readonly by: string;
@@ -137,8 +146,11 @@ const haAnswer = record<HaAnswer>(
 );
 const haItem = record<HaItem>(
   {
-    type: orLater("HA", "Stop", "Destroy"),
-    step: orLater("Scheduled", "Investigating", "Fencing", "Restarting", "Done", "Cancelled"),
+    type: orLater("HA", "Stop", "Destroy", "Migration", "CheckStop", "ForceStop"),
+    step: orLater(
+      ...(["Scheduled", "Investigating", "Fencing", "Stopping", "Migrating"] as const),
+      ...(["Restarting", "Done", "Cancelled", "Error"] as const),
+    ),
     ...{ vm: text(), cell: text(), path: text(), incarnation: integer(), host: text() },
     ...{
       reason: text(),
@@ -147,6 +159,7 @@ const haItem = record<HaItem>(
       fencedBy: nullable(orLater("storage", "power", "recreatable", "stopped")),
     },
     ...{ scheduled: time, since: time, investigators: list(haAnswer), fencers: list(haAnswer) },
+    gaveUp: optional(exactly(true)),
   },
   "HaItem",
 );

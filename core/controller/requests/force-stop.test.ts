@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostName, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
+import type { DesiredProtected } from "../../documents/ha.ts";
 import { shop, World } from "../world.testing.ts";
 
 const h1 = peerName("host.h1");
@@ -55,4 +56,24 @@ test("one whose host is heard is stopped by the ordinary way, as the refusal say
   world.put(off());
   world.settle();
   assert.equal(runOf(world), null);
+});
+
+test("the HA Manager hears of what was freed until a later incarnation is there", () => {
+  const world = new World();
+  world.step({ kind: "request", id: 1, request: { method: "HA" } });
+  world.put(shop());
+  away(world);
+  world.put(off());
+  force(world);
+  world.settle();
+  const said = () =>
+    world
+      .documents<DesiredProtected>("ha-manager", "protected")
+      .filter(({ path }) => path === "shop/web")
+      .map(({ incarnation, host, lost, forced }) => [incarnation, host, lost, forced]);
+  assert.equal(runOf(world), null);
+  assert.deepEqual(said(), [[1, "h1", "end", true]]);
+  world.put(shop());
+  world.settle();
+  assert.deepEqual(said(), [[2, "h2", "restart", undefined]]);
 });

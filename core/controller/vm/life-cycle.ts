@@ -309,9 +309,12 @@ function advanceStopping(state: ControllerState, vm: VmRecord, run: Run): void {
   }
   if (!isConfirmedStopped(state, vm.uid, run)) return;
   state.runningSince.delete(vm.uid);
-  saveVm(state, { ...withEndAt(vm, run), run: null });
+  saveVm(state, { ...withEndAt(vm, run), ...freedOf(run), run: null });
   if (vm.failure !== null && vm.again) delayRetry(state, vm.uid, vm.failures);
 }
+
+const freedOf = ({ forced, host, incarnation }: Run): Pick<VmRecord, "freed"> =>
+  forced === true && host !== null ? { freed: { host, incarnation } } : {};
 
 /** Where it has ended nobody has to be asked again before the next incarnation takes its disks. */
 const withEndAt = (vm: VmRecord, { host }: Run): VmRecord =>

@@ -1,9 +1,10 @@
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import { type ActualOver, type DesiredProtected, overKey, protectedKey } from "../../documents/ha.ts";
 import { actualOver } from "../../documents/readers/ha.ts";
-import type { Run } from "../records.ts";
+import type { Run, VmRecord } from "../records.ts";
 import { isOwnVm } from "../services/service-data.ts";
 import { actualOf, addDesire, type ControllerState, elementOf, haManager, isOff, storageManagerOf } from "../state.ts";
+import { placementOf } from "./placement.ts";
 import { isGivenUp, recreatableOf } from "./recreatable.ts";
 
 /**
@@ -15,27 +16,38 @@ export function desireProtected(state: ControllerState): void {
   state.pass.each("protected", state.vms, (record, _uid, desires) => {
     const { uid: vm, run } = record;
     const ofElement = state.elements.get(vm);
-    if (!state.ha || ofElement === undefined || run === null || run.host === null) return;
-    if (!run.handedOver || isOwnVm(state, vm)) return;
+    if (!state.ha || ofElement === undefined || isOwnVm(state, vm)) return;
     const element = elementOf(state, ofElement);
-    const isWanted =
-      element?.type === "VM" && element.desiredState === "on" && !isOff(state) && run.stage !== "stopping";
+    const ofModel = {
+      ...{ vm, cell: state.options.cell, path: ofElement.path },
+      priority: element?.type === "VM" ? element.priority : 0,
+      isolated: element?.type === "VM" ? element.ha.isolated : ("keep" as const),
+      storageManager: storageManagerOf(state),
+      ...(element === undefined ? { deleted: true as const } : {}),
+    };
+    // Who looks after it hears so; the incarnation behind it is looked after in its place.
+    if (run === null && record.freed?.incarnation === record.incarnation)
+      addDesire(desires, haManager, protectedKey(vm), {
+        ...{ ...ofModel, ...record.freed, lost: "end" as const, forced: true as const },
+      } satisfies DesiredProtected);
+    if (run === null || run.host === null || !run.handedOver) return;
+    const isOn = element?.type === "VM" && element.desiredState === "on" && !isOff(state);
+    const isWanted = isOn && run.stage !== "stopping";
     addDesire(desires, haManager, protectedKey(vm), {
-      vm,
-      cell: state.options.cell,
-      path: ofElement.path,
+      ...ofModel,
       incarnation: run.incarnation,
       host: run.host,
       ...(run.boot === undefined ? {} : { boot: run.boot }),
       lost: !isWanted ? "end" : element.restartOnFailure ? "restart" : "leave",
-      priority: element?.type === "VM" ? element.priority : 0,
-      isolated: element?.type === "VM" ? element.ha.isolated : "keep",
-      storageManager: storageManagerOf(state),
-      ...(element === undefined ? { deleted: true as const } : {}),
       ...(recreatableOf(state, record, run) === null ? {} : { recreatable: true as const }),
+      ...(isOn && isLeaving(state, record, run) ? { leaves: true as const } : {}),
     } satisfies DesiredProtected);
   });
 }
+
+/** The operator sends it to another host, or the Placer wants it off this one; as long as the model wants it to run. */
+const isLeaving = (state: ControllerState, { uid, move }: VmRecord, run: Run): boolean =>
+  move?.incarnation === run.incarnation || placementOf(state, uid, run)?.leave !== undefined;
 
 /**
  * The HA Manager's word that this very incarnation, at this very host, can write nothing any more; null: it has not said so.

@@ -51,6 +51,8 @@ export const desiredProtected = document(
     storageManager: peerText,
     recreatable: yes,
     deleted: yes,
+    leaves: yes,
+    forced: yes,
   }),
   ofVm,
 );

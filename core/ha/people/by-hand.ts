@@ -2,7 +2,7 @@ import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { Instant } from "../../env.ts";
 import { isObject, log } from "../../outbox.ts";
 import { beginPause, endStorm } from "../guards.ts";
-import { isActive, type WorkItem } from "../item.ts";
+import { isActive, type OrderlyType, type WorkItem } from "../item.ts";
 import { type HaState, saveItem } from "../state.ts";
 import { acknowledge } from "./alerts.ts";
 
@@ -65,9 +65,21 @@ function release(state: HaState, about: About): void {
   state.dirty.add(item.vm);
 }
 
+const instead: Readonly<Record<OrderlyType, string>> = {
+  Migration: "`cells host resume` lets the VMs of a host stay",
+  CheckStop: "`cells start` wants it on again",
+  ForceStop: "its host ends it when it is heard",
+};
+
 /** This incarnation is left alone until somebody has it tried again; what has begun to be fenced is not half alive. */
 function cancel(state: HaState, about: About): ByHandRefusal | null {
   const item = activeOf(state, about);
+  const inOrder = [...state.orderly.active.values()].find(isAbout(about));
+  if (inOrder !== undefined)
+    return {
+      status: 409,
+      message: `${about.path} is no VM of a lost host, and what is done there (${inOrder.type}) is another's: ${instead[inOrder.type]}`,
+    };
   if (item === undefined) return cancelledOf(state, about) === undefined ? nothing(about) : null;
   if (item.step !== "Scheduled" && item.step !== "Investigating")
     return {

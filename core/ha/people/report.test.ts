@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { haReport } from "../../../model/contract/ha.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
-import { fencerNames, steps, workTypes } from "../item.ts";
+import { fencerNames, lossTypes, orderlyTypes, steps } from "../item.ts";
 import { alertKinds } from "./alert.ts";
 
 test("the contract names every alert, type, step and fencer there is", () => {
@@ -14,7 +14,7 @@ test("the contract names every alert, type, step and fencer there is", () => {
   };
   for (const [list, name, words] of [
     ["alerts", "kind", alertKinds],
-    ["items", "type", workTypes],
+    ["items", "type", [...lossTypes, ...orderlyTypes]],
     ["items", "step", steps],
     ["items", "fencedBy", [...fencerNames, "stopped"]],
   ] as const)

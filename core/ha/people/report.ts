@@ -4,9 +4,11 @@ import type { WorkItem } from "../item.ts";
 import type { HaState } from "../state.ts";
 
 /** The queue as people see it: what is being worked on, then what has ended, the last first. */
-export function reportOf({ active, ended, wanted, storm, alerts, power, notices }: HaState): HaReport {
+export function reportOf({ active, ended, wanted, storm, alerts, power, notices, orderly }: HaState): HaReport {
   const byTime = (one: WorkItem, other: WorkItem): number => other.since - one.since;
-  const items = [...[...active.values()].sort(byTime), ...[...ended.values()].sort(byTime)].map(shown);
+  const both = (one: ReadonlyMap<string, WorkItem>, other: ReadonlyMap<string, WorkItem>): readonly WorkItem[] =>
+    [...one.values(), ...other.values()].sort(byTime);
+  const items = [...both(active, orderly.active), ...both(ended, orderly.ended)].map(shown);
   return {
     protected: wanted.size,
     storm:
@@ -48,5 +50,6 @@ const shown = (item: WorkItem): HaItem => {
     since: isoTime(item.since),
     investigators: item.answers.map(said),
     fencers: item.fencing.map(said),
+    ...(item.gaveUp === true ? { gaveUp: true as const } : {}),
   };
 };

@@ -28,6 +28,7 @@ export function compareAll(state: HaState, { ms }: Instant): void {
       if (!differs) differing.delete(vm);
       else if (before?.incarnation !== incarnation || before.wants !== wants)
         differing.set(vm, { incarnation, wants, sinceMs: ms });
+      if (differs) state.dirty.add(vm);
     }
   }
 }

@@ -1,13 +1,16 @@
+import { steps } from "../../../core/ha/item.ts";
 import type { Invariant } from "../invariant.ts";
 import { incarnationOf } from "./said-over.ts";
 
-const order = ["Scheduled", "Investigating", "Fencing", "Restarting", "Done", "Cancelled"];
+const order: readonly string[] = steps;
 /** From each step, those that may follow. */
 const follows: Readonly<Record<string, readonly string[]>> = {
-  Scheduled: ["Investigating", "Cancelled"],
-  Investigating: ["Fencing", "Restarting", "Cancelled"],
+  Scheduled: ["Investigating", "Migrating", "Stopping", "Cancelled"],
+  Investigating: ["Fencing", "Restarting", "Stopping", "Done", "Cancelled"],
   Fencing: ["Restarting", "Cancelled"],
   Restarting: ["Done"],
+  Migrating: ["Done", "Cancelled"],
+  Stopping: ["Done", "Cancelled"],
 };
 
 /** Of one incarnation one item is worked on, and a machine's later incarnation has the only other one. */
@@ -15,23 +18,26 @@ export const oneItem: Invariant = {
   number: 9,
   title: "one active HA work item per VM incarnation, and its steps follow the table",
   watch: ({ kernel }, verdict) => {
-    const steps = new Map<string, string>();
+    const at = new Map<string, string>();
+    const types = new Map<string, string>();
     kernel.watchers.push({
-      log: (who, event, { vm, incarnation, step }) => {
-        if (event === "process/crashed" && who === "ha-manager") steps.clear();
+      log: (who, event, { vm, incarnation, step, type }) => {
+        if (event === "process/crashed" && who === "ha-manager") at.clear();
         if (who !== "ha-manager" || (event !== "ha/scheduled" && event !== "ha/step")) return;
         const name = incarnationOf({ vm, incarnation });
-        const before = steps.get(name);
+        const before = at.get(name);
         if (event === "ha/scheduled") {
-          const isFree = before === undefined || before === "Cancelled" || before === "lost";
+          // What was given up, or could not be read, is due anew where the host is lost then.
+          const isFree = before === undefined || ["Cancelled", "Error", "CheckStop Done"].includes(before);
           verdict.check(isFree, () => `an item of ${name} was scheduled while one is at ${before}`);
-          steps.set(name, "Scheduled");
+          at.set(name, "Scheduled");
+          types.set(name, String(type));
           return;
         }
         const to = String(step);
         const isAllowed = before === undefined ? order.includes(to) : (follows[before] ?? []).includes(to);
         verdict.check(isAllowed, () => `the item of ${name} went from ${before} to ${to}`);
-        steps.set(name, to);
+        at.set(name, to === "Done" && types.get(name) === "CheckStop" ? "CheckStop Done" : to);
       },
     });
     return undefined;

@@ -1,10 +1,10 @@
-import { gauge, type Metric, sample } from "../telemetry/metrics.ts";
-import { steps } from "./item.ts";
-import { alertKinds } from "./people/alert.ts";
-import type { HaState } from "./state.ts";
+import { gauge, type Metric, sample } from "../../telemetry/metrics.ts";
+import { steps } from "../item.ts";
+import type { HaState } from "../state.ts";
+import { alertKinds } from "./alert.ts";
 
-export function measureHa({ wanted, active, ended, over, alerts }: HaState): readonly Metric[] {
-  const items = [...active.values(), ...ended.values()];
+export function measureHa({ wanted, active, ended, over, alerts, orderly }: HaState): readonly Metric[] {
+  const items = [active, ended, orderly.active, orderly.ended].flatMap((each) => [...each.values()]);
   return [
     gauge("cells_ha_protected", "Incarnations of VMs that are looked after.", [sample(wanted.size)]),
     gauge(
