@@ -4,6 +4,7 @@ import { type CellText, formatCell, type MachineText } from "../world/cell-text.
 import type { History, HistoryStep } from "../world/history.ts";
 import { withAdministration } from "./generate-administration.ts";
 import { withOtherCells } from "./generate-family.ts";
+import { withGroups } from "./generate-groups.ts";
 
 /** Kinds of faults, as `--faults` names them; what a step does to the world: `../world/steps.ts`. */
 export const faultKinds = ["partition", "crash", "pause", "disk", "clock", "packet", "guest", "driver"] as const;
@@ -65,6 +66,7 @@ export const generateHistory = ({
   steps.sort((a, b) => a.atMs - b.atMs);
   steps.push(...wordsOf(steps, random.fork("operator")));
   withOtherCells(steps, random.fork("other cells"), { cells, services, untilMs });
+  withGroups(steps, random.fork("groups"), { cells, untilMs });
   const isAdministered = faults.includes("administration");
   const all = isAdministered
     ? [...withAdministration(steps, random.fork("administration"), { hosts, cells, untilMs })]

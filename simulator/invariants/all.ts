@@ -24,6 +24,7 @@ import { rulesBeforePackets } from "./network/20-rules-before-packets.ts";
 import { needToKnow } from "./network/22-need-to-know.ts";
 import { rulesInForce } from "./network/30-rules-in-force.ts";
 import { wholeVersions } from "./network/34-whole-versions.ts";
+import { copies } from "./network/36-copies.ts";
 import { presenceNeverFences } from "./presence/06-presence-never-fences.ts";
 import { deadGeneration } from "./presence/14-dead-generation.ts";
 import { viewsAgree } from "./presence/16-views-agree.ts";
@@ -79,6 +80,7 @@ export const invariants: readonly Invariant[] = [
   freshIsNotFenced,
   powerOrders,
   nobodyHears,
+  copies,
   refutedRestartsNothing,
   spareRoom,
   draining,

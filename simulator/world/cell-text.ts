@@ -5,7 +5,7 @@ import type { JsonObject } from "../../model/json/json.ts";
 /**
  * A cell in one line, as scenarios write it and the generator makes it:
  *
- *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch]   rule:FROM>TO:PORT   all-or-none
+ *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch]   rule:FROM>TO:PORT[:udp]   all-or-none
  *   grant:CELL   copy:NAME:CELL   limit:WHAT:AMOUNT   child:NAME ( … )
  *
  * Every VM has a disk that is a copy of one golden image, an interface in one of two subnets, and with `data` a second, empty
@@ -30,6 +30,8 @@ export interface RuleText {
   readonly from: string;
   readonly to: string;
   readonly port: number;
+  /** Absent: TCP. */
+  readonly protocol?: "udp";
 }
 export interface CellText {
   readonly machines: readonly MachineText[];
@@ -80,7 +82,8 @@ export const parseCell = (words: readonly string[]): CellText => {
       });
     } else if (kind === "rule") {
       const [from = "", to = ""] = name.split(">");
-      rules.push({ from, to, port: Number(third) });
+      const isUdp = flags.includes("udp");
+      rules.push({ from, to, port: Number(third), ...(isUdp ? { protocol: "udp" as const } : {}) });
     } else if (kind === "grant") grants.push(name);
     else if (kind === "copy") copies.push({ name, of: third });
     else if (kind === "limit") limits[name] = Number(third);
@@ -123,7 +126,9 @@ export const formatCell = (text: CellText): string => {
       const flags = [...words, scratch && "scratch", apart !== null && `apart=${apart}`];
       return ["vm", name, String(memoryMiB), ...flags.filter((flag) => flag !== false)].join(":");
     }),
-    ...rules.map(({ from, to, port }) => `rule:${from}>${to}:${port}`),
+    ...rules.map(({ from, to, port, protocol }) =>
+      ["rule", `${from}>${to}`, String(port), ...(protocol === undefined ? [] : [protocol])].join(":"),
+    ),
     ...grants.map((cell) => `grant:${cell}`),
     ...copies.map(({ name, of }) => `copy:${name}:${of}`),
     ...Object.entries(limits).map(([what, amount]) => `limit:${what}:${amount}`),
@@ -137,6 +142,9 @@ const nameIn = ({ name, account }: ChildText): string => (account === undefined 
 
 /** The cell's own part of its name: `k1` of `k1.c1`. */
 export const labelOf = (cell: string): string => cell.split(".")[0] ?? cell;
+/** The name of its element, in its cell. */
+export const ruleName = ({ from, to, port, protocol }: RuleText): string =>
+  `${from}To${to}At${port}${protocol === "udp" ? "Udp" : ""}`.replaceAll("/", "Of");
 /** The text with those of all cells below it, by name. */
 export const familyOf = (cell: string, text: CellText): readonly (readonly [string, CellText])[] => [
   [cell, text],
@@ -191,12 +199,13 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
       "x.vifName": name,
     };
   });
-  for (const { from, to, port } of rules) {
-    elements[`${from}To${to}At${port}`.replaceAll("/", "Of")] = {
+  for (const rule of rules) {
+    const { from, to, port, protocol = "tcp" } = rule;
+    elements[ruleName(rule)] = {
       "x.type": "NetworkRule",
       "x.address1": ref(from),
       "x.address2": ref(to),
-      "x.protocol": "tcp",
+      "x.protocol": protocol,
       "x.port2": port,
     };
   }

@@ -1,8 +1,9 @@
 import type { CellPolicy, DesiredInterface } from "../../core/documents/vocabulary.ts";
-import type { GlobalNetwork, NetworkDriver } from "../../host/drivers/network/driver.ts";
+import type { GlobalNetwork, InterfaceGroups, NetworkDriver } from "../../host/drivers/network/driver.ts";
 import type { HostName, Uid } from "../../model/cell/identifiers.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Life } from "../kernel/process.ts";
+import { watchMemberships } from "./memberships.ts";
 import type { DataplaneTruth, InterfaceTruth, MachineTruth, Truth } from "./truth.ts";
 
 const sleep = (life: Life, ms: number): Promise<void> => new Promise((resolve) => life.after(ms, resolve));
@@ -25,8 +26,15 @@ export class Dataplane {
     return this.#truth.dataplane(this.#host);
   }
 
-  driver(life: Life): NetworkDriver {
+  /** `onGroups`: as Diverter's. */
+  driver(life: Life, onGroups: (groups: readonly InterfaceGroups[]) => void): NetworkDriver {
     const random = this.#kernel.random.fork(`network ${this.#host} ${this.#kernel.clock.nowMs}`);
+    const memberships = watchMemberships(life, {
+      host: this.#host,
+      kernel: this.#kernel,
+      truth: this.#truth,
+      onGroups,
+    });
     const act = async (change: () => void): Promise<void> => {
       await sleep(life, 1 + random.next() * 10);
       if (this.trouble !== null) throw new Error(this.trouble);
@@ -44,7 +52,10 @@ export class Dataplane {
           this.#truth.tell((watcher) => watcher.rulesSet?.(this.#host, global.policies));
         }),
       implementAddressing: async (global) => {
-        await act(() => this.#setEndpoints(global));
+        await act(() => {
+          this.#setEndpoints(global);
+          memberships.tell(global);
+        });
         const { taps, policies } = this.#now;
         return {
           policies: global.policies.map(({ cell }) => ({
@@ -96,6 +107,7 @@ export class Dataplane {
     const now = this.#now;
     const wanted = new Set(global.interfaces.map(({ desired }) => desired.uid));
     for (const uid of [...now.taps]) if (!wanted.has(uid)) now.taps.delete(uid);
+    for (const uid of [...now.memberships.keys()]) if (!wanted.has(uid)) now.memberships.delete(uid);
     for (const uid of wanted) now.taps.add(uid);
     for (const [address, { desired }] of now.endpoints) if (!wanted.has(desired.uid)) now.endpoints.delete(address);
   }
@@ -112,12 +124,18 @@ export class Dataplane {
   }
 }
 
-interface Identified {
+export interface Identified {
   readonly identity: number;
   readonly vmIdentity: number;
   readonly subnetIdentity: number;
 }
-const admits = (policy: CellPolicy | undefined, from: Identified, to: Identified, protocol: string, port: number) =>
+export const admits = (
+  policy: CellPolicy | undefined,
+  from: Identified,
+  to: Identified,
+  protocol: string,
+  port: number,
+) =>
   policy?.rules.some(
     (rule) =>
       [from.identity, from.vmIdentity, from.subnetIdentity].includes(rule.from) &&
@@ -126,6 +144,9 @@ const admits = (policy: CellPolicy | undefined, from: Identified, to: Identified
       rule.ports.from <= port &&
       port <= rule.ports.to,
   ) === true;
+
+export const policyOf = (policies: ReadonlyMap<string, CellPolicy>, cellNumber: number): CellPolicy | undefined =>
+  [...policies.values()].find((policy) => policy.cellNumber === cellNumber);
 
 /** An address that is no interface of the cell has the one identity of the longest network that holds it. */
 const byAddress = (policy: CellPolicy | undefined, address: string): Identified => {
@@ -163,8 +184,6 @@ export const sendPacket = (kernel: Kernel, truth: Truth, packet: Packet): boolea
   const location = sender.locations.get(toInterface.address);
   const place = local !== undefined ? { ...local.desired, host: from.host, cellNumber: local.cellNumber } : location;
   if (place === undefined) return false;
-  const policyOf = (policies: ReadonlyMap<string, CellPolicy>, cellNumber: number): CellPolicy | undefined =>
-    [...policies.values()].find((policy) => policy.cellNumber === cellNumber);
   const isSame = place.cellNumber === source.cellNumber;
   const opened = policyOf(sender.policies, source.cellNumber);
   const seenThere = isSame ? place : byAddress(opened, place.address);

@@ -163,6 +163,7 @@ export class HostMachine {
       pid: this.#truth.nextPid(),
       stalled: false,
       hung: false,
+      groups: new Set(),
     };
     this.#truth.machines.add(truth);
     this.#kernel.log(`machine.${this.host}`, "started", { vm, incarnation, name });

@@ -23,6 +23,7 @@ import type { HostState } from "../../host/known.ts";
 import { createGuestWatch } from "../../host/liveness/guest-watch.ts";
 import { createProber } from "../../host/liveness/prober.ts";
 import { createNeighbours, type Neighbours } from "../../host/network/neighbours.ts";
+import { networkNews } from "../../host/network/routers.ts";
 import type { PresencePart } from "../../host/presence/presence-part.ts";
 import { createExecutor } from "../../host/service/executor.ts";
 import { createHostManager } from "../../host/service/manager.ts";
@@ -373,10 +374,12 @@ export class Installation {
       });
     };
     const begun = (life: Life): void => {
-      const network = dataplane.driver(life);
+      const news = networkNews();
+      const network = dataplane.driver(life, news.heard.onGroups);
       const log = (event: string, fields: LogFields): void => kernel.log(`host.${name}`, event, fields);
       const { request } = life;
       asking.get(life)?.tell(request);
+      news.tell(request);
       const drivers = { hypervisor: machine.hypervisor(life), network, storage: machine.storage(life) };
       const executor = createExecutor({ ...drivers, request, log });
       const prober = createProber({ network, request, log, time: life });

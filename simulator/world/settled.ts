@@ -3,7 +3,7 @@ import { leftoversOf } from "../../core/distribution/node/release.ts";
 import { sentenceOf } from "../../model/cause/sentence.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
-import { type CellText, childOf, labelOf } from "./cell-text.ts";
+import { type CellText, childOf, labelOf, ruleName } from "./cell-text.ts";
 import type { Installation } from "./installation.ts";
 import type { Users } from "./steps.ts";
 import { isAgreed } from "./traffic.ts";
@@ -132,9 +132,7 @@ const describe = (state: ControllerState): string =>
 const isLet = (cell: string, path: string, text: CellText, accepted: ReadonlyMap<string, CellText | null>): boolean => {
   const copy = (text.copies ?? []).find(({ name }) => path === `${labelOf(cell)}/${name}`);
   if (copy !== undefined) return accepted.get(copy.of)?.grants?.includes(cell) === true;
-  const rule = text.rules.find(
-    ({ from, to, port }) => path === `${labelOf(cell)}/${`${from}To${to}At${port}`.replaceAll("/", "Of")}`,
-  );
+  const rule = text.rules.find((each) => path === `${labelOf(cell)}/${ruleName(each)}`);
   return rule !== undefined && isAgreed(cell, rule, accepted);
 };
 

@@ -10,9 +10,11 @@ import { Administration, type SentAway } from "./administration.ts";
 import { beginCare } from "./caretaker.ts";
 import { type CellText, documentOf, familyOf, labelOf, parseCell } from "./cell-text.ts";
 import type { Host, Installation } from "./installation.ts";
+import { groupOf, setJoined } from "./memberships.ts";
 import { adoptChild, sayPowerIsOff } from "./operator.ts";
 import { type ControllerMode, controllerModes } from "./power-controllers.ts";
 import type { ServerMachine } from "./server-machine.ts";
+import { sendFrom } from "./to-many.ts";
 
 /** What the user of a cell asked for last; null: that it be deleted. */
 export interface Wish {
@@ -373,6 +375,21 @@ const vm = ({ steps, installation, args: [path = "", how], forMs }: Performance)
   }
 };
 
+/** Its guest's software joins a group from now on, or does so no more. */
+const member =
+  (joins: boolean) =>
+  ({ installation, args: [path = "", group = ""] }: Performance): void => {
+    const uid = uidOf(installation, path);
+    const known = groupOf(group);
+    if (uid !== null) setJoined(installation.kernel, installation.truth, uid, known, joins);
+  };
+
+const send = ({ installation, args: [path = "", to = "", port = ""] }: Performance): void => {
+  const { kernel, truth } = installation;
+  const reached = sendFrom(kernel, truth, uidOf(installation, path), to, Number(port));
+  kernel.log("history", "reached", { path, group: to, machines: reached.map(({ name }) => name) });
+};
+
 const killExport = ({ installation, args: [path = ""] }: Performance): void => {
   const uid = uidOf(installation, path);
   if (uid !== null) for (const server of installation.servers.values()) server.killExport(uid);
@@ -492,6 +509,9 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   loss: quality("loss"),
   delay: quality("delay"),
   vm,
+  join: member(true),
+  leave: member(false),
+  send,
   "kill-export": killExport,
   driver,
   server,

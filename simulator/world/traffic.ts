@@ -1,5 +1,9 @@
-import { sendPacket } from "./dataplane.ts";
+import type { Ipv4 } from "../../model/cell/identifiers.ts";
+import type { RuleText } from "./cell-text.ts";
+import { type Packet, sendPacket } from "./dataplane.ts";
 import type { Installation } from "./installation.ts";
+import { beginGroups, everybody, isOfSubnet } from "./memberships.ts";
+import { sendToMany } from "./to-many.ts";
 import type { MachineTruth } from "./truth.ts";
 
 const everyMs = 400;
@@ -22,6 +26,32 @@ export const beginTraffic = ({ kernel, truth }: Installation): void => {
     sendPacket(kernel, truth, { from, to, fromInterface, toInterface, protocol: "tcp", port });
   };
   turn();
+  beginGroups(kernel, truth);
+  const toMany = kernel.random.fork("traffic to many");
+  const everyone = (): void => {
+    kernel.clock.after(everyMs, everyone);
+    const groups = [...new Set([...truth.machines].flatMap((machine) => [...machine.groups]))];
+    if (groups.length === 0) return;
+    const from = toMany.pick([...truth.machines]);
+    const [fromInterface] = from.interfaces;
+    const group = toMany.pick([everybody, ...groups]);
+    if (fromInterface !== undefined)
+      sendToMany(kernel, truth, { from, fromInterface, group, port: toMany.pick(ports) });
+  };
+  everyone();
+};
+
+/** Of a rule's end that has joined: groups of which no copy comes from its other end. */
+const deafGroups = (
+  { kernel, truth }: Installation,
+  { from, to, fromInterface, toInterface, port }: Packet,
+): readonly Ipv4[] => {
+  const isOfOneSubnet = fromInterface.subnetIdentity === toInterface.subnetIdentity;
+  return [everybody, ...to.groups].filter(
+    (group) =>
+      (isOfOneSubnet || !isOfSubnet(group)) &&
+      !sendToMany(kernel, truth, { from, fromInterface, group, port }).includes(to),
+  );
 };
 
 /** Rules of accepted cells by which packets do not pass although both machines run, in sentences. */
@@ -39,24 +69,24 @@ export const deafRules = (installation: Installation, accepted: ReadonlyMap<stri
       const [from, to] = [machineOf(rule.from), machineOf(rule.to)];
       const [fromInterface, toInterface] = [from?.interfaces[0], to?.interfaces[0]];
       if (from === undefined || to === undefined || fromInterface === undefined || toInterface === undefined) continue;
-      const packet = { from, to, fromInterface, toInterface, protocol: "tcp", port: rule.port } as const;
+      const { protocol = "tcp", port } = rule;
+      const packet: Packet = { from, to, fromInterface, toInterface, protocol, port };
       if (!sendPacket(kernel, truth, packet)) faults.push(`${cell}: no packet passes from ${rule.from} to ${rule.to}`);
+      // What is for many stays in its cell.
+      if (protocol !== "udp" || `${rule.from}${rule.to}`.includes("/")) continue;
+      for (const group of deafGroups(installation, packet))
+        faults.push(`${cell}: no copy for ${group} passes from ${rule.from} to ${rule.to}`);
     }
   });
   return faults;
 };
-interface Rule {
-  readonly from: string;
-  readonly to: string;
-  readonly port: number;
-}
 interface Accepted {
-  readonly rules: readonly Rule[];
+  readonly rules: readonly RuleText[];
   readonly machines: readonly { readonly name: string; readonly shown?: true }[];
 }
 
 /** Between cells only what both have a rule for passes, with ends that both show. */
-export const isAgreed = (cell: string, rule: Rule, accepted: ReadonlyMap<string, Accepted | null>): boolean => {
+export const isAgreed = (cell: string, rule: RuleText, accepted: ReadonlyMap<string, Accepted | null>): boolean => {
   const foreign = [rule.from, rule.to].find((end) => end.includes("/"));
   if (foreign === undefined) return true;
   const [other = "", name] = foreign.split("/");
@@ -69,6 +99,9 @@ export const isAgreed = (cell: string, rule: Rule, accepted: ReadonlyMap<string,
     accepted.get(where)?.machines.some((machine) => machine.name === what && machine.shown === true) === true;
   const answers = accepted
     .get(other)
-    ?.rules.some(({ from, to, port }) => from === seen.from && to === seen.to && port === rule.port);
+    ?.rules.some(
+      ({ from, to, port, protocol }) =>
+        from === seen.from && to === seen.to && port === rule.port && protocol === rule.protocol,
+    );
   return answers === true && shows(cell, own) && shows(other, name);
 };

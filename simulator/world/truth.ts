@@ -1,5 +1,5 @@
 import type { ActualLocation, CellPolicy, DesiredDisk, DesiredInterface } from "../../core/documents/vocabulary.ts";
-import type { HostName, ServerName, Uid } from "../../model/cell/identifiers.ts";
+import type { HostName, Ipv4, ServerName, Uid } from "../../model/cell/identifiers.ts";
 
 /**
  * What is physically so, whoever believes what: machines that run, exports that take writes, bytes that landed, rules in
@@ -20,6 +20,8 @@ export interface MachineTruth {
   stalled: boolean;
   /** Its guest answers nothing. */
   hung: boolean;
+  /** Multicast groups that its guest is a member of. */
+  readonly groups: Set<Ipv4>;
 }
 export interface ExportTruth {
   readonly server: ServerName;
@@ -50,12 +52,26 @@ export interface InterfaceTruth {
   readonly cellNumber: number;
   readonly desired: DesiredInterface;
 }
+/** Who may get a copy of what is sent to many, at a host; here, or at another one. */
+export interface MemberTruth {
+  readonly address: Ipv4;
+  readonly host: HostName;
+  readonly identity: number;
+  readonly vmIdentity: number;
+  readonly subnetIdentity: number;
+}
 /** The dataplane of one host; it outlives the Host Manager and dies with the machine. */
 export interface DataplaneTruth {
   readonly taps: Set<Uid>;
   policies: Map<string, CellPolicy>;
   endpoints: Map<string, InterfaceTruth>;
   locations: Map<string, ActualLocation>;
+  /** By interface, what its guest has reported at its tap, and when it last did. */
+  readonly memberships: Map<Uid, Map<Ipv4, number>>;
+  /** By cell, subnet and group, as they were written last. */
+  lists: ReadonlyMap<string, readonly MemberTruth[]>;
+  /** A guest has reported. */
+  reported: () => void;
 }
 /** A packet has arrived at a guest. */
 export interface Delivered {
@@ -67,6 +83,10 @@ export interface Delivered {
   readonly toCell: number;
   readonly protocol: "tcp" | "udp";
   readonly port: number;
+}
+/** A copy of what was sent to a group, or to all of a subnet, has arrived at a guest. */
+export interface Copied extends Delivered {
+  readonly group: Ipv4;
 }
 export interface TruthWatcher {
   machineStarted?(machine: MachineTruth): void;
@@ -82,12 +102,17 @@ export interface TruthWatcher {
   /** The rules of its cells at a host are these. */
   rulesSet?(host: HostName, policies: Iterable<CellPolicy>): void;
   delivered?(packet: Delivered): void;
+  copied?(copy: Copied): void;
+  /** A guest has reported at its tap that it has left a group. */
+  left?(interfaceUid: Uid, group: Ipv4): void;
 }
 
 export class Truth {
   readonly machines = new Set<MachineTruth>();
   readonly exports = new Set<ExportTruth>();
   readonly dataplanes = new Map<HostName, DataplaneTruth>();
+  /** By VM, the groups that its software joins whenever it starts. */
+  readonly joins = new Map<Uid, Set<Ipv4>>();
   readonly watchers: TruthWatcher[] = [];
   #pid = 1000;
 
@@ -111,6 +136,9 @@ export class Truth {
       policies: new Map(),
       endpoints: new Map(),
       locations: new Map(),
+      memberships: new Map(),
+      lists: new Map(),
+      reported: () => undefined,
     };
     this.dataplanes.set(host, found);
     return found;

@@ -1,3 +1,4 @@
+import type { Delivered } from "../../world/truth.ts";
 import type { Invariant } from "../invariant.ts";
 
 /**
@@ -14,14 +15,19 @@ export const rulesBeforePackets: Invariant = {
       (users.submitted.get(cell) ?? []).some(({ machines }) =>
         machines.some((machine) => machine.name === name && machine.shown === true),
       );
-    const bothPermit = (fromCell: number, from: string, toCell: number, to: string, port: number): boolean => {
+    const bothPermit = ({ from, to, fromCell, toCell, ...kind }: Delivered): boolean => {
       const [one, two] = [cellOf(fromCell), cellOf(toCell)];
-      const sends = permits(fromCell, from, `${two}/${to}`, port);
-      return sends && permits(toCell, `${one}/${from}`, to, port) && shows(one, from) && shows(two, to);
+      const sends = permits(fromCell, from.name, `${two}/${to.name}`, kind);
+      return (
+        sends && permits(toCell, `${one}/${from.name}`, to.name, kind) && shows(one, from.name) && shows(two, to.name)
+      );
     };
-    const permits = (cellNumber: number, from: string, to: string, port: number): boolean =>
+    type Kind = Pick<Delivered, "port" | "protocol">;
+    const permits = (cellNumber: number, from: string, to: string, { port, protocol }: Kind): boolean =>
       (users.submitted.get(cellOf(cellNumber)) ?? []).some(({ rules }) =>
-        rules.some((rule) => rule.from === from && rule.to === to && rule.port === port),
+        rules.some(
+          (rule) => rule.from === from && rule.to === to && rule.port === port && (rule.protocol ?? "tcp") === protocol,
+        ),
       );
     truth.watchers.push({
       endpointOpened: (host, { cellNumber, desired }, { policies }) => {
@@ -35,11 +41,9 @@ export const rulesBeforePackets: Invariant = {
           verdict.check(isThere, () => `${vm} started at ${host} before its interface ${path} was in place`);
         }
       },
-      delivered: ({ from, to, fromCell, toCell, port }) => {
-        const isPermitted =
-          fromCell === toCell
-            ? permits(fromCell, from.name, to.name, port)
-            : bothPermit(fromCell, from.name, toCell, to.name, port);
+      delivered: (packet) => {
+        const { from, to, fromCell, toCell, port } = packet;
+        const isPermitted = fromCell === toCell ? permits(fromCell, from.name, to.name, packet) : bothPermit(packet);
         verdict.check(
           isPermitted,
           () => `a packet from ${from.name} (cell ${fromCell}) reached port ${port} of ${to.name} (cell ${toCell})`,
