@@ -4,6 +4,7 @@ import { cp, mkdir, mkdtemp, rm, stat, symlink, writeFile } from "node:fs/promis
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { ImageManifest } from "../runtime/installation.ts";
+import { oneAtATime } from "./one-at-a-time.ts";
 import { kernelPackage, mergeUsr, type PackageVersion, resolvePackages, unpackPackages } from "./packages.ts";
 import {
   copyWithLibraries,
@@ -44,9 +45,13 @@ export interface BuildOptions {
 }
 
 /** Builds the image unless the cache has it. Returns the directory with manifest.json, disk.qcow2, kernel and initrd. */
-export async function buildTinyImage(options: BuildOptions): Promise<string> {
-  const progress = options.onProgress ?? (() => {});
-  const images = join(options.cacheDirectory, "images");
+export async function buildTinyImage({ cacheDirectory, onProgress = () => {} }: BuildOptions): Promise<string> {
+  const images = join(cacheDirectory, "images");
+  const onWait = (): void => onProgress("tiny image: waiting for another process that builds it");
+  return oneAtATime(join(images, ".tiny.lock"), onWait, () => build(images, onProgress));
+}
+
+async function build(images: string, progress: (message: string) => void): Promise<string> {
   const current = join(images, "tiny");
   const files = await digestOfInputs();
   // Asking the package sources costs seconds; while they and our own files are unchanged, so is the answer.
@@ -76,7 +81,6 @@ async function buildFrom(images: string, files: string, progress: (message: stri
   const digest = digestOf([...packages, kernelVersion], `${files}${await savingInputs()}`);
   if ((await manifestOf(current))?.digest === digest) return;
 
-  await mkdir(images, { recursive: true });
   const work = await mkdtemp(join(images, ".building-"));
   try {
     await assemble(work, packages, kernelVersion, digest, progress);

@@ -17,6 +17,7 @@ import {
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { exists, unpackDebian, unpackedBy } from "./debian-packages.ts";
+import { oneAtATime } from "./one-at-a-time.ts";
 
 /**
  * A Debian cloud image as other clouds have it: Debian 12, its cloud kernel, cloud-init, the guest agent, GRUB in the
@@ -80,13 +81,17 @@ export interface DebianOptions {
 /** Builds the image unless the cache has it: about a minute, and 160 MB. Returns the qcow2 file. */
 export async function buildDebianImage({ cacheDirectory, onProgress = () => {} }: DebianOptions): Promise<string> {
   const directory = join(cacheDirectory, "debian");
+  const onWait = (): void => onProgress("Debian image: waiting for another process that builds it");
+  return oneAtATime(join(directory, ".lock"), onWait, () => build(directory, onProgress));
+}
+
+async function build(directory: string, onProgress: (message: string) => void): Promise<string> {
   const digest = createHash("sha256")
     .update(await readFile(import.meta.filename))
     .update(await readFile(unpackedBy))
     .digest("hex");
   const image = join(directory, `${digest.slice(0, 16)}.qcow2`);
   if (await exists(image)) return image;
-  await mkdir(directory, { recursive: true });
   const work = await mkdtemp(join(directory, ".building-"));
   try {
     const root = join(work, "root");

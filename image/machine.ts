@@ -4,6 +4,7 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, truncate, writeFile 
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { exists, unpackDebian, unpackedBy } from "./debian-packages.ts";
+import { oneAtATime } from "./one-at-a-time.ts";
 
 /**
  * A Debian machine as an operator has it before there is a cloud, for `./cells bench real-machines`: Debian 12 with the
@@ -63,18 +64,22 @@ export interface MachineImageOptions {
 }
 
 /** Builds the image unless the cache has it: some minutes, 1.5 GB. */
-export const buildMachineImage = async ({ cacheDirectory, onProgress }: MachineImageOptions): Promise<MachineImage> => {
+export const buildMachineImage = ({ cacheDirectory, onProgress }: MachineImageOptions): Promise<MachineImage> => {
+  const directory = join(cacheDirectory, "machine");
+  const onWait = (): void => onProgress("Debian machine: waiting for another process that builds it");
+  return oneAtATime(join(directory, ".lock"), onWait, () => build(directory, onProgress));
+};
+
+const build = async (directory: string, onProgress: (message: string) => void): Promise<MachineImage> => {
   const packages = [...system, ...(await packagesOfCells())];
   const digest = createHash("sha256")
     .update(await readFile(import.meta.filename))
     .update(await readFile(unpackedBy))
     .update(packages.join(" "))
     .digest("hex");
-  const directory = join(cacheDirectory, "machine");
   const image = join(directory, digest.slice(0, 16));
   const found = { disk: join(image, "disk.qcow2"), kernel: join(image, "kernel"), initrd: join(image, "initrd") };
   if (await exists(image)) return found;
-  await mkdir(directory, { recursive: true });
   const work = await mkdtemp(join(directory, ".building-"));
   try {
     const [root, out] = [join(work, "root"), join(work, "out")];

@@ -4,6 +4,7 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate, writ
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import type { ImageManifest } from "../runtime/installation.ts";
+import { oneAtATime } from "./one-at-a-time.ts";
 import { kernelPackage, mergeUsr, type PackageVersion, resolvePackages, unpackPackages } from "./packages.ts";
 import {
   copyLibraries,
@@ -70,13 +71,16 @@ export interface ServiceImageOptions {
 /** Builds the image unless the cache has it. Returns the directory with manifest.json, disk.qcow2, kernel and initrd. */
 export async function buildServiceImage({
   cacheDirectory,
-  onProgress,
+  onProgress = () => {},
   states = true,
 }: ServiceImageOptions): Promise<string> {
-  const progress = onProgress ?? (() => {});
   const images = join(cacheDirectory, "images");
+  const onWait = (): void => onProgress("service image: waiting for another process that builds it");
+  return oneAtATime(join(images, ".service.lock"), onWait, () => build(images, states, onProgress));
+}
+
+async function build(images: string, states: boolean, progress: (message: string) => void): Promise<string> {
   const current = join(images, "service");
-  await mkdir(images, { recursive: true });
   const work = await mkdtemp(join(images, ".building-"));
   try {
     await makeBundle(work);
@@ -85,11 +89,11 @@ export async function buildServiceImage({
       if (states) await saveServiceStates(current, progress);
       return current;
     }
-    const build = (): Promise<string> => assemble(work, progress);
-    const digest = await build().catch(async (error: Error) => {
+    const make = (): Promise<string> => assemble(work, progress);
+    const digest = await make().catch(async (error: Error) => {
       progress(`service image: ${error.message.split("\n")[0]}; refreshing the package lists`);
       await run("apt-get", ["update", "-qq"]);
-      return build();
+      return make();
     });
     await writeFile(join(work, "inputs"), inputs);
     const there = join(current, "manifest.json");
