@@ -4,7 +4,7 @@ import { cp, mkdir, mkdtemp, rm, stat, symlink, writeFile } from "node:fs/promis
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { ImageManifest } from "../runtime/installation.ts";
-import { oneAtATime } from "./one-at-a-time.ts";
+import { oneAtATime } from "../runtime/process/one-at-a-time.ts";
 import { kernelPackage, mergeUsr, type PackageVersion, resolvePackages, unpackPackages } from "./packages.ts";
 import {
   copyWithLibraries,
@@ -48,6 +48,7 @@ export interface BuildOptions {
 export async function buildTinyImage({ cacheDirectory, onProgress = () => {} }: BuildOptions): Promise<string> {
   const images = join(cacheDirectory, "images");
   const onWait = (): void => onProgress("tiny image: waiting for another process that builds it");
+  // Two that build it at once would each take away what the other has begun.
   return oneAtATime(join(images, ".tiny.lock"), onWait, () => build(images, onProgress));
 }
 

@@ -16,8 +16,8 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { oneAtATime } from "../runtime/process/one-at-a-time.ts";
 import { exists, unpackDebian, unpackedBy } from "./debian-packages.ts";
-import { oneAtATime } from "./one-at-a-time.ts";
 
 /**
  * A Debian cloud image as other clouds have it: Debian 12, its cloud kernel, cloud-init, the guest agent, GRUB in the

@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { oneAtATime } from "../runtime/process/one-at-a-time.ts";
 import { exists, unpackDebian, unpackedBy } from "./debian-packages.ts";
-import { oneAtATime } from "./one-at-a-time.ts";
 
 /**
  * A Debian machine as an operator has it before there is a cloud, for `./cells bench real-machines`: Debian 12 with the

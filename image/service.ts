@@ -4,7 +4,7 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate, writ
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import type { ImageManifest } from "../runtime/installation.ts";
-import { oneAtATime } from "./one-at-a-time.ts";
+import { oneAtATime } from "../runtime/process/one-at-a-time.ts";
 import { kernelPackage, mergeUsr, type PackageVersion, resolvePackages, unpackPackages } from "./packages.ts";
 import {
   copyLibraries,
@@ -76,6 +76,7 @@ export async function buildServiceImage({
 }: ServiceImageOptions): Promise<string> {
   const images = join(cacheDirectory, "images");
   const onWait = (): void => onProgress("service image: waiting for another process that builds it");
+  // Two that build it at once would each take away what the other has begun.
   return oneAtATime(join(images, ".service.lock"), onWait, () => build(images, states, onProgress));
 }
 

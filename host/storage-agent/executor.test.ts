@@ -28,6 +28,8 @@ class Room {
   full = false;
   adoption = false;
   isThere = true;
+  /** Files that were made. */
+  made = 0;
   /** What its process has read and written. */
   moved: number | null = 1_000_000;
   /** Whom strangers were put out for, last. */
@@ -47,6 +49,12 @@ class Room {
   async want(work: VolumeWork): Promise<void> {
     this.#version += 1;
     this.#ask?.({ version: this.#version, work: [work] } as unknown as Json);
+    await this.rest();
+  }
+  /** The server is older than others know it. */
+  async hold(): Promise<void> {
+    this.#version += 1;
+    this.#ask?.({ version: this.#version, work: [], hold: true });
     await this.rest();
   }
   /** Until nothing moves any more without a timer. */
@@ -84,7 +92,11 @@ class Room {
         this.adoption = false;
         return asked;
       },
-      create: nothing,
+      create: async () => {
+        if (this.full) throw new Error("ENOSPC: no space left on device");
+        this.made += 1;
+        return { sizeMiB: 1, roomMiB: 4, boot: null, untouched: true };
+      },
       ready: async () => {
         if (!this.isThere) throw new FileMissing("its file is gone");
         return { sizeMiB: 1, roomMiB: 4 };
@@ -262,5 +274,26 @@ test("of a file that is to be seen it is said that it is there, or that it is no
   await room.want({ volume, fence: { epoch: 1 }, export: null, file: { action: "find" } });
   const last = room.reports.at(-1);
   assert.ok(last?.kind === "failed" && last.missing === true && last.about === "file");
+  await room.executor.close();
+});
+
+test("a file whose making came due while the server was held is made once it is not", async () => {
+  const room = new Room();
+  const work: VolumeWork = {
+    ...{ volume, fence: null, export: null },
+    file: { action: "create", source: { kind: "empty" }, sizeMiB: 64 },
+  };
+  await room.executor.start();
+  await room.rest();
+  room.full = true;
+  await room.want(work);
+  assert.ok(room.has("failed"));
+  await room.hold();
+  room.full = false;
+  await room.time();
+  assert.equal(room.made, 0, "nothing is touched meanwhile");
+  await room.want(work);
+  assert.equal(room.made, 1);
+  assert.ok(room.has("created"));
   await room.executor.close();
 });

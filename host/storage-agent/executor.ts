@@ -150,13 +150,15 @@ export class Executor {
       }
       if (this.#closed) return;
       known = answer.version;
+      const wasHeld = this.#held;
       this.#held = answer.hold === true;
       if (this.#held) continue;
       const wanted = new Map(answer.work.map((work) => [work.volume, work]));
       for (const volume of new Set([...wanted.keys(), ...this.#tasks.keys(), ...this.#exports.keys()])) {
         const work = wanted.get(volume) ?? null;
         const task = this.#tasks.get(volume);
-        if (task !== undefined && JSON.stringify(task.work) === JSON.stringify(work)) continue;
+        // What came due while it was held was not done, and nothing tries that again.
+        if (!wasHeld && task !== undefined && JSON.stringify(task.work) === JSON.stringify(work)) continue;
         this.#begin(volume, work);
       }
     }

@@ -17,7 +17,7 @@ const withLock = async (use: (lock: string) => Promise<void>): Promise<void> => 
 };
 const fails = (): void => assert.fail("nobody is to be waited for");
 
-test("who comes second to build an image works when the first has ended, also by a fault", () =>
+test("who comes second works when the first has ended, also by a fault", () =>
   withLock(async (lock) => {
     const said: string[] = [];
     const waits = Promise.withResolvers<void>();
@@ -34,18 +34,18 @@ test("who comes second to build an image works when the first has ended, also by
     await withLock((other) => oneAtATime(other, fails, () => oneAtATime(lock, fails, async () => undefined)));
   }));
 
-test("a process that is killed while it builds an image holds up nobody", () =>
+test("a process that is killed while it works holds up nobody", () =>
   withLock(async (lock) => {
     const module = JSON.stringify(new URL("one-at-a-time.ts", import.meta.url).href);
     const program = `import { oneAtATime } from ${module};
       await oneAtATime(${JSON.stringify(lock)}, () => {}, async () => { console.log("works"); await new Promise(() => setInterval(() => {}, 1000)); });`;
-    const builder = spawn(process.execPath, ["--input-type=module", "--eval", program], {
+    const first = spawn(process.execPath, ["--input-type=module", "--eval", program], {
       stdio: ["ignore", "pipe", "inherit"],
     });
-    await once(builder.stdout, "data");
+    await once(first.stdout, "data");
     const waits = Promise.withResolvers<void>();
-    const next = oneAtATime(lock, waits.resolve, async () => "built");
+    const next = oneAtATime(lock, waits.resolve, async () => "done");
     await waits.promise;
-    builder.kill("SIGKILL");
-    assert.equal(await next, "built");
+    first.kill("SIGKILL");
+    assert.equal(await next, "done");
   }));

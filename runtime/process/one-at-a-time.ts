@@ -4,9 +4,8 @@ import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /**
- * Builds an image while nobody else does, in this process or another one: who comes meanwhile waits. Two that build one
- * image at once would each take away what the other has begun. The kernel keeps the lock for a process of
- * flock(1), which ends with this one, however that ends.
+ * Works while nobody else does who names the same lock, in this process or another one; who comes meanwhile waits. The kernel
+ * keeps the lock for a process of flock(1), which ends with this one, however that ends.
  *
  * @param lock a file, made where it is not there yet
  * @param onWait is told once, when somebody else is at work
