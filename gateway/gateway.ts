@@ -29,6 +29,7 @@ import { GrantedSessions } from "./edge/granted.ts";
 import { registerSessions } from "./edge/sessions.ts";
 import { createPresent } from "./edge/tickets.ts";
 import { registerHa } from "./ha/ha.ts";
+import { followMail } from "./ha/mail.ts";
 import { followNotices } from "./ha/notices.ts";
 import { createConnections } from "./observation/connections.ts";
 import { registerObservation } from "./observation/observation.ts";
@@ -145,11 +146,13 @@ export function createGateway(
   registerOrphans(app, configuration);
   registerHa(app, configuration);
   registerZone(app, configuration);
-  let endNotices = (): void => undefined;
+  const told: (() => void)[] = [];
   app.addHook("onReady", async () => {
-    endNotices = followNotices(configuration);
+    told.push(followNotices(configuration), followMail(configuration));
   });
-  app.addHook("onClose", async () => endNotices());
+  app.addHook("onClose", async () => {
+    for (const end of told) end();
+  });
   registerAdoption(app, configuration);
   registerObservation(app, configuration, supervisorSocket, observer, connections);
   registerSessions(app, configuration, granted);

@@ -66,8 +66,10 @@ const runHaManager = async (configuration: ProcessConfiguration, observer: Obser
   const { followOrders, openPowerSeal, powerRegistrations } = await import("./ha/power.ts");
   const seal = await openPowerSeal(configuration.directory);
   const { alertNotices, openWebhookSeal } = await import("./ha/notices.ts");
+  const { mailNotices, openMailSeal } = await import("./ha/mail.ts");
   const notices = alertNotices(await openWebhookSeal(configuration.directory));
-  const all: readonly Further[] = [haReleases, notices, powerRegistrations(configuration, seal)];
+  const mail = mailNotices(await openMailSeal(configuration.directory));
+  const all: readonly Further[] = [haReleases, notices, mail, powerRegistrations(configuration, seal)];
   const further: Further = {
     answers: (url) => all.some((each) => each.answers(url)),
     handler: (at) => {

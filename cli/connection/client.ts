@@ -34,6 +34,9 @@ import type { SessionGrant, SessionRequest } from "../../model/cell/session-mess
 import { type Asking, addressOf, type ContractClient, createClient } from "../../model/contract/client.ts";
 import type {
   HaReport,
+  MailRegistered,
+  MailRemoved,
+  MailWord,
   PowerControllerWord,
   PowerRegistered,
   PowerRemoved,
@@ -343,6 +346,14 @@ export class Client {
 
   forgetWebhook(): Promise<WebhookRemoved> {
     return this.#gateway.ask("forgetWebhook", { parameters: {} });
+  }
+
+  setMail(word: MailWord): Promise<MailRegistered> {
+    return this.#gateway.ask("setMail", { parameters: {}, body: word });
+  }
+
+  forgetMail(): Promise<MailRemoved> {
+    return this.#gateway.ask("forgetMail", { parameters: {} });
   }
 
   registerPower(host: string, word: PowerControllerWord): Promise<PowerRegistered> {

@@ -127,6 +127,26 @@ const alertCommands: Register = (program, context, withHelp) => {
       "cells alerts webhook --remove",
     ],
   );
+  withHelp(
+    alerts
+      .command("mail")
+      .description("have alerts told to somebody by mail: when one is opened, acknowledged or over")
+      .argument("[address]", "to whom")
+      .option("--server <host:port>", "the server that takes mail, outside of the installation; port 587 unless said")
+      .option("--from <address>", "from whom it is")
+      .option("--user <name>", "who logs in there")
+      .option("--password-file <file>", "the password is read from there; else from standard input")
+      .option(
+        "--ca-file <file>",
+        "who has signed the server's certificate, in PEM; else whoever the gateway's system knows",
+      )
+      .option("--remove", "tell nobody by mail")
+      .action(async (address, options) => (await commands()).setMail(context(), address, options)),
+    [
+      "cells alerts mail oncall@example.com --server mail.example.com --from cells@example.com --user cells --password-file mail.secret",
+      "cells alerts mail --remove",
+    ],
+  );
 };
 
 const drainCommands: Register = (host, context, withHelp) => {

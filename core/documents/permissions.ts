@@ -193,6 +193,7 @@ export const permissions = {
         "POST /ha/retry",
         "POST /ha/acknowledge",
         ...["PUT /webhook", "DELETE /webhook", "GET /notice", "POST /notice"],
+        ...["PUT /mail", "DELETE /mail", "GET /mail", "POST /mail"],
         "PUT /power/<name>",
         "DELETE /power/<name>",
       ],

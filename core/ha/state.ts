@@ -15,7 +15,16 @@ import { createDeaths, type Deaths } from "../presence/group/deaths.ts";
 import type { Known, Probed, Served } from "./investigators/investigator.ts";
 import { isActive, itemKey, type WorkItem } from "./item.ts";
 import { createOrderly, isReadable, type Orderly, restoreOrderly } from "./orderly/records.ts";
-import { type Alert, createNotices, type Notices, restoreNotices, sortNotices } from "./people/alert.ts";
+import {
+  type Alert,
+  channels,
+  createNotices,
+  type Mail,
+  type Notices,
+  restoreNotices,
+  sortNotices,
+  type Webhook,
+} from "./people/alert.ts";
 import { createPower, type PowerState, restorePower } from "./power/power-state.ts";
 import { type Settings, settingsFrom } from "./settings.ts";
 
@@ -81,7 +90,8 @@ export interface HaState extends Known {
   readonly maintained: Set<HostName>;
   /** Those that are open, by their keys. */
   readonly alerts: Map<string, Alert>;
-  readonly notices: Notices;
+  readonly notices: Notices<Webhook>;
+  readonly mail: Notices<Mail>;
   /** Where hosts are on the network, as they said last. */
   readonly known: Map<HostName, KnownHost>;
   /** Hosts that are looked into: who asks them, and since when. */
@@ -150,7 +160,8 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     maintained: new Set(),
     losses: new Map(),
     alerts: new Map(),
-    notices: createNotices(),
+    notices: createNotices(channels.webhook),
+    mail: createNotices(channels.mail),
     known: new Map(),
     asking: new Map(),
     probes: new Map(),
@@ -167,7 +178,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
   };
   for (const [key, value] of restored.records) {
     restorePower(state.power, key, value);
-    restoreNotices(state.notices, key, value);
+    for (const notices of [state.notices, state.mail]) restoreNotices(notices, key, value);
     if (key.startsWith("item/")) restoreItem(state, key, value as unknown as WorkItem);
     if (key.startsWith("work/")) restoreOrderly(state.orderly, key, value as unknown as WorkItem);
     if (key.startsWith("host/")) state.known.set(hostName(key.slice("host/".length)), value as unknown as KnownHost);
@@ -177,7 +188,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
       state.over.set(over.vm, over);
     }
   }
-  sortNotices(state.notices);
+  for (const notices of [state.notices, state.mail]) sortNotices(notices);
   const requests = requestsKey("" as HostName);
   for (const documents of state.outbox.desired.values())
     for (const key of documents.keys())

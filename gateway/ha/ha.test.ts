@@ -6,6 +6,7 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import type { AuditEntry } from "../../model/contract/audit/audit.ts";
 import type { HaReport } from "../../model/contract/ha.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
+import { mailNotices, openMailSeal } from "../../runtime/ha/mail.ts";
 import { alertNotices, openWebhookSeal } from "../../runtime/ha/notices.ts";
 import { haReleases } from "../../runtime/ha/release.ts";
 import { servePeers } from "../../runtime/http/https.ts";
@@ -46,9 +47,10 @@ before(async () => {
   };
   const asked = { service: { request } } as never;
   const notices = alertNotices(await openWebhookSeal(configuration.directory));
-  const [words, hooks] = [haReleases.handler(asked), notices.handler(asked)];
+  const mail = mailNotices(await openMailSeal(configuration.directory));
+  const [words, hooks, mails] = [haReleases, notices, mail].map((each) => each.handler(asked));
   const serve: PeerHandler = (incoming, response) =>
-    (notices.answers(incoming.url) ? hooks : words)(incoming, response);
+    (mail.answers(incoming.url) ? mails : notices.answers(incoming.url) ? hooks : words)?.(incoming, response);
   closers.push((await servePeers(configuration, serve)).stop);
   app = fastify();
   app.removeAllContentTypeParsers();
@@ -152,8 +154,42 @@ test("a webhook goes to the HA Manager with its secret sealed, and none that lea
     ...{ status: 200, text: '{"url":"http://192.0.2.7/cells"}' },
   });
   assert.equal(had.at(-1), "operator 127.0.0.1 setWebhook webhook");
-  assert.deepEqual(state.notices.webhook?.url, "http://192.0.2.7/cells");
-  assert.ok(!JSON.stringify(state.notices.webhook).includes(secret));
+  assert.deepEqual(state.notices.receiver?.url, "http://192.0.2.7/cells");
+  assert.ok(!JSON.stringify(state.notices.receiver).includes(secret));
   const removed = await app.inject({ method: "DELETE", url: "/alerts/webhook" });
+  assert.equal(removed.body, '{"wasThere":true}');
+});
+
+test("a mail server goes to the HA Manager with its password sealed, and none that is inside does", async () => {
+  const put = async (body: object): Promise<{ readonly status: number; readonly text: string }> => {
+    const headers = { "content-type": "application/json" };
+    const answer = await app.inject({ method: "PUT", url: "/alerts/mail", headers, payload: JSON.stringify(body) });
+    return { status: answer.statusCode, text: answer.body };
+  };
+  const login = { user: "cells", password: "correct horse battery staple" };
+  const word = { server: "192.0.2.7:465", from: "cells@example.com", to: "oncall@example.com", login };
+  for (const server of ["10.0.0.2", "localhost:25", "169.254.169.254", "127.0.0.1:587"]) {
+    const { status, text } = await put({ ...word, server });
+    assert.deepEqual([status, /alerts\/mail.*a mail server is outside of them/.test(text)], [409, true], text);
+  }
+  for (const wrong of [
+    { to: "oncall@example.com, all@example.com" },
+    { from: "cells@example.com\r\nBcc: all@example.com" },
+    { server: "-oProxyCommand" },
+    { login: { user: "cells" } },
+    { ca: "no certificate" },
+  ])
+    assert.equal((await put({ ...word, ...wrong })).status, 400, JSON.stringify(wrong));
+  const text = '{"server":"192.0.2.7:465","to":"oncall@example.com"}';
+  assert.deepEqual(await put(word), { status: 200, text });
+  assert.equal(had.at(-1), "operator 127.0.0.1 setMail mail");
+  assert.equal(state.mail.receiver?.server, "192.0.2.7:465");
+  assert.ok(!JSON.stringify(state.mail.receiver).includes(login.password));
+  const report = await app.inject({ method: "GET", url: "/ha" });
+  assert.match(
+    report.body,
+    /"mail":\{"server":"192\.0\.2\.7:465","to":"oncall@example\.com","waiting":1,"said":null\}/,
+  );
+  const removed = await app.inject({ method: "DELETE", url: "/alerts/mail" });
   assert.equal(removed.body, '{"wasThere":true}');
 });

@@ -3,6 +3,8 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import {
   type HaReport,
   haReport,
+  mailRegistered,
+  mailRemoved,
   powerRegistered,
   powerRemoved,
   webhookRegistered,
@@ -16,7 +18,8 @@ import { askPeer } from "../requests/ask-peer.ts";
 import { answerAs, answerOr } from "../requests/peer-answer.ts";
 import { refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
-import { outsideOf } from "./notices.ts";
+import { serverOf } from "./mail.ts";
+import { outsideAddress, outsideOf } from "./notices.ts";
 
 const haManager = peerName("ha-manager");
 const patienceMs = 10_000;
@@ -47,6 +50,15 @@ export function registerHa(app: FastifyInstance, configuration: ProcessConfigura
     return askFor(configuration, webhookRegistered, { method: "PUT", path: "/webhook", body: sent });
   });
   serveRoute(app, "forgetWebhook", () => askFor(configuration, webhookRemoved, { method: "DELETE", path: "/webhook" }));
+  serveRoute(app, "setMail", async ({ body }) => {
+    if (body === null) throw refused(400, "bad-request", "the body is {server, from, to, login, ca}");
+    await outsideAddress(serverOf(body.server).host, "a mail server").catch((error: Error) => {
+      throw refused(409, "alerts/mail", error.message);
+    });
+    const sent = JSON.stringify(body);
+    return askFor(configuration, mailRegistered, { method: "PUT", path: "/mail", body: sent });
+  });
+  serveRoute(app, "forgetMail", () => askFor(configuration, mailRemoved, { method: "DELETE", path: "/mail" }));
   serveRoute(app, "registerPower", ({ parameters: { name }, body }) =>
     askFor(configuration, powerRegistered, {
       ...{ method: "PUT", path: `/power/${encodeURIComponent(name)}`, patienceMs: powerPatienceMs },

@@ -4,7 +4,7 @@ import { request as httpsRequest } from "node:https";
 import { BlockList, isIP } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isObject } from "../../core/outbox.ts";
-import { peerName } from "../../model/cell/identifiers.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { SignedNotice } from "../../runtime/ha/notices.ts";
 import { parseJson } from "../../runtime/http/http.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
@@ -39,19 +39,24 @@ export const isOutside = (address: string): boolean => {
   return family === 4 ? !inside.ipv4.check(address) : !inside.ipv6.check(address, "ipv6");
 };
 
-/** An address of that name that may be posted to. Rejects with a sentence where there is none. */
-export const outsideOf = async (url: URL, allows: typeof isOutside = isOutside): Promise<string> => {
-  const name = url.hostname.replace(/^\[|\]$/g, "");
+/** An address of that name that may be spoken to. Rejects with a sentence where there is none. @param what of what kind it is: "a webhook" */
+export const outsideAddress = async (
+  name: string,
+  what: string,
+  allows: typeof isOutside = isOutside,
+): Promise<string> => {
   const found = isIP(name) !== 0 ? [{ address: name }] : await resolveName(name, { all: true });
   const refused = found.find(({ address }) => !allows(address));
   if (refused !== undefined)
     throw new Error(
-      `${name} leads to ${refused.address}, which is an address of the installation, of the gateway's own machine, or nobody's: a webhook is outside of them`,
+      `${name} leads to ${refused.address}, which is an address of the installation, of the gateway's own machine, or nobody's: ${what} is outside of them`,
     );
   const [first] = found;
   if (first === undefined) throw new Error(`${name} has no address`);
   return first.address;
 };
+export const outsideOf = (url: URL, allows: typeof isOutside = isOutside): Promise<string> =>
+  outsideAddress(url.hostname.replace(/^\[|\]$/g, ""), "a webhook", allows);
 
 /** Null: it was taken; else why not, a sentence. */
 export const postNotice = async (
@@ -93,11 +98,27 @@ export const postNotice = async (
 export const followNotices = (
   configuration: ProcessConfiguration,
   allows: typeof isOutside = isOutside,
+): (() => void) =>
+  followDue(configuration, haManager, "/notice", (due) => postNotice(due as unknown as SignedNotice, allows));
+
+interface Due {
+  readonly number: number;
+}
+/**
+ * Asks who has something to be told outside for the next of it, has it carried, and says what came of it, as long as the process lives.
+ * @param carry null: it was taken; else why not, a sentence
+ * @returns what ends that
+ */
+export const followDue = (
+  configuration: ProcessConfiguration,
+  at: PeerName,
+  path: string,
+  carry: (due: Due) => Promise<string | null>,
 ): (() => void) => {
   const over = new AbortController();
   const ask = async (method: "GET" | "POST", body?: object): Promise<unknown> => {
-    const answer = await peerRequest(configuration, haManager, {
-      ...{ method, path: "/notice", signal: AbortSignal.any([over.signal, AbortSignal.timeout(waitMs)]) },
+    const answer = await peerRequest(configuration, at, {
+      ...{ method, path, signal: AbortSignal.any([over.signal, AbortSignal.timeout(waitMs)]) },
       ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
     });
     const text = await answer.text();
@@ -105,20 +126,19 @@ export const followNotices = (
     const parsed = parseJson(text);
     return parsed.ok ? parsed.value : null;
   };
-  const carry = async (): Promise<void> => {
-    const next = await ask("GET");
-    if (!isObject(next as never) || typeof (next as { number?: unknown }).number !== "number") return;
-    const notice = next as SignedNotice;
-    const reason = await postNotice(notice, allows);
-    await ask("POST", { number: notice.number, taken: reason === null, reason });
+  const next = async (): Promise<void> => {
+    const due = await ask("GET");
+    if (!isObject(due as never) || typeof (due as { number?: unknown }).number !== "number") return;
+    const reason = await carry(due as Due);
+    await ask("POST", { number: (due as Due).number, taken: reason === null, reason });
   };
   const follow = async (): Promise<void> => {
     while (!over.signal.aborted) {
       try {
-        if ((await listPeers(configuration, haManager)).includes(haManager)) await carry();
+        if ((await listPeers(configuration, at)).includes(at)) await next();
         else await sleep(againMs * 6, undefined, { signal: over.signal, ref: false });
       } catch {
-        // The HA Manager is away, or of an earlier version.
+        // It is away, or of an earlier version.
         await sleep(againMs, undefined, { signal: over.signal, ref: false }).catch(() => undefined);
       }
     }

@@ -52,6 +52,13 @@ export interface HaReport {
   readonly alerts?: readonly HaAlert[];
   /** Where alerts are told to: how many notices wait, and why the last attempt was not taken (null: it was, or there was none). Absent: nowhere. */
   readonly webhook?: { readonly url: string; readonly waiting: number; readonly said: string | null };
+  /** Who is told of alerts by mail, likewise. Absent: nobody. */
+  readonly mail?: {
+    readonly server: string;
+    readonly to: string;
+    readonly waiting: number;
+    readonly said: string | null;
+  };
   /** Hosts whose power can be cut, and what their controllers said last. Absent: a HA Manager of an earlier version. */
   readonly power?: readonly HaPower[];
   /** Those that are being worked on first, then those that have ended, the last one first. */
@@ -88,6 +95,24 @@ export interface WebhookRegistered {
   readonly url: string;
 }
 export interface WebhookRemoved {
+  readonly wasThere: boolean;
+}
+/** To whom alerts are told by mail: `PUT /alerts/mail`. */
+export interface MailWord {
+  /** `HOST` or `HOST:PORT`, 587 unless said. At port 465 TLS is spoken at once, else after STARTTLS; without TLS nothing is sent. */
+  readonly server: string;
+  readonly from: string;
+  readonly to: string;
+  /** With it the gateway logs in there; the password is shown to nobody again. Absent: it does not log in. */
+  readonly login?: { readonly user: string; readonly password: string };
+  /** PEM of who has signed the server's certificate. Absent: somebody whom the system knows. */
+  readonly ca?: string;
+}
+export interface MailRegistered {
+  readonly server: string;
+  readonly to: string;
+}
+export interface MailRemoved {
   readonly wasThere: boolean;
 }
 /** The body of what is posted to a webhook. `number` grows by one with each; one may come twice. */
@@ -180,6 +205,31 @@ export const webhookWord = record<WebhookWord>(
   },
   "WebhookWord",
 );
+const mailAddress = pattern(
+  /^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?$/,
+  "one address, name@domain",
+);
+export const mailWord = record<MailWord>(
+  {
+    server: pattern(/^[A-Za-z0-9][A-Za-z0-9.-]{0,250}(?::\d{1,5})?$/, "HOST or HOST:PORT, a name or IPv4"),
+    ...{ from: mailAddress, to: mailAddress },
+    login: optional(
+      record<NonNullable<MailWord["login"]>>({
+        user: pattern(/^[^\0\r\n]{1,256}$/, "at most 256 characters in one line"),
+        password: secret(/^[^\0\r\n]{1,256}$/, "at most 256 characters in one line"),
+      }),
+    ),
+    ca: optional(
+      pattern(
+        /^-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s-]{1,12000}$/,
+        "certificates in PEM, at most 12,000 characters",
+      ),
+    ),
+  },
+  "MailWord",
+);
+export const mailRegistered = record<MailRegistered>({ server: text(), to: text() }, "MailRegistered");
+export const mailRemoved = record<MailRemoved>({ wasThere: boolean }, "MailRemoved");
 export const webhookRegistered = record<WebhookRegistered>({ url: text() }, "WebhookRegistered");
 export const webhookRemoved = record<WebhookRemoved>({ wasThere: boolean }, "WebhookRemoved");
 const haPower = record<HaPower>(
@@ -198,6 +248,11 @@ export const haReport = record<HaReport>(
     alerts: optional(list(haAlert)),
     webhook: optional(
       record<NonNullable<HaReport["webhook"]>>({ url: text(), waiting: integer(), said: nullable(text()) }),
+    ),
+    mail: optional(
+      record<NonNullable<HaReport["mail"]>>({
+        ...{ server: text(), to: text(), waiting: integer(), said: nullable(text()) },
+      }),
     ),
     power: optional(list(haPower)),
     items: list(haItem),

@@ -3,6 +3,9 @@ import { audited } from "./audit/query.ts";
 import { auditPart } from "./audit/values.ts";
 import {
   haReport,
+  mailRegistered,
+  mailRemoved,
+  mailWord,
   powerController,
   powerRegistered,
   powerRemoved,
@@ -286,6 +289,15 @@ export const routes = {
   forgetWebhook: route("DELETE /alerts/webhook", "operator", "gateway", {
     doc: "Alerts are told to nobody any more, and what waits is dropped.",
     answer: gives(webhookRemoved),
+  }),
+  setMail: route("PUT /alerts/mail", "operator", "gateway", {
+    doc: "Alerts are told to somebody by mail: when one is opened, acknowledged or over, and once now, each until the server has taken it, for a day. 409: that server is inside of the installation.",
+    body: sends(mailWord),
+    answer: gives(mailRegistered),
+  }),
+  forgetMail: route("DELETE /alerts/mail", "operator", "gateway", {
+    doc: "Alerts are told to nobody by mail any more, and what waits is dropped.",
+    answer: gives(mailRemoved),
   }),
   registerPower: route("PUT /hosts/{name}/power", "operator", "gateway", {
     doc: "What switches a host's power, apart from the host. It is tried and nothing is switched: another host reads there that this one is on, with the UUID that this one says it has. 409: that is not so, and why.",

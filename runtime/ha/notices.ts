@@ -68,10 +68,10 @@ export const alertNotices = (seal: Seal): Further => ({
         return refuse(403, "forbidden", `only the gateway carries notices of alerts, and this is "${peer}"`);
       if (service === null) return refuse(503, "busy", "the service is starting: ask again in a moment");
       if (method === "GET") {
-        const next = await Promise.race([service.request({ kind: "ha-notice-wait" }), after(waitMs)]);
-        const { webhook, notice } = (isObject(next) ? next : {}) as unknown as Partial<Next>;
-        if (webhook === undefined || notice === undefined) return json(200, {});
-        const told = signed(seal, webhook, notice);
+        const next = await nextNotice<Webhook>(service, "ha-notice-wait");
+        if (next === null) return json(200, {});
+        const { receiver, notice } = next;
+        const told = signed(seal, receiver, notice);
         if (told !== null) return json(200, told);
         const reason = "its secret was sealed elsewhere: say the webhook anew";
         await service.request({ kind: "ha-notice-said", number: notice.number, taken: false, reason });
@@ -98,10 +98,19 @@ export const alertNotices = (seal: Seal): Further => ({
       json(200, { url: word.url });
     },
 });
-interface Next {
-  readonly webhook: Webhook;
+interface Next<Receiver> {
+  readonly receiver: Receiver;
   readonly notice: Notice;
 }
+/** The next one for a receiver, waited for; null: there was none. */
+export const nextNotice = async <Receiver>(
+  service: { request(request: Json): Promise<Json> },
+  kind: "ha-notice-wait" | "ha-mail-wait",
+): Promise<Next<Receiver> | null> => {
+  const next = await Promise.race([service.request({ kind }), after(waitMs)]);
+  const { receiver, notice } = (isObject(next) ? next : {}) as unknown as Partial<Next<Receiver>>;
+  return receiver === undefined || notice === undefined ? null : { receiver, notice };
+};
 const after = (ms: number): Promise<Json> =>
   new Promise((resolve) => {
     setTimeout(() => resolve(null), ms).unref();

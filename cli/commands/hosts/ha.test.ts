@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HaReport } from "../../../model/contract/ha.ts";
 import { failure, type Gateway, scene } from "../model/scene.testing.ts";
-import { acknowledgeAlert, listAlerts, listHa, orderHa, setWebhook } from "./ha.ts";
+import { acknowledgeAlert, listAlerts, listHa, orderHa, setMail, setWebhook } from "./ha.ts";
 import { hostPower } from "./power.ts";
 
 const report: HaReport = {
@@ -124,6 +124,41 @@ test("an alert is acknowledged by what is shown of it; a webhook's secret comes 
     [url, { secretFile: `${file}.not` }, /cannot be read/],
   ] as const) {
     const { exitCode, message } = await failure(setWebhook(context, where, options));
+    assert.equal(exitCode, 2);
+    assert.match(message, why);
+  }
+});
+
+test("a mail server's password comes from a file, and only where somebody logs in", async (t) => {
+  const asked: string[] = [];
+  const gateway: Gateway = ({ method, url, body }) => {
+    asked.push(`${method} ${url} ${body}`.trim());
+    if (method === "PUT") return { status: 200, body: { server: "mail.example.com", to: "oncall@example.com" } };
+    return { status: 200, body: { wasThere: true } };
+  };
+  const { context, printed, file } = await scene(t, gateway);
+  const options = { server: "mail.example.com", from: "cells@example.com" };
+  await setMail(context, "oncall@example.com", options);
+  assert.equal(asked[0], `PUT /alerts/mail ${JSON.stringify({ ...options, to: "oncall@example.com" })}`);
+  await setMail(context, "oncall@example.com", { ...options, user: "cells", passwordFile: file });
+  const { login } = JSON.parse(asked[1]?.slice("PUT /alerts/mail ".length) ?? "") as {
+    readonly login: { readonly user: string; readonly password: string };
+  };
+  assert.equal(login.user, "cells");
+  assert.match(login.password, /"shop"/, "the file's content");
+  assert.match(
+    printed.at(-1) ?? "",
+    /^alerts are told to oncall@example\.com by mail\.example\.com, and a first message/,
+  );
+  await setMail(context, undefined, { remove: true });
+  assert.equal(printed.at(-1), "alerts are told to nobody by mail any more");
+  for (const [to, wrong, why] of [
+    [undefined, options, /say an address, or --remove/],
+    ["oncall@example.com", { from: "cells@example.com" }, /say --server and --from/],
+    ["oncall@example.com", { ...options, passwordFile: file }, /say --user/],
+    ["oncall@example.com", { ...options, user: "cells", passwordFile: `${file}.not` }, /cannot be read/],
+  ] as const) {
+    const { exitCode, message } = await failure(setMail(context, to, wrong));
     assert.equal(exitCode, 2);
     assert.match(message, why);
   }

@@ -19,16 +19,20 @@ export const listAlerts = async (context: Context): Promise<void> => {
   if (context.json) return printJson(context, report.alerts ?? []);
   printAlerts(context, report);
 };
-const printAlerts = (context: Context, { alerts = [], webhook }: HaReport): void => {
+const printAlerts = (context: Context, { alerts = [], webhook, mail }: HaReport): void => {
   const { paint, print } = context.terminal;
-  if (webhook !== undefined) {
-    const { url, waiting, said } = webhook;
-    const state =
-      waiting === 0
-        ? "nothing waits to be told there"
-        : `${waiting} to be told there${said === null ? "" : `: ${said}`}`;
-    print(printable(`alerts are told to ${url}; ${state}`));
-  }
+  const told = (where: string, { waiting, said }: { readonly waiting: number; readonly said: string | null }): void =>
+    print(
+      printable(
+        `alerts are told to ${where}; ${
+          waiting === 0
+            ? "nothing waits to be told there"
+            : `${waiting} to be told there${said === null ? "" : `: ${said}`}`
+        }`,
+      ),
+    );
+  if (webhook !== undefined) told(webhook.url, webhook);
+  if (mail !== undefined) told(`${mail.to} by mail`, mail);
   if (alerts.length === 0) {
     print("nothing waits for you");
     return;
@@ -70,6 +74,41 @@ export const setWebhook = async (context: Context, url: string | undefined, opti
   if (context.json) return printJson(context, registered);
   print(
     `alerts are told to ${registered.url}, and a first notice that is none goes there now: \`cells alerts\` says whether it was taken`,
+  );
+};
+
+export interface MailOptions {
+  readonly server?: string;
+  readonly from?: string;
+  readonly user?: string;
+  readonly passwordFile?: string;
+  readonly caFile?: string;
+  readonly remove?: boolean;
+}
+/** `cells alerts mail`: who is told of alerts by mail. */
+export const setMail = async (context: Context, to: string | undefined, options: MailOptions): Promise<void> => {
+  const client = context.client();
+  const { print } = context.terminal;
+  if (options.remove === true) {
+    if (to !== undefined) throw usage("say an address, or --remove");
+    const removed = await client.forgetMail();
+    if (context.json) return printJson(context, removed);
+    return print(removed.wasThere ? "alerts are told to nobody by mail any more" : "they were told to nobody by mail");
+  }
+  const { server, from, user, passwordFile: file, caFile } = options;
+  if (to === undefined) throw usage("say an address, or --remove");
+  if (server === undefined || from === undefined) throw usage("say --server and --from");
+  if (user === undefined && file !== undefined) throw usage("a password is of somebody: say --user");
+  const contentOf = (name: string): Promise<string> => readFile(name, "utf8").catch(unreadable(name));
+  const password = user === undefined ? null : file === undefined ? await text(process.stdin) : await contentOf(file);
+  const registered = await client.setMail({
+    ...{ server, from, to },
+    ...(user === undefined || password === null ? {} : { login: { user, password: password.replace(/\r?\n$/, "") } }),
+    ...(caFile === undefined ? {} : { ca: (await contentOf(caFile)).trim() }),
+  });
+  if (context.json) return printJson(context, registered);
+  print(
+    `alerts are told to ${registered.to} by ${registered.server}, and a first message that is none goes there now: \`cells alerts\` says whether it was taken`,
   );
 };
 const unreadable = (file: string) => (error: Error) => {

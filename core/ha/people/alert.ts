@@ -34,7 +34,17 @@ export interface Webhook {
   readonly url: string;
   readonly sealed: string;
 }
-/** Record `notice/<number>`. `test`: the webhook was registered. */
+/** Record `mail`: the server that takes mail, from whom and to whom it goes. What is sealed is the password; null: nobody logs in there. */
+export interface Mail {
+  /** `HOST:PORT`. At port 465 TLS is spoken from the first byte on, else after STARTTLS. */
+  readonly server: string;
+  readonly from: string;
+  readonly to: string;
+  readonly login: { readonly user: string; readonly sealed: string } | null;
+  /** PEM of who has signed the server's certificate; null: who is known to the system. */
+  readonly ca: string | null;
+}
+/** Record `notice/<number>`, of mail `mail-notice/<number>`. `test`: that receiver was registered. */
 export interface Notice {
   readonly number: number;
   readonly event: "opened" | "acknowledged" | "ended" | "test";
@@ -42,8 +52,10 @@ export interface Notice {
   /** Milliseconds since 1970. */
   readonly at: number;
 }
-export interface Notices {
-  webhook: Webhook | null;
+/** What is told to one receiver. There are two, which know nothing of each other: a webhook, and somebody who reads mail. */
+export interface Notices<Receiver = Webhook | Mail> {
+  readonly channel: Channel;
+  receiver: Receiver | null;
   /** Those that nobody has taken yet, the first one first. */
   readonly queue: Map<number, Notice>;
   /** The last number that was used; record `notice-number`. */
@@ -56,13 +68,20 @@ export interface Notices {
   /** The edge's request to be given the next one; null: it has not asked. */
   waiting: number | null;
 }
-export const createNotices = (): Notices => ({
-  ...{ webhook: null, queue: new Map(), number: 0, tried: 0, dueMs: 0, said: null, waiting: null },
+export const channels = {
+  webhook: { name: "webhook", notice: "notice/", number: "notice-number", timer: "notice" },
+  mail: { name: "mail", notice: "mail-notice/", number: "mail-number", timer: "mail-notice" },
+} as const;
+/** Its records: the receiver, notices by their numbers, and the last number that was used. */
+export type Channel = (typeof channels)[keyof typeof channels];
+export const createNotices = <Receiver>(channel: Channel): Notices<Receiver> => ({
+  ...{ channel, receiver: null, queue: new Map(), number: 0, tried: 0, dueMs: 0, said: null, waiting: null },
 });
 export function restoreNotices(notices: Notices, key: string, value: Json): void {
-  if (key === "webhook") notices.webhook = value as unknown as Webhook;
-  if (key === "notice-number" && isObject(value)) notices.number = Number(value.number);
-  if (!key.startsWith("notice/")) return;
+  const { channel } = notices;
+  if (key === channel.name) notices.receiver = value as unknown as Webhook | Mail;
+  if (key === channel.number && isObject(value)) notices.number = Number(value.number);
+  if (!key.startsWith(channel.notice)) return;
   const notice = value as unknown as Notice;
   notices.queue.set(notice.number, notice);
 }

@@ -4,7 +4,7 @@ import type { WorkItem } from "../item.ts";
 import type { HaState } from "../state.ts";
 
 /** The queue as people see it: what is being worked on, then what has ended, the last first. */
-export function reportOf({ active, ended, wanted, storm, alerts, power, notices, orderly }: HaState): HaReport {
+export function reportOf({ active, ended, wanted, storm, alerts, power, notices, mail, orderly }: HaState): HaReport {
   const byTime = (one: WorkItem, other: WorkItem): number => other.since - one.since;
   const both = (one: ReadonlyMap<string, WorkItem>, other: ReadonlyMap<string, WorkItem>): readonly WorkItem[] =>
     [...one.values(), ...other.values()].sort(byTime);
@@ -25,9 +25,12 @@ export function reportOf({ active, ended, wanted, storm, alerts, power, notices,
         ...{ kind, subject, since: isoTime(since), sentence },
         ...(acknowledged === undefined ? {} : { acknowledged: isoTime(acknowledged) }),
       })),
-    ...(notices.webhook === null
+    ...(notices.receiver === null
       ? {}
-      : { webhook: { url: notices.webhook.url, waiting: notices.queue.size, said: notices.said } }),
+      : { webhook: { url: notices.receiver.url, waiting: notices.queue.size, said: notices.said } }),
+    ...(mail.receiver === null
+      ? {}
+      : { mail: { server: mail.receiver.server, to: mail.receiver.to, waiting: mail.queue.size, said: mail.said } }),
     // Without the user's name, and without what is sealed.
     power: [...power.registered.values()]
       .sort((one, other) => (one.host < other.host ? -1 : 1))
