@@ -4,13 +4,16 @@ import { labelOf, ruleName } from "../../world/cell-text.ts";
 import type { Copied, Delivered, Truth } from "../../world/truth.ts";
 import type { Invariant, View } from "../invariant.ts";
 
+type Identified = Pick<DesiredInterface, "identity" | "vmIdentity" | "subnetIdentity">;
+
 /** A host that is well notices within this long that its guest has left a group. */
 const leftWithinMs = 1000;
 const isForAll = (group: Ipv4): boolean => group === "255.255.255.255";
 
 /**
  * Where a copy or a packet leaves, and where it arrives, a rule is in force that some user of the cell has written for just that:
- * these two, this protocol, this port. A copy stays in its cell, or its subnet, and reaches whose guest has joined. At rest hosts know of
+ * these two, this protocol, this port. For each host elsewhere one copy leaves, by a rule for one of its members; which of them get it
+ * is judged there, and hosts may have different versions of a cell's rules for a while. A copy stays in its cell, or its subnet, and reaches whose guest has joined. At rest hosts know of
  * each other's guests exactly what those have joined. Counted are copies alone; packets there are many.
  */
 export const copies: Invariant = {
@@ -48,7 +51,7 @@ const rulesOfBoth = ({ truth, users, installation }: View): ((packet: Delivered)
       ? `${labelOf(cell)}/${name}`
       : null;
   };
-  const isEnd = (identity: number, of: DesiredInterface | null): boolean =>
+  const isEnd = (identity: number, of: Identified | null): boolean =>
     of === null || [of.identity, of.vmIdentity, of.subnetIdentity].includes(identity);
   const isInForce = (
     host: HostName,
@@ -60,6 +63,16 @@ const rulesOfBoth = ({ truth, users, installation }: View): ((packet: Delivered)
     const own = policies.filter(({ cellNumber }) => cellNumber === cell).flatMap(({ rules }) => rules);
     return own.some((rule) => rule.path === path && isEnd(rule.from, one) && isEnd(rule.to, other));
   };
+  /** Does a rule in force where it leaves let it go to some machine at the other host? */
+  const leaves = ({ from, to, fromCell, fromInterface, protocol, port }: Delivered): boolean => {
+    const sender = truth.dataplane(from.host);
+    const there = [...sender.locations.values()].filter(({ host }) => host === to.host);
+    const rules = [...sender.policies.values()].filter(({ cellNumber }) => cellNumber === fromCell);
+    return rules
+      .flatMap((policy) => policy.rules)
+      .filter((rule) => ["any", protocol].includes(rule.protocol) && rule.ports.from <= port && port <= rule.ports.to)
+      .some((rule) => isEnd(rule.from, fromInterface) && there.some((at) => isEnd(rule.to, at)));
+  };
   return (packet) => {
     const { from, to, fromCell, toCell, fromInterface, toInterface } = packet;
     const [one, other] = [installation.cellOf(fromCell), installation.cellOf(toCell)];
@@ -67,7 +80,9 @@ const rulesOfBoth = ({ truth, users, installation }: View): ((packet: Delivered)
     const there = written(one, from.name, isOfOne ? to.name : `${other}/${to.name}`, packet);
     const here = written(other, isOfOne ? from.name : `${one}/${from.name}`, to.name, packet);
     return (
-      isInForce(from.host, fromCell, there, [fromInterface, isOfOne ? toInterface : null]) &&
+      ("group" in packet && from.host !== to.host
+        ? leaves(packet)
+        : isInForce(from.host, fromCell, there, [fromInterface, isOfOne ? toInterface : null])) &&
       isInForce(to.host, toCell, here, [isOfOne ? fromInterface : null, toInterface])
     );
   };
