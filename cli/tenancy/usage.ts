@@ -5,7 +5,7 @@ import { usage } from "../terminal/failure.ts";
 import { pathOf } from "./names.ts";
 import { columns, print } from "./people.ts";
 
-/* `cells usage`: what accounts have had, and for how many hours, by day. */
+/* `cells usage`: what accounts have had, for how many hours of that it was in use, by day. */
 
 const textOf = (hours: Limits): string =>
   limitKeys.flatMap((key) => ((hours[key] ?? 0) > 0 ? [`${key} ${shown(hours[key] ?? 0)}`] : [])).join(", ") ||
@@ -28,11 +28,18 @@ export const listUsage = async (
     if (day !== undefined && !dayPattern.test(day)) throw usage(`\`${day}\` is no day: write it as ${dayRule}`);
   const query = { from, until, path: path === undefined ? undefined : pathOf(path) };
   const days = await context.client().all("listUsage", query);
-  const rows = days.map(({ day, account, hours }) => [day, account, textOf(hours)]);
-  if (rows.length > 1) rows.push(["in all", "", textOf(sum(days.map(({ hours }) => hours)))]);
+  const rows = days.map(({ day, account, hours, used = {} }) => [day, account, textOf(hours), textOf(used)]);
+  if (rows.length > 1) {
+    const [had, used] = [days.map(({ hours }) => hours), days.map(({ used = {} }) => used)].map((all) =>
+      textOf(sum(all)),
+    );
+    rows.push(["in all", "", had ?? "", used ?? ""]);
+  }
   print(
     context,
     days,
-    rows.length === 0 ? "nothing was had on these days" : columns([["day", "account", "hours of"], ...rows]),
+    rows.length === 0
+      ? "nothing was had on these days"
+      : columns([["day", "account", "hours of", "of that in use"], ...rows]),
   );
 };

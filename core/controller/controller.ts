@@ -12,6 +12,7 @@ import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { audit, type Collections, createOutbox, isObject, type Outbox, takeEffects } from "../outbox.ts";
 import { createDeaths, followDeaths, followOthers, hearMember, takeDeath } from "../presence/group/deaths.ts";
+import { inUseDue, inUseTimer } from "./cells/in-use.ts";
 import { heldInitial } from "./cells/life.ts";
 import { checkDue, checkTimer, setCheck } from "./changes/check.ts";
 import { indexesOf } from "./changes/indexes.ts";
@@ -213,6 +214,7 @@ const timers: Readonly<Record<string, (state: ControllerState, rest: string) => 
     starts.dueMs = null;
   },
   [upgradeTimer]: upgradeDue,
+  [inUseTimer]: inUseDue,
   [hearingTimer]: hearingDue,
   [olderTimer]: (state, peer) => olderDue(state, peerName(peer)),
   [lostTimer]: (state, peer) => hostIsLost(state, peerName(peer)),
@@ -275,11 +277,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     turns: createTurns(derived),
     model,
     cell: model.document === null ? null : restoredCell(model.document),
-    counters: record<CountersRecord>("counters", {
-      nextNumber: 1,
-      nextIdentity: controllerIdentity + 1,
-      nextRule: 1,
-    }),
+    counters: record<CountersRecord>("counters", { nextNumber: 1, nextIdentity: controllerIdentity + 1, nextRule: 1 }),
     policy: record<PolicyRecord>("policy", { networks: {}, rules: {}, compiled: null, version: 0 }),
     policyParts: new Map(),
     compiled: null,
@@ -309,6 +307,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     life: null,
     initial: null,
     room: record<RoomRecord>("room", noRoom),
+    said: { amount: null, untilMs: 0, isTimed: false },
     ask: null,
     upRefusal: null,
     roomWaiting: [],

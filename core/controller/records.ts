@@ -2,6 +2,7 @@ import type { Cause, EndKind } from "../../model/cause/cause.ts";
 import type { ElementType, VolumeConnectionElement } from "../../model/cell/cell.ts";
 import type { Cidr, ElementPath, HostName, Ipv4, Mac, Uid } from "../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../model/json/json.ts";
+import type { InUse } from "../documents/cells.ts";
 import type { DesiredConnection, Phase } from "../documents/vocabulary.ts";
 
 export interface Hearing {
@@ -36,6 +37,15 @@ export interface StartState {
   readonly queue: Set<Uid>;
   /** When the timer is due; null: none is set. */
   dueMs: number | null;
+}
+
+/** What a parent was told last of what its child uses. */
+export interface SaidInUse {
+  /** Null: not known. */
+  amount: InUse | null;
+  /** Monotonic: another one is not said before. */
+  untilMs: number;
+  isTimed: boolean;
 }
 
 /** Record `element/<uid>`: an element of the model, or one that is being deleted. */

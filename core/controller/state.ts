@@ -37,7 +37,7 @@ import type { Pass } from "./changes/pass.ts";
 import type { TrackedMap, Tracking } from "./changes/tracked.ts";
 import type { Working } from "./changes/work.ts";
 import type { Compiled } from "./network/policy.ts";
-import type { CredentialRecord, ElementRecord, Hearing, Run, StartState, VmRecord } from "./records.ts";
+import type { CredentialRecord, ElementRecord, Hearing, Run, SaidInUse, StartState, VmRecord } from "./records.ts";
 import type { Tickets } from "./requests/tickets.ts";
 import type { Audiences } from "./rules/audiences.ts";
 import type { Derived } from "./rules/derived.ts";
@@ -285,6 +285,8 @@ export interface ControllerState extends Hearing {
   /** `held`: refused while the store was thought to be older, and for nothing else. */
   initial: { readonly model: Json; readonly refusal: string | null; readonly held?: boolean } | null;
   room: RoomRecord;
+  /** What the cell uses, as its parent was told (cells/in-use.ts). */
+  readonly said: SaidInUse;
   /** What the parent is being asked for, for a change of the model or for a child. */
   ask: { readonly number: number; readonly amount: Usage; readonly by: Uid | "change" } | null;
   /** The parent's last no, until whoever asked has heard it. */

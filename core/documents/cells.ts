@@ -170,6 +170,15 @@ export interface QuotaAsked {
   readonly serial: number;
   readonly holds: Usage;
   readonly asks: { readonly number: number; readonly amount: Usage } | null;
+  /** What it uses now. Null: not known at the moment, and as it was; absent: a controller of the previous version, which does not say. */
+  readonly uses?: InUse | null;
+}
+/** Of machines that hosts were told to run and have not said to have ended; and of volumes, off or on. With its child cells. */
+export interface InUse {
+  readonly vms: number;
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  readonly storageMiB: number;
 }
 export const lifeKey = "life";
 

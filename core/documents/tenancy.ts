@@ -1,6 +1,7 @@
 import { type CellName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Limits } from "../../model/contract/tenancy/quotas.ts";
 import type { Rule } from "../../model/contract/tenancy/rules.ts";
+import type { InUse } from "./cells.ts";
 
 /*
  * What a controller asks the service `tenancy` and hears from it (`core/documents/vocabulary.ts` has the table of all keys): `look/<hash>`, by
@@ -39,6 +40,8 @@ export interface DesiredOwner {
   readonly account: string | null;
   /** What it was granted, with its own children: that is what it uses. Absent: nothing, or an older version says it. */
   readonly has?: Limits;
+  /** What of it is in use: its machines that run, and its volumes. Absent: an older version says it, here or in the cell. */
+  readonly uses?: InUse;
   /** It has left the model. A cell that is made anew under the name waits for its end. */
   readonly ending?: true;
 }

@@ -191,6 +191,8 @@ export interface UsageRecord {
   readonly untilMs: number;
   /** Times milliseconds. */
   readonly amounts: Limits;
+  /** What of it was in use. Absent: nothing, or nobody counted. */
+  readonly used?: Limits;
 }
 /** Record `held`: this store is older than what was seen of it. */
 export interface HeldRecord {

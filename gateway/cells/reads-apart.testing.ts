@@ -41,7 +41,7 @@ const addresses = (cells: readonly string[], names: readonly string[]): readonly
 /** Hours pass meanwhile, for everybody. */
 const timeless = (address: string, json: unknown): unknown =>
   address.startsWith("/usage") && Array.isArray(json)
-    ? (json as readonly UsageDay[]).map(({ hours: _, ...day }) => day)
+    ? (json as readonly UsageDay[]).map(({ hours: _hours, used: _used, ...day }) => day)
     : json;
 
 /** An installation with a root cell. */

@@ -104,7 +104,7 @@ const printed: readonly (readonly [string, RegExp])[] = [
     "quota list",
     /ROOT\/acme +domain +vms \d+ of 50, publicAddresses \d+ of 16\nROOT\/acme\/dev +account .*cells 1 of 2/,
   ],
-  ["usage", /^day +account +hours of\n(?:.*\n)*\d{4}-\d\d-\d\d +ROOT\/acme\/dev +\S/],
+  ["usage", /^day +account +hours of +of that in use\n(?:.*\n)*\d{4}-\d\d-\d\d +ROOT\/acme\/dev +\S/],
   [
     "audit list --service",
     / operator +127\.0\.0\.1 +addUser +ROOT\/acme\/dev ann +account ROOT\/acme\/dev, role account-admin, password set/,

@@ -31,8 +31,16 @@ export interface Indexes {
   readonly concerned: Counted<HostName>;
   /** By host, the VMs that it was told of. */
   readonly vmsAt: TrackedMap<HostName, ReadonlySet<Uid>>;
+  /** What hosts were told to run and have not said to have ended. Not tracked: it is read at the end of each pass. */
+  running: Running;
   /** VMs that have an upgrade, or a spare disk of one. */
   readonly upgrades: TrackedMap<Uid, true>;
+}
+
+export interface Running {
+  readonly vms: number;
+  readonly memoryMiB: number;
+  readonly cpus: number;
 }
 
 /** Keys that somebody counts for. */
@@ -88,6 +96,7 @@ export function indexesOf(
     hosts: counted(),
     concerned: counted(),
     vmsAt: map(),
+    running: { vms: 0, memoryMiB: 0, cpus: 0 },
     upgrades: map(),
   };
   elements.watch((uid, before, after) => followElement(indexes, uid, before, after));
@@ -142,6 +151,8 @@ function followVm(indexes: Indexes, uid: Uid, before: VmRecord | undefined, afte
   const [told, tells] = [toldHost(before?.run), toldHost(after?.run)];
   indexes.hosts.change([...told, ...(before?.strays ?? [])], [...tells, ...(after?.strays ?? [])]);
   indexes.concerned.change(hostsOf(before), hostsOf(after));
+  countRun(indexes, before?.run, -1);
+  countRun(indexes, after?.run, 1);
   flag(indexes.upgrades, uid, after?.upgrade !== undefined || after?.run?.spare !== undefined);
   if (told[0] === tells[0]) return;
   for (const host of told) {
@@ -151,6 +162,16 @@ function followVm(indexes: Indexes, uid: Uid, before: VmRecord | undefined, afte
     else indexes.vmsAt.set(host, left);
   }
   for (const host of tells) indexes.vmsAt.set(host, new Set([...(indexes.vmsAt.get(host) ?? []), uid]));
+}
+
+function countRun(indexes: Indexes, run: Run | null | undefined, by: 1 | -1): void {
+  if (run?.handedOver !== true) return;
+  const { vms, memoryMiB, cpus } = indexes.running;
+  indexes.running = {
+    vms: vms + by,
+    memoryMiB: memoryMiB + by * run.memoryMiB,
+    cpus: cpus + by * run.cpus,
+  };
 }
 
 const toldHost = (run: Run | null | undefined): readonly HostName[] =>

@@ -54,6 +54,31 @@ test("with whose a cell is goes what it was granted, also while it ends, and no 
   assert.deepEqual(vms(), []);
 });
 
+test("with whose a cell is goes what it uses, as it was for as long as nobody says anything of it", () => {
+  const root = new Root();
+  const running = (): readonly string[] =>
+    root.at<DesiredOwner>("tenancy", "owner/").map(({ cell, uses }) => `${cell} ${uses?.vms ?? "-"}`);
+  root.put("", rootWithTenancy({ cells: { shop: childOf("shop", "ROOT/acme/dev") } }));
+  const [{ grant } = assert.fail()] = root.at<DesiredCell>("cell-manager", "cell/");
+  const quota = { serial: grant.serial, holds: noUsage, asks: null };
+  const uses = (vms: number) => ({ vms, memoryMiB: 64 * vms, cpus: vms, storageMiB: 0 });
+  root.hearCells({ shop: toJson(quota) });
+  assert.deepEqual(running(), ["shop -"], "a controller of a version before does not say it");
+  root.hearCells({ shop: toJson({ ...quota, uses: uses(3) }) });
+  assert.deepEqual(running(), ["shop 3"]);
+  root.hearCells({ shop: toJson({ ...quota, uses: null }) });
+  assert.deepEqual(running(), ["shop 3"], "it does not know it now");
+  root.hearCells({ shop: null });
+  assert.deepEqual(running(), ["shop 3"], "its controller was not heard");
+  root.hearCells({ shop: toJson({ ...quota, uses: uses(1) }) });
+  assert.deepEqual(running(), ["shop 1"]);
+  root.ask({ method: "DELETE", path: "root/cells/shop" });
+  root.hearCells({ shop: toJson({ ...quota, uses: uses(0) }) });
+  assert.deepEqual(running(), ["shop 0"]);
+  root.endAll();
+  assert.deepEqual(running(), []);
+});
+
 test("tickets that the root controller follows, and whose its cells are, are apart", () => {
   const root = new Root();
   root.put("", rootWithTenancy({ cells: { shop: childOf("shop", "ROOT/acme/dev") } }));

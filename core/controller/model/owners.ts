@@ -4,12 +4,21 @@ import { cellName, type ElementPath } from "../../../model/cell/identifiers.ts";
 import { pathPattern, pathRule, rootDomain } from "../../../model/contract/tenancy/tenancy.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
-import { rootCell } from "../../documents/cells.ts";
+import { type InUse, rootCell } from "../../documents/cells.ts";
+import { actualCell } from "../../documents/readers/cells.ts";
 import { desiredOwner } from "../../documents/readers/tenancy.ts";
 import { type DesiredOwner, tenancy } from "../../documents/tenancy.ts";
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
-import { addDesire, type ControllerState, childRecords, desiredNow, elementOf } from "../state.ts";
+import {
+  actualOf,
+  addDesire,
+  type ControllerState,
+  cellManager,
+  childRecords,
+  desiredNow,
+  elementOf,
+} from "../state.ts";
 
 /*
  * Whose a cell is: `x.account` of its CellController in the root cell's model is the one place that says it. The root controller says it on to
@@ -39,13 +48,21 @@ export function desireOwners(state: ControllerState, desires: Desires): void {
   for (const record of childRecords(state)) {
     const said = ownerOf(state, record);
     if (said === null || (!isTold && desiredNow(state, tenancy, ownerKey(record.uid)) === undefined)) continue;
-    const { has: _, ...owner } = said;
+    const { has: _has, uses: _uses, ...owner } = said;
     const grant = state.grants.get(record.uid);
+    const uses = usesOf(state, record);
     addDesire(desires, tenancy, ownerKey(record.uid), {
       ...owner,
       ...(grant === undefined ? {} : { has: grant.amount }),
+      ...(uses === undefined ? {} : { uses }),
     });
   }
+}
+/** While it is not heard, or does not know, it uses what it used. */
+function usesOf(state: ControllerState, { uid }: ElementRecord): InUse | undefined {
+  const said = actualOf(actualCell, state, cellManager, `cell/${uid}`);
+  if (said?.quota != null && said.quota.uses !== null) return said.quota.uses;
+  return desiredOwner.of(desiredNow(state, tenancy, ownerKey(uid)), uid)?.uses;
 }
 function ownerOf(state: ControllerState, record: ElementRecord): DesiredOwner | null {
   const element = elementOf(state, record);

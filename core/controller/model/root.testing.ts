@@ -95,7 +95,12 @@ export class Root {
   hearCells(quotas: Readonly<Record<string, Json>> = {}): void {
     for (const [key, { cell, grant }] of this.#cells()) {
       const none = { serial: grant.serial, holds: toJson(grant.amount), asks: null };
-      this.#says(key, { phase: "ready", controller: `controller.${cell}`, quota: quotas[cell] ?? none, ended: false });
+      this.#says(key, {
+        phase: "ready",
+        controller: `controller.${cell}`,
+        quota: quotas[cell] === undefined ? none : quotas[cell],
+        ended: false,
+      });
     }
   }
   /** And of every one that is to end that nothing is left of it. */

@@ -34,6 +34,7 @@ import {
   cellText,
   grantedUsage,
   hostText,
+  inUse,
   most,
   network,
   pathText,
@@ -108,6 +109,7 @@ const quotaAsked = object<QuotaAsked>({
   serial: count,
   holds: usage,
   asks: nullable(object({ number: count, amount: usage })),
+  uses: optional(nullable(inUse)),
 });
 const serviceNumber = optional(ordinal);
 const bound = optional(

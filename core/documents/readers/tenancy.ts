@@ -14,7 +14,7 @@ import {
   pattern,
 } from "../../../model/json/reader.ts";
 import type { ActualLimits, ActualLook, DesiredLimits, DesiredLook, DesiredOwner } from "../tenancy.ts";
-import { cellText, uidText, word, yes } from "./values.ts";
+import { cellText, inUse, uidText, word, yes } from "./values.ts";
 
 /** Readers of what controllers and the service `tenancy` say to each other. */
 
@@ -39,6 +39,7 @@ export const desiredOwner = document(
   object<DesiredOwner>({
     ...{ uid: uidText, cell: cellText, account: nullable(accountPath), ending: yes },
     has: optional(limits),
+    uses: optional(inUse),
   }),
   { key: { field: "uid", of: ({ uid }) => uid } },
 );

@@ -27,6 +27,7 @@ import {
   text,
 } from "../../../model/json/reader.ts";
 import { longestSentence } from "../../outbox.ts";
+import type { InUse } from "../cells.ts";
 import type { CompiledRule, Phase, Progress } from "../vocabulary.ts";
 
 /** Readers of what many kinds of documents have in common. */
@@ -103,4 +104,5 @@ const amounts = {
 export const usage = object<Usage>(amounts);
 /** A parent of a version that does not count something bounds nobody by that. */
 export const grantedUsage = object<Usage>({ ...amounts, publicAddresses: absentAs(2 ** 40, count) });
+export const inUse = object<InUse>({ vms: count, memoryMiB: count, cpus: count, storageMiB: count });
 export const yes = optional(oneOf(true));

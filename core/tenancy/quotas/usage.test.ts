@@ -4,6 +4,7 @@ import { cellName, peerName, uid } from "../../../model/cell/identifiers.ts";
 import type { Limits } from "../../../model/contract/tenancy/quotas.ts";
 import type { UsageDay } from "../../../model/contract/tenancy/usage.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
+import type { InUse } from "../../documents/cells.ts";
 import { toJson } from "../../outbox.ts";
 import type { By } from "../actor.ts";
 import { Bench, operator, settled } from "../tenancy.testing.ts";
@@ -24,8 +25,11 @@ class Meter {
     return this.bench.wall ?? 0;
   }
   /** Null: the cell is no more. */
-  say(id: string, account: string | null, has: Limits | null): void {
-    const document = { uid: uid(id), cell: cellName(`cell-${id}`), account, has: has ?? {} };
+  say(id: string, account: string | null, has: Limits | null, uses?: InUse): void {
+    const document = {
+      ...{ uid: uid(id), cell: cellName(`cell-${id}`), account, has: has ?? {} },
+      ...(uses === undefined ? {} : { uses }),
+    };
     const value: Json = has === null ? null : toJson(document);
     this.bench.step({ kind: "desired", from: root, key: `owner/${id}`, value });
   }
@@ -99,6 +103,37 @@ test("what an account has is counted for as long as it has it, by day", () => {
     meter.days(operator, { from: "2026-11-27", until: "2026-11-27" }).map(({ account }) => account),
     ["ROOT/acme/dev", "ROOT/operator"],
   );
+});
+
+test("what was in use is counted beside what was had, over midnight, crashes and cells that go, and nothing of it twice", () => {
+  const meter = new Meter();
+  const runs = (vms: number): InUse => ({ vms, memoryMiB: 64 * vms, cpus: vms, storageMiB: 100 });
+  const used = () =>
+    meter.days(operator, { path: "ROOT/acme/dev" }).map(({ day, used }) => `${day.slice(8)} ${used?.vms ?? "-"}`);
+  const had = { vms: 9 };
+  // A controller of the previous version does not say it.
+  meter.say("1", "ROOT/acme/dev", had);
+  meter.pass(hour);
+  assert.deepEqual(used(), ["26 -"]);
+  meter.say("1", "ROOT/acme/dev", had, runs(2));
+  meter.say("2", "ROOT/acme/dev", had, runs(1));
+  meter.pass(2 * hour);
+  const [today] = meter.days(operator, { path: "ROOT/acme/dev" });
+  assert.deepEqual(today?.used, { vms: 6, memoryMiB: 384, cpus: 6, storageMiB: 400 });
+  assert.equal(today?.hours.vms, 9 + 36, "what is had is had, whether it runs or not");
+  meter.say("2", null, null);
+  meter.say("1", "ROOT/acme/dev", had, runs(1));
+  meter.pass(10 * hour);
+  assert.deepEqual(used(), ["26 15", "27 1"]);
+  // The service is away for an hour, and hears what runs now before it goes on.
+  meter.restart(() => meter.say("1", "ROOT/acme/dev", had, runs(1)), hour);
+  meter.pass(hour);
+  assert.deepEqual(used(), ["26 15", "27 3"]);
+  for (const each of [1, 2, 3]) meter.restart(() => meter.say("1", "ROOT/acme/dev", had, runs(each)), 0);
+  assert.deepEqual(used(), ["26 15", "27 3"]);
+  meter.say("1", "ROOT/acme/dev", had, runs(0));
+  meter.pass(hour);
+  assert.deepEqual(used(), ["26 15", "27 3"], "what is off is in use no more");
 });
 
 test("a crash at any moment counts nothing twice, and what was had while nobody counted", () => {

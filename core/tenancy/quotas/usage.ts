@@ -11,8 +11,8 @@ import { type Refused, refused } from "../refused.ts";
 import { accountAt, accountPath, operatorUid, save, type TenancyState } from "../state.ts";
 
 /*
- * What accounts have had, for how long. The root controller says of each cell how much it has granted to it, which is what quotas count; here
- * that is counted up over time, by account and day, before anything of it changes. Time is that of the monotonic clock, so that a clock which is put
+ * What accounts have had, for how long. The root controller says of each cell how much it has granted to it, which is what quotas count, and how much it
+ * uses, which its own controller knows; here both are counted up over time, by account and day, before anything of them changes. Time is that of the monotonic clock, so that a clock which is put
  * right makes nobody's hours more or less; which day it is says the clock of the wall.
  *
  * While this service is away everybody has what he had last: that counts too, for a day at most.
@@ -38,6 +38,7 @@ function cellsOf(state: TenancyState, account: string): readonly DesiredOwner[] 
   return [...state.owners.values()].filter((each) => accountOf(state, each) === account);
 }
 const amountOf = (each: DesiredOwner, key: LimitKey): number => (key === "cells" ? 1 : (each.has?.[key] ?? 0));
+const usedOf = ({ uses }: DesiredOwner, key: LimitKey): number => (uses as Limits | undefined)?.[key] ?? 0;
 const limitsFrom = (amount: (key: LimitKey) => number): Limits =>
   Object.fromEntries(limitKeys.flatMap((key) => (amount(key) > 0 ? [[key, amount(key)] as const] : [])));
 
@@ -45,28 +46,36 @@ const limitsFrom = (amount: (key: LimitKey) => number): Limits =>
 function* since(
   state: TenancyState,
   account: string,
-): Generator<{ readonly untilMs: number; readonly amounts: Limits }> {
+): Generator<{ readonly untilMs: number; readonly amounts: Limits; readonly used: Limits }> {
   const { ms, wallMs } = state.now;
   const cells = cellsOf(state, account);
+  const during = (took: number, amount: (each: DesiredOwner, key: LimitKey) => number): Limits =>
+    limitsFrom((key) => took * cells.reduce((sum, each) => sum + amount(each, key), 0));
   for (let left = Math.max(0, ms - (state.counted.get(account) ?? ms)), isFirst = true; left > 0 || isFirst; ) {
     isFirst = false;
     const fromMs = wallMs - left;
     const took = Math.min(left, dayMs - (((fromMs % dayMs) + dayMs) % dayMs));
-    const amounts = limitsFrom((key) => took * cells.reduce((sum, each) => sum + amountOf(each, key), 0));
-    yield { untilMs: fromMs + took, amounts };
+    yield { untilMs: fromMs + took, amounts: during(took, amountOf), used: during(took, usedOf) };
     left -= took;
   }
 }
 /** The day that a piece is of, which ends with it at the latest. */
 const dayUntil = (untilMs: number): string => dayOf(Math.max(0, untilMs - 1));
 const sum = (one: Limits, other: Limits): Limits => limitsFrom((key) => (one[key] ?? 0) + (other[key] ?? 0));
+/** Where nothing was in use nothing is said of that, as by the version before. */
+function together(one: Counted, other: Counted = { amounts: {} }): Counted {
+  const used = sum(one.used ?? {}, other.used ?? {});
+  return { amounts: sum(one.amounts, other.amounts), ...(Object.keys(used).length === 0 ? {} : { used }) };
+}
+type Counted = Pick<UsageRecord, "amounts" | "used">;
 
 function count(state: TenancyState, { uid, number, domain }: AccountRecord): void {
-  for (const { untilMs, amounts } of since(state, uid)) {
+  for (const { untilMs, amounts, used } of since(state, uid)) {
     const key = keyOf(dayUntil(untilMs), number);
-    const before = state.tables.usage.get(key)?.amounts ?? {};
+    const before = state.tables.usage.get(key);
     save(state, "usage", key, {
-      ...{ number, account: accountPath(state, uid), domain, untilMs, amounts: sum(before, amounts) },
+      ...{ number, account: accountPath(state, uid), domain, untilMs },
+      ...together({ amounts, used }, before),
     });
   }
   state.counted.set(uid, state.now.ms);
@@ -148,6 +157,8 @@ function mayRead(
   return actor.user === null || actor.reach === "installation" || reaches(state, actor, { domain });
 }
 
+const hoursOf = (amounts: Limits): Limits => limitsFrom((key) => Math.round((amounts[key] ?? 0) / 3600) / 1000);
+
 export function listUsage(state: TenancyState, actor: Actor, query: JsonObject): Result<readonly UsageDay[], Refused> {
   const no = denied(state, actor, "account.read");
   if (no !== null) return fail(no);
@@ -176,8 +187,8 @@ export function listUsage(state: TenancyState, actor: Actor, query: JsonObject):
   const take = (record: UsageRecord, day: string): void => {
     if (day < from || day > until || !`${record.account}/`.startsWith(path === "" ? "" : `${path}/`)) return;
     if (!mayRead(state, actor, record, uids)) return;
-    const before = days.get(keyOf(day, record.number))?.amounts ?? {};
-    days.set(keyOf(day, record.number), { ...record, amounts: sum(before, record.amounts) });
+    const key = keyOf(day, record.number);
+    days.set(key, { ...record, ...together(record, days.get(key)) });
   };
   for (const [key, record] of state.tables.usage) take(record, key.split("/")[0] ?? "");
   // And what no record has yet.
@@ -185,8 +196,8 @@ export function listUsage(state: TenancyState, actor: Actor, query: JsonObject):
     const account = state.tables.account.get(uid);
     if (account === undefined) continue;
     const { number, domain } = account;
-    for (const { untilMs, amounts } of since(state, uid))
-      take({ number, account: accountPath(state, uid), domain, untilMs, amounts }, dayUntil(untilMs));
+    for (const piece of since(state, uid))
+      take({ number, account: accountPath(state, uid), domain, ...piece }, dayUntil(piece.untilMs));
   }
   if (days.size > mostDays)
     return fail(
@@ -198,9 +209,9 @@ export function listUsage(state: TenancyState, actor: Actor, query: JsonObject):
         const [first, second] = [`${one.split("/")[0]} ${account}`, `${other.split("/")[0]} ${another}`];
         return first < second ? -1 : first > second ? 1 : one < other ? -1 : 1;
       })
-      .map(([key, { account, number, amounts }]) => ({
+      .map(([key, { account, number, amounts, used = {} }]) => ({
         ...{ day: key.split("/")[0] ?? "", account, number },
-        hours: limitsFrom((each) => Math.round((amounts[each] ?? 0) / 3600) / 1000),
+        ...{ hours: hoursOf(amounts), used: hoursOf(used) },
       })),
   );
 }

@@ -368,8 +368,8 @@ export const tenantRoutes = {
     answer: gives(tenancy.quotaSummary),
   }),
   listUsage: route("GET /usage", "tenant", "gateway", {
-    doc: "What accounts that the asker may see have had, and for how many hours, by day (UTC) and account, oldest first.",
-    more: "What is counted is what quotas count: what the models of an account's cells ask for, whether it runs or not, and the limits of a cell that has some. Refused with 409 `conflict` where there is no root controller, which grants, and with 400 where there are more than 10,000 days of accounts.",
+    doc: "What accounts that the asker may see have had, and for how many hours, by day (UTC) and account, oldest first; and how much of that was in use.",
+    more: "What is counted is what quotas count: what the models of an account's cells ask for, whether it runs or not, and the limits of a cell that has some. `used` has machines from when a host was told to run them until it said that they had ended, with their memory and processors, and what volumes have: each change counts a few seconds late at most. Refused with 409 `conflict` where there is no root controller, which grants, and with 400 where there are more than 10,000 days of accounts.",
     query: {
       ...paged,
       from: may(day, "Without days before this one; absent: 31 days."),

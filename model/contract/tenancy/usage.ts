@@ -15,6 +15,11 @@ export interface UsageDay {
   readonly number: string;
   /** Of each quantity of a quota, how much was held times how many hours; absent: none. */
   readonly hours: Limits;
+  /**
+   * The same of what was in use: machines that ran, and volumes, whatever a cell keeps for itself beside them. Absent: a service of the previous
+   * version, which does not count it.
+   */
+  readonly used?: Limits;
 }
 export const mostDays = 10_000;
 /** Days are looked at from so many before `until`, where nobody says from when. */

@@ -110,7 +110,7 @@ export const quotaSummary = record<QuotaSummary>(
   "Quota",
 );
 export const usageDay = record<UsageDay>(
-  { day: pattern(dayPattern, dayRule), account: text(), number: text(), hours },
+  { day: pattern(dayPattern, dayRule), account: text(), number: text(), hours, used: optional(hours) },
   "UsageDay",
 );
 export const newInvitation = record<tenancy.NewInvitation>({
