@@ -12,6 +12,17 @@ import type { PresenceState } from "./presence/presence-state.ts";
 import type { SuccessionState } from "./root-vm/succession-state.ts";
 import type { VmRecord } from "./vm-record.ts";
 
+/** What counts of all that hosts say of where addresses are, by policies and places that are as they were. */
+export interface Believed {
+  /** What the policies here name, by host. */
+  readonly byHost: ReadonlyMap<HostName, readonly CellPolicy[]>;
+  readonly byAddress: Map<string, ActualLocation>;
+  /** Of which a host has said something else since. */
+  readonly changed: Set<string>;
+  /** The values of `byAddress`; null: they have changed. */
+  all: readonly ActualLocation[] | null;
+}
+
 /** What this host has to do and what it knows. Everything in `records` and `locations` is durable. */
 export interface HostState {
   /** Incarnations that have ended here, and whose records are gone (machine/over.ts). */
@@ -30,9 +41,9 @@ export interface HostState {
   readonly saidPolicies: Map<string, CellPolicy>;
   /** Where peers are on the underlay; null: not known, and what controllers say of themselves is believed. */
   peerAddresses: ReadonlyMap<string, string> | null;
-  /** Of `locations` what counts; null: to be worked out. And the number of the cell whose each address then is. */
-  believed: readonly ActualLocation[] | null;
-  held: ReadonlyMap<string, number>;
+  /** Of `locations` what counts; null: to be worked out as a whole. And the number of the cell whose each address then is. */
+  believed: Believed | null;
+  held: Map<string, number>;
   readonly ownAddress: string;
   /** Null: to be worked out. */
   claims: Claims | null;

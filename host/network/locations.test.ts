@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
 import { test } from "node:test";
+import fc from "fast-check";
 import type { DesiredPlaces } from "../../core/documents/network.ts";
 import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
 import { cellName, hostName, ipv4, mac, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { GlobalNetwork } from "../drivers/network/driver.ts";
 import { desiredVm, policy, Room } from "../service/manager.testing.ts";
-import { foreignNumber, mostLocations } from "./locations.ts";
+import { believedLocations, foreignNumber, mostLocations } from "./locations.ts";
 
 /*
  * Two cells on one host, shop and bank, both with rules. h2 has an interface of the bank, h9 one of the shop. h9 is in
@@ -203,4 +205,52 @@ test("of two machines of one cell with an address the one that runs has it, and 
   room.desire("vm/old", null);
   room.settle();
   assert.deepEqual([room.machines.has(uid("old")), room.vm("new")?.phase], [false, "ready"]);
+});
+
+const hosts = ["h2", "h9"] as const;
+const addresses = ["10.64.1.1", "10.64.1.2", "10.64.2.1"] as const;
+const anyPlaces = fc.uniqueArray(fc.tuple(fc.constantFrom(...addresses), fc.constantFrom(...hosts)), {
+  selector: ([address]) => address,
+});
+/** What a host or a controller says; null: it takes it back. */
+const anyWord = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      host: fc.constantFrom(...hosts),
+      address: fc.constantFrom(...addresses),
+      number: fc.constantFrom(7, 8, null),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ cell: fc.constantFrom("shop", "bank"), own: fc.option(anyPlaces) }) },
+);
+const seed = Number(process.env.CELLS_SEED ?? randomInt(2 ** 31));
+
+test("what is believed after a word of one address is what would be believed if all were looked at anew", (context) => {
+  context.diagnostic(`CELLS_SEED=${seed}`);
+  fc.assert(
+    fc.property(fc.array(anyWord, { maxLength: 40 }), (words) => {
+      const room = new Network();
+      room.desire("policy/shop", policy(["h1", ...hosts]));
+      room.desire("policy/bank", { ...bankPolicy(), hosts: policy(["h1", ...hosts]).hosts }, bank);
+      let held = room.state.held;
+      for (const word of words) {
+        if ("host" in word) {
+          const { host, address, number } = word;
+          const value = number === null ? null : (claim(host, address, number) as unknown as Json);
+          room.input({ kind: "actual", from: peerName(`host.${host}`), key: `location/${address}`, value });
+        } else {
+          const { cell, own } = word;
+          const from = cell === "bank" ? bank : undefined;
+          room.desire(`places/${cell}`, own === null ? null : places(cell, ...own), from);
+        }
+        const byAddress = (state: typeof room.state) =>
+          new Map(believedLocations(state).map((location) => [location.address, location]));
+        const anew = { ...room.state, believed: null, held };
+        assert.deepEqual(byAddress(room.state), byAddress(anew));
+        held = anew.held;
+      }
+    }),
+    { seed, numRuns: 200 },
+  );
 });

@@ -3,7 +3,7 @@ import type { DesiredPlaces } from "../../core/documents/network.ts";
 import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import { type HostName, hostName, ipv4, type PeerName } from "../../model/cell/identifiers.ts";
-import type { HostState, Places } from "../known.ts";
+import type { Believed, HostState, Places } from "../known.ts";
 
 /**
  * What this host believes of where addresses are, and by which numbers it knows cells. Other hosts and controllers may be in
@@ -75,12 +75,8 @@ export function takeAddresses(
   return true;
 }
 
-interface Believed {
-  readonly text: string;
-  readonly location: ActualLocation;
-}
 /** A location is told by its object to have changed, so the same belief in the same claim is the same object. */
-const made = new WeakMap<ActualLocation, Believed>();
+const made = new WeakMap<ActualLocation, { readonly text: string; readonly location: ActualLocation }>();
 
 function as(claim: ActualLocation, changes: Partial<ActualLocation>): ActualLocation {
   const text = JSON.stringify(changes);
@@ -116,9 +112,32 @@ export const placesOf = ({ own, foreign }: DesiredPlaces): Places => ({
   foreign: foreign === null ? null : new Set(foreign.map(({ address, host }) => `${address} ${host}`)),
 });
 
-/** Every location that is believed; one for an address. Worked out once for a change of what it rests on. */
+/** A host has said something else of an address: that one alone is looked at anew. */
+export const locationChanged = ({ believed }: HostState, address: string): void => {
+  believed?.changed.add(address);
+};
+
+/** Every location that is believed; one for an address. Worked out anew so far as what it rests on has changed. */
 export function believedLocations(state: HostState): readonly ActualLocation[] {
-  if (state.believed !== null) return state.believed;
+  const { believed } = state;
+  if (believed === null) return believeAll(state);
+  for (const address of believed.changed) {
+    const location = believedAt(state, believed.byHost, address);
+    if (location === null) {
+      believed.byAddress.delete(address);
+      state.held.delete(address);
+    } else {
+      believed.byAddress.set(address, location);
+      state.held.set(address, location.cellNumber);
+    }
+    believed.all = null;
+  }
+  believed.changed.clear();
+  believed.all ??= [...believed.byAddress.values()];
+  return believed.all;
+}
+
+function believeAll(state: HostState): readonly ActualLocation[] {
   const byHost = new Map<HostName, CellPolicy[]>();
   for (const policy of state.policies.values())
     for (const host of policy.hosts) {
@@ -126,27 +145,43 @@ export function believedLocations(state: HostState): readonly ActualLocation[] {
       known.push(policy);
       byHost.set(host, known);
     }
-  const held = state.held;
-  const found = new Map<string, ActualLocation>();
+  const byAddress = new Map<string, ActualLocation>();
+  for (const [peer, claims] of state.locations)
+    for (const claim of claims.values()) {
+      const location = better(state, byHost, peer, claim, byAddress.get(claim.address) ?? null);
+      if (location !== null) byAddress.set(claim.address, location);
+    }
+  state.held = new Map([...byAddress].map(([address, { cellNumber }]) => [address, cellNumber]));
+  const all = [...byAddress.values()];
+  state.believed = { byHost, byAddress, changed: new Set(), all };
+  return all;
+}
+
+function believedAt(state: HostState, byHost: Believed["byHost"], address: string): ActualLocation | null {
+  let found: ActualLocation | null = null;
   for (const [peer, claims] of state.locations) {
-    const policies = byHost.get(hostOf(peer)) ?? [];
-    for (const claim of claims.values())
-      for (const policy of policies) {
-        const location = confirmed(
-          claim,
-          policy,
-          state.saidPolicies.get(policy.cell)?.cellNumber,
-          state.places.get(policy.cell),
-        );
-        if (location === null) continue;
-        const other = found.get(claim.address);
-        if (other === undefined || isBefore(location, other, held.get(claim.address)))
-          found.set(claim.address, location);
-      }
+    const claim = claims.get(address);
+    if (claim !== undefined) found = better(state, byHost, peer, claim, found);
   }
-  state.held = new Map([...found].map(([address, { cellNumber }]) => [address, cellNumber]));
-  state.believed = [...found.values()];
-  return state.believed;
+  return found;
+}
+
+/** What this claim is believed to say where it comes before `other`, which is believed of the address so far. */
+function better(
+  state: HostState,
+  byHost: Believed["byHost"],
+  peer: PeerName,
+  claim: ActualLocation,
+  other: ActualLocation | null,
+): ActualLocation | null {
+  let found = other;
+  for (const policy of byHost.get(hostOf(peer)) ?? []) {
+    const said = state.saidPolicies.get(policy.cell)?.cellNumber;
+    const location = confirmed(claim, policy, said, state.places.get(policy.cell));
+    if (location === null) continue;
+    if (found === null || isBefore(location, found, state.held.get(claim.address))) found = location;
+  }
+  return found;
 }
 const hostOf = (peer: PeerName): HostName => hostName(peer.slice("host.".length));
 

@@ -6,7 +6,14 @@ import type { Effect } from "../../core/env.ts";
 import { type HostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { HostState } from "../known.ts";
-import { freeNumbers, mostLocations, numbered, placesOf, withController } from "../network/locations.ts";
+import {
+  freeNumbers,
+  locationChanged,
+  mostLocations,
+  numbered,
+  placesOf,
+  withController,
+} from "../network/locations.ts";
 import { type PolicyAtHost, policyOf, viewOf, writeReplaced } from "../network/policy-view.ts";
 import { inner } from "./host-state.ts";
 
@@ -97,7 +104,6 @@ export const handleLocation = (
   const address = key.slice("location/".length);
   const locations = inner(state.locations, from, () => new Map<string, ActualLocation>());
   state.unconfirmed.get(from)?.delete(address);
-  state.believed = null;
   if (value !== null && locations.size >= mostLocations && !locations.has(address)) {
     const why = `a host has at most ${mostLocations} addresses, and all beyond that are left out`;
     if (!state.overfull.has(from)) effects.push({ kind: "log", event: "document/refused", fields: { from, key, why } });
@@ -106,11 +112,13 @@ export const handleLocation = (
   }
   if (value === null) {
     if (!locations.delete(address)) return false;
+    locationChanged(state, address);
   } else {
     const location = actualLocation.of(value, address);
     if (location === null || `host.${location.host}` !== from) return false;
     if (JSON.stringify(locations.get(address)) === JSON.stringify(location)) return false;
     locations.set(address, location);
+    locationChanged(state, address);
   }
   effects.push({ kind: "write", key: `location/${from}/${address}`, value });
   return true;
@@ -120,9 +128,9 @@ export const handleLocation = (
 export const forgetUnconfirmed = (state: HostState, peer: PeerName, effects: Effect[]): boolean => {
   const gone = state.unconfirmed.get(peer);
   state.unconfirmed.delete(peer);
-  state.believed = null;
   for (const address of gone ?? []) {
     state.locations.get(peer)?.delete(address);
+    locationChanged(state, address);
     effects.push({ kind: "write", key: `location/${peer}/${address}`, value: null });
   }
   return (gone?.size ?? 0) > 0;
