@@ -102,9 +102,18 @@ export const withTestbedDirectory = async (
   work: (testbed: Testbed) => Promise<void>,
 ): Promise<void> => {
   const root = mkdtempSync(join(tmpdir(), "cells-test-"));
+  const testbed = testbedIn(root, options);
+  const coming: Promise<unknown>[] = [];
+  const up: Testbed["up"] = (further) => {
+    const client = testbed.up(further);
+    coming.push(client);
+    return client;
+  };
   try {
-    await work(testbedIn(root, options));
+    await work({ ...testbed, up });
   } finally {
+    // Who gives up while it comes cannot take it away before it is there, or has failed.
+    await Promise.allSettled(coming);
     noteBoots(places(join(root, "testbed")).logs);
     await down({ directory: join(root, "testbed"), purge: true });
     rmSync(root, { recursive: true, force: true });

@@ -205,4 +205,15 @@ describe("testbed", { skip }, () => {
       assert.deepEqual(firstProcesses(a.at.tag), running, "it is found, whatever the user asked before");
     });
   });
+
+  test("what a test gives up while it comes is taken away too", async () => {
+    let given: Testbed | undefined;
+    const gaveUp = withTestbedDirectory(options, async (t) => {
+      given = t;
+      t.up().catch(() => undefined);
+      throw new Error("enough");
+    });
+    await assert.rejects(gaveUp, /enough/);
+    nothingLeft(given ?? assert.fail());
+  });
 });
