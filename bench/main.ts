@@ -24,6 +24,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   "self-hosting": async () => (await import("./cloud/self-hosting.ts")).selfHosting,
   dataplane: async () => (await import("./dataplane/dataplane.ts")).dataplane,
   neighbour: async () => (await import("./dataplane/neighbour.ts")).neighbour,
+  known: async () => (await import("./dataplane/known.ts")).known,
   ways: async () => (await import("./dataplane/ways.ts")).ways,
   "fuzz-network": async () => (await import("./dataplane/fuzz-network.ts")).fuzzNetwork,
   "real-machines": async () => (await import("./cloud/real-machines.ts")).realMachines,
