@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { policyAt, type SlicedPolicy, sliceKey, slicePolicy } from "../../core/controller/rules/policy-slices.ts";
 import type { ActualHost, ActualLocation, CellPolicy, DesiredVm } from "../../core/documents/vocabulary.ts";
@@ -26,6 +25,7 @@ import {
 } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { openStore } from "../../runtime/process/store.ts";
+import { tableBytes } from "./in-machine.ts";
 
 /**
  * A Host Manager in a machine of its own: its service with its store, its executor, its network driver and the kernel's maps. Documents
@@ -215,18 +215,11 @@ async function until(holds: () => boolean, what: string, everyMs = 1): Promise<v
     await sleep(everyMs);
   }
 }
-const tables = ["identities", "locations", "broadcasts"] as const;
-/** Memory in the kernel of the tables that addresses are in. */
-const tableBytes = (): number =>
-  tables.reduce((sum, name) => {
-    const shown = execFileSync("bpftool", ["-j", "map", "show", "pinned", `${runDirectory}/bpf/diverter/maps/${name}`]);
-    return sum + (JSON.parse(shown.toString()) as { readonly bytes_memlock: number }).bytes_memlock;
-  }, 0);
 
 async function inForce(size: Size, rounds: number): Promise<InForce> {
   const host = new HostProcess();
   await host.start();
-  const emptyBytes = tableBytes();
+  const emptyBytes = tableBytes(runDirectory);
   const [versions, locations] = [openMap("policies"), openMap("locations")];
   const versionOf = (cell: number): number => {
     const value = versions.get(word.encode({ value: cell + 1 }));
@@ -259,7 +252,7 @@ async function inForce(size: Size, rounds: number): Promise<InForce> {
     );
   await until(() => locations.keys().length >= size.vms, `${size.vms} machines do not become known`, 10);
   const learntMs = performance.now() - began;
-  const addressBytes = tableBytes() - emptyBytes;
+  const addressBytes = tableBytes(runDirectory) - emptyBytes;
   await sleep(500);
   const changes: number[] = [];
   let slicesKB = 0;

@@ -1,9 +1,6 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { Agent, Machine } from "../../host/drivers/network/diverter/testing/namespaces.testing.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { median, percentile, rangeOf } from "../measure.ts";
+import { inMachine } from "./in-machine.ts";
 import type { InForce } from "./known-process.ts";
 
 interface Size {
@@ -16,30 +13,13 @@ const sizes: readonly Size[] = [
   { vms: 10_000, subnets: 30_000, atMostMs: 100 },
 ];
 
-/** Each size in a machine of its own with one uplink. */
-async function measure(size: Size, rounds: number): Promise<InForce> {
-  const directory = mkdtempSync(join(tmpdir(), "cells-bench-"));
-  const machine = await Machine.start();
-  let agent: Agent | null = null;
-  try {
-    machine.run("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "other");
-    for (const device of ["eth0", "other"]) machine.run("ip", "link", "set", device, "up");
-    for (const name of ["data", "run"]) mkdirSync(join(directory, name));
-    const file = "../../../../../bench/dataplane/known-process.ts";
-    agent = new Agent(machine, file, join(directory, "data"), join(directory, "run"));
-    return await agent.call<InForce>("inForce", size, rounds);
-  } finally {
-    await agent?.stop();
-    await machine.stop();
-    rmSync(directory, { recursive: true, force: true });
-  }
-}
-
 async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   for (const size of quick ? sizes.slice(0, 1) : sizes) {
     say(`${size.vms} machines and ${size.subnets} subnets elsewhere`);
-    const found = await measure(size, quick ? 20 : 400);
+    const found = await inMachine("known-process.ts", (agent) =>
+      agent.call<InForce>("inForce", size, quick ? 20 : 400),
+    );
     if (found.problems.length > 0) throw new Error(`the host refused something: ${found.problems[0]}`);
     figures.push(...figuresOf(size, found));
   }

@@ -1,8 +1,8 @@
-import { execFileSync } from "node:child_process";
 import { createDiverter } from "../../host/drivers/network/diverter/diverter.ts";
 import { policy, rule } from "../../host/drivers/network/diverter/testing/installation.testing.ts";
 import { serve } from "../../host/drivers/network/diverter/testing/serve.testing.ts";
 import { cidr, hostName, ipv4, mac } from "../../model/cell/identifiers.ts";
+import { tableBytes } from "./in-machine.ts";
 
 /** A host's network driver with nothing but rules, in a machine of its own. Arguments: directory, run directory. */
 const [directory = "", runDirectory = ""] = process.argv.slice(2);
@@ -65,12 +65,6 @@ export interface KnownCosts {
   readonly full: number;
 }
 const cells = 40;
-const tables = ["identities", "locations", "broadcasts"];
-const tableBytes = (): number =>
-  tables.reduce((sum, name) => {
-    const shown = execFileSync("bpftool", ["-j", "map", "show", "pinned", `${runDirectory}/bpf/diverter/maps/${name}`]);
-    return sum + (JSON.parse(shown.toString()) as { readonly bytes_memlock: number }).bytes_memlock;
-  }, 0);
 
 /** So many VMs of other hosts, and so many subnets, are news all at once: of cells that all have a machine here. */
 async function known(vms: number, subnets: number): Promise<KnownCosts> {
@@ -95,10 +89,10 @@ async function known(vms: number, subnets: number): Promise<KnownCosts> {
   );
   const global = { policies, interfaces: [], locations };
   await driver.implementSecurityGroup(global);
-  const [empty, began] = [tableBytes(), performance.now()];
+  const [empty, began] = [tableBytes(runDirectory), performance.now()];
   const cpu = await cpuMs(async () => void (await driver.implementAddressing(global)));
   const wall = performance.now() - began;
-  const full = tableBytes();
+  const full = tableBytes(runDirectory);
   const none = { policies: [], interfaces: [], locations: [] };
   await driver.implementAddressing(none);
   await driver.implementSecurityGroup(none);

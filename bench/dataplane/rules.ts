@@ -1,23 +1,11 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { Agent, Machine } from "../../host/drivers/network/diverter/testing/namespaces.testing.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { median, rangeOf, ratios } from "../measure.ts";
+import { inMachine } from "./in-machine.ts";
 import type { KnownCosts, RuleCosts } from "./rules-process.ts";
 
-/** Measures in a process that is inside a machine with one uplink. Its cells come one after another, as many as rounds. */
-async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
-  const directory = mkdtempSync(join(tmpdir(), "cells-bench-"));
-  const machine = await Machine.start();
-  let agent: Agent | null = null;
-  try {
-    machine.run("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "other");
-    for (const device of ["eth0", "other"]) machine.run("ip", "link", "set", device, "up");
-    mkdirSync(join(directory, "run"));
-    // An agent's file is named from where the agents of the driver's own tests lie.
-    const file = "../../../../../bench/dataplane/rules-process.ts";
-    agent = new Agent(machine, file, join(directory, "data"), join(directory, "run"));
+/** Its cells come one after another, as many as rounds. */
+const run = ({ quick, say }: BenchOptions): Promise<readonly Figure[]> =>
+  inMachine("rules-process.ts", async (agent) => {
     await agent.call("init");
     const figures: Figure[] = [];
     let cell = 0;
@@ -35,12 +23,7 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
     for (let round = 0; round < (quick ? 2 : 5); round += 1)
       known.push(await agent.call<KnownCosts>("known", vms, subnets));
     return [...figures, ...knownFigures(vms, subnets, known)];
-  } finally {
-    await agent?.stop();
-    await machine.stop();
-    rmSync(directory, { recursive: true, force: true });
-  }
-}
+  });
 
 function figuresOf(count: number, measured: readonly RuleCosts[]): readonly Figure[] {
   const of = (part: keyof RuleCosts): readonly number[] => measured.map((costs) => costs[part]);

@@ -6,17 +6,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { SMTPServer } from "smtp-server";
-import { createHaManager } from "../../core/ha/manager.ts";
 import type { Alert, Mail, Notice } from "../../core/ha/people/alert.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { type DueMail, mailNotices, messageOf, openMailSeal } from "../../runtime/ha/mail.ts";
 import { servePeers } from "../../runtime/http/https.ts";
 import { createAuthority, issueCertificate } from "../../runtime/identity/certificates.ts";
-import { createTestInstallation } from "../../runtime/installation.testing.ts";
 import { followMail, sendMail } from "./mail.ts";
+import { startHaManager, until } from "./manager.testing.ts";
 
 const anywhere = (): boolean => true;
 const [user, password] = ["cells", "correct horse battery staple"];
@@ -64,10 +62,6 @@ const due = (server: string, ca: string | null, more: Partial<DueMail> = {}): Du
   ...{ subject: "[cells] an alert: held shop:shop/web", text: "look at it\n", messageId: "<cells.3.1@example.com>" },
   ...more,
 });
-const until = async (is: () => boolean): Promise<void> => {
-  for (let times = 0; times < 600 && !is(); times += 1) await sleep(25);
-  assert.ok(is());
-};
 
 test("mail goes to the server by STARTTLS, with the login after it, and is known by its number", async (context) => {
   const there = await receiver(context);
@@ -144,37 +138,9 @@ test("what is said is one header and a few lines, whatever a path has in it", ()
 });
 
 test("alerts go from a real HA Manager over mutual TLS and by mail to somebody, once each, also when his server was away; the password is sealed", async (context) => {
-  const installation = await createTestInstallation("gateway-mail");
-  const { configuration } = await installation.configure(peerName("ha-manager"));
-  const manager = createHaManager({
-    ...{ self: peerName("ha-manager"), presence: [peerName("presence.1")], storageManagers: [] },
-    hosts: [peerName("host.h1")],
-  });
-  let state = manager.restore({ records: new Map(), desiredAt: new Map() });
-  const written: string[] = [];
-  const waiting = new Map<number, (response: Json) => void>();
-  let id = 0;
-  const give = (input: Parameters<typeof manager.step>[1]): void => {
-    const stepped = manager.step(state, input, { ms: performance.now(), wallMs: Date.now() });
-    state = stepped.state;
-    for (const effect of stepped.effects) {
-      if (effect.kind === "write") written.push(JSON.stringify(effect.value));
-      if (effect.kind === "log") written.push(JSON.stringify(effect.fields));
-      if (effect.kind === "timer" && effect.afterMs !== null)
-        setTimeout(() => give({ kind: "timer", name: effect.name }), effect.afterMs).unref();
-      if (effect.kind === "reply") waiting.get(effect.id)?.(effect.response);
-    }
-  };
-  const request = (asked: Json): Promise<Json> =>
-    new Promise((resolve) => {
-      id += 1;
-      waiting.set(id, resolve);
-      give({ kind: "request", id, request: asked });
-    });
-  give({ kind: "start" });
+  const { configuration, gateway, request, written, now, remove } = await startHaManager("gateway-mail");
   const seal = await openMailSeal(configuration.directory);
   const served = await servePeers(configuration, mailNotices(seal).handler({ service: { request } } as never));
-  const gateway = (await installation.configure(peerName("gateway"))).configuration;
   const there = await receiver(context, { refuses: 1 });
   const end = followMail(gateway, anywhere);
   try {
@@ -189,18 +155,18 @@ test("alerts go from a real HA Manager over mutual TLS and by mail to somebody, 
     await request({ kind: "ha-mail-set", mail } as unknown as Json);
     await request({ kind: "ha-pause" });
     await request({ kind: "ha-release" });
-    await until(() => there.got.length === 3);
+    await until(() => there.got.length === 3, 600);
     assert.deepEqual(
       there.got.map(({ text: content }) => /^Subject: (.*)$/m.exec(content.replaceAll("\r", ""))?.[1]),
       ["[cells] alerts are told here", "[cells] an alert: paused", "[cells] an alert is over: paused"],
     );
-    await until(() => state.mail.queue.size === 0);
-    assert.equal(state.notices.number, 0, "nobody registered a webhook");
+    await until(() => now().mail.queue.size === 0, 600);
+    assert.equal(now().notices.number, 0, "nobody registered a webhook");
     assert.ok(!written.join().includes(password), "the password is in no record and in no event");
   } finally {
     end();
     await served.stop();
-    await installation.remove();
+    await remove();
   }
 });
 

@@ -3,14 +3,10 @@ import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
-import { createHaManager } from "../../core/ha/manager.ts";
-import { peerName } from "../../model/cell/identifiers.ts";
 import type { AlertNotice } from "../../model/contract/ha.ts";
-import type { Json } from "../../model/json/json.ts";
 import { alertNotices, openWebhookSeal } from "../../runtime/ha/notices.ts";
 import { servePeers } from "../../runtime/http/https.ts";
-import { createTestInstallation } from "../../runtime/installation.testing.ts";
+import { startHaManager, until } from "./manager.testing.ts";
 import { followNotices, isOutside, outsideOf, postNotice } from "./notices.ts";
 
 const anywhere = (): boolean => true;
@@ -36,10 +32,6 @@ const receiver = async (context: TestContext, ...statuses: readonly number[]) =>
   context.after(() => server.close());
   const { port } = server.address() as AddressInfo;
   return { posted, url: `http://127.0.0.1:${port}/cells?a=1`, stop: () => server.close() };
-};
-const until = async (is: () => boolean): Promise<void> => {
-  for (let times = 0; times < 400 && !is(); times += 1) await sleep(25);
-  assert.ok(is());
 };
 
 test("addresses of the installation, of this machine and of nobody are not posted to, in whatever form", () => {
@@ -80,37 +72,9 @@ test("only 2xx is an answer: a redirect is not followed, and who does not answer
 });
 
 test("alerts go from a real HA Manager over mutual TLS to the operator's machine, signed, once each, also when it was away", async (context) => {
-  const installation = await createTestInstallation("gateway-notices");
-  const { configuration } = await installation.configure(peerName("ha-manager"));
-  const manager = createHaManager({
-    ...{ self: peerName("ha-manager"), presence: [peerName("presence.1")], storageManagers: [] },
-    hosts: [peerName("host.h1")],
-  });
-  let state = manager.restore({ records: new Map(), desiredAt: new Map() });
-  const written: string[] = [];
-  const waiting = new Map<number, (response: Json) => void>();
-  let id = 0;
-  const give = (input: Parameters<typeof manager.step>[1]): void => {
-    const stepped = manager.step(state, input, { ms: performance.now(), wallMs: Date.now() });
-    state = stepped.state;
-    for (const effect of stepped.effects) {
-      if (effect.kind === "write") written.push(JSON.stringify(effect.value));
-      if (effect.kind === "log") written.push(JSON.stringify(effect.fields));
-      if (effect.kind === "timer" && effect.afterMs !== null)
-        setTimeout(() => give({ kind: "timer", name: effect.name }), effect.afterMs).unref();
-      if (effect.kind === "reply") waiting.get(effect.id)?.(effect.response);
-    }
-  };
-  const request = (asked: Json): Promise<Json> =>
-    new Promise((resolve) => {
-      id += 1;
-      waiting.set(id, resolve);
-      give({ kind: "request", id, request: asked });
-    });
-  give({ kind: "start" });
+  const { configuration, gateway, request, written, now, remove } = await startHaManager("gateway-notices");
   const seal = await openWebhookSeal(configuration.directory);
   const served = await servePeers(configuration, alertNotices(seal).handler({ service: { request } } as never));
-  const gateway = (await installation.configure(peerName("gateway"))).configuration;
   const there = await receiver(context, 200, 503, 200);
   const end = followNotices(gateway, anywhere);
   try {
@@ -130,12 +94,12 @@ test("alerts go from a real HA Manager over mutual TLS to the operator's machine
       assert.ok(Math.abs(Number(seconds) - Date.now() / 1000) < 60);
       assert.equal(headers["cells-notice"], `${(JSON.parse(body) as AlertNotice).number}`);
     }
-    await until(() => state.notices.queue.size === 0);
+    await until(() => now().notices.queue.size === 0);
     assert.ok(!written.join().includes(secret), "the secret is in no record and in no event");
   } finally {
     end();
     there.stop();
     await served.stop();
-    await installation.remove();
+    await remove();
   }
 });
