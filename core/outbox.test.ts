@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../model/cell/identifiers.ts";
 import {
+  audit,
   auditRefusal,
   cellOfController,
   createOutbox,
@@ -120,4 +121,29 @@ test("a stranger takes nothing from the one whose name he says", () => {
   assert.ok(isOwn <= 50, `${isOwn}`);
   const both = refusalsOf(1000, [...strangers, ann]).get(ann.who) ?? 0;
   assert.ok(both >= isOwn + 10, `${both}, and ${isOwn} without her own`);
+});
+
+test("what was refused, however often, removes nothing of what was changed", () => {
+  const outbox = createOutbox({ records: new Map(), desiredAt: new Map() });
+  const room = { changes: 20, refusals: 5 };
+  const kept = new Set<string>();
+  const take = (): void => {
+    for (const effect of takeEffects(outbox))
+      if (effect.kind === "write" && effect.value === null)
+        assert.ok(kept.delete(effect.key), `${effect.key} was there`);
+      else if (effect.kind === "write") kept.add(effect.key);
+  };
+  const entry = { who: "ann@ROOT/acme", account: "ROOT/acme/dev", door: "gateway", verb: "exec", target: "shop" };
+  for (let count = 0; count < 10; count += 1) audit(outbox, { ms: 0, wallMs: 0 }, { ...entry, outcome: "done" }, room);
+  for (let hour = 0; hour < 24; hour += 1)
+    for (let count = 0; count < 40; count += 1) {
+      const now = { ms: 3_600_000 * hour, wallMs: 3_600_000 * hour };
+      auditRefusal(outbox, now, { ...entry, outcome: "refused" }, { room, isKnown: true });
+    }
+  take();
+  const of = (key: string): number => [...kept].filter((each) => each.startsWith(`${key}/`)).length;
+  assert.deepEqual([of("audit"), of("audit-refusals")], [10, 5]);
+  for (let count = 0; count < 30; count += 1) audit(outbox, { ms: 0, wallMs: 0 }, { ...entry, outcome: "done" }, room);
+  take();
+  assert.deepEqual([of("audit"), of("audit-refusals")], [20, 5]);
 });

@@ -1,7 +1,8 @@
 import type { CauseOf } from "../model/cause/cause.ts";
 import type { PeerName } from "../model/cell/identifiers.ts";
-import type { AuditEntry } from "../model/contract/audit/audit.ts";
-import { type Chain, emptyChain, linked } from "../model/contract/audit/chain.ts";
+import type { AuditEntry, Ring } from "../model/contract/audit/audit.ts";
+import type { Chain } from "../model/contract/audit/chain.ts";
+import { type Chains, chainsOf, type Room, type Taken, takenInto } from "../model/contract/audit/rings.ts";
 import type { Json, JsonObject } from "../model/json/json.ts";
 import { limits } from "./distribution/limits.ts";
 import type { Phase, Progress } from "./documents/vocabulary.ts";
@@ -23,8 +24,8 @@ export interface Outbox {
   readonly tooLong: Map<PeerName, Map<string, number>>;
   /** Makes a collection of one peer's; a service that follows their changes makes its own. */
   readonly make: Collections;
-  /** How far the chain of what was asked of this service goes (`model/contract/audit/`). */
-  audit: Chain;
+  /** How far the chains of what was asked of this service go (`model/contract/audit/`). */
+  audit: Chains;
   readonly refusals: Refusals;
   /** While a restarted service repeats what it published before, nothing has changed and nothing is logged. */
   quiet: boolean;
@@ -45,7 +46,7 @@ export function createOutbox(restored: Restored, make: Collections = plain): Out
     tooLong: make.map(),
     make,
     effects: [],
-    audit: (restored.records.get(auditKey) as unknown as Chain | undefined) ?? emptyChain,
+    audit: chainsOf({ changes: chainIn(restored, auditKeys.changes), refusals: chainIn(restored, auditKeys.refusals) }),
     refusals: { taken: new Map(), sinceMs: Number.NEGATIVE_INFINITY, inAll: 0, leftOut: 0 },
     quiet: false,
   };
@@ -93,9 +94,17 @@ export function write(outbox: Outbox, key: string, value: object | null): void {
 
 // --- audit -----------------------------------------------------------------------------------------------------------
 
-export const auditKey = "audit";
-/** Of a record of the chain. A store keeps them apart from what a service reads at its start. */
-export const auditRecordKey = (n: number): string => `${auditKey}/${n}`;
+/** Of the chains. */
+export const auditKeys: { readonly [R in Ring]: string } = { changes: "audit", refusals: "audit-refusals" };
+const chainIn = ({ records }: Restored, key: string): Chain | undefined =>
+  records.get(key) as unknown as Chain | undefined;
+/** Of a record of a chain. A store keeps them apart from what a service reads at its start. */
+export const auditRecordKey = (ring: Ring, n: number): string => `${auditKeys[ring]}/${n}`;
+/** What is written of a record, without how far its chain goes. */
+export const writesOfRecord = ({ ring, record, dropped }: Taken): readonly Effect[] => [
+  { kind: "write", key: auditRecordKey(ring, record.n), value: toJson(record) },
+  ...dropped.map((n): Effect => ({ kind: "write", key: auditRecordKey(ring, n), value: null })),
+];
 
 /** Refusals cost whoever is refused nothing, so so many an hour have a record; since the last of these that many have none. */
 interface Refusals {
@@ -123,20 +132,15 @@ function sharersOf({ account, who, source = "" }: AuditEntry, isKnown: boolean):
 }
 
 /** Writes who has changed what: to be called in the step that makes the change, whose transaction it is part of. */
-export function audit(outbox: Outbox, now: Instant, entry: AuditEntry, most?: number): void {
+export function audit(outbox: Outbox, now: Instant, entry: AuditEntry, room?: Room): void {
   const { refusals } = outbox;
   const { leftOut } = refusals;
-  const { chain, record, dropped } = linked(
-    outbox.audit,
-    leftOut === 0 ? entry : { ...entry, leftOut },
-    now.wallMs,
-    most,
-  );
+  const taken = takenInto(outbox.audit, leftOut === 0 ? entry : { ...entry, leftOut }, now.wallMs, room);
+  const { ring, chains } = taken;
   refusals.leftOut = 0;
-  outbox.audit = chain;
-  outbox.effects.push({ kind: "write", key: auditRecordKey(record.n), value: toJson(record) });
-  for (const n of dropped) outbox.effects.push({ kind: "write", key: auditRecordKey(n), value: null });
-  outbox.effects.push({ kind: "write", key: auditKey, value: toJson(chain) });
+  outbox.audit = chains;
+  outbox.effects.push(...writesOfRecord(taken));
+  outbox.effects.push({ kind: "write", key: auditKeys[ring], value: toJson(chains[ring]) });
 }
 
 /** The same of what was refused, unless there are too many. `isKnown`: whoever asked has shown that he is who it says. */
@@ -144,7 +148,7 @@ export function auditRefusal(
   outbox: Outbox,
   now: Instant,
   entry: AuditEntry,
-  { keep, isKnown }: { readonly keep?: number; readonly isKnown: boolean },
+  { room, isKnown }: { readonly room?: Room; readonly isKnown: boolean },
 ): void {
   const { refusals } = outbox;
   const { taken } = refusals;
@@ -166,7 +170,7 @@ export function auditRefusal(
   }
   for (const each of within) taken.set(each, (taken.get(each) ?? 0) + 1);
   refusals.inAll += 1;
-  audit(outbox, now, entry, keep);
+  audit(outbox, now, entry, room);
 }
 
 /** Places or (null) takes back a desired document at a peer, if that changes anything. */

@@ -1,13 +1,15 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import {
+  type AuditHead,
   type AuditRecord,
-  type AuditSource,
   type AuditView,
   mostAnswered,
   type Outcome,
+  type Ring,
   type ServiceAuditRecord,
 } from "../../model/contract/audit/audit.ts";
 import { differences, faultsIn } from "../../model/contract/audit/chain.ts";
+import { ringOf } from "../../model/contract/audit/rings.ts";
 import type { Client } from "../connection/client.ts";
 import type { Context } from "../context/context.ts";
 import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
@@ -36,6 +38,7 @@ interface Query {
   readonly outcome?: Outcome;
   readonly limit?: number;
   readonly after?: number;
+  readonly chain?: Ring;
 }
 const queryOf = ({ cell, service, user, refused, ...same }: AuditOptions): Query => {
   if (cell !== undefined && service !== undefined) throw usage("say --cell or --service, not both");
@@ -68,29 +71,36 @@ const warnOfSilence = (context: Context, { silent }: AuditView): void => {
   if (silent.length > 0) context.terminal.warn(`not heard: ${silent.join(", ")}; what they recorded is not there`);
 };
 
-/** All that is kept, of each service in its order. */
+/** All that is kept, of each service the changes and then the refusals, in the order of their chain. */
 async function everything(client: Client, query: Query): Promise<{ all: readonly Whole[]; view: AuditView }> {
   const view = await client.ask("readAudit", { parameters: {}, query: { ...query, limit: 1 } });
   const all: Whole[] = [];
-  for (const { service } of view.sources) all.push(await wholeOf(client, service, query));
+  for (const { service, refusals } of view.sources) {
+    all.push(await wholeOf(client, service, "changes", query));
+    // Where they are in one, that has been read.
+    if (refusals !== undefined) all.push(await wholeOf(client, service, "refusals", query));
+  }
   return { all, view };
 }
 interface Whole {
-  readonly source: AuditSource;
+  readonly service: string;
+  readonly ring: Ring;
+  readonly head: AuditHead;
   readonly records: readonly ServiceAuditRecord[];
 }
-async function wholeOf(client: Client, service: string, query: Query): Promise<Whole> {
+async function wholeOf(client: Client, service: string, ring: Ring, query: Query): Promise<Whole> {
   const records: ServiceAuditRecord[] = [];
   for (;;) {
     const after = records.at(-1)?.n ?? 0;
-    const asked = { ...query, service, after, limit: mostAnswered };
+    const asked = { ...query, service, chain: ring, after, limit: mostAnswered };
     const { sources, records: next, silent } = await client.ask("readAudit", { parameters: {}, query: asked });
     const [source] = sources;
     if (source === undefined)
       throw new CommandFailure(exitCodes.refused, `${silent.join(", ")} does not answer any more`);
     records.push(...next);
     // The oldest may have gone meanwhile, by their age or number.
-    if (next.length < mostAnswered) return { source, records: records.filter(({ n }) => n >= source.first) };
+    const head = ring === "changes" ? source : (source.refusals ?? source);
+    if (next.length < mostAnswered) return { service, ring, head, records: records.filter(({ n }) => n >= head.first) };
   }
 }
 
@@ -123,21 +133,21 @@ export const verifyAudit = async (
     );
   const earlier = against === undefined ? [] : exported(against);
   const { all, view } = await everything(client, service === undefined ? {} : { service });
-  const verified = all.map(({ source, records }) => {
-    const part = { ...source, records: records.map(withoutService) };
-    const own = earlier.filter((record) => record.service === source.service);
+  const verified = all.map(({ service, ring, head, records }) => {
+    const part = { ...head, records: records.map(withoutService) };
+    const own = earlier.filter((record) => record.service === service && ringOf(record) === ring);
     return {
-      ...{ service: source.service, records: records.length },
+      ...{ service, chain: ring, records: records.length },
       faults: [...faultsIn(part), ...differences(own.map(withoutService), part)],
     };
   });
   const gone = [...new Set(earlier.map((record) => record.service))].filter(
     (name) => (service === undefined || service === name) && !view.sources.some((source) => source.service === name),
   );
-  const faults = verified.flatMap((each) => each.faults.map((fault) => `${each.service}: ${fault}`));
+  const faults = verified.flatMap((each) => each.faults.map((fault) => `${each.service}, ${each.chain}: ${fault}`));
   const text = verified.map((each) => [
     each.service,
-    `${each.records} records`,
+    `${each.records} ${each.chain}`,
     each.faults.length === 0 ? "whole" : "NOT WHOLE",
   ]);
   print(context, { services: verified, gone, silent: view.silent }, [columns(text), ...faults].join("\n"));

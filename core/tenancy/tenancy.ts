@@ -9,7 +9,7 @@ import type { Input, Restored, Service } from "../env.ts";
 import { audit, createOutbox, isObject, log, takeEffects, toJson, write } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { answer, type TenancyRequest } from "./asks.ts";
-import { mostRecords } from "./audit/audited.ts";
+import { room } from "./audit/audited.ts";
 import { advanceEnds, dropWhatIsNobodys } from "./deletion/deletion.ts";
 import { dropOldApplications } from "./logins/applications.ts";
 import { dropOldInvitations } from "./logins/invitations.ts";
@@ -67,7 +67,7 @@ export function createTenancy(_options: TenancyOptions): Service<TenancyState> {
     accepts: (peer, key) => mayDesire("tenancy", peer, key),
     read: documentsOf("tenancy"),
     record: (state, entry, now) => {
-      audit(state.outbox, now, entry, mostRecords);
+      audit(state.outbox, now, entry, room);
       return takeEffects(state.outbox);
     },
     isLost: ({ held }) => held !== null,

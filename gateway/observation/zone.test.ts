@@ -81,7 +81,7 @@ test("a secret is given once and shown to nobody; what is none is refused before
   assert.deepEqual(await ask("PUT", "/zone/keys/transfer", { secret }), [200, given]);
   assert.deepEqual(await ask("GET", "/zone"), [200, { ...empty, keys: [{ name: "other" }, { name: "transfer" }] }]);
   assert.deepEqual(await ask("DELETE", "/zone/keys/other"), [200, { name: "other", wasThere: true, declared: false }]);
-  const entries = running.audit(0, 100).map(({ who, verb, target }) => `${who} ${verb} ${target}`);
+  const entries = running.audit("changes", 0, 100).map(({ who, verb, target }) => `${who} ${verb} ${target}`);
   assert.deepEqual(entries.slice(-2), ["operator giveZoneKey transfer", "operator forgetZoneKey other"]);
 });
 
@@ -94,7 +94,7 @@ test("no file, no event and no record of who did it has the secret, and nobody b
     if (bytes.includes("zone-key/transfer")) kept.push(file);
   }
   assert.notEqual(kept.length, 0, "a positive control");
-  assert.ok(!JSON.stringify([logged, running.audit(0, 100)]).includes(secret));
+  assert.ok(!JSON.stringify([logged, running.audit("changes", 0, 100)]).includes(secret));
   const { configuration } = await installation.configure(peerName("controller.shop"));
   const asked = { method: "PUT", path: "/zone/keys/transfer", body: JSON.stringify({ secret }) };
   assert.equal((await peerRequest(configuration, dnsManager, asked)).status, 403);

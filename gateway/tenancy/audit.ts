@@ -3,6 +3,7 @@ import { kindOf } from "../../core/documents/permissions.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { AuditPart, AuditView, ServiceAuditRecord } from "../../model/contract/audit/audit.ts";
 import { beginning } from "../../model/contract/audit/chain.ts";
+import { inOrder } from "../../model/contract/audit/rings.ts";
 import { auditPart } from "../../model/contract/audit/values.ts";
 import { isAuthorized } from "../../runtime/http/bearer.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
@@ -38,9 +39,11 @@ export function registerAudit(
 ): void {
   const { credentialHashes = [] } = way.configuration.gateway ?? {};
   serveRoute(app, "readAudit", async ({ query, request }): Promise<AuditView> => {
-    const { service, after, limit = usual } = query;
+    const { service, after, chain, limit = usual } = query;
     if (after !== undefined && service === undefined)
       throw refused(400, "bad-request", "after is a number of one service's records: say which, as service=tenancy");
+    if (chain !== undefined && service === undefined)
+      throw refused(400, "bad-request", "chain is one of a service: say of which, as service=tenancy");
     const authorization = request.headers.authorization ?? "";
     const asked = new URLSearchParams(request.url.split("?", 2)[1] ?? "");
     asked.delete("service");
@@ -76,7 +79,8 @@ const ofKind = async (configuration: ProcessConfiguration, kind: string): Promis
   (await listPeers(configuration, kind)).filter((peer) => kindOf(peer) === kind);
 const isOther = (service: PeerName): boolean => others.includes(kindOf(service) ?? "");
 /** Of most of them nobody ever asks such a thing; one of a version before keeps no records. */
-const isNothing = (part: AuditPart | null): boolean => part !== null && part.next === 1;
+const isNothing = (part: AuditPart | null): boolean =>
+  part !== null && part.next === 1 && (part.refusals?.next ?? 1) === 1;
 const none: AuditPart = { first: 1, next: 1, hash: beginning, records: [] };
 
 /** Null: it does not answer, or is of a version that keeps no records. */
@@ -128,10 +132,10 @@ function merged(
   const records = heard
     .flatMap(({ service, part }) => part.records.map((record): ServiceAuditRecord => ({ ...record, service })))
     .sort((one, other) =>
-      one.service === other.service ? one.n - other.n : one.time < other.time ? -1 : one.time > other.time ? 1 : 0,
+      one.service === other.service ? inOrder(one, other) : one.time < other.time ? -1 : one.time > other.time ? 1 : 0,
     );
   return {
-    sources: heard.map(({ service, part: { first, next, hash } }) => ({ service, first, next, hash })),
+    sources: heard.map(({ service, part: { records: _, ...head } }) => ({ service, ...head })),
     records: limit === null ? records : records.slice(-limit),
     silent: answers.flatMap(({ service, part }) => (part === null ? [service] : [])),
   };

@@ -411,13 +411,19 @@ test("who changed what is told by each service, to each what he may see, and an 
   for (const service of ["controller.shop", "controller.none"])
     assert.equal((await ask("GET", `/audit?service=${service}`, bob)).status, 404, service);
   assert.equal((await ask("GET", "/audit?after=3", operator)).status, 400);
+  assert.equal((await ask("GET", "/audit?chain=refusals", operator)).status, 400);
   const text = JSON.stringify(all);
   for (const secret of secrets) assert.ok(!text.includes(secret), `${secret.slice(0, 8)}… is in the audit`);
-  for (const { service, first, next, hash } of all.sources) {
-    const { records } = await audit(operator, `?service=${service}&after=0&limit=1000`);
-    assert.deepEqual(faultsIn({ first, next, hash, records: records.map(({ service: _, ...record }) => record) }), []);
-    assert.equal(records.length, next - first);
-  }
+  for (const { service, refusals, ...changes } of all.sources)
+    for (const [ring, head] of [
+      ["changes", changes] as const,
+      ["refusals", refusals ?? assert.fail(service)] as const,
+    ]) {
+      const { records } = await audit(operator, `?service=${service}&chain=${ring}&after=0&limit=1000`);
+      assert.deepEqual(faultsIn({ ...head, records: records.map(({ service: _, ...record }) => record) }), []);
+      assert.equal(records.length, head.next - head.first);
+      assert.equal(records.filter(({ outcome }) => (outcome === "refused") !== (ring === "refusals")).length, 0);
+    }
 });
 
 test("a key signs for its user at every kind of door, late or altered requests open nothing, and with it ends what it opened", async () => {

@@ -1,23 +1,24 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AuditEntry, AuditPart, AuditRecord } from "../../model/contract/audit/audit.ts";
-import { emptyChain, linked } from "../../model/contract/audit/chain.ts";
+import type { AuditEntry, AuditPart, AuditRecord, Ring } from "../../model/contract/audit/audit.ts";
+import { chainsOf, headOf, takenInto } from "../../model/contract/audit/rings.ts";
 import { readAudit, type Seen } from "./read-audit.ts";
 
 /** A chain of what these have done, each of them one thing after the other. */
 class Book {
   readonly records: AuditRecord[] = [];
-  #chain = emptyChain;
+  readonly of = { changes: [] as AuditRecord[], refusals: [] as AuditRecord[] };
+  #chains = chainsOf({ changes: undefined, refusals: undefined });
   add(who: string, more: Partial<AuditEntry> = {}): void {
     const entry: AuditEntry = { who, door: "gateway", verb: "addUser", target: "x", outcome: "done", ...more };
-    const { chain, record } = linked(this.#chain, entry, 1000 * this.records.length);
-    this.#chain = chain;
+    const { chains, ring, record } = takenInto(this.#chains, entry, 1000 * this.records.length);
+    this.#chains = chains;
+    this.of[ring].push(record);
     this.records.push(record);
   }
   read(seen: Seen, query: Parameters<typeof readAudit>[2] = {}): Promise<AuditPart> {
-    const { first, next, hash } = this.#chain;
-    const of = (from: number, most: number) => this.records.slice(from - 1, from - 1 + most);
-    return readAudit(of, { first, next, hash }, query, seen);
+    const of = (ring: Ring, from: number, most: number) => this.of[ring].slice(from - 1, from - 1 + most);
+    return readAudit(of, headOf(this.#chains), query, seen);
   }
 }
 const ann: Seen = ({ who }) => who === "ann";
@@ -27,8 +28,9 @@ test("whoever sees a part of the records learns nothing of the others, neither h
   for (let count = 0; count < 600; count += 1) {
     const time = 1000 * among.records.length;
     if (count % 3 === 0) {
-      alone.add("ann", { target: `${count}` });
-      among.add("ann", { target: `${count}`, leftOut: count });
+      const outcome = count % 4 === 0 ? "refused" : "done";
+      alone.add("ann", { target: `${count}`, outcome });
+      among.add("ann", { target: `${count}`, outcome, leftOut: count });
     } else among.add("eve", { what: `${time}` });
   }
   const untimed = ({ records, ...head }: AuditPart) => ({
@@ -42,7 +44,9 @@ test("whoever sees a part of the records learns nothing of the others, neither h
     { after: 150, limit: 20 },
     { target: "300" },
     { after: 900 },
-  ])
+    { outcome: "refused" },
+    { chain: "refusals" },
+  ] as const)
     assert.deepEqual(
       untimed(await among.read(ann, query)),
       untimed(await alone.read(ann, query)),
@@ -57,7 +61,10 @@ test("whoever sees a part of the records learns nothing of the others, neither h
 
 test("by his own count a user has each of his records once, however many he asks for", async () => {
   const book = new Book();
-  for (let count = 0; count < 700; count += 1) book.add(count % 2 === 0 ? "ann" : "eve", { target: `${count}` });
+  for (let count = 0; count < 700; count += 1) {
+    const outcome = count % 10 < 4 || count > 600 ? "refused" : "done";
+    book.add(count % 2 === 0 ? "ann" : "eve", { target: `${count}`, outcome });
+  }
   const all: AuditRecord[] = [];
   for (;;) {
     const { records, first, next } = await book.read(ann, { after: all.at(-1)?.n ?? 0, limit: 33 });
@@ -75,9 +82,29 @@ test("by his own count a user has each of his records once, however many he asks
   );
 });
 
-test("whoever sees all has the chain as it is", async () => {
+test("whoever sees all has each chain as it is, and the newest of both in their order", async () => {
   const book = new Book();
-  for (let count = 0; count < 300; count += 1) book.add("eve", { leftOut: 1 });
-  const { records, next } = await book.read("all", { after: 0, limit: 1000 });
-  assert.deepEqual([records, next], [book.records, 301]);
+  for (let count = 0; count < 900; count += 1)
+    book.add("eve", { target: `${count}`, leftOut: 1, outcome: count % 3 === 0 && count < 600 ? "refused" : "done" });
+  const { records, next, refusals } = await book.read("all", { after: 0, limit: 1000 });
+  assert.deepEqual([records, next, refusals?.next], [book.of.changes, 701, 201]);
+  const refused = await book.read("all", { after: 0, chain: "refusals", limit: 1000 });
+  assert.deepEqual([refused.records, refused.next], [book.of.refusals, 701]);
+  const onward = await book.read("all", { after: 150, chain: "refusals", limit: 10 });
+  assert.deepEqual(onward.records, book.of.refusals.slice(150, 160));
+  assert.deepEqual((await book.read("all", { limit: 1000 })).records, book.records);
+  assert.deepEqual((await book.read("all", { limit: 320 })).records, book.records.slice(-320));
+  assert.deepEqual((await book.read("all", { limit: 20, outcome: "refused" })).records, book.of.refusals.slice(-20));
+  assert.deepEqual((await book.read("all", { limit: 20, chain: "changes" })).records, book.of.changes.slice(-20));
+});
+
+test("what a service of a version before has, in one chain, is read as it was", async () => {
+  const book = new Book();
+  for (let count = 0; count < 30; count += 1) book.add(count % 2 === 0 ? "ann" : "eve");
+  const read = (ring: Ring, from: number, most: number) =>
+    ring === "changes" ? book.of.changes.slice(from - 1, from - 1 + most) : [];
+  const head = { first: 1, next: 31, hash: "of the last one" };
+  assert.deepEqual((await readAudit(read, head, {}, "all")).records, book.records);
+  assert.deepEqual((await readAudit(read, head, { after: 10 }, "all")).records, book.records.slice(10));
+  assert.equal((await readAudit(read, head, {}, ann)).records.length, 15);
 });

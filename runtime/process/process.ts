@@ -9,7 +9,8 @@ import type { LogLine, NodeInput, NodeOutput } from "../../core/distribution/nod
 import type { AdoptRequest, Instant, Service } from "../../core/env.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
-import type { AuditEntry, AuditRecord } from "../../model/contract/audit/audit.ts";
+import type { AuditEntry, AuditRecord, Ring } from "../../model/contract/audit/audit.ts";
+import { headOf } from "../../model/contract/audit/rings.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { PeerHandler } from "../http/peer-handler.ts";
 import type { ProcessConfiguration } from "../installation.ts";
@@ -36,8 +37,8 @@ import { openStore, type Store } from "./store.ts";
 export interface RunningService {
   /** Asks the service; rejects when the process stops first. @param by who has it done, where that is to have a record in the same commit */
   request(request: Json, by?: AuditEntry): Promise<Json>;
-  /** Records of the service's audit from this number on, in their order, as far as they are durable. */
-  audit(from: number, most: number): readonly AuditRecord[];
+  /** Records of a chain of the service's audit from this number on, in their order, as far as they are durable. */
+  audit(ring: Ring, from: number, most: number): readonly AuditRecord[];
   /** Every line that the service or its state distribution logs, after it is durable. */
   subscribeLog(listener: (event: LogEvent) => void): () => void;
   /** Of the process: `GET /metrics` and `GET /events` answer from it. */
@@ -219,18 +220,18 @@ const say = async <State>(loop: Loop<State>, input: NodeInput): Promise<void> =>
   enqueue(loop, input);
   await new Promise((resolve) => setImmediate(resolve));
 };
+const auditIn =
+  <State>(loop: Loop<State>): RunningService["audit"] =>
+  (...asked) =>
+    loop.stopped ? [] : (loop.store.audit(...asked) as unknown as readonly AuditRecord[]);
 /** What is asked here of people's verbs; of a service that has a chain of its own its edge answers. */
 const auditOfLoop = <State>(loop: Loop<State>): AuditAccess => ({
   record: async (by) => {
     await askLoop(loop, (id) => ({ kind: "record", id, by }));
   },
   read: async (query) => {
-    const chain = loop.node.recorder.chain();
-    if (chain === null) return null;
-    const { first, next, hash } = chain;
-    const read = (from: number, most: number) =>
-      loop.stopped ? [] : (loop.store.audit(from, most) as unknown as readonly AuditRecord[]);
-    return readAudit(read, { first, next, hash }, query, "all");
+    const chains = loop.node.recorder.chains();
+    return chains === null ? null : readAudit(auditIn(loop), headOf(chains), query, "all");
   },
 });
 const leftoversOfLoop = <State>(loop: Loop<State>, { configuration, service }: ServiceRun<State>): LeftoversAccess => {
@@ -346,7 +347,7 @@ export const runService = async <State>(run: ServiceRun<State>): Promise<Running
     observer,
     request: (request, by) =>
       askLoop(loop, (id) => ({ kind: "request", id, request, ...(by === undefined ? {} : { by }) })),
-    audit: (from, most) => (loop.stopped ? [] : (store.audit(from, most) as unknown as readonly AuditRecord[])),
+    audit: auditIn(loop),
     subscribeLog: (listener) => {
       loop.listeners.add(listener);
       return () => loop.listeners.delete(listener);

@@ -126,6 +126,37 @@ test("histories are kept where a version that knows none does not meet them", ()
   assert.throws(() => noteRestored(join(directory, "none.sqlite"), "x", 0), /entries/);
 });
 
+test("records of changes and of refusals are kept apart, and a version that knows no refusals has its own records and only those", () => {
+  const file = join(directory, "audit.sqlite");
+  const before = new DatabaseSync(file);
+  before.exec(`CREATE TABLE entries (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE audit (n INTEGER PRIMARY KEY, value TEXT NOT NULL);
+    INSERT INTO audit VALUES (1, '"changed"'), (2, '"refused"')`);
+  before.close();
+  const store = openStore(file);
+  store.commit(
+    new Map<string, Json>([
+      ["own/audit/3", "changed again"],
+      ["own/audit", { next: 4 }],
+      ["own/audit-refusals/1", "refused again"],
+      ["own/audit-refusals/2", "and again"],
+      ["own/audit-refusals", { next: 3 }],
+    ]),
+  );
+  store.commit(new Map<string, Json>([["own/audit-refusals/1", null]]));
+  assert.deepEqual(store.audit("changes", 1, 9), ["changed", "refused", "changed again"]);
+  assert.deepEqual(store.audit("refusals", 1, 9), ["and again"]);
+  assert.deepEqual([...store.load().keys()].sort(), ["own/audit", "own/audit-refusals"]);
+  store.close();
+  const back = new DatabaseSync(file);
+  const rows = back.prepare("SELECT n FROM audit WHERE n >= 1 ORDER BY n").all();
+  assert.deepEqual(
+    rows.map(({ n }) => n),
+    [1, 2, 3],
+  );
+  back.close();
+});
+
 test("a copy that begins in the middle of a commit is taken after it", async () => {
   const file = join(directory, "busy.sqlite");
   const store = openStore(file);

@@ -3,7 +3,8 @@ import { backup, DatabaseSync, type StatementSync } from "node:sqlite";
 import { setTimeout } from "node:timers/promises";
 import { storeKey } from "../../core/distribution/node/stored.ts";
 import type { GoneHosts } from "../../core/env.ts";
-import type { AuditActor } from "../../model/contract/audit/audit.ts";
+import { auditKeys } from "../../core/outbox.ts";
+import { type AuditActor, type Ring, rings } from "../../model/contract/audit/audit.ts";
 import type { Json } from "../../model/json/json.ts";
 
 /** Named JSON values on disk. */
@@ -15,8 +16,8 @@ export interface Store {
    * own reserve is used up.
    */
   commit(writes: ReadonlyMap<string, Json>): void;
-  /** Records of the audit from this number on, in their order; they are no part of `load`. */
-  audit(from: number, most: number): readonly Json[];
+  /** Records of a chain of the audit from this number on, in their order; they are no part of `load`. */
+  audit(ring: Ring, from: number, most: number): readonly Json[];
   /** Size of its file, without the journal. */
   bytes(): number;
   /**
@@ -109,17 +110,28 @@ export const copyDatabase = async (source: DatabaseSync, to: string): Promise<vo
 const historyPrefix = "history/";
 const createHistory = "CREATE TABLE IF NOT EXISTS history (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID";
 
-/** Who changed what (`audit` of `core/outbox.ts`), by number: many, and none of them is of use to the service itself. */
-const auditPrefix = storeKey.own("audit/");
-const createAudit = "CREATE TABLE IF NOT EXISTS audit (n INTEGER PRIMARY KEY, value TEXT NOT NULL)";
+/**
+ * Who changed what (`audit` of `core/outbox.ts`), by number: many, and none of them is of use to the service itself. What was refused has a
+ * table of its own, which an earlier version leaves as it is.
+ */
+const audits = { changes: "audit", refusals: "audit_refusals" } as const;
+const prefixes = rings.map((ring) => [ring, storeKey.own(`${auditKeys[ring]}/`)] as const);
+const createAudit = rings
+  .map((ring) => `CREATE TABLE IF NOT EXISTS ${audits[ring]} (n INTEGER PRIMARY KEY, value TEXT NOT NULL)`)
+  .join("; ");
+
+const ofEach = <Value>(of: (ring: Ring) => Value): { readonly [R in Ring]: Value } => ({
+  changes: of("changes"),
+  refusals: of("refusals"),
+});
 
 interface Statements {
   readonly put: StatementSync;
   readonly remove: StatementSync;
   readonly all: StatementSync;
 }
-const statementsOf = (database: DatabaseSync, table: "entries" | "history" | "audit"): Statements => {
-  const key = table === "audit" ? "n" : "key";
+const statementsOf = (database: DatabaseSync, table: "entries" | "history" | (typeof audits)[Ring]): Statements => {
+  const key = table === "entries" || table === "history" ? "key" : "n";
   return {
     put: database.prepare(
       `INSERT INTO ${table} (${key}, value) VALUES (?, ?) ON CONFLICT (${key}) DO UPDATE SET value = excluded.value`,
@@ -185,15 +197,17 @@ export const openStore = (file: string): Store => {
   takeReserve(database);
   const entries = statementsOf(database, "entries");
   const history = statementsOf(database, "history");
-  const audit = statementsOf(database, "audit");
-  const audited = database.prepare("SELECT value FROM audit WHERE n >= ? ORDER BY n LIMIT ?");
+  const audit = ofEach((ring) => statementsOf(database, audits[ring]));
+  const audited = ofEach((ring) =>
+    database.prepare(`SELECT value FROM ${audits[ring]} WHERE n >= ? ORDER BY n LIMIT ?`),
+  );
   const write = (writes: ReadonlyMap<string, Json>): void => {
     database.exec("BEGIN IMMEDIATE");
     try {
       for (const [name, value] of writes) {
-        const isAudit = name.startsWith(auditPrefix);
-        const table = isAudit ? audit : name.startsWith(historyPrefix) ? history : entries;
-        const key = isAudit ? Number(name.slice(auditPrefix.length)) : name;
+        const [ring, prefix] = prefixes.find((each) => name.startsWith(each[1])) ?? [];
+        const table = ring !== undefined ? audit[ring] : name.startsWith(historyPrefix) ? history : entries;
+        const key = prefix !== undefined ? Number(name.slice(prefix.length)) : name;
         if (value === null) table.remove.run(key);
         else table.put.run(key, JSON.stringify(value));
       }
@@ -228,8 +242,8 @@ export const openStore = (file: string): Store => {
       commits += 1;
       if (commits % reserveEvery === 0 && isReserveLow(database)) takeReserve(database);
     },
-    audit: (from, most) =>
-      (audited.all(from, most) as { value: string }[]).map(({ value }) => JSON.parse(value) as Json),
+    audit: (ring, from, most) =>
+      (audited[ring].all(from, most) as { value: string }[]).map(({ value }) => JSON.parse(value) as Json),
     copyTo: (to) => copyDatabase(database, to),
     bytes: () => statSync(file, { throwIfNoEntry: false })?.size ?? 0,
     close: () => database.close(),

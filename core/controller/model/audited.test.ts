@@ -1,20 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AuditRecord } from "../../../model/contract/audit/audit.ts";
-import { faultsIn } from "../../../model/contract/audit/chain.ts";
+import { faultsOf, recordsIn } from "../../../model/contract/testing/audited.testing.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { shop, World, written } from "../world.testing.ts";
 import type { Asker } from "./audited.ts";
 
 const by: Asker = { who: "ann@ROOT/acme", account: "ROOT/acme/dev", by: "session 0123456789ab", door: "gateway" };
-const recordsOf = (world: World): readonly AuditRecord[] =>
-  [...world.records]
-    .flatMap(([key, value]) => (key.startsWith("audit/") ? [value as unknown as AuditRecord] : []))
-    .sort((one, other) => one.n - other.n);
-const assertWhole = (world: World): void => {
-  const { first, next, hash } = world.records.get("audit") as unknown as { first: number; next: number; hash: string };
-  assert.deepEqual(faultsIn({ first, next, hash, records: recordsOf(world) }), []);
-};
+const recordsOf = (world: World): readonly AuditRecord[] => recordsIn(world.records);
+const assertWhole = (world: World): void => assert.deepEqual(faultsOf(world.records), []);
 /** Each version of the model has its record, and no other one says that it was done. */
 const assertEachVersion = (world: World): void => {
   const { version = 0 } = (world.records.get("model") ?? {}) as { readonly version?: number };

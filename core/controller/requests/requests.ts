@@ -14,7 +14,7 @@ import type { ElementPath, PeerName } from "../../../model/cell/identifiers.ts";
 import { isoTime } from "../../../model/cell/iso-time.ts";
 import { shortages, type Usage } from "../../../model/check/check-limits.ts";
 import { uncheckedIn, unknownSupply } from "../../../model/check/check-supply.ts";
-import type { AuditHead } from "../../../model/contract/audit/audit.ts";
+import { headOf } from "../../../model/contract/audit/rings.ts";
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Json } from "../../../model/json/json.ts";
@@ -147,10 +147,8 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
       return read(state, request.path, request.state === true);
     case "SUMMARY":
       return ok(toJson(summary(state)));
-    case "AUDIT": {
-      const { first, next, hash } = state.outbox.audit;
-      return ok(toJson({ first, next, hash } satisfies AuditHead));
-    }
+    case "AUDIT":
+      return ok(toJson(headOf(state.outbox.audit)));
     case "CREDENTIALS":
       return ok(toJson(credentialsOf(state)));
     case "CREDENTIAL-ADD":

@@ -1,5 +1,6 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { AuditEntry } from "../../../model/contract/audit/audit.ts";
+import { ringFor } from "../../../model/contract/audit/rings.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Effect, Instant, Service } from "../../env.ts";
 import { toJson } from "../../outbox.ts";
@@ -80,7 +81,7 @@ export const createNode = <State>(
   const restored = restoredOf(stored);
   const node: Node<State> = {
     service,
-    recorder: createRecorder(service, stored.chain),
+    recorder: createRecorder(service, stored.chains),
     state: service.restore({ ...restored, drawn: fractionOf(draw) }),
     distribution: {
       self,
@@ -360,10 +361,11 @@ const take = (node: Distribution, turn: Turn, input: NodeInput): void => {
 /** In the same step as what was asked. */
 const recordIn = <State>(node: Node<State>, turn: Turn, input: NodeInput, by: AuditEntry): void => {
   const reply = input.kind === "request" ? turn.replies.find(({ id }) => id === input.id)?.response : undefined;
-  for (const effect of node.recorder.record(node.state, asAnswered(by, reply), turn.now))
-    apply(node.distribution, turn, effect);
-  const chain = node.recorder.chain();
-  if (chain !== null) turn.writes.push({ key: storeKey.chain, value: toJson(chain) });
+  const entry = asAnswered(by, reply);
+  for (const effect of node.recorder.record(node.state, entry, turn.now)) apply(node.distribution, turn, effect);
+  const chains = node.recorder.chains();
+  const ring = ringFor(entry);
+  if (chains !== null) turn.writes.push({ key: storeKey.chains[ring], value: toJson(chains[ring]) });
 };
 
 /** What else is written with a step's writes: this store is one commit further. */

@@ -1,5 +1,5 @@
 import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
-import type { AuditActor } from "../../../model/contract/audit/audit.ts";
+import type { AuditActor, Ring } from "../../../model/contract/audit/audit.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Forks, Restored } from "../../env.ts";
 import type { ClientMark, Mark, StoredPeer } from "../marks.ts";
@@ -18,7 +18,8 @@ import { textOf } from "./frames.ts";
  * | history/client/<p> | `ClientMark`: how far a client's store was, and what of it is kept |
  * | history/peer/<p>   | `StoredPeer`: how far a receiver's store was, and whether one of the two sides has forked |
  * | history/restored   | `{ wallMs, from, by?, hosts? }`: the store was put back from a copy, by whoever put it there; gone after the next start |
- * | history/audit      | `Chain`: how far the records go of what an operator had done here, of a service without a chain of its own |
+ * | history/audit      | `Chain`: how far the records go of what an operator had done here, of a service without chains of its own |
+ * | history/audit-refusals | the same of what he was refused |
  * | history/raised     | true: a peer has seen later generations of this service than its store knows, which was lost |
  *
  * What is below `history/` is no concern of an earlier version, which cannot read it: a store keeps it apart from the rest.
@@ -36,7 +37,7 @@ export const storeKey = {
   peerMark: (peer: PeerName): string => `history/peer/${peer}`,
   restored: "history/restored",
   raised: "history/raised",
-  chain: "history/audit",
+  chains: { changes: "history/audit", refusals: "history/audit-refusals" },
 } as const;
 
 export interface StoredDocument {
@@ -59,7 +60,7 @@ export interface StoredNode {
   /** The store was put back from a copy since the last start. */
   readonly restored: Json;
   readonly isRaised: boolean;
-  readonly chain: Json | undefined;
+  readonly chains: { readonly [R in Ring]: Json | undefined };
 }
 
 const inner = <K, V>(map: Map<K, Map<string, V>>, key: K): Map<string, V> => {
@@ -83,7 +84,7 @@ export const readStored = (content: ReadonlyMap<string, Json>): StoredNode => {
     peerMarks: new Map(),
     restored: content.get(storeKey.restored) ?? null,
     isRaised: content.has(storeKey.raised),
-    chain: content.get(storeKey.chain),
+    chains: { changes: content.get(storeKey.chains.changes), refusals: content.get(storeKey.chains.refusals) },
   };
   for (const [name, value] of content) {
     if (name === storeKey.generation) continue;

@@ -1,22 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AuditPart, AuditRecord } from "../../../model/contract/audit/audit.ts";
-import { faultsIn } from "../../../model/contract/audit/chain.ts";
-import type { Json, JsonObject } from "../../../model/json/json.ts";
+import type { AuditRecord } from "../../../model/contract/audit/audit.ts";
+import { faultsOf, recordsIn } from "../../../model/contract/testing/audited.testing.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
 import type { Effect } from "../../env.ts";
 import type { By } from "../actor.ts";
 import type { AskName } from "../asks.ts";
 import { Bench, operator, settled } from "../tenancy.testing.ts";
 import type { Sight } from "./audited.ts";
 
-const recordsIn = (records: ReadonlyMap<string, Json>): readonly AuditRecord[] =>
-  [...records]
-    .flatMap(([key, value]) => (key.startsWith("audit/") ? [value as unknown as AuditRecord] : []))
-    .sort((one, other) => one.n - other.n);
-const partOf = (records: ReadonlyMap<string, Json>): AuditPart => {
-  const { first, next, hash } = records.get("audit") as unknown as AuditPart;
-  return { first, next, hash, records: recordsIn(records) };
-};
 const kinds = ["domain", "account", "user", "role", "session", "owner", "key"];
 /** Did these make something durable that people asked for? */
 const isChange = (effects: readonly Effect[]): boolean =>
@@ -95,7 +87,7 @@ test("each change has its record, in the transaction of that change, and nothing
     ...{ body: { path: "ROOT/dry" }, password: null, fresh: { uid: "dry", number: "1" } },
   });
   assert.equal(recordsIn(bench.records).length, length);
-  assert.deepEqual(faultsIn(partOf(bench.records)), []);
+  assert.deepEqual(faultsOf(bench.records), []);
 });
 
 /** It is done once more where whoever had no answer asks again. */
@@ -122,7 +114,7 @@ test("as many records as changes, wherever it crashes: before a commit nothing o
       }
       const done = recordsIn(bench.records).filter(({ outcome }) => outcome === "done");
       assert.equal(done.length - began, changes, `crash at ${crashAt}`);
-      assert.deepEqual(faultsIn(partOf(bench.records)), []);
+      assert.deepEqual(faultsOf(bench.records), []);
     }
 });
 

@@ -1,4 +1,5 @@
 import type { AuditActor, AuditEntry, AuditHead } from "../../../model/contract/audit/audit.ts";
+import { headOf, type Room } from "../../../model/contract/audit/rings.ts";
 import { rootDomain } from "../../../model/contract/tenancy/tenancy.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { ok, type Result } from "../../../model/result.ts";
@@ -26,7 +27,7 @@ import {
  */
 
 /** There are more of them than a cell has, and nobody gives this store back by hand. */
-export const mostRecords = 65_536;
+export const room: Room = { changes: 65_536, refusals: 16_384 };
 
 /** Where a request came from, as the gateway saw it. */
 export interface Origin {
@@ -56,11 +57,11 @@ export function auditFor(state: TenancyState, by: By): Result<Sight, Refused> {
   const found = actorOf(state, by);
   if (!found.ok) return found;
   const { user, reach } = found.value;
-  const { first, next, hash } = state.outbox.audit;
+  const head = headOf(state.outbox.audit);
   const mayAll = denied(state, found.value, "audit.read") === null;
-  if (user === null || (mayAll && reach === "installation")) return ok({ first, next, hash, sees: "all" });
+  if (user === null || (mayAll && reach === "installation")) return ok({ ...head, sees: "all" });
   const place = reach === "domain" ? state.tables.account.get(user.account)?.domain : user.account;
-  return ok({ first, next, hash, sees: [user.uid, ...(mayAll && place !== undefined ? [place] : [])] });
+  return ok({ ...head, sees: [user.uid, ...(mayAll && place !== undefined ? [place] : [])] });
 }
 
 const around = (state: TenancyState, account: string): readonly string[] => [
@@ -159,8 +160,8 @@ export function record(
     ...(what === "" ? {} : { what }),
     ...(no === null ? { outcome: "done" } : { outcome: "refused", why: no.message }),
   };
-  if (no === null) audit(state.outbox, state.now, entry, mostRecords);
-  else auditRefusal(state.outbox, state.now, entry, { keep: mostRecords, isKnown });
+  if (no === null) audit(state.outbox, state.now, entry, room);
+  else auditRefusal(state.outbox, state.now, entry, { room, isKnown });
 }
 
 /** Of a login, or of a user's change of his own password. Of an unknown user nothing is written but that there was one: he may have mistaken the field. */

@@ -1,11 +1,14 @@
 /*
  * What was asked of a service, by whom, and what came of it. Whoever accepts a change writes its record in the transaction of
- * that change, so that neither is ever without the other. The records of one service form a chain: each holds the hash of the one
- * before.
+ * that change, so that neither is ever without the other. The records of one service form two chains, of changes and of refusals: each record
+ * holds the hash of the one before.
  */
 
 export const outcomes = ["done", "refused"] as const;
 export type Outcome = (typeof outcomes)[number];
+/** What was changed, and what was refused: neither takes the room of the other. */
+export const rings = ["changes", "refusals"] as const;
+export type Ring = (typeof rings)[number];
 
 /** Who asks, as the one who answers knows it. */
 export interface AuditActor {
@@ -39,8 +42,10 @@ export interface AuditEntry extends AuditActor {
   readonly leftOut?: number;
 }
 export interface AuditRecord extends AuditEntry {
-  /** Its number in the chain of its service; for whoever sees a part of that, among those that he sees. */
+  /** Its number in its chain; for whoever sees a part of what its service has, among all that he sees. */
   readonly n: number;
+  /** Of one in the chain of refusals: the number of the change before it, 0: none. Absent also for whoever sees a part. */
+  readonly behind?: number;
   /** ISO 8601. */
   readonly time: string;
   /** Hash of the record before; of the first one `beginning`. Empty, as `hash`, for whoever sees a part. */
@@ -49,7 +54,7 @@ export interface AuditRecord extends AuditEntry {
   readonly hash: string;
 }
 
-/** How far a service's chain goes. */
+/** How far the chain of changes goes, and that of refusals. */
 export interface AuditHead {
   /** Number of the oldest record that is kept. */
   readonly first: number;
@@ -57,6 +62,8 @@ export interface AuditHead {
   readonly next: number;
   /** Hash of the last one. */
   readonly hash: string;
+  /** Absent: a version before, which has both in one, or for whoever sees a part, who has one count. */
+  readonly refusals?: Omit<AuditHead, "refusals">;
 }
 
 /** What one service has. */

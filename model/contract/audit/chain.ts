@@ -3,13 +3,13 @@ import type { AuditEntry, AuditHead, AuditPart, AuditRecord } from "./audit.ts";
 import { sha256 } from "./sha256.ts";
 
 /*
- * The chain of one service's records, and what is kept of it. Numbers have no gaps; each record holds the hash of the one before; the head says
+ * A chain of one service's records, and what is kept of it. Numbers have no gaps; each record holds the hash of the one before; the head says
  * where the chain begins and ends. So a record that was altered, taken out, or cut off at either end shows.
  *
  * A chain says nothing of who wrote it: whoever has a service's store may make all of it anew. That shows against an export that was taken
  * before (`compare`).
  */
-export interface Chain extends AuditHead {
+export interface Chain extends Omit<AuditHead, "refusals"> {
   /** Where each week begins: `[week, n]`, weeks since 1970, oldest first. By these it is known what is old. */
   readonly weeks: readonly (readonly [week: number, n: number])[];
 }
@@ -39,13 +39,15 @@ export const lengths = {
 } as const;
 type Clipped = keyof typeof lengths;
 
+/** What is to be recorded, of a refusal with its place among the changes. */
+export type Placed = AuditEntry & Pick<AuditRecord, "behind">;
 export interface Linked {
   readonly chain: Chain;
   readonly record: AuditRecord;
   /** Numbers of records that are kept no longer. */
   readonly dropped: readonly number[];
 }
-export function linked(chain: Chain, entry: AuditEntry, wallMs: number, most = mostRecords): Linked {
+export function linked(chain: Chain, entry: Placed, wallMs: number, most = mostRecords): Linked {
   const n = chain.next;
   const unhashed = { ...clipped(entry), n, time: isoTime(wallMs), previous: chain.hash };
   const record: AuditRecord = { ...unhashed, hash: hashOf(unhashed) };
@@ -61,12 +63,12 @@ export function linked(chain: Chain, entry: AuditEntry, wallMs: number, most = m
   return { chain: { first, next: n + 1, hash: record.hash, weeks: kept }, record, dropped };
 }
 
-function clipped(entry: AuditEntry): AuditEntry {
+function clipped(entry: Placed): Placed {
   const fields = Object.entries(entry).map(([name, value]) => {
     const most = lengths[name as Clipped] as number | undefined;
     return [name, most !== undefined && typeof value === "string" ? shortened(value, most) : value];
   });
-  return Object.fromEntries(fields.filter(([, value]) => value !== undefined)) as AuditEntry;
+  return Object.fromEntries(fields.filter(([, value]) => value !== undefined)) as Placed;
 }
 const shortened = (text: string, most: number): string => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
 
@@ -77,7 +79,7 @@ export function hashOf(record: Omit<AuditRecord, "hash"> & { readonly hash?: str
   return sha256(JSON.stringify(fields));
 }
 
-/** What is wrong with a whole chain, a sentence each; empty: nothing. */
+/** What is wrong with a whole chain, one of the two, a sentence each; empty: nothing. */
 export function faultsIn({ first, next, hash, records }: AuditPart): readonly string[] {
   const faults: string[] = [];
   let expected = first;

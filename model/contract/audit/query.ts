@@ -1,6 +1,6 @@
 import { may } from "../route.ts";
 import { integer, oneOf, text, time } from "../schema.ts";
-import { mostAnswered, outcomes } from "./audit.ts";
+import { mostAnswered, outcomes, rings } from "./audit.ts";
 
 /** Which records of an audit are asked for. */
 export const audited = {
@@ -10,6 +10,13 @@ export const audited = {
   verb: may(text(), "Of this request alone, by its name here: `putModel`."),
   outcome: may(oneOf(...outcomes), "What was done, or what was refused."),
   target: may(text(), "About this, and what is below it."),
-  after: may(integer(0), "Those that come after this number, oldest first, instead of the newest."),
+  after: may(
+    integer(0),
+    "Those that come after this number, oldest first, instead of the newest. For whoever sees all, one of the chain of changes if `chain` is absent.",
+  ),
+  chain: may(
+    oneOf(...rings),
+    "Of this chain of a service alone, for whoever sees all. Absent: of both, with `after` of that of changes.",
+  ),
   limit: may(integer(1, mostAnswered), "At most so many (200 if absent)."),
 };

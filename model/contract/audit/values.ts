@@ -16,9 +16,13 @@ const recordFields = {
   ...{ verb: text(), target: text(), what: optional(text()), outcome: oneOf(...outcomes), why: optional(text()) },
   ...{ before: optional(integer()), after: optional(integer()) },
   ...{ within: optional(list(text())), leftOut: optional(integer()) },
-  ...{ n: integer(1), time: text(), previous: text(), hash: text() },
+  ...{ n: integer(1), behind: optional(integer(0)), time: text(), previous: text(), hash: text() },
 };
-const headFields = { first: integer(1), next: integer(1), hash: text() };
+const chainFields = { first: integer(1), next: integer(1), hash: text() };
+const headFields = {
+  ...chainFields,
+  refusals: optional(record<Omit<AuditHead, "refusals">>(chainFields, "AuditRefusals")),
+};
 export const auditHead = record<AuditHead>(headFields);
 export const auditPart = record<AuditPart>({
   ...headFields,

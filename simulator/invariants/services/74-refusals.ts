@@ -4,18 +4,32 @@ import type { Invariant } from "../invariant.ts";
 
 /**
  * The first few refusals of each part of the cloud have a record in the audit of `tenancy`, whatever is refused to others, as long as those are
- * of a few domains. What was asked and answered, and what was written with it, is seen at the service itself.
+ * of a few domains; and what is written of a refusal, at whatever service, takes nothing of what is kept of changes. What was asked and answered, and
+ * what was written with it, is seen at the service itself.
  */
 const tenancy = peerName("tenancy");
 const [few, fewParts] = [5, 4];
+const [ofChange, ofRefusal] = [/^audit\/\d+$/, /^audit-refusals\/\d+$/];
 
 export const refusals: Invariant = {
   number: 74,
-  title: "nobody's refusals keep another's out of the audit",
+  title: "nobody's refusals keep another's, or a change, out of the audit",
   watch: ({ kernel }, verdict) => {
     /** Refusals, by the domain or account right below the root. */
     const ofPart = new Map<string, number>();
     const sessions = new Map<string, { readonly label: string; readonly part: string }>();
+    kernel.watchers.push({
+      stepped: (who, _input, effects) => {
+        const written = effects.filter((effect) => effect.kind === "write");
+        const refused = written.find(({ value }) => isObject(value) && value.outcome === "refused");
+        if (refused === undefined) return;
+        const taken = written.find(({ key }) => ofChange.test(key));
+        verdict.check(
+          taken === undefined,
+          () => `${who} refused something, and with that ${taken?.key} of its changes was written or removed`,
+        );
+      },
+    });
     kernel.watchers.push({
       stepped: (who, input, effects) => {
         if (who !== tenancy || input.kind !== "request" || !isObject(input.request)) return;
@@ -33,7 +47,7 @@ export const refusals: Invariant = {
         const count = (ofPart.get(asker.part) ?? 0) + 1;
         ofPart.set(asker.part, count);
         if (count > few || ofPart.size > fewParts) return;
-        const record = effects.find((effect) => effect.kind === "write" && effect.key.startsWith("audit/"));
+        const record = effects.find((effect) => effect.kind === "write" && ofRefusal.test(effect.key));
         const written = record?.kind === "write" && isObject(record.value) ? record.value : {};
         verdict.check(
           written.outcome === "refused" && written.who === asker.label,

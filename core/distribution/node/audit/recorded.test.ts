@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type PeerName, peerName } from "../../../../model/cell/identifiers.ts";
 import type { AuditEntry, AuditRecord } from "../../../../model/contract/audit/audit.ts";
-import { faultsIn } from "../../../../model/contract/audit/chain.ts";
+import { faultsOf, recordsIn } from "../../../../model/contract/testing/audited.testing.ts";
 import type { Json, JsonObject } from "../../../../model/json/json.ts";
 import { type Effect, readAnything, type Service } from "../../../env.ts";
 import { createNode, type Node, stepNode } from "../node.ts";
@@ -54,8 +54,7 @@ class Bench {
     return writes.map(({ key }) => key);
   }
   get records(): readonly AuditRecord[] {
-    const found = [...this.store].filter(([key]) => /audit\/\d+$/.test(key)).map(([, value]) => value);
-    return (found as unknown as readonly AuditRecord[]).toSorted((one, other) => one.n - other.n);
+    return recordsIn(this.store);
   }
 }
 const isOf = (key: string): boolean => key.includes("audit");
@@ -104,16 +103,15 @@ test("the chain goes on after a start, whole", () => {
   const bench = new Bench();
   for (let round = 0; round < 5; round += 1) {
     bench.step({ kind: "request", id: 1, request: {}, by });
+    if (round % 2 === 0) bench.step({ kind: "request", id: 1, request: { response: "there is none" }, by });
     bench.start();
   }
   assert.deepEqual(
-    bench.records.map(({ n }) => n),
-    [1, 2, 3, 4, 5],
+    bench.records.map(({ n, behind = "" }) => `${n} ${behind}`.trim()),
+    ["1", "1 1", "2", "3", "2 3", "4", "5", "3 5"],
   );
-  const chain = bench.node.recorder.chain();
-  assert.ok(chain !== null);
-  const { first, next, hash } = chain;
-  assert.deepEqual(faultsIn({ first, next, hash, records: bench.records }), []);
+  assert.equal(bench.node.recorder.chains()?.refusals.next, 4);
+  assert.deepEqual(faultsOf(bench.store, "history/"), []);
 });
 
 test("a service that has records of its own has these there", () => {
@@ -126,7 +124,7 @@ test("a service that has records of its own has these there", () => {
   );
   const written = bench.step({ kind: "release", peer: self, by });
   assert.ok(written.some((key) => key.endsWith("own")));
-  assert.deepEqual([own, bench.records.length, bench.node.recorder.chain()], [["releaseHa"], 0, null]);
+  assert.deepEqual([own, bench.records.length, bench.node.recorder.chains()], [["releaseHa"], 0, null]);
 });
 
 test("a service that takes each of its records for one of its own starts again after it, with none of them", () => {
@@ -134,7 +132,7 @@ test("a service that takes each of its records for one of its own starts again a
   const picky: Service<null> = {
     ...service(),
     restore: ({ records }) => {
-      found.push([...records.keys()].filter((key) => !/^audit\/\d+$/.test(key)));
+      found.push([...records.keys()].filter((key) => !/^audit(-refusals)?\/\d+$/.test(key)));
       return null;
     },
   };
