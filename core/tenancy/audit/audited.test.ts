@@ -15,7 +15,7 @@ const isChange = (effects: readonly Effect[]): boolean =>
   effects.some((effect) => effect.kind === "write" && kinds.includes(effect.key.split("/")[0] ?? ""));
 const auditedIn = (effects: readonly Effect[]): readonly AuditRecord[] =>
   effects.flatMap((effect) =>
-    effect.kind === "write" && effect.key.startsWith("audit/") && effect.value !== null
+    effect.kind === "write" && /^audit(-refusals)?\//.test(effect.key) && effect.value !== null
       ? [effect.value as unknown as AuditRecord]
       : [],
   );
