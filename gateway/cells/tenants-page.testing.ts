@@ -110,7 +110,10 @@ const printed: readonly (readonly [string, RegExp])[] = [
     / operator +127\.0\.0\.1 +addUser +ROOT\/acme\/dev ann +account ROOT\/acme\/dev, role account-admin, password set/,
   ],
   ["audit export", /^\d+ records are in /],
-  ["audit verify", /^tenancy +\d+ records +whole\n[\s\S]*controller\.shop +\d+ records +whole$/m],
+  [
+    "audit verify",
+    /^tenancy +\d+ changes +whole\ntenancy +\d+ refusals +whole\n[\s\S]*controller\.shop +\d+ refusals +whole$/m,
+  ],
   ["whoami", /(?:ann|mia)@ROOT\/acme, of the account ROOT\/acme\/dev\nrole (?:account-admin|user), /],
   ["get", /^shop\b/m],
   ["context", /^(?:\* +work +http:\S+ +session|work is in use|no context is in use)$/m],
