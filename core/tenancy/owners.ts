@@ -1,6 +1,6 @@
 import { rootCell } from "../documents/cells.ts";
 import type { DesiredOwner } from "../documents/tenancy.ts";
-import { accountAt, operatorUid, save, type TenancyState } from "./state.ts";
+import { accountAt, notePayers, operatorUid, save, type TenancyState } from "./state.ts";
 
 /*
  * Whose a cell is. Where there is a root cell its model says that (`x.account`), and its controller says it on; nobody else's word counts, a
@@ -19,9 +19,11 @@ export function takeOwner(state: TenancyState, key: string, document: DesiredOwn
     state.owners.set(key, document);
     const all = state.ownersOf.get(document.cell) ?? new Set();
     state.ownersOf.set(document.cell, all.add(document));
+    notePayers(state, [document]);
   }
 }
 function forget(state: TenancyState, document: DesiredOwner): void {
+  state.payers.drop(document);
   const all = state.ownersOf.get(document.cell);
   all?.delete(document);
   if (all?.size === 0) state.ownersOf.delete(document.cell);

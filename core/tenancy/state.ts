@@ -5,6 +5,7 @@ import { rootDomain, type Standing, type UserSummary } from "../../model/contrac
 import type { DesiredOwner } from "../documents/tenancy.ts";
 import type { Instant } from "../env.ts";
 import { type Outbox, write } from "../outbox.ts";
+import type { Payers } from "./quotas/payers.ts";
 import type {
   AccountRecord,
   ApplicationRecord,
@@ -64,6 +65,7 @@ export interface TenancyState {
   /** What the root controller says, by the key of the document, and by the cell's name (`owners.ts`). */
   readonly owners: Map<string, DesiredOwner>;
   readonly ownersOf: Map<string, Set<DesiredOwner>>;
+  readonly payers: Payers;
   /** UIDs of accounts by their paths; null: to be gathered anew. */
   accountsAt: ReadonlyMap<string, string> | null;
   /** The same of domains. */
@@ -110,12 +112,12 @@ type RecordOf<K extends Kind> = Tables[K] extends Map<string, infer Value> ? Val
 /** Takes a record in, or (null) out, durably. */
 export function save<K extends Kind>(state: TenancyState, kind: K, key: string, value: RecordOf<K> | null): void {
   const table = state.tables[kind] as Map<string, RecordOf<K>>;
+  const before = table.get(key);
   if (kind === "user") {
-    noteLogin(state, table.get(key) as UserRecord | undefined, null);
+    noteLogin(state, before as UserRecord | undefined, null);
     noteLogin(state, value as UserRecord | null, key);
   }
-  if (kind === "session")
-    noteSession(state, key, (value ?? table.get(key)) as SessionRecord | undefined, value !== null);
+  if (kind === "session") noteSession(state, key, (value ?? before) as SessionRecord | undefined, value !== null);
   if (kind === "domain" && value === null) handUpUsage(state, key);
   if (value === null) table.delete(key);
   else table.set(key, value);
@@ -127,7 +129,24 @@ export function save<K extends Kind>(state: TenancyState, kind: K, key: string, 
     if ((value as AccountRecord | DomainRecord | null)?.deleting === true) state.ending.add(key);
     else state.ending.delete(key);
   }
+  // What an account is called never changes: who pays for a cell does where one comes or goes.
+  if (kind === "account" && (before === undefined) !== (value === null))
+    noteAccount(state, (value ?? before) as AccountRecord);
+  if (kind === "owner") notePayers(state, state.ownersOf.get(key) ?? []);
   write(state.outbox, `${kind}/${key}`, value as object | null);
+}
+function noteAccount(state: TenancyState, { uid, domain, name }: AccountRecord): void {
+  const { payers } = state;
+  notePayers(state, [...payers.cellsOf(uid), ...payers.saidOf(`${domainPath(state, domain)}/${name}`)]);
+}
+/** Looks anew who pays for these. */
+export function notePayers(state: TenancyState, cells: Iterable<DesiredOwner>): void {
+  for (const cell of [...cells]) state.payers.put(cell, payerOf(state, cell));
+}
+/** UID of the account that pays for a cell: where its own is not there, the operator's. */
+export function payerOf(state: TenancyState, { account, cell }: DesiredOwner): string {
+  const uid = account === null ? state.tables.owner.get(cell)?.account : accountAt(state, account)?.uid;
+  return uid !== undefined && state.tables.account.has(uid) ? uid : operatorUid;
 }
 /** What was had in a domain that goes is a matter of who administers the one above. */
 function handUpUsage(state: TenancyState, uid: string): void {

@@ -17,6 +17,7 @@ import { dropKeysOfNobody } from "./logins/keys.ts";
 import { endOldSessions } from "./logins/logins.ts";
 import { askWithinMs, dropUnused, publishLooks, takeLook } from "./looks.ts";
 import { takeOwner } from "./owners.ts";
+import { Payers } from "./quotas/payers.ts";
 import { desireLimits, hearGranted } from "./quotas/quotas.ts";
 import { beginCounting, countAll, countBefore } from "./quotas/usage.ts";
 import type { HeldRecord } from "./records.ts";
@@ -93,6 +94,7 @@ function restore(restored: Restored): TenancyState {
     ...{
       owners: new Map(),
       ownersOf: new Map(),
+      payers: new Payers(),
       accountsAt: null,
       domainsAt: null,
       delegationsOf: null,

@@ -8,7 +8,7 @@ import { type Actor, denied, reaches } from "../actor.ts";
 import { isKept } from "../owners.ts";
 import type { AccountRecord, UsageRecord } from "../records.ts";
 import { type Refused, refused } from "../refused.ts";
-import { accountAt, accountPath, operatorUid, save, type TenancyState } from "../state.ts";
+import { accountPath, operatorUid, payerOf, save, type TenancyState } from "../state.ts";
 
 /*
  * What accounts have had, for how long. The root controller says of each cell how much it has granted to it, which is what quotas count, and how much it
@@ -29,14 +29,6 @@ export const roomForUsage = ({ tables }: Pick<TenancyState, "tables">): number =
 const keyOf = (day: string, number: string): string => `${day}/${number}`;
 const dayOf = (ms: number): string => isoTime(ms).slice(0, 10);
 
-/** UID of the account that pays for a cell: where its own is not there, the operator's. */
-function accountOf(state: TenancyState, { account, cell }: DesiredOwner): string {
-  const uid = account === null ? state.tables.owner.get(cell)?.account : accountAt(state, account)?.uid;
-  return uid !== undefined && state.tables.account.has(uid) ? uid : operatorUid;
-}
-function cellsOf(state: TenancyState, account: string): readonly DesiredOwner[] {
-  return [...state.owners.values()].filter((each) => accountOf(state, each) === account);
-}
 const amountOf = (each: DesiredOwner, key: LimitKey): number => (key === "cells" ? 1 : (each.has?.[key] ?? 0));
 const usedOf = ({ uses }: DesiredOwner, key: LimitKey): number => (uses as Limits | undefined)?.[key] ?? 0;
 const limitsFrom = (amount: (key: LimitKey) => number): Limits =>
@@ -48,7 +40,7 @@ function* since(
   account: string,
 ): Generator<{ readonly untilMs: number; readonly amounts: Limits; readonly used: Limits }> {
   const { ms, wallMs } = state.now;
-  const cells = cellsOf(state, account);
+  const cells = [...state.payers.cellsOf(account)];
   const during = (took: number, amount: (each: DesiredOwner, key: LimitKey) => number): Limits =>
     limitsFrom((key) => took * cells.reduce((sum, each) => sum + amount(each, key), 0));
   for (let left = Math.max(0, ms - (state.counted.get(account) ?? ms)), isFirst = true; left > 0 || isFirst; ) {
@@ -84,7 +76,7 @@ function count(state: TenancyState, { uid, number, domain }: AccountRecord): voi
 /** To be called before a cell is another's, or has another amount: until now it was as before. */
 export function countBefore(state: TenancyState, before: DesiredOwner | null, after: DesiredOwner | null): void {
   if (!state.started) return;
-  const accounts = [before, after].flatMap((each) => (each === null ? [] : [accountOf(state, each)]));
+  const accounts = [before, after].flatMap((each) => (each === null ? [] : [payerOf(state, each)]));
   for (const uid of new Set(accounts)) {
     const account = state.tables.account.get(uid);
     if (account !== undefined) count(state, account);
@@ -96,12 +88,8 @@ export function countFrom(state: TenancyState, uid: string, add: () => void): vo
   const operator = state.tables.account.get(operatorUid);
   if (operator !== undefined && state.counted.has(operatorUid)) count(state, operator);
   add();
-  if (cellsOf(state, uid).length > 0) state.counted.set(uid, state.now.ms);
+  if (state.payers.cellsOf(uid).size > 0) state.counted.set(uid, state.now.ms);
 }
-
-/** Those that have cells now; what is said of others is over. */
-const havingCells = (state: TenancyState): ReadonlySet<string> =>
-  new Set([...state.owners.values()].map((each) => accountOf(state, each)));
 
 /** At a start: what was counted last was so until now, as long as it is not long ago. */
 export function beginCounting(state: TenancyState): void {
@@ -110,7 +98,7 @@ export function beginCounting(state: TenancyState): void {
   const last = new Map<string, number>();
   for (const { number, untilMs } of state.tables.usage.values())
     last.set(number, Math.max(untilMs, last.get(number) ?? 0));
-  for (const uid of havingCells(state)) {
+  for (const uid of state.payers.all) {
     const untilMs = last.get(state.tables.account.get(uid)?.number ?? "") ?? wallMs;
     state.counted.set(uid, ms - Math.min(mostAwayMs, Math.max(0, wallMs - untilMs)));
   }
@@ -119,7 +107,8 @@ export function beginCounting(state: TenancyState): void {
 export function countAll(state: TenancyState): void {
   if (state.now.ms - state.countedAllMs < countEveryMs) return;
   state.countedAllMs = state.now.ms;
-  const having = havingCells(state);
+  // Those that have cells now; what is said of others is over.
+  const having = new Set(state.payers.all);
   for (const uid of having) {
     const account = state.tables.account.get(uid);
     if (account !== undefined) count(state, account);
