@@ -12,12 +12,15 @@ import type { PresenceState } from "./presence/presence-state.ts";
 import type { SuccessionState } from "./root-vm/succession-state.ts";
 import type { VmRecord } from "./vm-record.ts";
 
+/** What of a cell's policy says whom it believes. */
+export type Reaching = Pick<CellPolicy, "cell" | "cellNumber">;
+
 /** What counts of all that hosts say of where addresses are, by policies and places that are as they were. */
 export interface Believed {
-  /** What the policies here name, by host. */
-  readonly byHost: ReadonlyMap<HostName, readonly CellPolicy[]>;
+  /** Cells whose policies here name it, by host, in the policies' order. */
+  readonly byHost: Map<HostName, readonly Reaching[]>;
   readonly byAddress: Map<string, ActualLocation>;
-  /** Of which a host has said something else since. */
+  /** Of which somebody has said something else since. */
   readonly changed: Set<string>;
   /** The values of `byAddress`; null: they have changed. */
   all: readonly ActualLocation[] | null;

@@ -222,11 +222,26 @@ const anyWord = fc.oneof(
       number: fc.constantFrom(7, 8, null),
     }),
   },
-  { weight: 1, arbitrary: fc.record({ cell: fc.constantFrom("shop", "bank"), own: fc.option(anyPlaces) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      cell: fc.constantFrom("shop", "bank"),
+      own: fc.option(anyPlaces),
+      foreign: fc.option(anyPlaces),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      cell: fc.constantFrom("shop", "bank"),
+      number: fc.constantFrom(7, 8, 9),
+      reached: fc.option(fc.subarray([...hosts])),
+    }),
+  },
 );
 const seed = Number(process.env.CELLS_SEED ?? randomInt(2 ** 31));
 
-test("what is believed after a word of one address is what would be believed if all were looked at anew", (context) => {
+test("what is believed after a word of one host or controller is what would be believed if all were looked at anew", (context) => {
   context.diagnostic(`CELLS_SEED=${seed}`);
   fc.assert(
     fc.property(fc.array(anyWord, { maxLength: 40 }), (words) => {
@@ -234,15 +249,28 @@ test("what is believed after a word of one address is what would be believed if 
       room.desire("policy/shop", policy(["h1", ...hosts]));
       room.desire("policy/bank", { ...bankPolicy(), hosts: policy(["h1", ...hosts]).hosts }, bank);
       let held = room.state.held;
+      let version = 100;
       for (const word of words) {
-        if ("host" in word) {
+        if ("reached" in word) {
+          const { cell, number, reached } = word;
+          const rules = cell === "bank" ? bankPolicy() : policy();
+          const said = {
+            ...rules,
+            cellNumber: number,
+            version: ++version,
+            hosts: policy(["h1", ...(reached ?? [])]).hosts,
+          };
+          room.desire(`policy/${cell}`, reached === null ? null : said, cell === "bank" ? bank : undefined);
+        } else if ("host" in word) {
           const { host, address, number } = word;
           const value = number === null ? null : (claim(host, address, number) as unknown as Json);
           room.input({ kind: "actual", from: peerName(`host.${host}`), key: `location/${address}`, value });
         } else {
-          const { cell, own } = word;
+          const { cell, own, foreign } = word;
           const from = cell === "bank" ? bank : undefined;
-          room.desire(`places/${cell}`, own === null ? null : places(cell, ...own), from);
+          const elsewhere = foreign?.map(([address, host]) => ({ address, host })) ?? null;
+          const said = own === null ? null : { ...places(cell, ...own), foreign: elsewhere };
+          room.desire(`places/${cell}`, said as unknown as Json, from);
         }
         const byAddress = (state: typeof room.state) =>
           new Map(believedLocations(state).map((location) => [location.address, location]));

@@ -1,9 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import { rootCell } from "../../core/documents/cells.ts";
 import type { DesiredPlaces } from "../../core/documents/network.ts";
 import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
-import { type HostName, hostName, ipv4, type PeerName } from "../../model/cell/identifiers.ts";
-import type { Believed, HostState, Places } from "../known.ts";
+import { type HostName, hostName, ipv4, type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import type { Believed, HostState, Places, Reaching } from "../known.ts";
 
 /**
  * What this host believes of where addresses are, and by which numbers it knows cells. Other hosts and controllers may be in
@@ -67,10 +68,7 @@ export function takeAddresses(
   state.claims = null;
   for (const [cell, said] of state.saidPolicies) {
     const policy = withController(state, numbered(state, said, effects));
-    if (policy.controller.address !== state.policies.get(cell)?.controller.address) {
-      state.policies.set(cell, policy);
-      state.believed = null;
-    }
+    if (policy.controller.address !== state.policies.get(cell)?.controller.address) state.policies.set(cell, policy);
   }
   return true;
 }
@@ -90,7 +88,7 @@ function as(claim: ActualLocation, changes: Partial<ActualLocation>): ActualLoca
 /** What a cell's controller confirms of a claim; null: nothing. */
 function confirmed(
   claim: ActualLocation,
-  { cellNumber }: CellPolicy,
+  { cellNumber }: Reaching,
   said: number | undefined,
   known: Places | undefined,
 ): ActualLocation | null {
@@ -117,12 +115,56 @@ export const locationChanged = ({ believed }: HostState, address: string): void 
   believed?.changed.add(address);
 };
 
+const inOneOf = <T>(one: ReadonlySet<T>, other: ReadonlySet<T>): readonly T[] => [
+  ...[...one].filter((each) => !other.has(each)),
+  ...[...other].filter((each) => !one.has(each)),
+];
+/** A cell's controller has said something else of where its addresses are: those alone are looked at anew. */
+export function placesChanged(state: HostState, before: Places | undefined, after: Places | undefined): void {
+  if (state.believed === null) return;
+  // Whom such a cell believes is another question, of all that its hosts say.
+  if (before === undefined || after === undefined || (before.foreign === null) !== (after.foreign === null)) {
+    state.believed = null;
+    return;
+  }
+  for (const address of new Set([...before.own.keys(), ...after.own.keys()]))
+    if (!isDeepStrictEqual(before.own.get(address), after.own.get(address))) locationChanged(state, address);
+  for (const claim of inOneOf<string>(before.foreign ?? new Set(), after.foreign ?? new Set()))
+    locationChanged(state, claim.split(" ")[0] ?? "");
+}
+
+/** Whom a cell's policy believes: its hosts, by its number here and the one that its controller says. */
+export interface Reach {
+  readonly hosts: ReadonlySet<HostName>;
+  readonly numbers: string;
+}
+export function reachOf({ policies, saidPolicies }: HostState, cell: string): Reach {
+  const policy = policies.get(cell);
+  return { hosts: new Set(policy?.hosts), numbers: `${policy?.cellNumber} ${saidPolicies.get(cell)?.cellNumber}` };
+}
+/** A cell's policy is another one, or gone: what hosts say is looked at anew whom it did not name before, or does not now. */
+export function reachChanged(state: HostState, before: Reach, after: Reach): void {
+  const { believed } = state;
+  if (believed === null) return;
+  const isSame = before.numbers === after.numbers;
+  const concerned = isSame ? inOneOf(before.hosts, after.hosts) : new Set([...before.hosts, ...after.hosts]);
+  for (const host of concerned) {
+    believed.byHost.set(
+      host,
+      [...state.policies.values()].filter(({ hosts }) => hosts.includes(host)),
+    );
+    for (const address of state.locations.get(peerName(`host.${host}`))?.keys() ?? []) believed.changed.add(address);
+  }
+}
+
 /** Every location that is believed; one for an address. Worked out anew so far as what it rests on has changed. */
 export function believedLocations(state: HostState): readonly ActualLocation[] {
   const { believed } = state;
   if (believed === null) return believeAll(state);
   for (const address of believed.changed) {
     const location = believedAt(state, believed.byHost, address);
+    if (location === (believed.byAddress.get(address) ?? null)) continue;
+    believed.all = null;
     if (location === null) {
       believed.byAddress.delete(address);
       state.held.delete(address);
@@ -130,7 +172,6 @@ export function believedLocations(state: HostState): readonly ActualLocation[] {
       believed.byAddress.set(address, location);
       state.held.set(address, location.cellNumber);
     }
-    believed.all = null;
   }
   believed.changed.clear();
   believed.all ??= [...believed.byAddress.values()];
@@ -138,7 +179,7 @@ export function believedLocations(state: HostState): readonly ActualLocation[] {
 }
 
 function believeAll(state: HostState): readonly ActualLocation[] {
-  const byHost = new Map<HostName, CellPolicy[]>();
+  const byHost = new Map<HostName, Reaching[]>();
   for (const policy of state.policies.values())
     for (const host of policy.hosts) {
       const known = byHost.get(host) ?? [];

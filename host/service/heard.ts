@@ -11,7 +11,10 @@ import {
   locationChanged,
   mostLocations,
   numbered,
+  placesChanged,
   placesOf,
+  reachChanged,
+  reachOf,
   withController,
 } from "../network/locations.ts";
 import { type PolicyAtHost, policyOf, viewOf, writeReplaced } from "../network/policy-view.ts";
@@ -30,12 +33,14 @@ export const takeRules = (
 ): boolean | string => {
   if (cell !== cellOf(from)) return `its cell is ${cell}`;
   if (kind === "places") {
-    [state.believed, state.claims] = [null, null];
-    if (value === null) return state.places.delete(cell);
-    const places = desiredPlaces.of(value, cell);
-    if (places === null) return malformed;
-    state.places.set(cell, placesOf(places));
-    return true;
+    const said = value === null ? null : desiredPlaces.of(value, cell);
+    if (value !== null && said === null) return malformed;
+    const before = state.places.get(cell);
+    if (said === null) state.places.delete(cell);
+    else state.places.set(cell, placesOf(said));
+    state.claims = null;
+    placesChanged(state, before, state.places.get(cell));
+    return said !== null || before !== undefined;
   }
   const view = inner(state.views, cell, () => newView(state));
   if (kind === "slice") {
@@ -79,17 +84,19 @@ function takeView(
   writeReplaced(cell, writes, effects);
   if (view.isEmpty) state.views.delete(cell);
   if (now === null) return false;
-  [state.believed, state.claims] = [null, null];
+  const before = reachOf(state, cell);
+  let isAnother = true;
   if (now === "gone") {
-    const isGone = state.policies.delete(cell);
+    isAnother = state.policies.delete(cell);
     state.saidPolicies.delete(cell);
     freeNumbers(state, effects);
-    return isGone;
+  } else {
+    const policy = policyOf(now);
+    state.saidPolicies.set(cell, policy);
+    state.policies.set(cell, withController(state, numbered(state, policy, effects)));
   }
-  const policy = policyOf(now);
-  state.saidPolicies.set(cell, policy);
-  state.policies.set(cell, withController(state, numbered(state, policy, effects)));
-  return true;
+  reachChanged(state, before, reachOf(state, cell));
+  return isAnother;
 }
 
 /** A host speaks for itself only. */

@@ -68,19 +68,28 @@ export const planHost = (wanted: Wanted, found: Found): readonly Action[] => {
 
 const numbers = new WeakMap<object, number>();
 let lastNumber = 0;
+const numberOf = (document: object): number => {
+  const number = numbers.get(document) ?? ++lastNumber;
+  numbers.set(document, number);
+  return number;
+};
+/** What is worked out of a list of documents once for all plans that it is the same list at. */
+const once = <T extends object, R>(work: (list: T) => R): ((list: T) => R) => {
+  const known = new WeakMap<T, R>();
+  return (list) => {
+    const result = known.get(list) ?? work(list);
+    known.set(list, result);
+    return result;
+  };
+};
+const numbersOf = once((locations: GlobalNetwork["locations"]) => locations.map(numberOf).join());
 /**
  * Equal texts stand for equal networks. Policies and locations are documents that are never changed, only replaced by others,
  * with tens of thousands of rules, or as many of them: so each is told by a number and not read again at every plan. The same
  * content in another document is another one here; whoever implements it finds that there is nothing to do.
  */
-export const revisionOf = ({ policies, interfaces, locations }: GlobalNetwork): string => {
-  const numberOf = (document: object): number => {
-    const number = numbers.get(document) ?? ++lastNumber;
-    numbers.set(document, number);
-    return number;
-  };
-  return JSON.stringify([policies.map(numberOf), interfaces, locations.map(numberOf)]);
-};
+export const revisionOf = ({ policies, interfaces, locations }: GlobalNetwork): string =>
+  JSON.stringify([policies.map(numberOf), interfaces, numbersOf(locations)]);
 
 export const startingRecord = (client: PeerName | undefined, vm: DesiredVm): VmRecord => ({
   client: client ?? ("" as PeerName),
@@ -344,9 +353,12 @@ export const localInterfaces = (wanted: Wanted, records: ReadonlyMap<Uid, VmReco
   return byText(interfaces.values(), ({ desired }) => desired.uid);
 };
 
+const inOrder = once((locations: Wanted["locations"]) =>
+  byText(locations, (location) => `${location.address} ${location.host}`),
+);
 /** The network of this host, in a fixed order, so that equal networks have equal texts. */
 export const globalNetwork = (wanted: Wanted, records: ReadonlyMap<Uid, VmRecord>): GlobalNetwork => ({
   policies: byText(wanted.policies, (policy) => policy.cell),
   interfaces: localInterfaces(wanted, records),
-  locations: byText(wanted.locations, (location) => `${location.address} ${location.host}`),
+  locations: inOrder(wanted.locations),
 });

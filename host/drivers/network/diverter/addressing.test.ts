@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { type GuestPlan, hosts, Installation, policy } from "./testing/installation.testing.ts";
+import type { CellPolicy } from "../../../../core/documents/vocabulary.ts";
+import { cidr } from "../../../../model/cell/identifiers.ts";
+import { tapName } from "./taps/devices.ts";
+import { type GuestPlan, hosts, Installation, policy, uidOf } from "./testing/installation.testing.ts";
 import { canRun } from "./testing/namespaces.testing.ts";
 
 const seed = Number(process.env.CELLS_SEED ?? randomInt(2 ** 31));
@@ -21,7 +24,7 @@ function numbers(start: number): (limit: number) => number {
 describe(`addresses in the kernel (CELLS_SEED=${seed})`, { skip: !canRun() }, () => {
   const installation = new Installation();
   const below = numbers(seed);
-  const policies = [policy(1, 1, []), policy(2, 1, [])];
+  let policies: readonly CellPolicy[] = [policy(1, 1, []), policy(2, 1, [])];
   before(() => installation.start());
   after(() => installation.stop());
 
@@ -45,6 +48,16 @@ describe(`addresses in the kernel (CELLS_SEED=${seed})`, { skip: !canRun() }, ()
       return { name: `n${number}`, host, address, number, cell: 1 + below(2), identities };
     }).filter(() => below(3) === 0);
 
+  /** Subnets that come, go and are closed to what is sent to many. */
+  const somePolicies = (): readonly CellPolicy[] =>
+    [1, 2].map((cell) => ({
+      ...policy(cell, 1, []),
+      subnets: [0, 1, 2]
+        .filter(() => below(2) === 0)
+        .map((at) => ({ identity: 10 + at, cidr: cidr(`10.64.${at}.0/24`) })),
+      ...(below(4) === 0 ? { broadcast: "off" as const } : {}),
+    }));
+
   test("changes one after another are as right as the whole at once", async () => {
     let changed = 0;
     for (let round = 0; round < 8; round++) {
@@ -52,6 +65,7 @@ describe(`addresses in the kernel (CELLS_SEED=${seed})`, { skip: !canRun() }, ()
       for (let more = below(8); more >= 0; more--) {
         const some = somePlans();
         // Mostly one comes or goes, sometimes everything.
+        if (below(3) === 0) policies = somePolicies();
         if (below(4) === 0) last = some;
         else if (below(2) === 0) last = last.toSpliced(below(last.length), 1);
         else last = [...last, ...some.slice(0, 1)];
@@ -63,18 +77,30 @@ describe(`addresses in the kernel (CELLS_SEED=${seed})`, { skip: !canRun() }, ()
       assert.equal(await apply(last), false, `a new driver finds round ${round} in force, every entry of it`);
     }
     assert.ok(changed >= 8, `${changed} changes`);
+  });
+
+  const guest = (host: "a" | "b", name: string): GuestPlan => {
+    const [address, identities] = ["10.64.0.99", [9, 9, 9] as const];
+    return { name, host, address, number: 99, cell: 1, identities };
+  };
+  test("what somebody else took out of a map is noticed by a driver that starts", async () => {
+    await apply([guest("b", "n")]);
     const pin = `${installation.directory}/a/run/bpf/diverter/maps/locations`;
-    const stray: GuestPlan = {
-      name: "n",
-      host: "b",
-      address: "10.64.0.99",
-      number: 99,
-      cell: 1,
-      identities: [9, 9, 9],
-    };
-    await apply([stray]);
-    installation.hostMachines.a.run("bpftool", "map", "delete", "pinned", pin, "key", ...stray.address.split("."));
+    const address = guest("b", "n").address.split(".");
+    installation.hostMachines.a.run("bpftool", "map", "delete", "pinned", pin, "key", ...address);
     await startAnew();
-    assert.equal(await apply([stray]), true, "and it notices one that is missing");
+    assert.equal(await apply([guest("b", "n")]), true);
+  });
+  test("what is here stays here while another host claims it, and when its device is another one", async () => {
+    const here = guest("a", "here");
+    await apply([here]);
+    await apply([here, guest("b", "there")]);
+    await apply([here]);
+    await startAnew();
+    assert.equal(await apply([here]), false, "every entry of it was there");
+    installation.hostMachines.a.run("ip", "link", "del", tapName(uidOf(here)));
+    assert.equal(await apply([here]), true);
+    await startAnew();
+    assert.equal(await apply([here]), false, "the entries are the new device's");
   });
 });

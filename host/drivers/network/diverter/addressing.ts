@@ -1,10 +1,12 @@
+import { isDeepStrictEqual } from "node:util";
 import type { ActualLocation } from "../../../../core/documents/vocabulary.ts";
 import type { GlobalNetwork } from "../driver.ts";
 import type { Dataplane } from "./program/dataplane.ts";
 import { addressKey, identityKey, interfaceState, location } from "./program/layout.ts";
 import type { CellRules } from "./rules/cell-rules.ts";
-import { createFanOut, type Joined } from "./rules/fan-out.ts";
+import { createFanOut } from "./rules/fan-out.ts";
 import type { Generations } from "./rules/generations.ts";
+import { isOpenToMany, type Joined } from "./rules/lists.ts";
 import {
   type AddressingMap,
   addressingMaps,
@@ -40,27 +42,40 @@ interface Work {
   readonly renew: () => void;
 }
 type Wanted = ReturnType<typeof wantedAddressing>;
+/** For which parts two networks may say different things. */
+interface Changed {
+  /** Of which another place is said. */
+  readonly addresses: ReadonlySet<string>;
+  /** Whose rules are others. */
+  readonly cells: ReadonlySet<number>;
+  /** What is here; entries of one interface are others' as well, so it is all of them or none. */
+  readonly isHereSame: boolean;
+}
 
-const sameLocation = (a: ActualLocation, b: ActualLocation): boolean =>
-  a === b ||
-  (a.address === b.address &&
-    a.hostMac === b.hostMac &&
-    a.cellNumber === b.cellNumber &&
-    a.identity === b.identity &&
-    a.vmIdentity === b.vmIdentity &&
-    a.subnetIdentity === b.subnetIdentity);
+const inOneOf = <T>(one: readonly T[], other: readonly T[]): readonly T[] => {
+  if (one === other) return [];
+  const [first, second] = [new Set(one), new Set(other)];
+  return [...one.filter((each) => !second.has(each)), ...other.filter((each) => !first.has(each))];
+};
 
-/** Addresses for which two networks may say different things: between what both lists begin and end with, and all here. */
-function changedAddresses(before: GlobalNetwork, after: GlobalNetwork): ReadonlySet<string> {
-  const [old, now] = [before.locations, after.locations];
-  const shorter = Math.min(old.length, now.length);
-  let start = 0;
-  while (start < shorter && sameLocation(old[start]!, now[start]!)) start += 1;
-  let end = 0;
-  while (end < shorter - start && sameLocation(old[old.length - 1 - end]!, now[now.length - 1 - end]!)) end += 1;
-  const between = [...old.slice(start, old.length - end), ...now.slice(start, now.length - end)];
-  const here = [...before.interfaces, ...after.interfaces].map(({ desired }) => desired);
-  return new Set([...between, ...here].map(({ address }) => address));
+/** Documents are never changed, only replaced by others. */
+function changedBetween(before: InForce, after: InForce): Changed {
+  const [old, now] = [before.global, after.global];
+  const [was, is] = [old, now].map(({ interfaces }) => interfaces) as [typeof old.interfaces, typeof old.interfaces];
+  const elsewhere = inOneOf(old.locations, now.locations).map(({ address }) => address);
+  const cells = new Set(inOneOf(old.policies, now.policies).map(({ cellNumber }) => cellNumber));
+  const openIn = ({ policies }: GlobalNetwork): string =>
+    policies.flatMap((each) => (isOpenToMany(each) ? [each.cellNumber] : [])).join();
+  const addresses = new Set<string>(elsewhere);
+  const isHereSame =
+    was.length === is.length &&
+    was.every(({ desired, cellNumber }, at) => desired === is[at]?.desired && cellNumber === is[at].cellNumber) &&
+    isDeepStrictEqual(before.devices, after.devices) &&
+    openIn(old) === openIn(now) &&
+    !is.some(({ desired }) => addresses.has(desired.address));
+  // What is here is here, whatever its former host last said.
+  if (!isHereSame) for (const { desired } of [...was, ...is]) addresses.add(desired.address);
+  return { addresses, cells, isHereSame };
 }
 
 /**
@@ -99,16 +114,19 @@ export function createAddressing(
   const devicesOf = ({ interfaces }: GlobalNetwork): InForce["devices"] =>
     new Map(interfaces.map(({ desired }) => tapName(desired.uid)).map((tap) => [tap, look(tap)]));
   const workFor = (now: InForce): Work => {
-    const wanted = ({ global, devices }: InForce, some?: ReadonlySet<string>) => {
-      const locations = some === undefined ? global.locations : global.locations.filter((l) => some.has(l.address));
-      return wantedAddressing({ ...global, locations }, mtu, (tap) => devices.get(tap) ?? null);
+    const wanted = ({ global, devices }: InForce, some?: Changed) => {
+      const isConcerned = ({ address }: ActualLocation): boolean => some?.addresses.has(address) !== false;
+      const locations = some?.addresses.size === 0 ? [] : global.locations.filter(isConcerned);
+      const interfaces = some?.isHereSame === true ? [] : global.interfaces;
+      const deviceOf = (tap: string) => devices.get(tap) ?? null;
+      return wantedAddressing({ ...global, locations, interfaces }, mtu, deviceOf, some?.cells);
     };
     if (inForce === null) {
       const all = wanted(now);
       const changes = addressingMaps.map((name) => ({ name, ...difference(maps[name], all[name]) }));
       return { changes, renew: () => generations.renewAll() };
     }
-    const some = changedAddresses(inForce.global, now.global);
+    const some = changedBetween(inForce, now);
     const [old, next] = [wanted(inForce, some), wanted(now, some)];
     const changes = addressingMaps.map((name) => ({ name, ...entryDifference(old[name].values(), next[name]) }));
     return { changes, renew: () => generations.renew(concerned(changes, [old, next], rules)) };

@@ -3,7 +3,7 @@ import type { PacketCheck, PacketQuestion } from "../../driver.ts";
 import type { Dataplane } from "../program/dataplane.ts";
 import { fanoutKey, identityKey, interfaceState, member, mostMembers, subnetKey, word } from "../program/layout.ts";
 import { openInner } from "../program/libbpf.ts";
-import { isOfSubnet } from "./fan-out.ts";
+import { isOfSubnet } from "./lists.ts";
 
 /** Who gets a copy of what an interface here sends to a broadcast address or a group, and who does not. */
 const everybody = ipv4("255.255.255.255");

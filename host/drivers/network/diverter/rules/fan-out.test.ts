@@ -9,7 +9,8 @@ import { ethernet, icmp, icmpTypes, ip, tcp, tcpFlags, udp } from "../testing/fr
 import { Hand, markPort } from "../testing/hands.testing.ts";
 import { type GuestPlan, type HostKey, hosts, Installation, policy, rule } from "../testing/installation.testing.ts";
 import { canRun } from "../testing/namespaces.testing.ts";
-import { mostLists, Turns, wantedLists } from "./fan-out.ts";
+import { Turns } from "./fan-out.ts";
+import { mostLists, wantedLists } from "./lists.ts";
 
 /**
  * What is sent to many, over real devices: `near` and `deaf` are on the sender's host, `far` and `far2` on another one, `other`

@@ -1,12 +1,9 @@
-import type { CellPolicy } from "../../../../../core/documents/vocabulary.ts";
-import { formatIpv4, type Network, parseIpv4, parseNetwork } from "../../../../../model/addresses.ts";
-import { type Ipv4, ipv4, mac } from "../../../../../model/cell/identifiers.ts";
 import type { GlobalNetwork } from "../../driver.ts";
 import type { Dataplane } from "../program/dataplane.ts";
-import { fanoutKey, member, mostGroups, mostMembers, word } from "../program/layout.ts";
+import { member, word } from "../program/layout.ts";
 import { type BpfMap, createArray, openInner } from "../program/libbpf.ts";
-import { tapName } from "../taps/devices.ts";
 import type { DeviceOf } from "../taps/slots.ts";
+import { isOfGroup, type Joined, keyOf, Lists, type ListsOfCell } from "./lists.ts";
 
 /**
  * Who may get a copy of what is sent to many: one list for each subnet, and one for each group of a subnet or a cell. A list
@@ -24,118 +21,24 @@ export interface FanOut {
   isBehind(): boolean;
   doubt(): void;
 }
-/** Groups that the guest behind a device has joined. */
-export type Joined = (ifindex: number) => readonly Ipv4[];
-const everybody = ipv4("255.255.255.255");
-const nowhere = mac("00:00:00:00:00:00");
-/**
- * Lists of groups that one cell has here, and that there are for all: whatever its controller declares, its guests join, or a host says
- * of them, the table has room for each subnet's own list, and no cell has the others' places. One list is one map of the kernel.
- */
-export const mostLists = { ofCell: 1024, inAll: 49_152 } as const;
-const isGroup = (address: Ipv4): boolean => (parseIpv4(address) ?? 0) >>> 28 === 0xe;
-
-/** Groups that a subnet has to itself (RFC 5771, RFC 2365); every other one is of the cell. */
-export const isOfSubnet = (group: Ipv4): boolean => group.startsWith("224.0.0.") || group.startsWith("239.255.");
-
-/** Broadcast addresses of networks with room for more than two machines. */
-export const broadcastOf = (cidr: string): { readonly address: Ipv4; readonly range: Network } | null => {
-  const range = parseNetwork(cidr);
-  return range === null || range.last - range.first < 3 ? null : { address: ipv4(formatIpv4(range.last)), range };
-};
-export const isOpenToMany = ({ broadcast }: CellPolicy): boolean => broadcast !== "off";
-
-interface Member {
-  readonly cell: number;
-  readonly identity: number;
-  readonly subnet: number;
-  readonly address: Ipv4;
-  readonly bytes: Buffer;
-  /** Empty for one that is here. */
-  readonly host: string;
-  /** That its guest has joined. */
-  readonly joined: readonly Ipv4[];
+/** By cell and key. */
+type ListsInForce = Map<number, Map<string, Buffer>>;
+const cellOf = (key: string): number => Number(keyOf(key).cell);
+function noteIn(all: ListsInForce, key: string, list: Buffer | undefined): void {
+  const cell = cellOf(key);
+  const lists = all.get(cell) ?? new Map<string, Buffer>();
+  if (list === undefined) lists.delete(key);
+  else lists.set(key, list);
+  if (lists.size === 0) all.delete(cell);
+  else all.set(cell, lists);
 }
-function membersOf({ interfaces, locations }: GlobalNetwork, deviceOf: DeviceOf, joined: Joined): readonly Member[] {
-  const here = interfaces.flatMap(({ cellNumber: cell, desired }): Member[] => {
-    const device = desired.management === true ? null : deviceOf(tapName(desired.uid));
-    if (device === null) return [];
-    const { address, identity, subnetIdentity: subnet } = desired;
-    const bytes = member.encode({ address, ifindex: device.index, mac: nowhere });
-    return [{ cell, identity, subnet, address, bytes, host: "", joined: joined(device.index) }];
-  });
-  const taken = new Set(here.map(({ address }) => address));
-  const elsewhere = locations.flatMap(({ cellNumber: cell, address, hostMac, ...found }): Member[] => {
-    if (taken.has(address)) return [];
-    const { identity, subnetIdentity: subnet } = found;
-    return [
-      {
-        cell,
-        identity,
-        subnet,
-        address,
-        bytes: member.encode({ address, ifindex: 0, mac: hostMac }),
-        host: hostMac,
-        // What a host says of a guest is no more than that guest could have joined.
-        joined: found.groups?.slice(0, mostGroups) ?? [],
-      },
-    ];
-  });
-  return [...here, ...elsewhere].sort((a, b) => (a.host < b.host ? -1 : a.host > b.host ? 1 : 0));
-}
-
-/** Lists by their key as hexadecimal text. */
-export function wantedLists(global: GlobalNetwork, deviceOf: DeviceOf, joined: Joined): ReadonlyMap<string, Buffer> {
-  const lists = new Map<string, { readonly key: Parameters<typeof fanoutKey.encode>[0]; readonly members: Buffer[] }>();
-  const ofCell = new Map<number, number>();
-  let inAll = 0;
-  const put = (cell: number, subnet: number, group: Ipv4, { bytes }: Member): void => {
-    // A list is written under its key; of those that get no place not even that is made.
-    const name = `${cell} ${subnet} ${group}`;
-    const known = lists.get(name);
-    if (known === undefined && group !== everybody) {
-      const own = ofCell.get(cell) ?? 0;
-      if (!isGroup(group) || own >= mostLists.ofCell || inAll >= mostLists.inAll) return;
-      ofCell.set(cell, own + 1);
-      inAll += 1;
-    }
-    const list = known ?? { key: { cell, subnet, group }, members: [] };
-    if (list.members.length < mostMembers) list.members.push(bytes);
-    lists.set(name, list);
-  };
-  const all = membersOf(global, deviceOf, joined);
-  const byCell = Map.groupBy(all, ({ cell }) => cell);
-  for (const policy of global.policies) {
-    if (!isOpenToMany(policy)) continue;
-    const { cellNumber: cell, networks, traits = [] } = policy;
-    const groups = new Map(traits.map((each) => [each.identity, each.groups]));
-    for (const each of byCell.get(cell) ?? []) {
-      put(cell, each.subnet, everybody, each);
-      for (const group of new Set([...(groups.get(each.identity) ?? []), ...each.joined]))
-        put(cell, isOfSubnet(group) ? each.subnet : 0, group, each);
-    }
-    for (const { cidr, identity, subnet } of networks) {
-      const range = subnet === true ? broadcastOf(cidr)?.range : undefined;
-      if (range === undefined) continue;
-      for (const each of all) {
-        const number = parseIpv4(each.address) ?? -1;
-        if (each.cell !== cell && number >= range.first && number <= range.last) put(cell, identity, everybody, each);
-      }
-    }
-  }
-  return new Map(
-    [...lists.values()].map(({ key, members }) => [fanoutKey.encode(key).toString("hex"), Buffer.concat(members)]),
-  );
-}
-
-/** Lists in force, by their key. */
-function readLists({ maps }: Dataplane): ReadonlyMap<string, Buffer> {
-  const lists = new Map<string, Buffer>();
+function readLists({ maps }: Dataplane): ListsInForce {
+  const lists: ListsInForce = new Map();
   for (const key of maps.fanout.keys()) {
     const id = maps.fanout.get(key);
     const list = id === null ? null : openInner(word.decode(id).value, 4, member.size);
     if (list === null) continue;
-    lists.set(key.toString("hex"), Buffer.concat(list.entries().map(({ value }) => value)));
+    noteIn(lists, key.toString("hex"), Buffer.concat(list.entries().map(({ value }) => value)));
     list.close();
   }
   return lists;
@@ -149,9 +52,6 @@ const listsTogether = 256;
 /** So many lists of groups are written at a look. A guest joins and leaves as often as it likes. */
 const writesAtATime = 32;
 
-const keyOf = (key: string) => fanoutKey.decode(Buffer.from(key, "hex"));
-const isOfGroup = (key: string): boolean => keyOf(key).group !== everybody;
-
 /** Whose turn it is: one list of each cell after the other, and within a cell as well. */
 export class Turns {
   #lastCell = -1;
@@ -159,7 +59,7 @@ export class Turns {
 
   take(keys: readonly string[], count: number): readonly string[] {
     const byCell = new Map<number, string[]>();
-    for (const [cell, own] of Map.groupBy(keys, (key) => Number(keyOf(key).cell)))
+    for (const [cell, own] of Map.groupBy(keys, cellOf))
       byCell.set(
         cell,
         rotated(own.sort(), (key) => key > (this.#lastKeys.get(cell) ?? "")),
@@ -184,54 +84,68 @@ const rotated = <T>(all: readonly T[], isBehind: (each: T) => boolean): T[] => {
   return at <= 0 ? [...all] : [...all.slice(at), ...all.slice(0, at)];
 };
 
+type Wanted = ReadonlyMap<number, ListsOfCell>;
+
 export function createFanOut(dataplane: Dataplane): FanOut {
   const { maps } = dataplane;
   const turns = new Turns();
+  const lists = new Lists();
   /** What this process wrote, or found; null: nobody knows what is there. */
-  let inForce: Map<string, Buffer> | null = null;
+  let inForce: ListsInForce | null = null;
+  /** Lists of cells that were found to be in force, all of them. */
+  const settled = new Map<number, ListsOfCell>();
   let behind = false;
 
-  const changed = (wanted: ReadonlyMap<string, Buffer>): readonly string[] => {
-    inForce ??= new Map(readLists(dataplane));
-    const found = inForce;
-    const gone = [...found.keys()].filter((key) => !wanted.has(key));
-    return [...gone, ...[...wanted].flatMap(([key, list]) => (found.get(key)?.equals(list) === true ? [] : [key]))];
+  const changed = (wanted: Wanted): readonly string[] => {
+    if (inForce === null) settled.clear();
+    inForce ??= readLists(dataplane);
+    const all: string[] = [];
+    for (const cell of new Set([...inForce.keys(), ...wanted.keys()])) {
+      const [found, own] = [inForce.get(cell) ?? new Map<string, Buffer>(), wanted.get(cell) ?? new Map()];
+      if (settled.get(cell) === own) continue;
+      const gone = [...found.keys()].filter((key) => !own.has(key));
+      const others = [...own].flatMap(([key, list]) => (found.get(key)?.equals(list) === true ? [] : [key]));
+      all.push(...gone, ...others);
+      if (gone.length + others.length === 0) settled.set(cell, own);
+      else settled.delete(cell);
+    }
+    return all;
   };
-  const writeTogether = (keys: readonly string[], wanted: ReadonlyMap<string, Buffer>): void => {
-    const lists = keys.flatMap((key) => {
-      const list = wanted.get(key);
+  const wantedAt = (wanted: Wanted, key: string): Buffer | undefined => wanted.get(cellOf(key))?.get(key);
+  const writeTogether = (keys: readonly string[], wanted: Wanted): void => {
+    const some = keys.flatMap((key) => {
+      const list = wantedAt(wanted, key);
       return list === undefined ? [] : [{ key: Buffer.from(key, "hex"), list }];
     });
     const made: BpfMap[] = [];
     try {
-      for (const { list } of lists) made.push(createArray("member_list", member.size, list));
-      maps.fanout.setAll(lists.map(({ key }, at) => ({ key, value: word.encode({ value: made[at]?.fd ?? 0 }) })));
+      for (const { list } of some) made.push(createArray("member_list", member.size, list));
+      maps.fanout.setAll(some.map(({ key }, at) => ({ key, value: word.encode({ value: made[at]?.fd ?? 0 }) })));
     } finally {
       for (const each of made) each.close();
     }
-    maps.fanout.deleteAll(keys.filter((key) => !wanted.has(key)).map((key) => Buffer.from(key, "hex")));
+    maps.fanout.deleteAll(
+      keys.filter((key) => wantedAt(wanted, key) === undefined).map((key) => Buffer.from(key, "hex")),
+    );
   };
-  const write = (keys: readonly string[], wanted: ReadonlyMap<string, Buffer>): void => {
+  const write = (keys: readonly string[], wanted: Wanted): void => {
+    if (keys.length === 0) return;
     const found = inForce;
     // Until it is written, nobody knows what is there.
     inForce = null;
     for (let at = 0; at < keys.length; at += listsTogether) writeTogether(keys.slice(at, at + listsTogether), wanted);
-    for (const key of keys) {
-      const list = wanted.get(key);
-      if (list === undefined) found?.delete(key);
-      else found?.set(key, list);
-    }
+    if (found !== null) for (const key of keys) noteIn(found, key, wantedAt(wanted, key));
     inForce = found;
   };
-  const writeSome = (wanted: ReadonlyMap<string, Buffer>, all: readonly string[]): void => {
+  const writeSome = (wanted: Wanted, all: readonly string[]): void => {
     const groups = all.filter(isOfGroup);
     write(turns.take(groups, writesAtATime), wanted);
     behind = groups.length > writesAtATime;
   };
   return {
-    isInForce: (global, deviceOf, joined) => changed(wantedLists(global, deviceOf, joined)).every(isOfGroup),
+    isInForce: (global, deviceOf, joined) => changed(lists.of(global, deviceOf, joined)).every(isOfGroup),
     implement: (global, deviceOf, joined) => {
-      const wanted = wantedLists(global, deviceOf, joined);
+      const wanted = lists.of(global, deviceOf, joined);
       const all = changed(wanted);
       write(
         all.filter((key) => !isOfGroup(key)),
@@ -240,7 +154,7 @@ export function createFanOut(dataplane: Dataplane): FanOut {
       writeSome(wanted, all);
     },
     catchUp: (global, deviceOf, joined) => {
-      const wanted = wantedLists(global, deviceOf, joined);
+      const wanted = lists.of(global, deviceOf, joined);
       writeSome(wanted, changed(wanted));
     },
     isBehind: () => behind,

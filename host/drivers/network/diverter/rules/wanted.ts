@@ -13,7 +13,7 @@ import {
 import type { BpfMap } from "../program/libbpf.ts";
 import { tapName } from "../taps/devices.ts";
 import type { DeviceOf } from "../taps/slots.ts";
-import { broadcastOf, isOpenToMany } from "./fan-out.ts";
+import { broadcastOf, isOpenToMany } from "./lists.ts";
 
 /** What the addressing maps should hold, and the difference to what they do hold. */
 export type Entries = ReadonlyMap<string, { readonly key: Buffer; readonly value: Buffer }>;
@@ -28,11 +28,15 @@ export const addressingMaps = [
 ] as const;
 export type AddressingMap = (typeof addressingMaps)[number] & MapName;
 
-/** An interface whose tap has no device (yet) stays closed. */
+/**
+ * An interface whose tap has no device (yet) stays closed.
+ * @param cells whose subnets' broadcast addresses are asked for; absent: all
+ */
 export function wantedAddressing(
   global: GlobalNetwork,
   mtu: number,
   deviceOf: DeviceOf,
+  cells?: ReadonlySet<number>,
 ): { readonly [map in AddressingMap]: Entries } {
   const wanted = {
     dhcp: new Map<string, { key: Buffer; value: Buffer }>(),
@@ -48,7 +52,7 @@ export function wantedAddressing(
   };
   const open = new Set(global.policies.filter(isOpenToMany).map(({ cellNumber }) => cellNumber));
   for (const { cellNumber: cell, subnets = [], networks } of global.policies) {
-    if (!open.has(cell)) continue;
+    if (!open.has(cell) || cells?.has(cell) === false) continue;
     for (const { identity, cidr } of [...subnets, ...networks.filter(({ subnet }) => subnet === true)]) {
       const many = broadcastOf(cidr);
       if (many === null) continue;

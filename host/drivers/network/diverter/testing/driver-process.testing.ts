@@ -24,8 +24,22 @@ async function untilRouter(mac: string | null, answers: boolean): Promise<readon
   return routers;
 }
 
+/** What comes as text is the same object as before while it says the same, as documents of a Host Manager are. */
+const documents = new Map<string, object>();
+function same<T extends object>(document: T): T {
+  const text = JSON.stringify(document);
+  const known = (documents.get(text) as T | undefined) ?? document;
+  documents.set(text, known);
+  return known;
+}
+
 /** One round of a Host Manager: only what `scrub` asks for. */
-async function apply(global: GlobalNetwork) {
+async function apply(told: GlobalNetwork) {
+  const global = {
+    policies: told.policies.map(same),
+    interfaces: told.interfaces.map((each) => ({ ...each, desired: same(each.desired) })),
+    locations: same(told.locations.map(same)),
+  };
   const changes = driver.scrub(global, await driver.inspect());
   if (changes.network) await driver.implementNetwork(global);
   if (changes.securityGroup) await driver.implementSecurityGroup(global);
