@@ -101,7 +101,8 @@ function confirmed(
     const { identity, vmIdentity, subnetIdentity } = own;
     return own.host === claim.host ? as(claim, { cellNumber, identity, vmIdentity, subnetIdentity }) : null;
   }
-  const isForeign = known.foreign?.has(`${claim.address} ${claim.host}`) ?? true;
+  const isForeign =
+    known.foreign === null || (known.foreign.size > 0 && known.foreign.has(`${claim.address} ${claim.host}`));
   return isForeign ? as(claim, { cellNumber: foreignNumber }) : null;
 }
 

@@ -7,11 +7,11 @@ import { documentsOf } from "../../core/documents/readers/table.ts";
 import { standbyKey } from "../../core/documents/standby.ts";
 import type { Effect, Input, Service } from "../../core/env.ts";
 import { authorityName } from "../../core/identity/pins.ts";
-import { type PeerName, type Uid, uid } from "../../model/cell/identifiers.ts";
+import { type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hypervisor/driver.ts";
 import { beatTimer, endedAs, hearBeat, settleBeats, takeBeats } from "../heartbeat/beats.ts";
-import type { ExecTarget, HostRequest, Outcome } from "../host-requests.ts";
+import type { HostRequest, Outcome } from "../host-requests.ts";
 import type { HostState } from "../known.ts";
 import {
   isHealthOf,
@@ -45,6 +45,7 @@ import {
   successionTimer,
   takeStandby,
 } from "../root-vm/succession.ts";
+import { execTarget } from "../sessions/exec-target.ts";
 import type { VmRecord } from "../vm-record.ts";
 import { awaitedGuests, guestAnswered, guestIsLate, guestTimer, timeGuests } from "./guest-state.ts";
 import { beginViews, cellOf, followPeers, forgetUnconfirmed, handleLocation, takeRules } from "./heard.ts";
@@ -80,7 +81,8 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
     const changed = handle(state, input, options, effects, now.wallMs);
     const moved = state.started && succeed(state, options, effects);
     const isolates = state.started && settleBeats(state, options.host.host, effects);
-    if ((changed || moved || isolates) && state.started) {
+    if (changed === "elsewhere" && !moved && !isolates && state.started) options.wake();
+    else if ((changed !== false || moved || isolates) && state.started) {
       adoptStrangers(state, effects);
       followPeers(state, options.host.host, effects);
       timeGuests(state, effects);
@@ -103,14 +105,17 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
   measure: (state) => measureHost(state, options.host),
 });
 
-/** True when something changed that others or the plan may depend on. */
+/**
+ * True when something changed that others or the plan may depend on; `elsewhere`: only where addresses are on other hosts, of
+ * which this one says nothing, and there are tens of thousands.
+ */
 const handle = (
   state: HostState,
   input: Input,
   options: HostManagerOptions,
   effects: Effect[],
   wallMs: number,
-): boolean => {
+): boolean | "elsewhere" => {
   switch (input.kind) {
     case "start":
       state.started = true;
@@ -137,7 +142,7 @@ const handle = (
         options.onPin?.(key, value);
       }
       if (endsThisBoot(state.presence, options.host.host, input, wallMs, effects)) return true;
-      return handleLocation(state, from, key, value, effects) || isOfLeases;
+      return isOfLeases || (handleLocation(state, from, key, value, effects) && "elsewhere");
     }
     case "reachable":
       hearReachable(state.succession, input.peer, input.reachable);
@@ -505,15 +510,4 @@ const machineEnded = (state: HostState, end: MachineEnd, effects: Effect[]): voi
   state.troubles.set(end.vm, reason);
   const afterMs = record.health === "answering" ? againMs : retryMs;
   effects.push({ kind: "timer", name: `retry/${end.vm}`, afterMs });
-};
-
-/** `vm` is a UID or a path. A controller reaches into its own cell's VMs only, under the incarnation it means. */
-const execTarget = (state: HostState, client: PeerName, vm: string, incarnation: number | null): ExecTarget => {
-  const record = [...state.records.values()].find((candidate) => candidate.vm.uid === vm || candidate.vm.path === vm);
-  if (record === undefined || record.client !== client || record.stage === "ended")
-    return { refused: `no VM "${vm}" of this cell runs on this host` };
-  if (record.stage === "starting") return { refused: `"${vm}" is still being started; try again in a moment` };
-  if (incarnation !== null && incarnation !== record.vm.incarnation)
-    return { refused: `incarnation ${record.vm.incarnation} of "${vm}" runs here, not ${incarnation}` };
-  return { vm: record.vm.uid };
 };

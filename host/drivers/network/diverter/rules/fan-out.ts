@@ -3,7 +3,7 @@ import type { Dataplane } from "../program/dataplane.ts";
 import { member, word } from "../program/layout.ts";
 import { type BpfMap, createArray, openInner } from "../program/libbpf.ts";
 import type { DeviceOf } from "../taps/slots.ts";
-import { isOfGroup, type Joined, keyOf, Lists, type ListsOfCell } from "./lists.ts";
+import { isOfGroup, type Joined, Lists, type ListsOfCell } from "./lists.ts";
 
 /**
  * Who may get a copy of what is sent to many: one list for each subnet, and one for each group of a subnet or a cell. A list
@@ -23,7 +23,8 @@ export interface FanOut {
 }
 /** By cell and key. */
 type ListsInForce = Map<number, Map<string, Buffer>>;
-const cellOf = (key: string): number => Number(keyOf(key).cell);
+/** Its cell is a key's first word. */
+const cellOf = (key: string): number => word.decode(Buffer.from(key.slice(0, 2 * word.size), "hex")).value;
 function noteIn(all: ListsInForce, key: string, list: Buffer | undefined): void {
   const cell = cellOf(key);
   const lists = all.get(cell) ?? new Map<string, Buffer>();

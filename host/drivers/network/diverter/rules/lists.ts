@@ -8,7 +8,7 @@ import type { DeviceOf } from "../taps/slots.ts";
 
 /** Groups that the guest behind a device has joined. */
 export type Joined = (ifindex: number) => readonly Ipv4[];
-export const everybody = ipv4("255.255.255.255");
+const everybody = ipv4("255.255.255.255");
 const nowhere = mac("00:00:00:00:00:00");
 /**
  * Lists of groups that one cell has here, and that there are for all: whatever its controller declares, its guests join, or a host says
@@ -227,8 +227,10 @@ function withoutGroups(lists: ListsOfCell, count: number): ListsOfCell {
   return new Map([...lists].filter(([key]) => !gone.has(key)));
 }
 
-export const keyOf = (key: string) => fanoutKey.decode(Buffer.from(key, "hex"));
-export const isOfGroup = (key: string): boolean => keyOf(key).group !== everybody;
+/** The last word of a key, as its text ends. */
+const groupIn = (group: Ipv4): string => fanoutKey.encode({ cell: 0, subnet: 0, group }).toString("hex").slice(-8);
+const toEverybody = groupIn(everybody);
+export const isOfGroup = (key: string): boolean => !key.endsWith(toEverybody);
 
 /** All of it at once, by key. */
 export const wantedLists = (global: GlobalNetwork, deviceOf: DeviceOf, joined: Joined): ListsOfCell =>
