@@ -187,6 +187,14 @@ const powerCommand: Register = (host, context, withHelp) =>
       .argument("<name>", "as `cells status` shows it")
       .option("--ipmi <address>", "its management controller, by IPMI 2.0: ADDRESS or ADDRESS:PORT")
       .option("--redfish <address>", "its management controller, by Redfish: ADDRESS or ADDRESS:PORT")
+      .option("--agent <program>", "a program of fence-agents, for what knows neither: its device at --address")
+      .option("--address <address>", "of an agent: ADDRESS or ADDRESS:PORT")
+      .option("--plug <names>", "of an agent whose device has several: all plugs that feed the machine, 7 or 7,8")
+      .option(
+        "--option <name=value>",
+        "of an agent: what else it is to be told, as `--option lanplus=1`; again for each",
+        (value: string, before: readonly string[] = []) => [...before, value],
+      )
       .option("--user <name>", "who may switch it there")
       .option("--password-file <file>", "the password is read from there; else from standard input")
       .option("--fingerprint <sha256>", "of Redfish: SHA-256 of the controller's certificate, hexadecimal")
@@ -198,6 +206,7 @@ const powerCommand: Register = (host, context, withHelp) =>
     [
       "cells host power h2 --ipmi 10.9.0.2 --user cells --password-file h2.password",
       "cells host power h2 --redfish 10.9.0.2 --user cells --fingerprint 5f…c3",
+      "cells host power h2 --agent fence_apc --address 10.9.0.5 --plug 7 --user cells --password-file pdu.password",
       "cells host power h2 --remove",
     ],
   );

@@ -13,11 +13,13 @@ import { powerController } from "../../model/contract/ha.ts";
 import { read } from "../../model/contract/schema.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import { Fault } from "../../model/json/reader.ts";
+import { createAgentDriver } from "./agent.ts";
 import { ipmiDriver } from "./ipmi.ts";
 import { redfishDriver } from "./redfish.ts";
 
 export interface PowerOrder {
-  readonly action: PowerAction;
+  /** `try`: it is to be registered; what cannot be a power is asked nothing. */
+  readonly action: PowerAction | "try";
   readonly controller: PowerController;
 }
 /** What a host does about the power of others, and which machine it is itself. */
@@ -27,13 +29,20 @@ export interface PowerHand {
   uuid(): Promise<string | null>;
 }
 
-const drivers: Readonly<Record<PowerController["kind"], PowerDriver>> = { ipmi: ipmiDriver, redfish: redfishDriver };
 /** An order is void after this: who gave it waits no longer either. */
 const patienceMs = 10_000;
 const lookAgainMs = 500;
 
+const ofDrivers: Readonly<Record<PowerController["kind"], PowerDriver>> = {
+  ...{ ipmi: ipmiDriver, redfish: redfishDriver, agent: createAgentDriver() },
+};
+
 /** @param directory a host's own; its file `system-uuid` stands for firmware that shows none */
-export const createPowerHand = (directory: string, dmi = "/sys/class/dmi/id/product_uuid"): PowerHand => ({
+export const createPowerHand = (
+  directory: string,
+  dmi = "/sys/class/dmi/id/product_uuid",
+  drivers = ofDrivers,
+): PowerHand => ({
   uuid: async () => {
     for (const file of [join(directory, "system-uuid"), dmi]) {
       const text = await readFile(file, "utf8").catch(() => null);
@@ -44,11 +53,13 @@ export const createPowerHand = (directory: string, dmi = "/sys/class/dmi/id/prod
   carryOut: async ({ action, controller }) => {
     const driver = drivers[controller.kind];
     const signal = AbortSignal.timeout(patienceMs);
+    const why = action === "try" ? ((await driver.examine?.(controller, signal)) ?? null) : null;
+    if (why !== null) return nothingRead(why);
     if (action === "off") await driver.off(controller, signal);
     for (;;) {
       const reading = await driver.read(controller, signal);
       // One that was asked to cut the power takes a moment.
-      if (action === "read" || reading.power !== "on" || signal.aborted) return reading;
+      if (action !== "off" || reading.power !== "on" || signal.aborted) return reading;
       await sleep(lookAgainMs, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return { ...reading, reason: null };
     }
@@ -58,7 +69,9 @@ export const createPowerHand = (directory: string, dmi = "/sys/class/dmi/id/prod
 /** Null: it is none. */
 export const readOrder = ({ action, controller }: JsonObject): PowerOrder | null => {
   const said = read(powerController, controller);
-  return (action !== "read" && action !== "off") || said instanceof Fault ? null : { action, controller: said };
+  return (action !== "read" && action !== "off" && action !== "try") || said instanceof Fault
+    ? null
+    : { action, controller: said };
 };
 
 export const noHand: PowerHand = { uuid: async () => null, carryOut: async () => nothingRead("not here") };

@@ -158,6 +158,39 @@ test("another machine's controller, one that reads off, a wrong password, a host
   assert.match((await ask("PUT", "h9", ipmi.controller)).text, /there is no host h9; the hosts are h1, h2, h3/);
 });
 
+test("an agent that reads twice that a host is on is registered for it alone, and cuts and reads as one is told to", async () => {
+  const other = await startIpmiSim(await freePort());
+  closers.push(other.stop);
+  const agent = {
+    ...other.controller,
+    ...{ kind: "agent", agent: "fence_ipmilan", options: { lanplus: "1", cipher: "3" }, suite: undefined },
+  };
+  const registered = await ask("PUT", "h3", agent);
+  assert.equal(registered.status, 200, registered.text);
+  assert.match(registered.text, /"kind":"agent".*"uuid":"","power":"on"/);
+  assert.equal(await other.power(), "on");
+  const refusals: readonly (readonly [string, object, number, RegExp])[] = [
+    ["h2", agent, 409, /fence_ipmilan .* is registered for h3: one machine's power cannot be that of two/],
+    ["h3", { ...agent, password: "other" }, 409, /does not say that the power is on or off/],
+    ["h3", { ...agent, agent: "fence_apc" }, 409, /say --plug/],
+    ["h3", { ...agent, agent: "fence_none" }, 409, /fence_none is not installed/],
+    ["h3", { ...agent, agent: undefined }, 400, /of an agent with agent/],
+    ["h3", { ...agent, kind: "ipmi" }, 400, /of an agent with agent/],
+    ["h3", { ...agent, options: { cipher: "3 -f /etc/passwd" } }, 400, /bad-request/],
+    ["h3", { ...agent, agent: "../fence_ipmilan" }, 400, /bad-request/],
+  ];
+  for (const [host, controller, code, why] of refusals) {
+    const { status, text } = await ask("PUT", host, controller);
+    assert.equal(status, code, text);
+    assert.match(text, why);
+  }
+  const [, h2 = self] = hosts;
+  const { text } = await ask("POST", "", { action: "off", controller: agent }, own, h2, "/power");
+  assert.deepEqual([JSON.parse(text), await other.power()], [{ power: "off", uuid: null, reason: null }, "off"]);
+  assert.match((await ask("PUT", "h3", agent)).text, /fence_ipmilan at .* reads off while h3 is up/);
+  assert.equal((await ask("DELETE", "h3")).status, 200);
+});
+
 test("only the gateway registers, only the HA Manager has a host switch another one, and no word of it is an option", async () => {
   const { configuration: shop } = await installation.configure(peerName("controller.shop"));
   assert.equal((await ask("PUT", "h1", ipmi.controller, shop)).status, 403);

@@ -22,7 +22,7 @@ test("a report of a later version is read whole: kinds, types, steps and fencers
   for (const later of [
     report({ alerts: [alert, { ...alert, kind: "lukewarm" }] }),
     report({ items: [{ ...item, type: "Evacuation", step: "Thinking", fencedBy: "hammer" }] }),
-    report({ power: [{ ...power, kind: "agent" }] }),
+    report({ power: [{ ...power, kind: "smoke" }] }),
   ])
     assert.deepEqual(read(haReport, later), later);
 });

@@ -1,5 +1,6 @@
 import {
   boolean,
+  dictionary,
   exactly,
   integer,
   list,
@@ -17,7 +18,7 @@ import {
 
 /** How the management controller of a host is reached: `PUT /hosts/{name}/power`. The password goes no further than it has to. */
 export interface PowerControllerWord {
-  readonly kind: "ipmi" | "redfish";
+  readonly kind: "ipmi" | "redfish" | "agent";
   /** `ADDRESS` or `ADDRESS:PORT`. */
   readonly address: string;
   readonly user: string;
@@ -26,12 +27,17 @@ export interface PowerControllerWord {
   readonly suite?: 3 | 17;
   /** Of Redfish: SHA-256 of the controller's certificate, hexadecimal. */
   readonly fingerprint?: string;
+  /** Of an agent: the program of `fence-agents`; the plug as its device calls it (absent: it has one alone); further options of the program. */
+  readonly agent?: string;
+  readonly plug?: string;
+  readonly options?: { readonly [name: string]: string };
 }
-/** It was tried: another host reads there that the host is on, with the UUID that the host says it has. */
+/** It was tried: another host reads there that the host is on, with the UUID that the host says it has; by an agent, twice. */
 export interface PowerRegistered {
   readonly host: string;
-  readonly kind: "ipmi" | "redfish";
+  readonly kind: "ipmi" | "redfish" | "agent";
   readonly address: string;
+  /** Of an agent empty: it shows none. */
   readonly uuid: string;
   readonly power: "on";
 }
@@ -66,9 +72,12 @@ export interface HaReport {
 }
 export interface HaPower {
   readonly host: string;
-  readonly kind: OrLater<"ipmi" | "redfish">;
+  readonly kind: OrLater<"ipmi" | "redfish" | "agent">;
   readonly address: string;
+  /** Of an agent empty: it shows none. */
   readonly uuid: string;
+  readonly agent?: string;
+  readonly plug?: string;
   /** A sentence; null: nothing was asked since the start. */
   readonly said: string | null;
 }
@@ -234,7 +243,8 @@ export const webhookRegistered = record<WebhookRegistered>({ url: text() }, "Web
 export const webhookRemoved = record<WebhookRemoved>({ wasThere: boolean }, "WebhookRemoved");
 const haPower = record<HaPower>(
   {
-    ...{ host: text(), kind: orLater("ipmi", "redfish"), address: text(), uuid: text() },
+    ...{ host: text(), kind: orLater("ipmi", "redfish", "agent"), address: text(), uuid: text() },
+    ...{ agent: optional(text()), plug: optional(text()) },
     said: nullable(text()),
   },
   "HaPower",
@@ -260,20 +270,28 @@ export const haReport = record<HaReport>(
   "HaReport",
 );
 
+/** Agents put some of them into the command lines of other programs: there it is one word, and no option. */
+const agentWord = pattern(
+  /^[A-Za-z0-9_][A-Za-z0-9_.:/@,>-]{0,127}$/,
+  "at most 128 letters, digits and _.:/@,>- of which the first is a letter, a digit or _",
+);
 /** As the gateway takes it, the HA Manager, and the host that asks the controller: no word of it could be an option of a program. */
 export const powerController = record<PowerControllerWord>(
   {
-    kind: oneOf("ipmi", "redfish"),
+    kind: oneOf("ipmi", "redfish", "agent"),
     address: pattern(/^[A-Za-z0-9][A-Za-z0-9.-]{0,250}(?::\d{1,5})?$/, "ADDRESS or ADDRESS:PORT, IPv4 or a name"),
     user: pattern(/^(?:[^-\0\n][^\0\n]{0,255})?$/, "at most 256 characters in one line, the first one no hyphen"),
     password: secret(/^[^\0\n]{0,256}$/, "at most 256 characters in one line"),
     suite: optional(oneOf(3, 17)),
     fingerprint: optional(pattern(/^[0-9a-f]{64}$/, "a SHA-256, hexadecimal")),
+    agent: optional(pattern(/^fence_[a-z0-9_]{1,40}$/, "a program of `fence-agents`, fence_…")),
+    plug: optional(agentWord),
+    options: optional(dictionary(agentWord)),
   },
   "PowerControllerWord",
 );
 export const powerRegistered = record<PowerRegistered>(
-  { ...{ host: text(), kind: oneOf("ipmi", "redfish"), address: text(), uuid: text() }, power: exactly("on") },
+  { ...{ host: text(), kind: oneOf("ipmi", "redfish", "agent"), address: text(), uuid: text() }, power: exactly("on") },
   "PowerRegistered",
 );
 export const powerRemoved = record<PowerRemoved>({ wasThere: boolean }, "PowerRemoved");

@@ -35,7 +35,7 @@ export const openPowerSeal = (directory: string): Promise<Seal> => openSeal(dire
 const askHost = async (
   configuration: ProcessConfiguration,
   by: PeerName,
-  action: "read" | "off",
+  action: "read" | "off" | "try",
   controller: PowerController,
 ): Promise<PowerReading | null> => {
   try {
@@ -150,16 +150,23 @@ export const powerRegistrations = (configuration: ProcessConfiguration, seal: Se
       return refuse(
         400,
         "bad-request",
-        "the body is {kind, address, user, password}, of Redfish with fingerprint, of IPMI perhaps with suite",
+        "the body is {kind, address, user, password}, of Redfish with fingerprint, of IPMI perhaps with suite, of an agent with agent and perhaps plug and options",
       );
     const tried = await tryController(configuration, host, hosts, controller);
     if (typeof tried === "string") return refuse(409, "ha/power", tried);
     const { password, ...rest } = controller;
     const registered = { ...rest, host, sealed: seal.seal(password), uuid: tried.uuid };
-    const what = `${controller.kind} ${controller.address}`;
+    const { kind, address, agent = kind, plug } = controller;
+    const what = `${agent} ${address}${plug === undefined ? "" : ` plug ${plug}`}`;
     const by = askedBy(incoming, { verb: "registerPower", target: host, what });
-    await service.request(toJson({ kind: "ha-power-register", host, controller: registered }), by);
-    json(200, { host, kind: controller.kind, address: controller.address, uuid: tried.uuid, power: "on" });
+    const said = await service.request(toJson({ kind: "ha-power-register", host, controller: registered }), by);
+    const { taken } = said as { readonly taken?: string };
+    if (taken !== undefined)
+      return refuse(
+        ...([409, "ha/power"] as const),
+        `${what} is registered for ${taken}: one machine's power cannot be that of two`,
+      );
+    json(200, { host, kind, address, uuid: tried.uuid, power: "on" });
   },
 });
 
@@ -167,7 +174,9 @@ const readController = (sent: string): PowerController | null => {
   try {
     const said = read(powerController, JSON.parse(sent));
     if (said instanceof Fault || (said.kind === "redfish" && said.fingerprint === undefined)) return null;
-    return said;
+    const { agent, plug, options } = said;
+    const isOfAgent = [agent, plug, options].some((each) => each !== undefined);
+    return said.kind === "agent" ? (agent === undefined ? null : said) : isOfAgent ? null : said;
   } catch {
     return null;
   }
@@ -180,33 +189,61 @@ const tryController = async (
   hosts: readonly PeerName[],
   controller: PowerController,
 ): Promise<{ readonly uuid: string } | string> => {
-  const own = await ownUuid(configuration, hostPeer(hostName(host)));
+  if (controller.kind === "agent") return tryAgent(configuration, host, hosts, controller);
+  const own = (await ownUuid(configuration, hostPeer(hostName(host)))) ?? null;
   if (own === null)
     return `${host} does not say which machine it is: it has to be up, with a system UUID in its firmware`;
+  const { address } = controller;
+  const said = await readByOthers(configuration, host, hosts, controller);
+  if (typeof said === "string") return said;
+  const { uuid, power } = said;
+  if (uuid === null || !isSameUuid(uuid, own))
+    return `the controller at ${address} is another machine's: it shows the UUID ${uuid}, and ${host} has ${own}`;
+  return power === "on" ? { uuid: own } : `the controller at ${address} reads off while ${host} is up`;
+};
+
+/** An agent shows no machine: another host reads twice that it is on, and this one is heard before and after. */
+const tryAgent = async (
+  configuration: ProcessConfiguration,
+  host: string,
+  hosts: readonly PeerName[],
+  controller: PowerController,
+): Promise<{ readonly uuid: string } | string> => {
+  const isUp = async (): Promise<boolean> => (await ownUuid(configuration, hostPeer(hostName(host)))) !== undefined;
+  if (!(await isUp())) return `${host} is not heard: what switches its power is tried while it is up`;
+  const said = await readByOthers(configuration, host, hosts, controller);
+  if (typeof said === "string") return said;
+  if (said.power === "off") return `${controller.agent} at ${controller.address} reads off while ${host} is up`;
+  return (await isUp()) ? { uuid: "" } : `${host} was not heard any more after its power had been read`;
+};
+
+/** What the first other host that knows it reads; else why nobody does. */
+const readByOthers = async (
+  configuration: ProcessConfiguration,
+  host: string,
+  hosts: readonly PeerName[],
+  controller: PowerController,
+): Promise<PowerReading | string> => {
+  const isAgent = controller.kind === "agent";
   let why = `no other host could ask the controller at ${controller.address}`;
   for (const by of hosts.filter((each) => each !== hostPeer(hostName(host))).slice(0, 2)) {
-    const said = await askHost(configuration, by, "read", controller);
+    const said = await askHost(configuration, by, isAgent ? "try" : "read", controller);
     if (said === null) continue;
-    if (said.power === null || said.uuid === null) {
-      why = said.reason ?? why;
-      continue;
-    }
-    if (!isSameUuid(said.uuid, own))
-      return `the controller at ${controller.address} is another machine's: it shows the UUID ${said.uuid}, and ${host} has ${own}`;
-    return said.power === "on"
-      ? { uuid: own }
-      : `the controller at ${controller.address} reads off while ${host} is up`;
+    if (said.power !== null && (said.uuid !== null || isAgent)) return said;
+    why = said.reason ?? why;
   }
   return why;
 };
 
-const ownUuid = async (configuration: ProcessConfiguration, host: PeerName): Promise<string | null> => {
+/** Null: its firmware does not say; undefined: the host does not answer. */
+const ownUuid = async (configuration: ProcessConfiguration, host: PeerName): Promise<string | null | undefined> => {
   try {
     const asked = { method: "GET", path: "/identity", signal: AbortSignal.timeout(patienceMs) };
     const answer = await peerRequest(configuration, host, asked);
     const { uuid } = JSON.parse(await answer.text()) as { readonly uuid?: unknown };
-    return answer.status === 200 && typeof uuid === "string" ? uuidOf(uuid) : null;
+    if (answer.status !== 200) return undefined;
+    return typeof uuid === "string" ? uuidOf(uuid) : null;
   } catch {
-    return null;
+    return undefined;
   }
 };

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { HaReport } from "../../../model/contract/ha.ts";
 import { failure, type Gateway, scene } from "../model/scene.testing.ts";
 import { acknowledgeAlert, listAlerts, listHa, orderHa, setMail, setWebhook } from "./ha.ts";
-import { hostPower } from "./power.ts";
+import { hostPower, type PowerOptions } from "./power.ts";
 
 const report: HaReport = {
   ...{ protected: 2, storm: null, alerts: [], items: [] },
@@ -14,6 +14,18 @@ test("cells ha says whose power can be cut, and what the controller said last; a
   const { context, printed } = await scene(t, () => ({ status: 200, body: report }));
   await listHa(context);
   assert.equal(printed[0], "the power of h1 can be cut by ipmi at 10.9.0.1: its controller reads on");
+  const plugged = {
+    host: "h2",
+    kind: "agent",
+    agent: "fence_apc",
+    address: "10.9.0.5",
+    plug: "7",
+    uuid: "",
+    said: null,
+  };
+  const agent = await scene(t, () => ({ status: 200, body: { ...report, power: [plugged] } }));
+  await listHa(agent.context);
+  assert.equal(agent.printed[0], "the power of h2 can be cut by fence_apc at 10.9.0.5, plug 7");
   const { power: _power, ...older } = report;
   const before = await scene(t, () => ({ status: 200, body: older }));
   await listHa(before.context);
@@ -47,7 +59,7 @@ test("a controller is registered with what a file says, never with a word of the
   assert.match(String(sent.password), /"shop"/, "the file's content");
   assert.deepEqual(printed, [`10.9.0.2 reads h2 as on, with its UUID ${uuid}; nothing was switched`]);
   for (const [options, why] of [
-    [{ user: "cells", passwordFile: file }, /say one of --ipmi ADDRESS and --redfish/],
+    [{ user: "cells", passwordFile: file }, /say one of --ipmi ADDRESS, --redfish ADDRESS and --agent PROGRAM/],
     [{ ipmi: "a", redfish: "b", user: "cells", passwordFile: file }, /say one of/],
     [{ ipmi: "a", passwordFile: file }, /--user NAME/],
     [{ ipmi: "a", user: "cells", passwordFile: file, cipherSuite: "1" }, /--cipher-suite is 17 or 3, and not 1/],
@@ -59,6 +71,40 @@ test("a controller is registered with what a file says, never with a word of the
     assert.match(message, why);
   }
   assert.equal(bodies.length, 1, "nothing was asked for any of these");
+});
+
+test("of an agent everything is said that it is told, and that the plug is the machine's is the operator's word", async (t) => {
+  const bodies: string[] = [];
+  const gateway: Gateway = ({ body }) => {
+    bodies.push(body);
+    return { status: 200, body: { host: "h2", kind: "agent", address: "10.9.0.5", uuid: "", power: "on" } };
+  };
+  const { context, printed, file } = await scene(t, gateway);
+  const agent = { agent: "fence_apc", address: "10.9.0.5", user: "cells", passwordFile: file };
+  await hostPower(context, "h2", { ...agent, plug: "7,8", option: ["ssh=1", "cmd_prompt=apc>"] });
+  const { password: _password, ...sent } = JSON.parse(bodies[0] ?? "") as Record<string, unknown>;
+  assert.deepEqual(sent, {
+    ...{ kind: "agent", agent: "fence_apc", address: "10.9.0.5", user: "cells", plug: "7,8" },
+    options: { ssh: "1", cmd_prompt: "apc>" },
+  });
+  assert.match(
+    printed[0] ?? "",
+    /^fence_apc at 10.9.0.5, plug 7,8, reads on, twice, while h2 is up; nothing was switched/,
+  );
+  assert.match(printed[0] ?? "", /it counts by your word$/);
+  for (const [options, why] of [
+    [{ ...agent, address: undefined }, /--address ADDRESS/],
+    [{ ...agent, user: undefined }, /--user NAME/],
+    [{ ...agent, ipmi: "10.9.0.2" }, /say one of/],
+    [{ ...agent, option: ["ssh"] }, /--option is NAME=VALUE, and not ssh/],
+    [{ ...agent, cipherSuite: "3" }, /are not said of an --agent/],
+    [{ ipmi: "10.9.0.2", user: "cells", plug: "7" }, /--plug is said of an --agent alone/],
+  ] as const) {
+    const { exitCode, message } = await failure(hostPower(context, "h2", options as PowerOptions));
+    assert.equal(exitCode, 2);
+    assert.match(message, why);
+  }
+  assert.equal(bodies.length, 1);
 });
 
 test("cells alerts says what waits, who looks after it, and where it is told to", async (t) => {

@@ -150,8 +150,10 @@ const linesOf = (report: HaReport, paint: Paint): readonly string[] => {
     length === 0
       ? []
       : [paint("yellow", `${length} ${length === 1 ? "matter waits" : "matters wait"} for you: cells alerts`)];
-  const cut = power.map(({ host, kind, address, said }) =>
-    printable(`the power of ${host} can be cut by ${kind} at ${address}${said === null ? "" : `: ${said}`}`),
+  const cut = power.map(({ host, kind, agent = kind, address, plug, said }) =>
+    printable(
+      `the power of ${host} can be cut by ${agent} at ${address}${plug === undefined ? "" : `, plug ${plug}`}${said === null ? "" : `: ${said}`}`,
+    ),
   );
   return [...paused, ...waits, ...cut, ...queueOf(count, items, paint)];
 };

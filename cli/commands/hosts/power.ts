@@ -6,6 +6,10 @@ import { usage } from "../../terminal/failure.ts";
 export interface PowerOptions {
   readonly ipmi?: string;
   readonly redfish?: string;
+  readonly agent?: string;
+  readonly address?: string;
+  readonly plug?: string;
+  readonly option?: readonly string[];
   readonly user?: string;
   readonly passwordFile?: string;
   readonly fingerprint?: string;
@@ -26,14 +30,23 @@ export const hostPower = async (context: Context, host: string, options: PowerOp
   const password = await readSecret(options.passwordFile, "--password-file");
   const registered = await client.registerPower(host, { ...word, password });
   if (json) return printJson(context, registered);
+  if (word.kind === "agent") {
+    const what = `${word.agent} at ${registered.address}${word.plug === undefined ? "" : `, plug ${word.plug},`}`;
+    return terminal.print(
+      `${what} reads on, twice, while ${host} is up; nothing was switched. That it is the power of ${host}, and all of it, nobody could check: it counts by your word`,
+    );
+  }
   terminal.print(`${registered.address} reads ${host} as on, with its UUID ${registered.uuid}; nothing was switched`);
 };
 
 const wordOf = (options: PowerOptions): Omit<PowerControllerWord, "password"> => {
-  const { ipmi, redfish, user, cipherSuite } = options;
-  const address = ipmi ?? redfish;
-  if (address === undefined || (ipmi !== undefined && redfish !== undefined))
-    throw usage("say one of --ipmi ADDRESS and --redfish ADDRESS, or --remove");
+  const { ipmi, redfish, agent, user, cipherSuite } = options;
+  if ([ipmi, redfish, agent].filter((each) => each !== undefined).length !== 1)
+    throw usage("say one of --ipmi ADDRESS, --redfish ADDRESS and --agent PROGRAM, or --remove");
+  if (agent !== undefined) return wordOfAgent(agent, options);
+  for (const name of ["address", "plug", "option"] as const)
+    if (options[name] !== undefined) throw usage(`--${name} is said of an --agent alone`);
+  const address = ipmi ?? redfish ?? "";
   if (user === undefined) throw usage("say who may switch it: --user NAME");
   if (ipmi !== undefined) {
     if (cipherSuite !== undefined && cipherSuite !== "3" && cipherSuite !== "17")
@@ -46,4 +59,20 @@ const wordOf = (options: PowerOptions): Omit<PowerControllerWord, "password"> =>
       `--fingerprint is the SHA-256 of the controller's certificate, 64 hexadecimal digits: openssl s_client -connect ${address} </dev/null | openssl x509 -noout -fingerprint -sha256`,
     );
   return { kind: "redfish", address, user, fingerprint };
+};
+
+const wordOfAgent = (agent: string, options: PowerOptions): Omit<PowerControllerWord, "password"> => {
+  const { address, plug, user, option = [], fingerprint, cipherSuite } = options;
+  if (address === undefined) throw usage("say where its device is: --address ADDRESS");
+  if (user === undefined) throw usage("say who may switch it: --user NAME");
+  if (fingerprint !== undefined || cipherSuite !== undefined)
+    throw usage("--fingerprint and --cipher-suite are not said of an --agent: see its --option");
+  const said = option.map((each) => /^([a-z0-9_]+)=(.+)$/.exec(each)?.slice(1) ?? each);
+  const wrong = said.find((each) => typeof each === "string");
+  if (wrong !== undefined) throw usage(`--option is NAME=VALUE, and not ${String(wrong)}`);
+  return {
+    ...{ kind: "agent", agent, address, user },
+    ...(plug === undefined ? {} : { plug }),
+    ...(said.length === 0 ? {} : { options: Object.fromEntries(said as string[][]) as Record<string, string> }),
+  };
 };

@@ -34,8 +34,10 @@ export function reportOf({ active, ended, wanted, storm, alerts, power, notices,
     // Without the user's name, and without what is sealed.
     power: [...power.registered.values()]
       .sort((one, other) => (one.host < other.host ? -1 : 1))
-      .map(({ host, kind, address, uuid }) => ({
+      .map(({ host, kind, address, uuid, agent, plug }) => ({
         ...{ host, kind, address, uuid },
+        ...(agent === undefined ? {} : { agent }),
+        ...(plug === undefined ? {} : { plug }),
         said: power.said.get(host)?.sentence ?? null,
       })),
     items,

@@ -1,9 +1,10 @@
 /*
- * What switches the power of a machine, apart from the machine: its management controller (BMC). It is asked by another host, for the HA
- * Manager. What it says of the power counts only together with the system UUID that it shows: with swapped addresses one would read
- * another machine's power.
+ * What switches the power of a machine, apart from the machine: its management controller (BMC), or a device that a program of Debian's
+ * `fence-agents` knows. It is asked by another host, for the HA Manager. What a controller says of the power counts only together with the
+ * system UUID that it shows: with swapped addresses one would read another machine's power. An agent shows none; what stands for it is the
+ * operator's word, which plug is whose, and that nothing it reads counts before it was asked to cut that power (decision 124).
  */
-export type PowerKind = "ipmi" | "redfish";
+export type PowerKind = "ipmi" | "redfish" | "agent";
 
 /** How a controller is reached. Of `password` nothing is written anywhere: no argument list, no log, no answer. */
 export interface PowerController {
@@ -16,6 +17,10 @@ export interface PowerController {
   readonly suite?: 3 | 17;
   /** Of Redfish: SHA-256 of the controller's certificate, hexadecimal. Nothing is asked of another one. */
   readonly fingerprint?: string;
+  /** Of an agent: the program, `fence_…`; the plug as its device calls it (absent: it has one alone); further options of the program. */
+  readonly agent?: string;
+  readonly plug?: string;
+  readonly options?: { readonly [name: string]: string };
 }
 
 /** What a controller shows. Null: nothing that could be read, and that is never "off". */
@@ -31,6 +36,8 @@ export interface PowerDriver {
   read(controller: PowerController, signal: AbortSignal): Promise<PowerReading>;
   /** Asks for the power to be cut. That it has answered says nothing: `read` does. */
   off(controller: PowerController, signal: AbortSignal): Promise<void>;
+  /** Before one is registered: why it is nothing that switches a power, a sentence; null: it may be. Nothing is asked of the device. */
+  examine?(controller: PowerController, signal: AbortSignal): Promise<string | null>;
 }
 
 /** Lower case, with hyphens; null: it is no UUID. */
@@ -53,6 +60,10 @@ export const isSameUuid = (one: string, other: string): boolean => {
 /** Not more of an answer is read than this. */
 export const longestAnswer = 64 * 1024;
 export const nothingRead = (reason: string): PowerReading => ({ power: null, uuid: null, reason });
+
+/** One device and plug: no two hosts have it. */
+export const isSamePlug = (one: Omit<PowerController, "password">, other: Omit<PowerController, "password">): boolean =>
+  one.kind === "agent" && other.kind === "agent" && one.address === other.address && one.plug === other.plug;
 
 export type PowerAction = "read" | "off";
 /** As it is kept: the password sealed. */

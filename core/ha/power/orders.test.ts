@@ -90,6 +90,44 @@ test("on, silence, another machine's UUID, an answer to another order, or to one
   assert.equal(world.stepOf("a-1"), "Fencing", "an order is void after a start");
 });
 
+test("an agent shows no machine: what it reads off counts once it was asked to cut the power in that boot", () => {
+  const { uuid: _uuid, ...rest } = controller;
+  const agent = { ...rest, kind: "agent", agent: "fence_apc", plug: "7", uuid: "" };
+  const world = new World(5);
+  ask(world, { kind: "ha-power-register", host: "h1", controller: agent });
+  hears(world, "h2", "h3");
+  world.protect("a-1", 1, "h1");
+  world.lose("h1");
+  assert.deepEqual(due(world), ["read 1"]);
+  reads(world, 1, { uuid: null });
+  assert.equal(world.stepOf("a-1"), "Fencing", "a plug that is off all the time reads so as well");
+  assert.match(world.state.power.said.get("h1" as never)?.sentence ?? "", /counts once it was asked to cut the power/);
+  assert.deepEqual(due(world, 3500), ["off 2"]);
+  reads(world, 2, { uuid: null, power: null, reason: "fence_apc did not end in time" });
+  assert.equal(world.stepOf("a-1"), "Fencing");
+  assert.deepEqual(due(world, 10_000), ["read 3"]);
+  reads(world, 3, { uuid: null });
+  assert.equal(world.stepOf("a-1"), "Restarting", "a slow one is read as off later");
+  world.protect("a-2", 1, "h1");
+  const [off] = [world.state.power.offs.get("h1" as never)];
+  assert.equal(off?.boot, 7);
+});
+
+test("one plug is not two hosts'; the same one is registered for its own again, and one with a UUID is what it shows", () => {
+  const world = new World(5);
+  const { uuid: _uuid, ...rest } = controller;
+  const agent = { ...rest, kind: "agent", agent: "fence_apc", plug: "7", uuid: "" };
+  const register = (host: string, more: JsonObject): Json =>
+    ask(world, { kind: "ha-power-register", host, controller: { ...agent, host, ...more } });
+  assert.deepEqual(register("h1", {}), {});
+  assert.deepEqual(register("h2", {}), { taken: "h1" });
+  assert.deepEqual(register("h2", { agent: "fence_apc_snmp" }), { taken: "h1" }, "another program for the same device");
+  assert.ok(!world.records.has("power/h2"));
+  for (const more of [{ plug: "8" }, { address: "10.9.0.2" }, { kind: "ipmi", uuid }])
+    assert.deepEqual(register("h2", more), {}, JSON.stringify(more));
+  assert.deepEqual(register("h1", { options: { ssh: "1" } }), {});
+});
+
 test("a start repeats no order; one that did not help is given again after its time alone", () => {
   const world = lost();
   due(world);

@@ -6,7 +6,7 @@ import { deathOf } from "../../presence/group/deaths.ts";
 import { noteOff } from "../guards.ts";
 import type { HaState } from "../state.ts";
 import { isSuspected, suspectedHosts } from "../suspicions.ts";
-import { isSameUuid, type PowerAction, type RegisteredController } from "./controller.ts";
+import { isSamePlug, isSameUuid, type PowerAction, type RegisteredController } from "./controller.ts";
 import { answerEnds, dueEnds } from "./ends.ts";
 import type { Order, PowerOff, Registered } from "./power-state.ts";
 
@@ -50,6 +50,9 @@ function answerTo(state: HaState, request: Json, now: Instant): Json | undefined
   const name = hostName(host);
   if (kind === "ha-power-register") {
     const registered = request.controller as unknown as Registered;
+    const others = [...state.power.registered.values()].filter((other) => other.host !== name);
+    const taken = others.find((other) => isSamePlug(other, registered));
+    if (taken !== undefined) return { taken: taken.host };
     forget(state, name);
     write(state.outbox, `power/${name}`, registered);
     state.power.registered.set(name, registered);
@@ -149,20 +152,28 @@ const executorsFor = (state: HaState, host: HostName): readonly PeerName[] =>
       deathOf(state.deaths, hostName(peer.slice("host.".length))) === null,
   );
 
-/** Off is what was read as off, of that machine, for an order that is open. Everything else is not known. */
+/**
+ * Off is what was read as off, of that machine, for an order that is open. Everything else is not known. An agent shows no machine: what it
+ * reads counts once it was asked to cut the power in that boot, for a plug of a machine that was off all the time would read so as well.
+ */
 function takeReading(state: HaState, host: HostName, said: { readonly [name: string]: Json }, now: Instant): void {
   const { power } = state;
   const [order, registered] = [power.orders.get(host), power.registered.get(host)];
   if (order === undefined || registered === undefined || said.nonce !== order.nonce) return;
   if (power.open.get(host) !== order.nonce) return;
   power.open.delete(host);
-  const isThat = typeof said.uuid === "string" && isSameUuid(said.uuid, registered.uuid);
+  const isAgent = registered.kind === "agent";
+  const isThat = isAgent
+    ? said.power === "on" || order.offAt !== undefined
+    : typeof said.uuid === "string" && isSameUuid(said.uuid, registered.uuid);
   const why = typeof said.reason === "string" ? said.reason : "the controller does not say";
   const sentence =
     said.power !== "on" && said.power !== "off"
       ? why
       : !isThat
-        ? `the controller at ${registered.address} shows the UUID of another machine`
+        ? isAgent
+          ? `${registered.agent} at ${registered.address} reads off, which counts once it was asked to cut the power`
+          : `the controller at ${registered.address} shows the UUID of another machine`
         : `its controller at ${registered.address} reads ${said.power}`;
   power.said.set(host, { sentence });
   for (const vm of state.at.get(host) ?? []) state.dirty.add(vm);
