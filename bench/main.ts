@@ -35,7 +35,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   "policy-slices": async () => (await import("./simulated/policy-slices.ts")).policySlices,
   documents: async () => (await import("./simulated/documents.ts")).documents,
   ha: async () => (await import("./simulated/ha.ts")).ha,
-  tenancy: async () => (await import("./simulated/tenancy.ts")).tenancy,
+  tenancy: async () => (await import("./tenancy/tenancy.ts")).tenancy,
   simulator: async () => (await import("./simulated/simulator.ts")).simulator,
 };
 
