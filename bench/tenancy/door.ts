@@ -10,7 +10,9 @@ import type { Login } from "../../model/contract/tenancy/tenancy.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import { newTenantTicket, ticketPath } from "../../runtime/identity/tickets.ts";
-import { createTestInstallation, eventually } from "../../runtime/installation.testing.ts";
+import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { type Follower, startFollowers } from "./followers.ts";
 
 /*
  * The same questions at our own door: the service of users is a process with all that stands in its store, the gateway is this one, with whom it
@@ -29,6 +31,13 @@ export interface Door {
   sessionForPassword(): Promise<string>;
   ticketForSession(session: string): Promise<void>;
   validate(session: string): Promise<void>;
+  /**
+   * Disables a user who is in at the controllers of these cells, and lets him in again: for each of them the time from the request to the gateway
+   * until the ticket that it follows opens nothing any more, milliseconds.
+   *
+   * @param rounds how often
+   */
+  rightTakenBack(cells: readonly string[], rounds: number): Promise<readonly number[]>;
   end(): Promise<void>;
 }
 
@@ -63,28 +72,60 @@ export async function startDoor(store: string): Promise<Door> {
       "the service of users answers",
       async () => (await ask("GET", "/whoami", operator)).status === 200,
     );
-    await must(ask("PUT", `/users/${uid}`, operator, { password }));
-    return {
-      sessionForPassword: async () => {
-        const { text } = await must(ask("POST", "/logins", null, { user: name, domain, password }));
-        return (JSON.parse(text) as Login).session;
-      },
-      ticketForSession: async (session) => {
-        const path = ticketPath(hashCredential(newTenantTicket()));
-        const headers = { authorization: `Bearer ${session}`, "content-type": "application/json" };
-        const body = JSON.stringify({ cell });
-        const { status } = await peerRequest(configuration, tenancy, { method: "PUT", path, headers, body });
-        if (status !== 200) throw new Error(`no ticket was issued: ${status}`);
-      },
-      validate: async (session) => {
-        await must(ask("GET", "/whoami", session));
-      },
-      end,
-    };
+    // He reaches cells of many accounts, of his domain and below.
+    await must(ask("PUT", `/users/${uid}`, operator, { password, role: "domain-admin" }));
+    return { ...questions(ask, configuration, installation), end };
   } catch (error) {
     await end();
     throw error;
   }
+}
+
+function questions(ask: Ask, gateway: ProcessConfiguration, installation: TestInstallation): Omit<Door, "end"> {
+  const logIn = async (): Promise<string> => {
+    const { text } = await must(ask("POST", "/logins", null, { user: name, domain, password }));
+    return (JSON.parse(text) as Login).session;
+  };
+  const ticketFor = async (session: string, of: string): Promise<string> => {
+    const hash = hashCredential(newTenantTicket());
+    const headers = { authorization: `Bearer ${session}`, "content-type": "application/json" };
+    const asked = { method: "PUT", path: ticketPath(hash), headers, body: JSON.stringify({ cell: of }) };
+    const { status } = await peerRequest(gateway, tenancy, asked);
+    if (status !== 200) throw new Error(`no ticket was issued: ${status}`);
+    return hash;
+  };
+  const become = (state: string): Promise<Answer> => must(ask("PUT", `/users/${uid}`, operator, { state }));
+  const takeBack = async (followers: readonly Follower[]): Promise<readonly number[]> => {
+    const session = await logIn();
+    for (const follower of followers)
+      if (!(await follower.isOpen(await ticketFor(session, follower.cell))))
+        throw new Error(`the controller of ${follower.cell} was not told what a ticket is worth`);
+    const closed = followers.map((follower) => follower.closed());
+    const beganMs = performance.now();
+    await become("disabled");
+    const atMs = await Promise.all(closed);
+    await become("enabled");
+    return atMs.map((each) => each - beganMs);
+  };
+  return {
+    sessionForPassword: logIn,
+    ticketForSession: async (session) => {
+      await ticketFor(session, cell);
+    },
+    validate: async (session) => {
+      await must(ask("GET", "/whoami", session));
+    },
+    rightTakenBack: async (cells, rounds) => {
+      const followers = await startFollowers(installation, cells);
+      try {
+        const times: number[] = [];
+        for (let round = 0; round < rounds; round += 1) times.push(...(await takeBack(followers)));
+        return times;
+      } finally {
+        for (const follower of followers) await follower.stop();
+      }
+    },
+  };
 }
 
 interface Answer {
