@@ -55,6 +55,11 @@ export const secret = (form: RegExp, right: string): Schema<string> => ({
   writeOnly: true,
 });
 export const time: Schema<string> = { type: "string", description: "a time in ISO 8601" };
+/** One that somebody asks about: a day alone is its beginning, in UTC. */
+export const askedTime = pattern(
+  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:T(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d))?$/,
+  "a time in ISO 8601, as 2026-11-26 or 2026-11-26T14:30:00Z",
+);
 export const boolean: Schema<boolean> = { type: "boolean" };
 export const number: Schema<number> = { type: "number" };
 /** A whole number, by default one that counts something. Both ends included. */

@@ -108,3 +108,17 @@ test("what a service of a version before has, in one chain, is read as it was", 
   assert.deepEqual((await readAudit(read, head, { after: 10 }, "all")).records, book.records.slice(10));
   assert.equal((await readAudit(read, head, {}, ann)).records.length, 15);
 });
+
+test("times are compared as such, however they are written", async () => {
+  const book = new Book();
+  for (let count = 0; count < 100; count += 1) book.add("eve", { target: `${count}` });
+  const since = async (asked: string, until?: string): Promise<number> =>
+    (await book.read("all", { since: asked, ...(until === undefined ? {} : { until }) })).records.length;
+  // Each is a second behind the one before, from 1970 on.
+  assert.equal(await since("1970-01-01"), 100);
+  for (const half of ["1970-01-01T00:00:50Z", "1970-01-01T00:00:49.5Z", "1970-01-01T02:00:50+02:00"])
+    assert.equal(await since(half), 50, half);
+  assert.equal(await since("1970-01-01T00:01Z"), 40);
+  assert.equal(await since("1970-01-01T00:00:10Z", "1970-01-01T00:00:20Z"), 10);
+  assert.equal(await since("1970-01-02"), 0);
+});

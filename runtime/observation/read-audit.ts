@@ -34,7 +34,8 @@ type Read = (ring: Ring, from: number, most: number) => readonly AuditRecord[];
 export type Seen = "all" | ((record: AuditRecord) => boolean);
 
 /** The newest that are wanted; or, where `after` is given, those that come next, for whoever reads all of them. */
-export async function readAudit(read: Read, head: AuditHead, query: AuditQuery, seen: Seen): Promise<AuditPart> {
+export async function readAudit(read: Read, head: AuditHead, asked: AuditQuery, seen: Seen): Promise<AuditPart> {
+  const query = { ...asked, ...timeIn("since", asked.since), ...timeIn("until", asked.until) };
   if (seen !== "all") return readOwn(read, head, query, seen);
   const { after, chain, limit = usualLimit } = query;
   if (after !== undefined)
@@ -44,6 +45,10 @@ export async function readAudit(read: Read, head: AuditHead, query: AuditQuery, 
     parts.push(await readNewest(read, spanOf(head, ring), query));
   return { ...head, records: parts.flat().sort(inOrder).slice(-limit) };
 }
+
+/** As records have it, by which it is compared with theirs. */
+const timeIn = (name: "since" | "until", time: string | undefined): Pick<AuditQuery, "since" | "until"> =>
+  time === undefined ? {} : { [name]: new Date(time).toISOString() };
 
 /** What is kept of a chain. */
 interface Span extends Pick<AuditHead, "first" | "next"> {

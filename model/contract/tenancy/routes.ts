@@ -381,7 +381,7 @@ export const tenantRoutes = {
   readAudit: route("GET /audit", "tenant", "gateway", {
     doc: "Who changed what, and who was refused, of all services that keep records, oldest first; each asker sees what he may.",
     more: "`after` goes with one `service`. A service that does not answer is named in `silent`.",
-    query: { service: may(text(), "Of this service alone: `tenancy`, `controller.shop`."), ...audited },
+    query: { service: may(text(253), "Of this service alone: `tenancy`, `controller.shop`."), ...audited },
     answer: gives(auditView),
   }),
   giveCell: route("PUT /owners/{cell}", "tenant", "gateway", {

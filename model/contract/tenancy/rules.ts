@@ -17,6 +17,8 @@ export type Reach = (typeof reaches)[number];
 /** Of a verb or a pattern: what a rule may name. */
 export const verbPattern = /^(?:\*|[a-z]+(?:\.[a-z]+)*(?:\.\*)?)$/;
 export const verbPatternRule = "a verb (cell.change), all of a kind (cell.*), or *";
+/** In characters: none that there is has half as many. */
+export const longestVerb = 64;
 
 const isAllOf = (pattern: string): boolean => pattern === "*" || pattern.endsWith(".*");
 /** What a pattern's verbs begin with. */

@@ -14,7 +14,7 @@ import {
 } from "../schema.ts";
 import * as oidc from "./oidc.ts";
 import { type Limits, limitKeys, mostOfLimit, type QuotaChange, type QuotaSummary } from "./quotas.ts";
-import { type Rule, reaches, verbPattern, verbPatternRule } from "./rules.ts";
+import { longestVerb, type Rule, reaches, verbPattern, verbPatternRule } from "./rules.ts";
 import * as tenancy from "./tenancy.ts";
 import { dayPattern, dayRule, type UsageDay } from "./usage.ts";
 
@@ -28,8 +28,12 @@ const userName = pattern(tenancy.userPattern, tenancy.userRule);
 /** How long it must be at least is said where it is set. */
 const password = text(tenancy.passwordLength.most);
 const mostRules = 256;
-const rules: Schema<readonly Rule[]> = {
-  ...list(record<Rule>({ verb: pattern(verbPattern, verbPatternRule), effect: oneOf("allow", "deny") })),
+const verb = pattern(verbPattern, verbPatternRule);
+const effect = oneOf("allow", "deny");
+const rules: Schema<readonly Rule[]> = { ...list(record<Rule>({ verb, effect })), maxItems: mostRules };
+/** Of whoever makes some: what is there may be of a version before, which bounded no verb. */
+const newRules: Schema<readonly Rule[]> = {
+  ...list(record<Rule>({ verb: { ...verb, maxLength: longestVerb }, effect })),
   maxItems: mostRules,
 };
 
@@ -62,8 +66,10 @@ export const newUser = record<tenancy.NewUser>({
 export const userChange = record<tenancy.UserChange>({
   ...{ state: optional(state), role: optional(name), password: optional(password), totp: optional(oneOf("off")) },
 });
-export const newRole = record<tenancy.NewRole>({ name, domain: path, reach, rules, secondFactor: optional(boolean) });
-export const roleChange = record<tenancy.RoleChange>({ rules });
+export const newRole = record<tenancy.NewRole>({
+  ...{ name, domain: path, reach, rules: newRules, secondFactor: optional(boolean) },
+});
+export const roleChange = record<tenancy.RoleChange>({ rules: newRules });
 export const ownerChange = record<tenancy.OwnerChange>({ account: path });
 export const cellOwner = record<tenancy.CellOwner>({ cell: text(), account: text() });
 const code = text(tenancy.longestCode);
