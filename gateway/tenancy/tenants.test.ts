@@ -20,6 +20,7 @@ import { createTestInstallation, eventually, type TestInstallation } from "../..
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { createGateway } from "../gateway.ts";
 import { type Answered, askGateway, given } from "./asking.testing.ts";
+import { tryFlood } from "./flood.testing.ts";
 import { tryKeys, tryLink, tryPages, trySecondFactor, tryWayBack } from "./keys.testing.ts";
 
 /*
@@ -358,6 +359,9 @@ test("wrong passwords slow down who tries, and nobody else; an unknown user is t
   assert.ok(Number(slowed.retryAfter) >= 1, `${slowed.retryAfter}`);
   await inAs("bob");
 });
+
+test("ten thousand wrong passwords a minute, from many addresses, keep out nobody who has the right one", () =>
+  tryFlood(url, { user: "eve", domain, password: passwords.eve }));
 
 test("a user gives himself another password by the one that he has, and his other sessions end", async () => {
   const [own, other] = [await inAs("bob"), await inAs("bob")];
