@@ -53,9 +53,9 @@ class Course {
   change(): readonly Step[] {
     const random = this.#random;
     const chance = random.below(100);
-    if (chance < 8) return [{ kind: "time", seconds: random.pick(waits) }];
-    if (chance < 13) return [{ kind: "restart", host: random.pick(hostKeys) }];
-    if (chance < 25) return [this.#routers(random.pick(hostKeys))];
+    if (chance < 12) return [{ kind: "time", seconds: random.pick(waits) }];
+    if (chance < 17) return [{ kind: "restart", host: random.pick(hostKeys) }];
+    if (chance < 28) return [this.#routers(random.pick(hostKeys))];
     if (chance < 60) {
       const cell = random.pick(this.#world.cells);
       this.#rules.set(cell.number, drawRules(random, this.#world, cell, this.#rules.get(cell.number) ?? null));
@@ -90,6 +90,7 @@ export function runEpisode(
       for (const step of course.change()) {
         const failed = take(step);
         if (failed !== null) return failed;
+        if (step.kind === "time") drawer.waited();
       }
     const { delivered, outside } = tally;
     const failed = take(drawer.next());

@@ -24,6 +24,9 @@ type Frame = Step & { readonly kind: "frame" };
 const everyone = 0xffffffffffff;
 const isIp = 0x0800;
 const mostRecent = 48;
+const isConnection = ({ protocol }: Talk): boolean => protocol === 6;
+/** Flags of TCP: an acknowledgement, one with the end of what its sender says, and one with the end of all of it. */
+const [goesOn, ends, resets] = [0x10, 0x11, 0x14];
 
 /**
  * Frames by a grammar: most are what an honest guest, host or router would send, or nearly so; many follow what was sent
@@ -35,6 +38,9 @@ export class FrameDrawer {
   readonly #views: Readonly<Record<HostKey, () => View>>;
   readonly #recent: Talk[] = [];
   #last: Talk | null = null;
+  /** What is still to be said of connections that end, and how many frames follow one after a wait. */
+  readonly #farewells: Talk[] = [];
+  #following = 0;
   readonly #byAddress: ReadonlyMap<number, Interface>;
 
   constructor(random: Random, world: World, views: Readonly<Record<HostKey, () => View>>) {
@@ -43,7 +49,17 @@ export class FrameDrawer {
     this.#views = views;
     this.#byAddress = new Map(world.interfaces.map((each) => [each.address, each]));
   }
+  /** Time has passed: whoever was silent all the while says something more, so that it shows what was forgotten. */
+  waited(): void {
+    this.#following = 24;
+  }
   next(): Frame {
+    const farewell = this.#farewells.pop();
+    if (farewell !== undefined) return this.#say(farewell);
+    if (this.#following > 0) {
+      this.#following -= 1;
+      return this.#afterWait();
+    }
     const chance = this.#random.below(100);
     const drawn =
       chance < 45
@@ -130,11 +146,23 @@ export class FrameDrawer {
       ? this.#random.pick(this.#recent)
       : drawTalk(this.#random, destination, source);
   }
+  #afterWait(): Frame {
+    const random = this.#random;
+    const connections = this.#recent.filter(isConnection);
+    if (connections.length === 0) return this.#follow();
+    const talk = random.pick(connections);
+    return this.#say({ ...(random.percent(50) ? talk : answerTo(random, talk)), flags: goesOn });
+  }
   #follow(): Frame {
     const random = this.#random;
     if (this.#recent.length === 0) return this.#fresh();
     const talk = random.pick(this.#recent);
     const chance = random.below(100);
+    if (isConnection(talk) && random.percent(12)) {
+      if (random.percent(50)) return this.#say({ ...talk, flags: resets });
+      this.#farewells.push({ ...answerTo(random, talk), flags: ends });
+      return this.#say({ ...talk, flags: ends });
+    }
     if (chance < 45) return this.#say(answerTo(random, talk));
     if (chance < 65) return this.#say(again(random, talk));
     if (chance < 80)
