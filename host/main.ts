@@ -21,6 +21,7 @@ import { findDevice } from "./drivers/network/diverter/taps/devices.ts";
 import type { Uplink } from "./drivers/network/driver.ts";
 import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
 import { createHostEdge } from "./edge.ts";
+import { openWatchdog } from "./heartbeat/watchdog-device.ts";
 import { createGuestWatch, type GuestWatchOptions } from "./liveness/guest-watch.ts";
 import { createProber, type Prober, type ProberOptions } from "./liveness/prober.ts";
 import { howItStarts, readBootMark } from "./machine/boot.ts";
@@ -100,6 +101,11 @@ const neighboursOn = (device: string): Neighbours => {
 const emulates = (observer: Pick<ReturnType<typeof createObserver>, "log">) => (why: string) =>
   observer.log("host/emulates", { why });
 
+const ownProcess = {
+  ownCpuSeconds: () => process.cpuUsage().user / 1e6 + process.cpuUsage().system / 1e6,
+  nowSeconds: () => performance.now() / 1000,
+};
+
 /** Whether guests live, and whether they have come up. */
 const askGuests = ({ hypervisor, network, request, log }: ProberOptions & GuestWatchOptions): Wakeable => {
   const parts = [createProber({ network, request, log }), createGuestWatch({ hypervisor, request })];
@@ -124,6 +130,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   await prepare(runDirectory);
   const observer = createObserver(configuration.name);
   logFatalErrors(observer);
+  const watchdog = part.watchdog === undefined ? null : await openWatchdog(part.watchdog, observer.log);
   await certify(configuration, observer);
   if (configuration.followPeers === true) await followPeers(configuration, observer);
   const hypervisor = createQemuDriver({ runDirectory, cgroups: part.cgroups, onDoubt: emulates(observer) });
@@ -149,6 +156,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const service = createHostManager({
     host,
     wake,
+    ...(watchdog === null ? {} : { onWatchdog: watchdog.tell }),
     ...starts,
     onDeath: (dead, of) => presence?.declared(dead, of),
     ...(pinsFile === undefined ? {} : { onPin: followPins(pinsFile) }),
@@ -172,13 +180,8 @@ async function main(configurationFile: string | undefined): Promise<void> {
   stopAtSignals(async () => asking?.close());
   asking.wake();
   const sessions = createHostSessions({ host: part.host, hypervisor, request, log });
-  const { metrics, status } = createHostObservation({
-    network,
-    request,
-    usages: () => machineUsages(runDirectory),
-    ownCpuSeconds: () => process.cpuUsage().user / 1e6 + process.cpuUsage().system / 1e6,
-    nowSeconds: () => performance.now() / 1000,
-  });
+  const usages = () => machineUsages(runDirectory);
+  const { metrics, status } = createHostObservation({ network, request, usages, ...ownProcess });
   running.observer.measures(metrics);
   if (configuration.presence !== undefined) {
     presence = await startHostPresence({ configuration, host: host.host, request, beginLife, declaredDead, log });
@@ -198,6 +201,8 @@ async function main(configurationFile: string | undefined): Promise<void> {
     await sessions.close();
     await edge.stop();
   });
+  // The last one is the first to be stopped: the others may take longer than the machine would be left alone.
+  stopAtSignals(async () => watchdog?.close());
 }
 
 main(process.argv[2]).catch((error: Error) => failStart(process.argv[2], error));

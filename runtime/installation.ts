@@ -148,6 +148,8 @@ export interface ProcessConfiguration {
     readonly memoryMiB: number;
     readonly reservedMiB: number;
     readonly cpus: number;
+    /** Device of the watchdog that resets this machine where what writes on it cannot be ended (decision 125), as `/dev/watchdog0`. Absent: none. */
+    readonly watchdog?: string;
     /** Parent cgroup directories (v1: one per controller; v2: one); empty where none can be used. */
     readonly cgroups: readonly string[];
   };

@@ -159,6 +159,10 @@ export const eventNames = {
   "name/state": "what a controller is told of a name changed",
   "name/removed": "a controller is told that a name is gone",
   // Placement.
+  "host/watchdog-counts":
+    "VMs write here that others start elsewhere when nobody hears this host, so its watchdog counts: device",
+  "host/watchdog-failed": "a watchdog does not do what it is told: why",
+  "host/watchdog-rests": "the watchdog of a host counts no more: device",
   "host/isolated": "no storage server hears a host, nor does it hear most hosts: it ends a machine that writes: vm",
   "hosts/adopted": "hosts that have joined got an element in the root cell's model: which",
   "host/administered": "the operator lets a host take VMs, or lets it take no more",

@@ -23,6 +23,8 @@ export interface BeatsState {
   doubts: boolean;
   /** VMs that are ended since nobody hears this host. */
   readonly isolated: Set<Uid>;
+  /** Up to when somebody had heard this host when its watchdog was fed last; null: it rests. */
+  fedMs: number | null;
 }
 
 /** Said when it changes. */
@@ -47,5 +49,6 @@ export const restoreBeats = ({ desiredAt }: Restored): BeatsState => {
     dueMs: null,
     doubts: false,
     isolated: new Set(),
+    fedMs: null,
   };
 };

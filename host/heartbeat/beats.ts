@@ -95,17 +95,15 @@ const leave = (beats: BeatsState, self: HostName, peer: PeerName, effects: Effec
 };
 
 /** Up to when somebody has certainly heard this host, of the servers. */
-const heardMs = ({ to, sinceMs }: BeatsState): number =>
+export const heardMs = ({ to, sinceMs }: BeatsState): number =>
   Math.max(sinceMs ?? Number.POSITIVE_INFINITY, ...[...to.values()].map(({ ackedMs }) => ackedMs ?? 0));
 
 const isolate = (state: HostState, effects: Effect[]): boolean => {
   const { beats, now, records } = state;
   if (now - heardMs(beats) < lateMs || hearsMost(state)) return false;
   const ended: Uid[] = [];
-  // The root controller's has rules of its own (decision 35).
   for (const [vm, { stage, vm: desired }] of records)
-    if (stage === "running" && writes(desired) && isOthersThen(beats, desired) && !beats.isolated.has(vm))
-      ended.push(vm);
+    if (stage === "running" && endsUnheard(beats, desired) && !beats.isolated.has(vm)) ended.push(vm);
   if (ended.length === 0) return false;
   for (const vm of ended) {
     beats.isolated.add(vm);
@@ -121,12 +119,12 @@ export const endedAs = ({ beats }: HostState, vm: Uid, how: End): End =>
 type End = Pick<VmRecord, "ended" | "reason">;
 
 /** This host's part in Presence hears more than half of all hosts, itself among them, and is answered when it asks. */
-const hearsMost = ({ beats, succession: { heard, hosts } }: HostState): boolean =>
+export const hearsMost = ({ beats, succession: { heard, hosts } }: HostState): boolean =>
   !beats.doubts && (1 + heard.size) * 2 > hosts.size;
 
-/** What nobody starts elsewhere goes on: to end it would help nobody. The root controller's has rules of its own (decision 35). */
-const isOthersThen = ({ ends }: BeatsState, { uid, restart }: DesiredVm): boolean =>
-  ends.has(uid) && restart !== "host";
+/** It writes, and others start it elsewhere. What nobody does goes on: to end it would help nobody. The root controller's has rules of its own (decision 35). */
+export const endsUnheard = ({ ends }: BeatsState, vm: DesiredVm): boolean =>
+  writes(vm) && ends.has(vm.uid) && vm.restart !== "host";
 
 const writes = ({ disks }: DesiredVm): boolean =>
   disks.some(({ attachment: { layers } }) => layers[0]?.writable === true);

@@ -7,6 +7,7 @@ import { type HostName, peerName, type Uid, uid } from "../../model/cell/identif
 import type { Json } from "../../model/json/json.ts";
 import type { NetworkAllocation, PolicyInForce } from "../drivers/network/driver.ts";
 import { restoreBeats } from "../heartbeat/beats-state.ts";
+import type { WatchdogWord } from "../heartbeat/watchdog.ts";
 import type { HostState } from "../known.ts";
 import { noteOver, restoreOver } from "../machine/over.ts";
 import type { Claims } from "../network/addresses.ts";
@@ -34,6 +35,8 @@ export interface HostManagerOptions {
   readonly onPin?: (key: string, value: Json) => void;
   /** Whom this host is to ask on the network (`host/network/neighbours.ts`); must only hand it on. */
   readonly onProbes?: (wanted: readonly DesiredProbe[]) => void;
+  /** What this machine's watchdog is told; must only hand it on. Absent: it has none. */
+  readonly onWatchdog?: (word: WatchdogWord) => void;
   /** There is an authority, which says whose gateway may be on the management network. */
   readonly hasAuthority?: true;
 }

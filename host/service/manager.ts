@@ -11,6 +11,7 @@ import { type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "../drivers/hypervisor/driver.ts";
 import { beatTimer, endedAs, hearBeat, settleBeats, takeBeats } from "../heartbeat/beats.ts";
+import { settleWatchdog } from "../heartbeat/watchdog.ts";
 import type { HostRequest, Outcome } from "../host-requests.ts";
 import type { HostState } from "../known.ts";
 import {
@@ -81,6 +82,7 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
     const changed = handle(state, input, options, effects, now.wallMs);
     const moved = state.started && succeed(state, options, effects);
     const isolates = state.started && settleBeats(state, options.host.host, effects);
+    if (state.started) options.onWatchdog?.(settleWatchdog(state));
     if (changed === "elsewhere" && !moved && !isolates && state.started) options.wake();
     else if ((changed !== false || moved || isolates) && state.started) {
       adoptStrangers(state, effects);
