@@ -11,6 +11,7 @@ import { newTenantTicket, ticketPath } from "../../runtime/identity/tickets.ts";
 import { eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { startIssuer } from "../tenancy/issuer.testing.ts";
+import { accountGoes } from "./account-goes.testing.ts";
 import { type Asking, readsAreApart } from "./reads-apart.testing.ts";
 import { tenantsPageRuns } from "./tenants-page.testing.ts";
 
@@ -152,7 +153,11 @@ export async function usersMakeCells(means: Means): Promise<void> {
     ...{ "x.type": "CellController", "x.name": "other", "x.account": "ROOT/ops" },
     "x.cell": { other: { "x.type": "Cell" } },
   });
+  await startAsHostsWould("other");
   await ask("DELETE", "/cells/root/model/root/cells/other");
+  await eventually("it has ended", async () => (await components()).other === undefined);
+  await end(peerName("controller.other"));
+  await installation.forget(peerName("controller.other"));
 
   // The operator gives it away, and it is another's from then on.
   await done("PUT", "/owners/shop", { account: "ROOT/ops" });
@@ -171,10 +176,11 @@ export async function usersMakeCells(means: Means): Promise<void> {
     "bob has it again",
     async () => (await ask("GET", "/cells/shop/model", undefined, bob)).status === 200,
   );
-  assert.equal((await ask("DELETE", "/cells/shop/model", undefined, bob)).status, 200);
-  await eventually(`its VM is taken away\n${said()}`, async () => (await components()).shop === undefined);
-  await end(peerName("controller.shop"));
-  await installation.forget(peerName("controller.shop"));
+  await accountGoes(means, "ROOT/ops", { name: "bob", session: bob, cell: "shop" }, async () => {
+    await eventually(`its VM is taken away\n${said()}`, async () => (await components()).shop === undefined);
+    await end(peerName("controller.shop"));
+    await installation.forget(peerName("controller.shop"));
+  });
   await ask("PUT", "/cells/root/model", specification("core1"));
   await ask("DELETE", "/cells/vault/model");
   await eventually(`nothing of it is left\n${said()}`, async () => !(await components()).vault);
