@@ -156,6 +156,32 @@ test("every command has help with an example and the exit codes, those of the sc
   assert.match(String(script.stdout), /^Usage: cells test .*\n\nrun every test/);
 });
 
+test("no command takes a secret as an argument, and whoever writes one is told the right form and does not read it again", async () => {
+  const commands = (parent: Command): readonly Command[] => [parent, ...parent.commands.flatMap(commands)];
+  const all = commands(createProgram());
+  let files = 0;
+  for (const { options, name } of all.map((each) => ({ options: each.options, name: each.name() })))
+    for (const { long, required, optional } of options) {
+      if (!/password|secret|code/.test(long ?? "") || !(required || optional)) continue;
+      assert.match(long ?? "", /-(file|code)$/, `${name} ${long}`);
+      if (long?.endsWith("-file")) files += 1;
+    }
+  assert.ok(files > 8, `${files} options name a file`);
+  await withGateway({}, async (config) => {
+    for (const [args, expected] of [
+      [["login", "ann@acme", "--password", "horse-of-ann"], /a password is no argument.*say --password-file FILE/],
+      [["password", "--new-password=horse-of-ann"], /a new password is no argument.*say --new-password-file FILE/],
+      [["provider", "add", "x.json", "--secret=horse-of-ann"], /a secret is no argument.*say --secret-file FILE/],
+    ] as const) {
+      const { code, stdout, stderr } = await cells(args, config);
+      assert.equal(code, 2, args.join(" "));
+      assert.match(stderr, expected);
+      assert.ok(!`${stdout}${stderr}`.includes("horse-of-ann"), stderr);
+    }
+    assert.match((await cells(["login", "--pass"], config)).stderr, /unknown option '--pass'/);
+  });
+});
+
 test("the version is that of the package; plan's detailed code 2 is no wrong usage", async () => {
   await withGateway({}, async (config) => {
     const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {

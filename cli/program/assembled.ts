@@ -17,6 +17,15 @@ const versionText = (): string => {
   return `cells ${version}`;
 };
 
+/** What somebody else may read of a command is no place for a secret, so no command takes one there, and nothing says it again. */
+const secretOption = /unknown option '--((?:[a-z]+-)*(?:password|secret|code))(?:=.*)?'/s;
+const withoutSecret = (error: string): string => {
+  const [, name] = secretOption.exec(error) ?? [];
+  return name === undefined
+    ? error
+    : `error: a ${name.replaceAll("-", " ")} is no argument, which everybody on this machine can read: leave it out and it is asked for where one is needed, or write it into a file and say --${name}-file FILE\n`;
+};
+
 /** The command line with what `register` puts into it. */
 export const assembled = (
   makeContext: (output: string) => Context,
@@ -27,6 +36,7 @@ export const assembled = (
     .option("-o, --output <format>", "text or json", "text")
     .version(versionText(), "-V, --version", "what this is")
     .helpCommand(true)
+    .configureOutput({ outputError: (error, write) => write(withoutSecret(error)) })
     .showHelpAfterError("(`--help` shows what is possible)")
     .exitOverride();
   register(program, () => makeContext(String(program.opts().output)));
