@@ -66,10 +66,10 @@ export interface TenancyState {
   readonly owners: Map<string, DesiredOwner>;
   readonly ownersOf: Map<string, Set<DesiredOwner>>;
   readonly payers: Payers;
-  /** UIDs of accounts by their paths; null: to be gathered anew. */
-  accountsAt: ReadonlyMap<string, string> | null;
+  /** UIDs of accounts by their paths; null: nobody has asked yet. */
+  accountsAt: Map<string, string> | null;
   /** The same of domains. */
-  domainsAt: ReadonlyMap<string, string> | null;
+  domainsAt: Map<string, string> | null;
   /** UIDs of delegations by whose cells they are of; null: to be gathered anew. */
   delegationsOf: ReadonlyMap<string, readonly string[]> | null;
   /** Hashes of sessions by the keys that began them. */
@@ -123,21 +123,29 @@ export function save<K extends Kind>(state: TenancyState, kind: K, key: string, 
   else table.set(key, value);
   if (kind === "delegation") state.delegationsOf = null;
   if (kind === "domain" || kind === "account") {
-    state.accountsAt = null;
-    if (kind === "domain") state.domainsAt = null;
     state.areLimitsNews = true;
     if ((value as AccountRecord | DomainRecord | null)?.deleting === true) state.ending.add(key);
     else state.ending.delete(key);
   }
-  // What an account is called never changes: who pays for a cell does where one comes or goes.
-  if (kind === "account" && (before === undefined) !== (value === null))
-    noteAccount(state, (value ?? before) as AccountRecord);
+  // What they are called never changes, so neither does where they are, but that they come and go.
+  if ((before === undefined) !== (value === null)) {
+    if (kind === "account") noteAccount(state, (value ?? before) as AccountRecord, value !== null);
+    if (kind === "domain") noteDomain(state, (value ?? before) as DomainRecord, value !== null);
+  }
   if (kind === "owner") notePayers(state, state.ownersOf.get(key) ?? []);
   write(state.outbox, `${kind}/${key}`, value as object | null);
 }
-function noteAccount(state: TenancyState, { uid, domain, name }: AccountRecord): void {
-  const { payers } = state;
-  notePayers(state, [...payers.cellsOf(uid), ...payers.saidOf(`${domainPath(state, domain)}/${name}`)]);
+function noteAccount(state: TenancyState, { uid, domain, name }: AccountRecord, isThere: boolean): void {
+  const { payers, accountsAt } = state;
+  const path = `${domainPath(state, domain)}/${name}`;
+  if (isThere) accountsAt?.set(path, uid);
+  else accountsAt?.delete(path);
+  notePayers(state, [...payers.cellsOf(uid), ...payers.saidOf(path)]);
+}
+function noteDomain(state: TenancyState, { uid, parent, name }: DomainRecord, isThere: boolean): void {
+  const path = parent === null ? rootDomain : `${domainPath(state, parent)}/${name}`;
+  if (isThere) state.domainsAt?.set(path, uid);
+  else state.domainsAt?.delete(path);
 }
 /** Looks anew who pays for these. */
 export function notePayers(state: TenancyState, cells: Iterable<DesiredOwner>): void {
@@ -212,7 +220,7 @@ export function accountAt(state: TenancyState, path: string): AccountRecord | un
   const uids = accountsAt(state);
   return state.tables.account.get(uids.get(path) ?? "");
 }
-function accountsAt(state: TenancyState): ReadonlyMap<string, string> {
+function accountsAt(state: TenancyState): Map<string, string> {
   state.accountsAt ??= new Map([...state.tables.account.keys()].map((uid) => [accountPath(state, uid), uid]));
   return state.accountsAt;
 }

@@ -393,3 +393,21 @@ test("a change is refused where what it changes is not any more what whoever ask
   const bob = { session: logIn(bench, "bob") };
   assert.equal(asks(bench, bob, "deleteUser", { parameters: { uid }, ifMatch: seen }).status, 404, "not his to see");
 });
+
+test("a domain and an account are found by their paths from when they are there until they have gone", () => {
+  const bench = Bench.started();
+  const status = (name: "addDomain" | "addAccount", path: string): number => bench.ask(operator, name, { path }).status;
+  const end = (name: "deleteDomain" | "deleteAccount", path: string): number =>
+    bench.ask(operator, name, {}, { uid: bench.uidOf(path) }).status;
+  for (let round = 0; round < 2; round += 1) {
+    assert.equal(status("addDomain", "ROOT/new/below"), 404);
+    assert.equal(status("addDomain", "ROOT/new"), 200);
+    assert.equal(status("addDomain", "ROOT/new"), 409);
+    assert.equal(status("addDomain", "ROOT/new/below"), 200);
+    assert.equal(status("addAccount", "ROOT/new/below/dev"), 200);
+    assert.equal(status("addAccount", "ROOT/new/below/dev"), 409);
+    assert.equal(end("deleteAccount", "ROOT/new/below/dev"), 200);
+    assert.equal(end("deleteDomain", "ROOT/new/below"), 200);
+    assert.equal(end("deleteDomain", "ROOT/new"), 200);
+  }
+});

@@ -5,7 +5,7 @@ import { cellName, peerName, uid } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { toJson } from "../../outbox.ts";
 import type { AskName } from "../asks.ts";
-import { accountAt, payerOf } from "../state.ts";
+import { accountAt, accountPath, payerOf } from "../state.ts";
 import { Bench, operator, settled } from "../tenancy.testing.ts";
 
 const root = peerName("controller.root");
@@ -18,6 +18,8 @@ function assertKept({ state }: Bench): void {
   const { owners, payers } = state;
   const sum = payers.all.reduce((count, each) => count + payers.cellsOf(each).size, 0);
   assert.equal(sum, owners.size, "each cell has one payer");
+  const at = [...state.tables.account.keys()].map((each) => [accountPath(state, each), each] as const);
+  for (const each of paths) assert.equal(accountAt(state, each)?.uid, new Map(at).get(each), each);
   for (const each of owners.values()) assert.ok(payers.cellsOf(payerOf(state, each)).has(each), each.cell);
 }
 
