@@ -18,7 +18,7 @@ const soon = (ms = 8000): AbortSignal => AbortSignal.timeout(ms);
 const real = createAgentDriver();
 const ipmilan = (more: Partial<PowerController> = {}): PowerController => ({
   ...sim.controller,
-  ...{ kind: "agent", agent: "fence_ipmilan", options: { lanplus: "1", cipher: "3" }, ...more },
+  ...{ kind: "agent", agent: "fence_ipmilan", options: { lanplus: "1", cipher: "3", power_wait: "0" }, ...more },
 });
 
 before(async () => {

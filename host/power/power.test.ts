@@ -163,7 +163,12 @@ test("an agent that reads twice that a host is on is registered for it alone, an
   closers.push(other.stop);
   const agent = {
     ...other.controller,
-    ...{ kind: "agent", agent: "fence_ipmilan", options: { lanplus: "1", cipher: "3" }, suite: undefined },
+    ...{
+      kind: "agent",
+      agent: "fence_ipmilan",
+      options: { lanplus: "1", cipher: "3", power_wait: "0" },
+      suite: undefined,
+    },
   };
   const registered = await ask("PUT", "h3", agent);
   assert.equal(registered.status, 200, registered.text);
