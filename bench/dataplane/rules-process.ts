@@ -1,8 +1,7 @@
 import { createDiverter } from "../../host/drivers/network/diverter/diverter.ts";
 import { policy, rule } from "../../host/drivers/network/diverter/testing/installation.testing.ts";
 import { serve } from "../../host/drivers/network/diverter/testing/serve.testing.ts";
-import { cidr, hostName, ipv4, mac } from "../../model/cell/identifiers.ts";
-import { tableBytes } from "./in-machine.ts";
+import { ipv4, mac } from "../../model/cell/identifiers.ts";
 
 /** A host's network driver with nothing but rules, in a machine of its own. Arguments: directory, run directory. */
 const [directory = "", runDirectory = ""] = process.argv.slice(2);
@@ -56,57 +55,12 @@ async function costs(count: number, cell: number): Promise<RuleCosts> {
   return { all, one, same, none, adopted };
 }
 
-export interface KnownCosts {
-  /** Milliseconds, of processor time and by the clock. */
-  readonly cpu: number;
-  readonly wall: number;
-  /** Memory in the kernel of the tables that addresses are in: before, and then. */
-  readonly empty: number;
-  readonly full: number;
-}
-const cells = 40;
-
-/** So many VMs of other hosts, and so many subnets, are news all at once: of cells that all have a machine here. */
-async function known(vms: number, subnets: number): Promise<KnownCosts> {
-  const each = { vms: vms / cells, subnets: subnets / cells };
-  const addressOf = (cell: number, at: number): string => `10.${64 + cell}.${(at * 4) >> 8}.${(at * 4) & 255}`;
-  const policies = Array.from({ length: cells }, (_, cell) => ({
-    ...policy(cell + 1, 1, [rule(1, 1, 2, "tcp", 80)]),
-    subnets: Array.from({ length: each.subnets }, (_, at) => ({
-      identity: 100_000 + at,
-      cidr: cidr(`${addressOf(cell, at)}/30`),
-    })),
-  }));
-  const locations = policies.flatMap(({ cellNumber }) =>
-    Array.from({ length: each.vms }, (_, at) => ({
-      ...{
-        address: ipv4(addressOf(cellNumber - 1, at).replace(/\d+$/, (last) => String(Number(last) + 2))),
-        cellNumber,
-      },
-      ...{ identity: 1_000 + at, vmIdentity: 50_000 + at, subnetIdentity: 100_000 + at, incarnation: 1 },
-      ...{ host: hostName("h2"), hostMac: mac("02:00:00:00:01:02") },
-    })),
-  );
-  const global = { policies, interfaces: [], locations };
-  await driver.implementSecurityGroup(global);
-  const [empty, began] = [tableBytes(runDirectory), performance.now()];
-  const cpu = await cpuMs(async () => void (await driver.implementAddressing(global)));
-  const wall = performance.now() - began;
-  const full = tableBytes(runDirectory);
-  const none = { policies: [], interfaces: [], locations: [] };
-  await driver.implementAddressing(none);
-  await driver.implementSecurityGroup(none);
-  return { cpu, wall, empty, full };
-}
-
 serve(async (method, args) => {
   switch (method) {
     case "init":
       return init();
     case "costs":
       return costs(Number(args[0]), Number(args[1]));
-    case "known":
-      return known(Number(args[0]), Number(args[1]));
     default:
       throw new Error(`no method ${method}`);
   }

@@ -1,7 +1,7 @@
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
 import { median, rangeOf, ratios } from "../measure.ts";
 import { inMachine } from "./in-machine.ts";
-import type { KnownCosts, RuleCosts } from "./rules-process.ts";
+import type { RuleCosts } from "./rules-process.ts";
 
 /** Its cells come one after another, as many as rounds. */
 const run = ({ quick, say }: BenchOptions): Promise<readonly Figure[]> =>
@@ -17,12 +17,7 @@ const run = ({ quick, say }: BenchOptions): Promise<readonly Figure[]> =>
         measured.push(await agent.call<RuleCosts>("costs", count, ++cell));
       figures.push(...figuresOf(count, measured));
     }
-    const [vms, subnets] = quick ? [1_000, 3_000] : [10_000, 30_000];
-    say(`${vms} VMs and ${subnets} subnets elsewhere`);
-    const known: KnownCosts[] = [];
-    for (let round = 0; round < (quick ? 2 : 5); round += 1)
-      known.push(await agent.call<KnownCosts>("known", vms, subnets));
-    return [...figures, ...knownFigures(vms, subnets, known)];
+    return figures;
   });
 
 function figuresOf(count: number, measured: readonly RuleCosts[]): readonly Figure[] {
@@ -44,45 +39,11 @@ function figuresOf(count: number, measured: readonly RuleCosts[]): readonly Figu
   ];
 }
 
-function knownFigures(vms: number, subnets: number, known: readonly KnownCosts[]): readonly Figure[] {
-  const whom = `${vms.toLocaleString("en")} VMs and ${subnets.toLocaleString("en")} subnets elsewhere`;
-  const line = (what: string, unit: Figure["unit"], values: readonly number[], atMost: number | null): Figure => ({
-    ...{ what: `${whom}: ${what}`, unit, value: median(values), range: rangeOf(values), atMost },
-  });
-  const mib = (bytes: number): number => bytes / 1024 ** 2;
-  return [
-    line(
-      "known all at once, CPU time",
-      "ms",
-      known.map(({ cpu }) => cpu),
-      null,
-    ),
-    line(
-      "the same by the clock",
-      "ms",
-      known.map(({ wall }) => wall),
-      1_000,
-    ),
-    line(
-      "memory of their entries in the kernel",
-      "MiB",
-      known.map(({ empty, full }) => mib(full - empty)),
-      2,
-    ),
-    line(
-      "memory of the same tables, empty",
-      "MiB",
-      known.map(({ empty }) => mib(empty)),
-      null,
-    ),
-  ];
-}
-
 export const rules: Bench = {
   title: "Rules of one cell at one host",
   method:
     "CPU time of the network driver's process, from the document of the rules to the maps in the kernel, and the same " +
     "again with one rule changed, with the same document arriving once more, with nothing new, and by a new process, which " +
-    "reads back what is in force. Then VMs of other hosts and subnets of 40 cells that all become known at once, and what the kernel's tables of addresses take for them.",
+    "reads back what is in force.",
   run,
 };
