@@ -265,6 +265,8 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
   const record = <Value>(key: string, otherwise: Value): Value =>
     (restored.records.get(key) as Value | undefined) ?? otherwise;
   const model = record<ModelRecord>("model", { version: 0, document: null });
+  // What a controller has at tenancy is taken and given up by its tickets: no word of a release would come here (requests/tickets.ts).
+  const forks = [...(restored.forkedAt ?? [])].filter(([peer]) => peer !== tenancy);
   const state: ControllerState = {
     options,
     outbox,
@@ -289,9 +291,9 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     actual: make.map(),
     reachable: make.map(),
     lost: make.set(),
-    forkedAt: make.set([...(restored.forkedAt ?? [])].flatMap(([peer, { forked }]) => (forked ? [peer] : []))),
+    forkedAt: make.set(forks.flatMap(([peer, { forked }]) => (forked ? [peer] : []))),
     kept: { claims: new Map(), connections: new Map(), raisedFrom: new Map() },
-    olderPeers: make.set([...(restored.forkedAt ?? [])].flatMap(([peer, { itForked }]) => (itForked ? [peer] : []))),
+    olderPeers: make.set(forks.flatMap(([peer, { itForked }]) => (itForked ? [peer] : []))),
     forgotten: new Map(),
     ...restoredHearing(restored.records),
     deaths: createDeaths(options.presence),

@@ -42,6 +42,17 @@ test("a controller with an older store refuses changes, stops nothing, and takes
   assert.equal(world.state.vms.get(web.uid)?.run?.stage, "running");
 });
 
+test("a controller that restarts is held up by no fork at tenancy, whose release nobody would tell it", () => {
+  const world = new World();
+  world.put(shop());
+  world.crash({ forkedAt: new Map([[peerName("tenancy"), { forked: true, itForked: true }]]) });
+  world.settle();
+  const answer = (): string => JSON.stringify(world.ask({ method: "DELETE", path: "" }).body);
+  assert.match(answer(), /change\/destroys-data/, "it is looked at as ever");
+  world.crash({ forkedAt: new Map([[manager, { forked: true, itForked: false }]]) });
+  assert.match(answer(), /lost or is older than what storage-manager holds/);
+});
+
 test("an incarnation of which a receiver knows is not said to run where an earlier one does", () => {
   const world = new World();
   world.put(shop());
