@@ -28,7 +28,7 @@ test("what is cancelled is left alone: nothing is fenced, whatever is heard and 
     },
     () => {
       world.ms += 200_000_000;
-      world.give({ kind: "timer", name: "look" });
+      world.give({ kind: "timer", name: "compare" });
       world.lose("h2", 3);
     },
   ]) {
