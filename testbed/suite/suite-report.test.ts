@@ -21,7 +21,6 @@ test("the last lines of a run: its stages, its ten slowest files, and what they 
       ["testbed/again.test.ts", "1", "3"],
       ["testbed/again.test.ts", "1", "3"],
     ],
-    waited: [["50000", "testbed/again.test.ts"]],
   });
   assert.deepEqual(lines.slice(0, 6), [
     "== minutes per stage",
@@ -29,14 +28,14 @@ test("the last lines of a run: its stages, its ten slowest files, and what they 
     "  14.5 the testbed (62 % of the processors)",
     "  15.0 all",
     "== the slowest files, in seconds, and what their testbeds booted",
-    "   250 testbed/again.test.ts: 2 clouds, 6 guests",
+    "   300 testbed/again.test.ts: 2 clouds, 6 guests",
   ]);
   assert.equal(lines.length, 15, "ten files");
   assert.equal(lines.at(-1), "     2 core/2.test.ts");
 });
 
 test("a run that failed before any test ran has stages only", () => {
-  assert.deepEqual(suiteReport({ stages: [["6", "types"]], files: [], boots: [], waited: [] }), [
+  assert.deepEqual(suiteReport({ stages: [["6", "types"]], files: [], boots: [] }), [
     "== minutes per stage",
     "   0.1 types",
     "   0.1 all",

@@ -9,8 +9,6 @@ export interface Notes {
   readonly files: readonly (readonly string[])[];
   /** File, clouds, guests. */
   readonly boots: readonly (readonly string[])[];
-  /** Milliseconds that a file waited for its turn, and the file. */
-  readonly waited: readonly (readonly string[])[];
 }
 
 const shownFiles = 10;
@@ -28,13 +26,11 @@ const sums = (rows: readonly (readonly string[])[], by: number, column: number):
 const count = (number: number, one: string): string => `${number} ${one}${number === 1 ? "" : "s"}`;
 
 /** The last lines of a run: minutes of each stage and of all, how busy the processors were, and the slowest files with what they booted. */
-export const suiteReport = ({ stages, files, boots, waited }: Notes): readonly string[] => {
+export const suiteReport = ({ stages, files, boots }: Notes): readonly string[] => {
   const minutes = (seconds: number): string => (seconds / 60).toFixed(1).padStart(6);
   const all = stages.reduce((sum, [seconds]) => sum + Number(seconds), 0);
   const [clouds, guests] = [sums(boots, 0, 1), sums(boots, 0, 2)];
-  const waits = sums(waited, 1, 0);
-  const worked = [...sums(files, 1, 0)].map(([file, ms]) => [file, ms - (waits.get(file) ?? 0)] as const);
-  const slowest = worked.sort(([, one], [, other]) => other - one).slice(0, shownFiles);
+  const slowest = [...sums(files, 1, 0)].sort(([, one], [, other]) => other - one).slice(0, shownFiles);
   const booted = (file: string): string =>
     clouds.has(file) ? `: ${count(clouds.get(file) ?? 0, "cloud")}, ${count(guests.get(file) ?? 0, "guest")}` : "";
   return [
@@ -62,11 +58,6 @@ if (import.meta.main && directory !== undefined) {
   const files = readdirSync(directory)
     .filter((name) => name.startsWith("files."))
     .flatMap((name) => rowsOf(join(directory, name)));
-  const notes = {
-    stages: rowsOf(join(directory, "stages")),
-    files,
-    boots: rowsOf(join(directory, "boots")),
-    waited: rowsOf(join(directory, "turns", "waited")),
-  };
+  const notes = { stages: rowsOf(join(directory, "stages")), files, boots: rowsOf(join(directory, "boots")) };
   for (const line of suiteReport(notes)) console.log(line);
 }
