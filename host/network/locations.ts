@@ -4,6 +4,7 @@ import type { DesiredPlaces } from "../../core/documents/network.ts";
 import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import { type HostName, hostName, ipv4, type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import { inOneOf } from "../drivers/network/in-one-of.ts";
 import type { Believed, HostState, Places, Reaching } from "../known.ts";
 
 /**
@@ -116,10 +117,6 @@ export const locationChanged = ({ believed }: HostState, address: string): void 
   believed?.changed.add(address);
 };
 
-const inOneOf = <T>(one: ReadonlySet<T>, other: ReadonlySet<T>): readonly T[] => [
-  ...[...one].filter((each) => !other.has(each)),
-  ...[...other].filter((each) => !one.has(each)),
-];
 /** A cell's controller has said something else of where its addresses are: those alone are looked at anew. */
 export function placesChanged(state: HostState, before: Places | undefined, after: Places | undefined): void {
   if (state.believed === null) return;
@@ -130,7 +127,7 @@ export function placesChanged(state: HostState, before: Places | undefined, afte
   }
   for (const address of new Set([...before.own.keys(), ...after.own.keys()]))
     if (!isDeepStrictEqual(before.own.get(address), after.own.get(address))) locationChanged(state, address);
-  for (const claim of inOneOf<string>(before.foreign ?? new Set(), after.foreign ?? new Set()))
+  for (const claim of inOneOf(before.foreign ?? [], after.foreign ?? []))
     locationChanged(state, claim.split(" ")[0] ?? "");
 }
 

@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { createSocket } from "node:dgram";
-import { once } from "node:events";
 import { chmod, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { PowerController } from "../../core/ha/power/controller.ts";
 import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { createAgentDriver } from "./agent.ts";
-import { type IpmiSim, startIpmiSim } from "./ipmi-sim.testing.ts";
+import { type IpmiSim, shownWhileAsked, startIpmiSim } from "./ipmi-sim.testing.ts";
 
 /* Debian's fence_ipmilan at OpenIPMI's simulator, and agents that lie, each a script. */
 let sim: IpmiSim;
@@ -145,21 +143,8 @@ echo "Status: OFF"; exit 2`,
 });
 
 test("while a real one asks, no argument list and no environment has the password", async () => {
-  const silent = createSocket("udp4");
-  silent.bind(0, "127.0.0.1");
-  await once(silent, "listening");
   const password = "s3cret-of-this-test";
-  const stop = new AbortController();
-  const address = `127.0.0.1:${silent.address().port}`;
-  const reading = real.read(ipmilan({ address, password }), stop.signal);
-  await once(silent, "message");
-  const seen: string[] = [];
-  for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name)))
-    for (const file of ["cmdline", "environ"])
-      seen.push(await readFile(`/proc/${pid}/${file}`, "latin1").catch(() => ""));
-  stop.abort();
-  await reading;
-  silent.close();
+  const seen = await shownWhileAsked((address, stop) => real.read(ipmilan({ address, password }), stop));
   assert.ok(
     seen.some((text) => text.includes("fence_ipmilan")),
     "it was under way meanwhile",

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -86,3 +87,26 @@ user 2 true "operator" "${secret}" admin 10 none md2 md5 straight
     },
   };
 };
+
+/**
+ * Asks a device that never answers, and looks meanwhile: the arguments and the environment of each process, as text.
+ * @param ask is given the device's address
+ */
+export async function shownWhileAsked(
+  ask: (address: string, stop: AbortSignal) => Promise<unknown>,
+): Promise<readonly string[]> {
+  const silent = createSocket("udp4");
+  silent.bind(0, "127.0.0.1");
+  await once(silent, "listening");
+  const stop = new AbortController();
+  const asking = ask(`127.0.0.1:${silent.address().port}`, stop.signal);
+  await once(silent, "message");
+  const seen: string[] = [];
+  for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name)))
+    for (const file of ["cmdline", "environ"])
+      seen.push(await readFile(`/proc/${pid}/${file}`, "latin1").catch(() => ""));
+  stop.abort();
+  await asking;
+  silent.close();
+  return seen;
+}

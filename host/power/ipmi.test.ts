@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { readdir, readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { isSameUuid, uuidOf } from "../../core/ha/power/controller.ts";
 import { freePort } from "../../runtime/process/free-port.testing.ts";
 import { ipmiDriver } from "./ipmi.ts";
-import { type IpmiSim, startIpmiSim } from "./ipmi-sim.testing.ts";
+import { type IpmiSim, shownWhileAsked, startIpmiSim } from "./ipmi-sim.testing.ts";
 
 /* Against OpenIPMI's simulator, a program of others, by RMCP+ over UDP. */
 let sim: IpmiSim;
@@ -57,23 +56,14 @@ test("a wrong password, and nobody at the address, are nothing that was read, an
 });
 
 test("no argument list and no environment of any process has the password", async () => {
-  const silent = createSocket("udp4");
-  silent.bind(0, "127.0.0.1");
-  await once(silent, "listening");
   const password = "s3cret-of-this-test";
-  const stop = new AbortController();
-  const address = `127.0.0.1:${silent.address().port}`;
-  const reading = ipmiDriver.read({ ...sim.controller, address, password }, stop.signal);
-  await once(silent, "message");
-  const seen: string[] = [];
-  for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name)))
-    for (const file of ["cmdline", "environ"])
-      seen.push(await readFile(`/proc/${pid}/${file}`, "latin1").catch(() => ""));
-  stop.abort();
-  await reading;
-  silent.close();
+  let port = "";
+  const seen = await shownWhileAsked((address, stop) => {
+    port = address.split(":")[1] ?? "";
+    return ipmiDriver.read({ ...sim.controller, address, password }, stop);
+  });
   assert.ok(
-    seen.some((text) => text.includes("ipmitool") && text.includes(address.split(":")[1] ?? "")),
+    seen.some((text) => text.includes("ipmitool") && text.includes(port)),
     "it was under way meanwhile",
   );
   assert.ok(!seen.some((text) => text.includes(password)));

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ActualLocation } from "../../../../core/documents/vocabulary.ts";
 import type { GlobalNetwork } from "../driver.ts";
+import { inOneOf } from "../in-one-of.ts";
 import type { Dataplane } from "./program/dataplane.ts";
 import { addressKey, identityKey, interfaceState, location } from "./program/layout.ts";
 import type { CellRules } from "./rules/cell-rules.ts";
@@ -52,16 +53,10 @@ interface Changed {
   readonly isHereSame: boolean;
 }
 
-const inOneOf = <T>(one: readonly T[], other: readonly T[]): readonly T[] => {
-  if (one === other) return [];
-  const [first, second] = [new Set(one), new Set(other)];
-  return [...one.filter((each) => !second.has(each)), ...other.filter((each) => !first.has(each))];
-};
-
 /** Documents are never changed, only replaced by others. */
 function changedBetween(before: InForce, after: InForce): Changed {
   const [old, now] = [before.global, after.global];
-  const [was, is] = [old, now].map(({ interfaces }) => interfaces) as [typeof old.interfaces, typeof old.interfaces];
+  const [was, is] = [old.interfaces, now.interfaces];
   const elsewhere = inOneOf(old.locations, now.locations).map(({ address }) => address);
   const cells = new Set(inOneOf(old.policies, now.policies).map(({ cellNumber }) => cellNumber));
   const openIn = ({ policies }: GlobalNetwork): string =>

@@ -38,6 +38,7 @@ interface Member {
   /** That its guest has joined. */
   readonly joined: readonly Ipv4[];
 }
+const inOrderOfHosts = (a: Member, b: Member): number => (a.host < b.host ? -1 : a.host > b.host ? 1 : 0);
 const isSameMember = (a: Member | undefined, b: Member): boolean =>
   a?.cell === b.cell &&
   a.identity === b.identity &&
@@ -115,7 +116,7 @@ export class Lists {
     if (!isSameList(here, formerly)) this.#here = here;
     if (locations !== before.locations) {
       const members = locations.map((location) => this.#memberAt(location));
-      const inOrder = members.toSorted((a, b) => (a.host < b.host ? -1 : a.host > b.host ? 1 : 0));
+      const inOrder = members.toSorted(inOrderOfHosts);
       const byAddress = members.map((each) => [parseIpv4(each.address) ?? -1, each] as const).sort(([a], [b]) => a - b);
       this.#elsewhere = { locations, byCell: Map.groupBy(inOrder, ({ cell }) => cell), byAddress };
     }
@@ -144,7 +145,7 @@ export class Lists {
       const isOther = (each: Member): boolean => each.cell !== cell;
       const here = this.#here.filter((each) => isOther(each) && isWithin(range, parseIpv4(each.address) ?? -1));
       const elsewhere = within(this.#elsewhere.byAddress, range).filter((each) => isOther(each) && isFree(each));
-      return [...here, ...elsewhere.sort((a, b) => (a.host < b.host ? -1 : a.host > b.host ? 1 : 0))];
+      return [...here, ...elsewhere.sort(inOrderOfHosts)];
     });
     if (
       before?.policy === policy &&
