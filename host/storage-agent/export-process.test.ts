@@ -171,11 +171,13 @@ test("what a daemon has moved grows by its requests, and hardly by who only conn
       `driver=nbd,host=127.0.0.1,port=${port},export=${exportName},tls-creds=key`,
       ...["-c", command],
     ]);
+  const log = `/proc/${started.process.pid}/fd/2`;
   try {
     const before = movedBy(started) ?? assert.fail("it is not known");
     const sockets = Array.from({ length: 5 }, () => connect(port, "127.0.0.1"));
     await Promise.all(sockets.map((socket) => once(socket, "data")));
     for (const socket of sockets) socket.destroy();
+    while ((await readFile(log, "utf8")).split("negotiation failed").length <= sockets.length) await sleep(20);
     const called = movedBy(started) ?? assert.fail("it is not known");
     assert.ok(called - before < 512, `five strangers moved ${called - before} bytes`);
     await write("write 0 4k");
