@@ -231,3 +231,37 @@ test("events are read from a stream however it is cut", async () => {
   for await (const event of readEventStream<CellEvent>(pieces())) read.push(event);
   assert.deepEqual(read, [{ id: 1, reason: "ä" }, { id: 2 }]);
 });
+
+/** Modules that a run of the command line loads, as paths from the checkout. */
+const loadedBy = (args: readonly string[]): readonly string[] => {
+  const hook = [
+    'import { registerHooks } from "node:module"; import { writeSync } from "node:fs";',
+    'registerHooks({ load(url, context, next) { writeSync(2, "loads " + url + "\\n"); return next(url, context); } });',
+  ].join("\n");
+  const { stderr } = spawnSync(
+    process.execPath,
+    ["--import", `data:text/javascript,${encodeURIComponent(hook)}`, main, ...args],
+    { encoding: "utf8", env: { ...process.env, CELLS_HOME: join(tmpdir(), "none") } },
+  );
+  const root = new URL("../", import.meta.url).href;
+  return [...stderr.matchAll(/^loads (.*)$/gm)].map(([, url = ""]) => url.replace(root, ""));
+};
+
+test("a command loads what it needs, and not what others do", () => {
+  const services = /^(?:core|gateway|host|testbed)\/|^simulator\/(?!histories\/fault-kinds)|tsyringe|@peculiar/;
+  const languages = /^model\/(?:check\/(?!check-limits)|smartfrog\/|specification\/)/;
+  assert.deepEqual(
+    loadedBy(["--version"]).filter((path) => services.test(path) || languages.test(path) || /cli\/commands/.test(path)),
+    ["cli/commands/api.ts", "cli/commands/explain.ts"],
+  );
+  assert.deepEqual(
+    loadedBy(["exec", "shop/web/vm", "--", "true"]).filter((path) => services.test(path) || languages.test(path)),
+    [],
+  );
+  assert.deepEqual(
+    loadedBy(["spec", "check", fileURLToPath(new URL("../examples/shop/shop.sf", import.meta.url))]).filter((path) =>
+      services.test(path),
+    ),
+    [],
+  );
+});

@@ -1,4 +1,5 @@
 import { CommanderError } from "commander";
+import { createProgram } from "./program/program.ts";
 import { CommandFailure, detailedExitCode, exitCodes } from "./terminal/failure.ts";
 import { Interrupted } from "./terminal/interrupted.ts";
 
@@ -23,11 +24,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.
 delete process.env.NODE_COMPILE_CACHE;
 
 try {
-  const program =
-    process.argv[2] === "spec"
-      ? (await import("./program/spec-program.ts")).createSpecProgram()
-      : (await import("./program/program.ts")).createProgram();
-  await program.parseAsync();
+  await createProgram().parseAsync();
 } catch (error) {
   process.exitCode = report(error);
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseFaults, simulateMany, simulateSeed, simulateText } from "./command.ts";
-import { faultKinds } from "./histories/generate.ts";
+import { faultKinds } from "./histories/fault-kinds.ts";
 import { invariants } from "./invariants/all.ts";
 
 const gather = () => {

@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
-import { type FaultKind, faultKinds, generateHistory, namedFaultKinds } from "./histories/generate.ts";
+import { type FaultKind, faultKinds, namedFaultKinds } from "./histories/fault-kinds.ts";
+import { generateHistory } from "./histories/generate.ts";
 import { shrink } from "./histories/shrink.ts";
 import { addPremises, failureText, type Premises, premiseLines, vacuous } from "./report.ts";
 import { type RunResult, runHistory } from "./run.ts";

@@ -1,4 +1,5 @@
-import { faultKinds, generateHistory } from "../../simulator/histories/generate.ts";
+import { faultKinds } from "../../simulator/histories/fault-kinds.ts";
+import { generateHistory } from "../../simulator/histories/generate.ts";
 import { runHistory } from "../../simulator/run.ts";
 import { parseHistory } from "../../simulator/world/history.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";

@@ -1,16 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Option } from "commander";
 import type { ServiceEvent } from "../../model/api.ts";
 import { parseMetrics } from "../../runtime/observation/metrics-text.ts";
 import { watchServices } from "../connection/changes.ts";
 import { type Client, clientFromConfiguration, Refused } from "../connection/client.ts";
 import { type Context, cellOfPath, printJson } from "../context/context.ts";
-import type { Register } from "../context/register-type.ts";
 import { follow } from "../output/follow.ts";
 import { hasUtf8, renderStatus } from "../output/status.ts";
 import { asServiceEvent, readSince, renderServiceEvent } from "../output/timeline.ts";
 import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
-import { onlyCell } from "./model/change.ts";
+import { onlyCell } from "./model/get.ts";
 import { testbedStatus } from "./up.ts";
 
 /** `cells status`, `cells events` and `cells metrics`: what the installation is and what happens in it. */
@@ -50,7 +48,7 @@ const watchStatus = async (client: Client, context: Context): Promise<void> => {
 };
 
 /** The installation as the gateway sees it; when that does not answer, the testbed's own processes. */
-const status = async (
+export const status = async (
   context: Context,
   { directory, named, watch }: { readonly directory?: string; readonly named: boolean; readonly watch: boolean },
 ): Promise<void> => {
@@ -149,7 +147,7 @@ export const watch = async (context: Context, cellText: string | undefined): Pro
   await follow(client, cell, context.terminal, { timeoutMs: Number.POSITIVE_INFINITY, until: () => false });
 };
 
-const metrics = async (context: Context, service: string | undefined): Promise<void> => {
+export const metrics = async (context: Context, service: string | undefined): Promise<void> => {
   const text = await context.client().metrics(service ?? null);
   if (!context.json) {
     context.terminal.print(text.trimEnd());
@@ -158,55 +156,4 @@ const metrics = async (context: Context, service: string | undefined): Promise<v
   const read = parseMetrics(text);
   if (!read.ok) throw new CommandFailure(exitCodes.refused, `the gateway's metrics cannot be read: ${read.error}`);
   printJson(context, read.value);
-};
-
-export const observeCommands: Register = (program, context, withHelp) => {
-  const json = (): Option => new Option("--json", "short for --output json");
-  const contextFor = (options: { readonly json?: boolean }): Context => {
-    if (options.json === true) program.setOptionValue("output", "json");
-    return context();
-  };
-  withHelp(
-    program
-      .command("status")
-      .description("a picture of hosts, storage servers, services and cells, and their load")
-      .option("-w, --watch", "draw it again whenever something happens, until Ctrl-C")
-      .addOption(json())
-      .addOption(new Option("-d, --directory <dir>", "where the testbed keeps its data").env("CELLS_HOME"))
-      .action((options, command) =>
-        status(contextFor(options), {
-          ...options,
-          named: command.getOptionValueSource("directory") === "cli",
-          watch: options.watch === true,
-        }),
-      ),
-    ["cells status", "cells status --watch", "cells status --json"],
-  );
-  withHelp(
-    program
-      .command("events")
-      .description("what happened: one time line over all services, or a cell's own")
-      .argument("[cell]", "only this cell's own events, as its controller keeps them")
-      .option("-f, --follow", "what happens from now on, until Ctrl-C; with --since what happened since then, too")
-      .option("--cell <cell>", "of all services, what concerns this cell")
-      .option("--service <service>", "of one service: placer, h1, controller.shop, supervisor, …")
-      .option("--since <time>", "20s, 10m, 2h, 1d ago, or a time as 2026-01-31T12:00:00Z")
-      .addOption(json())
-      .action((cell, { follow, cell: about, service, since, ...options }) => {
-        const own = cell === undefined ? undefined : cellOfPath(cell).cell;
-        if (own !== undefined && (about !== undefined || service !== undefined))
-          throw usage(`a cell's own events are not cut by --cell or --service: write --cell ${own} instead of ${own}`);
-        return events(contextFor(options), { follow: follow === true, own, cell: about, service, since });
-      }),
-    ["cells events --since 10m", "cells events --follow --cell shop", "cells events shop --since 20s --follow"],
-  );
-  withHelp(
-    program
-      .command("metrics")
-      .description("every service's numbers, in Prometheus' text format")
-      .option("--service <service>", "of one service alone: placer, h1, controller.shop, …")
-      .addOption(json())
-      .action((options) => metrics(contextFor(options), options.service)),
-    ["cells metrics", "cells metrics --service h1"],
-  );
 };

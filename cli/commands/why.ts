@@ -2,7 +2,7 @@ import { parseConnection } from "../connection/connection.ts";
 import { type Context, cellOfPath, printJson } from "../context/context.ts";
 import { renderElementAnswer, renderWhy } from "../output/render.ts";
 import { exitCodes } from "../terminal/failure.ts";
-import { onlyCell } from "./model/change.ts";
+import { onlyCell } from "./model/get.ts";
 
 /** `cells why`. */
 

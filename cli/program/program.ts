@@ -1,27 +1,31 @@
 import { type Command, Option } from "commander";
 import { registerApi } from "../commands/api.ts";
-import { adoptServer, emptyBin, listBin, restoreFromBin } from "../commands/bin.ts";
-import { addCredential, listCredentials, revokeCredential } from "../commands/credential.ts";
 import { registerExplain } from "../commands/explain.ts";
-import { addImage, deleteImage, listImages } from "../commands/images/image.ts";
-import { apply, get, plan, remove } from "../commands/model/change.ts";
-import { power } from "../commands/model/power.ts";
-import { observeCommands, watch } from "../commands/observe.ts";
-import { adoptOrphan, endOrphans, listOrphans, releaseOrphans } from "../commands/orphans.ts";
-import { sessionCommands } from "../commands/session-verbs.ts";
-import { simulateCommand } from "../commands/simulate.ts";
-import { down, up } from "../commands/up.ts";
-import { why } from "../commands/why.ts";
 import { clientFromConfiguration } from "../connection/client.ts";
 import { type Context, createContext, secondsOf } from "../context/context.ts";
-import { specCommands } from "../spec/commands.ts";
 import { detailedExitCode, usage } from "../terminal/failure.ts";
 import { assembled, withHelp } from "./assembled.ts";
 import { machineCommands } from "./machine-program.ts";
 import { managementCommands } from "./management-program.ts";
+import { observeCommands } from "./observe-program.ts";
 import { scriptCommands } from "./script-program.ts";
+import { sessionCommands } from "./session-program.ts";
+import { simulateCommand } from "./simulate-program.ts";
+import { specCommands } from "./spec-program.ts";
 import { registerTenancy } from "./tenancy-program.ts";
 import { zoneCommands } from "./zone-program.ts";
+
+/* What a command does is loaded when it is asked for: most of what all of them need together no single one does. */
+const bins = () => import("../commands/bin.ts");
+const credentials = () => import("../commands/credential.ts");
+const images = () => import("../commands/images/image.ts");
+const changes = () => import("../commands/model/change.ts");
+const documents = () => import("../commands/model/get.ts");
+const powers = () => import("../commands/model/power.ts");
+const observing = () => import("../commands/observe.ts");
+const orphaned = () => import("../commands/orphans.ts");
+const testbed = () => import("../commands/up.ts");
+const explanations = () => import("../commands/why.ts");
 
 /*
  * A command's words, options and examples are here, or in a `*-program.ts` of its area; what it does is in `../commands/`. A new
@@ -49,8 +53,8 @@ const testbedCommands = (program: Command, context: () => Context): void => {
         new Option("--profile <p>", "where the management runs (default: as before, or small)").choices(profiles),
       )
       .addOption(directory)
-      .action((options) =>
-        up(context(), {
+      .action(async (options) =>
+        (await testbed()).up(context(), {
           profile: options.profile,
           hosts: options.hosts,
           servers: options.servers,
@@ -70,7 +74,7 @@ const testbedCommands = (program: Command, context: () => Context): void => {
       .description("end it; its data stays for the next `cells up`")
       .option("--purge", "remove its data as well")
       .addOption(directory)
-      .action((options) => down(context(), options.directory, options.purge === true)),
+      .action(async (options) => (await testbed()).down(context(), options.directory, options.purge === true)),
     ["sudo cells down", "sudo cells down --purge"],
   );
   withHelp(
@@ -107,8 +111,12 @@ const changeCommands = (program: Command, context: () => Context): void => {
       .option("--all", "show what stays as it is, too")
       .option(detailedExitCode, "0: nothing would change, 1: it failed, 2: something would")
       .addOption(child)
-      .action((file, { all, cell, detailedExitcode }) =>
-        plan(context(), file, { all: all === true, cell, detailedExitCode: detailedExitcode === true }),
+      .action(async (file, { all, cell, detailedExitcode }) =>
+        (await changes()).plan(context(), file, {
+          all: all === true,
+          cell,
+          detailedExitCode: detailedExitcode === true,
+        }),
       ),
     ["cells plan examples/shop/shop.sf", "cells plan shop.sf --detailed-exitcode"],
   );
@@ -122,8 +130,14 @@ const changeCommands = (program: Command, context: () => Context): void => {
       .option("--no-wait", "return when the change is accepted")
       .addOption(timeout)
       .addOption(child)
-      .action((file, { yes, allowDestroy, wait, timeout: seconds, cell }) =>
-        apply(context(), file, { yes: yes === true, allowDestroy, wait, timeoutMs: seconds * 1000, cell }),
+      .action(async (file, { yes, allowDestroy, wait, timeout: seconds, cell }) =>
+        (await changes()).apply(context(), file, {
+          yes: yes === true,
+          allowDestroy,
+          wait,
+          timeoutMs: seconds * 1000,
+          cell,
+        }),
       ),
     ["cells apply examples/shop/shop.sf", "cells apply shop.sf --yes --output json"],
   );
@@ -136,8 +150,8 @@ const changeCommands = (program: Command, context: () => Context): void => {
       .addOption(allowDestroy)
       .option("--no-wait", "return when the change is accepted")
       .addOption(timeout)
-      .action((path, { yes, allowDestroy, wait, timeout: seconds }) =>
-        remove(context(), path, { yes: yes === true, allowDestroy, wait, timeoutMs: seconds * 1000 }),
+      .action(async (path, { yes, allowDestroy, wait, timeout: seconds }) =>
+        (await changes()).remove(context(), path, { yes: yes === true, allowDestroy, wait, timeoutMs: seconds * 1000 }),
       ),
     ["cells delete shop/web", "cells delete shop/db --yes --allow-destroy shop/db/data,shop/db/bootvol"],
   );
@@ -165,7 +179,7 @@ const powerCommands = (program: Command, context: () => Context): void => {
         ? (await import("../commands/model/force-stop.ts")).forceStop(context(), vm, {
             ...{ yes: yes === true, timeoutMs: timeout * 1000 },
           })
-        : power(context(), verb, vm, { wait, timeoutMs: timeout * 1000 }),
+        : (await powers()).power(context(), verb, vm, { wait, timeoutMs: timeout * 1000 }),
     );
     withHelp(command, [`cells ${verb} shop/web/vm`, ...(verb === "stop" ? ["cells stop shop/web/vm --force"] : [])]);
   }
@@ -178,7 +192,7 @@ const viewCommands = (program: Command, context: () => Context): void => {
       .description("show the cells, or the model at a path")
       .argument("[path]", "cell/group/element")
       .option("--state", "with the actual state of every element")
-      .action((path, options) => get(context(), path, options.state === true)),
+      .action(async (path, options) => (await documents()).get(context(), path, options.state === true)),
     ["cells get", "cells get shop --state", "cells get shop/web/vm", "cells get shop --output yaml"],
   );
   withHelp(
@@ -186,7 +200,7 @@ const viewCommands = (program: Command, context: () => Context): void => {
       .command("watch")
       .description("show a cell's elements as they change, until Ctrl-C")
       .argument("[cell]", "may be left out where there is only one")
-      .action((cell) => watch(context(), cell)),
+      .action(async (cell) => (await observing()).watch(context(), cell)),
     ["cells watch shop"],
   );
   withHelp(
@@ -201,7 +215,7 @@ const viewCommands = (program: Command, context: () => Context): void => {
       )
       .option("-p, --protocol <protocol>", "tcp, udp or icmp (default: tcp with a port, else icmp)")
       .allowUnknownOption()
-      .action((words, options) => why(context(), words, options.protocol)),
+      .action(async (words, options) => (await explanations()).why(context(), words, options.protocol)),
     [
       "cells why shop/web/vm",
       'cells why "shop/web/vm -> shop/app/vm:8080"',
@@ -221,8 +235,8 @@ const imageCommands = (program: Command, context: () => Context): readonly Comma
       .argument("<file>", "the disk image")
       .option("-f, --format <format>", "what the file is, raw or qcow2 (default: what it shows itself to be)")
       .option("--replace", "replace the image of this name; volumes made from the old one stay as they are")
-      .action((name, file, { format, replace }) =>
-        addImage(context(), { name, file, format, replace: replace === true }),
+      .action(async (name, file, { format, replace }) =>
+        (await images()).addImage(context(), { name, file, format, replace: replace === true }),
       ),
     ["cells image add debian debian-12.qcow2", "cells image add old disk.img --format raw"],
   );
@@ -230,7 +244,7 @@ const imageCommands = (program: Command, context: () => Context): readonly Comma
     image
       .command("list")
       .description("show the images and the storage servers that have them")
-      .action(() => listImages(context())),
+      .action(async () => (await images()).listImages(context())),
     ["cells image list"],
   );
   const remove = withHelp(
@@ -238,7 +252,7 @@ const imageCommands = (program: Command, context: () => Context): readonly Comma
       .command("delete")
       .description("delete an uploaded image; volumes made from it stay as they are")
       .argument("<name>", "the image")
-      .action((name) => deleteImage(context(), name)),
+      .action(async (name) => (await images()).deleteImage(context(), name)),
     ["cells image delete debian"],
   );
   return [add, list, remove];
@@ -250,7 +264,7 @@ const binCommands = (program: Command, context: () => Context): void => {
     bin
       .command("list")
       .description("show what is in the bins, what was deleted last first")
-      .action(() => listBin(context())),
+      .action(async () => (await bins()).listBin(context())),
     ["cells bin list"],
   );
   withHelp(
@@ -258,7 +272,7 @@ const binCommands = (program: Command, context: () => Context): void => {
       .command("restore")
       .description("bring a file back: the next volume of its cell at its path begins with it")
       .argument("<file>", "SERVER/FILE, as `cells bin list` shows it")
-      .action((file) => restoreFromBin(context(), file)),
+      .action(async (file) => (await bins()).restoreFromBin(context(), file)),
     ["cells bin restore s1/3f-12.1", "cells apply shop.sf"],
   );
   withHelp(
@@ -267,7 +281,7 @@ const binCommands = (program: Command, context: () => Context): void => {
       .description("remove files for good; what a copy needs stays")
       .argument("[files...]", "SERVER/FILE, as `cells bin list` shows them")
       .option("--all", "everything in every bin")
-      .action((files, { all }) => emptyBin(context(), files, all === true)),
+      .action(async (files, { all }) => (await bins()).emptyBin(context(), files, all === true)),
     ["cells bin empty s1/3f-12.1", "cells bin empty --all"],
   );
 };
@@ -280,7 +294,7 @@ const orphanCommands = (program: Command, context: () => Context): void => {
     orphans
       .command("list")
       .description("show which services keep what, and of whom")
-      .action(() => listOrphans(context())),
+      .action(async () => (await orphaned()).listOrphans(context())),
     ["cells orphans list"],
   );
   withHelp(
@@ -288,7 +302,7 @@ const orphanCommands = (program: Command, context: () => Context): void => {
       .command("release")
       .description("let what a service desires count again, where no newer store of it is to be had")
       .argument("<service>", "whose store was lost or is older, as `cells orphans list` names it")
-      .action((service) => releaseOrphans(context(), service)),
+      .action(async (service) => (await orphaned()).releaseOrphans(context(), service)),
     ["cells orphans release controller.shop"],
   );
   withHelp(
@@ -298,7 +312,7 @@ const orphanCommands = (program: Command, context: () => Context): void => {
       .argument("<service>", "who has it")
       .argument("<client>", "the parent's controller")
       .argument("<key>", "as `cells orphans list` shows it")
-      .action((service, client, key) => adoptOrphan(context(), service, client, key)),
+      .action(async (service, client, key) => (await orphaned()).adoptOrphan(context(), service, client, key)),
     ["cells orphans adopt cell-manager controller.shop cell/3f-12"],
   );
   withHelp(
@@ -309,7 +323,9 @@ const orphanCommands = (program: Command, context: () => Context): void => {
       .argument("<client>", "whose they are")
       .argument("[keys...]", "as `cells orphans list` shows them")
       .option("--all", "all that the client did not repeat")
-      .action((service, client, keys, { all }) => endOrphans(context(), service, client, { keys, all: all === true })),
+      .action(async (service, client, keys, { all }) =>
+        (await orphaned()).endOrphans(context(), service, client, { keys, all: all === true }),
+      ),
     ["cells orphans end storage-manager controller.shop volume/3f-12"],
   );
 };
@@ -323,7 +339,7 @@ const serverCommands = (program: Command, context: () => Context): void => {
         "go on with what a storage server has that was put back from a copy: who held its volumes holds none",
       )
       .argument("<name>", "as `cells status` shows it")
-      .action((name) => adoptServer(context(), name)),
+      .action(async (name) => (await bins()).adoptServer(context(), name)),
     ["cells server adopt s1"],
   );
 };
@@ -339,7 +355,7 @@ const credentialCommands = (program: Command, context: () => Context): void => {
       .argument("<cell>")
       .option("--note <text>", "who it is for", "")
       .option("--out <file>", "write a configuration for CELLS_CONFIG instead of printing it")
-      .action((cell, options) => addCredential(context(), cell, options.note, options.out)),
+      .action(async (cell, options) => (await credentials()).addCredential(context(), cell, options.note, options.out)),
     ["cells credential add shop --note 'shop team' --out shop.json", "CELLS_CONFIG=shop.json cells get shop --state"],
   );
   withHelp(
@@ -347,7 +363,7 @@ const credentialCommands = (program: Command, context: () => Context): void => {
       .command("list")
       .description("show a cell's credentials, without their secrets")
       .argument("<cell>")
-      .action((cell) => listCredentials(context(), cell)),
+      .action(async (cell) => (await credentials()).listCredentials(context(), cell)),
     ["cells credential list shop"],
   );
   withHelp(
@@ -356,7 +372,7 @@ const credentialCommands = (program: Command, context: () => Context): void => {
       .description("let a credential open nothing any more")
       .argument("<cell>")
       .argument("<id>", "as `cells credential list` shows it")
-      .action((cell, id) => revokeCredential(context(), cell, id)),
+      .action(async (cell, id) => (await credentials()).revokeCredential(context(), cell, id)),
     ["cells credential revoke shop 1f3a9c20"],
   );
 };

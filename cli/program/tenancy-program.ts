@@ -3,33 +3,18 @@ import { mostAnswered } from "../../model/contract/audit/audit.ts";
 import { limitKeys } from "../../model/contract/tenancy/quotas.ts";
 import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
 import type { Register } from "../context/register-type.ts";
-import { exportAudit, showAudit, verifyAudit } from "../tenancy/audit.ts";
-import { listContexts, makeContext, removeContext, switchContext } from "../tenancy/contexts.ts";
-import { addKey, changeKey, deleteKey, listKeys } from "../tenancy/keys.ts";
-import { beginTotp, can, changeOwnPassword, confirmTotp, endTotp, login, logout, whoami } from "../tenancy/login.ts";
-import {
-  addPlace,
-  addRole,
-  addUser,
-  changePassword,
-  changePlace,
-  changeRole,
-  changeUser,
-  deletePlace,
-  deleteRole,
-  deleteUser,
-  giveCell,
-  linkUser,
-  listPlaces,
-  listRoles,
-  listUsers,
-  recoverAdmin,
-} from "../tenancy/people.ts";
-import { listQuotas, setQuota } from "../tenancy/quotas.ts";
-import { listUsage } from "../tenancy/usage.ts";
 import { usage } from "../terminal/failure.ts";
 import { withConditions } from "./conditions.ts";
 import { collect, registerDelegations, registerInvitations, registerProviders } from "./trust-program.ts";
+
+/* What a command does is loaded when it is asked for: most of what all of them need together no single one does. */
+const audits = () => import("../tenancy/audit.ts");
+const contexts = () => import("../tenancy/contexts.ts");
+const keys = () => import("../tenancy/keys.ts");
+const logins = () => import("../tenancy/login.ts");
+const people = () => import("../tenancy/people.ts");
+const quotas = () => import("../tenancy/quotas.ts");
+const usages = () => import("../tenancy/usage.ts");
 
 /** Who logs in, and what administrators do with domains, accounts, users and roles. */
 export const registerTenancy: Register = (program, given, withHelp) => {
@@ -70,7 +55,7 @@ const registerLogin: Register = (program, context, withHelp) => {
       .option(...codeFile)
       .option("--key-file <file>", "instead of a user's name: sign with the key that `cells key add --out` wrote there")
       .option("--oidc [provider]", "instead of a user's name: by a provider of OpenID Connect, in a browser anywhere")
-      .action((user, options) => login(context(), user, options)),
+      .action(async (user, options) => (await logins()).login(context(), user, options)),
     [
       "cells login ann@acme --out ann.json",
       "cells login --oidc acme",
@@ -82,7 +67,7 @@ const registerLogin: Register = (program, context, withHelp) => {
     program
       .command("logout")
       .description("end the session, and what was opened with it")
-      .action(() => logout(context())),
+      .action(async () => (await logins()).logout(context())),
     ["cells logout"],
   );
   withHelp(
@@ -96,7 +81,7 @@ const registerLogin: Register = (program, context, withHelp) => {
         "by the link in this file, which `cells user link` made, instead of the present one",
       )
       .option("--url <url>", "with --link-file: the gateway (default: that of the configuration)")
-      .action((options) => changeOwnPassword(context(), options)),
+      .action(async (options) => (await logins()).changeOwnPassword(context(), options)),
     ["CELLS_CONFIG=ann.json cells password"],
   );
   registerTotp(program, context, withHelp);
@@ -104,7 +89,7 @@ const registerLogin: Register = (program, context, withHelp) => {
     program
       .command("whoami")
       .description("say who you are here, and what your role allows")
-      .action(() => whoami(context())),
+      .action(async () => (await logins()).whoami(context())),
     ["cells whoami"],
   );
   withHelp(
@@ -114,7 +99,7 @@ const registerLogin: Register = (program, context, withHelp) => {
       .argument("<user>", "USER@DOMAIN")
       .argument("<verb>", "as rules name it: cell.change, vm.console")
       .argument("<path>", "path in a cell, or an account beginning with ROOT/")
-      .action((user, verb, path) => can(context(), user, verb, path)),
+      .action(async (user, verb, path) => (await logins()).can(context(), user, verb, path)),
     ["cells can ann@acme vm.console shop/web/vm"],
   );
 };
@@ -125,7 +110,7 @@ const registerContexts: Register = (program, context, withHelp) => {
     own
       .command("list", { isDefault: true })
       .description("show them, the one in use with a star")
-      .action(() => listContexts(context())),
+      .action(async () => (await contexts()).listContexts(context())),
     ["cells context", "CELLS_CONTEXT=lab cells status"],
   );
   withHelp(
@@ -133,7 +118,7 @@ const registerContexts: Register = (program, context, withHelp) => {
       .command("use")
       .description("ask this one from now on; without a name none of them")
       .argument("[name]")
-      .action((name) => switchContext(context(), name)),
+      .action(async (name) => (await contexts()).switchContext(context(), name)),
     ["cells context use work", "cells context use"],
   );
   withHelp(
@@ -142,7 +127,7 @@ const registerContexts: Register = (program, context, withHelp) => {
       .description("keep a configuration under a name")
       .argument("<name>")
       .requiredOption("--from <file>", "what `cells login --out` or `cells credential add --out` wrote")
-      .action((name, { from }) => makeContext(context(), name, from)),
+      .action(async (name, { from }) => (await contexts()).makeContext(context(), name, from)),
     ["cells context add lab --from lab.json"],
   );
   withHelp(
@@ -150,7 +135,7 @@ const registerContexts: Register = (program, context, withHelp) => {
       .command("delete")
       .description("forget one")
       .argument("<name>")
-      .action((name) => removeContext(context(), name)),
+      .action(async (name) => (await contexts()).removeContext(context(), name)),
     ["cells context delete lab"],
   );
 };
@@ -162,7 +147,7 @@ const registerTotp: Register = (program, context, withHelp) => {
       .command("on")
       .description("begin one; it counts once a first code has confirmed it")
       .option(...passwordFile)
-      .action((options) => beginTotp(context(), options)),
+      .action(async (options) => (await logins()).beginTotp(context(), options)),
     ["CELLS_CONFIG=ann.json cells totp on"],
   );
   withHelp(
@@ -170,7 +155,7 @@ const registerTotp: Register = (program, context, withHelp) => {
       .command("confirm")
       .description("confirm it by its first code; from then on a login needs one")
       .option(...codeFile)
-      .action((options) => confirmTotp(context(), options)),
+      .action(async (options) => (await logins()).confirmTotp(context(), options)),
     ["CELLS_CONFIG=ann.json cells totp confirm"],
   );
   withHelp(
@@ -179,7 +164,7 @@ const registerTotp: Register = (program, context, withHelp) => {
       .description("take it away, by your password and a code")
       .option(...passwordFile)
       .option(...codeFile)
-      .action((options) => endTotp(context(), options)),
+      .action(async (options) => (await logins()).endTotp(context(), options)),
     ["CELLS_CONFIG=ann.json cells totp off"],
   );
 };
@@ -196,7 +181,7 @@ const registerPlaces: Register = (program, context, withHelp) => {
       parent
         .command("list")
         .description(`show the ${what}s that you may see`)
-        .action(() => listPlaces(context(), what)),
+        .action(async () => (await people()).listPlaces(context(), what)),
       [`cells ${what} list`],
     );
     withHelp(
@@ -204,7 +189,7 @@ const registerPlaces: Register = (program, context, withHelp) => {
         .command("add")
         .description(`make one`)
         .argument("<path>", "its name behind those of the domains around it")
-        .action((path) => addPlace(context(), what, path)),
+        .action(async (path) => (await people()).addPlace(context(), what, path)),
       [`cells ${what} add ${examples[what]}`],
     );
     for (const verb of verbs)
@@ -213,7 +198,7 @@ const registerPlaces: Register = (program, context, withHelp) => {
           .command(verb)
           .description(`let all that is in it be ${states[verb]}`)
           .argument("<path>")
-          .action((path) => changePlace(context(), what, path, states[verb])),
+          .action(async (path) => (await people()).changePlace(context(), what, path, states[verb])),
         [`cells ${what} ${verb} ${examples[what]}`],
       );
     withHelp(
@@ -226,7 +211,7 @@ const registerPlaces: Register = (program, context, withHelp) => {
         .option("--plan", "show what would go, and do nothing")
         .option("--allow-destroy <cells>", "cells that end with it, whose data is lost; can be repeated", collect)
         .option(...cleanup)
-        .action((path, options) => deletePlace(context(), what, path, options)),
+        .action(async (path, options) => (await people()).deletePlace(context(), what, path, options)),
       [
         `cells ${what} delete ${examples[what]} --plan`,
         `cells ${what} delete ${examples[what]} --allow-destroy shop${what === "domain" ? " --cleanup" : ""}`,
@@ -239,7 +224,7 @@ const registerPlaces: Register = (program, context, withHelp) => {
           .description("say that a cell belongs to an account from now on")
           .argument("<path>", "the account")
           .argument("<cell>")
-          .action((path, cell) => giveCell(context(), path, cell)),
+          .action(async (path, cell) => (await people()).giveCell(context(), path, cell)),
         ["cells account give acme/dev shop"],
       );
   }
@@ -253,7 +238,7 @@ const registerUsers: Register = (program, context, withHelp) => {
     user
       .command("list")
       .description("show the users that you may see")
-      .action(() => listUsers(context())),
+      .action(async () => (await people()).listUsers(context())),
     ["cells user list"],
   );
   withHelp(
@@ -265,7 +250,7 @@ const registerUsers: Register = (program, context, withHelp) => {
       .option("--role <role>", "what it may", "user")
       .option(...passwordFile)
       .option("--link", "instead of a password make a link, by which the user gives himself one")
-      .action((name, options) => addUser(context(), name, options)),
+      .action(async (name, options) => (await people()).addUser(context(), name, options)),
     ["cells user add ann --account acme/dev --role account-admin"],
   );
   for (const verb of verbs)
@@ -274,7 +259,7 @@ const registerUsers: Register = (program, context, withHelp) => {
         .command(verb)
         .description(`let it be ${states[verb]}${verb === "disable" ? ": it is out within a second" : ""}`)
         .argument("<user>", "USER@DOMAIN")
-        .action((name) => changeUser(context(), name, { state: states[verb] })),
+        .action(async (name) => (await people()).changeUser(context(), name, { state: states[verb] })),
       [`cells user ${verb} ann@acme`],
     );
   withHelp(
@@ -283,7 +268,7 @@ const registerUsers: Register = (program, context, withHelp) => {
       .description("give it another role")
       .argument("<user>", "USER@DOMAIN")
       .argument("<role>", "as `cells role list` shows it")
-      .action((name, role) => changeUser(context(), name, { role })),
+      .action(async (name, role) => (await people()).changeUser(context(), name, { role })),
     ["cells user role ann@acme reader"],
   );
   registerWaysIn(user, context, withHelp);
@@ -292,7 +277,7 @@ const registerUsers: Register = (program, context, withHelp) => {
       .command("delete")
       .description("delete it; it is out within a second")
       .argument("<user>", "USER@DOMAIN")
-      .action((name) => deleteUser(context(), name)),
+      .action(async (name) => (await people()).deleteUser(context(), name)),
     ["cells user delete ann@acme"],
   );
 };
@@ -304,7 +289,7 @@ const registerWaysIn: Register = (user, context, withHelp) => {
       .description("give it another password; it is out until it logs in anew")
       .argument("<user>", "USER@DOMAIN")
       .option(...passwordFile)
-      .action((name, options) => changePassword(context(), name, options.passwordFile)),
+      .action(async (name, options) => (await people()).changePassword(context(), name, options.passwordFile)),
     ["cells user password ann@acme"],
   );
   withHelp(
@@ -312,7 +297,7 @@ const registerWaysIn: Register = (user, context, withHelp) => {
       .command("link")
       .description("make a link, by which it gives itself a password; it opens once, for a day")
       .argument("<user>", "USER@DOMAIN")
-      .action((name) => linkUser(context(), name)),
+      .action(async (name) => (await people()).linkUser(context(), name)),
     ["cells user link ann@acme"],
   );
   withHelp(
@@ -322,7 +307,7 @@ const registerWaysIn: Register = (user, context, withHelp) => {
         "the operator's way back in: make this user of ROOT a root administrator, with a link for a password",
       )
       .argument("<user>", "USER, who is there or is made; what opened as him before opens nothing")
-      .action((name) => recoverAdmin(context(), name)),
+      .action(async (name) => (await people()).recoverAdmin(context(), name)),
     ["cells user recover root"],
   );
   withHelp(
@@ -330,7 +315,7 @@ const registerWaysIn: Register = (user, context, withHelp) => {
       .command("totp-off")
       .description("take its second factor away, as where a telephone was lost")
       .argument("<user>", "USER@DOMAIN")
-      .action((name) => changeUser(context(), name, { totp: "off" })),
+      .action(async (name) => (await people()).changeUser(context(), name, { totp: "off" })),
     ["cells user totp-off ann@acme"],
   );
 };
@@ -341,7 +326,7 @@ const registerKeys: Register = (program, context, withHelp) => {
     key
       .command("list")
       .description("show your keys, and those of others that you may see")
-      .action(() => listKeys(context())),
+      .action(async () => (await keys()).listKeys(context())),
     ["cells key list"],
   );
   withHelp(
@@ -351,7 +336,7 @@ const registerKeys: Register = (program, context, withHelp) => {
       .argument("[user]", "USER@DOMAIN; without it for yourself")
       .option("--note <text>", "what it is for")
       .option("--out <file>", "write it into a file that is not there yet, for `cells login --key-file`")
-      .action((user, options) => addKey(context(), user, options)),
+      .action(async (user, options) => (await keys()).addKey(context(), user, options)),
     ["cells key add --note backups --out ann.key", "cells key add robot@acme --out robot.key"],
   );
   for (const [verb, state] of [
@@ -363,7 +348,7 @@ const registerKeys: Register = (program, context, withHelp) => {
         .command(verb)
         .description(`let it be ${state}${verb === "disable" ? ": what was opened with it ends within a second" : ""}`)
         .argument("<key>", "its id")
-        .action((id) => changeKey(context(), id, state)),
+        .action(async (id) => (await keys()).changeKey(context(), id, state)),
       [`cells key ${verb} CELLABCDEFGHIJKLMNOP`],
     );
   withHelp(
@@ -371,7 +356,7 @@ const registerKeys: Register = (program, context, withHelp) => {
       .command("delete")
       .description("delete it; what was opened with it ends within a second")
       .argument("<key>", "its id")
-      .action((id) => deleteKey(context(), id)),
+      .action(async (id) => (await keys()).deleteKey(context(), id)),
     ["cells key delete CELLABCDEFGHIJKLMNOP"],
   );
 };
@@ -382,7 +367,7 @@ const registerRoles: Register = (program, context, withHelp) => {
     role
       .command("list")
       .description("show the roles that you may see")
-      .action(() => listRoles(context())),
+      .action(async () => (await people()).listRoles(context())),
     ["cells role list"],
   );
   withHelp(
@@ -393,7 +378,7 @@ const registerRoles: Register = (program, context, withHelp) => {
       .option("--reach <reach>", "on what it may be used: installation, domain or account", "account")
       .requiredOption("--rule <rule>", "'allow VERB' or 'deny VERB'; several in their order", collect)
       .option("--second-factor", "who has it may nothing until he has a second factor")
-      .action((name, options) => addRole(context(), name, options)),
+      .action(async (name, options) => (await people()).addRole(context(), name, options)),
     ["cells role add viewer@acme --rule 'deny cell.change' --rule 'allow cell.*'"],
   );
   withHelp(
@@ -402,7 +387,7 @@ const registerRoles: Register = (program, context, withHelp) => {
       .description("give it other rules; they count within a second")
       .argument("<role>", "ROLE@DOMAIN")
       .requiredOption("--rule <rule>", "'allow VERB' or 'deny VERB'; several in their order", collect)
-      .action((name, options) => changeRole(context(), name, options.rule)),
+      .action(async (name, options) => (await people()).changeRole(context(), name, options.rule)),
     ["cells role change viewer@acme --rule 'allow cell.read'"],
   );
   withHelp(
@@ -410,7 +395,7 @@ const registerRoles: Register = (program, context, withHelp) => {
       .command("delete")
       .description("delete one that nobody has")
       .argument("<role>", "ROLE@DOMAIN")
-      .action((name) => deleteRole(context(), name)),
+      .action(async (name) => (await people()).deleteRole(context(), name)),
     ["cells role delete viewer@acme"],
   );
 };
@@ -421,7 +406,7 @@ const registerQuotas: Register = (program, context, withHelp) => {
     quota
       .command("list")
       .description("show what is limited, and how much of it was granted")
-      .action(() => listQuotas(context())),
+      .action(async () => (await quotas()).listQuotas(context())),
     ["cells quota list"],
   );
   withHelp(
@@ -430,7 +415,7 @@ const registerQuotas: Register = (program, context, withHelp) => {
       .description("say what it may have, in place of what it might before; what was granted stays")
       .argument("<path>", "of an account or a domain")
       .argument("<limits...>", `WHAT=NUMBER of ${limitKeys.join(", ")}; or none`)
-      .action((path, limits) => setQuota(context(), path, limits)),
+      .action(async (path, limits) => (await quotas()).setQuota(context(), path, limits)),
     ["cells quota set acme/dev cells=2 vms=10 memoryMiB=20480", "cells quota set acme none"],
   );
 };
@@ -443,7 +428,7 @@ const registerUsage: Register = (program, context, withHelp) => {
       .argument("[path]", "of an account, or of a domain: all in it and below")
       .option("--from <day>", "the first day, as 2026-11-01 (default: 31 days before)")
       .option("--until <day>", "the last day (default: today)")
-      .action((path, options) => listUsage(context(), path, options)),
+      .action(async (path, options) => (await usages()).listUsage(context(), path, options)),
     ["cells usage", "cells usage acme/dev --from 2026-11-01 --until 2026-11-30"],
   );
 };
@@ -469,13 +454,13 @@ const registerAudit: Register = (program, context, withHelp) => {
   withHelp(
     filters(audit.command("list", { isDefault: true }).description("show the newest, the last one last"))
       .option("--limit <n>", "at most so many (default: 200)", countOf)
-      .action((options) => showAudit(context(), options)),
+      .action(async (options) => (await audits()).showAudit(context(), options)),
     ["cells audit", "cells audit list --cell shop --user ann@ROOT/acme", "cells audit list --refused --output json"],
   );
   withHelp(
     filters(audit.command("export").description("write out all that is kept, a record a line"))
       .option("--out <file>", "into a file that is not there yet")
-      .action((options) => exportAudit(context(), options)),
+      .action(async (options) => (await audits()).exportAudit(context(), options)),
     ["cells audit export --out audit-2026-11.jsonl"],
   );
   withHelp(
@@ -484,7 +469,7 @@ const registerAudit: Register = (program, context, withHelp) => {
       .description("look whether records were altered or taken out")
       .option("--service <service>", "of this service alone")
       .option("--against <file>", "an earlier export, which must be found again")
-      .action((options) => verifyAudit(context(), options)),
+      .action(async (options) => (await audits()).verifyAudit(context(), options)),
     ["cells audit verify", "cells audit verify --against audit-2026-11.jsonl"],
   );
 };

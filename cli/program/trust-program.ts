@@ -1,18 +1,10 @@
 import type { Register } from "../context/register-type.ts";
-import { addDelegation, deleteDelegation, listDelegations } from "../tenancy/delegations.ts";
-import {
-  addInvitation,
-  approve,
-  closeRegistration,
-  deleteInvitation,
-  listInvitations,
-  listRegistrations,
-  openRegistration,
-  register,
-  reject,
-} from "../tenancy/invitations.ts";
-import { addProvider, deleteProvider, listProviders } from "../tenancy/providers.ts";
 import { usage } from "../terminal/failure.ts";
+
+/* What a command does is loaded when it is asked for: most of what all of them need together no single one does. */
+const delegations = () => import("../tenancy/delegations.ts");
+const invitations = () => import("../tenancy/invitations.ts");
+const providers = () => import("../tenancy/providers.ts");
 
 /* Who else gets in: by a provider's word, and by what an account gives others. */
 
@@ -27,7 +19,7 @@ export const registerProviders: Register = (program, context, withHelp) => {
     provider
       .command("list", { isDefault: true })
       .description("show them, with what they map")
-      .action(() => listProviders(context())),
+      .action(async () => (await providers()).listProviders(context())),
     ["cells provider"],
   );
   withHelp(
@@ -36,7 +28,7 @@ export const registerProviders: Register = (program, context, withHelp) => {
       .description("let people log in by one")
       .argument("<file>", "its document, JSON: docs/tenants.md")
       .option("--secret-file <file>", "the secret of this installation as its client")
-      .action((file, options) => addProvider(context(), file, options)),
+      .action(async (file, options) => (await providers()).addProvider(context(), file, options)),
     ["cells provider add acme.json --secret-file acme.secret"],
   );
   withHelp(
@@ -44,7 +36,7 @@ export const registerProviders: Register = (program, context, withHelp) => {
       .command("delete")
       .description("let nobody log in by it; who did is out within a second")
       .argument("<provider>", "its name")
-      .action((name) => deleteProvider(context(), name)),
+      .action(async (name) => (await providers()).deleteProvider(context(), name)),
     ["cells provider delete acme"],
   );
 };
@@ -59,7 +51,7 @@ const registerRegistrations: Register = (program, context, withHelp) => {
     registration
       .command("list", { isDefault: true })
       .description("show them")
-      .action(() => listRegistrations(context())),
+      .action(async () => (await invitations()).listRegistrations(context())),
     ["cells registration"],
   );
   withHelp(
@@ -70,7 +62,7 @@ const registerRegistrations: Register = (program, context, withHelp) => {
       .requiredOption("--email <domain>", "what stands behind the @ of addresses")
       .option("--role <role>", "of its first user (default: account-admin)")
       .option("--limit <limit>", "WHAT=NUMBER that the account may have; can be repeated", collect)
-      .action((domain, options) => openRegistration(context(), domain, options)),
+      .action(async (domain, options) => (await invitations()).openRegistration(context(), domain, options)),
     ["cells registration open acme --email acme.example --role user"],
   );
   const uid = "as `cells registration` shows it";
@@ -79,7 +71,7 @@ const registerRegistrations: Register = (program, context, withHelp) => {
       .command("close")
       .description("take no more applications, and forget those that wait")
       .argument("<uid>", uid)
-      .action((opening) => closeRegistration(context(), opening)),
+      .action(async (opening) => (await invitations()).closeRegistration(context(), opening)),
     ["cells registration close 0b7f8c1e-3f0b-4f0a-9b5d-2d9d3c1f6a77"],
   );
   withHelp(
@@ -88,7 +80,7 @@ const registerRegistrations: Register = (program, context, withHelp) => {
       .description("let somebody in")
       .argument("<uid>", "as he has told you; nothing else says that the address is his")
       .option("--name <name>", "another one than he has asked for")
-      .action((application, { name }) => approve(context(), application, name)),
+      .action(async (application, { name }) => (await invitations()).approve(context(), application, name)),
     ["cells registration approve 7d0f8c1e-3f0b-4f0a-9b5d-2d9d3c1f6a12"],
   );
   withHelp(
@@ -96,7 +88,7 @@ const registerRegistrations: Register = (program, context, withHelp) => {
       .command("reject")
       .description("let somebody not in")
       .argument("<uid>", uid)
-      .action((application) => reject(context(), application)),
+      .action(async (application) => (await invitations()).reject(context(), application)),
     ["cells registration reject 7d0f8c1e-3f0b-4f0a-9b5d-2d9d3c1f6a12"],
   );
 };
@@ -106,7 +98,7 @@ export const registerInvitations: Register = (program, context, withHelp) => {
     invitation
       .command("list", { isDefault: true })
       .description("show those that nobody has used yet")
-      .action(() => listInvitations(context())),
+      .action(async () => (await invitations()).listInvitations(context())),
     ["cells invitation"],
   );
   withHelp(
@@ -117,7 +109,7 @@ export const registerInvitations: Register = (program, context, withHelp) => {
       .option("--role <role>", "of its first user (default: account-admin)")
       .option("--limit <limit>", "WHAT=NUMBER that the account may have; can be repeated", collect)
       .option("--days <n>", "how long it counts (default: 7)", daysOf)
-      .action((domain, options) => addInvitation(context(), domain, options)),
+      .action(async (domain, options) => (await invitations()).addInvitation(context(), domain, options)),
     [
       "cells invitation add acme",
       "cells invitation add acme --role user --limit vms=5 --limit memoryMiB=8192 --days 2",
@@ -128,7 +120,7 @@ export const registerInvitations: Register = (program, context, withHelp) => {
       .command("delete")
       .description("take it back")
       .argument("<uid>", "as `cells invitation list` shows it")
-      .action((uid) => deleteInvitation(context(), uid)),
+      .action(async (uid) => (await invitations()).deleteInvitation(context(), uid)),
     ["cells invitation delete 0b7f8c1e-3f0b-4f0a-9b5d-2d9d3c1f6a77"],
   );
   registerRegistrations(program, context, withHelp);
@@ -144,7 +136,7 @@ export const registerInvitations: Register = (program, context, withHelp) => {
       .option("--domain <domain>", "beside --email: which")
       .option("--password-file <file>", "read the password from a file instead of asking for it")
       .option("--url <url>", "the gateway (default: that of the configuration)")
-      .action((name, options) => register(context(), name, options)),
+      .action(async (name, options) => (await invitations()).register(context(), name, options)),
     [
       "cells register pat --link-file invite.link --url https://cloud.example",
       "cells register pat --email pat@acme.example --domain acme --url https://cloud.example",
@@ -158,7 +150,7 @@ export const registerDelegations: Register = (program, context, withHelp) => {
     delegation
       .command("list", { isDefault: true })
       .description("show what your accounts give, and what they have")
-      .action(() => listDelegations(context())),
+      .action(async () => (await delegations()).listDelegations(context())),
     ["cells delegation"],
   );
   withHelp(
@@ -169,7 +161,7 @@ export const registerDelegations: Register = (program, context, withHelp) => {
       .requiredOption("--to <whom>", "an account or USER@DOMAIN; whom you may not see by the account's number or a UID")
       .requiredOption("--role <role>", "which role")
       .option("--cell <cells>", "on these cells alone, with commas in between; can be repeated", collect)
-      .action((account, options) => addDelegation(context(), account, options)),
+      .action(async (account, options) => (await delegations()).addDelegation(context(), account, options)),
     [
       "cells delegation add acme/dev --to acme/ops --role reader",
       "cells delegation add acme/dev --to 483920175566 --role user --cell shop",
@@ -180,7 +172,7 @@ export const registerDelegations: Register = (program, context, withHelp) => {
       .command("delete")
       .description("take it back, or give it up: it counts no more within a second")
       .argument("<uid>", "as `cells delegation list` shows it")
-      .action((uid) => deleteDelegation(context(), uid)),
+      .action(async (uid) => (await delegations()).deleteDelegation(context(), uid)),
     ["cells delegation delete 0b7f8c1e-3f0b-4f0a-9b5d-2d9d3c1f6a77"],
   );
 };

@@ -5,7 +5,6 @@ import { readSpecification } from "../../model/specification/specification.ts";
 import { evaluate } from "../../runtime/specification/evaluate.ts";
 import { compilerFor, typeFaults } from "../../runtime/specification/typescript/compiler.ts";
 import { type Context, printJson } from "../context/context.ts";
-import type { Register } from "../context/register-type.ts";
 import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 import { readBundle } from "./bundle.ts";
 import { opened, rendered } from "./diagnostics.ts";
@@ -54,15 +53,4 @@ const withTypes = (types: readonly Diagnostic[], others: readonly Diagnostic[]):
   const lineOf = ({ position }: Diagnostic): string => `${position?.file}:${position?.line}`;
   const told = new Set(types.map(lineOf));
   return [...types, ...others.filter((each) => !told.has(lineOf(each)))];
-};
-
-export const registerSpecCheck: Register = (spec, context, withHelp) => {
-  withHelp(
-    spec
-      .command("check")
-      .description("check a specification here, without a gateway, and show all of its errors")
-      .argument("<file>", "a specification; what it includes is read with it")
-      .action((file) => check(context(), file)),
-    ["cells spec check shop.sf", "cells spec check shop.sf --output json"],
-  );
 };

@@ -3,7 +3,6 @@ import { extname } from "node:path";
 import { renderDiagnostic } from "../../model/diagnostics/render-diagnostic.ts";
 import { formatSmartFrog } from "../../model/smartfrog-format/format.ts";
 import { type Context, printJson } from "../context/context.ts";
-import type { Register } from "../context/register-type.ts";
 import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
 import { textOf } from "./bundle.ts";
 
@@ -81,19 +80,4 @@ export const format = (context: Context, files: readonly string[], { check, writ
   else if (outputs.join("") !== "") terminal.print(outputs.join("").replace(/\n$/, ""));
   if (faults.length > 0) throw new CommandFailure(exitCodes.refused, faults.join("\n\n"));
   if (check && changed.length > 0) process.exitCode = exitCodes.refused;
-};
-
-export const registerSpecFmt: Register = (spec, context, withHelp) => {
-  withHelp(
-    spec
-      .command("fmt")
-      .description("put SmartFrog texts into their one form; comments stay, and so does what they mean")
-      .argument("<file...>", "`.sf` files, or - for standard input")
-      .option("-w, --write", "change the files instead of printing; those that changed are listed")
-      .option("--check", "change nothing; list what is not formatted and end with 1 if there is any")
-      .action((files, options) =>
-        format(context(), files, { check: options.check === true, write: options.write === true }),
-      ),
-    ["cells spec fmt shop.sf", "cells spec fmt --write *.sf", "cells spec fmt --check *.sf"],
-  );
 };

@@ -1,7 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { typescriptDeclarations } from "../../model/reference/typescript-declarations.ts";
 import type { Context } from "../context/context.ts";
-import type { Register } from "../context/register-type.ts";
 import { usage } from "../terminal/failure.ts";
 
 /** `cells spec types`: the types of `cells/model`, for editors and `tsc`, to standard output or into a file. */
@@ -17,15 +16,4 @@ export const types = ({ terminal }: Context, out: string | undefined): void => {
     throw usage(`cannot write ${out}: ${(error as Error).message}`);
   }
   terminal.print(`${out}: the types of cells/model; docs/typescript.md says how to use them`);
-};
-
-export const registerSpecTypes: Register = (spec, context, withHelp) => {
-  withHelp(
-    spec
-      .command("types")
-      .description("write the types that specifications in TypeScript are checked with")
-      .option("--out <file>", "write them there, instead of printing them")
-      .action(({ out }: { readonly out?: string }) => types(context(), out)),
-    ["cells spec types --out cells-model.d.ts"],
-  );
 };

@@ -2,20 +2,10 @@ import { machineShares } from "../../core/placer/machine-memory.ts";
 import { createRandom, type Random } from "../kernel/random.ts";
 import { type CellText, formatCell, type MachineText } from "../world/cell-text.ts";
 import type { History, HistoryStep } from "../world/history.ts";
+import type { FaultKind } from "./fault-kinds.ts";
 import { withAdministration } from "./generate-administration.ts";
 import { withOtherCells } from "./generate-family.ts";
 import { withGroups } from "./generate-groups.ts";
-
-/** Kinds of faults, as `--faults` names them; what a step does to the world: `../world/steps.ts`. */
-export const faultKinds = ["partition", "crash", "pause", "disk", "clock", "packet", "guest", "driver"] as const;
-/**
- * Drawn only where they are asked for: `store` takes stores of services, or puts older ones back; an operator sees to it. `isolate`
- * cuts hosts off from all but the storage servers, and `heartbeat` from one of these; with `power` hosts have management controllers, of
- * which some are dead, slow, deaf or another machine's, and are lost to everybody now and then. With `administration` the first cell is the
- * root cell, hosts are drained, accounts have limits, and rights are taken from users, while the services that see to it are away now and then.
- */
-export const namedFaultKinds = ["store", "isolate", "heartbeat", "power", "administration"] as const;
-export type FaultKind = (typeof faultKinds)[number] | (typeof namedFaultKinds)[number];
 
 export interface Wanted {
   readonly seed: number;

@@ -1,5 +1,6 @@
 import { parseFaults } from "../command.ts";
-import { faultKinds, generateHistory } from "../histories/generate.ts";
+import { faultKinds } from "../histories/fault-kinds.ts";
+import { generateHistory } from "../histories/generate.ts";
 import { playScenario, readScenario } from "../histories/scenario.ts";
 import { runHistory } from "../run.ts";
 

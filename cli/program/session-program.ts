@@ -1,8 +1,5 @@
 import { secondsOf } from "../context/context.ts";
 import type { Register } from "../context/register-type.ts";
-import { openVmConsole } from "../sessions/console.ts";
-import { copy } from "../sessions/cp.ts";
-import { exec } from "../sessions/exec.ts";
 import { usage } from "../terminal/failure.ts";
 
 const positiveSecondsOf = (text: string): number => {
@@ -31,8 +28,8 @@ export const sessionCommands: Register = (program, context, withHelp) => {
 Ctrl-C interrupts the command in the guest, a second one kills it. It also ends when this command's connection does.
 What it leaves running in the guest is heard no longer than itself: give that another place to write to.`,
       )
-      .action((vm, command, options) =>
-        exec(context(), vm, command, {
+      .action(async (vm, command, options) =>
+        (await import("../sessions/exec.ts")).exec(context(), vm, command, {
           timeoutMs: options.timeout === undefined ? null : options.timeout * 1000,
           stdin: options.stdin === true,
         }),
@@ -54,7 +51,7 @@ What it leaves running in the guest is heard no longer than itself: give that an
         `
 The guest needs its agent and sh, cat, mv and sha256sum. A file here with a \`:\` in its name is written as ./NAME.`,
       )
-      .action((from, to) => copy(context(), from, to)),
+      .action(async (from, to) => (await import("../sessions/cp.ts")).copy(context(), from, to)),
     ["cells cp site.tar shop/web/vm:/srv/", "cells cp shop/web/vm:/var/log/messages ."],
   );
   withHelp(
@@ -76,8 +73,11 @@ The end of what was recorded is shown first. Every key goes to the guest, Ctrl-C
 see the same, all may type. Who reads too slowly misses some of the output and is told so; the guest never waits.
 Without a terminal, standard input is typed as it comes.`,
       )
-      .action((vm, options) =>
-        openVmConsole(context(), vm, { reconnect: options.reconnect === true, lingerMs: options.linger * 1000 }),
+      .action(async (vm, options) =>
+        (await import("../sessions/console.ts")).openVmConsole(context(), vm, {
+          reconnect: options.reconnect === true,
+          lingerMs: options.linger * 1000,
+        }),
       ),
     ["cells console shop/web/vm", "cells console shop/web/vm --reconnect", "echo uptime | cells console shop/web/vm"],
   );
