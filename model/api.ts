@@ -3,6 +3,7 @@ import type { ElementType } from "./cell/cell.ts";
 import type { ElementPath } from "./cell/identifiers.ts";
 import type { Diagnostic } from "./diagnostics/diagnostic.ts";
 import type { Json } from "./json/json.ts";
+import type { PatchFault } from "./json/patch.ts";
 import type { Foreseen } from "./plan/foreseen.ts";
 import type { Plan } from "./plan/plan-types.ts";
 
@@ -18,6 +19,8 @@ export interface BundleBody {
 }
 export const bundleMediaType = "application/vnd.cells.bundle+json";
 /** One YAML text instead of JSON (RFC 9512); its deprecated names mean the same. */
+/** RFC 6902. */
+export const patchMediaType = "application/json-patch+json";
 export const yamlMediaType = "application/yaml";
 export const isYamlMediaType = (mediaType: string | undefined): boolean =>
   /^\s*(?:application|text)\/(?:x-)?yaml\s*(?:;|$)/i.test(mediaType ?? "");
@@ -53,6 +56,8 @@ export interface Refusal {
     readonly code: string;
     readonly message: string;
     readonly diagnostics?: readonly Diagnostic[];
+    /** Of a patch: where it is wrong, or which of its tests failed. */
+    readonly patch?: Pick<PatchFault, "operation" | "path" | "wanted" | "found">;
   };
 }
 

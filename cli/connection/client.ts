@@ -51,6 +51,7 @@ import type { ZoneKeyAnswer, ZoneKeyWord, ZoneReport } from "../../model/contrac
 import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
 import { printableLines } from "../../model/diagnostics/render-diagnostic.ts";
 import type { Json } from "../../model/json/json.ts";
+import type { JsonPatchOperation } from "../../model/json/patch.ts";
 import type { SignedOrder } from "../../runtime/backup/order.ts";
 import { readEventStream } from "../../runtime/http/event-stream.ts";
 import { CommandFailure, exitCodes, unreachable } from "../terminal/failure.ts";
@@ -63,12 +64,15 @@ export class Refused extends CommandFailure {
   readonly status: number;
   readonly code: string;
   readonly diagnostics: readonly Diagnostic[];
+  /** Of a JSON Patch: where it is wrong, or which of its tests failed. */
+  readonly patch: Refusal["error"]["patch"] | null;
   constructor(status: number, { error }: Refusal) {
     // The message may quote names that others chose, or a guest: control characters are escaped.
     super(exitCodes.refused, printableLines(error.message));
     this.status = status;
     this.code = error.code;
     this.diagnostics = error.diagnostics ?? [];
+    this.patch = error.patch ?? null;
   }
 }
 
@@ -217,6 +221,17 @@ export class Client {
     return path === ""
       ? this.#gateway.ask("deleteModel", { parameters: { cell }, ...asking })
       : this.#gateway.ask("deleteElement", { parameters: { cell, path }, ...asking });
+  }
+
+  /** Operations of a JSON Patch on the whole model. What they are is checked by the controller. */
+  patch(
+    cell: string,
+    operations: readonly JsonPatchOperation[],
+    dryRun: boolean,
+    conditions: Conditions = {},
+  ): Promise<Changed> {
+    const asking = { query: queryOf(dryRun, conditions), headers: headersOf(conditions), body: operations };
+    return this.#gateway.ask("patchModel", { parameters: { cell }, ...asking });
   }
 
   get url(): string {

@@ -20,6 +20,7 @@ const bins = () => import("../commands/bin.ts");
 const credentials = () => import("../commands/credential.ts");
 const images = () => import("../commands/images/image.ts");
 const changes = () => import("../commands/model/change.ts");
+const patches = () => import("../commands/model/patch.ts");
 const documents = () => import("../commands/model/get.ts");
 const powers = () => import("../commands/model/power.ts");
 const observing = () => import("../commands/observe.ts");
@@ -94,15 +95,43 @@ const testbedCommands = (program: Command, context: () => Context): void => {
   );
 };
 
-const changeCommands = (program: Command, context: () => Context): void => {
-  const allowDestroy = new Option(
+const allowDestroyOption = () =>
+  new Option(
     "--allow-destroy <paths>",
     "volumes whose data may be lost, by their paths with commas in between; can be repeated",
   )
     .default([], "none")
     .argParser((paths: string, before: readonly string[]) => [...before, paths]);
+const timeoutOption = () => new Option("--timeout <seconds>", "how long to wait").default(300).argParser(secondsOf);
+
+const patchCommand = (program: Command, context: () => Context): void => {
+  withHelp(
+    program
+      .command("patch")
+      .description("change several parts of a model at once by a JSON Patch, whose tests say what it rests on")
+      .argument(
+        "<file>",
+        "a list of operations (RFC 6902), whose pointers begin with the cell: /shop/web/x.memory; -: standard input",
+      )
+      .option("--dry-run", "show what would happen, and change nothing")
+      .option("-y, --yes", "do not ask")
+      .addOption(allowDestroyOption())
+      .option("--no-wait", "return when the change is accepted")
+      .addOption(timeoutOption())
+      .addOption(
+        new Option("--cell <name>", "the cell, with its parents: web.shop (default: what the pointers begin with)"),
+      )
+      .action(async (file, { dryRun, yes, allowDestroy, wait, timeout: seconds, cell }) =>
+        (await patches()).patch(context(), file, {
+          ...{ dryRun: dryRun === true, yes: yes === true, allowDestroy, wait, timeoutMs: seconds * 1000, cell },
+        }),
+      ),
+    ["cells patch grow.json --dry-run", "cells patch grow.json --yes"],
+  );
+};
+
+const changeCommands = (program: Command, context: () => Context): void => {
   const child = new Option("--cell <name>", "the child cell that it is a model of, with its parents: web.shop");
-  const timeout = new Option("--timeout <seconds>", "how long to wait").default(300).argParser(secondsOf);
   withHelp(
     program
       .command("plan")
@@ -126,9 +155,9 @@ const changeCommands = (program: Command, context: () => Context): void => {
       .description("make a cell what its specification says, and wait until it is")
       .argument("<file>", "a specification, .sf, .json, .yaml or .ts; what it includes is read with it")
       .option("-y, --yes", "do not ask")
-      .addOption(allowDestroy)
+      .addOption(allowDestroyOption())
       .option("--no-wait", "return when the change is accepted")
-      .addOption(timeout)
+      .addOption(timeoutOption())
       .addOption(child)
       .action(async (file, { yes, allowDestroy, wait, timeout: seconds, cell }) =>
         (await changes()).apply(context(), file, {
@@ -147,9 +176,9 @@ const changeCommands = (program: Command, context: () => Context): void => {
       .description("take an element, a group or a whole cell out of the model, and wait until it is gone")
       .argument("<path>", "cell/group/element")
       .option("-y, --yes", "do not ask")
-      .addOption(allowDestroy)
+      .addOption(allowDestroyOption())
       .option("--no-wait", "return when the change is accepted")
-      .addOption(timeout)
+      .addOption(timeoutOption())
       .action(async (path, { yes, allowDestroy, wait, timeout: seconds }) =>
         (await changes()).remove(context(), path, { yes: yes === true, allowDestroy, wait, timeoutMs: seconds * 1000 }),
       ),
@@ -385,6 +414,7 @@ export const createProgram = (
     testbedCommands(program, context);
     machineCommands(program, context, withHelp);
     changeCommands(program, context);
+    patchCommand(program, context);
     powerCommands(program, context);
     viewCommands(program, context);
     observeCommands(program, context, withHelp);

@@ -36,6 +36,9 @@ interfaces of the same names in \`model/api.ts\`.
   503 where somebody who would have to answer does not. \`cells explain\` has a page for each code.
 - A \`reason\` is for people. \`causes\` beside it is the same as data: each a \`kind\` with its facts, and in \`because\` what is
   behind it. Go by kinds and never by words. Later versions have more kinds; for one that you do not know there is the sentence.
+- A program that changes part of a model names what its change rests on, and nothing else:
+  \`[{"op": "test", "path": "/shop/web/x.memory", "value": 256}, {"op": "replace", "path": "/shop/web/x.memory", "value": 512}]\`
+  as a \`PATCH\` (\`cells patch FILE\`). Others may change the rest meanwhile. After 412 it reads the model and decides anew.
 - Parameters and fields that are not named here are passed over.
 - \`{path*}\` stands for one part of a path or several.
 `;

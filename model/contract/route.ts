@@ -5,7 +5,7 @@ import type { Of, Schema } from "./schema.ts";
  * What one row of the table of routes says. `routes.ts` holds the table itself.
  */
 
-export type Method = "GET" | "PUT" | "POST" | "DELETE";
+export type Method = "GET" | "PUT" | "PATCH" | "POST" | "DELETE";
 
 /**
  * `operator`: the operator's credential alone. `cell`: that, a credential of the cell in the path, or where there is none in

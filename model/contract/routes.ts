@@ -1,4 +1,4 @@
-import { bundleMediaType, yamlMediaType } from "../api.ts";
+import { bundleMediaType, patchMediaType, yamlMediaType } from "../api.ts";
 import { audited } from "./audit/query.ts";
 import { auditPart } from "./audit/values.ts";
 import {
@@ -103,6 +103,14 @@ export const routes = {
     query: change,
     headers: changeHeaders,
     body: sends(values.document, [jsonType, yamlMediaType]),
+    answer: gives(values.changed),
+  }),
+  patchModel: route("PATCH /cells/{cell}/model", "cell", "controller", {
+    doc: "Changes several parts of it at once, all or none: a JSON Patch (RFC 6902) on the canonical JSON that `GET` gives. Pointers begin with the cell's component: `/shop/web/x.memory`.",
+    more: `A \`test\` is a precondition on what the change rests on: one that fails is 412 \`patch/test-failed\`, and \`error.patch\` says which operation it is, its pointer, what was \`wanted\` and what was \`found\` (absent: nothing, or too long to be repeated). What cannot be done is 400 \`patch/invalid\` with operation and pointer: an unknown operation, a pointer that leads to nothing, more than 1,000 operations or 1 MiB. The cell as a whole is deleted with \`DELETE\` alone. ${ofChange}`,
+    query: change,
+    headers: changeHeaders,
+    body: sends(values.jsonPatch, [patchMediaType, jsonType]),
     answer: gives(values.changed),
   }),
   deleteModel: route("DELETE /cells/{cell}/model", "cell", "controller", {

@@ -6,6 +6,7 @@ import { elementTypes } from "../cell/schema.ts";
 import { type SessionGrant, type SessionRequest, sessionVerbs } from "../cell/session-messages.ts";
 import type { Diagnostic, Position } from "../diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
+import type { JsonPatchOperation } from "../json/patch.ts";
 import type { Foreseen } from "../plan/foreseen.ts";
 import type { CellStep, DataLoss, Plan, PlanStep, VolumeGrowth } from "../plan/plan-types.ts";
 import { causes as causesOf } from "./causes.ts";
@@ -60,6 +61,11 @@ export const refusal = record<api.Refusal>(
       code: text(),
       message: text(),
       diagnostics: optional(list(diagnostic)),
+      patch: optional(
+        record<NonNullable<api.Refusal["error"]["patch"]>>({
+          ...{ operation: maybe.number, path: maybe.text, wanted: optional(json), found: optional(json) },
+        }),
+      ),
     }),
   },
   "Refusal",
@@ -105,6 +111,16 @@ export const changed = record<api.Changed>(
     ),
   },
   "Changed",
+);
+/** Each operation is read by the controller, which says what is wrong with which (`model/json/patch.ts`). */
+export const jsonPatch = titled(
+  "JsonPatch",
+  list(
+    record<JsonPatchOperation>({
+      ...{ op: oneOf("add", "remove", "replace", "move", "copy", "test"), path: text() },
+      ...{ from: optional(text()), value: optional(json) },
+    }),
+  ),
 );
 export const bundleBody = record<api.BundleBody>({ main: text(), files: dictionary(text()) }, "BundleBody");
 

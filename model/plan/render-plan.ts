@@ -1,6 +1,6 @@
-import { sameJson } from "../cell/described.ts";
 import { painter, printable } from "../diagnostics/render-diagnostic.ts";
 import { isObject, type Json } from "../json/json.ts";
+import { sameJson } from "../json/same.ts";
 import { losesOf, lossText } from "./data-loss.ts";
 import type { CellStep, Plan, PlanAction, PlanStep, VolumeGrowth } from "./plan-types.ts";
 

@@ -132,6 +132,17 @@ test("a controller as a process: its model, its events and their past survive a 
     for (const version of ['W/"1"', '"1", "2"', "one"])
       assert.equal((await call({ method: "DELETE", path, headers: { "if-match": version } })).status, 400, version);
     assert.deepEqual(await jsonOf(await call({ path })), JSON.parse(JSON.stringify(shop())));
+    const patch = { method: "PATCH", path, type: "application/json-patch+json" };
+    const failed = await jsonOf(await call({ ...patch, body: [{ op: "test", path: "/shop", value: 1 }] }));
+    assert.equal((failed as unknown as Refusal).error.code, "patch/test-failed");
+    const long = [{ op: "test", path: "/shop", value: "x".repeat(1024 * 1024) }];
+    const tooLong = await call({ ...patch, body: long });
+    assert.deepEqual(
+      [tooLong.status, (await jsonOf(tooLong)).error],
+      [400, { code: "patch/invalid", message: "the patch is longer than 1048576 bytes" }],
+    );
+    const tested = await call({ ...patch, body: [{ op: "test", path: "/shop/x.type", value: "Cell" }] });
+    assert.deepEqual([tested.status, tested.headers.etag], [200, '"1"']);
     // JSON is YAML as well: the same model again changes nothing, and a fault has its place in the text.
     const yaml = { method: "PUT", path, type: "application/yaml" };
     const same = await jsonOf(await call({ ...yaml, body: shop() }));

@@ -1,50 +1,35 @@
-import type { ServerResponse } from "node:http";
 import type { Asker } from "../../core/controller/model/audited.ts";
 import type { WhyEnd, WhyEnds } from "../../core/controller/requests/connection-ends.ts";
 import type { RecordRequest } from "../../core/controller/requests/recorded.ts";
-import type { ControllerRequest, ControllerResponse } from "../../core/controller/requests/requests.ts";
 import type { ExecTarget } from "../../core/controller/requests/session-requests.ts";
 import { rootCell } from "../../core/documents/cells.ts";
 import { mayAsk } from "../../core/documents/permissions.ts";
-import {
-  bundleMediaType,
-  type CellEvent,
-  invalidSpecification,
-  isYamlMediaType,
-  type NewCredential,
-  type Refusal,
-} from "../../model/api.ts";
-import type { Bundle } from "../../model/cell/cell.ts";
+import type { CellEvent, NewCredential } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
-import { type Match, matchParts, partsOf } from "../../model/contract/match.ts";
-import { readJsonBody, readQuery } from "../../model/contract/request.ts";
-import type { BodyOf, QueryOf } from "../../model/contract/route.ts";
-import type { RouteName, Routes, ServedAt } from "../../model/contract/routes.ts";
+import { matchParts, partsOf } from "../../model/contract/match.ts";
+import { readQuery } from "../../model/contract/request.ts";
+import type { RouteName } from "../../model/contract/routes.ts";
 import { read as readAs } from "../../model/contract/schema.ts";
 import { sessionVerb } from "../../model/contract/tenancy/verbs.ts";
-import { bundleBody } from "../../model/contract/values.ts";
-import type { Json } from "../../model/json/json.ts";
 import { Fault } from "../../model/json/reader.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { hashCredential, newCredential } from "../http/bearer.ts";
-import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "../http/http.ts";
+import { sendJson, sendRefusal } from "../http/http.ts";
 import type { PeerUpgradeHandler } from "../http/https.ts";
-import type { PeerHandler, PeerRequest } from "../http/peer-handler.ts";
+import type { PeerHandler } from "../http/peer-handler.ts";
 import { refuseUpgrade } from "../http/websocket-hop.ts";
 import { cellOfController, IssuedTickets, issuerOf, ticketAt } from "../identity/tickets.ts";
-import type { ProcessConfiguration } from "../installation.ts";
 import { streamEvents } from "../observation/events.ts";
-import type { RunningService } from "../process/process.ts";
-import { evaluate } from "../specification/evaluate.ts";
 import { askHost } from "./ask-host.ts";
 import { orderBackup } from "./backups/order.ts";
-import { type Returning, returnStore } from "./backups/return-store.ts";
-import type { CellEvents } from "./events.ts";
+import { returnStore } from "./backups/return-store.ts";
+import { change } from "./change.ts";
+import { ask, bodyOf, type EdgeContext, type Exchange, relay, type Served } from "./exchange.ts";
 import { hostHandler } from "./hosts/hosts.ts";
 import { longPoll } from "./long-poll.ts";
 import type { ControllerSessions } from "./sessions.ts";
 import { answerAudit, askerOf, recordedFirst } from "./tenants/audit.ts";
-import { type Caller, callerOf } from "./tenants/callers.ts";
+import { callerOf } from "./tenants/callers.ts";
 import { isRead } from "./tenants/child-cells.ts";
 import { sessionHolder, TenantAnswers, TicketHolds, tenantMayNotAsk } from "./tenants/tenants.ts";
 import { answerIssue, answerSpending, createTicketCheck } from "./tickets.ts";
@@ -55,30 +40,6 @@ import { connectionAnswer, type Examined, examinedChecks, type Question } from "
  * the root cell the Cell Manager, which has a part of the model to itself (`core/documents/permissions.ts`), and every
  * controller to spend a ticket.
  */
-export interface EdgeContext {
-  readonly configuration: ProcessConfiguration;
-  readonly controller: NonNullable<ProcessConfiguration["controller"]>;
-  readonly events: CellEvents;
-  readonly request: (request: Json) => Promise<Json>;
-  /** Records of who changed the cell; absent: none are read. */
-  readonly audit?: RunningService["audit"];
-  /** Absent: no store is taken back. */
-  readonly returning?: Returning;
-}
-/** The controller's own; `openSession` is no request but a handshake: `createUpgrades`. */
-type Served = Exclude<ServedAt<"controller" | "root-controller">, "openSession">;
-interface Exchange<N extends RouteName = Served> {
-  readonly name: N;
-  readonly context: EdgeContext;
-  /** Null: the Cell Manager. */
-  readonly caller: Caller | null;
-  readonly sessions: ControllerSessions | null;
-  readonly incoming: PeerRequest;
-  readonly response: ServerResponse;
-  readonly query: QueryOf<Routes[N]["query"]>;
-  readonly parameters: Match["parameters"];
-}
-
 const cellManager = peerName("cell-manager");
 const longestExecMs = 600_000;
 const shortExecMs = 30_000;
@@ -90,6 +51,7 @@ const handlers: Handlers = {
   readElement: (exchange) => read(exchange),
   putModel: (exchange) => change(exchange),
   putElement: (exchange) => change(exchange),
+  patchModel: (exchange) => change(exchange),
   deleteModel: (exchange) => change(exchange),
   deleteElement: (exchange) => change(exchange),
   followCell: (exchange) => events(exchange),
@@ -258,14 +220,6 @@ async function addCredential(exchange: Exchange<"addCredential">): Promise<void>
   sendJson(response, added.status, answer, { "cache-control": "no-store" });
 }
 
-const ask = async (context: EdgeContext, request: ControllerRequest): Promise<ControllerResponse> =>
-  (await context.request(request as unknown as Json)) as unknown as ControllerResponse;
-
-async function relay({ context, response }: Exchange, request: ControllerRequest): Promise<void> {
-  const { status, body, version } = await ask(context, request);
-  sendJson(response, status, body, { etag: `"${version}"` });
-}
-
 async function read(exchange: Exchange<"readModel" | "readElement">): Promise<void> {
   const { context, response, parameters, query } = exchange;
   const { state = false, until } = query;
@@ -284,118 +238,6 @@ async function read(exchange: Exchange<"readModel" | "readElement">): Promise<vo
   if (answer === null)
     sendRefusal(response, 503, "busy", "too many requests wait here for something to change; try again in a moment");
   else sendJson(response, answer.status, answer.body, { etag: `"${answer.version}"` });
-}
-
-type Changes = "putModel" | "putElement" | "deleteModel" | "deleteElement";
-async function change(exchange: Exchange<Changes>): Promise<void> {
-  const { incoming, response, parameters, query } = exchange;
-  const condition = incoming.headers["if-match"]?.trim() ?? "*";
-  const version = /^"?(\d+)"?$/.exec(condition)?.[1];
-  // What guards against a lost update is not to be overlooked for how it is written.
-  if (version === undefined && condition !== "*") {
-    const message = `If-Match is one version as ETag gave it, such as "7", or *; it was ${condition}`;
-    sendRefusal(response, 400, "bad-request", message);
-    return;
-  }
-  const common = {
-    path: parameters.path ?? "",
-    dryRun: query.dryRun === true,
-    allowDestroy: query.allowDestroy ?? [],
-    by: askerOf(exchange.caller, incoming),
-    ...(version === undefined ? {} : { ifMatch: Number(version) }),
-  };
-  if (incoming.method === "DELETE") {
-    await relay(exchange, { method: "DELETE", ...common });
-    return;
-  }
-  if (isYamlMediaType(incoming.headers["content-type"])) {
-    await changeByYaml(exchange, common);
-    return;
-  }
-  const body = await jsonBody(exchange);
-  if (body === null) return;
-  const mediaType = incoming.headers["content-type"]?.split(";")[0]?.trim();
-  if (mediaType !== bundleMediaType) {
-    await relay(exchange, { method: "PUT", ...common, json: body });
-    return;
-  }
-  const bundle = bundleOf(body);
-  if (!bundle.ok) {
-    sendRefusal(response, 400, "bad-request", bundle.error);
-    return;
-  }
-  const gone = new AbortController();
-  response.once("close", () => gone.abort());
-  const evaluated = await evaluate(bundle.value, { signal: gone.signal });
-  if (evaluated.ok) await relay(exchange, { method: "PUT", ...common, bundle: evaluated.value });
-  else sendJson(response, 400, { error: invalidSpecification(evaluated.error) } satisfies Refusal);
-}
-
-/** What a change says beside the model. */
-interface ChangeConditions {
-  readonly path: string;
-  readonly dryRun: boolean;
-  readonly allowDestroy: readonly string[];
-  readonly by: Asker;
-  readonly ifMatch?: number;
-}
-
-/** A whole model is read as a bundle, so that its faults have places; a part is its JSON. */
-async function changeByYaml(exchange: Exchange, common: ChangeConditions): Promise<void> {
-  const text = await textBody(exchange);
-  if (text === null) return;
-  const read = await evaluate({ main: "model.yaml", files: { "model.yaml": text } });
-  if (!read.ok) sendJson(exchange.response, 400, { error: invalidSpecification(read.error) } satisfies Refusal);
-  else if (common.path === "") await relay(exchange, { method: "PUT", ...common, bundle: read.value });
-  else if (read.value.evaluated)
-    await relay(exchange, { method: "PUT", ...common, json: read.value.evaluated.document });
-}
-
-function bundleOf(body: Json): Result<Bundle, string> {
-  const bundle = readAs(bundleBody, body);
-  if (bundle instanceof Fault) return fail(`a bundle is {"main": "<file>", "files": {"<file>": "<text>"}}; ${bundle}`);
-  if (!Object.hasOwn(bundle.files, bundle.main))
-    return fail(`the bundle's main file "${bundle.main}" is not among its files`);
-  return ok({ main: bundle.main, files: bundle.files });
-}
-
-/** The body as text; null when it was refused, which the client was then told. */
-async function textBody({ incoming, response }: Exchange): Promise<string | null> {
-  const text = await readBody(incoming.body);
-  if (!text.ok) {
-    const tooLarge = `the body is larger than ${bodyLimitBytes / 1024 / 1024} MiB`;
-    if (text.error === "too-large") sendRefusal(response, 413, "too-large", tooLarge);
-    else
-      sendRefusal(
-        response,
-        400,
-        "bad-request",
-        "the body is not text in UTF-8: send JSON (RFC 8259, section 8.1) or YAML in UTF-8",
-      );
-    return null;
-  }
-  return text.value;
-}
-
-/** The same as JSON. */
-async function jsonBody(exchange: Exchange): Promise<Json | null> {
-  const text = await textBody(exchange);
-  if (text === null) return null;
-  const { response } = exchange;
-  const json = parseJson(text);
-  if (json.ok && json.value !== null) return json.value;
-  sendRefusal(response, 400, "bad-request", json.ok ? "the body is null" : json.error);
-  return null;
-}
-
-/** The same as the table of routes has it. */
-async function bodyOf<N extends Served>(exchange: Exchange<N>): Promise<BodyOf<Routes[N]["body"]> | null> {
-  const json = await jsonBody(exchange);
-  if (json === null) return null;
-  const body = readJsonBody(exchange.name, json);
-  if (body.ok) return body.value;
-  sendRefusal(exchange.response, 400, "bad-request", body.error);
-  return null;
 }
 
 /**

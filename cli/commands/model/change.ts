@@ -127,7 +127,7 @@ export const plan = async (
  * Asks where that is needed and possible, and answers what may be destroyed. `--yes` is no answer to the loss of data that
  * `--allow-destroy` does not name: a person is asked with every volume named, a script gets the option that it lacks.
  */
-const confirm = async (
+export const confirm = async (
   { terminal, json }: Context,
   { yes, allowDestroy = [] }: WaitOptions,
   what: string,
@@ -162,7 +162,7 @@ export const conflict = (cell: string, error: Refused, again: string): CommandFa
  * Until nothing that was taken out of the model is left, and with a whole cell until there is no such cell. What others
  * add or take away meanwhile is not waited for.
  */
-const untilRemoved = async (
+export const untilRemoved = async (
   client: Client,
   cell: string,
   terminal: Terminal,
@@ -275,16 +275,18 @@ const foreseenLines = ({ foreseen = [] }: Changed): readonly string[] =>
 /** The cell is new. */
 const isFirst = ({ steps }: Plan): boolean => steps.every(({ action }) => action === "create");
 
+export const printPlan = (terminal: Terminal, cell: string, planned: Changed): void => {
+  terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
+  for (const line of [...foreseenLines(planned), ...failedLines(cell, planned), ...upgradeLines(planned)])
+    terminal.print(line);
+};
+
 /** Makes the cell what the file says, and waits until it is. */
 export const apply = async (context: Context, file: string, options: WaitOptions): Promise<void> => {
   const { terminal, json } = context;
   const asked = () => planOf(context, file, options.cell);
   const { bundle, cell, name, changed: planned } = await untilThere(context, options.timeoutMs, asked);
-  if (!json) {
-    terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
-    for (const line of [...foreseenLines(planned), ...failedLines(name, planned), ...upgradeLines(planned)])
-      terminal.print(line);
-  }
+  if (!json) printPlan(terminal, name, planned);
   const allowDestroy = isEmptyPlan(planned.plan)
     ? []
     : await confirm(context, options, `Apply this to the cell ${name}?`, planned.plan);

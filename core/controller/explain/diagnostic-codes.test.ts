@@ -100,6 +100,8 @@ const bundle = (text: string): object => ({
   bundle: { main: "shop.sf", files: { "shop.sf": text } },
 });
 
+const patch = (...json: readonly Json[]): (() => readonly string[]) => ask({ method: "PATCH", path: "", patch: json });
+
 const examples: Readonly<Record<string, readonly [wrong: () => readonly string[], right: () => readonly string[]]>> = {
   "cell/wrong-name": [ask(bundle("store extends Cell { }")), ask(bundle('store extends Cell { x.name "shop"; }'))],
   "cell/account": [given("dev"), given("ROOT/acme/dev")],
@@ -111,6 +113,14 @@ const examples: Readonly<Record<string, readonly [wrong: () => readonly string[]
   "limit/document": [
     () => failing(checkDocument(nested(limits.nesting + 44))),
     () => failing(checkDocument(cell(nested(20)))),
+  ],
+  "patch/invalid": [
+    patch({ op: "replace", path: "/shop/wbe/x.memory", value: 512 }),
+    patch({ op: "add", path: "/shop/web/x.memory", value: 512 }),
+  ],
+  "patch/test-failed": [
+    patch({ op: "test", path: "/shop/web/x.memory", value: 256 }),
+    patch({ op: "test", path: "/shop/web/x.memory", value: 128 }),
   ],
   "document/no-path": [
     () => failing(getAt(cell({ web: vm }), "shop/wbe")),

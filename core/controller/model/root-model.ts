@@ -1,5 +1,6 @@
 import { getAt, replaceAt } from "../../../model/cell/document.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
+import type { Patch } from "../../../model/json/patch.ts";
 import { rootCell } from "../../documents/cells.ts";
 import { isObject } from "../../outbox.ts";
 import type { ControllerState } from "../state.ts";
@@ -28,6 +29,17 @@ export function withGrown(state: ControllerState, document: JsonObject): JsonObj
   }
   return whole;
 }
+
+/** Does a patch put something in the place of all that holds the three? */
+export const replacesGrown = (patch: Patch): boolean =>
+  patch.some(({ op, to }) => op !== "test" && op !== "remove" && to.length < 2);
+
+/** The model's document with the components that what a patch adds is to stand in. */
+export const withPlacesFor = (state: ControllerState, document: JsonObject, patch: Patch): JsonObject =>
+  patch.reduce(
+    (whole, { op, to }) => (op === "test" || op === "remove" ? whole : withPlaceFor(state, whole, to.join("/"))),
+    document,
+  );
 
 /** The model's document with the components that an element at this path is to stand in. */
 export function withPlaceFor(state: ControllerState, document: JsonObject, path: string): JsonObject {

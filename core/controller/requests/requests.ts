@@ -17,7 +17,8 @@ import { uncheckedIn, unknownSupply } from "../../../model/check/check-supply.ts
 import { headOf } from "../../../model/contract/audit/rings.ts";
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
-import type { Json } from "../../../model/json/json.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import { type PatchFault, patchedInSlices, readPatch } from "../../../model/json/patch.ts";
 import { destroysDataRefusal, unnamedLosses } from "../../../model/plan/data-loss.ts";
 import { foreseenOf } from "../../../model/plan/foreseen.ts";
 import { isEmptyPlan } from "../../../model/plan/plan.ts";
@@ -37,7 +38,7 @@ import { type Asked, type Asker, auditDone, auditRefused } from "../model/audite
 import { executePlan, planFor, refusalsOf, wrongInPlan } from "../model/model-change.ts";
 import { childrenNamed } from "../model/owners.ts";
 import { limitFaults, roomNeeded } from "../model/quota.ts";
-import { withGrown, withPlaceFor } from "../model/root-model.ts";
+import { replacesGrown, withGrown, withPlaceFor, withPlacesFor } from "../model/root-model.ts";
 import { whyStaysOpen } from "../network/entrance.ts";
 import type { ElementRecord } from "../records.ts";
 import { type ControllerState, offersOf, placerOf, recordAt, storageManagerOf } from "../state.ts";
@@ -57,8 +58,10 @@ import type { TicketRequest } from "./tickets.ts";
  */
 export type ControllerRequest =
   | {
-      readonly method: "GET" | "PUT" | "DELETE";
+      readonly method: "GET" | "PUT" | "PATCH" | "DELETE";
       readonly path: string;
+      /** Of PATCH, as it came: what is wrong with it, is told with its place. */
+      readonly patch?: Json;
       readonly bundle?: Bundle;
       readonly json?: Json;
       readonly dryRun?: boolean;
@@ -127,10 +130,13 @@ export function answer(state: ControllerState, request: Json): ControllerRespons
       : fail(refused(400, "bad-request", "a request is a JSON object")),
   );
 }
+/** Does it ask for another model, or what that would do? */
+export const isChange = (request: Json): request is JsonObject => isObject(request) && changes.has(request.method);
+const changes: ReadonlySet<Json | undefined> = new Set(["PUT", "PATCH", "DELETE"]);
+
 /** Answers any request, in slices; an accepted change is in the state when this returns, and nothing of it before. */
 export function* answerInSlices(state: ControllerState, request: Json): Generator<void, ControllerResponse> {
-  const isChange = isObject(request) && (request.method === "PUT" || request.method === "DELETE");
-  return isChange
+  return isChange(request)
     ? responseOf(state, yield* change(state, request as unknown as ChangeRequest))
     : answer(state, request);
 }
@@ -207,13 +213,21 @@ const session = (
     : fail(refused(result.error.status, result.error.status === 404 ? "not-found" : "conflict", result.error.message));
 
 /** What a change is called in the table of routes. */
-export const askedIn = ({ method, path, by }: Pick<ChangeRequest, "method" | "path" | "by">): Asked => ({
+export const askedIn = ({
+  method,
+  path,
+  patch,
+  by,
+}: Pick<ChangeRequest, "method" | "path" | "patch" | "by">): Asked => ({
   ...(by === undefined ? {} : { by }),
-  verb: `${method === "PUT" ? "put" : "delete"}${path === "" ? "Model" : "Element"}`,
+  verb: `${method.toLowerCase()}${path === "" ? "Model" : "Element"}`,
   target: path,
+  ...(Array.isArray(patch) ? { what: `${patch.length} operations` } : {}),
 });
 
-type ChangeRequest = Extract<ControllerRequest, { readonly dryRun?: boolean }> & { readonly method: "PUT" | "DELETE" };
+type ChangeRequest = Extract<ControllerRequest, { readonly dryRun?: boolean }> & {
+  readonly method: "PUT" | "PATCH" | "DELETE";
+};
 type OtherRequest =
   | Exclude<ControllerRequest, { readonly dryRun?: boolean }>
   | (Extract<ControllerRequest, { readonly dryRun?: boolean }> & { readonly method: "GET" });
@@ -230,10 +244,7 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
     const message = `the model has version ${state.model.version}, not ${ifMatch}: somebody changed it meanwhile`;
     return fail(refused(412, "version-mismatch", message));
   }
-  const target = yield* inSlices(
-    state,
-    request.method === "PUT" ? putTarget(state, request) : deleteTarget(state, request.path),
-  );
+  const target = yield* inSlices(state, targetOf(state, request));
   if (!target.ok) return target;
   const cell = target.value;
   yield* lookedAt(state, cell);
@@ -308,6 +319,11 @@ const checked = (result: Result<Cell, readonly Diagnostic[]>): Result<Cell, Refu
 
 type Target<Of> = InSlices<Result<Of, Refused>>;
 
+const targetOf = (state: ControllerState, request: ChangeRequest): Target<Cell | null> => {
+  if (request.method === "PUT") return putTarget(state, request);
+  return request.method === "PATCH" ? patchTarget(state, request.patch ?? null) : deleteTarget(state, request.path);
+};
+
 function* putTarget(state: ControllerState, { path, bundle, json }: ChangeRequest): Target<Cell> {
   if (bundle !== undefined) {
     if (path === "") return yield* fromBundle(state, bundle);
@@ -343,6 +359,28 @@ function placedAs(cell: Cell, { elements }: Cell): Cell {
   });
   return Object.freeze({ ...cell, elements: new Map(placed) });
 }
+
+function* patchTarget(state: ControllerState, json: Json): Target<Cell> {
+  const { document } = state.model;
+  if (document === null) return fail(noModel(state));
+  const read = readPatch(json);
+  if (!read.ok) return fail(ofPatch(read.error));
+  const patched = yield* patchedInSlices(withPlacesFor(state, document, read.value), read.value);
+  if (!patched.ok) return fail(ofPatch(patched.error));
+  if (!isObject(patched.value))
+    return fail(refused(400, "patch/invalid", "what the patch leaves as the document is no JSON object"));
+  const whole = replacesGrown(read.value) ? withGrown(state, patched.value) : patched.value;
+  // What is only taken away has nothing to wait for, as with a deletion.
+  const takes = read.value.every(({ op }) => op === "remove" || op === "test");
+  return checked(yield* checkDocumentInSlices(whole, takes ? unknownSupply : offersOf(state)));
+}
+const ofPatch = ({ kind, operation, path, message, wanted, found }: PatchFault): Refused => {
+  const values = { ...(wanted === undefined ? {} : { wanted }), ...(found === undefined ? {} : { found }) };
+  const patch = { operation, path, ...values };
+  return kind === "test-failed"
+    ? { status: 412, error: { code: "patch/test-failed", message, patch } }
+    : { status: 400, error: { code: "patch/invalid", message, patch } };
+};
 
 function* deleteTarget(state: ControllerState, path: string): Target<Cell | null> {
   const { document } = state.model;

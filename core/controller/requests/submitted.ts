@@ -6,7 +6,7 @@ import { auditRefused } from "../model/audited.ts";
 import { askForRoom, isChild } from "../model/quota.ts";
 import { reconcile } from "../reconcile.ts";
 import { type ControllerState, offerKeys } from "../state.ts";
-import { answerInSlices, askedIn, type ControllerResponse } from "./requests.ts";
+import { answerInSlices, askedIn, type ControllerResponse, isChange } from "./requests.ts";
 
 /*
  * Changes of the model, and when each is answered: at once, when it is known what the installation has, when a parent has granted
@@ -19,13 +19,12 @@ export function* submit(state: ControllerState, id: number, request: Json): Work
     if (state.waitingChanges?.length === 0)
       state.outbox.effects.push({ kind: "timer", name: offersTimer, afterMs: offersTimeoutMs });
     state.waitingChanges?.push({ id, request });
-  } else if (state.roomWaiting.length > 0 && isChange(request) && state.roomWaiting.length < mostWaiting)
+  } else if (state.roomWaiting.length > 0 && isMade(request) && state.roomWaiting.length < mostWaiting)
     state.roomWaiting.push({ id, request });
   else yield* reply(state, id, request);
 }
 export const initialId = -1;
-const isChange = (request: Json): boolean =>
-  isObject(request) && (request.method === "PUT" || request.method === "DELETE") && request.dryRun !== true;
+const isMade = (request: Json): boolean => isChange(request) && request.dryRun !== true;
 
 function* reply(state: ControllerState, id: number, request: Json, isLast = false): Work {
   const response = yield* answerInSlices(state, request);
@@ -37,7 +36,7 @@ function* reply(state: ControllerState, id: number, request: Json, isLast = fals
     yield* reconcile(state);
     return;
   }
-  if (response.status >= 400 && isChange(request))
+  if (response.status >= 400 && isMade(request))
     auditRefused(state, askedIn(request as unknown as Parameters<typeof askedIn>[0]), messageOf(response.body));
   // The reply says what was accepted, not what was done; what follows from it is part of the same step.
   yield* reconcile(state);
@@ -102,10 +101,10 @@ export const offersHeard = (state: ControllerState): boolean =>
   [...offerKeys(state).keys()].every((peer) => state.reachable.has(peer));
 
 const mustWait = (state: ControllerState, request: Json): boolean =>
-  isObject(request) &&
+  isChange(request) &&
   state.waitingChanges !== null &&
   // A deletion has nothing to wait for, but does not overtake what was asked for before it.
-  (request.method === "PUT" || (request.method === "DELETE" && state.waitingChanges.length > 0)) &&
+  (request.method !== "DELETE" || state.waitingChanges.length > 0) &&
   state.waitingChanges.length < mostWaiting &&
   (!offersHeard(state) || (isChild(state) && state.life === null));
 

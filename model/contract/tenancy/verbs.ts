@@ -16,6 +16,8 @@ const verbs = {
   explain: "cell.read",
   putModel: "cell.change",
   putElement: "cell.change",
+  // It never deletes the cell as a whole.
+  patchModel: "cell.change",
   deleteModel: "cell.delete",
   deleteElement: "cell.change",
   listCredentials: "credential.read",

@@ -209,6 +209,18 @@ export const requestPages: Readonly<Record<string, DiagnosticPage>> = {
     "PUT /model   If-Match: 6   (the version is 7)",
     "PUT /model   If-Match: 7",
   ),
+  "patch/invalid": requestPage(
+    "a JSON Patch that cannot be applied",
+    "A patch is a list of operations (RFC 6902), and nothing is changed unless each of them can be done: `error.patch` says which one cannot, and its pointer. A pointer begins with the cell's component, `/shop/web/x.memory`; what it leads to must be there for `remove`, `replace`, `move` and `copy`, and what it stands in for `add`. A patch has at most 1,000 operations and 1 MiB. The cell as a whole is deleted with `DELETE`.",
+    'PATCH /model\n[{"op": "replace", "path": "/shop/wbe/x.memory", "value": 512}]',
+    'PATCH /model\n[{"op": "add", "path": "/shop/web/x.memory", "value": 512}]',
+  ),
+  "patch/test-failed": requestPage(
+    "the model is not what a patch was made for",
+    "A `test` of the patch names another value than the model has there: somebody else has changed it since it was read, and nothing was changed now. `error.patch` says what was wanted and what was found. Read the model again and decide anew.",
+    'PATCH /model   (web has x.memory 128)\n[{"op": "test", "path": "/shop/web/x.memory", "value": 256}]',
+    'PATCH /model   (web has x.memory 128)\n[{"op": "test", "path": "/shop/web/x.memory", "value": 128}]',
+  ),
   "change/destroys-data": requestPage(
     "a change that would destroy data",
     "Volumes that are deleted or replaced take with them what was written to them. Name each in `--allow-destroy` (`allowDestroy` of the API) if that is meant, or leave the volume in the specification.",

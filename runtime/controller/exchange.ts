@@ -1,0 +1,101 @@
+import type { ServerResponse } from "node:http";
+import type { ControllerRequest, ControllerResponse } from "../../core/controller/requests/requests.ts";
+import type { Match } from "../../model/contract/match.ts";
+import { readJsonBody } from "../../model/contract/request.ts";
+import type { BodyOf, QueryOf } from "../../model/contract/route.ts";
+import type { RouteName, Routes, ServedAt } from "../../model/contract/routes.ts";
+import type { Json } from "../../model/json/json.ts";
+import { bodyLimitBytes, parseJson, readBody, sendJson, sendRefusal } from "../http/http.ts";
+import type { PeerRequest } from "../http/peer-handler.ts";
+import type { ProcessConfiguration } from "../installation.ts";
+import type { RunningService } from "../process/process.ts";
+import type { Returning } from "./backups/return-store.ts";
+import type { CellEvents } from "./events.ts";
+import type { ControllerSessions } from "./sessions.ts";
+import type { Caller } from "./tenants/callers.ts";
+
+/** One request at a controller's edge: who asks what, and how it is answered. */
+export interface EdgeContext {
+  readonly configuration: ProcessConfiguration;
+  readonly controller: NonNullable<ProcessConfiguration["controller"]>;
+  readonly events: CellEvents;
+  readonly request: (request: Json) => Promise<Json>;
+  /** Records of who changed the cell; absent: none are read. */
+  readonly audit?: RunningService["audit"];
+  /** Absent: no store is taken back. */
+  readonly returning?: Returning;
+}
+/** The controller's own; `openSession` is no request but a handshake: `createUpgrades`. */
+export type Served = Exclude<ServedAt<"controller" | "root-controller">, "openSession">;
+export interface Exchange<N extends RouteName = Served> {
+  readonly name: N;
+  readonly context: EdgeContext;
+  /** Null: the Cell Manager. */
+  readonly caller: Caller | null;
+  readonly sessions: ControllerSessions | null;
+  readonly incoming: PeerRequest;
+  readonly response: ServerResponse;
+  readonly query: QueryOf<Routes[N]["query"]>;
+  readonly parameters: Match["parameters"];
+}
+
+export const ask = async (context: EdgeContext, request: ControllerRequest): Promise<ControllerResponse> =>
+  (await context.request(request as unknown as Json)) as unknown as ControllerResponse;
+
+export async function relay({ context, response }: Exchange, request: ControllerRequest): Promise<void> {
+  const { status, body, version } = await ask(context, request);
+  sendJson(response, status, body, { etag: `"${version}"` });
+}
+
+/** A body that is longer than it may be. */
+export type TooLong = (mostBytes: number) => {
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+};
+const tooLarge: TooLong = (most) => ({
+  ...{ status: 413, code: "too-large" },
+  message: `the body is larger than ${most / 1024 / 1024} MiB`,
+});
+
+/** The body as text; null when it was refused, which the client was then told. */
+export async function textBody(
+  { incoming, response }: Exchange,
+  most = bodyLimitBytes,
+  tooLong = tooLarge,
+): Promise<string | null> {
+  const text = await readBody(incoming.body, most);
+  if (text.ok) return text.value;
+  if (text.error === "too-large") {
+    const { status, code, message } = tooLong(most);
+    sendRefusal(response, status, code, message);
+  } else
+    sendRefusal(
+      response,
+      400,
+      "bad-request",
+      "the body is not text in UTF-8: send JSON (RFC 8259, section 8.1) or YAML in UTF-8",
+    );
+  return null;
+}
+
+/** The same as JSON. */
+export async function jsonBody(exchange: Exchange, most = bodyLimitBytes, tooLong = tooLarge): Promise<Json | null> {
+  const text = await textBody(exchange, most, tooLong);
+  if (text === null) return null;
+  const { response } = exchange;
+  const json = parseJson(text);
+  if (json.ok && json.value !== null) return json.value;
+  sendRefusal(response, 400, "bad-request", json.ok ? "the body is null" : json.error);
+  return null;
+}
+
+/** The same as the table of routes has it. */
+export async function bodyOf<N extends Served>(exchange: Exchange<N>): Promise<BodyOf<Routes[N]["body"]> | null> {
+  const json = await jsonBody(exchange);
+  if (json === null) return null;
+  const body = readJsonBody(exchange.name, json);
+  if (body.ok) return body.value;
+  sendRefusal(exchange.response, 400, "bad-request", body.error);
+  return null;
+}
