@@ -1,4 +1,5 @@
-import { type Reach, type Rule, reaches, verbPattern, verbPatternRule } from "../../model/contract/tenancy/rules.ts";
+import { readRule, verbPatternRule } from "../../model/cell/tenants/rules.ts";
+import { type Reach, type Rule, reaches } from "../../model/contract/tenancy/rules.ts";
 import {
   type AccountSummary,
   type DomainSummary,
@@ -175,10 +176,10 @@ export const deleteUser = async (context: Context, written: string): Promise<voi
 // --- roles -----------------------------------------------------------------------------------------------------------
 
 export const ruleOf = (written: string): Rule => {
-  const [effect = "", verb = "", ...more] = written.trim().split(/\s+/);
-  if ((effect !== "allow" && effect !== "deny") || !verbPattern.test(verb) || more.length > 0)
+  const rule = readRule(written);
+  if (rule === null)
     throw usage(`\`${written}\` is no rule: it must be allow or deny and ${verbPatternRule}, as 'allow cell.*'`);
-  return { verb, effect };
+  return rule;
 };
 const reachOf = (written: string): Reach => {
   const reach = reaches.find((each) => each === written);

@@ -26,6 +26,7 @@ import { settleHostRules } from "./rules/rules-in-force.ts";
 import { desireEnrolments } from "./services/enrolments.ts";
 import { desireHosts } from "./services/hosts.ts";
 import { adoptSuccession, desireStandby, successors } from "./services/succession.ts";
+import { desireTenants, followTenants } from "./services/tenants.ts";
 import {
   addressManager,
   authority,
@@ -115,6 +116,7 @@ function collectDesires(state: ControllerState): void {
   state.pass.always("children", (desires) => desireChildren(state, desires));
   state.pass.always("hosts", (desires) => desireHosts(state, desires));
   state.pass.always("zone", (desires) => desireZone(state, desires));
+  desireTenants(state);
   state.pass.always("owners", (desires) => desireOwners(state, desires));
   state.pass.always("enrolments", (desires) => desireEnrolments(state, desires));
 }
@@ -141,6 +143,7 @@ function follow(state: ControllerState): void {
   if (state.options.cellManager === true) wanted.add(cellManager);
   const prefix = `${state.options.self}/`;
   const offers = offerKeys(state);
+  followTenants(state);
   for (const peer of wanted) {
     if (state.subscribed.has(peer)) continue;
     state.subscribed.add(peer);

@@ -233,8 +233,8 @@ export const permissions = {
   tenancy: {
     desires: {
       controller: ["look/<uid>"],
-      // Whose a cell is says nobody but who has it in its model.
-      "controller.root": ["owner/<uid>"],
+      // Whose a cell is says nobody but who has it in its model, and so what of tenants is declared there.
+      "controller.root": ["owner/<uid>", "declared/<uid>"],
     },
     sees: { controller: ["<peer>/…"] },
     asks: {

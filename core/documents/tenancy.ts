@@ -1,11 +1,13 @@
-import { type CellName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import { type CellName, type ElementPath, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Limits } from "../../model/contract/tenancy/quotas.ts";
-import type { Rule } from "../../model/contract/tenancy/rules.ts";
+import type { Reach, Rule } from "../../model/contract/tenancy/rules.ts";
+import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
 import type { InUse } from "./cells.ts";
+import type { Progress } from "./vocabulary.ts";
 
 /*
  * What a controller asks the service `tenancy` and hears from it (`core/documents/vocabulary.ts` has the table of all keys): `look/<hash>`, by
- * the SHA-256 (hexadecimal) of a ticket that its gateway was shown. And what the root controller says to it: whose its child cells are; and hears from it:
+ * the SHA-256 (hexadecimal) of a ticket that its gateway was shown. And what the root controller says to it: whose its child cells are, and what of tenants its specification declares; and hears from it:
  * what accounts may have.
  */
 
@@ -59,6 +61,40 @@ export interface DesiredLimits {
   readonly off?: true;
   /** An account: it is being deleted, and its cells end. */
   readonly ending?: true;
+}
+/**
+ * A domain, an account or a role that stands in the root cell's specification, by the UID of its element; said for as long as it stands there. What
+ * is said of it is `ActualDeclared`.
+ */
+export const declaredKey = (uid: string): string => `declared/${uid}`;
+export type DesiredDeclared = DeclaredDomain | DeclaredAccount | DeclaredRole;
+interface Declared {
+  readonly uid: Uid;
+  /** Where it stands. */
+  readonly at: ElementPath;
+  /** As commands name it; of a role its domain's, with its name behind. */
+  readonly path: string;
+  /** Of all the rest: what is said is said of this. */
+  readonly tag: string;
+}
+export interface ActualDeclared extends Progress {
+  readonly tag: string;
+}
+interface DeclaredPlace extends Declared {
+  readonly state: Standing;
+  readonly limits: Limits;
+}
+export interface DeclaredDomain extends DeclaredPlace {
+  readonly kind: "domain";
+}
+export interface DeclaredAccount extends DeclaredPlace {
+  readonly kind: "account";
+}
+export interface DeclaredRole extends Declared {
+  readonly kind: "role";
+  readonly reach: Reach;
+  readonly rules: readonly Rule[];
+  readonly secondFactor?: true;
 }
 /** What it has granted of them. */
 export interface ActualLimits {

@@ -62,7 +62,7 @@ import type { GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volume-size.t
  * | enrolment/<id>          | controller → authority             | authority → that controller       |
  * | pin/<name>              |                                    | authority → hosts, root controller |
  * | limits/<uid>            | tenancy → root controller          | root controller → tenancy         |
- * | look/<ticket's hash>, owner/<uid> | controller → tenancy     | tenancy → that controller, of a look |
+ * | look/<ticket's hash>, owner/<uid>, declared/<uid> | controller → tenancy | tenancy → that controller, but of an owner |
  *
  * Keys that name an element use its UID. The client of a desired document is known from the connection, so a controller
  * sees only what concerns its own documents: the source publishes under `<client>/<key>` where several clients share it

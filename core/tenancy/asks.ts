@@ -26,6 +26,7 @@ import { log, toJson } from "../outbox.ts";
 import { type Actor, actorOf, type By } from "./actor.ts";
 import { aboutAdmin, aboutOf, auditActorOf, auditFor, record } from "./audit/audited.ts";
 import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket } from "./cells.ts";
+import { whyDeclared } from "./declared/keeper.ts";
 import { addDelegation, deleteDelegation, listDelegations } from "./delegations/delegations.ts";
 import {
   type Application,
@@ -270,7 +271,10 @@ const answerers = {
   deleteProvider: (state, actor, asked) => deleteProvider(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
   listQuotas,
   setQuota: (state, actor, asked) =>
-    setQuota(state, actor, { uid: uidOf(asked), limits: bodyOf<QuotaChange>(asked).limits, dryRun: asked.dryRun }),
+    setQuota(state, actor, {
+      ...{ uid: uidOf(asked), limits: bodyOf<QuotaChange>(asked).limits, dryRun: asked.dryRun },
+      whyKept: (kind, path) => whyDeclared(state, actor, kind, path),
+    }),
   listUsage: (state, actor, { query }) => listUsage(state, actor, query),
   // The gateway's own.
   cells: (state, actor) => ok(cellsOf(state, actor)),

@@ -6,7 +6,7 @@ import { rootCell } from "../documents/cells.ts";
 import { type Actor, actorOf, denied, reaches } from "./actor.ts";
 import { delegatedTo } from "./delegations/given.ts";
 import { askWithinMs, worthAt } from "./looks.ts";
-import { dropRecord, isFree, isKept, owned, ownerOf } from "./owners.ts";
+import { dropRecord, isFree, isKept, owned, ownerOf } from "./owners/owners.ts";
 import { accountFor } from "./places.ts";
 import type { UserRecord } from "./records.ts";
 import { noSuch, type Refused, refused } from "./refused.ts";

@@ -4,7 +4,7 @@ import { rootCell } from "../documents/cells.ts";
 import type { ActualLook } from "../documents/tenancy.ts";
 import { cellOfController, sameJson, toJson } from "../outbox.ts";
 import { delegatedTo } from "./delegations/given.ts";
-import { givenTo, isFree, isKept, ownerOf } from "./owners.ts";
+import { givenTo, isFree, isKept, ownerOf } from "./owners/owners.ts";
 import type { RoleRecord, UserRecord } from "./records.ts";
 import {
   accountPath,

@@ -2,6 +2,7 @@ import { builtInRoles, builtInUid } from "../../model/contract/tenancy/rules.ts"
 import type { NewRole, NewUser, RoleSummary, UserChange, UserSummary } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { type Actor, denied, reaches, refuseLastRootAdmin, tooHigh, userFor } from "./actor.ts";
+import { whyDeclared } from "./declared/keeper.ts";
 import { dropDelegations } from "./delegations/given.ts";
 import { dropKeysOf } from "./logins/keys.ts";
 import { endSessionsOf } from "./logins/logins.ts";
@@ -99,7 +100,8 @@ function ownRole(state: TenancyState, actor: Actor, uid: string, verb: string): 
     return fail(refused(409, "conflict", "a built-in role stays as it is: `cells role add` makes another"));
   if (role === undefined || !reaches(state, actor, { domain: role.domain }))
     return fail(noSuch("role", uid, "`cells role list` shows them"));
-  const no = denied(state, actor, verb) ?? tooHigh(actor, role);
+  const path = `${domainPath(state, role.domain)}/${role.name}`;
+  const no = denied(state, actor, verb) ?? tooHigh(actor, role) ?? whyDeclared(state, actor, "role", path);
   return no === null ? ok(role) : fail(no);
 }
 export function changeRole(

@@ -1,8 +1,9 @@
 import type { AccountSummary, DomainSummary, Standing } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { type Actor, denied, isStronger, reaches, refuseLastRootAdmin } from "./actor.ts";
+import { whyDeclared, whyDeclaredBelow } from "./declared/keeper.ts";
 import { advanceEnds, beginAccountEnd, beginDomainEnd, planOf } from "./deletion/deletion.ts";
-import { cellsByAccount, isKept } from "./owners.ts";
+import { cellsByAccount, isKept } from "./owners/owners.ts";
 import { countFrom } from "./quotas/usage.ts";
 import type { AccountRecord, DomainRecord } from "./records.ts";
 import { beyondShare, noSuch, type Refused, refused } from "./refused.ts";
@@ -178,6 +179,8 @@ export function changeDomain(
   const found = domainFor(state, actor, domainPath(state, uid), "domain.change");
   if (!found.ok) return found;
   if (uid === rootUid) return fail(stays("ROOT"));
+  const kept = whyDeclared(state, actor, "domain", domainPath(state, uid));
+  if (kept !== null) return fail(kept);
   const isIn = (account: string): boolean => isInDomain(state, state.tables.account.get(account)?.domain ?? "", uid);
   const no = strongest(state, actor, isIn) ?? (standing === "enabled" ? null : refuseLast(state, actor, isIn));
   if (no !== null) return fail(no);
@@ -193,6 +196,8 @@ export function changeAccount(
   const found = accountFor(state, actor, accountPath(state, uid), "account.change");
   if (!found.ok) return found;
   if (uid === operatorUid) return fail(stays("the operator's account"));
+  const kept = whyDeclared(state, actor, "account", accountPath(state, uid));
+  if (kept !== null) return fail(kept);
   const isIn = (account: string): boolean => account === uid;
   const no = strongest(state, actor, isIn) ?? (standing === "enabled" ? null : refuseLast(state, actor, isIn));
   if (no !== null) return fail(no);
@@ -218,6 +223,8 @@ export function deleteDomain(
   if (!found.ok) return found;
   if (uid === rootUid) return fail(stays("ROOT"));
   const path = domainPath(state, uid);
+  const kept = whyDeclaredBelow(state, path);
+  if (kept !== null) return fail(kept);
   const { domain, account, role } = state.tables;
   const domains = [...domain.values()].filter((each) => isInDomain(state, each.uid, uid));
   const accounts = [...account.values()].filter((each) => isInDomain(state, each.domain, uid));
@@ -287,6 +294,8 @@ export function deleteAccount(
   const found = accountFor(state, actor, accountPath(state, uid), "account.delete");
   if (!found.ok) return found;
   if (uid === operatorUid) return fail(stays("the operator's account"));
+  const kept = whyDeclared(state, actor, "account", accountPath(state, uid));
+  if (kept !== null) return fail(kept);
   const isIn = (account: string): boolean => account === uid;
   const no = strongest(state, actor, isIn) ?? refuseLast(state, actor, isIn);
   if (no !== null) return fail(no);

@@ -2,7 +2,7 @@ import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Limits } from "../../model/contract/tenancy/quotas.ts";
 import { builtInRoles, builtInUid, type Rule } from "../../model/contract/tenancy/rules.ts";
 import { rootDomain, type Standing, type UserSummary } from "../../model/contract/tenancy/tenancy.ts";
-import type { DesiredOwner } from "../documents/tenancy.ts";
+import type { DesiredDeclared, DesiredOwner } from "../documents/tenancy.ts";
 import type { Instant } from "../env.ts";
 import { type Outbox, write } from "../outbox.ts";
 import type { Payers } from "./quotas/payers.ts";
@@ -37,6 +37,16 @@ export interface Failures {
   readonly untilMs: number;
 }
 
+/** What of domains, accounts and roles the root cell's specification declares (`declared/`). */
+export interface DeclaredOnes {
+  /** By the keys of the documents. */
+  readonly all: Map<string, DesiredDeclared>;
+  /** Their keys by what they are of. */
+  readonly of: Map<string, Set<string>>;
+  /** Of what is not so yet, as far as it is known here. */
+  readonly pending: Set<string>;
+}
+
 interface Tables {
   readonly domain: Map<string, DomainRecord>;
   readonly account: Map<string, AccountRecord>;
@@ -66,6 +76,7 @@ export interface TenancyState {
   readonly owners: Map<string, DesiredOwner>;
   readonly ownersOf: Map<string, Set<DesiredOwner>>;
   readonly payers: Payers;
+  readonly declared: DeclaredOnes;
   /** UIDs of accounts by their paths; null: nobody has asked yet. */
   accountsAt: Map<string, string> | null;
   /** The same of domains. */

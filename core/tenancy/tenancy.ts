@@ -2,21 +2,22 @@ import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { documentsOf } from "../documents/readers/table.ts";
-import { desiredLook, desiredOwner } from "../documents/readers/tenancy.ts";
-import type { DesiredOwner } from "../documents/tenancy.ts";
+import { desiredDeclared, desiredLook, desiredOwner } from "../documents/readers/tenancy.ts";
+import { type DesiredOwner, declaredKey } from "../documents/tenancy.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { audit, createOutbox, isObject, log, takeEffects, toJson, write } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { answer, type TenancyRequest } from "./asks.ts";
 import { room } from "./audit/audited.ts";
+import { advanceDeclared, takeDeclared } from "./declared/declared.ts";
 import { advanceEnds, dropWhatIsNobodys } from "./deletion/deletion.ts";
 import { dropOldApplications } from "./logins/applications.ts";
 import { dropOldInvitations } from "./logins/invitations.ts";
 import { dropKeysOfNobody } from "./logins/keys.ts";
 import { endOldSessions } from "./logins/logins.ts";
 import { askWithinMs, dropUnused, publishLooks, takeLook } from "./looks.ts";
-import { takeOwner } from "./owners.ts";
+import { takeOwner } from "./owners/owners.ts";
 import { Payers } from "./quotas/payers.ts";
 import { desireLimits, hearGranted } from "./quotas/quotas.ts";
 import { beginCounting, countAll, countBefore } from "./quotas/usage.ts";
@@ -95,6 +96,7 @@ function restore(restored: Restored): TenancyState {
       owners: new Map(),
       ownersOf: new Map(),
       payers: new Payers(),
+      declared: { all: new Map(), of: new Map(), pending: new Set() },
       accountsAt: null,
       domainsAt: null,
       delegationsOf: null,
@@ -147,6 +149,7 @@ function take(state: TenancyState, input: Input): void {
       return;
   }
   advanceEnds(state);
+  advanceDeclared(state);
   publishLooks(state, input.kind === "request" || input.kind === "actual" ? written(state) : "all");
   desireLimits(state);
 }
@@ -191,6 +194,15 @@ function takeDesired(state: TenancyState, from: PeerName, key: string, value: Js
     if (isSameOwner(before, document)) return;
     advanceEnds(state);
     if (state.started) publishLooks(state, "all");
+    desireLimits(state);
+    return;
+  }
+  if (key.startsWith(declaredKey(""))) {
+    takeDeclared(state, actualKey(from, key), value === null ? null : desiredDeclared.of(value));
+    if (!state.started) return;
+    const before = state.outbox.effects.length;
+    advanceDeclared(state);
+    if (state.outbox.effects.slice(before).some(({ kind }) => kind === "write")) publishLooks(state, "all");
     desireLimits(state);
     return;
   }

@@ -7,19 +7,9 @@ import type { ElementType, PortRange, RuleEnd } from "./cell.ts";
 import { cidr, elementPath } from "./identifiers.ts";
 import { follow, isBrokenReference, referenceIn, type Target } from "./reference.ts";
 import type { AttributeKind, AttributeSchema } from "./schema.ts";
+import { mostRules, readRuleText } from "./tenants/rules.ts";
 import { inUnit } from "./units.ts";
-
-/** A value that is not what its attribute takes. */
-export class ValueFault {
-  readonly code: string;
-  readonly message: string;
-  readonly hint: string | undefined;
-  constructor(code: string, message: string, hint?: string) {
-    this.code = code;
-    this.message = message;
-    this.hint = hint;
-  }
-}
+import { ValueFault } from "./value-fault.ts";
 
 /** What an attribute's value means: by kind a number, boolean, text (links: the path), rule end, port range or data. */
 export type Meaning =
@@ -260,6 +250,10 @@ function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Mea
       return list(name, json, readGroup) ?? wrong("a list of multicast addresses", 'Write ["239.255.0.1"].');
     case "labels":
       return list(name, json, readLabel) ?? wrong("a list of words", 'Write ["ssd"].');
+    case "rules":
+      if (show(json) === "[]") return wrong("at least one rule", 'Write ["allow cell.read"].');
+      if (Array.isArray(json) && json.length > mostRules) return wrong(`at most ${mostRules} rules`);
+      return list(name, json, readRuleText) ?? wrong("a list of rules", 'Write ["deny vm.console", "allow vm.*"].');
     case "words": {
       const right = quoted(kind.values);
       if (show(json) === "[]") return wrong(`at least one of ${right}`, `Leave \`${name}\` out for all of them.`);
@@ -336,7 +330,7 @@ function textLiteral(name: string, kind: AttributeKind, value: string): Meaning 
   }
 }
 
-const lists: ReadonlySet<AttributeKind["kind"]> = new Set(["networks", "groups", "labels", "words", "addresses"]);
+const lists = new Set<AttributeKind["kind"]>(["networks", "groups", "labels", "rules", "words", "addresses"]);
 type ReadItem = (name: string, text: string) => string | ValueFault;
 
 /** A list of texts, each once; null: it is none. */

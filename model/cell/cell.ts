@@ -212,6 +212,37 @@ export interface HostElement extends ElementBase {
   readonly state: HostAdministration;
   readonly tags?: readonly string[];
 }
+/** What a domain or an account may have together, all of its cells: what a cell may, and how many cells there are. */
+export interface TenantLimits extends Omit<CellLimits, "vmStartsPerMinute"> {
+  readonly cells?: number;
+}
+/** A domain of tenants, at `root/tenants/<its path below ROOT>`. */
+export interface DomainElement extends ElementBase {
+  readonly type: "Domain";
+  readonly state: TenantState;
+  readonly limits: TenantLimits;
+}
+/** An account, in the domain in whose component it stands. */
+export interface AccountElement extends ElementBase {
+  readonly type: "Account";
+  readonly state: TenantState;
+  readonly limits: TenantLimits;
+}
+/** A role, to be had in the domain in whose component it stands, and below. */
+export interface RoleElement extends ElementBase {
+  readonly type: "Role";
+  readonly reach: RoleReach;
+  /** In their order: the first that has a verb decides. */
+  readonly rules: readonly RoleRule[];
+  readonly secondFactor: boolean;
+}
+export type TenantState = "enabled" | "locked" | "disabled";
+export type RoleReach = "installation" | "domain" | "account";
+export interface RoleRule {
+  /** A verb, or a pattern of verbs. */
+  readonly verb: string;
+  readonly effect: "allow" | "deny";
+}
 /** `disabled`: nothing new is placed there. `maintenance`: what runs there goes elsewhere as well. */
 export type HostAdministration = "enabled" | "disabled" | "maintenance";
 export interface ServiceNumbers {
@@ -228,7 +259,10 @@ export type Element =
   | NetworkRuleElement
   | VolumeGrantElement
   | CellControllerElement
-  | HostElement;
+  | HostElement
+  | DomainElement
+  | AccountElement
+  | RoleElement;
 export type ElementType = Element["type"];
 
 /** The submitted texts of one specification. Names are relative paths with `/`; `#include` sees these and nothing else. */

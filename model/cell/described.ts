@@ -1,6 +1,7 @@
 import type { Json } from "../json/json.ts";
 import type { Cell, Element, Openness, PortRange, RuleEnd, VmElement } from "./cell.ts";
 import type { ElementPath } from "./identifiers.ts";
+import { describedTenant } from "./tenants/fields.ts";
 
 const portsText = (range: PortRange | undefined): Json | undefined =>
   range && (range.from === range.to ? range.from : `${range.from}-${range.to}`);
@@ -153,6 +154,10 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
         ["x.state", element.state],
         ["x.tags", element.tags],
       ];
+    case "Domain":
+    case "Account":
+    case "Role":
+      return describedTenant(element);
   }
 }
 

@@ -4,6 +4,7 @@ import type { Meaning } from "./attribute-value.ts";
 import type { CellControllerElement, Element, ElementType, PortRange, RuleEnd } from "./cell.ts";
 import { type Cidr, cidr, type ElementPath, elementPath, ipv4, mac } from "./identifiers.ts";
 import { attributeSchema } from "./schema.ts";
+import { tenantFields } from "./tenants/fields.ts";
 
 /** The checked attributes of one element, with the table's defaults where nothing was written. */
 export class AttributeValues {
@@ -191,6 +192,10 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
         ...{ type, state: values.needChoice("x.state", ["enabled", "disabled", "maintenance"]) },
         ...optional("tags", values.texts("x.tags")),
       };
+    case "Domain":
+    case "Account":
+    case "Role":
+      return tenantFields(type, values);
   }
 }
 

@@ -5,7 +5,7 @@ import type { AttributeSchema } from "./schema.ts";
 const names: Readonly<Record<ElementType, string>> = {
   ...{ VM: "vm", Volume: "data", VolumeCopy: "bootvol", Subnet: "net", VolumeConnection: "disk" },
   ...{ VirtualInterface: "nic", NetworkRule: "rule", VolumeGrant: "grant", CellController: "child" },
-  Host: "h1",
+  ...{ Host: "h1", Domain: "acme", Account: "dev", Role: "operators" },
 };
 
 /** How an attribute would be written in SmartFrog, as its hint shows it: `x.memory 1024;`. Right by its kind, and common. */
@@ -34,6 +34,8 @@ function written({ kind, unit }: AttributeSchema): string {
       return '["239.255.0.1"]';
     case "labels":
       return '["ssd"]';
+    case "rules":
+      return '["deny vm.console", "allow vm.*"]';
     case "words":
       return JSON.stringify(kind.values.slice(0, 2));
     case "addresses":

@@ -1,6 +1,7 @@
 import type { Json } from "../json/json.ts";
 import type { ElementType } from "./cell.ts";
 import { type HaSetting, haSettings, investigatorNames } from "./ha-settings.ts";
+import { tenantDocs, tenantSchemas } from "./tenants/schemas.ts";
 
 /**
  * The one table of element types and their attributes. Checks, defaults, the plan and the reference page come from it;
@@ -22,6 +23,8 @@ export type AttributeKind =
   | { readonly kind: "groups" }
   /** A list of DNS labels. */
   | { readonly kind: "labels" }
+  /** A list of rules, each `allow` or `deny` and a verb or a pattern of verbs. */
+  | { readonly kind: "rules" }
   /** A list of some of these words, at least one. */
   | { readonly kind: "words"; readonly values: readonly string[] }
   /** A list of addresses. */
@@ -461,6 +464,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       docs: "Words about the host, for people. One says something to the cloud: a host with `ha` takes VMs alone whose host was lost; what runs there stays.",
     },
   },
+  ...tenantSchemas,
 };
 
 /** What each type is, in one sentence or two. */
@@ -477,6 +481,7 @@ export const typeDocs: Readonly<Record<ElementType | "Cell", string>> = {
   VolumeGrant: "Leave for a VM or a cell to use a volume of this cell.",
   CellController: "A child cell, with a controller of its own.",
   Host: "A machine of the installation, in the root cell alone: `root/hosts/<its name>`. It is written there when the machine joins; what leaves the text destroys nothing of the machine.",
+  ...tenantDocs,
 };
 
 export const elementTypes = Object.keys(elementSchemas) as readonly ElementType[];

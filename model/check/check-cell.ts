@@ -16,6 +16,7 @@ import { checkRecreatable } from "./check-recreatable.ts";
 import type { ReportFault } from "./fault.ts";
 import { checkBackup } from "./root-cell/check-backup.ts";
 import { checkHa } from "./root-cell/check-ha.ts";
+import { checkTenants } from "./root-cell/check-tenants.ts";
 import { checkZone } from "./root-cell/check-zone.ts";
 
 /** What no element shows alone: names and addresses that clash, copies in circles, links that make no sense together. */
@@ -27,6 +28,7 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
   checkBackup(cell, fault);
   checkHa(cell, fault);
   checkZone(cell, fault);
+  checkTenants(cell, fault);
   checkRecreatable(cell, fault);
   const cycles = copyCycles(elements, cell);
   for (const element of elements) {

@@ -1,4 +1,4 @@
-import { type DocumentContext, type Meaning, readValue, ValueFault } from "../cell/attribute-value.ts";
+import { type DocumentContext, type Meaning, readValue } from "../cell/attribute-value.ts";
 import type { Cell, Element, ElementType } from "../cell/cell.ts";
 import { childDocument } from "../cell/child-document.ts";
 import { AttributeValues, buildElement } from "../cell/elements.ts";
@@ -13,6 +13,7 @@ import {
   isElementType,
   standardPrototypes,
 } from "../cell/schema.ts";
+import { ValueFault } from "../cell/value-fault.ts";
 import { closestName, didYouMean } from "../diagnostics/closest-name.ts";
 import type { Position } from "../diagnostics/diagnostic.ts";
 import { Diagnostics } from "../diagnostics/diagnostics.ts";

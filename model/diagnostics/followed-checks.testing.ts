@@ -29,6 +29,8 @@ const connection = (name: string): string =>
 const rule = (more: string): string => `${vm} rule extends NetworkRule { x.protocol "tcp"; ${more} }`;
 const toVm = 'x.address1 "<ref:../vm>"; x.address2 "10.1.0.0/16";';
 const tier = "Tier extends { vm extends VM { x.memory 128; } }\n";
+const tenants = (inside: string): string => `root extends Cell { tenants extends { ${inside} } }`;
+const role = (rules: string): string => `ops extends Role { x.rules ${rules}; }`;
 const management = 'net extends Subnet { x.addressRange "management"; }';
 
 /** What attributes are given. */
@@ -194,6 +196,35 @@ const elements: Readonly<Record<string, Followed>> = {
   "Write it in small letters as a name of a host": asIs(
     'root extends Cell { x.zone.name "cloud.example.org"; x.zone.servers "ns1.example.org"; x.zone.secondaries ["10.0.0.9"]; x.zone.key "the key"; }',
     'root extends Cell { x.zone.name "cloud.example.org"; x.zone.servers "ns1.example.org"; x.zone.secondaries ["10.0.0.9"]; x.zone.key "transfer"; }',
+  ),
+  'Write ["allow cell.read"]': asIs(tenants(role("[]")), tenants(role('["allow cell.read"]'))),
+  'Write ["deny vm.console", "allow vm.*"]': asIs(
+    tenants(role('"allow vm.*"')),
+    tenants(role('["deny vm.console", "allow vm.*"]')),
+  ),
+  'write "allow cell.*"': asIs(tenants(role('["allow ALL"]')), tenants(role('["allow cell.*"]'))),
+  "Write it as `tenants extends": asIs(
+    "root extends Cell { acme extends Domain { } }",
+    "root extends Cell { tenants extends { acme extends Domain { } } }",
+  ),
+  "this is another one": asIs(
+    tenants('acme extends Domain { x.movedFrom "root/tenants/former"; }'),
+    tenants("acme extends Domain { }"),
+  ),
+  "Use at most 63 small letters": asIs(tenants("Acme extends Domain { }"), tenants("acme extends Domain { }")),
+  "Domains are at most 15 within one another": asIs(
+    tenants(`${"a extends Domain { ".repeat(17)} ${"}".repeat(17)}`),
+    tenants(`${"a extends Domain { ".repeat(16)} ${"}".repeat(16)}`),
+  ),
+  "or make that a Domain": asIs(
+    tenants("dev extends Account { lab extends Account { } }"),
+    tenants("dev extends Account { } lab extends Account { }"),
+    tenants("dev extends Domain { lab extends Account { } }"),
+  ),
+  "the operator's way in is there": asIs(tenants("operator extends Account { }"), tenants("")),
+  "Give it another name than root-admin": asIs(
+    tenants('reader extends Role { x.rules ["allow cell.read"]; }'),
+    tenants('readers extends Role { x.rules ["allow cell.read"]; }'),
   ),
   "Leave `x.ha` out here": within("x.ha.maxRetries 3;", vm),
   "Leave `x.ha.investigators` out for all of them": asIs(

@@ -370,6 +370,15 @@ function written(element: Element, moved: (path: ElementPath) => ElementPath): M
     if (["liveness", "placement", "services", "ha"].includes(field)) {
       for (const [inner, each] of Object.entries(value as object))
         found.set(`${name}.${inner}`, `${field}.${inner}` === "liveness.interface" ? moved(each) : (each as Json));
+    } else if (field === "limits") {
+      for (const [inner, each] of Object.entries(value as object))
+        found.set(`${name}.${inner.replace(/MiB$/, "")}`, each as Json);
+    } else if (field === "rules") {
+      const rules = value as readonly { readonly effect: string; readonly verb: string }[];
+      found.set(
+        name,
+        rules.map(({ effect, verb }) => `${effect} ${verb}`),
+      );
     } else if (field === "to") {
       const { kind, vm, domain } = value as { kind: string; vm: ElementPath; domain: string };
       found.set(kind === "vm" ? "x.vm" : "x.cell", kind === "vm" ? moved(vm) : domain);

@@ -20,6 +20,17 @@ const styles: Readonly<Record<PlanAction, Style>> = {
   delete: { sign: "-", color: 31, what: "is deleted", count: "to delete" },
   none: { sign: " ", color: 2, what: "stays as it is", count: "unchanged" },
 };
+/** Of what is kept elsewhere, where it may be there already, and stays when it is declared no longer. */
+const declared: { readonly [type: string]: { readonly [A in PlanAction]?: string } } = Object.fromEntries(
+  ["Domain", "Account", "Role"].map((type) => [
+    type,
+    {
+      create: "is declared: made, or taken over as it is there",
+      change: "changes",
+      delete: "is declared no longer, and goes on as it is",
+    },
+  ]),
+);
 const widestValue = 60;
 
 const mostNamed = 4;
@@ -50,7 +61,10 @@ export function renderPlan(plan: Plan, options: { readonly color: boolean; reado
   for (const step of shown) {
     const style = styles[step.action];
     const path = printable(step.path).padEnd(width);
-    const what = step.action === "none" && step.movedFrom !== undefined ? "is renamed" : style.what;
+    const what =
+      step.action === "none" && step.movedFrom !== undefined
+        ? "is renamed"
+        : (declared[step.type]?.[step.action] ?? style.what);
     const grows = sizeText(step);
     const said =
       grows !== "" && step.causes.length === 1 ? grows : [what, grows].filter((each) => each !== "").join("; ");

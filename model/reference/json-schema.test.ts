@@ -222,11 +222,13 @@ function holding(type: ElementType | "Cell", name: string, value: Json): JsonObj
     NetworkRule: { "x.address1": "<ref:/shop/vm>", "x.address2": "internet" },
     VolumeGrant: { "x.volume": "<ref:/shop/volume>", "x.vm": "<ref:/shop/vm>", "x.grant": "copy" },
     CellController: { "x.cell": { child: { "x.type": "Cell" } } },
-    Host: {},
+    ...{ Host: {}, Domain: {}, Account: {}, Role: { "x.rules": ["allow cell.read"] } },
   };
   const element = (of: ElementType, more: JsonObject = {}): JsonObject => ({ "x.type": of, ...sound[of], ...more });
   const beside = { vm: element("VM"), volume: element("Volume"), subnet: element("Subnet") };
   if (type === "Cell") return { shop: { "x.type": "Cell", [name]: value, ...beside } };
+  if (type === "Domain" || type === "Account" || type === "Role")
+    return { root: { "x.type": "Cell", tenants: { it: element(type, { [name]: value }) } } };
   return { shop: { "x.type": "Cell", ...beside, it: element(type, { [name]: value }) } };
 }
 /** A value that no attribute of the kind takes; undefined where any is one. */
@@ -240,6 +242,7 @@ function wrongFor(kind: AttributeKind): Json | undefined {
       networks: ["10.0.0.0/33"],
       groups: ["10.0.0.1"],
       labels: ["no label"],
+      rules: ["perhaps cell.read"],
       words: ["neither"],
       addresses: ["10.0.0.256"],
       address: "10.0.0.256",

@@ -75,6 +75,10 @@ const definitions: Readonly<Record<string, JsonObject>> = {
   },
   label: { title: "A DNS label in lower case", type: "string", pattern: label("a-z") },
   mixedLabel: { title: "A DNS label", type: "string", pattern: label("A-Za-z") },
+  rule: {
+    title: "A rule of a role",
+    ...{ type: "string", pattern: "^(?:allow|deny) (?:\\*|[a-z]+(?:\\.[a-z]+)*(?:\\.\\*)?)$" },
+  },
   port: { title: "A port", type: "integer", minimum: 1, maximum: 65_535 },
   ports: { title: 'A port or "from-to"', type: "string", pattern: `^${port}(?:-${port})?$` },
   /** What begins like a reference and is none was surely meant as one. */
@@ -111,6 +115,8 @@ function valueSchema(kind: AttributeKind): JsonObject | true {
       return either(listOf(either(definition("multicast"), definition("reference"))), definition("reference"));
     case "labels":
       return either(listOf(either(definition("label"), definition("reference"))), definition("reference"));
+    case "rules":
+      return either(listOf(either(definition("rule"), definition("reference"))), definition("reference"));
     case "words":
       return either(listOf(either({ enum: kind.values }, definition("reference"))), definition("reference"));
     case "addresses":

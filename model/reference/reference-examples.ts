@@ -120,6 +120,36 @@ export const referenceExamples: Readonly<Record<ElementType | "Cell", string>> =
   }
 }
 `,
+  Domain: `root extends Cell {
+  tenants extends {
+    acme extends Domain {
+      x.limits.vms 50;
+      x.limits.publicAddresses 16;
+    }
+  }
+}
+`,
+  Account: `root extends Cell {
+  tenants extends {
+    acme extends Domain {
+      dev extends Account {
+        x.limits.cells 2;
+        x.limits.vms 10;
+      }
+    }
+  }
+}
+`,
+  Role: `root extends Cell {
+  tenants extends {
+    acme extends Domain {
+      operators extends Role {
+        x.rules ["deny vm.console", "allow vm.*", "allow cell.read"];
+      }
+    }
+  }
+}
+`,
   CellController: `shop extends Cell {
   team extends CellController {
     x.name "team";

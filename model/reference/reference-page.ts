@@ -45,6 +45,8 @@ function kindText(kind: AttributeKind): string {
       return 'list of multicast addresses, such as `["239.255.0.1"]`';
     case "labels":
       return 'list of words, such as `["ssd"]`';
+    case "rules":
+      return 'list of rules, such as `["deny vm.console", "allow vm.*"]`';
     case "words":
       return `list of ${kind.values.map((value) => `\`"${value}"\``).join(", ")}`;
     case "addresses":
@@ -113,6 +115,11 @@ const remarks: Readonly<Partial<Record<ElementType | "Cell", string>>> = {
   NetworkRule: "At least one end is in the cell. Ports are those of `tcp` and `udp`; `icmp` has none.",
   VolumeGrant: "It names one of `x.vm` and `x.cell`. The other cell can see the volume only if that is `x.public`.",
   Host: "It stands in the component `hosts` of the cell `root` and nowhere else, under the name of a machine that has joined. Each is written there by itself when it joins; a text that does not name it leaves it as it is. `cells host drain` and `cells host resume` write `x.state`.",
+  Domain:
+    "It stands in the component `tenants` of the cell `root` and nowhere else, or in another `Domain` there; its path below `tenants` is its path below `ROOT`. One that is there already is taken over with all that it has. A component around it that is no `Domain` stands for one that is made by commands.",
+  Account:
+    "As a `Domain`. In it stands nothing: its users, their keys and passwords are no matter of a specification, and its cells name it in `x.account`. `cells account delete` deletes one that the text does not name any more.",
+  Role: "It stands in the component of its domain; no built-in role can be declared. Verbs are those of `cells role add`.",
   CellController:
     "What the child asks for counts in the limits of this cell. `x.services` counts when the child is made: a later change of it changes nothing.",
 };

@@ -23,11 +23,14 @@ export const builderFunctions: Readonly<Record<ElementType, string>> = {
   VolumeGrant: "grant",
   CellController: "controller",
   Host: "host",
+  Domain: "domain",
+  Account: "account",
+  Role: "role",
 };
 const typeNames: Readonly<Record<ElementType, string>> = {
   ...{ VM: "Vm", Volume: "Volume", VolumeCopy: "VolumeCopy", Subnet: "Subnet", VolumeConnection: "Connection" },
   ...{ VirtualInterface: "Vif", NetworkRule: "Rule", VolumeGrant: "Grant", CellController: "Controller" },
-  Host: "Host",
+  ...{ Host: "Host", Domain: "Domain", Account: "Account", Role: "Role" },
 };
 const types = Object.keys(builderFunctions) as readonly ElementType[];
 
@@ -89,6 +92,7 @@ function typeOf(name: string, kind: AttributeKind): string {
     case "networks":
     case "groups":
     case "labels":
+    case "rules":
     case "addresses":
       return "readonly string[]";
     case "words":

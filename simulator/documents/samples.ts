@@ -278,6 +278,10 @@ export const desiredSamples = {
   tenancy: {
     "look/<uid>": { ticket: "c1-4" },
     "owner/<uid>": { uid: "c1-4", cell: "shop", account: "ROOT/acme/dev", has: { vms: 2 } },
+    "declared/<uid>": {
+      ...{ uid: "c1-4", at: "root/tenants/acme", path: "ROOT/acme", kind: "domain" },
+      ...{ state: "locked", limits: { vms: 3 }, tag: "a1" },
+    },
   },
 } as const satisfies Samples<typeof desiredDocuments>;
 
@@ -422,6 +426,7 @@ export const actualSamples = {
       account: "ROOT/dev",
       rules: [{ verb: "cell.*", effect: "allow" }],
     },
+    "<peer>/declared/<uid>": { phase: "waiting", reason: "there is no domain", tag: "a1" },
   },
 } as const satisfies Samples<typeof actualDocuments>;
 

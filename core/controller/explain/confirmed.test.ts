@@ -37,6 +37,7 @@ const notYet = "hosts are told with the rules, and do not say so of these yet";
 const udp = { "x.liveness.protocol": "udp", "x.liveness.port": 7 };
 const probes = "the host of the VM says how it asks";
 
+const declared = "the operator's root cell alone has it, and `tenancy` says it of what is declared; `tenants.test.ts`";
 const lossOfHost = "the HA Manager is told, and confirms nothing before its host is lost";
 const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   "every element": {
@@ -173,6 +174,12 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.state": { own: "the operator's root cell alone has it; a VM at the host says how far that is" },
     "x.tags": { own: "for people alone" },
   },
+  ...Object.fromEntries(
+    (["Domain", "Account", "Role"] as const).map((type) => [
+      type,
+      Object.fromEntries(Object.keys(elementSchemas[type]).map((name) => [name, { own: declared }])),
+    ]),
+  ),
 };
 
 const connection = (vm: string, volume: string): JsonObject => ({

@@ -5,6 +5,7 @@ import type { JsonObject } from "../../../model/json/json.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
 import { actualName, actualSubnet } from "../../documents/readers/network.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
+import { tenancy } from "../../documents/tenancy.ts";
 import type { ActualVolume } from "../../documents/vocabulary.ts";
 import { log, sameJson, toJson, tooLong } from "../../outbox.ts";
 import { childState } from "../cells/children.ts";
@@ -18,6 +19,7 @@ import { whyForeign } from "../references/foreign.ts";
 import { isInRules, whyNotInForce } from "../rules/rules-in-force.ts";
 import { bootLink } from "../services/boot-disks.ts";
 import { refusedEnrolments } from "../services/enrolments.ts";
+import { isTenantType, tenantState } from "../services/tenants.ts";
 import {
   actualOf,
   addressManager,
@@ -73,6 +75,7 @@ function isHeardOf(state: ControllerState, record: ElementRecord): boolean {
   const peers = [storageManagerOf(state), addressManager, dnsManager, placerOf(state)];
   if (record.type === "CellController" && state.options.cellManager === true) peers.push(cellManager);
   if (host) peers.push(hostPeer(host));
+  if (isTenantType(record.type)) peers.push(tenancy);
   if (isInRules(state, record) && state.derived.unheard.size > 0) return false;
   return peers.every((peer) => state.reachable.has(peer));
 }
@@ -100,6 +103,8 @@ function whyStillThere(state: ControllerState, record: ElementRecord): readonly 
   if (host !== null && state.reachable.get(hostPeer(host)) === false) {
     return [hostDied(state, host) ?? { kind: "host-unreachable", host }];
   }
+  if (isTenantType(record.type) && state.reachable.get(tenancy) !== true)
+    return [{ kind: "service-unreachable", service: tenancy }];
   if (record.type === "CellController") {
     return said(cellManager, actualOf(actualCell, state, cellManager, `cell/${record.uid}`)?.reason);
   }
@@ -151,6 +156,10 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
       return childState(state, record, element);
     case "Host":
       return standing("ready");
+    case "Domain":
+    case "Account":
+    case "Role":
+      return tenantState(state, record);
   }
 }
 

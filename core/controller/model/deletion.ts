@@ -1,4 +1,5 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
+import { declaredKey, tenancy } from "../../documents/tenancy.ts";
 import { log, write } from "../../outbox.ts";
 import { forgetGrant } from "../histories/kept-grants.ts";
 import { isManagement, isManagementGone } from "../network/management.ts";
@@ -67,6 +68,10 @@ function isGone(state: ControllerState, record: ElementRecord): boolean {
     case "VolumeGrant":
     case "Host":
       return true;
+    case "Domain":
+    case "Account":
+    case "Role":
+      return isWithdrawn(state, tenancy, declaredKey(record.uid));
   }
 }
 

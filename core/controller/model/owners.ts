@@ -1,6 +1,7 @@
 import type { Cell, CellControllerElement } from "../../../model/cell/cell.ts";
 import { namedChild } from "../../../model/cell/child-document.ts";
 import { cellName, type ElementPath } from "../../../model/cell/identifiers.ts";
+import { isTenant } from "../../../model/check/root-cell/check-tenants.ts";
 import { pathPattern, pathRule, rootDomain } from "../../../model/contract/tenancy/tenancy.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
@@ -35,7 +36,7 @@ function isFollowed(cell: Cell): boolean {
   const found = [...cell.elements.values()].some((element) =>
     element.type === "VM"
       ? rolesOf(element).tenancy !== undefined
-      : element.type === "CellController" && element.account !== undefined,
+      : isTenant(element) || (element.type === "CellController" && element.account !== undefined),
   );
   followed.set(cell, found);
   return found;

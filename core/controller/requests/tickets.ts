@@ -1,7 +1,8 @@
 import type { CellName, PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
+import { rootCell } from "../../documents/cells.ts";
 import { actualLook } from "../../documents/readers/tenancy.ts";
-import { type ActualLook, tenancy } from "../../documents/tenancy.ts";
+import { type ActualLook, declaredKey, tenancy } from "../../documents/tenancy.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import type { Effect, Input, Instant, Restored } from "../../env.ts";
 import { isObject, type Outbox, sameJson, toJson } from "../../outbox.ts";
@@ -85,6 +86,7 @@ export const createTickets = (self: PeerName, restored: Restored, outbox: Outbox
   return tickets;
 };
 
+const isRootController = (self: PeerName): boolean => self === `controller.${rootCell}`;
 const keyOf = (hash: string): string => `look/${hash}`;
 /** And nothing else that is desired there, as whose a cell is (`model/owners.ts`). */
 const isLook = (key: string): boolean => key.startsWith(keyOf(""));
@@ -111,13 +113,14 @@ function take(tickets: Tickets, input: Input, now: Instant): boolean {
       return true;
     }
     case "actual":
-      if (input.from !== tenancy) return false;
+      if (input.from !== tenancy || input.key.startsWith(actualKey(tickets.self, declaredKey("")))) return false;
       hear(tickets, input.key, input.value, now);
       return true;
     case "reachable":
       if (input.peer !== tenancy) return false;
       tickets.unheardMs = input.reachable ? null : (tickets.unheardMs ?? now.ms);
-      return true;
+      // What is declared of tenants rests on it too, at the root controller (`services/tenants.ts`).
+      return !isRootController(tickets.self);
     case "timer":
       if (input.name !== timerName) return false;
       sweep(tickets, now);

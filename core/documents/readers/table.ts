@@ -89,7 +89,11 @@ export const desiredDocuments = {
   },
   "cell-manager": { "cell/<uid>": cells.desiredCell },
   controller: { life: cells.desiredLife, "limits/<uid>": tenancy.desiredLimits },
-  tenancy: { "look/<uid>": tenancy.desiredLook, "owner/<uid>": tenancy.desiredOwner },
+  tenancy: {
+    "look/<uid>": tenancy.desiredLook,
+    "owner/<uid>": tenancy.desiredOwner,
+    "declared/<uid>": tenancy.desiredDeclared,
+  },
   gateway: {},
   authority: { "enrolment/<uid>": identity.desiredEnrolment, "entrance/<name>": identity.entrance },
 } as const satisfies Desired;
@@ -163,7 +167,11 @@ export const actualDocuments = {
   },
   "cell-manager": { "<peer>/cell/<uid>": cells.actualCell },
   controller: { "<peer>/life": cells.actualLife, "<peer>/limits/<uid>": tenancy.actualLimits },
-  tenancy: { "<peer>/look/<uid>": tenancy.actualLook, "<peer>/owner/<uid>": null },
+  tenancy: {
+    "<peer>/look/<uid>": tenancy.actualLook,
+    "<peer>/owner/<uid>": null,
+    "<peer>/declared/<uid>": tenancy.actualDeclared,
+  },
   gateway: {},
   authority: {
     "pin/<name>": identity.actualPin,

@@ -1,8 +1,10 @@
+import { mostRules, verbPattern, verbPatternRule } from "../../../model/cell/tenants/rules.ts";
 import { type Limits, limitKeys } from "../../../model/contract/tenancy/quotas.ts";
-import { type Rule, verbPattern, verbPatternRule } from "../../../model/contract/tenancy/rules.ts";
-import { pathPattern, pathRule } from "../../../model/contract/tenancy/tenancy.ts";
+import { type Rule, reaches } from "../../../model/contract/tenancy/rules.ts";
+import { pathPattern, pathRule, standings } from "../../../model/contract/tenancy/tenancy.ts";
 import {
   boolean,
+  byKind,
   count,
   document,
   type Fields,
@@ -13,12 +15,22 @@ import {
   optional,
   pattern,
 } from "../../../model/json/reader.ts";
-import type { ActualLimits, ActualLook, DesiredLimits, DesiredLook, DesiredOwner } from "../tenancy.ts";
-import { cellText, inUse, uidText, word, yes } from "./values.ts";
+import type {
+  ActualDeclared,
+  ActualLimits,
+  ActualLook,
+  DeclaredAccount,
+  DeclaredDomain,
+  DeclaredRole,
+  DesiredDeclared,
+  DesiredLimits,
+  DesiredLook,
+  DesiredOwner,
+} from "../tenancy.ts";
+import { cellText, inUse, pathText, progressFields, uidText, word, yes } from "./values.ts";
 
 /** Readers of what controllers and the service `tenancy` say to each other. */
 
-export const mostRules = 256;
 const rule = object<Rule>({ verb: pattern(verbPattern, verbPatternRule), effect: oneOf("allow", "deny") });
 const accountPath = pattern(pathPattern, pathRule);
 
@@ -55,4 +67,24 @@ export const desiredLimits = document(
   }),
   { key: { field: "uid", of: ({ uid }) => uid } },
 );
+const declared = { uid: uidText, at: pathText, path: accountPath, tag: word } as const;
+const place = { ...declared, state: oneOf(...standings), limits } as const;
+export const desiredDeclared = document(
+  byKind<DesiredDeclared>({
+    domain: object<DeclaredDomain>({ kind: oneOf("domain"), ...place }),
+    account: object<DeclaredAccount>({ kind: oneOf("account"), ...place }),
+    role: object<DeclaredRole>({
+      ...{
+        kind: oneOf("role"),
+        ...declared,
+        reach: oneOf(...reaches),
+        rules: list(rule, mostRules),
+        secondFactor: yes,
+      },
+    }),
+  }),
+  { key: { field: "uid", of: ({ uid }) => uid } },
+);
+export const actualDeclared = document(object<ActualDeclared>({ ...progressFields, tag: word }));
+
 export const actualLimits = document(object<ActualLimits>({ granted: limits, left: optional(count) }));

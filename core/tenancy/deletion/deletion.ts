@@ -2,7 +2,7 @@ import { audit, log } from "../../outbox.ts";
 import { dropKeysOf } from "../logins/keys.ts";
 import { endSessionsOf } from "../logins/logins.ts";
 import { dropInvitationsBy, dropOpening, dropOpeningsOf } from "../logins/openings.ts";
-import { cellsByAccount, isKept } from "../owners.ts";
+import { cellsByAccount, isKept } from "../owners/owners.ts";
 import type { AccountRecord, DomainRecord } from "../records.ts";
 import { accountPath, domainPath, save, type TenancyState } from "../state.ts";
 

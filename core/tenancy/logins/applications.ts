@@ -11,7 +11,7 @@ import { fail, ok, type Result } from "../../../model/result.ts";
 import { log } from "../../outbox.ts";
 import { type Actor, denied, reaches } from "../actor.ts";
 import { record } from "../audit/audited.ts";
-import { isKept } from "../owners.ts";
+import { isKept } from "../owners/owners.ts";
 import { addUser, refuseUser, roleFor } from "../people.ts";
 import { addAccount, domainFor } from "../places.ts";
 import type { ApplicationRecord, OpeningRecord } from "../records.ts";

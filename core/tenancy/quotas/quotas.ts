@@ -6,7 +6,7 @@ import type { DesiredLimits } from "../../documents/tenancy.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import { desire } from "../../outbox.ts";
 import { type Actor, denied, reaches } from "../actor.ts";
-import { isKept } from "../owners.ts";
+import { isKept } from "../owners/owners.ts";
 import { accountFor, domainFor } from "../places.ts";
 import type { AccountRecord, DomainRecord } from "../records.ts";
 import { type Refused, refused, whyNotCounted } from "../refused.ts";
@@ -87,11 +87,17 @@ export function listQuotas(state: TenancyState, actor: Actor): Result<readonly Q
   );
 }
 
+interface NewQuota extends QuotaChange {
+  readonly uid: string;
+  readonly dryRun: boolean;
+  /** Why it is not to be changed here (`declared/keeper.ts`); null: it may. */
+  readonly whyKept?: (kind: QuotaSummary["kind"], path: string) => Refused | null;
+}
 /** Nobody changes what bounds himself: a domain's limit is of those who administer the one above it, an account's of those of its domain. */
 export function setQuota(
   state: TenancyState,
   actor: Actor,
-  { uid, limits, dryRun }: QuotaChange & { readonly uid: string; readonly dryRun: boolean },
+  { uid, limits, dryRun, whyKept }: NewQuota,
 ): Result<QuotaSummary, Refused> {
   const domain = state.tables.domain.get(uid);
   const found =
@@ -99,9 +105,10 @@ export function setQuota(
       ? accountFor(state, actor, accountPath(state, uid), "quota.change")
       : domainFor(state, actor, domainPath(state, uid), "quota.change");
   if (!found.ok) return found;
+  const kind = domain === undefined ? "account" : "domain";
+  const path = kind === "domain" ? domainPath(state, uid) : accountPath(state, uid);
   const above = domain === undefined ? (found.value as AccountRecord).domain : domain.parent;
   if (actor.user !== null && (above === null || !reaches(state, actor, { domain: above }))) {
-    const path = domain === undefined ? accountPath(state, uid) : domainPath(state, uid);
     const message = `what bounds ${path} is for those who administer what it is in: ask one of them`;
     return fail(refused(403, "forbidden", message));
   }
@@ -113,9 +120,8 @@ export function setQuota(
         "quotas are counted by the root controller, and here there is none: the services are processes",
       ),
     );
-  const no = whyNotCounted(limits);
+  const no = whyKept?.(kind, path) ?? whyNotCounted(limits);
   if (no !== null) return fail(no);
-  const kind = domain === undefined ? "account" : "domain";
   const record = { ...found.value, limits };
   if (!dryRun && kind === "domain") save(state, "domain", uid, record as DomainRecord);
   if (!dryRun && kind === "account") save(state, "account", uid, record as AccountRecord);

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../../model/json/json.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { DesiredOwner } from "../../documents/tenancy.ts";
 import { type Actor, denied, reaches } from "../actor.ts";
-import { isKept } from "../owners.ts";
+import { isKept } from "../owners/owners.ts";
 import type { AccountRecord, UsageRecord } from "../records.ts";
 import { type Refused, refused } from "../refused.ts";
 import { accountPath, operatorUid, payerOf, save, type TenancyState } from "../state.ts";

@@ -1,17 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import {
-  allows,
-  beyond,
-  builtInRoles,
-  decide,
-  isWithinReach,
-  matches,
-  type Rule,
-  reaches,
-  verbPattern,
-} from "./rules.ts";
+import { verbPattern } from "../../cell/tenants/rules.ts";
+import { allows, beyond, builtInRoles, decide, isWithinReach, matches, type Rule, reaches } from "./rules.ts";
 
 const words = ["a", "b", "c"];
 const verb = fc.array(fc.constantFrom(...words), { minLength: 1, maxLength: 3 }).map((parts) => parts.join("."));

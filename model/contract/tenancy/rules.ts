@@ -1,11 +1,10 @@
+import type { RoleRule } from "../../cell/cell.ts";
+
 /**
  * What a role allows. Rules are looked at in their order, and the first one whose pattern has the verb decides; none is *deny*.
  * A pattern is a verb (`cell.change`), all of one kind (`cell.*`), or all (`*`).
  */
-export interface Rule {
-  readonly verb: string;
-  readonly effect: "allow" | "deny";
-}
+export type Rule = RoleRule;
 
 /**
  * On what a role may be used: everything; the domain of its user's account and all below; that account alone. Each one
@@ -13,12 +12,6 @@ export interface Rule {
  */
 export const reaches = ["installation", "domain", "account"] as const;
 export type Reach = (typeof reaches)[number];
-
-/** Of a verb or a pattern: what a rule may name. */
-export const verbPattern = /^(?:\*|[a-z]+(?:\.[a-z]+)*(?:\.\*)?)$/;
-export const verbPatternRule = "a verb (cell.change), all of a kind (cell.*), or *";
-/** In characters: none that there is has half as many. */
-export const longestVerb = 64;
 
 const isAllOf = (pattern: string): boolean => pattern === "*" || pattern.endsWith(".*");
 /** What a pattern's verbs begin with. */

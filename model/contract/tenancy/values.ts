@@ -1,3 +1,4 @@
+import { longestVerb, mostRules, verbPattern, verbPatternRule } from "../../cell/tenants/rules.ts";
 import {
   boolean,
   type Fields,
@@ -14,7 +15,7 @@ import {
 } from "../schema.ts";
 import * as oidc from "./oidc.ts";
 import { type Limits, limitKeys, mostOfLimit, type QuotaChange, type QuotaSummary } from "./quotas.ts";
-import { longestVerb, type Rule, reaches, verbPattern, verbPatternRule } from "./rules.ts";
+import { type Rule, reaches } from "./rules.ts";
 import * as tenancy from "./tenancy.ts";
 import { dayPattern, dayRule, type UsageDay } from "./usage.ts";
 
@@ -27,7 +28,6 @@ const name = pattern(tenancy.namePattern, tenancy.nameRule);
 const userName = pattern(tenancy.userPattern, tenancy.userRule);
 /** How long it must be at least is said where it is set. */
 const password = text(tenancy.passwordLength.most);
-const mostRules = 256;
 const verb = pattern(verbPattern, verbPatternRule);
 const effect = oneOf("allow", "deny");
 const rules: Schema<readonly Rule[]> = { ...list(record<Rule>({ verb, effect })), maxItems: mostRules };

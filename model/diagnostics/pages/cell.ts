@@ -55,6 +55,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     "x.ha.maxRetries 3;",
     'vm extends VM { x.memory 128; x.restartOnFailure true; x.ha.isolated "restart"; }',
   ),
+  "cell/tenants": cellPage(
+    "a domain, an account or a role of tenants where none can be",
+    "`Domain`, `Account` and `Role` say who tenants are, and stand in the component `tenants` of the root cell alone: `root/tenants/acme/dev` is what commands call `ROOT/acme/dev`. They have the names that they are called by, and are in domains. The operator's account and the built-in roles stay as they are.",
+    "dev extends Account { x.limits.vms 10; }",
+    "x.limits.vms 10;",
+  ),
   "cell/recreatable": cellPage(
     "a volume that may be lost, and that others rest on",
     "Where the host of a VM is lost and nobody can end its writing, volumes with `x.recreatable true` are made anew for it. Such a volume is written by one VM of its own cell, and nothing is a copy of it: what rests on it would be lost with it.",

@@ -56,6 +56,8 @@ export function kindText(kind: AttributeKind): string {
       return 'list of multicast addresses, as in `["239.255.0.1"]`';
     case "labels":
       return 'list of words, as in `["ssd"]`';
+    case "rules":
+      return 'list of rules, as in `["deny vm.console", "allow vm.*"]`';
     case "words":
       return `list of ${kind.values.join(", ")}`;
     case "addresses":
@@ -89,6 +91,9 @@ const typeTexts: Readonly<Record<ElementType | "Cell", string>> = {
   VolumeGrant: "Permission for others to use a volume.",
   CellController: "A child cell.",
   Host: "A machine of the installation, in the root cell.",
+  Domain: "A domain of tenants, in the root cell.",
+  Account: "An account of tenants, in the root cell.",
+  Role: "A role of tenants, in the root cell.",
 };
 
 export function typeText(type: ElementType | "Cell"): string {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cellName, peerName, uid } from "../../model/cell/identifiers.ts";
-import type { Json } from "../../model/json/json.ts";
-import type { DesiredOwner } from "../documents/tenancy.ts";
-import { toJson } from "../outbox.ts";
-import { Bench, operator, settled } from "./tenancy.testing.ts";
+import { cellName, peerName, uid } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
+import type { DesiredOwner } from "../../documents/tenancy.ts";
+import { toJson } from "../../outbox.ts";
+import { Bench, operator, settled } from "../tenancy.testing.ts";
 
 /** What the root controller says; null: it has taken that back. */
 const say = (bench: Bench, id: string, cell: string, account: string | null, more: object = {}): void => {

@@ -1,6 +1,6 @@
-import { rootCell } from "../documents/cells.ts";
-import type { DesiredOwner } from "../documents/tenancy.ts";
-import { accountAt, notePayers, operatorUid, save, type TenancyState } from "./state.ts";
+import { rootCell } from "../../documents/cells.ts";
+import type { DesiredOwner } from "../../documents/tenancy.ts";
+import { accountAt, notePayers, operatorUid, save, type TenancyState } from "../state.ts";
 
 /*
  * Whose a cell is. Where there is a root cell its model says that (`x.account`), and its controller says it on; nobody else's word counts, a
@@ -9,7 +9,7 @@ import { accountAt, notePayers, operatorUid, save, type TenancyState } from "./s
  */
 
 /** Is there a root cell, which says whose the cells are? */
-export const isKept = ({ owners }: TenancyState): boolean => owners.size > 0;
+export const isKept = ({ owners, declared }: TenancyState): boolean => owners.size > 0 || declared.all.size > 0;
 
 export function takeOwner(state: TenancyState, key: string, document: DesiredOwner | null): void {
   const before = state.owners.get(key);
