@@ -3,6 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
+import { readSpecification } from "../../model/specification/specification.ts";
 import { shownByApp } from "../../runtime/tenancy/totp.testing.ts";
 import type { TestIssuer } from "../tenancy/issuer.testing.ts";
 
@@ -79,6 +80,10 @@ const commandsIn = (text: string): readonly Command[] =>
 
 /** What must be printed, by what a command begins with. */
 const printed: readonly (readonly [string, RegExp])[] = [
+  ["plan root.json", /^\+ root\/tenants\/research +Domain +is declared: made, or taken over as it is there$/m],
+  ["domain list", /^ROOT\/research\/labs\b/m],
+  ["why root/tenants/research/physics", /root\/tenants\/research\/physics is as declared/],
+  ["domain delete research", /the domain ROOT\/research is (?:being )?deleted/],
   ["user add lou", /^first\.\S+\nIt opens once, until /],
   ["user recover", /^first\.\S+\nIt opens once, until .*: root@ROOT gives himself a password/],
   ["account list", /^ROOT\/acme\/dev +no cells$/m],
@@ -133,6 +138,16 @@ const printed: readonly (readonly [string, RegExp])[] = [
   ["user disable", /ann@ROOT\/acme.* disabled/],
 ];
 
+/** The root cell's model, with the tenants of a specification. */
+async function rootWith(text: string, url: string, credential: string): Promise<object> {
+  const read = readSpecification({ main: "root.sf", files: { "root.sf": text } });
+  if (!read.ok) assert.fail(JSON.stringify(read.error));
+  const answer = await fetch(`${url}/cells/root/model`, { headers: { authorization: `Bearer ${credential}` } });
+  const { root } = (await answer.json()) as { readonly root: object };
+  const { tenants } = read.value.document.root as { readonly tenants: object };
+  return { root: { ...root, tenants } };
+}
+
 /** The cell `shop` is there, and no domain `acme`. @param issuer a person `mia` of the group `cells-users` is in it */
 export async function tenantsPageRuns(
   directory: string,
@@ -153,6 +168,8 @@ export async function tenantsPageRuns(
     const [, where, code] = /^Open (\S+)\n.* shows the code (\S+);/.exec(said) ?? [];
     if (where !== undefined && code !== undefined) void issuer.sayYes(where, code, "mia");
   };
+  const specification = /^```sf\n(root extends Cell \{.*?)^```$/ms.exec(text)?.[1] ?? "";
+  await write("root.json", JSON.stringify(await rootWith(specification, url, credential)));
   const commands = commandsIn(text);
   let application = "";
   assert.ok(commands.length >= 20, `${commands.length} commands were found`);
@@ -186,9 +203,10 @@ export async function tenantsPageRuns(
         assert.fail(`${line}\n${message}`),
       );
     const right = printed.find(([begin]) => words.join(" ").startsWith(begin))?.[1];
+    const isAwaited = words[1] === "list" || words[0] === "why";
     let stdout = await ask();
     // What a list counts is the root controller's, who may have yet to say it.
-    for (let again = 0; again < mostLooks && words[1] === "list" && right?.test(stdout) === false; again += 1) {
+    for (let again = 0; again < mostLooks && isAwaited && right?.test(stdout) === false; again += 1) {
       await pause(200);
       stdout = await ask();
     }

@@ -12,6 +12,7 @@ import { eventually, type TestInstallation } from "../../runtime/installation.te
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { startIssuer } from "../tenancy/issuer.testing.ts";
 import { accountGoes } from "./account-goes.testing.ts";
+import { tenantsAreDeclared } from "./declared.testing.ts";
 import { type Asking, readsAreApart } from "./reads-apart.testing.ts";
 import { tenantsPageRuns } from "./tenants-page.testing.ts";
 
@@ -176,6 +177,7 @@ export async function usersMakeCells(means: Means): Promise<void> {
     "bob has it again",
     async () => (await ask("GET", "/cells/shop/model", undefined, bob)).status === 200,
   );
+  await tenantsAreDeclared(means, { root: { ...root, users } }, ann);
   await accountGoes(means, "ROOT/ops", { name: "bob", session: bob, cell: "shop" }, async () => {
     await eventually(`its VM is taken away\n${said()}`, async () => (await components()).shop === undefined);
     await end(peerName("controller.shop"));

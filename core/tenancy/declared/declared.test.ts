@@ -128,7 +128,6 @@ test("what is declared changes only there, for the operator as well, and of othe
   world.declare("r-3", { kind: "domain", path: "ROOT/acme/sub" });
   const [account, domain] = [bench.uidOf("ROOT/acme/dev"), bench.uidOf("ROOT/acme/sub")];
   const role = world.list<RoleSummary>("listRoles").find(({ name }) => name === "ops")?.uid ?? assert.fail();
-  const all = structuredClone(bench.records);
   const asks = [
     ["changeAccount", { state: "disabled" }, account],
     ["deleteAccount", {}, account],
@@ -149,6 +148,20 @@ test("what is declared changes only there, for the operator as well, and of othe
     assert.doesNotMatch(message(answer), /specification/, name);
   }
   assert.equal(bench.ask({ session: dora }, "changeRole", { rules: [] }, { uid: role }).status, 409);
+  // Who sees it all, and may change nothing of it.
+  const looks = ["domain.read", "account.read", "role.read"].map((verb) => ({ verb, effect: "allow" }));
+  const looker = { name: "looker", domain: "ROOT/acme", reach: "domain", rules: looks };
+  assert.equal(bench.ask(operator, "addRole", looker).status, 200);
+  const lou = { name: "lou", account: "ROOT/acme/ops", role: "looker", password: "of lou" };
+  assert.equal(bench.ask(operator, "addUser", lou).status, 200);
+  const session = bench.logIn("lou", "ROOT/acme", "of lou") ?? assert.fail();
+  for (const [name, body, of] of asks) {
+    const answer = bench.ask({ session }, name, body, { uid: of });
+    assert.equal(answer.status, 403, name);
+    assert.doesNotMatch(message(answer), /specification/, name);
+  }
+  const all = structuredClone(bench.records);
+  for (const [name, body, of] of asks) assert.equal(bench.ask(operator, name, body, { uid: of }).status, 409);
   // With all that is in it: what is declared below is in the way.
   const acme = bench.uidOf("ROOT/acme");
   const request = { kind: "ask", by: operator, name: "deleteDomain", parameters: { uid: acme } } as const;
