@@ -13,7 +13,7 @@ import { adoptHosts } from "./model/adopt-hosts.ts";
 import { followImages } from "./model/anew/follow-images.ts";
 import { recreateVolumes } from "./model/anew/recreate.ts";
 import { forgetDeleted } from "./model/deletion.ts";
-import { desireOwners } from "./model/owners.ts";
+import { desireCellOwners, desireOwners } from "./model/owners.ts";
 import { advanceGrants, giveBack } from "./model/quota.ts";
 import { allocateAddresses, desireSubnets } from "./network/addresses.ts";
 import { desireNames, desireZone } from "./network/names.ts";
@@ -23,6 +23,7 @@ import { desirePlaces, desirePolicies, settlePolicy } from "./rules/cell-policy.
 import { desireDirectory } from "./rules/directory-desires.ts";
 import { settlePlaces } from "./rules/places.ts";
 import { settleHostRules } from "./rules/rules-in-force.ts";
+import { desireDedications } from "./services/dedications.ts";
 import { desireEnrolments } from "./services/enrolments.ts";
 import { desireHosts } from "./services/hosts.ts";
 import { adoptSuccession, desireStandby, successors } from "./services/succession.ts";
@@ -115,9 +116,13 @@ function collectDesires(state: ControllerState): void {
   desireDirectory(state);
   state.pass.always("children", (desires) => desireChildren(state, desires));
   state.pass.always("hosts", (desires) => desireHosts(state, desires));
+  state.pass.always("dedications", (desires) => desireDedications(state, desires));
   state.pass.always("zone", (desires) => desireZone(state, desires));
   desireTenants(state);
-  state.pass.always("owners", (desires) => desireOwners(state, desires));
+  state.pass.always("owners", (desires) => {
+    desireOwners(state, desires);
+    desireCellOwners(state, desires);
+  });
   state.pass.always("enrolments", (desires) => desireEnrolments(state, desires));
 }
 

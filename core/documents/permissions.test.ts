@@ -74,7 +74,7 @@ const desired = [
     "pin/host.h1",
     "",
   ],
-  ...["succession/u-1", "root-vm", "beat", "beats", "requests/h1", "spare"],
+  ...["succession/u-1", "root-vm", "beat", "beats", "requests/h1", "spare", "dedicated/h1"],
   ...[
     "public/u-1",
     "reach/u-1",
@@ -192,7 +192,12 @@ const everyController = (...what: readonly string[]): string[] =>
 const expected: Readonly<Record<string, readonly string[]>> = {
   "address-manager desires": everyController("subnet/u-1"),
   "dns-manager desires": [...everyController("name/u-1"), "controller.root zone"],
-  "placer desires": [...everyController("placement/u-1"), "controller.root spare"],
+  "placer desires": [
+    ...everyController("placement/u-1"),
+    "controller.root spare",
+    "controller.root dedicated/h1",
+    "controller.root owner/u-1",
+  ],
   "storage-manager desires": [...everyController("connection/u-1", "grant/u-1", "volume/u-1"), "ha-manager fence/u-1"],
   "ha-manager desires": [...everyController("protected/u-1"), "controller.root settings"],
   "agent desires": [

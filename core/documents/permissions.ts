@@ -72,8 +72,8 @@ export const permissions = {
   placer: {
     desires: {
       controller: ["placement/<uid>"],
-      // What the operator says of the hosts.
-      "controller.root": ["host/<name>", "spare"],
+      // What the operator says of the hosts, and whose they and the cells are.
+      "controller.root": ["host/<name>", "spare", "dedicated/<name>", "owner/<name>"],
     },
     sees: { controller: ["hosts", "<peer>/…"] },
     asks: {

@@ -1,4 +1,12 @@
-import { type CellName, type ElementPath, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import {
+  type CellName,
+  type ElementPath,
+  type HostName,
+  type PeerName,
+  peerName,
+  type Uid,
+} from "../../model/cell/identifiers.ts";
+import type { HostRule } from "../../model/cell/tenants/dedication/dedication.ts";
 import type { Limits } from "../../model/contract/tenancy/quotas.ts";
 import type { Reach, Rule } from "../../model/contract/tenancy/rules.ts";
 import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
@@ -8,7 +16,7 @@ import type { Progress } from "./vocabulary.ts";
 /*
  * What a controller asks the service `tenancy` and hears from it (`core/documents/vocabulary.ts` has the table of all keys): `look/<hash>`, by
  * the SHA-256 (hexadecimal) of a ticket that its gateway was shown. And what the root controller says to it: whose its child cells are, and what of tenants its specification declares; and hears from it:
- * what accounts may have.
+ * what accounts may have. And to Placers: whose hosts are (`dedicated/<host>`), and whose cells (`owner/<cell>`).
  */
 
 export const tenancy: PeerName = peerName("tenancy");
@@ -102,3 +110,16 @@ export interface ActualLimits {
   /** Of an account that is being deleted: so many of its cells are still there. */
   readonly left?: number;
 }
+
+/** A host is one owner's: the innermost dedication of what it stands in, or of itself. Nothing is said of one that is everybody's. */
+export interface DesiredDedicated extends HostRule {
+  readonly host: HostName;
+}
+export const dedicatedKey = (host: HostName): string => `dedicated/${host}`;
+/** Of a child cell of the root cell, and so of all cells in it. Nothing is said of one that no account has. */
+export interface DesiredCellOwner {
+  readonly cell: CellName;
+  /** Path of its account. */
+  readonly account: string;
+}
+export const cellOwnerKey = (cell: CellName): string => `owner/${cell}`;

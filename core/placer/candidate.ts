@@ -1,4 +1,5 @@
 import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { HostRule } from "../../model/cell/tenants/dedication/dedication.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ActualHost, ActualTaken, DesiredHost, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
 import { isObject } from "../outbox.ts";
@@ -51,13 +52,25 @@ export interface HostView {
   readonly actual: ActualHost | null;
   /** The operator lets nothing new be placed there; absent: he does. */
   readonly closed?: DesiredHost["state"];
+  /** Whose it is; absent: everybody's. */
+  readonly rule?: HostRule;
 }
+
+/** For whom a VM is placed. */
+export interface Asker {
+  /** Path of its account; null: nobody knows of one. */
+  readonly account: string | null;
+  /** One of the cloud's own VMs, which stand anywhere. */
+  readonly isSystem: boolean;
+}
+export const nobody: Asker = { account: null, isSystem: false };
 
 /** A reachable host with all that a filter may look at. */
 export interface Candidate {
   readonly actual: ActualHost;
   readonly use: HostUse;
   readonly closed?: DesiredHost["state"];
+  readonly rule?: HostRule;
 }
 
 /** Virtual CPUs per processor: they share it in time. The host holds to it too, whichever Placer sends it a VM. */
@@ -73,6 +86,7 @@ export type Filter = (
   candidate: Candidate,
   request: DesiredPlacement,
   ratios: Ratios,
+  asker: Asker,
 ) => Required<Omit<HostRefusal, "host">> | null;
 
 export const noUse = (): HostUse => ({
@@ -165,6 +179,13 @@ export function apartFrom(placement: Json): readonly string[] {
   const value = isObject(placement) ? placement.apartFrom : undefined;
   const all = Array.isArray(value) ? value : [value];
   return all.filter((path): path is string => typeof path === "string");
+}
+
+/** `x.placement.groups`: names of affinity groups of its account, one or several. */
+export function groupsOf(placement: Json): readonly string[] {
+  const value = isObject(placement) ? placement.groups : undefined;
+  const all = Array.isArray(value) ? value : [value];
+  return all.filter((name): name is string => typeof name === "string");
 }
 
 /** `x.placement.spread`: name of a group of its cell whose VMs go to different hosts; null: none. */

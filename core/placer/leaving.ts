@@ -3,6 +3,7 @@ import { rootCell } from "../documents/cells.ts";
 import type { HostRefusal, Leave } from "../documents/vocabulary.ts";
 import { log, sameJson, toJson, write } from "../outbox.ts";
 import { type HostView, type Reservation, release, reserve } from "./candidate.ts";
+import { askerOf } from "./owners.ts";
 import { place } from "./place.ts";
 import type { PlacerState } from "./state.ts";
 
@@ -106,7 +107,9 @@ function leaveOf(state: PlacerState, reservation: Reservation): Leave {
 
 function placeAt(state: PlacerState, { vm }: Reservation, hosts: readonly HostView[]): ReturnType<typeof place> {
   const wanted = state.wanted.get(vm);
-  return wanted === undefined ? { refusals: [] } : place(hosts, state.usage, wanted.document, state.ratios);
+  return wanted === undefined
+    ? { refusals: [] }
+    : place(hosts, state.usage, wanted.document, state.ratios, askerOf(state, wanted.client));
 }
 
 /** Room that was kept for a VM's next incarnation is free again. */

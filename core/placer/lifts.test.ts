@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { refusalKinds } from "../../model/cause/cause.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
 import { host, world } from "./placer.testing.ts";
 
 /* What a host says would let it take a VM is done, each way that it names, and it takes the VM. */
@@ -17,6 +18,15 @@ interface Refused {
 const asks = ({ want }: World, more: object = {}): void => void want("vm", 600, 1, { ...more });
 const taken = ({ want }: World, memoryMiB: number, more: object = {}): void => {
   want("first", memoryMiB, 1, { ...more });
+};
+const root = peerName("controller.root");
+const belongs = ({ input }: World): void => {
+  const value = { cell: "shop", account: "ROOT/acme/dev" };
+  input({ kind: "desired", from: root, key: "owner/shop", value });
+};
+const dedicates = ({ input }: World, path: string): void => {
+  const value = { host: "h1", of: "h1", level: "host", to: { kind: "domain", path } };
+  input({ kind: "desired", from: root, key: "dedicated/h1", value });
 };
 const another: Way = { says: /let (?:another|one more) host join/, follow: ({ say }) => void say("h2", host("h2")) };
 
@@ -66,6 +76,32 @@ const refused: Readonly<Record<string, Refused>> = {
     ways: [
       { says: /^leave out x\.placement\.host/, follow: (world) => asks(world, { incarnation: 2 }) },
       { says: /or make room at h2$/, follow: ({ say }) => void say("h2", host("h2")) },
+    ],
+  },
+  "dedicated, and it asks for none": {
+    arise: (world) => {
+      belongs(world);
+      dedicates(world, "ROOT/acme");
+      asks(world);
+    },
+    ways: [
+      {
+        says: /^ask for it with x\.placement\.groups "([^"]+)"$/,
+        follow: (world, [, group = ""]) => asks(world, { incarnation: 2, placement: { groups: [group] } }),
+      },
+    ],
+  },
+  "dedicated, and it is not": {
+    arise: (world) => {
+      belongs(world);
+      asks(world, { placement: { groups: "DedicatedGrp-domain-acme" } });
+    },
+    ways: [
+      {
+        says: /^take DedicatedGrp-domain-acme out of x\.placement\.groups, or/,
+        follow: (world) => asks(world, { incarnation: 2 }),
+      },
+      { says: /or have the operator dedicate it$/, follow: (world) => dedicates(world, "ROOT/acme") },
     ],
   },
   "apart, by its own": {

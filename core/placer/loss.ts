@@ -1,6 +1,7 @@
 import type { CellName, ElementPath, HostName } from "../../model/cell/identifiers.ts";
 import { rootCell } from "../documents/cells.ts";
 import { type HostUse, noteTaken, noUse, type Reservation, reserve, takenMiB } from "./candidate.ts";
+import { askerOf } from "./owners.ts";
 import { place } from "./place.ts";
 import type { PlacerState } from "./state.ts";
 
@@ -30,10 +31,10 @@ export function lossOf(state: PlacerState): Loss | null {
   const there = [...(state.usage.get(host)?.reservations.values() ?? [])].filter(({ vm }) => isPlaced(state, vm));
   const stranded: Reservation[] = [];
   for (const reservation of there.sort((one, other) => compare(state, one, other))) {
-    const wanted = state.wanted.get(reservation.vm)?.document;
+    const { client, document: wanted } = state.wanted.get(reservation.vm) ?? {};
     // Room that is kept for one that leaves is its own already.
-    if (wanted === undefined || state.next.has(reservation.vm)) continue;
-    const placed = place(hosts, usage, { ...wanted, restart: true }, state.ratios);
+    if (client === undefined || wanted === undefined || state.next.has(reservation.vm)) continue;
+    const placed = place(hosts, usage, { ...wanted, restart: true }, state.ratios, askerOf(state, client));
     if ("refusals" in placed) stranded.push(reservation);
     else reserve(usage, { ...reservation, ...placed });
   }

@@ -1,12 +1,14 @@
 import type { HostName } from "../../model/cell/identifiers.ts";
 import type { ActualPlacement, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
 import {
+  type Asker,
   besidesAt,
   type Candidate,
   cpuRatio,
   type Filter,
   type HostView,
   memoryFor,
+  nobody,
   noUse,
   type Ratios,
   takenMiB,
@@ -15,21 +17,23 @@ import {
 } from "./candidate.ts";
 import { affinity } from "./filters/affinity.ts";
 import { capacity } from "./filters/capacity.ts";
+import { dedication, isHidden, whyNoGroup } from "./filters/dedication.ts";
 import { hostState } from "./filters/host-state.ts";
 import { speed } from "./filters/speed.ts";
 
-const filters: readonly Filter[] = [hostState, affinity, speed, capacity];
+const filters: readonly Filter[] = [hostState, dedication, affinity, speed, capacity];
 /** CPUs are shared in time; memory is not. */
 export const defaultRatios: Ratios = { cpu: cpuRatio, memory: 1 };
 
 export type Placed =
   | { readonly host: HostName; readonly boot?: number }
-  | { readonly refusals: ActualPlacement["refusals"] };
+  /** `said`: what holds of the request, or of hosts that are not to be named; absent: nothing more than of each host. */
+  | { readonly refusals: ActualPlacement["refusals"]; readonly said?: string };
 
 /**
- * The host for a VM, or one sentence per host why it is not that one: each is said by one filter in `filters/` (`capacity.ts`,
- * `affinity.ts`, `speed.ts`, `host-state.ts`); that a host is not reachable is said here. Pure; `usage` is what all reservations take, without
- * the request's own. Of the hosts that pass, first those that the request would not rather avoid, then those with the fewest
+ * The host for a VM, or one sentence per host why it is not that one: each is said by one filter in `filters/` (`capacity.ts`, `dedication.ts`,
+ * `affinity.ts`, `speed.ts`, `host-state.ts`); that a host is not reachable is said here. A host that is others' is not named. Pure; `usage` is what
+ * all reservations take, without the request's own. The cloud's own VMs stand at hosts that are nobody's as long as there are such. Of the hosts that pass, first those that the request would not rather avoid, then those with the fewest
  * VMs of its `x.placement.spread`, then the one with the most free memory, so that VMs spread; ties by name.
  */
 export function place(
@@ -37,28 +41,50 @@ export function place(
   usage: Usage,
   request: DesiredPlacement,
   ratios: Ratios = defaultRatios,
+  asker: Asker = nobody,
 ): Placed {
+  const noGroup = whyNoGroup(request, asker);
+  if (noGroup !== null) return { refusals: [], said: noGroup };
   const refusals: HostRefusal[] = [];
+  let hidden = 0;
   const avoid = new Set<string>(request.avoid ?? []);
   let best: Ranked | null = null;
-  for (const { host, reachable, actual, died = null, closed } of hosts) {
+  for (const { host, reachable, actual, died = null, closed, rule } of hosts) {
+    if (rule !== undefined && isHidden({ rule }, asker)) {
+      hidden += 1;
+      continue;
+    }
     if (!reachable || actual === null) {
       const why = died === null ? "not reachable" : `declared dead at ${died}`;
       refusals.push({ host, kind: "unreachable", why, lifts: "the host answers again" });
       continue;
     }
     const use = useWithout(usage.get(host) ?? noUse(), request.vm);
-    const candidate: Candidate = { actual, use, ...(closed === undefined ? {} : { closed }) };
-    const refusal = firstRefusal(candidate, request, ratios);
+    const candidate: Candidate = {
+      actual,
+      use,
+      ...(closed === undefined ? {} : { closed }),
+      ...(rule === undefined ? {} : { rule }),
+    };
+    const refusal = firstRefusal(candidate, request, ratios, asker);
     if (refusal !== null) refusals.push({ host, ...refusal });
     else {
       const freeMiB = memoryFor(actual, ratios) - takenMiB(actual, candidate.use);
       const { boot } = actual;
-      const ranked = { host, boot, avoided: avoid.has(host), besides: besidesAt(candidate.use, request), freeMiB };
+      const isOthers = asker.isSystem && rule !== undefined;
+      const ranked = {
+        host,
+        boot,
+        avoided: avoid.has(host),
+        isOthers,
+        besides: besidesAt(candidate.use, request),
+        freeMiB,
+      };
       if (best === null || isBetter(ranked, best)) best = ranked;
     }
   }
-  if (best === null) return { refusals };
+  if (best === null)
+    return { refusals, ...(hidden > 0 && refusals.length === 0 ? { said: "no host is for its account" } : {}) };
   const { host, boot } = best;
   return { host, ...(boot === undefined ? {} : { boot }) };
 }
@@ -67,18 +93,25 @@ interface Ranked {
   readonly host: HostName;
   readonly boot: number | undefined;
   readonly avoided: boolean;
+  readonly isOthers: boolean;
   readonly besides: number;
   readonly freeMiB: number;
 }
 function isBetter(a: Ranked, b: Ranked): boolean {
   if (a.avoided !== b.avoided) return b.avoided;
+  if (a.isOthers !== b.isOthers) return b.isOthers;
   if (a.besides !== b.besides) return a.besides < b.besides;
   return a.freeMiB > b.freeMiB || (a.freeMiB === b.freeMiB && a.host < b.host);
 }
 
-function firstRefusal(candidate: Candidate, request: DesiredPlacement, ratios: Ratios): ReturnType<Filter> {
+function firstRefusal(
+  candidate: Candidate,
+  request: DesiredPlacement,
+  ratios: Ratios,
+  asker: Asker,
+): ReturnType<Filter> {
   for (const filter of filters) {
-    const refusal = filter(candidate, request, ratios);
+    const refusal = filter(candidate, request, ratios, asker);
     if (refusal !== null) return refusal;
   }
   return null;

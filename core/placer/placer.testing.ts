@@ -110,6 +110,6 @@ export function world(names: readonly string[]) {
     administer,
     records,
     wanted,
-    get: (vm: string) => published.get(`${shop}/placement/${vm}`),
+    get: (vm: string, client = shop) => published.get(`${client}/placement/${vm}`),
   };
 }

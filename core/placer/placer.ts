@@ -31,6 +31,7 @@ import {
   cpusFor,
   type HostView,
   memoryFor,
+  nobody,
   noteTaken,
   noUse,
   type Ratios,
@@ -46,6 +47,7 @@ import { giveUp, nextKey, settleLeaving } from "./leaving.ts";
 import { lossOf } from "./loss.ts";
 import { measurePlacer } from "./measure.ts";
 import { offersOf } from "./offers.ts";
+import { askerOf, takeOwners } from "./owners.ts";
 import { defaultRatios, type Placed, place } from "./place.ts";
 import { isSparing, lackOf, placeSparing } from "./spare.ts";
 import type { PlacerState, Wanted } from "./state.ts";
@@ -118,6 +120,7 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     started: false,
     hosts: new Map(hosts.map((peer) => [peer, { host: hostOf(peer), reachable: false, actual: null }])),
     deaths: createDeaths(presence),
+    owners: new Map(),
     wanted: new Map(),
     unread: new Set(),
     reservations: new Map(),
@@ -251,6 +254,9 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
     retry(state);
     return;
   }
+  const isOther = takeOwners(state, key, value);
+  if (isOther === true) retry(state);
+  if (isOther !== null) return;
   const vm = key.slice("placement/".length) as Uid;
   const owner = state.wanted.get(vm)?.client ?? state.reservations.get(vm)?.client ?? client;
   const refuse = (reason: string) =>
@@ -374,22 +380,23 @@ function placeBefore(state: PlacerState, document: DesiredPlacement): Pick<Reser
   if (host === undefined || actual === null) return null;
   const use = state.usage.get(host) ?? noUse();
   const candidate = { actual, use: useWithout(use, document.vm) };
-  if (!use.taken.has(document.vm) && capacity(candidate, document, state.ratios) !== null) return null;
+  if (!use.taken.has(document.vm) && capacity(candidate, document, state.ratios, nobody) !== null) return null;
   return { host, ...(actual.boot === undefined ? {} : { boot: actual.boot }) };
 }
 
-const placeAnywhere = (state: PlacerState, document: DesiredPlacement): Placed =>
-  place([...state.hosts.values()], state.usage, document, state.ratios);
+const placeAnywhere = (state: PlacerState, { client, document }: Wanted): Placed =>
+  place([...state.hosts.values()], state.usage, document, state.ratios, askerOf(state, client));
 
 /** Where room was kept for this one while the incarnation before it ran elsewhere; null: nowhere, or it is good no more. */
-function placeKept(state: PlacerState, document: DesiredPlacement): Placed | null {
+function placeKept(state: PlacerState, { client, document }: Wanted): Placed | null {
   const kept = giveUp(state, document.vm);
   const view = kept === null ? undefined : state.hosts.get(peerName(`host.${kept.host}`));
-  const placed = view === undefined ? null : place([view], state.usage, document, state.ratios);
+  const placed = view === undefined ? null : place([view], state.usage, document, state.ratios, askerOf(state, client));
   return placed === null || "refusals" in placed ? null : placed;
 }
 
-function tryPlace(state: PlacerState, { client, document }: Wanted): void {
+function tryPlace(state: PlacerState, wanted: Wanted): void {
+  const { client, document } = wanted;
   const { vm, incarnation, on } = document;
   if (on !== undefined) {
     keepPlace(state, client, document, { host: on });
@@ -403,13 +410,13 @@ function tryPlace(state: PlacerState, { client, document }: Wanted): void {
   }
   const placed =
     placeBefore(state, document) ??
-    placeKept(state, document) ??
-    (isSparing(state, document) ? placeSparing(state, document) : placeAnywhere(state, document));
+    placeKept(state, wanted) ??
+    (isSparing(state, document) ? placeSparing(state, wanted) : placeAnywhere(state, wanted));
   if ("refusals" in placed) {
     state.waiting.add(vm);
-    const { refusals } = placed;
+    const { refusals, said = "there is no host" } = placed;
     const each = refusals.map(({ host, why }) => `${host}: ${why}`).join("; ");
-    const reason = refusals.length === 0 ? "there is no host" : `no host can hold it (${each})`;
+    const reason = refusals.length === 0 ? said : `no host can hold it (${each})`;
     publish(
       state.outbox,
       actualKey(client, `placement/${vm}`),

@@ -3,8 +3,9 @@ import { rootCell } from "../documents/cells.ts";
 import type { DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
 import { cpusFor, type HostView, memoryFor, noUse, takenMiB } from "./candidate.ts";
 import { machineShares } from "./machine-memory.ts";
+import { askerOf } from "./owners.ts";
 import { type Placed, place } from "./place.ts";
-import type { PlacerState } from "./state.ts";
+import type { PlacerState, Wanted } from "./state.ts";
 
 /*
  * Room for the VMs of hosts that will be lost (`x.ha.spareHosts`): a new VM is placed only where those of the fullest hosts would still find
@@ -99,13 +100,14 @@ export const isSparing = ({ spareHosts, continuing }: PlacerState, { vm, cell, r
 /** The best of all places is looked at, and some that are next: the others have less room. */
 const mostTries = 8;
 
-export function placeSparing(state: PlacerState, document: DesiredPlacement): Placed {
+export function placeSparing(state: PlacerState, { client, document }: Wanted): Placed {
+  const asker = askerOf(state, client);
   const { spareHosts, usage, ratios } = state;
   let hosts: readonly HostView[] = [...state.hosts.values()];
   const kept: HostRefusal[] = [];
   for (;;) {
-    const placed = place(hosts, usage, document, ratios);
-    if ("refusals" in placed) return { refusals: [...placed.refusals, ...kept] };
+    const placed = place(hosts, usage, document, ratios, asker);
+    if ("refusals" in placed) return { ...placed, refusals: [...placed.refusals, ...kept] };
     const { memoryMiB, cpus } = document;
     const lack = lackOf(state, spareHosts, { host: placed.host, memoryMiB, cpus });
     if (lack === null) return placed;

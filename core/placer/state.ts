@@ -1,4 +1,4 @@
-import type { HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { CellName, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { DesiredPlacement, Leave } from "../documents/vocabulary.ts";
 import type { Outbox } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
@@ -11,6 +11,8 @@ export interface PlacerState {
   readonly hosts: Map<PeerName, HostView>;
   /** Nothing is placed at a host that is not heard; these say why it is not. */
   readonly deaths: Deaths;
+  /** Paths of the accounts of the root cell's child cells. Not durable, as whose hosts are: both are desired here. */
+  readonly owners: Map<CellName, string>;
   readonly wanted: Map<Uid, Wanted>;
   /** Stored desires that cannot be read: their places stay theirs. */
   readonly unread: Set<Uid>;

@@ -166,6 +166,8 @@ export const eventNames = {
   "host/isolated": "no storage server hears a host, nor does it hear most hosts: it ends a machine that writes: vm",
   "hosts/adopted": "hosts that have joined got an element in the root cell's model: which",
   "host/administered": "the operator lets a host take VMs, or lets it take no more",
+  "host/dedicated": "a host is one domain's or account's from now on",
+  "host/released": "a host is everybody's again",
   "placement/leaves":
     "room is kept at another host for the next incarnation of a VM that is to leave its own: from, to",
   "vm/move-asked": "the operator has a VM go to another host: from, to",

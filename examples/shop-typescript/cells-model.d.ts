@@ -34,7 +34,16 @@ declare module "cells/model" {
   export type Grant = Element<"VolumeGrant">;
   export type Controller = Element<"CellController">;
   export type Host = Element<"Host">;
-  export type AnyElement = Vm | Volume | VolumeCopy | Subnet | Connection | Vif | Rule | Grant | Controller | Host;
+  export type Domain = Element<"Domain">;
+  export type Account = Element<"Account">;
+  export type Role = Element<"Role">;
+  export type Zone = Element<"Zone">;
+  export type Pod = Element<"Pod">;
+  export type Cluster = Element<"Cluster">;
+  export type Dedication = Element<"Dedication">;
+  type CellElement = Vm | Volume | VolumeCopy | Subnet | Connection | Vif | Rule | Grant | Controller;
+  type RootElement = Host | Domain | Account | Role | Zone | Pod | Cluster | Dedication;
+  export type AnyElement = CellElement | RootElement;
   /** Any structure. An element in it means its path. */
   export type Data =
     | string
@@ -366,6 +375,8 @@ declare module "cells/model" {
     readonly state?: "enabled" | "disabled" | "maintenance";
     /** Words about the host, for people. One says something to the cloud: a host with `ha` takes VMs alone whose host was lost; what runs there stays. A change takes effect in place. */
     readonly tags?: readonly string[];
+    /** Where the machine stands: the names of zone, pod and cluster, "z1/p1/c1". Absent: in no place that has a name. A change takes effect in place. */
+    readonly cluster?: string;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
     /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
@@ -373,4 +384,123 @@ declare module "cells/model" {
   }
   /** An element of type Host; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
   export function host(attributes: HostAttributes, content?: Content): Host;
+
+  export interface DomainAttributes {
+    /** Whether the domain, with all that is in it, is used: "locked" lets nothing new be made, "disabled" lets nobody in, and its machines are off. Default: "enabled". A change takes effect in place. */
+    readonly state?: "enabled" | "locked" | "disabled";
+    readonly limits?: {
+      /** Most VMs of all accounts in the domain and below together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly vms?: number;
+      /** Most memory of all VMs of all accounts in the domain and below together. Absent: not limited. In MiB, 0 to 1099511627776. A change takes effect in place. */
+      readonly memory?: number;
+      /** Most processors of all VMs of all accounts in the domain and below together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly cpus?: number;
+      /** Most volumes and volume copies of all accounts in the domain and below together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly volumes?: number;
+      /** Most storage of all volumes of all accounts in the domain and below together. Absent: not limited. In MiB, 0 to 1099511627776. A change takes effect in place. */
+      readonly storage?: number;
+      /** Most subnets of all accounts in the domain and below together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly subnets?: number;
+      /** Most addresses of all subnets of all accounts in the domain and below together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly addresses?: number;
+      /** Most addresses of subnets with `x.addressRange "external"` of all accounts in the domain and below together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly publicAddresses?: number;
+      /** Most cells of all accounts in the domain and below together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly cells?: number;
+    };
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type Domain; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function domain(attributes: DomainAttributes, content?: Content): Domain;
+
+  export interface AccountAttributes {
+    /** Whether the account is used: "locked" lets nothing new be made, "disabled" lets nobody in, and its machines are off. Default: "enabled". A change takes effect in place. */
+    readonly state?: "enabled" | "locked" | "disabled";
+    readonly limits?: {
+      /** Most VMs of all cells of the account together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly vms?: number;
+      /** Most memory of all VMs of all cells of the account together. Absent: not limited. In MiB, 0 to 1099511627776. A change takes effect in place. */
+      readonly memory?: number;
+      /** Most processors of all VMs of all cells of the account together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly cpus?: number;
+      /** Most volumes and volume copies of all cells of the account together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly volumes?: number;
+      /** Most storage of all volumes of all cells of the account together. Absent: not limited. In MiB, 0 to 1099511627776. A change takes effect in place. */
+      readonly storage?: number;
+      /** Most subnets of all cells of the account together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly subnets?: number;
+      /** Most addresses of all subnets of all cells of the account together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly addresses?: number;
+      /** Most addresses of subnets with `x.addressRange "external"` of all cells of the account together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly publicAddresses?: number;
+      /** Most cells of all cells of the account together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly cells?: number;
+    };
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type Account; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function account(attributes: AccountAttributes, content?: Content): Account;
+
+  export interface RoleAttributes {
+    /** On what it counts: the account of the user who has it, the domain of that account and all below, or everything. Default: "account". A change takes effect in place. */
+    readonly reach?: "account" | "domain" | "installation";
+    /** What it allows: the first rule that has a verb decides, and what none has is denied. A change takes effect in place. */
+    readonly rules: readonly string[];
+    /** Whether who has it may nothing before he has a second factor. Default: false. A change takes effect in place. */
+    readonly secondFactor?: boolean;
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type Role; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function role(attributes: RoleAttributes, content?: Content): Role;
+
+  export interface ZoneAttributes {
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type Zone; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function zone(attributes: ZoneAttributes, content?: Content): Zone;
+
+  export interface PodAttributes {
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type Pod; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function pod(attributes: PodAttributes, content?: Content): Pod;
+
+  export interface ClusterAttributes {
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type Cluster; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function cluster(attributes: ClusterAttributes, content?: Content): Cluster;
+
+  export interface DedicationAttributes {
+    /** The zone, pod, cluster or host that is somebody's: "z1", "z1/p1", "z1/p1/c1", or the name of a host. A change takes effect in place. */
+    readonly of: string;
+    /** The domain whose it is, by its path: "ROOT/acme". A change takes effect in place. */
+    readonly to: string;
+    /** Name of the account in that domain whose it is alone; absent: all accounts of the domain and below may use it. A change takes effect in place. */
+    readonly account?: string;
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type Dedication; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function dedication(attributes: DedicationAttributes, content?: Content): Dedication;
 }

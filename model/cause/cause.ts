@@ -43,10 +43,19 @@ export interface RefusedBy extends AtHost {
   readonly kind?: RefusalKind;
 }
 /**
- * `unreachable`: it is not heard; `closed`: it takes no VMs now; `pinned`, `apart`: `x.placement` keeps the VM away;
+ * `unreachable`: it is not heard; `closed`: it takes no VMs now; `pinned`, `apart`: `x.placement` keeps the VM away; `dedicated`: the host, or what the VM asks for, is somebody's;
  * `speed`, `memory`, `cpus`: it has less than is asked for, or less of it is free.
  */
-export const refusalKinds = ["unreachable", "closed", "pinned", "apart", "speed", "memory", "cpus"] as const;
+export const refusalKinds = [
+  "unreachable",
+  "closed",
+  "pinned",
+  "apart",
+  "dedicated",
+  "speed",
+  "memory",
+  "cpus",
+] as const;
 export type RefusalKind = (typeof refusalKinds)[number];
 
 export interface CauseFacts {

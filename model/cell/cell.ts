@@ -211,6 +211,22 @@ export interface HostElement extends ElementBase {
   readonly type: "Host";
   readonly state: HostAdministration;
   readonly tags?: readonly string[];
+  /** Where it stands, by names from the zone down: "z1/p1/c1". Absent: in no place that has a name. */
+  readonly cluster?: string;
+}
+/** A part of the installation; its names from the zone down are its path within `root/places`. */
+export interface PlaceElement extends ElementBase {
+  readonly type: "Zone" | "Pod" | "Cluster";
+}
+/** A place or a host is one owner's. */
+export interface DedicationElement extends ElementBase {
+  readonly type: "Dedication";
+  /** A host's name, or a place's names from the zone down. */
+  readonly of: string;
+  /** Path of a domain. */
+  readonly to: string;
+  /** Name of the account in it that has it alone; absent: the whole domain. */
+  readonly account?: string;
 }
 /** What a domain or an account may have together, all of its cells: what a cell may, and how many cells there are. */
 export interface TenantLimits extends Omit<CellLimits, "vmStartsPerMinute"> {
@@ -262,7 +278,9 @@ export type Element =
   | HostElement
   | DomainElement
   | AccountElement
-  | RoleElement;
+  | RoleElement
+  | PlaceElement
+  | DedicationElement;
 export type ElementType = Element["type"];
 
 /** The submitted texts of one specification. Names are relative paths with `/`; `#include` sees these and nothing else. */

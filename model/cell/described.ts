@@ -1,5 +1,15 @@
 import type { Json } from "../json/json.ts";
-import type { Cell, Element, Openness, PortRange, RuleEnd, VmElement } from "./cell.ts";
+import type {
+  Cell,
+  DedicationElement,
+  Element,
+  HostElement,
+  Openness,
+  PlaceElement,
+  PortRange,
+  RuleEnd,
+  VmElement,
+} from "./cell.ts";
 import type { ElementPath } from "./identifiers.ts";
 import { describedTenant } from "./tenants/fields.ts";
 
@@ -149,16 +159,28 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
         ["x.account", element.account],
         ["x.gateway", element.gateway],
       ];
-    case "Host":
-      return [
-        ["x.state", element.state],
-        ["x.tags", element.tags],
-      ];
     case "Domain":
     case "Account":
     case "Role":
       return describedTenant(element);
+    default:
+      return ownOfInstallation(element);
   }
+}
+
+function ownOfInstallation(element: HostElement | DedicationElement | PlaceElement): [string, Json | undefined][] {
+  if (element.type === "Host")
+    return [
+      ["x.state", element.state],
+      ["x.tags", element.tags],
+      ["x.cluster", element.cluster],
+    ];
+  if (element.type !== "Dedication") return [];
+  return [
+    ["x.of", element.of],
+    ["x.to", element.to],
+    ["x.account", element.account],
+  ];
 }
 
 function endText(end: RuleEnd, rename: (path: ElementPath) => ElementPath): string {

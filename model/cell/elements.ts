@@ -1,7 +1,15 @@
 import type { Position } from "../diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import type { Meaning } from "./attribute-value.ts";
-import type { CellControllerElement, Element, ElementType, PortRange, RuleEnd } from "./cell.ts";
+import type {
+  CellControllerElement,
+  DedicationElement,
+  Element,
+  ElementType,
+  HostElement,
+  PortRange,
+  RuleEnd,
+} from "./cell.ts";
 import { type Cidr, cidr, type ElementPath, elementPath, ipv4, mac } from "./identifiers.ts";
 import { attributeSchema } from "./schema.ts";
 import { tenantFields } from "./tenants/fields.ts";
@@ -187,16 +195,31 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
         ...optional("gateway", gateway === undefined ? undefined : ipv4(gateway)),
       };
     }
+    case "Zone":
+    case "Pod":
+    case "Cluster":
+      return { type };
     case "Host":
-      return {
-        ...{ type, state: values.needChoice("x.state", ["enabled", "disabled", "maintenance"]) },
-        ...optional("tags", values.texts("x.tags")),
-      };
+    case "Dedication":
+      return ofInstallation(type, values);
     case "Domain":
     case "Account":
     case "Role":
       return tenantFields(type, values);
   }
+}
+
+function ofInstallation(type: "Host" | "Dedication", values: AttributeValues): Own<HostElement | DedicationElement> {
+  return type === "Host"
+    ? {
+        ...{ type, state: values.needChoice("x.state", ["enabled", "disabled", "maintenance"]) },
+        ...optional("tags", values.texts("x.tags")),
+        ...optional("cluster", values.text("x.cluster")),
+      }
+    : {
+        ...{ type, of: values.needText("x.of"), to: values.needText("x.to") },
+        ...optional("account", values.text("x.account")),
+      };
 }
 
 function virtualInterface(values: AttributeValues): Own<Element> {

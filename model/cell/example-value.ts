@@ -5,7 +5,8 @@ import type { AttributeSchema } from "./schema.ts";
 const names: Readonly<Record<ElementType, string>> = {
   ...{ VM: "vm", Volume: "data", VolumeCopy: "bootvol", Subnet: "net", VolumeConnection: "disk" },
   ...{ VirtualInterface: "nic", NetworkRule: "rule", VolumeGrant: "grant", CellController: "child" },
-  ...{ Host: "h1", Domain: "acme", Account: "dev", Role: "operators" },
+  ...{ Host: "h1", Zone: "z1", Pod: "p1", Cluster: "c1", Dedication: "racks" },
+  ...{ Domain: "acme", Account: "dev", Role: "operators" },
 };
 
 /** How an attribute would be written in SmartFrog, as its hint shows it: `x.memory 1024;`. Right by its kind, and common. */

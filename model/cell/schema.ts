@@ -1,6 +1,7 @@
 import type { Json } from "../json/json.ts";
 import type { ElementType } from "./cell.ts";
 import { type HaSetting, haSettings, investigatorNames } from "./ha-settings.ts";
+import { dedicationAttributes, hostPlaceAttributes } from "./tenants/dedication/attributes.ts";
 import { tenantDocs, tenantSchemas } from "./tenants/schemas.ts";
 
 /**
@@ -463,8 +464,11 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       effect: "change",
       docs: "Words about the host, for people. One says something to the cloud: a host with `ha` takes VMs alone whose host was lost; what runs there stays.",
     },
+    ...hostPlaceAttributes,
   },
   ...tenantSchemas,
+  ...{ Zone: {}, Pod: {}, Cluster: {} },
+  Dedication: dedicationAttributes,
 };
 
 /** What each type is, in one sentence or two. */
@@ -482,6 +486,11 @@ export const typeDocs: Readonly<Record<ElementType | "Cell", string>> = {
   CellController: "A child cell, with a controller of its own.",
   Host: "A machine of the installation, in the root cell alone: `root/hosts/<its name>`. It is written there when the machine joins; what leaves the text destroys nothing of the machine.",
   ...tenantDocs,
+  Zone: "A part of the installation that stands for itself, such as a building: `root/places/<zone>`. An installation that names none is one zone.",
+  Pod: "A part of a zone, such as a row of racks, within its zone: `root/places/<zone>/<pod>`.",
+  Cluster: "Machines of a pod that stand together, within their pod: `root/places/<zone>/<pod>/<cluster>`.",
+  Dedication:
+    "A zone, pod, cluster or host that one domain or account has for itself, in the root cell alone: `root/dedications/<any name>`.",
 };
 
 export const elementTypes = Object.keys(elementSchemas) as readonly ElementType[];

@@ -223,6 +223,7 @@ function holding(type: ElementType | "Cell", name: string, value: Json): JsonObj
     VolumeGrant: { "x.volume": "<ref:/shop/volume>", "x.vm": "<ref:/shop/vm>", "x.grant": "copy" },
     CellController: { "x.cell": { child: { "x.type": "Cell" } } },
     ...{ Host: {}, Domain: {}, Account: {}, Role: { "x.rules": ["allow cell.read"] } },
+    ...{ Zone: {}, Pod: {}, Cluster: {}, Dedication: { "x.of": "h1", "x.to": "ROOT/acme" } },
   };
   const element = (of: ElementType, more: JsonObject = {}): JsonObject => ({ "x.type": of, ...sound[of], ...more });
   const beside = { vm: element("VM"), volume: element("Volume"), subnet: element("Subnet") };

@@ -1,5 +1,21 @@
 import type { ElementType } from "../cell/cell.ts";
 
+const places = `root extends Cell {
+  places extends {
+    z1 extends Zone {
+      p1 extends Pod {
+        c1 extends Cluster;
+      }
+    }
+  }
+  hosts extends {
+    h1 extends Host {
+      x.cluster "z1/p1/c1";
+    }
+  }
+}
+`;
+
 /** A small cell for each type, with an element of it: what the reference page shows. */
 export const referenceExamples: Readonly<Record<ElementType | "Cell", string>> = {
   Cell: `shop extends Cell {
@@ -146,6 +162,19 @@ export const referenceExamples: Readonly<Record<ElementType | "Cell", string>> =
       operators extends Role {
         x.rules ["deny vm.console", "allow vm.*", "allow cell.read"];
       }
+    }
+  }
+}
+`,
+  Zone: places,
+  Pod: places,
+  Cluster: places,
+  Dedication: `root extends Cell {
+  dedications extends {
+    racks extends Dedication {
+      x.of "z1/p1";
+      x.to "ROOT/acme";
+      x.account "dev";
     }
   }
 }

@@ -120,6 +120,9 @@ const remarks: Readonly<Partial<Record<ElementType | "Cell", string>>> = {
   Account:
     "As a `Domain`. In it stands nothing: its users, their keys and passwords are no matter of a specification, and its cells name it in `x.account`. `cells account delete` deletes one that the text does not name any more.",
   Role: "It stands in the component of its domain; no built-in role can be declared. Verbs are those of `cells role add`.",
+  Zone: "Its name is no host's. Zones, pods and clusters stand in the component `places` of the cell `root`, each within the one that it is a part of.",
+  Dedication:
+    "A resource is dedicated once. Below what an account has nothing is dedicated again; below what a domain has only to that domain, to domains below it and to their accounts. A VM asks for hosts of its account or of a domain above it by the name of their group as `x.placement.groups`: `DedicatedGrp-<account>`, `DedicatedGrp-domain-<domain>`. One that names none stands where nothing is dedicated, or in a zone that its account may use.",
   CellController:
     "What the child asks for counts in the limits of this cell. `x.services` counts when the child is made: a later change of it changes nothing.",
 };

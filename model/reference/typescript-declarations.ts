@@ -26,11 +26,13 @@ export const builderFunctions: Readonly<Record<ElementType, string>> = {
   Domain: "domain",
   Account: "account",
   Role: "role",
+  ...{ Zone: "zone", Pod: "pod", Cluster: "cluster", Dedication: "dedication" },
 };
 const typeNames: Readonly<Record<ElementType, string>> = {
   ...{ VM: "Vm", Volume: "Volume", VolumeCopy: "VolumeCopy", Subnet: "Subnet", VolumeConnection: "Connection" },
   ...{ VirtualInterface: "Vif", NetworkRule: "Rule", VolumeGrant: "Grant", CellController: "Controller" },
   ...{ Host: "Host", Domain: "Domain", Account: "Account", Role: "Role" },
+  ...{ Zone: "Zone", Pod: "Pod", Cluster: "Cluster", Dedication: "Dedication" },
 };
 const types = Object.keys(builderFunctions) as readonly ElementType[];
 
@@ -207,7 +209,10 @@ const middle = `  /** Any structure. An element in it means its path. */
 /** The ambient declaration of \`cells/model\`, as \`cells spec types\` prints it. Ends with a newline. */
 export function typescriptDeclarations(): string {
   const lines = types.map((type) => `  export type ${typeNames[type]} = Element<${JSON.stringify(type)}>;`);
-  lines.push(`  export type AnyElement = ${union(types.map((type) => typeNames[type]))};`);
+  const [inEveryCell, inTheRootCell] = [types.slice(0, types.indexOf("Host")), types.slice(types.indexOf("Host"))];
+  lines.push(`  type CellElement = ${union(inEveryCell.map((type) => typeNames[type]))};`);
+  lines.push(`  type RootElement = ${union(inTheRootCell.map((type) => typeNames[type]))};`);
+  lines.push("  export type AnyElement = CellElement | RootElement;");
   const common = Object.fromEntries(
     Object.entries(commonAttributes).filter(([name]) => commonToElements.includes(name)),
   );

@@ -157,6 +157,8 @@ export const desiredSamples = {
     },
     "host/<name>": { host: "h1", state: "maintenance" },
     spare: { hosts: 1 },
+    "dedicated/<name>": { host: "h1", of: "z1/p1", level: "pod", to: { kind: "domain", path: "ROOT/acme" } },
+    "owner/<name>": { cell: "shop", account: "ROOT/acme/dev" },
   },
   "storage-manager": {
     "volume/<uid>": {
@@ -434,7 +436,7 @@ export const actualSamples = {
 export const keyOf = (pattern: string, self: string, sample: Json): string => {
   const fields = sample as JsonObject;
   // A neighbour is named by its host, though the document says where that is.
-  const named = pattern.includes("probe/") ? fields.host : undefined;
+  const named = pattern.includes("probe/") ? fields.host : pattern === "owner/<name>" ? fields.cell : undefined;
   const name = named ?? fields.file ?? fields.address ?? fields.host ?? fields.name ?? "x1";
   return pattern
     .replace("<peer>", self)

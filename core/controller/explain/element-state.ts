@@ -155,6 +155,10 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
     case "CellController":
       return childState(state, record, element);
     case "Host":
+    case "Zone":
+    case "Pod":
+    case "Cluster":
+    case "Dedication":
       return standing("ready");
     case "Domain":
     case "Account":

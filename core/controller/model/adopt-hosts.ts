@@ -4,9 +4,11 @@ import type { HostName } from "../../../model/cell/identifiers.ts";
 import { acceptedBefore } from "../../../model/check/check-supply.ts";
 import { inOneGo } from "../../../model/slices.ts";
 import { checkDocument } from "../../../model/specification/specification.ts";
+import { dedicatedKey } from "../../documents/tenancy.ts";
 import { hostKey } from "../../documents/vocabulary.ts";
 import { log } from "../../outbox.ts";
 import { forkReason, takeBack } from "../histories/fork.ts";
+import { dedicatedKeys } from "../services/dedications.ts";
 import { closedHosts, hostPath, isRoot, offersOf } from "../services/hosts.ts";
 import type { ControllerState } from "../state.ts";
 import { acceptModel, planFor } from "./model-change.ts";
@@ -36,16 +38,16 @@ export function adoptHosts(state: ControllerState): void {
 }
 
 /**
- * A store that was lost forgot which hosts were closed, and whoever was told keeps that. What holds is what the model says, or a host would stay
- * closed of which nobody can see that it is.
+ * A store that was lost forgot which hosts were closed or somebody's, and whoever was told keeps that. What holds is what the model says, or a
+ * host would stay closed of which nobody can see that it is.
  */
 function takeBackForgotten(state: ControllerState, cell: Cell): void {
-  const closed = new Set(closedHosts(cell).map(hostKey));
+  const said = new Set([...closedHosts(cell).map(hostKey), ...dedicatedKeys(cell)]);
   for (const [peer, keys] of state.forgotten)
     for (const key of keys.keys())
       if (
-        key.startsWith(hostKey("" as HostName)) &&
-        !closed.has(key) &&
+        (key.startsWith(hostKey("" as HostName)) || key.startsWith(dedicatedKey("" as HostName))) &&
+        !said.has(key) &&
         state.outbox.releasing.get(peer)?.has(key) !== true
       )
         takeBack(state, peer, key);

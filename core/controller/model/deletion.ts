@@ -67,6 +67,10 @@ function isGone(state: ControllerState, record: ElementRecord): boolean {
       return whyNotInForce(state, record) === null;
     case "VolumeGrant":
     case "Host":
+    case "Zone":
+    case "Pod":
+    case "Cluster":
+    case "Dedication":
       return true;
     case "Domain":
     case "Account":

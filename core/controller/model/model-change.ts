@@ -14,6 +14,7 @@ import { finish, heldBack } from "../changes/slices.ts";
 import type { Work } from "../changes/work.ts";
 import { managementRefusals } from "../network/management.ts";
 import { foreignNetworks } from "../references/foreign.ts";
+import { dedicationRefusals } from "../services/dedications.ts";
 import { hostRefusals } from "../services/hosts.ts";
 import { ownVmRefusals } from "../services/own-vm.ts";
 import { type ControllerState, recordAt, saveCounters, saveElement, saveModel, saveVm } from "../state.ts";
@@ -61,6 +62,7 @@ export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): read
     ...managementRefusals(state, cell),
     ...accountRefusals(state, cell),
     ...hostRefusals(state, cell),
+    ...dedicationRefusals(state, cell),
     ...ownVmRefusals(state, cell, plan),
     ...rulesRefusals(state, cell),
     ...sizeRefusals(state, cell, plan),

@@ -8,9 +8,10 @@ import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
 import { type InUse, rootCell } from "../../documents/cells.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
 import { desiredOwner } from "../../documents/readers/tenancy.ts";
-import { type DesiredOwner, tenancy } from "../../documents/tenancy.ts";
+import { cellOwnerKey, type DesiredCellOwner, type DesiredOwner, tenancy } from "../../documents/tenancy.ts";
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
+import { placersOf } from "../services/hosts.ts";
 import {
   actualOf,
   addDesire,
@@ -80,6 +81,18 @@ const labelOf = ({ cell, name, path }: CellControllerElement): string | null =>
   namedChild(cell, name, path.split("/").at(-1) ?? path)?.label ?? null;
 const accountIn = (text: string | undefined): string | null => (text !== undefined && isAccount(text) ? text : null);
 const isAccount = (text: string): boolean => pathPattern.test(text) && text !== rootDomain;
+
+/** Placers hear whose cells are whose account the model names, until nothing is left of them: what is an account's may stand at its hosts. */
+export function desireCellOwners(state: ControllerState, desires: Desires): void {
+  if (!isRoot(state) || state.cell === null) return;
+  const placers = placersOf(state.cell);
+  for (const record of childRecords(state)) {
+    const { cell, account = null } = ownerOf(state, record) ?? {};
+    if (cell === undefined || account === null) continue;
+    for (const peer of placers)
+      addDesire(desires, peer, cellOwnerKey(cell), { cell, account } satisfies DesiredCellOwner);
+  }
+}
 
 /** Path of the account that a child of the root cell belongs to, also while it is ending; null: the operator's. */
 export function accountOf(state: ControllerState, record: ElementRecord): string | null {

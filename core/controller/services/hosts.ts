@@ -147,6 +147,7 @@ function closedOf(cell: Cell): Closed {
   return found;
 }
 
+export const placersOf = (cell: Cell): ReadonlySet<PeerName> => closedOf(cell).placers;
 /** Those that take nothing new, by name. */
 export const closedHosts = (cell: Cell): readonly HostName[] =>
   closedOf(cell)

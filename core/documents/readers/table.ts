@@ -51,6 +51,8 @@ export const desiredDocuments = {
     "placement/<uid>": placement.desiredPlacement,
     "host/<name>": placement.desiredHost,
     spare: ha.desiredSpare,
+    "dedicated/<name>": tenancy.desiredDedicated,
+    "owner/<name>": tenancy.desiredCellOwner,
   },
   "storage-manager": {
     "volume/<uid>": storage.desiredVolume,
@@ -106,6 +108,8 @@ export const actualDocuments = {
     "<peer>/placement/<uid>": placement.actualPlacement,
     "<peer>/host/<name>": null,
     "<peer>/spare": null,
+    "<peer>/dedicated/<name>": null,
+    "<peer>/owner/<name>": null,
   },
   "storage-manager": {
     storage: storage.storageOffers,

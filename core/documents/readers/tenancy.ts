@@ -1,3 +1,4 @@
+import { levels, type Owner } from "../../../model/cell/tenants/dedication/dedication.ts";
 import { mostRules, verbPattern, verbPatternRule } from "../../../model/cell/tenants/rules.ts";
 import { type Limits, limitKeys } from "../../../model/contract/tenancy/quotas.ts";
 import { type Rule, reaches } from "../../../model/contract/tenancy/rules.ts";
@@ -22,12 +23,14 @@ import type {
   DeclaredAccount,
   DeclaredDomain,
   DeclaredRole,
+  DesiredCellOwner,
   DesiredDeclared,
+  DesiredDedicated,
   DesiredLimits,
   DesiredLook,
   DesiredOwner,
 } from "../tenancy.ts";
-import { cellText, inUse, pathText, progressFields, uidText, word, yes } from "./values.ts";
+import { cellText, hostText, inUse, pathText, progressFields, uidText, word, yes } from "./values.ts";
 
 /** Readers of what controllers and the service `tenancy` say to each other. */
 
@@ -88,3 +91,12 @@ export const desiredDeclared = document(
 export const actualDeclared = document(object<ActualDeclared>({ ...progressFields, tag: word }));
 
 export const actualLimits = document(object<ActualLimits>({ granted: limits, left: optional(count) }));
+
+const owner = object<Owner>({ kind: oneOf("domain", "account"), path: accountPath });
+export const desiredDedicated = document(
+  object<DesiredDedicated>({ host: hostText, of: word, level: oneOf(...levels), to: owner }),
+  { key: { field: "host", of: ({ host }) => host } },
+);
+export const desiredCellOwner = document(object<DesiredCellOwner>({ cell: cellText, account: accountPath }), {
+  key: { field: "cell", of: ({ cell }) => cell },
+});

@@ -145,6 +145,18 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     'PUT /model   (to the cell "root")\nhosts extends { h9 extends Host { x.state "maintenance"; } }',
     'PUT /model   (to the cell "root")\nhosts extends { h1 extends Host { x.state "maintenance"; } }',
   ),
+  "cell/place": requestPage(
+    "a place that is none, or stands in no place that it could be a part of",
+    "Zones, pods and clusters are parts of the installation: a cluster of a pod, a pod of a zone. Each stands within the one that it is a part of, in the component `places` of the cell `root`. A host says with `x.cluster` where it stands, by the names of zone, pod and cluster. No zone has the name of a host, so that one name says what is meant.",
+    'PUT /model   (to the cell "root")\nplaces extends { c1 extends Cluster; }\nhosts extends { h1 extends Host { x.cluster "c1"; } }',
+    'PUT /model   (to the cell "root")\nplaces extends { z1 extends Zone { p1 extends Pod { c1 extends Cluster; } } }\nhosts extends { h1 extends Host { x.cluster "z1/p1/c1"; } }',
+  ),
+  "cell/dedication": requestPage(
+    "a zone, pod, cluster or host that cannot be this owner's",
+    "A resource is dedicated once, and the innermost dedication rules a host. Below what an account has nothing is dedicated again. Below what a domain has only to that domain, to domains below it and to accounts in these. So what is given above, or what was given below, stands against it: the message names it. Owners are said by the path of a domain, and by the name of an account in it where one has it alone.",
+    'PUT /model   (to the cell "root")\ndedications extends {\n  rack extends Dedication { x.of "z1/p1"; x.to "ROOT/acme"; }\n  one extends Dedication { x.of "h1"; x.to "ROOT/other"; }   (h1 stands in z1/p1)\n}',
+    'PUT /model   (to the cell "root")\ndedications extends {\n  rack extends Dedication { x.of "z1/p1"; x.to "ROOT/acme"; }\n  one extends Dedication { x.of "h1"; x.to "ROOT/acme"; x.account "dev"; }\n}',
+  ),
   "cell/no-open-host": requestPage(
     "no host would be left for the management",
     "A host whose `x.state` is `maintenance` or `disabled` takes no VM. The machines of the management are VMs as well: with every host closed, those that end could start nowhere, and nobody would be left to open a host again. At least one host that is there, and that could hold the largest machine of the cell `root`, stays enabled. To empty the last one, let another machine join or take one back with `cells host resume` first. To switch the whole cloud off, no host has to be closed: `cells ha pause`, then switch the machines off in order.",

@@ -94,6 +94,10 @@ const typeTexts: Readonly<Record<ElementType | "Cell", string>> = {
   Domain: "A domain of tenants, in the root cell.",
   Account: "An account of tenants, in the root cell.",
   Role: "A role of tenants, in the root cell.",
+  Zone: "A part of the installation that stands for itself.",
+  Pod: "A part of a zone.",
+  Cluster: "Machines of a pod that stand together.",
+  Dedication: "A place or a host that one domain or account has for itself.",
 };
 
 export function typeText(type: ElementType | "Cell"): string {

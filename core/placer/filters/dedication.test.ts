@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../../model/cell/identifiers.ts";
+import { groupOf, type HostRule, type Owner } from "../../../model/cell/tenants/dedication/dedication.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import { toJson } from "../../outbox.ts";
+import { host, world } from "../placer.testing.ts";
+
+const root = peerName("controller.root");
+const d1: Owner = { kind: "domain", path: "ROOT/d1" };
+const a1: Owner = { kind: "account", path: "ROOT/d1/a1" };
+const d2: Owner = { kind: "domain", path: "ROOT/d2" };
+
+/** Hosts with room, each of which the root controller may say something of; `shop` belongs to an account, or to nobody who is known. */
+function cloud(names: readonly string[], account: string | null = a1.path) {
+  const placer = world(names);
+  for (const name of names) placer.say(name, host(name));
+  const say = (key: string, value: object | null): unknown =>
+    placer.input({ kind: "desired", from: root, key, value: value === null ? null : toJson(value) });
+  const dedicate = (name: string, to: Owner | null, level: HostRule["level"] = "host"): unknown =>
+    say(`dedicated/${name}`, to === null ? null : { host: name, of: name, level, to });
+  const own = (cell: string, whose: string | null): unknown =>
+    say(`owner/${cell}`, whose === null ? null : { cell, account: whose });
+  own("shop", account);
+  const inGroup = (of: Owner, more: JsonObject = {}): JsonObject => ({ placement: { groups: [groupOf(of)], ...more } });
+  return { ...placer, dedicate, own, inGroup, say: placer.say };
+}
+
+test("Table 1: with a request for dedication only what is dedicated, without one only what is shared, and else refused", () => {
+  const { want, get, dedicate, inGroup } = cloud(["h1", "h2"]);
+  want("before", 100, 1, inGroup(d1));
+  assert.deepEqual([get("before")?.phase, get("before")?.host], ["waiting", null], "nothing is dedicated");
+  dedicate("h1", d1);
+  assert.equal(get("before")?.host, "h1", "it waited for that");
+  want("in", 100, 1, inGroup(d1));
+  want("out", 100);
+  assert.deepEqual([get("in")?.host, get("out")?.host], ["h1", "h2"]);
+  dedicate("h2", a1);
+  want("late", 100);
+  assert.equal(get("late")?.host, null, "nothing is shared any more");
+  assert.deepEqual(
+    get("late")?.refusals.map(({ kind, lifts }) => [kind, lifts]),
+    [
+      ["dedicated", 'ask for it with x.placement.groups "DedicatedGrp-domain-d1"'],
+      ["dedicated", 'ask for it with x.placement.groups "DedicatedGrp-a1"'],
+    ],
+  );
+  dedicate("h1", null);
+  assert.equal(get("late")?.host, "h1", "released, it is everybody's");
+  assert.equal(get("in")?.host, "h1", "what runs stays");
+  want("in", 100, 2, inGroup(d1));
+  assert.equal(get("in")?.host, null, "and a restart obeys what holds then");
+});
+
+test("a domain's host is open to it and all below, an account's to that account; nobody else learns of either", () => {
+  const outcome = (account: string | null, of: Owner, asks: Owner) => {
+    const { want, get, dedicate, inGroup } = cloud(["h1"], account);
+    dedicate("h1", of);
+    want("vm", 100, 1, inGroup(asks));
+    return get("vm");
+  };
+  assert.equal(outcome("ROOT/d1/sub/s", d1, d1)?.host, "h1", "below");
+  assert.equal(outcome("ROOT/d1/a1", a1, a1)?.host, "h1");
+  for (const [account, of, asks] of [
+    ["ROOT/o", d1, d1],
+    ["ROOT/d2/a", d1, d1],
+    ["ROOT/d1/a2", a1, a1],
+    ["ROOT/d1/a2", a1, d1],
+    ["ROOT/d10/a", d1, d1],
+    [null, d1, d1],
+  ] as const) {
+    const told = outcome(account, of, asks);
+    assert.deepEqual([told?.host, told?.refusals], [null, []], `${account} ${of.path}`);
+    assert.doesNotMatch(told?.reason ?? "", /h1|ROOT\/d1(?!\/a2|0)/, `${account}: ${told?.reason}`);
+  }
+});
+
+test("in a zone of its account or domain a VM in no group may have what is not dedicated again inside", () => {
+  const { want, get, dedicate, restart } = cloud(["h1", "h2", "h3"]);
+  dedicate("h1", d2, "zone");
+  dedicate("h2", d1, "pod");
+  dedicate("h3", d1, "zone");
+  want("vm", 100);
+  assert.equal(get("vm")?.host, "h3");
+  const near = cloud(["h1"], "ROOT/d10/a");
+  near.dedicate("h1", d1, "zone");
+  near.want("vm", 100);
+  assert.equal(near.get("vm")?.host, null, "another domain, whose name begins alike");
+  dedicate("h3", a1, "cluster");
+  want("vm", 100, 2);
+  assert.equal(get("vm")?.host, null);
+  restart();
+  assert.equal(
+    get("vm")?.host,
+    "h1",
+    "a Placer whose root controller says nothing of hosts has none that is somebody's",
+  );
+});
+
+test("the cloud's own VMs stand anywhere, at dedicated hosts last", () => {
+  const { input, dedicate, rooms } = cloud(["h1", "h2"]);
+  dedicate("h1", d1);
+  const start = (vm: string, memoryMiB: number) =>
+    input({
+      ...{ kind: "desired", from: root, key: `placement/${vm}` },
+      value: {
+        ...{ vm, path: `root/${vm}`, cell: "root", incarnation: 1, memoryMiB, cpus: 1, cpuSpeedMHz: 0, placement: {} },
+      },
+    });
+  start("r1", 1000);
+  start("r2", 1000);
+  start("r3", 1600);
+  assert.deepEqual(
+    rooms().map(({ host: name, vms }) => [name, vms]),
+    [
+      ["h1", 1],
+      ["h2", 2],
+    ],
+  );
+});
+
+test("whose a cell is says the root controller alone, and a cell within a cell goes with that", () => {
+  const { input, dedicate, own, get, inGroup } = cloud(["h1"], null);
+  dedicate("h1", a1);
+  own("shop", a1.path);
+  const inner = peerName("controller.db.other");
+  const desire = (cell: string): unknown =>
+    input({
+      ...{ kind: "desired", from: inner, key: "placement/x" },
+      value: {
+        ...{ vm: "x", path: "db/x", cell, incarnation: 1, memoryMiB: 10, cpus: 1, cpuSpeedMHz: 0 },
+        ...inGroup(a1),
+      },
+    });
+  desire("shop");
+  assert.equal(get("x", inner)?.host, null, "its certificate says that it is another");
+  own("other", a1.path);
+  assert.equal(get("x", inner)?.host, "h1");
+});

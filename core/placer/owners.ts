@@ -1,0 +1,68 @@
+import {
+  type CellName,
+  cellName,
+  type HostName,
+  hostName,
+  type PeerName,
+  peerName,
+} from "../../model/cell/identifiers.ts";
+import type { Json } from "../../model/json/json.ts";
+import { rootCell } from "../documents/cells.ts";
+import { desiredCellOwner, desiredDedicated } from "../documents/readers/tenancy.ts";
+import { cellOwnerKey, dedicatedKey } from "../documents/tenancy.ts";
+import { log, sameJson, toJson } from "../outbox.ts";
+import type { Asker } from "./candidate.ts";
+import type { PlacerState } from "./state.ts";
+
+/*
+ * Whose hosts and whose cells are, as the root controller says it: one rule for each host that is somebody's, and the account of each child
+ * cell of the root cell. What a controller says of itself counts nowhere; its certificate says which cell it is of, and of a cell within a
+ * cell that of the one around it all. A cell of which nothing is said is nobody's, so that it stands at no host that is somebody's.
+ */
+
+/** @returns whether what may be placed where has changed; null: it is about something else */
+export function takeOwners(state: PlacerState, key: string, value: Json): boolean | null {
+  if (key.startsWith(dedicatedKey("" as HostName)))
+    return takeDedicated(state, key.slice(dedicatedKey("" as HostName).length), value);
+  if (key.startsWith(cellOwnerKey("" as CellName)))
+    return takeCell(state, key.slice(cellOwnerKey("" as CellName).length), value);
+  return null;
+}
+
+/** One that is malformed changes nothing. */
+function takeDedicated(state: PlacerState, name: string, value: Json): boolean {
+  const peer = peerName(`host.${name}`);
+  const view = state.hosts.get(peer);
+  const document = value === null ? null : desiredDedicated.of(value, name);
+  if (view === undefined || (document === null && value !== null)) return false;
+  const { rule: before, ...free } = view;
+  if (document === null) {
+    state.hosts.set(peer, free);
+    if (before !== undefined) log(state.outbox, "host/released", { host: hostName(name) });
+    return before !== undefined;
+  }
+  const { host, ...rule } = document;
+  if (before !== undefined && sameJson(toJson(before), toJson(rule))) return false;
+  state.hosts.set(peer, { ...free, rule });
+  log(state.outbox, "host/dedicated", { host, of: rule.of, to: rule.to.path });
+  return true;
+}
+
+function takeCell(state: PlacerState, name: string, value: Json): boolean {
+  const document = value === null ? null : desiredCellOwner.of(value, name);
+  if (document === null && value !== null) return false;
+  const cell = cellName(name);
+  const before = state.owners.get(cell);
+  if (document === null) state.owners.delete(cell);
+  else state.owners.set(cell, document.account);
+  return before !== document?.account;
+}
+
+/** Who asks for a place, by whose connection it is. */
+export function askerOf({ owners }: PlacerState, client: PeerName): Asker {
+  const cell = client.slice("controller.".length);
+  return {
+    account: owners.get(cellName(cell.slice(cell.lastIndexOf(".") + 1))) ?? null,
+    isSystem: cell === rootCell,
+  };
+}

@@ -1,0 +1,28 @@
+/** Attributes of elements that say where hosts stand and whose they are: a part of the one table (`model/cell/schema.ts`). */
+export const hostPlaceAttributes = {
+  "x.cluster": {
+    kind: { kind: "text" },
+    effect: "change",
+    docs: 'Where the machine stands: the names of zone, pod and cluster, "z1/p1/c1". Absent: in no place that has a name.',
+  },
+} as const;
+
+export const dedicationAttributes = {
+  "x.of": {
+    kind: { kind: "text" },
+    required: true,
+    effect: "change",
+    docs: 'The zone, pod, cluster or host that is somebody\'s: "z1", "z1/p1", "z1/p1/c1", or the name of a host.',
+  },
+  "x.to": {
+    kind: { kind: "text" },
+    required: true,
+    effect: "change",
+    docs: 'The domain whose it is, by its path: "ROOT/acme".',
+  },
+  "x.account": {
+    kind: { kind: "label", mixedCase: false },
+    effect: "change",
+    docs: "Name of the account in that domain whose it is alone; absent: all accounts of the domain and below may use it.",
+  },
+} as const;
