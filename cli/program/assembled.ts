@@ -3,12 +3,25 @@ import { Command } from "commander";
 import type { Context } from "../context/context.ts";
 import { exitCodesHelp, usage } from "../terminal/failure.ts";
 
-/** A command whose help ends with examples and the exit codes. */
-export const withHelp = (command: Command, examples: readonly string[]): Command =>
-  command.addHelpText(
+/** What a command's help and its manual page say behind its options. */
+export interface More {
+  readonly examples: readonly string[];
+  /** Sentences on more than one option; may be empty. */
+  readonly remark: string;
+}
+const more = new WeakMap<Command, More>();
+export const moreOf = (command: Command): More => more.get(command) ?? { examples: [], remark: "" };
+
+/** A command whose help ends with a remark, examples and the exit codes. */
+export const withHelp = (command: Command, examples: readonly string[], remark = ""): Command => {
+  more.set(command, { examples, remark });
+  const said = remark === "" ? "" : `\n${remark}\n`;
+  const shown = examples.map((each) => `  $ ${each}`).join("\n");
+  return command.addHelpText(
     "after",
-    `\n${examples.length > 1 ? "Examples" : "Example"}:\n${examples.map((each) => `  $ ${each}`).join("\n")}\n${exitCodesHelp}`,
+    `${said}\n${examples.length > 1 ? "Examples" : "Example"}:\n${shown}\n${exitCodesHelp}`,
   );
+};
 
 const versionText = (): string => {
   const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {

@@ -5,8 +5,10 @@ import { clientFromConfiguration } from "../connection/client.ts";
 import { type Context, createContext, secondsOf } from "../context/context.ts";
 import { detailedExitCode, usage } from "../terminal/failure.ts";
 import { assembled, withHelp } from "./assembled.ts";
+import { completionCommands } from "./completion-program.ts";
 import { machineCommands } from "./machine-program.ts";
 import { managementCommands } from "./management-program.ts";
+import { manualCommand } from "./manual-program.ts";
 import { observeCommands } from "./observe-program.ts";
 import { scriptCommands } from "./script-program.ts";
 import { sessionCommands } from "./session-program.ts";
@@ -431,5 +433,7 @@ export const createProgram = (
     registerApi(program, context, withHelp);
     registerExplain(program, context, withHelp);
     simulateCommand(program, context, withHelp);
+    completionCommands(program, context, withHelp);
+    manualCommand(program, context, withHelp);
     scriptCommands(program, context, withHelp);
   });

@@ -22,12 +22,6 @@ export const sessionCommands: Register = (program, context, withHelp) => {
         "kill it after this long (default: it may take as long as it wants)",
         positiveSecondsOf,
       )
-      .addHelpText(
-        "after",
-        `
-Ctrl-C interrupts the command in the guest, a second one kills it. It also ends when this command's connection does.
-What it leaves running in the guest is heard no longer than itself: give that another place to write to.`,
-      )
       .action(async (vm, command, options) =>
         (await import("../sessions/exec.ts")).exec(context(), vm, command, {
           timeoutMs: options.timeout === undefined ? null : options.timeout * 1000,
@@ -39,6 +33,8 @@ What it leaves running in the guest is heard no longer than itself: give that an
       "cells exec -i shop/web/vm -- sh < set-up.sh",
       "tar c site | cells exec -i shop/web/vm -- tar x -C /srv",
     ],
+    `Ctrl-C interrupts the command in the guest, a second one kills it. It also ends when this command's connection does.
+What it leaves running in the guest is heard no longer than itself: give that another place to write to.`,
   );
   withHelp(
     program
@@ -46,13 +42,9 @@ What it leaves running in the guest is heard no longer than itself: give that an
       .description("copy one file into a VM or out of it, of any size; it is there whole or not at all")
       .argument("<from>", "a file here, or VM:PATH")
       .argument("<to>", "the other one; a directory keeps the name (in a VM with a `/` at the end)")
-      .addHelpText(
-        "after",
-        `
-The guest needs its agent and sh, cat, mv and sha256sum. A file here with a \`:\` in its name is written as ./NAME.`,
-      )
       .action(async (from, to) => (await import("../sessions/cp.ts")).copy(context(), from, to)),
     ["cells cp site.tar shop/web/vm:/srv/", "cells cp shop/web/vm:/var/log/messages ."],
+    `The guest needs its agent and sh, cat, mv and sha256sum. A file here with a \`:\` in its name is written as ./NAME.`,
   );
   withHelp(
     program
@@ -66,13 +58,6 @@ The guest needs its agent and sh, cat, mv and sha256sum. A file here with a \`:\
         secondsOf,
         2,
       )
-      .addHelpText(
-        "after",
-        `
-The end of what was recorded is shown first. Every key goes to the guest, Ctrl-C too. Several may be at one console: all
-see the same, all may type. Who reads too slowly misses some of the output and is told so; the guest never waits.
-Without a terminal, standard input is typed as it comes.`,
-      )
       .action(async (vm, options) =>
         (await import("../sessions/console.ts")).openVmConsole(context(), vm, {
           reconnect: options.reconnect === true,
@@ -80,5 +65,8 @@ Without a terminal, standard input is typed as it comes.`,
         }),
       ),
     ["cells console shop/web/vm", "cells console shop/web/vm --reconnect", "echo uptime | cells console shop/web/vm"],
+    `The end of what was recorded is shown first. Every key goes to the guest, Ctrl-C too. Several may be at one console: all
+see the same, all may type. Who reads too slowly misses some of the output and is told so; the guest never waits.
+Without a terminal, standard input is typed as it comes.`,
   );
 };
