@@ -57,6 +57,7 @@ import { readEventStream } from "../../runtime/http/event-stream.ts";
 import { CommandFailure, exitCodes, unreachable } from "../terminal/failure.ts";
 import { type ClientConfiguration, type CloudChoice, chosenCloud, readClientConfiguration } from "./client-config.ts";
 import type { Connection } from "./connection.ts";
+import { AnswerLost, isBroken, keyHeader, newKey, repeated } from "./repeated.ts";
 import { type ImageUpload, sendFile } from "./upload.ts";
 
 /** The gateway refused the request. */
@@ -97,6 +98,10 @@ export interface Conditions {
   readonly version?: number;
   /** Volumes whose data may be lost with it; each a path, or several with commas in between. */
   readonly allowDestroy?: readonly string[];
+  /** Under which it is asked for, however often; absent: by this call alone. */
+  readonly key?: string;
+  /** Its answer was lost, and it is asked for again. */
+  readonly onRepeat?: () => void;
 }
 
 const queryOf = (dryRun: boolean, { allowDestroy = [] }: Conditions) => ({ dryRun: dryRun || undefined, allowDestroy });
@@ -123,7 +128,9 @@ export class Client {
     const { url, credential } = configuration;
     const asked: typeof fetch = (input, init) =>
       fetch(input, init).catch((error: unknown) => {
-        throw unreachable(url, error instanceof Error && error.cause !== undefined ? error.cause : error, cloud?.by);
+        const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+        const failure = unreachable(url, cause, cloud?.by);
+        throw isBroken(cause) ? new AnswerLost(failure.exitCode, failure.message) : failure;
       });
     this.#gateway = createClient({ fetch: asked, url, credential, refuse: refusalOf });
   }
@@ -132,6 +139,25 @@ export class Client {
   ask<N extends RouteName>(name: N, asking: Asking<N>): Promise<AnswerOf<Routes[N]["answer"]>> {
     const demanded = this.#tag !== undefined && isConditional(name) ? { "if-match": `"${this.#tag}"` } : {};
     return this.#gateway.ask(name, { ...asking, headers: { ...demanded, ...asking.headers } });
+  }
+
+  /** A change: asked for again, under its key, where its answer was lost. */
+  #change<N extends RouteName>(
+    name: N,
+    asking: Asking<N>,
+    { key = newKey(), onRepeat }: Pick<Conditions, "key" | "onRepeat"> = {},
+  ): Promise<AnswerOf<Routes[N]["answer"]>> {
+    const keyed = { ...asking, headers: { ...keyHeader(key), ...asking.headers } };
+    return repeated(() => this.#gateway.ask(name, keyed), onRepeat);
+  }
+  /** The same unless nothing is to be changed. */
+  #planned<N extends RouteName>(
+    name: N,
+    asking: Asking<N>,
+    dryRun: boolean,
+    conditions: Conditions = {},
+  ): Promise<AnswerOf<Routes[N]["answer"]>> {
+    return dryRun ? this.#gateway.ask(name, asking) : this.#change(name, asking, conditions);
   }
 
   /** The same, whose changes are refused where what they change has another tag. */
@@ -207,20 +233,20 @@ export class Client {
 
   apply(cell: string, bundle: Bundle, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
     const asking = { query: queryOf(dryRun, conditions), headers: headersOf(conditions), body: bundle };
-    return this.#gateway.ask("putModel", { parameters: { cell }, ...asking });
+    return this.#planned("putModel", { parameters: { cell }, ...asking }, dryRun, conditions);
   }
 
   /** One part of the model, an attribute too; `path` as above. */
   put(cell: string, path: string, json: Json, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
     const asking = { query: queryOf(dryRun, conditions), headers: headersOf(conditions), body: json };
-    return this.#gateway.ask("putElement", { parameters: { cell, path }, ...asking });
+    return this.#planned("putElement", { parameters: { cell, path }, ...asking }, dryRun, conditions);
   }
 
   delete(cell: string, path: string, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
     const asking = { query: queryOf(dryRun, conditions), headers: headersOf(conditions) };
     return path === ""
-      ? this.#gateway.ask("deleteModel", { parameters: { cell }, ...asking })
-      : this.#gateway.ask("deleteElement", { parameters: { cell, path }, ...asking });
+      ? this.#planned("deleteModel", { parameters: { cell }, ...asking }, dryRun, conditions)
+      : this.#planned("deleteElement", { parameters: { cell, path }, ...asking }, dryRun, conditions);
   }
 
   /** Operations of a JSON Patch on the whole model. What they are is checked by the controller. */
@@ -231,7 +257,7 @@ export class Client {
     conditions: Conditions = {},
   ): Promise<Changed> {
     const asking = { query: queryOf(dryRun, conditions), headers: headersOf(conditions), body: operations };
-    return this.#gateway.ask("patchModel", { parameters: { cell }, ...asking });
+    return this.#planned("patchModel", { parameters: { cell }, ...asking }, dryRun, conditions);
   }
 
   get url(): string {
@@ -268,7 +294,7 @@ export class Client {
   }
 
   async revokeCredential(cell: string, id: string): Promise<void> {
-    await this.#gateway.open("revokeCredential", { parameters: { cell, id } });
+    await this.#change("revokeCredential", { parameters: { cell, id } });
   }
 
   whyElement(cell: string, path: string): Promise<ElementAnswer> {
@@ -281,12 +307,13 @@ export class Client {
   }
 
   move(cell: string, body: MoveOrder, dryRun: boolean): Promise<Moved> {
-    return this.#gateway.ask("moveVm", { parameters: { cell }, query: { dryRun: dryRun || undefined }, body });
+    const query = { dryRun: dryRun || undefined };
+    return this.#planned("moveVm", { parameters: { cell }, query, body }, dryRun);
   }
 
   forceStop(cell: string, vm: string, dryRun: boolean): Promise<ForcedStop> {
     const query = { dryRun: dryRun || undefined };
-    return this.#gateway.ask("forceStop", { parameters: { cell }, query, body: { vm } });
+    return this.#planned("forceStop", { parameters: { cell }, query, body: { vm } }, dryRun);
   }
 
   exec(cell: string, request: ExecRequest): Promise<ExecAnswer> {

@@ -33,6 +33,7 @@ import { answerResolvers } from "./network/resolvers.ts";
 import { reconcile } from "./reconcile.ts";
 import type { CredentialRecord, ElementRecord, VmRecord } from "./records.ts";
 import { foreignKeyOf, isForeignRecord, releasedForeign } from "./references/foreign.ts";
+import { restoredAnswers } from "./requests/once.ts";
 import { answer } from "./requests/requests.ts";
 import {
   answered,
@@ -301,6 +302,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     ha: options.ha === true || (restored.desiredAt.get(haManager)?.size ?? 0) > 0,
     subscribed: new Set(),
     credentials: new Map(),
+    answers: restoredAnswers(restored.records),
     tickets: createTickets(options.self, restored, outbox),
     foreign: make.map(),
     waitingChanges: [],

@@ -38,6 +38,7 @@ import type { TrackedMap, Tracking } from "./changes/tracked.ts";
 import type { Working } from "./changes/work.ts";
 import type { Compiled } from "./network/policy.ts";
 import type { CredentialRecord, ElementRecord, Hearing, Run, SaidInUse, StartState, VmRecord } from "./records.ts";
+import type { Answers } from "./requests/answers.ts";
 import type { Tickets } from "./requests/tickets.ts";
 import type { Audiences } from "./rules/audiences.ts";
 import type { Derived } from "./rules/derived.ts";
@@ -271,6 +272,8 @@ export interface ControllerState extends Hearing {
   ha: boolean;
   readonly subscribed: Set<PeerName>;
   readonly credentials: Map<string, CredentialRecord>;
+  /** Of changes that may be asked for again. */
+  readonly answers: Answers;
   /** What tickets of tenants are worth here. Not durable: who has one shows it again. */
   readonly tickets: Tickets;
   /** By key. What is no longer desired stays until the directory has taken its tombstone. */

@@ -20,8 +20,8 @@ export interface Forwarded {
   /** A stream of events may be silent for as long as nothing happens. */
   readonly follows: boolean;
 }
-const passedOn = ["content-type", "accept", "if-match", "if-none-match", "last-event-id"];
-const passedBack = ["content-type", "etag", "cache-control", "retry-after"];
+const passedOn = ["content-type", "accept", "if-match", "if-none-match", "last-event-id", "idempotency-key"];
+const passedBack = ["content-type", "etag", "cache-control", "retry-after", "idempotency-replayed"];
 /** `exec` answers at its end, which its own limit bounds. */
 const idleTimeoutMs = 11 * 60_000;
 

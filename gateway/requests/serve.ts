@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { readJsonBody, readQuery } from "../../model/contract/request.ts";
+import { keyHeader, keyRefusal, readJsonBody, readQuery } from "../../model/contract/request.ts";
 import type { BodyOf, ParameterNames, QueryOf } from "../../model/contract/route.ts";
 import { type Routes, routeOf, type ServedAt } from "../../model/contract/routes.ts";
 import { parseJson } from "../../runtime/http/http.ts";
@@ -34,6 +34,8 @@ export function serveRoute<N extends Served>(
       const parameters = request.params as Asked<N>["parameters"];
       const query = readQuery(name, request.url);
       if (!query.ok) throw refused(400, query.error.code, query.error.message);
+      const key = keyRefusal(name, request.headers[keyHeader]);
+      if (key !== null) throw refused(400, key.code, key.message);
       const body = bodyIn(name, request);
       return forClient(addressOf(request.raw.socket), () =>
         handler({ parameters, query: query.value, body, request }, reply),

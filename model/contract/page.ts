@@ -39,6 +39,7 @@ interfaces of the same names in \`model/api.ts\`.
 - A program that changes part of a model names what its change rests on, and nothing else:
   \`[{"op": "test", "path": "/shop/web/x.memory", "value": 256}, {"op": "replace", "path": "/shop/web/x.memory", "value": 512}]\`
   as a \`PATCH\` (\`cells patch FILE\`). Others may change the rest meanwhile. After 412 it reads the model and decides anew.
+- A change whose answer is lost is asked for again under its \`Idempotency-Key\`. Who takes none refuses it.
 - Parameters and fields that are not named here are passed over.
 - \`{path*}\` stands for one part of a path or several.
 `;

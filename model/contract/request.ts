@@ -53,3 +53,15 @@ export function readJsonBody<N extends RouteName>(name: N, body: Json): Result<B
   if (fault !== null) return fail(`the body is not as ${name} takes it: ${fault}`);
   return ok(body as unknown as BodyOf<Routes[N]["body"]>);
 }
+
+export const keyHeader = "idempotency-key";
+/** Why the key under which a request is to be made once is refused; null: it is sound, or there is none. */
+export function keyRefusal(name: RouteName, key: string | readonly string[] | undefined): Refusal["error"] | null {
+  const { method, headers = {} } = routeOf(name);
+  if (key === undefined || method === "GET") return null;
+  if (!Object.keys(headers).some((header) => header.toLowerCase() === keyHeader))
+    return { code: "idempotency/not-taken", message: `${name} takes no Idempotency-Key: it would be done again` };
+  return typeof key === "string" && /^[\x21-\x7e]{1,200}$/.test(key)
+    ? null
+    : { code: "bad-request", message: "an Idempotency-Key is 1 to 200 printable characters without blanks" };
+}

@@ -51,7 +51,14 @@ const allowDestroy = several(
   "Volume whose data may be lost with the change, by its path. It may be given several times, or as a list with commas, and may name more than are lost.",
 );
 const change = { dryRun, allowDestroy };
+const once = {
+  "Idempotency-Key": {
+    schema: text(),
+    doc: "Names this change, 1 to 200 printable characters that are chosen anew for each. Asked for again by the same user under the same key, also after a crash, it is not done again, and answered as before with `Idempotency-Replayed: true` (the plan without what stays as it is). The cell keeps 10,000 for a day. With another body it is 422; what was refused is looked at anew.",
+  },
+};
 const changeHeaders = {
+  ...once,
   "If-Match": {
     schema: text(),
     doc: 'Version that the model must have, such as `"7"`, as an `ETag` gave it; `*`, or absent: any.',
@@ -160,6 +167,7 @@ export const routes = {
   }),
   revokeCredential: route("DELETE /cells/{cell}/credentials/{id}", "cell", "controller", {
     doc: "The credential opens nothing any more, and sessions that it opened end.",
+    headers: once,
     answer: gives(record<{ readonly id: string }>({ id: text() })),
   }),
   exec: route("POST /cells/{cell}/exec", "cell", "controller", {
@@ -170,6 +178,7 @@ export const routes = {
   moveVm: route("POST /cells/{cell}/moves", "operator", "controller", {
     doc: "Has a VM go to another host: it is stopped in order as soon as there is room, and starts there with its data. Where it cannot, it runs on, and its state says why.",
     query: { dryRun },
+    headers: once,
     body: sends(values.moveOrder),
     answer: gives(values.moved),
   }),
@@ -177,6 +186,7 @@ export const routes = {
     doc: "Frees a VM that is off by the model of a host that cannot say whether it has ended. Its volumes are given to nobody before their servers have ended its writing; the answer says what was not checked.",
     more: "Refused with 409 while its host is heard, and for a VM of which nothing runs, or which is to run.",
     query: { dryRun },
+    headers: once,
     body: sends(values.forceStopOrder),
     answer: gives(values.forcedStop),
   }),

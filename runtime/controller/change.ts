@@ -1,4 +1,5 @@
 import type { Asker } from "../../core/controller/model/audited.ts";
+import type { Once } from "../../core/controller/requests/once.ts";
 import { bundleMediaType, invalidSpecification, isYamlMediaType, type Refusal } from "../../model/api.ts";
 import type { Bundle } from "../../model/cell/cell.ts";
 import { read as readAs } from "../../model/contract/schema.ts";
@@ -9,7 +10,7 @@ import { Fault } from "../../model/json/reader.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { sendJson, sendRefusal } from "../http/http.ts";
 import { evaluate } from "../specification/evaluate.ts";
-import { type Exchange, jsonBody, relay, textBody } from "./exchange.ts";
+import { type Exchange, jsonIn, onceOf, relay, type TooLong, textBody } from "./exchange.ts";
 import { askerOf } from "./tenants/audit.ts";
 
 /** A change of the model at a controller's edge: a specification in whatever language, a part of one, a patch, or nothing more. */
@@ -33,26 +34,26 @@ export async function change(exchange: Exchange<Changes>): Promise<void> {
     ...(version === undefined ? {} : { ifMatch: Number(version) }),
   };
   if (incoming.method === "DELETE") {
-    await relay(exchange, { method: "DELETE", ...common });
+    await relay(exchange, { method: "DELETE", ...common, ...onceOf(exchange) });
     return;
   }
-  if (incoming.method === "PATCH") {
-    const patch = await jsonBody(exchange, patchLimits.bytes, (most) => ({
-      ...{ status: 400, code: "patch/invalid" },
-      message: `the patch is longer than ${most} bytes`,
-    }));
-    if (patch !== null) await relay(exchange, { method: "PATCH", ...common, patch });
+  const isPatch = incoming.method === "PATCH";
+  const text = isPatch ? await textBody(exchange, patchLimits.bytes, patchTooLong) : await textBody(exchange);
+  if (text === null) return;
+  const conditions = { ...common, ...onceOf(exchange, text) };
+  if (!isPatch && isYamlMediaType(incoming.headers["content-type"])) {
+    await changeByYaml(exchange, conditions, text);
     return;
   }
-  if (isYamlMediaType(incoming.headers["content-type"])) {
-    await changeByYaml(exchange, common);
-    return;
-  }
-  const body = await jsonBody(exchange);
+  const body = jsonIn(exchange, text);
   if (body === null) return;
+  if (isPatch) {
+    await relay(exchange, { method: "PATCH", ...conditions, patch: body });
+    return;
+  }
   const mediaType = incoming.headers["content-type"]?.split(";")[0]?.trim();
   if (mediaType !== bundleMediaType) {
-    await relay(exchange, { method: "PUT", ...common, json: body });
+    await relay(exchange, { method: "PUT", ...conditions, json: body });
     return;
   }
   const bundle = bundleOf(body);
@@ -63,9 +64,13 @@ export async function change(exchange: Exchange<Changes>): Promise<void> {
   const gone = new AbortController();
   response.once("close", () => gone.abort());
   const evaluated = await evaluate(bundle.value, { signal: gone.signal });
-  if (evaluated.ok) await relay(exchange, { method: "PUT", ...common, bundle: evaluated.value });
+  if (evaluated.ok) await relay(exchange, { method: "PUT", ...conditions, bundle: evaluated.value });
   else sendJson(response, 400, { error: invalidSpecification(evaluated.error) } satisfies Refusal);
 }
+const patchTooLong: TooLong = (most) => ({
+  ...{ status: 400, code: "patch/invalid" },
+  message: `the patch is longer than ${most} bytes`,
+});
 
 /** What a change says beside the model. */
 interface ChangeConditions {
@@ -74,12 +79,11 @@ interface ChangeConditions {
   readonly allowDestroy: readonly string[];
   readonly by: Asker;
   readonly ifMatch?: number;
+  readonly once?: Once;
 }
 
 /** A whole model is read as a bundle, so that its faults have places; a part is its JSON. */
-async function changeByYaml(exchange: Exchange, common: ChangeConditions): Promise<void> {
-  const text = await textBody(exchange);
-  if (text === null) return;
+async function changeByYaml(exchange: Exchange, common: ChangeConditions, text: string): Promise<void> {
   const read = await evaluate({ main: "model.yaml", files: { "model.yaml": text } });
   if (!read.ok) sendJson(exchange.response, 400, { error: invalidSpecification(read.error) } satisfies Refusal);
   else if (common.path === "") await relay(exchange, { method: "PUT", ...common, bundle: read.value });

@@ -235,6 +235,55 @@ test("a cell's own credentials open it until they are revoked, and nothing else 
   }
 });
 
+test("a change under a key is made once, whoever asks again; what is not made once takes none", async () => {
+  const world = new World();
+  world.put(shop());
+  const configuration = await configure(peerName("controller.shop"), "controller");
+  const call = caller(await configure(peerName("gateway"), "gateway"));
+  const { controller } = configuration;
+  assert.ok(controller !== undefined);
+  const events = openEvents(configuration.directory, "shop");
+  const request = async (asked: Json): Promise<Json> => world.ask(asked as JsonObject) as unknown as Json;
+  const server = await servePeers(configuration, createRoutes({ configuration, controller, events, request }));
+  try {
+    const once = { "idempotency-key": "7f1c" };
+    const note = { method: "PUT", path: "/cells/shop/model/shop/note", body: "one", headers: once };
+    const made = await call(note);
+    assert.deepEqual([made.status, made.headers.etag, made.headers["idempotency-replayed"]], [200, '"2"', undefined]);
+    const again = await call({ ...note, headers: { ...once, "if-match": '"1"' } });
+    assert.deepEqual([again.status, again.headers.etag, again.headers["idempotency-replayed"]], [200, '"2"', "true"]);
+    assert.equal((await jsonOf(again)).version, (await jsonOf(made)).version);
+    const credentials = { method: "POST", path: "/cells/shop/credentials", body: {} };
+    const added = (await jsonOf(await call(credentials))) as unknown as NewCredential;
+    const revoke = {
+      method: "DELETE",
+      path: `/cells/shop/credentials/${added.id}`,
+      headers: { "idempotency-key": "r" },
+    };
+    for (const replayed of [undefined, "true"])
+      assert.equal((await call(revoke)).headers["idempotency-replayed"], replayed);
+    const wrong = [
+      [{ ...note, body: "two" }, 422, "idempotency/other-request"],
+      [{ ...note, path: `${note.path}2` }, 422, "idempotency/other-request"],
+      [{ ...note, method: "DELETE", body: undefined }, 422, "idempotency/other-request"],
+      [{ ...note, headers: { "idempotency-key": "a b" } }, 400, "bad-request"],
+      [{ ...note, headers: { "idempotency-key": "" } }, 400, "bad-request"],
+      [{ ...note, headers: { "idempotency-key": "k".repeat(201) } }, 400, "bad-request"],
+      [{ ...credentials, headers: once }, 400, "idempotency/not-taken"],
+    ] as const;
+    for (const [asked, status, code] of wrong) {
+      const { body, ...rest } = asked;
+      const answer = await call({ ...rest, ...(body === undefined ? {} : { body }) });
+      const { error } = (await jsonOf(answer)) as unknown as Partial<Refusal>;
+      assert.deepEqual([answer.status, error?.code], [status, code]);
+    }
+    assert.equal((await call({ path: "/cells/shop/model", headers: once })).headers.etag, '"2"');
+  } finally {
+    await server.stop();
+    events.close();
+  }
+});
+
 test("why and exec reach the hosts, and say what decides", async () => {
   const world = new World();
   world.put(shop());

@@ -1,7 +1,9 @@
+import { createHash } from "node:crypto";
 import type { ServerResponse } from "node:http";
+import type { Once } from "../../core/controller/requests/once.ts";
 import type { ControllerRequest, ControllerResponse } from "../../core/controller/requests/requests.ts";
 import type { Match } from "../../model/contract/match.ts";
-import { readJsonBody } from "../../model/contract/request.ts";
+import { keyHeader, readJsonBody } from "../../model/contract/request.ts";
 import type { BodyOf, QueryOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes, ServedAt } from "../../model/contract/routes.ts";
 import type { Json } from "../../model/json/json.ts";
@@ -42,9 +44,28 @@ export interface Exchange<N extends RouteName = Served> {
 export const ask = async (context: EdgeContext, request: ControllerRequest): Promise<ControllerResponse> =>
   (await context.request(request as unknown as Json)) as unknown as ControllerResponse;
 
-export async function relay({ context, response }: Exchange, request: ControllerRequest): Promise<void> {
-  const { status, body, version } = await ask(context, request);
-  sendJson(response, status, body, { etag: `"${version}"` });
+/** @param done called before an answer of success */
+export async function relay(
+  { context, response }: Pick<Exchange, "context" | "response">,
+  request: ControllerRequest,
+  done: () => Promise<void> = async () => undefined,
+): Promise<void> {
+  const { status, body, version, replayed } = await ask(context, request);
+  if (status === 200) await done();
+  const headers = { etag: `"${version}"`, ...(replayed === true ? { [replayedHeader]: "true" } : {}) };
+  sendJson(response, status, body, headers);
+}
+
+const replayedHeader = "idempotency-replayed";
+
+/** What the controller is told of it, beside the rest of a request. @param body as it came */
+export function onceOf({ incoming }: Pick<Exchange, "incoming">, body = ""): { readonly once?: Once } {
+  const key = incoming.headers[keyHeader];
+  if (typeof key !== "string") return {};
+  const digest = createHash("sha256")
+    .update(JSON.stringify([incoming.method, incoming.url, body]))
+    .digest("hex");
+  return { once: { key, digest } };
 }
 
 /** A body that is longer than it may be. */
@@ -80,10 +101,11 @@ export async function textBody(
 }
 
 /** The same as JSON. */
-export async function jsonBody(exchange: Exchange, most = bodyLimitBytes, tooLong = tooLarge): Promise<Json | null> {
-  const text = await textBody(exchange, most, tooLong);
-  if (text === null) return null;
-  const { response } = exchange;
+export async function jsonBody(exchange: Exchange): Promise<Json | null> {
+  const text = await textBody(exchange);
+  return text === null ? null : jsonIn(exchange, text);
+}
+export function jsonIn({ response }: Pick<Exchange, "response">, text: string): Json | null {
   const json = parseJson(text);
   if (json.ok && json.value !== null) return json.value;
   sendRefusal(response, 400, "bad-request", json.ok ? "the body is null" : json.error);
@@ -92,10 +114,17 @@ export async function jsonBody(exchange: Exchange, most = bodyLimitBytes, tooLon
 
 /** The same as the table of routes has it. */
 export async function bodyOf<N extends Served>(exchange: Exchange<N>): Promise<BodyOf<Routes[N]["body"]> | null> {
-  const json = await jsonBody(exchange);
-  if (json === null) return null;
+  return (await bodyOnce(exchange))?.body ?? null;
+}
+/** The same with what is said of its being made once. */
+export async function bodyOnce<N extends Served>(
+  exchange: Exchange<N>,
+): Promise<{ readonly body: BodyOf<Routes[N]["body"]>; readonly once?: Once } | null> {
+  const text = await textBody(exchange);
+  const json = text === null ? null : jsonIn(exchange, text);
+  if (text === null || json === null) return null;
   const body = readJsonBody(exchange.name, json);
-  if (body.ok) return body.value;
+  if (body.ok) return { body: body.value, ...onceOf(exchange, text) };
   sendRefusal(exchange.response, 400, "bad-request", body.error);
   return null;
 }

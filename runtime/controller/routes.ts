@@ -7,7 +7,7 @@ import { mayAsk } from "../../core/documents/permissions.ts";
 import type { CellEvent, NewCredential } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { matchParts, partsOf } from "../../model/contract/match.ts";
-import { readQuery } from "../../model/contract/request.ts";
+import { keyHeader, keyRefusal, readQuery } from "../../model/contract/request.ts";
 import type { RouteName } from "../../model/contract/routes.ts";
 import { read as readAs } from "../../model/contract/schema.ts";
 import { sessionVerb } from "../../model/contract/tenancy/verbs.ts";
@@ -24,7 +24,7 @@ import { askHost } from "./ask-host.ts";
 import { orderBackup } from "./backups/order.ts";
 import { returnStore } from "./backups/return-store.ts";
 import { change } from "./change.ts";
-import { ask, bodyOf, type EdgeContext, type Exchange, relay, type Served } from "./exchange.ts";
+import { ask, bodyOf, bodyOnce, type EdgeContext, type Exchange, onceOf, relay, type Served } from "./exchange.ts";
 import { hostHandler } from "./hosts/hosts.ts";
 import { longPoll } from "./long-poll.ts";
 import type { ControllerSessions } from "./sessions.ts";
@@ -142,6 +142,8 @@ export const createRoutes = (
 async function serve<N extends Served>(name: N, exchange: Omit<Exchange<N>, "name" | "query">): Promise<void> {
   const query = readQuery(name, exchange.incoming.url);
   if (!query.ok) return sendRefusal(exchange.response, 400, query.error.code, query.error.message);
+  const key = keyRefusal(name, exchange.incoming.headers[keyHeader]);
+  if (key !== null) return sendRefusal(exchange.response, 400, key.code, key.message);
   if (recordedFirst.has(name) && exchange.caller?.operator === true)
     await record(exchange, { verb: name, target: exchange.parameters.name ?? "" });
   await handlers[name]({ ...exchange, name, query: query.value });
@@ -203,9 +205,8 @@ async function revokeCredential({
   parameters,
 }: Exchange): Promise<void> {
   const by = askerOf(caller, incoming);
-  const { status, body, version } = await ask(context, { method: "CREDENTIAL-REVOKE", id: parameters.id ?? "", by });
-  if (status === 200) await sessions?.revoked();
-  sendJson(response, status, body, { etag: `"${version}"` });
+  const revoking = { method: "CREDENTIAL-REVOKE", id: parameters.id ?? "", by, ...onceOf({ incoming }) } as const;
+  await relay({ context, response }, revoking, async () => void (await sessions?.revoked()));
 }
 
 async function addCredential(exchange: Exchange<"addCredential">): Promise<void> {
@@ -323,16 +324,18 @@ function operatorOf({ caller, incoming, response }: Exchange<"moveVm" | "forceSt
 
 async function moveVm(exchange: Exchange<"moveVm">): Promise<void> {
   const by = operatorOf(exchange, "where a VM runs");
-  const body = by === null ? null : await bodyOf(exchange);
-  if (by !== null && body !== null)
-    await relay(exchange, { method: "MOVE", ...body, tentative: exchange.query.dryRun === true, by });
+  const read = by === null ? null : await bodyOnce(exchange);
+  if (by === null || read === null) return;
+  const { body, ...once } = read;
+  await relay(exchange, { method: "MOVE", ...body, tentative: exchange.query.dryRun === true, by, ...once });
 }
 
 async function forceStop(exchange: Exchange<"forceStop">): Promise<void> {
   const by = operatorOf(exchange, "that a host's word is not waited for");
-  const body = by === null ? null : await bodyOf(exchange);
-  if (by !== null && body !== null)
-    await relay(exchange, { method: "FORCE-STOP", ...body, tentative: exchange.query.dryRun === true, by });
+  const read = by === null ? null : await bodyOnce(exchange);
+  if (by === null || read === null) return;
+  const { body, ...once } = read;
+  await relay(exchange, { method: "FORCE-STOP", ...body, tentative: exchange.query.dryRun === true, by, ...once });
 }
 
 /** Hands a command on to the host where the VM's incarnation runs. It never touches the model. */

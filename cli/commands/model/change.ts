@@ -19,6 +19,7 @@ import { untilThere } from "../../connection/away.ts";
 import { type Changes, watchCell } from "../../connection/changes.ts";
 import { type Client, Refused } from "../../connection/client.ts";
 import type { ElementWithState } from "../../connection/elements.ts";
+import { newKey } from "../../connection/repeated.ts";
 import { type Context, cellOfPath, ownNameOf, printJson } from "../../context/context.ts";
 import { followUntilReady, readElements } from "../../output/follow.ts";
 import { renderElements, renderSummary } from "../../output/render.ts";
@@ -292,15 +293,14 @@ export const apply = async (context: Context, file: string, options: WaitOptions
     : await confirm(context, options, `Apply this to the cell ${name}?`, planned.plan);
   const client = context.client();
   let wasAway = false;
-  const send = (version: number): Promise<Changed> =>
-    untilThere(
-      context,
-      options.timeoutMs,
-      () => explained(context, { file, bundle }, () => client.apply(name, bundle, false, { version, allowDestroy })),
-      () => {
-        wasAway = true;
-      },
-    );
+  const onRepeat = () => {
+    wasAway = true;
+  };
+  const conditions = { allowDestroy, key: newKey(), onRepeat };
+  const send = (version: number): Promise<Changed> => {
+    const sent = () => client.apply(name, bundle, false, { ...conditions, version });
+    return untilThere(context, options.timeoutMs, () => explained(context, { file, bundle }, sent), onRepeat);
+  };
   const changed = await send(planned.version).catch(async (error: unknown) => {
     if (!overtaken(error)) throw error;
     // A cell that was deleted starts to count anew once its controller has ended; there is nothing in it to overwrite.
@@ -353,12 +353,13 @@ export const remove = async (context: Context, pathText: string, options: WaitOp
   const planned = await untilThere(context, options.timeoutMs, asked);
   if (!json) terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
   const allowDestroy = await confirm(context, options, `Delete ${pathText}?`, planned.plan);
-  const conditions = { version: planned.version, allowDestroy };
   let wasAway = false;
-  const send = () => client.delete(cell, whole ? "" : path, false, conditions);
-  const changed = await untilThere(context, options.timeoutMs, send, () => {
+  const onRepeat = () => {
     wasAway = true;
-  }).catch(async (error: unknown) => {
+  };
+  const conditions = { version: planned.version, allowDestroy, key: newKey(), onRepeat };
+  const send = () => client.delete(cell, whole ? "" : path, false, conditions);
+  const changed = await untilThere(context, options.timeoutMs, send, onRepeat).catch(async (error: unknown) => {
     // It was accepted, and only the answer was lost.
     if (wasAway && (overtaken(error) || isAbsent(error)) && (await isGone(context, options, asked))) return planned;
     throw overtaken(error) ? conflict(cell, error, "The same command without --yes") : error;

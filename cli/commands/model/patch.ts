@@ -8,6 +8,7 @@ import { sameJson } from "../../../model/json/same.ts";
 import { isEmptyPlan } from "../../../model/plan/plan.ts";
 import { untilThere } from "../../connection/away.ts";
 import { Refused } from "../../connection/client.ts";
+import { newKey } from "../../connection/repeated.ts";
 import { type Context, ownNameOf, printJson } from "../../context/context.ts";
 import { followUntilReady } from "../../output/follow.ts";
 import { CommandFailure, exitCodes, usage } from "../../terminal/failure.ts";
@@ -87,15 +88,14 @@ export const patch = async (context: Context, file: string, options: PatchOption
     ? []
     : await confirm(context, options, `Make these changes to the cell ${cell}?`, planned.plan);
   let wasAway = false;
-  const send = (): Promise<Changed> =>
-    untilThere(
-      context,
-      options.timeoutMs,
-      () => explained(() => client.patch(cell, operations, false, { version: planned.version, allowDestroy })),
-      () => {
-        wasAway = true;
-      },
-    );
+  const onRepeat = () => {
+    wasAway = true;
+  };
+  const conditions = { allowDestroy, key: newKey(), onRepeat };
+  const send = (): Promise<Changed> => {
+    const sent = () => client.patch(cell, operations, false, { ...conditions, version: planned.version });
+    return untilThere(context, options.timeoutMs, () => explained(sent), onRepeat);
+  };
   let changed: Changed | null = null;
   for (let attempt = 1; changed === null; attempt += 1)
     try {

@@ -102,6 +102,19 @@ const bundle = (text: string): object => ({
 
 const patch = (...json: readonly Json[]): (() => readonly string[]) => ask({ method: "PATCH", path: "", patch: json });
 
+/** Gives a VM one memory and then another, each under its key. */
+const once = (first: string, second: string) => (): readonly string[] => {
+  const world = new World();
+  world.put(cell({ web: vm }));
+  const put = (json: number, key: string): ControllerResponse =>
+    world.ask({
+      ...{ method: "PUT", path: "shop/web/x.memory", json },
+      ...{ by: { who: "operator", door: "gateway" }, once: { key, digest: String(json) } },
+    });
+  put(256, first);
+  return codesOf(put(512, second));
+};
+
 const examples: Readonly<Record<string, readonly [wrong: () => readonly string[], right: () => readonly string[]]>> = {
   "cell/wrong-name": [ask(bundle("store extends Cell { }")), ask(bundle('store extends Cell { x.name "shop"; }'))],
   "cell/account": [given("dev"), given("ROOT/acme/dev")],
@@ -114,6 +127,7 @@ const examples: Readonly<Record<string, readonly [wrong: () => readonly string[]
     () => failing(checkDocument(nested(limits.nesting + 44))),
     () => failing(checkDocument(cell(nested(20)))),
   ],
+  "idempotency/other-request": [once("7f1c", "7f1c"), once("7f1c", "90ab")],
   "patch/invalid": [
     patch({ op: "replace", path: "/shop/wbe/x.memory", value: 512 }),
     patch({ op: "add", path: "/shop/web/x.memory", value: 512 }),

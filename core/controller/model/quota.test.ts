@@ -230,6 +230,23 @@ test("a parent that does not answer makes a change fail after a while, and chang
   assert.deepEqual([member.answers.at(-1)?.status, member.vms], [200, 2]);
 });
 
+test("who asks for the same while it waits for room hears what the first hears, and nobody waits twice", () => {
+  const { member } = new Family().named("a");
+  const json = { a: { "x.type": "Cell", ...vmsOf(2) } };
+  const by = { who: "ann@ROOT/acme", door: "gateway" };
+  const request = toJson({ method: "PUT", path: "", json, by, once: { key: "k", digest: "d" } });
+  for (const id of [1, 2]) member.step({ kind: "request", id, request });
+  const other = toJson({ method: "PUT", path: "", json, by, once: { key: "l", digest: "d" } });
+  member.step({ kind: "request", id: 3, request: other });
+  assert.deepEqual(member.answers, []);
+  member.step({ kind: "timer", name: "room" });
+  assert.deepEqual(
+    member.answers.map(({ status }) => status),
+    [400, 400],
+  );
+  assert.deepEqual(member.answers[0], member.answers[1]);
+});
+
 /** As a version that knows of no public addresses has it. */
 const ofBefore = (value: Json): Json =>
   JSON.parse(JSON.stringify(value, (key, each) => (key === "publicAddresses" ? undefined : each))) as Json;

@@ -48,6 +48,7 @@ import { whyEnds } from "./connection-ends.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
 import { type ForceStopRequest, forceStop } from "./force-stop.ts";
 import { type MoveRequest, move } from "./move.ts";
+import { answeredBefore, keepAnswer, type Once } from "./once.ts";
 import { type RecordRequest, recorded } from "./recorded.ts";
 import { execTarget, prefixesOf, recordOf } from "./session-requests.ts";
 import { shownAt, shownWithState } from "./shown.ts";
@@ -72,6 +73,7 @@ export type ControllerRequest =
       readonly state?: boolean;
       /** Who changes it; absent: who made the cell gives it its first model. */
       readonly by?: Asker;
+      readonly once?: Once;
     }
   | { readonly method: "SUMMARY" }
   /** How far the records go of who changed the cell. */
@@ -86,7 +88,7 @@ export type ControllerRequest =
       readonly note: string;
       readonly by?: Asker;
     }
-  | { readonly method: "CREDENTIAL-REVOKE"; readonly id: string; readonly by?: Asker }
+  | { readonly method: "CREDENTIAL-REVOKE"; readonly id: string; readonly by?: Asker; readonly once?: Once }
   /** Is that the hash of a credential of this cell? */
   | { readonly method: "CREDENTIAL-KNOWN"; readonly hash: string }
   /** Answered elsewhere, since it may have to wait: `tickets.ts`. */
@@ -94,8 +96,8 @@ export type ControllerRequest =
   | { readonly method: "WHY-ELEMENT"; readonly path: string }
   | { readonly method: "WHY-ENDS"; readonly from: string; readonly to: string }
   | { readonly method: "EXEC-TARGET"; readonly vm: string }
-  | (MoveRequest & { readonly by?: Asker })
-  | (ForceStopRequest & { readonly by?: Asker })
+  | (MoveRequest & { readonly by?: Asker; readonly once?: Once })
+  | (ForceStopRequest & { readonly by?: Asker; readonly once?: Once })
   | RecordRequest
   /** Which child cells of the root cell have this name, and whose they are. */
   | { readonly method: "CHILDREN-NAMED"; readonly name: string };
@@ -104,6 +106,8 @@ export interface ControllerResponse {
   readonly status: number;
   readonly body: Json;
   readonly version: number;
+  /** It was done before, and this is the answer of then. */
+  readonly replayed?: true;
   /** It was refused only for want of room, and so much would have to be granted. Not part of what the edge is told. */
   readonly needed?: Usage;
 }
@@ -136,9 +140,12 @@ const changes: ReadonlySet<Json | undefined> = new Set(["PUT", "PATCH", "DELETE"
 
 /** Answers any request, in slices; an accepted change is in the state when this returns, and nothing of it before. */
 export function* answerInSlices(state: ControllerState, request: Json): Generator<void, ControllerResponse> {
-  return isChange(request)
-    ? responseOf(state, yield* change(state, request as unknown as ChangeRequest))
-    : answer(state, request);
+  const before = answeredBefore(state, request);
+  if (before !== null) return before;
+  if (isChange(request)) return responseOf(state, yield* change(state, request as unknown as ChangeRequest));
+  const response = answer(state, request);
+  if (response.status === 200) keepAnswer(state, request, response.body);
+  return response;
 }
 function responseOf(state: ControllerState, result: Result<Json, Refused>): ControllerResponse {
   const { version } = state.model;
@@ -263,22 +270,6 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
   const shut = whyStaysOpen(state, cell, plan);
   if (shut !== null) return fail(refused(409, "conflict", shut));
   const same = isEmptyPlan(plan) && sameJson(cell?.document ?? null, state.model.document);
-  if (!dryRun && !same) {
-    const losses = unnamedLosses(shown, allowDestroy);
-    if (losses.length > 0) return fail({ status: 409, error: destroysDataRefusal(losses) });
-    const needed = roomNeeded(state, cell, plan);
-    if (needed !== null) return fail({ ...noRoomNow(state, needed), needed });
-    if (cell === null && hasChildren(state)) {
-      beginEnding(state);
-      auditDone(state, askedIn(request), state.model.version);
-      return ok(toJson({ plan: shown, version: state.model.version, dryRun } satisfies Changed));
-    }
-    const faults = yield* inSlices(state, wrongInPlan(state, cell, plan));
-    if (faults.length > 0) return fail(refused(500, "internal", wrongPlan(faults)));
-    yield* lookedAt(state, cell);
-    yield* executePlan(state, cell, plan, askedIn(request));
-  }
-  yield* lookedAt(state, cell);
   const unchecked = dryRun && cell !== null ? uncheckedIn(offersOf(state)) : [];
   const foreseen = cell === null ? [] : foreseenOf(cell, plan, offersOf(state).storage);
   const more = {
@@ -287,7 +278,31 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
     ...(failed.length > 0 ? { failed } : {}),
     ...(foreseen.length > 0 ? { foreseen } : {}),
   };
-  return ok(toJson({ plan: shown, version: state.model.version, dryRun, ...more } satisfies Changed));
+  /** In the slice that has done it. */
+  const done = (told: object): Json => {
+    const body = toJson({ plan: shown, version: state.model.version, dryRun, ...told } satisfies Changed);
+    keepAnswer(state, toJson(request), body);
+    return body;
+  };
+  yield* lookedAt(state, cell);
+  if (!dryRun && !same) {
+    const losses = unnamedLosses(shown, allowDestroy);
+    if (losses.length > 0) return fail({ status: 409, error: destroysDataRefusal(losses) });
+    const needed = roomNeeded(state, cell, plan);
+    if (needed !== null) return fail({ ...noRoomNow(state, needed), needed });
+    if (cell === null && hasChildren(state)) {
+      beginEnding(state);
+      auditDone(state, askedIn(request), state.model.version);
+      return ok(done({}));
+    }
+    const faults = yield* inSlices(state, wrongInPlan(state, cell, plan));
+    if (faults.length > 0) return fail(refused(500, "internal", wrongPlan(faults)));
+    yield* lookedAt(state, cell);
+    yield* executePlan(state, cell, plan, askedIn(request));
+  }
+  const body = done(more);
+  yield* lookedAt(state, cell);
+  return ok(body);
 }
 
 /** What has failed, and what the plan does not touch. */

@@ -6,6 +6,7 @@ import { auditRefused } from "../model/audited.ts";
 import { askForRoom, isChild } from "../model/quota.ts";
 import { reconcile } from "../reconcile.ts";
 import { type ControllerState, offerKeys } from "../state.ts";
+import { answeredBefore, isSameOnce } from "./once.ts";
 import { answerInSlices, askedIn, type ControllerResponse, isChange } from "./requests.ts";
 
 /*
@@ -15,7 +16,9 @@ import { answerInSlices, askedIn, type ControllerResponse, isChange } from "./re
 
 /** A request, or the first model of a child cell, which nobody waits for. */
 export function* submit(state: ControllerState, id: number, request: Json): Work {
-  if (mustWait(state, request)) {
+  const before = answeredBefore(state, request);
+  if (before?.status === 200) answered(state, id, before);
+  else if (mustWait(state, request)) {
     if (state.waitingChanges?.length === 0)
       state.outbox.effects.push({ kind: "timer", name: offersTimer, afterMs: offersTimeoutMs });
     state.waitingChanges?.push({ id, request });
@@ -36,6 +39,7 @@ function* reply(state: ControllerState, id: number, request: Json, isLast = fals
     yield* reconcile(state);
     return;
   }
+  if (response.status >= 400) answerTwins(state, request, response);
   if (response.status >= 400 && isMade(request))
     auditRefused(state, askedIn(request as unknown as Parameters<typeof askedIn>[0]), messageOf(response.body));
   // The reply says what was accepted, not what was done; what follows from it is part of the same step.
@@ -44,6 +48,13 @@ function* reply(state: ControllerState, id: number, request: Json, isLast = fals
   else if (response.status !== 200) {
     refuseInitial(state, messageOf(response.body));
     publishLife(state);
+  }
+}
+/** Whoever asked for the same meanwhile hears the same. What was done they find by themselves. */
+function answerTwins(state: ControllerState, request: Json, response: ControllerResponse): void {
+  for (const twin of state.roomWaiting.filter((each) => isSameOnce(each.request, request))) {
+    state.roomWaiting.splice(state.roomWaiting.indexOf(twin), 1);
+    answered(state, twin.id, response);
   }
 }
 export function answered(

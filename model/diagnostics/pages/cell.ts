@@ -227,6 +227,12 @@ export const requestPages: Readonly<Record<string, DiagnosticPage>> = {
     "PUT /model   If-Match: 6   (the version is 7)",
     "PUT /model   If-Match: 7",
   ),
+  "idempotency/other-request": requestPage(
+    "a key that names another change",
+    "An `Idempotency-Key` names one change, so that it can be asked for again where its answer was lost. This one was used within the last day, by the same user, for another request, which was done. Give each change a key of its own, such as a random UUID.",
+    "PUT /model/shop/web/x.memory   Idempotency-Key: 7f1c\n512   (after the same key with 256)",
+    "PUT /model/shop/web/x.memory   Idempotency-Key: 90ab\n512",
+  ),
   "patch/invalid": requestPage(
     "a JSON Patch that cannot be applied",
     "A patch is a list of operations (RFC 6902), and nothing is changed unless each of them can be done: `error.patch` says which one cannot, and its pointer. A pointer begins with the cell's component, `/shop/web/x.memory`; what it leads to must be there for `remove`, `replace`, `move` and `copy`, and what it stands in for `add`. A patch has at most 1,000 operations and 1 MiB. The cell as a whole is deleted with `DELETE`.",

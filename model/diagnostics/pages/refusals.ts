@@ -20,6 +20,12 @@ export const refusalPages: Readonly<Record<string, DiagnosticPage>> = {
     "GET /cells/shop/sessions   (a second time with one capability)",
     "POST /cells/shop/sessions   (gives a capability, for one GET of the same path)",
   ),
+  "idempotency/not-taken": requestPage(
+    "a request that is not made once",
+    "This request takes no `Idempotency-Key`: asked for again it is done again, or its answer is a secret that is not kept. Leave the header out; `docs/rest.md` says which requests take it.",
+    "POST /cells/shop/exec   Idempotency-Key: 7f1c",
+    "POST /cells/shop/exec",
+  ),
   busy: requestPage(
     "too much is under way",
     "Requests, uploads and sessions are bounded, in all and for each cell, so that no cell is in another one's way. Nothing was changed: try again in a moment, and ask less at once.",
