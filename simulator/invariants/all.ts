@@ -10,6 +10,7 @@ import { spareRoom } from "./cells/47-spare-hosts.ts";
 import { accountLimits } from "./cells/71-account-limits.ts";
 import { endedAccounts } from "./cells/72-ended-accounts.ts";
 import { usage } from "./cells/73-usage.ts";
+import { declaredTenants } from "./cells/75-declared-tenants.ts";
 import { restartAfterEnd } from "./ha/05-restart-after-end.ts";
 import { oneItem } from "./ha/09-one-item.ts";
 import { fenceIsPhysical } from "./ha/31-fence-is-physical.ts";
@@ -94,4 +95,5 @@ export const invariants: readonly Invariant[] = [
   endedAccounts,
   usage,
   refusals,
+  declaredTenants,
 ];

@@ -7,12 +7,14 @@ import type { JsonObject } from "../../model/json/json.ts";
  *
  *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch]   rule:FROM>TO:PORT[:udp]   all-or-none
  *   grant:CELL   copy:NAME:CELL   limit:WHAT:AMOUNT   child:NAME ( … )
+ *   account:NAME:HOW[:VMS]
  *
  * Every VM has a disk that is a copy of one golden image, an interface in one of two subnets, and with `data` a second, empty
  * volume. `live` gives it liveness probes; `once` leaves it down after a crash; what `scratch` writes may be lost; `shown` lets other cells refer to it, as
  * `CELL/NAME` in a rule. `grant` shows the golden image and lets another cell copy it, which that one does with `copy`.
  * `child` is a child cell, named `NAME.CELL` from then on, or `NAME` where it is the root cell's, whose child may be an account's
  * (`child:NAME@ROOT/dev`); `limit` is a quota, such as `limit:vms:3`; `spare:N` of the root cell keeps room for the VMs of so many hosts.
+ * `account` declares `ROOT/NAME` in the root cell as `enabled`, `locked` or `disabled`, with a limit of its VMs.
  */
 export interface MachineText {
   readonly name: string;
@@ -45,8 +47,15 @@ export interface CellText {
   /** `x.ha.spareHosts`, of the root cell. */
   readonly spare?: number;
   readonly children?: readonly ChildText[];
+  /** Of the root cell. */
+  readonly accounts?: readonly AccountText[];
 }
 
+export interface AccountText {
+  readonly name: string;
+  readonly state: string;
+  readonly vms?: number;
+}
 export interface ChildText {
   readonly name: string;
   readonly account?: string;
@@ -61,6 +70,7 @@ export const parseCell = (words: readonly string[]): CellText => {
   const limits: Record<string, number> = {};
   let spare = 0;
   const children: ChildText[] = [];
+  const accounts: AccountText[] = [];
   for (let at = 0; at < words.length; at += 1) {
     const word = words[at] ?? "";
     const [kind, name = "", third = "", ...flags] = word.split(":");
@@ -88,7 +98,10 @@ export const parseCell = (words: readonly string[]): CellText => {
     else if (kind === "copy") copies.push({ name, of: third });
     else if (kind === "limit") limits[name] = Number(third);
     else if (kind === "spare") spare = Number(name);
-    else if (kind === "child") {
+    else if (kind === "account") {
+      const [vms] = flags;
+      accounts.push({ name, state: third, ...(vms === undefined ? {} : { vms: Number(vms) }) });
+    } else if (kind === "child") {
       const end = closing(words, at + 1);
       const [own = "", account] = name.split("@");
       const text = parseCell(words.slice(at + 2, end));
@@ -104,6 +117,7 @@ export const parseCell = (words: readonly string[]): CellText => {
     ...(Object.keys(limits).length === 0 ? {} : { limits }),
     ...(spare === 0 ? {} : { spare }),
     ...(children.length === 0 ? {} : { children }),
+    ...(accounts.length === 0 ? {} : { accounts }),
   };
 };
 
@@ -120,6 +134,7 @@ const closing = (words: readonly string[], from: number): number => {
 
 export const formatCell = (text: CellText): string => {
   const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, spare = 0, children = [] } = text;
+  const { accounts = [] } = text;
   return [
     ...machines.map(({ name, memoryMiB, off, data, live, once, apart, shown = false, scratch = false }) => {
       const words = [off && "off", data && "data", live && "live", once && "once", shown && "shown"];
@@ -134,6 +149,7 @@ export const formatCell = (text: CellText): string => {
     ...Object.entries(limits).map(([what, amount]) => `limit:${what}:${amount}`),
     ...(spare === 0 ? [] : [`spare:${spare}`]),
     ...children.map((child) => `child:${nameIn(child)} ( ${formatCell(child.text)} )`.replace("(  )", "( )")),
+    ...accounts.map(({ name, state, vms }) => ["account", name, state, ...(vms === undefined ? [] : [vms])].join(":")),
     ...(allOrNone ? ["all-or-none"] : []),
   ].join(" ");
 };
@@ -225,6 +241,10 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
       ...{ "x.type": "CellController", "x.name": child.name, "x.cell": below },
       ...(child.account === undefined ? {} : { "x.account": child.account }),
     };
+  }
+  for (const { name, state, vms } of text.accounts ?? []) {
+    const limits: JsonObject = vms === undefined ? {} : { "x.limits.vms": vms };
+    elements.tenants = { ...elements.tenants, [name]: { "x.type": "Account", "x.state": state, ...limits } };
   }
   const quotas = Object.fromEntries(Object.entries(limits).map(([what, amount]) => [`x.limits.${what}`, amount]));
   const policy: JsonObject = allOrNone ? { "x.policy.deploy": "all-or-none" } : {};

@@ -46,7 +46,8 @@ class Declaring {
     this.bench.step({ kind: "start" });
   }
   said(id: string): string {
-    const { phase, reason } = this.bench.published.get(`controller.root/declared/${id}`) as unknown as {
+    const said = this.bench.published.get(`controller.root/declared/${id}`);
+    const { phase, reason } = (said ?? { phase: "nothing", reason: null }) as unknown as {
       readonly phase: string;
       readonly reason: string | null;
     };
