@@ -1,5 +1,6 @@
 import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { HostRule } from "../../model/cell/tenants/dedication/dedication.ts";
+import { type ImplicitMode, implicitModes } from "../../model/cell/tenants/dedication/implicit.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ActualHost, ActualTaken, DesiredHost, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
 import { isObject } from "../outbox.ts";
@@ -20,6 +21,8 @@ export interface Reservation {
   readonly apartFrom: readonly string[];
   /** `x.placement.spread`; absent: none. */
   readonly spread?: string;
+  /** `x.placement.dedication`; absent: it asks for none. */
+  readonly implicit?: ImplicitMode;
 }
 
 /**
@@ -35,6 +38,8 @@ export interface HostUse {
   /** Of those, by cell: by path, by `x.placement.spread`, and those that keep apart from others. */
   readonly cells: Map<CellName, CellUse>;
   readonly taken: Map<Uid, ActualTaken>;
+  /** How many of the reservations ask for implicit dedication: where it is 0 nobody has to look at whose they are. */
+  implicit: number;
 }
 export interface CellUse {
   readonly byPath: Map<string, Set<Reservation>>;
@@ -62,8 +67,10 @@ export interface Asker {
   readonly account: string | null;
   /** One of the cloud's own VMs, which stand anywhere. */
   readonly isSystem: boolean;
+  /** Whose the VMs are that a client has placed. */
+  readonly accountOf: (client: PeerName) => string | null;
 }
-export const nobody: Asker = { account: null, isSystem: false };
+export const nobody: Asker = { account: null, isSystem: false, accountOf: () => null };
 
 /** A reachable host with all that a filter may look at. */
 export interface Candidate {
@@ -90,7 +97,7 @@ export type Filter = (
 ) => Required<Omit<HostRefusal, "host">> | null;
 
 export const noUse = (): HostUse => ({
-  ...{ memoryMiB: 0, cpus: 0, shares: 0 },
+  ...{ memoryMiB: 0, cpus: 0, shares: 0, implicit: 0 },
   ...{ reservations: new Map(), cells: new Map(), taken: new Map() },
 });
 /** MiB that VMs may have on a host, taken or not. */
@@ -137,21 +144,23 @@ export const release = (usage: Map<HostName, HostUse>, { host, vm }: Reservation
     use.reservations.delete(vm);
   });
 
-function enter({ cells }: HostUse, before: Reservation | undefined, after: Reservation | undefined): void {
+function enter(use: HostUse, before: Reservation | undefined, after: Reservation | undefined): void {
+  const { cells } = use;
+  use.implicit += (after?.implicit === undefined ? 0 : 1) - (before?.implicit === undefined ? 0 : 1);
   if (before !== undefined) {
-    const use = cells.get(before.cell);
-    leave(use?.byPath, before.path, before);
-    if (before.spread !== undefined) leave(use?.bySpread, before.spread, before);
-    use?.keepingApart.delete(before);
-    if (use?.byPath.size === 0) cells.delete(before.cell);
+    const ofCell = cells.get(before.cell);
+    leave(ofCell?.byPath, before.path, before);
+    if (before.spread !== undefined) leave(ofCell?.bySpread, before.spread, before);
+    ofCell?.keepingApart.delete(before);
+    if (ofCell?.byPath.size === 0) cells.delete(before.cell);
   }
   if (after === undefined) return;
-  const use = cells.get(after.cell) ?? { byPath: new Map(), bySpread: new Map(), keepingApart: new Set() };
-  cells.set(after.cell, use);
-  use.byPath.set(after.path, (use.byPath.get(after.path) ?? new Set()).add(after));
+  const ofCell = cells.get(after.cell) ?? { byPath: new Map(), bySpread: new Map(), keepingApart: new Set() };
+  cells.set(after.cell, ofCell);
+  ofCell.byPath.set(after.path, (ofCell.byPath.get(after.path) ?? new Set()).add(after));
   if (after.spread !== undefined)
-    use.bySpread.set(after.spread, (use.bySpread.get(after.spread) ?? new Set()).add(after));
-  if (after.apartFrom.length > 0) use.keepingApart.add(after);
+    ofCell.bySpread.set(after.spread, (ofCell.bySpread.get(after.spread) ?? new Set()).add(after));
+  if (after.apartFrom.length > 0) ofCell.keepingApart.add(after);
 }
 function leave(map: Map<string, Set<Reservation>> | undefined, key: string, reservation: Reservation): void {
   const there = map?.get(key);
@@ -179,6 +188,12 @@ export function apartFrom(placement: Json): readonly string[] {
   const value = isObject(placement) ? placement.apartFrom : undefined;
   const all = Array.isArray(value) ? value : [value];
   return all.filter((path): path is string => typeof path === "string");
+}
+
+/** `x.placement.dedication`; null: none. */
+export function implicitOf(placement: Json): ImplicitMode | null {
+  const wish = isObject(placement) ? placement.dedication : undefined;
+  return implicitModes.find((mode) => mode === wish) ?? null;
 }
 
 /** `x.placement.groups`: names of affinity groups of its account, one or several. */

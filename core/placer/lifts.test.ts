@@ -28,6 +28,13 @@ const dedicates = ({ input }: World, path: string): void => {
   const value = { host: "h1", of: "h1", level: "host", to: { kind: "domain", path } };
   input({ kind: "desired", from: root, key: "dedicated/h1", value });
 };
+/** A VM of another account, which asks for a host of its own. */
+const strict = ({ input }: World, incarnation: number | null): void => {
+  input({ kind: "desired", from: root, key: "owner/other", value: { cell: "other", account: "ROOT/other" } });
+  const value = { vm: "s", path: "other/s", cell: "other", incarnation, memoryMiB: 10, cpus: 1, cpuSpeedMHz: 0 };
+  const desired = incarnation === null ? null : { ...value, incarnation, placement: { dedication: "strict" } };
+  input({ kind: "desired", from: peerName("controller.other"), key: "placement/s", value: desired });
+};
 const another: Way = { says: /let (?:another|one more) host join/, follow: ({ say }) => void say("h2", host("h2")) };
 
 const refused: Readonly<Record<string, Refused>> = {
@@ -103,6 +110,27 @@ const refused: Readonly<Record<string, Refused>> = {
       },
       { says: /or have the operator dedicate it$/, follow: (world) => dedicates(world, "ROOT/acme") },
     ],
+  },
+  "dedicated, by others that run there": {
+    arise: (world) => {
+      belongs(world);
+      taken(world, 100);
+      asks(world, { placement: { dedication: "strict" } });
+    },
+    ways: [
+      {
+        says: /^ask for x\.placement\.dedication "preferred", or/,
+        follow: (world) => asks(world, { incarnation: 2, placement: { dedication: "preferred" } }),
+      },
+      another,
+    ],
+  },
+  "dedicated, by one that bears no others": {
+    arise: (world) => {
+      strict(world, 1);
+      asks(world);
+    },
+    ways: [another, { says: /, or let these end$/, follow: (world) => strict(world, null) }],
   },
   "apart, by its own": {
     arise: (world) => {

@@ -60,9 +60,10 @@ function takeCell(state: PlacerState, name: string, value: Json): boolean {
 
 /** Who asks for a place, by whose connection it is. */
 export function askerOf({ owners }: PlacerState, client: PeerName): Asker {
-  const cell = client.slice("controller.".length);
-  return {
-    account: owners.get(cellName(cell.slice(cell.lastIndexOf(".") + 1))) ?? null,
-    isSystem: cell === rootCell,
+  const accountOf = (of: PeerName): string | null => {
+    const cell = of.slice("controller.".length);
+    return owners.get(cellName(cell.slice(cell.lastIndexOf(".") + 1))) ?? null;
   };
+  return { account: accountOf(client), isSystem: client === rootController, accountOf };
 }
+const rootController = peerName(`controller.${rootCell}`);

@@ -7,6 +7,7 @@ import {
   cpuRatio,
   type Filter,
   type HostView,
+  implicitOf,
   memoryFor,
   nobody,
   noUse,
@@ -19,9 +20,10 @@ import { affinity } from "./filters/affinity.ts";
 import { capacity } from "./filters/capacity.ts";
 import { dedication, isHidden, whyNoGroup } from "./filters/dedication.ts";
 import { hostState } from "./filters/host-state.ts";
+import { implicit, implicitRank, isHeld } from "./filters/implicit.ts";
 import { speed } from "./filters/speed.ts";
 
-const filters: readonly Filter[] = [hostState, dedication, affinity, speed, capacity];
+const filters: readonly Filter[] = [hostState, dedication, implicit, affinity, speed, capacity];
 /** CPUs are shared in time; memory is not. */
 export const defaultRatios: Ratios = { cpu: cpuRatio, memory: 1 };
 
@@ -32,7 +34,7 @@ export type Placed =
 
 /**
  * The host for a VM, or one sentence per host why it is not that one: each is said by one filter in `filters/` (`capacity.ts`, `dedication.ts`,
- * `affinity.ts`, `speed.ts`, `host-state.ts`); that a host is not reachable is said here. A host that is others' is not named. Pure; `usage` is what
+ * `implicit.ts`, `affinity.ts`, `speed.ts`, `host-state.ts`); that a host is not reachable is said here. A host that is others' is not named. Pure; `usage` is what
  * all reservations take, without the request's own. The cloud's own VMs stand at hosts that are nobody's as long as there are such. Of the hosts that pass, first those that the request would not rather avoid, then those with the fewest
  * VMs of its `x.placement.spread`, then the one with the most free memory, so that VMs spread; ties by name.
  */
@@ -71,12 +73,16 @@ export function place(
     else {
       const freeMiB = memoryFor(actual, ratios) - takenMiB(actual, candidate.use);
       const { boot } = actual;
-      const isOthers = asker.isSystem && rule !== undefined;
+      const isOthers = !asker.isSystem ? 0 : isHeld(use, request, asker) ? 2 : rule === undefined ? 0 : 1;
+      const implicitly = implicitRank(use, request, asker);
+      const asks = implicitOf(request.placement) !== null;
       const ranked = {
         host,
         boot,
         avoided: avoid.has(host),
         isOthers,
+        asked: asks ? implicitly : 0,
+        held: asks ? 0 : implicitly,
         besides: besidesAt(candidate.use, request),
         freeMiB,
       };
@@ -93,14 +99,20 @@ interface Ranked {
   readonly host: HostName;
   readonly boot: number | undefined;
   readonly avoided: boolean;
-  readonly isOthers: boolean;
+  /** Of the cloud's own VMs: at what is nobody's (0), dedicated (1), or held (2). */
+  readonly isOthers: number;
+  /** What asks for implicit dedication looks at that before it spreads; what does not, after. */
+  readonly asked: number;
+  readonly held: number;
   readonly besides: number;
   readonly freeMiB: number;
 }
 function isBetter(a: Ranked, b: Ranked): boolean {
   if (a.avoided !== b.avoided) return b.avoided;
-  if (a.isOthers !== b.isOthers) return b.isOthers;
+  if (a.isOthers !== b.isOthers) return a.isOthers < b.isOthers;
+  if (a.asked !== b.asked) return a.asked < b.asked;
   if (a.besides !== b.besides) return a.besides < b.besides;
+  if (a.held !== b.held) return a.held < b.held;
   return a.freeMiB > b.freeMiB || (a.freeMiB === b.freeMiB && a.host < b.host);
 }
 

@@ -30,6 +30,7 @@ import {
   apartFrom,
   cpusFor,
   type HostView,
+  implicitOf,
   memoryFor,
   nobody,
   noteTaken,
@@ -436,10 +437,11 @@ function keepPlace(
   const { vm, path, cell, incarnation, memoryMiB, cpus, placement } = document;
   state.waiting.delete(vm);
   state.continuing.delete(vm);
-  const spread = spreadOf(placement);
+  const [spread, implicit] = [spreadOf(placement), implicitOf(placement)];
   const reservation: Reservation = {
     ...{ client, vm, path, cell, incarnation, memoryMiB, cpus, ...at, apartFrom: apartFrom(placement) },
     ...(spread === null ? {} : { spread }),
+    ...(implicit === null ? {} : { implicit }),
   };
   state.reservations.set(vm, reservation);
   reserve(state.usage, reservation);

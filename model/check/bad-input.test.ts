@@ -36,6 +36,20 @@ const ruleTo = (end: string, more = ""): string =>
 
 const mistakes: readonly Mistake[] = [
   {
+    what: "a kind of dedication that does not exist",
+    text: 'vm extends VM { x.memory 128; x.placement.dedication ^"Preffered"; }',
+    code: "schema/value",
+    message: /is "strict" or "preferred"/,
+    right: /Did you mean "preferred"\?/,
+  },
+  {
+    what: "a group that is no name",
+    text: "vm extends VM { x.memory 128; x.placement.groups ^[1]; }",
+    code: "schema/value",
+    message: /a list of names/,
+    right: /x\.placement\.groups \["DedicatedGrp-dev"\]/,
+  },
+  {
     what: "a group outside 224.0.0.0/4",
     text: `${vm} ${net} ${card} x.groups ^["239.1.2.3", "10.1.2.3"]; }`,
     code: "schema/value",

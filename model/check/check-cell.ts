@@ -10,6 +10,8 @@ import type {
   VolumeGrantElement,
 } from "../cell/cell.ts";
 import type { ElementPath } from "../cell/identifiers.ts";
+import { implicitModes } from "../cell/tenants/dedication/implicit.ts";
+import { closestName } from "../diagnostics/closest-name.ts";
 import { sizeOf } from "./check-limits.ts";
 import { checkManagement } from "./check-management.ts";
 import { checkRecreatable } from "./check-recreatable.ts";
@@ -42,7 +44,9 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
   }
 }
 
-function checkMachine(cell: Cell, { path, liveness }: VmElement, fault: ReportFault): void {
+function checkMachine(cell: Cell, machine: VmElement, fault: ReportFault): void {
+  const { path, liveness } = machine;
+  checkPlacement(machine, fault);
   const asked = liveness?.interface === undefined ? undefined : cell.elements.get(liveness.interface);
   if (asked?.type === "VirtualInterface" && asked.vm !== path)
     fault("cell/liveness", `\`${asked.path}\` is an interface of \`${asked.vm}\`, and not of this VM`, path, {
@@ -53,6 +57,33 @@ function checkMachine(cell: Cell, { path, liveness }: VmElement, fault: ReportFa
     fault("schema/required", "A UDP probe needs `x.liveness.port`", path, {
       attribute: "x.liveness.protocol",
       hint: "Name the port at which the VM answers, as in `x.liveness.port 7000;`.",
+    });
+}
+
+/** Wishes about the host whose words are known; whatever else is written as `x.placement.…` asks for nothing. */
+function checkPlacement({ path, placement }: VmElement, fault: ReportFault): void {
+  const { dedication, groups } = placement;
+  if (dedication !== undefined && !implicitModes.some((mode) => mode === dedication)) {
+    const close = typeof dedication === "string" ? closestName(dedication.toLowerCase(), implicitModes) : undefined;
+    const means = [
+      '"strict" stands where nobody else\'s VMs are, or nowhere',
+      '"preferred" stands there as long as there is such a host',
+    ];
+    fault(
+      "schema/value",
+      `\`x.placement.dedication\` is ${implicitModes.map((mode) => `"${mode}"`).join(" or ")}`,
+      path,
+      {
+        attribute: "x.placement.dedication",
+        hint: `${close === undefined ? "" : `Did you mean "${close}"? `}${means.join("; ")}.`,
+      },
+    );
+  }
+  const names = Array.isArray(groups) ? groups : [groups];
+  if (groups !== undefined && !names.every((name) => typeof name === "string"))
+    fault("schema/value", "`x.placement.groups` is a list of names of affinity groups of the cell's account", path, {
+      attribute: "x.placement.groups",
+      hint: 'Write it as `x.placement.groups ["DedicatedGrp-dev"];`.',
     });
 }
 

@@ -7,7 +7,7 @@ import {
   ownerText,
 } from "../../../model/cell/tenants/dedication/dedication.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
-import { type Asker, type Candidate, type Filter, groupsOf } from "../candidate.ts";
+import { type Asker, type Candidate, type Filter, groupsOf, implicitOf } from "../candidate.ts";
 
 /** Whose hosts a VM asks for by a group of its account; null: it is in none, or in one that cannot be its. */
 function groupIn({ placement }: DesiredPlacement, { account }: Asker): Owner | null {
@@ -22,6 +22,8 @@ function groupIn({ placement }: DesiredPlacement, { account }: Asker): Owner | n
 /** A group that is asked for and that cannot be its account's, as a sentence; null: there is none. */
 export function whyNoGroup({ placement }: DesiredPlacement, { account, isSystem }: Asker): string | null {
   if (isSystem) return null;
+  if (account === null && implicitOf(placement) !== null)
+    return "x.placement.dedication asks for hosts of its account, and nothing is known of an account of its cell";
   for (const name of groupsOf(placement)) {
     if (account === null)
       return `x.placement.groups asks for ${JSON.stringify(name)}, and nothing is known of an account of its cell`;
