@@ -121,6 +121,45 @@ test("a model is shown as YAML where one asks for it, and nothing else is", asyn
   });
 });
 
+test("a list has the elements of all cells, and says whose are missing", async () => {
+  const state = { phase: "ready", reason: null, since: "2026-01-01T00:00:00Z", uid: "1", host: "h1" };
+  const model = { shop: { "x.type": "Cell", web: { vm: { "x.type": "VM", $state: state } } } };
+  const cell = (name: string) => ({ cell: name, version: 1, elements: 1, phases: {} });
+  const answers = {
+    "GET /cells": { status: 200, body: [cell("shop"), cell("away"), cell("ended")] },
+    "GET /cells/shop/model?state=true": { status: 200, body: model },
+    "GET /cells/away/model?state=true": { status: 503, body: { error: { code: "away", message: "not now" } } },
+  };
+  await withGateway(answers, async (config) => {
+    const shown = await cells(["list", "VM", "--columns", "path,host"], config);
+    assert.deepEqual([shown.code, shown.stdout], [0, "PATH         HOST\nshop/web/vm  h1\n"], shown.stderr);
+    assert.match(shown.stderr, /^the controller of away, which does not answer now: .*\n$/);
+    const csv = await cells(["list", "--columns", "path,phase", "-o", "csv"], config);
+    assert.equal(csv.stdout, "path,phase\r\nshop/web/vm,ready\n");
+    const wrong = await cells(["list", "--sort", "colour"], config);
+    assert.deepEqual([wrong.code, /there is no column `colour`/.test(wrong.stderr)], [2, true]);
+    assert.match((await cells(["get", "-o", "csv"], config)).stderr, /only `cells list` prints CSV/);
+  });
+});
+
+test("a request is sent as it is written, and nowhere but to the gateway", async () => {
+  const answers = { "GET /status?x=1": { status: 200, body: { so: "it is" } } };
+  await withGateway(answers, async (config, asked) => {
+    const shown = await cells(["api", "GET", "/status?x=1"], config);
+    assert.deepEqual([shown.code, shown.stdout], [0, '{"so":"it is"}'], shown.stderr);
+    const refused = await cells(["api", "DELETE", "/cells/shop"], config);
+    assert.deepEqual([refused.code, refused.stderr], [1, "no DELETE /cells/shop\n"]);
+    const before = asked.length;
+    for (const path of ["//other.example/x", "http://other.example/", "status"]) {
+      const { code, stderr } = await cells(["api", "GET", path], config);
+      assert.deepEqual([code, /is no path of the REST interface/.test(stderr)], [2, true], path);
+    }
+    assert.equal((await cells(["api", "get", "/status"], config)).code, 2);
+    assert.equal(asked.length, before);
+    assert.match((await cells(["api", "reference"], config)).stdout, /^# /, "what describes it is still there");
+  });
+});
+
 test("what others have written moves no terminal", async () => {
   const evil = "\u001b]0;owned\u0007\u001b[2J";
   const note = [{ id: "01234567", created: "2026-01-01T00:00:00Z", note: `x${evil}` }];
@@ -252,7 +291,7 @@ test("a command loads what it needs, and not what others do", () => {
   const languages = /^model\/(?:check\/(?!check-limits)|smartfrog\/|specification\/)/;
   assert.deepEqual(
     loadedBy(["--version"]).filter((path) => services.test(path) || languages.test(path) || /cli\/commands/.test(path)),
-    ["cli/commands/api.ts", "cli/commands/explain.ts"],
+    ["cli/commands/explain.ts"],
   );
   assert.deepEqual(
     loadedBy(["exec", "shop/web/vm", "--", "true"]).filter((path) => services.test(path) || languages.test(path)),

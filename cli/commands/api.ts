@@ -1,26 +1,32 @@
-import type { Register } from "../context/register-type.ts";
-import { putText } from "../output/put-text.ts";
+import { readFile } from "node:fs/promises";
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import type { Context } from "../context/context.ts";
+import { usage } from "../terminal/failure.ts";
 
-/** `cells api openapi` and `cells api reference`: what comes of the table of routes. They ask no gateway. */
-export const registerApi: Register = (program, context, withHelp) => {
-  const api = program.command("api").description("describe the REST interface");
-  withHelp(
-    api
-      .command("openapi")
-      .description("print the REST interface as an OpenAPI 3.1 document; the gateway has the same at /openapi.json")
-      .argument("[file]", "write it there instead")
-      .action(async (file) => {
-        const { openApi } = await import("../../model/contract/openapi.ts");
-        putText(context(), `${JSON.stringify(openApi(), null, 2)}\n`, file);
-      }),
-    ["cells api openapi cells.openapi.json"],
-  );
-  withHelp(
-    api
-      .command("reference")
-      .description("print the reference of the REST interface, as Markdown")
-      .argument("[file]", "write it there instead")
-      .action(async (file) => putText(context(), (await import("../../model/contract/page.ts")).restPage(), file)),
-    ["cells api reference", "cells api reference rest.md"],
-  );
+const methods = ["GET", "PUT", "PATCH", "POST", "DELETE"];
+
+const read = async (file: string): Promise<Buffer> => {
+  try {
+    return file === "-" ? await buffer(process.stdin) : await readFile(file);
+  } catch (error) {
+    throw usage(`${file} cannot be read: ${(error as Error).message}`);
+  }
+};
+
+/** `cells api METHOD PATH`: one request with the credential that every command has; what comes back is printed as it is. */
+export const request = async (
+  context: Context,
+  method: string,
+  path: string,
+  sent: { readonly file: string; readonly type: string } | null,
+): Promise<void> => {
+  if (!methods.includes(method)) throw usage(`\`${method}\` is no method of the REST interface: ${methods.join(", ")}`);
+  if (sent !== null && method === "GET") throw usage("a GET sends nothing: leave out --data");
+  const body = sent === null ? null : new Blob([new Uint8Array(await read(sent.file))]);
+  const answer = await context.client().raw(method, path, body, sent?.type ?? "");
+  if (answer.body === null) return;
+  await pipeline(Readable.fromWeb(answer.body as never), process.stdout, { end: false });
+  if (process.stdout.isTTY) process.stdout.write("\n");
 };

@@ -54,7 +54,7 @@ import type { Json } from "../../model/json/json.ts";
 import type { JsonPatchOperation } from "../../model/json/patch.ts";
 import type { SignedOrder } from "../../runtime/backup/order.ts";
 import { readEventStream } from "../../runtime/http/event-stream.ts";
-import { CommandFailure, exitCodes, unreachable } from "../terminal/failure.ts";
+import { CommandFailure, exitCodes, unreachable, usage } from "../terminal/failure.ts";
 import { type ClientConfiguration, type CloudChoice, chosenCloud, readClientConfiguration } from "./client-config.ts";
 import type { Connection } from "./connection.ts";
 import { AnswerLost, isBroken, keyHeader, newKey, repeated } from "./repeated.ts";
@@ -258,6 +258,24 @@ export class Client {
   ): Promise<Changed> {
     const asking = { query: queryOf(dryRun, conditions), headers: headersOf(conditions), body: operations };
     return this.#planned("patchModel", { parameters: { cell }, ...asking }, dryRun, conditions);
+  }
+
+  /**
+   * A request as somebody has written it, for `cells api`.
+   * @param address a path of the contract with its query
+   */
+  async raw(method: string, address: string, body: Blob | null, type: string): Promise<Response> {
+    const { url, credential } = this.#configuration;
+    const whole = URL.parse(address, url);
+    // Otherwise the credential would go to whoever the address names.
+    if (!address.startsWith("/") || whole === null || whole.origin !== new URL(url).origin)
+      throw usage(`\`${address}\` is no path of the REST interface: it begins with one /, for example /cells`);
+    const headers = { authorization: `Bearer ${credential}`, ...(body === null ? {} : { "content-type": type }) };
+    const response = await fetch(whole, { method, headers, body, redirect: "manual" }).catch((error: unknown) => {
+      throw unreachable(url, error instanceof Error && error.cause !== undefined ? error.cause : error, this.cloud?.by);
+    });
+    if (response.ok) return response;
+    throw refusalOf(response.status, await response.text());
   }
 
   get url(): string {

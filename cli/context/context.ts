@@ -9,18 +9,21 @@ export interface Context {
   readonly json: boolean;
   /** `--output yaml`, which `get` knows. */
   readonly yaml?: boolean;
+  /** `--output csv`, which `list` knows. */
+  readonly csv?: boolean;
   /** Made when first asked for: `cells up` needs none. */
   client(): Client;
 }
 
 /** `makeClient` is a parameter so that commands which ask no gateway need not load what speaks with one. */
 export const createContext = (output: string, makeClient: () => Client): Context => {
-  if (!["text", "json", "yaml"].includes(output)) throw usage(`--output is text or json, not \`${output}\``);
+  if (!["text", "json", "yaml", "csv"].includes(output)) throw usage(`--output is text or json, not \`${output}\``);
   let client: Client | undefined;
   return {
     terminal: processTerminal(),
     json: output === "json",
     yaml: output === "yaml",
+    csv: output === "csv",
     client: () => {
       client ??= makeClient();
       return client;

@@ -39,6 +39,12 @@ const withoutSecret = (error: string): string => {
     : `error: a ${name.replaceAll("-", " ")} is no argument, which everybody on this machine can read: leave it out and it is asked for where one is needed, or write it into a file and say --${name}-file FILE\n`;
 };
 
+/** What one command alone prints beside text and JSON. */
+const furtherOutputs = [
+  { command: "get", format: "yaml" },
+  { command: "list", format: "csv" },
+] as const;
+
 /** The command line with what `register` puts into it. */
 export const assembled = (
   makeContext: (output: string) => Context,
@@ -55,13 +61,15 @@ export const assembled = (
   register(program, () => makeContext(String(program.opts().output)));
   for (const command of program.commands.flatMap((each) => [each, ...each.commands])) {
     // `--output` is accepted behind the command, where people write it.
-    const yaml = command.name() === "get";
-    command.exitOverride().option("-o, --output <format>", yaml ? "text, json or yaml" : "text or json");
+    const further = furtherOutputs.find(({ command: name }) => name === command.name());
+    const formats = further === undefined ? "text or json" : `text, json or ${further.format}`;
+    command.exitOverride().option("-o, --output <format>", formats);
     command.hook("preAction", (_program, action) => {
       const chosen: unknown = action.opts().output;
       if (typeof chosen === "string") program.setOptionValue("output", chosen);
-      if (program.opts().output === "yaml" && !yaml)
-        throw usage("--output is text or json; only `cells get` prints YAML");
+      const others = furtherOutputs.find((each) => each !== further && each.format === program.opts().output);
+      if (others !== undefined)
+        throw usage(`--output is ${formats}; only \`cells ${others.command}\` prints ${others.format.toUpperCase()}`);
     });
   }
   return withHelp(program, ["sudo cells demo", "cells apply examples/shop/shop.sf"]);

@@ -1,9 +1,9 @@
 import { type Command, Option } from "commander";
-import { registerApi } from "../commands/api.ts";
 import { registerExplain } from "../commands/explain.ts";
 import { clientFromConfiguration } from "../connection/client.ts";
 import { type Context, createContext, secondsOf } from "../context/context.ts";
 import { detailedExitCode, usage } from "../terminal/failure.ts";
+import { registerApi } from "./api-program.ts";
 import { assembled, withHelp } from "./assembled.ts";
 import { completionCommands } from "./completion-program.ts";
 import { machineCommands } from "./machine-program.ts";
@@ -225,6 +225,32 @@ const viewCommands = (program: Command, context: () => Context): void => {
       .option("--state", "with the actual state of every element")
       .action(async (path, options) => (await documents()).get(context(), path, options.state === true)),
     ["cells get", "cells get shop --state", "cells get shop/web/vm", "cells get shop --output yaml"],
+  );
+  withHelp(
+    program
+      .command("list")
+      .description("list the elements of all your cells, or those of a type, a line each")
+      .argument("[type]", "VM, Volume, Subnet, …")
+      .addOption(
+        new Option(
+          "--filter <filter>",
+          "COLUMN=VALUE or COLUMN!=VALUE; * stands for any text, commas are between alternatives; can be repeated",
+        )
+          .default([], "none")
+          .argParser((filter: string, before: readonly string[]) => [...before, filter]),
+      )
+      .option("--columns <columns>", "which to show, with commas in between", "path,type,phase,host,address,reason")
+      .option("--sort <columns>", "the order; - in front of one turns it round", "path")
+      .action(async (type, { filter: filters, columns, sort }) =>
+        (await import("../commands/model/list.ts")).list(context(), { type, filters, columns, sort }),
+      ),
+    [
+      "cells list VM",
+      "cells list VM --filter phase=waiting,failed --columns path,reason",
+      "cells list --filter host=h2 --sort type,-since",
+      "cells list Volume --columns path,server,size --sort -size --output csv",
+    ],
+    "Columns: path, cell, type, phase, power, health, host, address, mac, name, server, size (MiB), incarnation, reboots,\nsince, uid, reason.",
   );
   withHelp(
     program
