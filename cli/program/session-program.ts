@@ -48,6 +48,18 @@ What it leaves running in the guest is heard no longer than itself: give that an
   );
   withHelp(
     program
+      .command("logs")
+      .description("print what a VM has written to its serial console, as far as its host has kept it")
+      .argument("<vm>", "path of the VM")
+      .option("-f, --follow", "go on with what comes, also of the VM's next start, until Ctrl-C")
+      .action(async (vm, options) =>
+        (await import("../sessions/logs.ts")).logs(context(), vm, { follow: options.follow === true }),
+      ),
+    ["cells logs shop/web/vm", "cells logs shop/web/vm --follow | grep -i error"],
+    "The last 16 KiB of the incarnation that runs are kept.",
+  );
+  withHelp(
+    program
       .command("console")
       .description("sit down at a VM's serial console; Ctrl-] leaves it")
       .argument("<vm>", "path of the VM")

@@ -361,3 +361,60 @@ test("what a recording asks of a terminal is left out, and everything else stays
   const kept = `${escape_}[31mröt${escape_}[0m${escape_}[2J${escape_}[10;20Hx\r\n`;
   assert.equal(withoutQueries(Buffer.from(kept)).toString(), kept);
 });
+
+test("logs prints what was recorded and leaves; nothing is typed", async () => {
+  let typed = "";
+  const serve = (guest: Guest): void => {
+    guest.onInput((text) => {
+      typed += text;
+    });
+    guest.send({ ...opened, pastBytes: 10 });
+    guest.write("output", "one\ntwo");
+    guest.write("output", "\n3\n");
+  };
+  await withSessions(serve, async ({ run }) => {
+    assert.deepEqual(await run("logs", "shop/web").ended, { code: 0, stdout: "one\ntwo\n3\n", stderr: "" });
+  });
+  await withSessions(
+    (guest) => guest.send(opened),
+    async ({ run }) => {
+      assert.deepEqual(await run("logs", "shop/web").ended, { code: 0, stdout: "", stderr: "" }, "there was nothing");
+    },
+  );
+  assert.equal(typed, "");
+});
+
+test("logs --follow goes on with the next incarnation, and a refusal at first is told", async () => {
+  const serve = (guest: Guest, count: number): void => {
+    guest.send({ ...opened, incarnation: 2 + count, pastBytes: 4 });
+    guest.write("output", `of ${count}`);
+    if (count > 1) return;
+    guest.write("output", "\nmore\n");
+    guest.send({ kind: "ended", cause: "machine-ended", sentence: "it was stopped" });
+    guest.socket.close();
+  };
+  await withSessions(serve, async ({ run }) => {
+    const { child, ended } = run("logs", "shop/web", "--follow");
+    let out = "";
+    child.stdout.on("data", (text: string) => {
+      out += text;
+      if (out.endsWith("of 2")) child.kill("SIGINT");
+    });
+    const { stdout, stderr } = await ended;
+    assert.equal(stdout, "of 1\nmore\nof 2");
+    assert.match(
+      stderr,
+      /^\[incarnation 3 of shop\/web on host h1\]\n\[the console of shop\/web ended: it was stopped;/,
+    );
+    assert.match(stderr, /\[incarnation 4 of shop\/web on host h1\]\n$/);
+  });
+  const refusal = { status: 409, message: "the VM is off" };
+  await withSessions(
+    () => undefined,
+    async ({ run }) => {
+      const { code, stderr } = await run("logs", "shop/web", "-f").ended;
+      assert.deepEqual([code, stderr], [1, "the VM is off\n"]);
+    },
+    refusal,
+  );
+});

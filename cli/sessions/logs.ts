@@ -1,0 +1,88 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Refused } from "../connection/client.ts";
+import { type Context, cellOfPath } from "../context/context.ts";
+import { CommandFailure, exitCodes } from "../terminal/failure.ts";
+import { withoutQueries } from "./replay.ts";
+import { type Ending, openSession, type Session } from "./session.ts";
+
+/** `cells logs`: what a VM has written to its serial console, as its host has recorded it; nothing is typed. */
+export interface LogsOptions {
+  /** Goes on with what comes, and with the VM's next incarnation, until Ctrl-C. */
+  readonly follow: boolean;
+}
+
+const pauseMs = 1000;
+
+/** Beside the guest's own output, which has the standard output for itself. */
+const say = (sentence: string): void => void process.stderr.write(`[${sentence}]\n`);
+
+/** One session: what was recorded, and with `follow` what comes until it ends. */
+const show = async (context: Context, vmText: string, { follow }: LogsOptions, known: number | null) => {
+  const { cell, path } = cellOfPath(vmText);
+  let session: Session | null = null;
+  let isOver = false;
+  const left = (): void => {
+    isOver = true;
+    session?.close();
+  };
+  let past = 0;
+  let incarnation = known;
+  session = await openSession(
+    context.client(),
+    { cell, vm: path, verb: "console" },
+    {
+      output: (_channel, bytes) => {
+        // What the guest has asked a terminal is not for this one, whose answers would be typed into somebody's shell.
+        const shown = process.stdout.isTTY ? withoutQueries(bytes) : bytes;
+        if (!process.stdout.write(shown)) {
+          session?.pause();
+          process.stdout.once("drain", () => session?.resume());
+        }
+        past -= bytes.length;
+        if (!follow && past <= 0) left();
+      },
+      message: (message) => {
+        if (message.kind === "lost")
+          say(`${message.bytes} bytes are missing here: they came faster than they were taken`);
+        if (message.kind !== "opened") return;
+        past = message.pastBytes;
+        if (follow && message.incarnation !== incarnation)
+          say(`incarnation ${message.incarnation} of ${vmText} on host ${message.host}`);
+        incarnation = message.incarnation;
+        if (!follow && past === 0) left();
+      },
+    },
+  );
+  if (isOver) session.close();
+  return { incarnation, ending: await session.ended };
+};
+
+const failureOf = (path: string, ending: Ending): CommandFailure =>
+  ending.kind === "ended"
+    ? new CommandFailure(exitCodes.refused, `the console of ${path} ended: ${ending.sentence}`)
+    : new CommandFailure(
+        exitCodes.unreachable,
+        `the connection to the console of ${path} ended: a service on the way has stopped`,
+      );
+
+/** A VM that is off or starting, and services that are away or full: it may be otherwise in a moment. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof CommandFailure &&
+  (!(error instanceof Refused) || error.status === 409 || error.status === 429 || error.status >= 500);
+
+export const logs = async (context: Context, vmText: string, options: LogsOptions): Promise<void> => {
+  let known: number | null = null;
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      const { incarnation, ending } = await show(context, vmText, options, known);
+      known = incarnation;
+      if (ending.kind === "left") return;
+      if (!options.follow) throw failureOf(vmText, ending);
+      say(`${failureOf(vmText, ending).message}; waiting for more, Ctrl-C leaves`);
+    } catch (error) {
+      // A first one that is refused is an error; one that was there before comes again.
+      if (!options.follow || isFirst || !isPassing(error)) throw error;
+    }
+    await sleep(pauseMs);
+  }
+};
