@@ -229,6 +229,40 @@ const moveCommand: Register = (program, context, withHelp) =>
     ["cells move shop/web/vm --to h3"],
   );
 
+const dedicationCommands: Register = (program, context, withHelp) => {
+  const commands = () => import("../commands/hosts/dedicate.ts");
+  withHelp(
+    program
+      .command("dedicate")
+      .description(
+        "give a zone, pod, cluster or host to a domain or an account: it takes their VMs alone, those that ask for it",
+      )
+      .argument("<resource>", "name of a host, or names of a place from the zone down: z1/p1/c1")
+      .requiredOption("--to <owner>", "path of a domain or an account: acme/dev")
+      .option("--dry-run", "say whether it may be, and change nothing")
+      .action(async (resource, { to, dryRun }) =>
+        (await commands()).dedicateResource(context(), resource, { to, dryRun: dryRun === true }),
+      ),
+    ["cells dedicate h4 --to acme", "cells dedicate z1/p1 --to acme/dev --dry-run"],
+    "VMs of others there stand against it and are named. VMs ask for it by the group that is said.",
+  );
+  withHelp(
+    program
+      .command("release")
+      .description("take a zone, pod, cluster or host back from whom it was dedicated to; VMs that run there stay")
+      .argument("<resource>", "as `cells dedications` shows it")
+      .action(async (resource) => (await commands()).releaseResource(context(), resource)),
+    ["cells release z1/p1"],
+  );
+  withHelp(
+    program
+      .command("dedications")
+      .description("show what is dedicated, to whom, and the group by which VMs ask for it")
+      .action(async () => (await commands()).listDedications(context())),
+    ["cells dedications"],
+  );
+};
+
 export const machineCommands: Register = (program, context, withHelp) => {
   bootstrapCommand(program, context, withHelp);
   const commands = () => import("../commands/hosts/host.ts");
@@ -275,6 +309,7 @@ export const machineCommands: Register = (program, context, withHelp) => {
     ["sudo cells host leave"],
   );
   drainCommands(host, context, withHelp);
+  dedicationCommands(program, context, withHelp);
   powerCommand(host, context, withHelp);
   withHelp(
     host

@@ -41,6 +41,7 @@ import { limitFaults, roomNeeded } from "../model/quota.ts";
 import { replacesGrown, withGrown, withPlaceFor, withPlacesFor } from "../model/root-model.ts";
 import { whyStaysOpen } from "../network/entrance.ts";
 import type { ElementRecord } from "../records.ts";
+import { withoutBelow } from "../services/dedications.ts";
 import { type ControllerState, offersOf, placerOf, recordAt, storageManagerOf } from "../state.ts";
 import { upgradedBy } from "../upgrade/upgrade.ts";
 import { withSizes } from "../volumes/growth.ts";
@@ -354,7 +355,7 @@ function* putTarget(state: ControllerState, { path, bundle, json }: ChangeReques
   if (document === null) return fail(noModel(state));
   const replaced = replaceAt(withPlaceFor(state, document, path), path, json);
   return replaced.ok
-    ? checked(yield* checkDocumentInSlices(replaced.value, offersOf(state)))
+    ? checked(yield* checkDocumentInSlices(withoutBelow(state, replaced.value, path), offersOf(state)))
     : fail(notFound(replaced.error.message));
 }
 

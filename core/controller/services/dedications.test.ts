@@ -69,6 +69,24 @@ test("a root specification that is applied again leaves alone places and owners 
   assert.deepEqual((root.model("root/places") as Record<string, Json>).z1, places.z1);
 });
 
+test("what the very same owner has below goes into what he gets above, and what others have stays or stands against it", () => {
+  const root = cloud();
+  const names = (): readonly string[] =>
+    Object.keys(root.model("root/dedications") as JsonObject).filter((name) => name !== "$state");
+  root.put("root/dedications/a", dedicated("h1", "ROOT/acme", "dev"));
+  root.put("root/dedications/b", dedicated("z1/p1/c11", "ROOT/acme", "dev"));
+  root.put("root/dedications/c", dedicated("h3", "ROOT/acme", "dev"));
+  assert.equal(root.put("root/dedications/pod", dedicated("z1/p1", "ROOT/acme", "dev")).status, 200);
+  assert.deepEqual(names(), ["c", "pod"]);
+  assert.deepEqual(told(root).slice(0, 2), [
+    "h1 z1/p1 pod account ROOT/acme/dev",
+    "h2 z1/p1 pod account ROOT/acme/dev",
+  ]);
+  assert.equal(root.put("root/dedications/zone", dedicated("z1", "ROOT/acme")).status, 200, "a domain's, around it");
+  assert.deepEqual(names(), ["c", "pod", "zone"]);
+  assert.match(refusal(root, "root/dedications/zone", dedicated("z1", "ROOT/other"))[1], /z1\/p1 stands in z1/);
+});
+
 test("what is no place, no owner, or another's is refused, with what would be right", () => {
   const root = cloud();
   root.put("root/dedications/rack", dedicated("z1/p1", "ROOT/acme"));

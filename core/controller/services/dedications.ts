@@ -1,7 +1,9 @@
 import type { Cell, DedicationElement, Element, HostElement, PlaceElement } from "../../../model/cell/cell.ts";
+import { getAt, removeAt } from "../../../model/cell/document.ts";
 import type { HostName } from "../../../model/cell/identifiers.ts";
 import {
   type Dedications,
+  dedicate,
   faultOf,
   type HostRule,
   type Level,
@@ -14,6 +16,7 @@ import {
 import { pathPattern, pathRule } from "../../../model/contract/tenancy/tenancy.ts";
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
+import { isObject, type JsonObject } from "../../../model/json/json.ts";
 import { rootCell } from "../../documents/cells.ts";
 import { type DesiredDedicated, dedicatedKey } from "../../documents/tenancy.ts";
 import type { Desires } from "../changes/desires.ts";
@@ -127,7 +130,7 @@ function whatThereIs(wrong: string, there: readonly string[], what: string): str
   return `${close === undefined ? "" : `Did you mean \`${close}\`? `}The ${what} are ${all}.`;
 }
 
-export const ownerIn = ({ to, account }: DedicationElement): Owner =>
+const ownerOf = (to: string, account: string | undefined): Owner =>
   account === undefined ? { kind: "domain", path: to } : { kind: "account", path: `${to}/${account}` };
 
 function dedicationsOf(elements: readonly Element[], tree: Tree, faults: Diagnostic[]): Dedications {
@@ -159,7 +162,7 @@ function dedicationsOf(elements: readonly Element[], tree: Tree, faults: Diagnos
       );
     else written.set(of, element);
   }
-  const dedications = new Map([...written].map(([of, element]) => [of, ownerIn(element)]));
+  const dedications = new Map([...written].map(([of, element]) => [of, ownerOf(element.to, element.account)]));
   for (const [of, element] of written) {
     const unlawful = faultOf(tree, dedications, of);
     if (unlawful !== null) faults.push(told(element, "cell/dedication", unlawful.why, unlawful.hint, "x.of"));
@@ -176,6 +179,28 @@ export function dedicationRefusals(state: ControllerState, cell: Cell): readonly
     const code = isPlace(element) ? "cell/place" : "cell/dedication";
     return [told(element, code, message, "Leave it out: what a VM wants of its host stands in its `x.placement`.")];
   });
+}
+
+/**
+ * The document without what goes into a dedication that is written at `path`: what the very same owner has below. It is given back in the same
+ * change, and the plan shows that.
+ */
+export function withoutBelow({ cell, options }: ControllerState, document: JsonObject, path: string): JsonObject {
+  if (options.cell !== rootCell || cell === null || !path.startsWith(dedicationsAt)) return document;
+  const written = getAt(document, path);
+  const { "x.of": of, "x.to": to, "x.account": account } = written.ok && isObject(written.value) ? written.value : {};
+  if (typeof of !== "string" || typeof to !== "string") return document;
+  const owner = ownerOf(to, typeof account === "string" ? account : undefined);
+  const { tree, dedications } = placesOf(cell);
+  const outcome = dedicate(tree, new Map([...dedications].filter(([each]) => each !== of)), of, owner);
+  const released = new Set(outcome.ok ? outcome.released : []);
+  let left = document;
+  for (const element of cell.elements.values()) {
+    const goes = element.type === "Dedication" && released.has(element.of) && element.path !== path;
+    const removed = goes ? removeAt(left, element.path) : null;
+    if (removed?.ok === true) left = removed.value;
+  }
+  return left;
 }
 
 /** Of hosts that are nobody's nothing is said. */

@@ -129,7 +129,7 @@ export function dedicate(
     return refused(
       "invalid",
       `there is no zone, pod, cluster or host ${of} for VMs`,
-      "Name a zone, pod or cluster by its names from the zone down, or a host.",
+      "Name a host, or a zone, pod or cluster by its names from the zone down: z1/p1/c1.",
     );
   const before = dedications.get(of);
   if (before !== undefined)
@@ -167,7 +167,11 @@ export function dedicate(
 /** Takes back what was given; VMs that run stay. */
 export function release(dedications: Dedications, of: string): DedicationOutcome {
   if (!dedications.has(of))
-    return refused("invalid", `${of} is dedicated to nobody`, "Its `Dedication` may be one of what it stands in.");
+    return refused(
+      "invalid",
+      `${of} is dedicated to nobody`,
+      "`cells dedications` lists what is dedicated, and to whom.",
+    );
   return { ok: true, dedications: new Map([...dedications].filter(([each]) => each !== of)), released: [of] };
 }
 
