@@ -2,7 +2,7 @@ import type { CauseOf } from "../model/cause/cause.ts";
 import type { PeerName } from "../model/cell/identifiers.ts";
 import type { AuditEntry, Ring } from "../model/contract/audit/audit.ts";
 import type { Chain } from "../model/contract/audit/chain.ts";
-import { type Chains, chainsOf, type Room, type Taken, takenInto } from "../model/contract/audit/rings.ts";
+import { type Chains, chainsOf, otherRing, type Room, type Taken, takenInto } from "../model/contract/audit/rings.ts";
 import type { Json, JsonObject } from "../model/json/json.ts";
 import { limits } from "./distribution/limits.ts";
 import type { Phase, Progress } from "./documents/vocabulary.ts";
@@ -101,9 +101,10 @@ const chainIn = ({ records }: Restored, key: string): Chain | undefined =>
 /** Of a record of a chain. A store keeps them apart from what a service reads at its start. */
 export const auditRecordKey = (ring: Ring, n: number): string => `${auditKeys[ring]}/${n}`;
 /** What is written of a record, without how far its chain goes. */
-export const writesOfRecord = ({ ring, record, dropped }: Taken): readonly Effect[] => [
+export const writesOfRecord = ({ ring, record, dropped, oldOnes }: Taken): readonly Effect[] => [
   { kind: "write", key: auditRecordKey(ring, record.n), value: toJson(record) },
   ...dropped.map((n): Effect => ({ kind: "write", key: auditRecordKey(ring, n), value: null })),
+  ...oldOnes.map((n): Effect => ({ kind: "write", key: auditRecordKey(otherRing(ring), n), value: null })),
 ];
 
 /** Refusals cost whoever is refused nothing, so so many an hour have a record; since the last of these that many have none. */
@@ -140,7 +141,8 @@ export function audit(outbox: Outbox, now: Instant, entry: AuditEntry, room?: Ro
   refusals.leftOut = 0;
   outbox.audit = chains;
   outbox.effects.push(...writesOfRecord(taken));
-  outbox.effects.push({ kind: "write", key: auditKeys[ring], value: toJson(chains[ring]) });
+  for (const each of taken.oldOnes.length === 0 ? [ring] : [ring, otherRing(ring)])
+    outbox.effects.push({ kind: "write", key: auditKeys[each], value: toJson(chains[each]) });
 }
 
 /** The same of what was refused, unless there are too many. `isKnown`: whoever asked has shown that he is who it says. */

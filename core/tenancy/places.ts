@@ -280,7 +280,8 @@ function whyNotLost(
       "conflict",
       `the root cell's model does not say whose ${former.join(", ")} are: say it there first, by \`cells account give\``,
     );
-  const missing = cells.filter((cell) => !allowDestroy.includes(cell));
+  const allowed = new Set(allowDestroy);
+  const missing = cells.filter((cell) => !allowed.has(cell));
   if (missing.length === 0) return null;
   const message = `${has}: these end with it, and their data is lost. If that is meant, add --allow-destroy ${missing.join(",")}`;
   return refused(409, "change/destroys-data", message);

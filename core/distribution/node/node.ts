@@ -1,6 +1,5 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
-import type { AuditEntry } from "../../../model/contract/audit/audit.ts";
-import { ringFor } from "../../../model/contract/audit/rings.ts";
+import { type AuditEntry, rings } from "../../../model/contract/audit/audit.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { Effect, Instant, Service } from "../../env.ts";
 import { toJson } from "../../outbox.ts";
@@ -362,10 +361,13 @@ const take = (node: Distribution, turn: Turn, input: NodeInput): void => {
 const recordIn = <State>(node: Node<State>, turn: Turn, input: NodeInput, by: AuditEntry): void => {
   const reply = input.kind === "request" ? turn.replies.find(({ id }) => id === input.id)?.response : undefined;
   const entry = asAnswered(by, reply);
+  const before = node.recorder.chains();
   for (const effect of node.recorder.record(node.state, entry, turn.now)) apply(node.distribution, turn, effect);
   const chains = node.recorder.chains();
-  const ring = ringFor(entry);
-  if (chains !== null) turn.writes.push({ key: storeKey.chains[ring], value: toJson(chains[ring]) });
+  if (chains === null) return;
+  // With what is too old the other one begins later.
+  for (const ring of rings)
+    if (chains[ring] !== before?.[ring]) turn.writes.push({ key: storeKey.chains[ring], value: toJson(chains[ring]) });
 };
 
 /** What else is written with a step's writes: this store is one commit further. */

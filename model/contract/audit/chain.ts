@@ -52,15 +52,30 @@ export function linked(chain: Chain, entry: Placed, wallMs: number, most = mostR
   const unhashed = { ...clipped(entry), n, time: isoTime(wallMs), previous: chain.hash };
   const record: AuditRecord = { ...unhashed, hash: hashOf(unhashed) };
   const week = Math.floor(wallMs / weekMs);
-  const oldest = Math.floor((wallMs - keptDays * dayMs) / weekMs);
   const weeks = chain.weeks.some(([known]) => known >= week) ? chain.weeks : [...chain.weeks, [week, n] as const];
-  const young = weeks.find(([begun]) => begun >= oldest)?.[1] ?? n;
-  const wanted = Math.max(young, n + 1 - most);
+  const wanted = Math.max(youngIn(weeks, wallMs) ?? n, n + 1 - most);
   const first = Math.min(Math.max(chain.first, wanted), chain.first + mostDropped, n);
-  const dropped = Array.from({ length: first - chain.first }, (_, index) => chain.first + index);
-  // Of what is kept the first week stays, wherever in it that begins.
-  const kept = weeks.filter((_each, index) => (weeks[index + 1]?.[1] ?? n + 1) > first);
-  return { chain: { first, next: n + 1, hash: record.hash, weeks: kept }, record, dropped };
+  const dropped = numbersFrom(chain.first, first);
+  return { chain: { first, next: n + 1, hash: record.hash, weeks: weeksFrom(first, weeks, n + 1) }, record, dropped };
+}
+/** The first record of the first week that is kept; undefined: all are older. */
+function youngIn(weeks: Chain["weeks"], wallMs: number): number | undefined {
+  const oldest = Math.floor((wallMs - keptDays * dayMs) / weekMs);
+  return weeks.find(([begun]) => begun >= oldest)?.[1];
+}
+const numbersFrom = (from: number, to: number): readonly number[] =>
+  Array.from({ length: to - from }, (_, index) => from + index);
+/** Of what is kept the first week stays, wherever in it that begins. */
+const weeksFrom = (first: number, weeks: Chain["weeks"], next: number): Chain["weeks"] =>
+  weeks.filter((_each, index) => (weeks[index + 1]?.[1] ?? next) > first);
+
+/** The same of a chain that takes none now, but for how many there are. Null: nothing of it is too old. */
+export function aged(chain: Chain, wallMs: number): Omit<Linked, "record"> | null {
+  const wanted = youngIn(chain.weeks, wallMs) ?? chain.next;
+  const first = Math.min(Math.max(chain.first, wanted), chain.first + mostDropped, chain.next);
+  if (first === chain.first) return null;
+  const weeks = weeksFrom(first, chain.weeks, chain.next);
+  return { chain: { ...chain, first, weeks }, dropped: numbersFrom(chain.first, first) };
 }
 
 function clipped(entry: Placed): Placed {

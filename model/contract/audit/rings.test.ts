@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AuditEntry, AuditPart, AuditRecord, Ring } from "./audit.ts";
 import { differences, emptyChain, faultsIn, linked } from "./chain.ts";
-import { type Chains, chainsOf, headOf, inOrder, ringOf, takenInto, usualRoom } from "./rings.ts";
+import { type Chains, chainsOf, headOf, inOrder, otherRing, ringOf, takenInto, usualRoom } from "./rings.ts";
 
 const entry = (target: string, outcome: AuditEntry["outcome"] = "done"): AuditEntry => ({
   ...{ who: "ann@ROOT/acme", door: "gateway", verb: "putModel", target, outcome },
@@ -12,10 +12,11 @@ const entry = (target: string, outcome: AuditEntry["outcome"] = "done"): AuditEn
 class Kept {
   chains: Chains = chainsOf({ changes: undefined, refusals: undefined });
   readonly records = { changes: new Map<number, AuditRecord>(), refusals: new Map<number, AuditRecord>() };
-  add(target: string, outcome: AuditEntry["outcome"], room = usualRoom): void {
-    const taken = takenInto(this.chains, entry(target, outcome), 1000, room);
+  add(target: string, outcome: AuditEntry["outcome"], room = usualRoom, wallMs = 1000): void {
+    const taken = takenInto(this.chains, entry(target, outcome), wallMs, room);
     this.chains = taken.chains;
     this.take(taken.ring, taken);
+    for (const n of taken.oldOnes) assert.ok(this.records[otherRing(taken.ring)].delete(n), `${n} was there`);
   }
   take(ring: Ring, { record, dropped }: { readonly record: AuditRecord; readonly dropped: readonly number[] }): void {
     this.records[ring].set(record.n, record);
@@ -105,4 +106,26 @@ test("what a version before has written goes on as the chain of changes, and so 
   // The first version with two found a chain that was there.
   const { changes } = kept.chains;
   assert.deepEqual(chainsOf({ changes, refusals: undefined }), { changes, refusals: emptyChain });
+});
+
+test("what is older than 400 days goes, also where its own ring takes nothing any more", () => {
+  const dayMs = 86_400_000;
+  for (const [quiet, busy] of [
+    ["refused", "done"],
+    ["done", "refused"],
+  ] as const) {
+    const kept = new Kept();
+    for (let at = 0; at < 10; at += 1) kept.add(`old ${at}`, quiet);
+    kept.add("of now", busy, usualRoom, 399 * dayMs);
+    assert.equal(kept.targets.length, 11, "a positive control");
+    for (let at = 0; at < 4; at += 1) kept.add("of now", busy, usualRoom, 420 * dayMs);
+    assert.equal(kept.targets.filter((each) => each.startsWith("old")).length, 2, "two of them with each record");
+    kept.assertWhole();
+    for (let at = 0; at < 4; at += 1) kept.add("of now", busy, usualRoom, 420 * dayMs);
+    assert.ok(kept.targets.every((each) => each === "of now"));
+    kept.assertWhole();
+    kept.add("after that", quiet, usualRoom, 421 * dayMs);
+    assert.equal(kept.targets.at(-1), "after that");
+    kept.assertWhole();
+  }
 });

@@ -1,5 +1,5 @@
 import type { AuditEntry, AuditHead, AuditRecord, Ring } from "./audit.ts";
-import { type Chain, emptyChain, type Linked, linked, mostRecords } from "./chain.ts";
+import { aged, type Chain, emptyChain, type Linked, linked, mostRecords } from "./chain.ts";
 
 /*
  * A service keeps what was changed apart from what was refused: a chain and a ring of records for each. A refusal costs whoever is refused nothing,
@@ -22,9 +22,10 @@ export const chainsOf = (kept: { readonly [R in Ring]: Chain | undefined }): Cha
   refusals: kept.refusals ?? emptyChain,
 });
 
+/** The one of the two that this is not. */
+export const otherRing = (ring: Ring): Ring => (ring === "changes" ? "refusals" : "changes");
 /** In which ring a record of this is. */
-export const ringFor = ({ outcome }: Pick<AuditEntry, "outcome">): Ring =>
-  outcome === "refused" ? "refusals" : "changes";
+const ringFor = ({ outcome }: Pick<AuditEntry, "outcome">): Ring => (outcome === "refused" ? "refusals" : "changes");
 /** In which ring this record is: one of a version before that was refused is among the changes. */
 export const ringOf = ({ behind }: Pick<AuditRecord, "behind">): Ring =>
   behind === undefined ? "changes" : "refusals";
@@ -32,12 +33,18 @@ export const ringOf = ({ behind }: Pick<AuditRecord, "behind">): Ring =>
 export interface Taken extends Omit<Linked, "chain"> {
   readonly ring: Ring;
   readonly chains: Chains;
+  /** Of the other ring: numbers of records that are too old. */
+  readonly oldOnes: readonly number[];
 }
 export function takenInto(chains: Chains, entry: AuditEntry, wallMs: number, room: Room = usualRoom): Taken {
   const ring = ringFor(entry);
   const placed = ring === "refusals" ? { ...entry, behind: chains.changes.next - 1 } : entry;
   const { chain, ...rest } = linked(chains[ring], placed, wallMs, room[ring]);
-  return { ...rest, ring, chains: { ...chains, [ring]: chain } };
+  // One that takes nothing for years would keep its old ones as long.
+  const other = otherRing(ring);
+  const old = aged(chains[other], wallMs);
+  const after = { ...chains, [ring]: chain, ...(old === null ? {} : { [other]: old.chain }) };
+  return { ...rest, ring, chains: after, oldOnes: old?.dropped ?? [] };
 }
 
 const bare = ({ first, next, hash }: Chain): AuditHead => ({ first, next, hash });

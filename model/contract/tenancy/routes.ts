@@ -33,9 +33,11 @@ const ifMatch = {
 };
 const dryRun = may(boolean, "Says what would be, and changes nothing.");
 const day = pattern(dayPattern, dayRule);
+/** Names of more than a hundred cells, which may be given several times. */
+const longestList = 8192;
 const cellsLost = several(
-  text(),
-  "Cell that ends with it and whose data is lost. It may be given several times, or as a list with commas.",
+  text(longestList),
+  "Cell that ends with it and whose data is lost. It may be given several times, or as a list with commas, each of at most 8192 characters.",
 );
 
 export const tenantRoutes = {
