@@ -81,6 +81,17 @@ test("a cell that is said to be an account's before that is there is the operato
   assert.deepEqual(meter.of("ROOT/operator"), ['11-26 {"vms":2,"cells":1}']);
 });
 
+test("a crash soon after an account is added over its cells loses nothing of it", () => {
+  const meter = new Meter();
+  const said = () => meter.say("a", "ROOT/acme/late", { vms: 2 });
+  said();
+  meter.bench.ask(operator, "addAccount", { path: "ROOT/acme/late" });
+  meter.pass(60_000);
+  meter.restart(said, 3_000);
+  meter.pass(hour - 63_000);
+  assert.deepEqual(meter.of("ROOT/acme/late"), ['11-26 {"vms":2,"cells":1}']);
+});
+
 test("what an account has is counted for as long as it has it, by day", () => {
   const meter = new Meter();
   meter.say("1", "ROOT/acme/dev", { vms: 2, memoryMiB: 128 });

@@ -88,7 +88,9 @@ export function countFrom(state: TenancyState, uid: string, add: () => void): vo
   const operator = state.tables.account.get(operatorUid);
   if (operator !== undefined && state.counted.has(operatorUid)) count(state, operator);
   add();
-  if (state.payers.cellsOf(uid).size > 0) state.counted.set(uid, state.now.ms);
+  const account = state.tables.account.get(uid);
+  // Nothing yet, and written: where this service crashes before it counts, it has to know since when.
+  if (account !== undefined && state.payers.cellsOf(uid).size > 0) count(state, account);
 }
 
 /** At a start: what was counted last was so until now, as long as it is not long ago. */
