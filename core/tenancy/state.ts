@@ -94,8 +94,9 @@ export interface TenancyState {
   countedAllMs: number;
   /** UIDs of accounts and domains that are being deleted. */
   readonly ending: Set<string>;
-  /** The root controller may not have been told all limits as they are now; it is followed. */
-  areLimitsNews: boolean;
+  /** UIDs of accounts and domains of which the root controller may not have been told as they are now; `all`: of any. */
+  limitNews: Set<string> | "all";
+  /** What it says is followed. */
   hearsGranted: boolean;
   /** Monotonic, by hash: tickets that no controller has asked about yet are dropped then. */
   readonly unused: Map<string, number>;
@@ -134,7 +135,7 @@ export function save<K extends Kind>(state: TenancyState, kind: K, key: string, 
   else table.set(key, value);
   if (kind === "delegation") state.delegationsOf = null;
   if (kind === "domain" || kind === "account") {
-    state.areLimitsNews = true;
+    if (state.limitNews !== "all") state.limitNews.add(key);
     if ((value as AccountRecord | DomainRecord | null)?.deleting === true) state.ending.add(key);
     else state.ending.delete(key);
   }

@@ -102,7 +102,7 @@ function restore(restored: Restored): TenancyState {
       delegationsOf: null,
       sessionsBy: new Map(),
     },
-    ...{ granted: new Map(), left: new Map(), ending: new Set(), areLimitsNews: true, hearsGranted: false },
+    ...{ granted: new Map(), left: new Map(), ending: new Set(), limitNews: "all" as const, hearsGranted: false },
     ...{ counted: new Map(), countedAllMs: 0, linked: new Set<string>() },
     held: (restored.records.get("held") as unknown as HeldRecord | undefined) ?? null,
     started: false,
@@ -228,7 +228,7 @@ function release(state: TenancyState): void {
   if (state.held === null) return;
   state.held = null;
   state.linked.clear();
-  state.areLimitsNews = true;
+  state.limitNews = "all";
   write(state.outbox, "held", null);
   log(state.outbox, "tenancy/released", {});
 }

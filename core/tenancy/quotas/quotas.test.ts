@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { cellName, peerName, uid } from "../../../model/cell/identifiers.ts";
 import type { Limits, QuotaSummary } from "../../../model/contract/tenancy/quotas.ts";
 import type { Json } from "../../../model/json/json.ts";
@@ -143,4 +144,33 @@ test("a limit of what nothing counts is refused, wherever it is said, and nothin
   }
   assert.deepEqual(kept.paths(), ['ROOT/acme/dev {"vms":3}']);
   assert.deepEqual([kept.bench.state.tables.opening.size, kept.bench.state.tables.invitation.size], [0, 0]);
+});
+
+test("of what changes alone the root controller is told, and it is what a service tells that starts over this store", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.nat(4), fc.nat(5), fc.constantFrom("enabled", "locked", "disabled")), { maxLength: 12 }),
+      (changes) => {
+        const bench = settled();
+        const owner = { uid: "r-1", cell: "vault", account: null };
+        const heard = { kind: "desired", from: root, key: "owner/r-1", value: owner } as const;
+        bench.step(heard);
+        const places = ["ROOT/acme", "ROOT/acme/sub", "ROOT/acme/dev", "ROOT/acme/ops", "ROOT/acme/sub/lab"] as const;
+        for (const [at, vms, state] of changes) {
+          const of = bench.uidOf(places[at] ?? "");
+          const [change, remove] =
+            at < 2 ? (["changeDomain", "deleteDomain"] as const) : (["changeAccount", null] as const);
+          bench.ask(operator, "setQuota", { limits: vms === 0 ? {} : { vms } }, { uid: of });
+          bench.ask(operator, change, { state }, { uid: of });
+          if (remove !== null && vms === 5) bench.ask(operator, remove, {}, { uid: of });
+          const other = new Bench(structuredClone(bench.records));
+          other.step(heard);
+          other.step({ kind: "start" });
+          const said = (of: Bench): object => [...(of.state.outbox.desired.get(root) ?? [])].sort();
+          assert.deepEqual(said(bench), said(other));
+        }
+      },
+    ),
+    { numRuns: 60 },
+  );
 });

@@ -24,31 +24,40 @@ const keyOf = (uid: string): string => `limits/${uid}`;
 const isOff = ({ state }: AccountRecord | DomainRecord): boolean => state === "disabled";
 const isLimited = ({ limits }: { readonly limits?: Limits }): boolean => Object.keys(limits ?? {}).length > 0;
 
-function* desiredOnes(state: TenancyState): Generator<DesiredLimits> {
-  const { domain, account } = state.tables;
-  const of = (each: AccountRecord | DomainRecord, kind: DesiredLimits["kind"], path: string): DesiredLimits => ({
-    ...{ uid: each.uid, path, kind, limits: each.limits ?? {} },
-    ...(isOff(each) ? { off: true } : {}),
-    ...(kind === "account" && each.deleting === true ? { ending: true } : {}),
-  });
-  const isTold = (each: AccountRecord | DomainRecord): boolean => isLimited(each) || isOff(each);
-  for (const each of domain.values()) if (isTold(each)) yield of(each, "domain", domainPath(state, each.uid));
-  for (const each of account.values()) if (isTold(each)) yield of(each, "account", accountPath(state, each.uid));
+/** What is to be said of one; null: nothing. */
+function desiredOf(state: TenancyState, uid: string): DesiredLimits | null {
+  const [domain, account] = [state.tables.domain.get(uid), state.tables.account.get(uid)];
+  const of = domain ?? account;
+  if (of === undefined || !(isLimited(of) || isOff(of))) return null;
+  const kind = domain === undefined ? "account" : "domain";
+  const path = kind === "domain" ? domainPath(state, uid) : accountPath(state, uid);
+  return {
+    ...{ uid, path, kind, limits: of.limits ?? {} },
+    ...(isOff(of) ? { off: true } : {}),
+    ...(kind === "account" && of.deleting === true ? { ending: true } : {}),
+  };
 }
 
 /** Where there is a root controller it is told every limit. One that lost its store says nothing anew before somebody has looked. */
 export function desireLimits(state: TenancyState): void {
-  if (!state.started || !isKept(state) || state.held !== null || !state.areLimitsNews) return;
-  state.areLimitsNews = false;
+  const { limitNews, outbox } = state;
+  if (!state.started || !isKept(state) || state.held !== null) return;
+  if (limitNews !== "all" && limitNews.size === 0) return;
+  state.limitNews = new Set();
   if (!state.hearsGranted) {
     state.hearsGranted = true;
     state.outbox.effects.push({ kind: "subscribe", to: rootController, prefix: actualKey(self, keyOf("")) });
   }
-  const all = new Map([...desiredOnes(state)].map((each) => [keyOf(each.uid), each]));
-  for (const key of [...(state.outbox.desired.get(rootController)?.keys() ?? [])])
-    if (!all.has(key)) desire(state.outbox, rootController, key, null);
-  for (const [key, document] of all) desire(state.outbox, rootController, key, document);
+  const before = outbox.desired.get(rootController);
+  const uids = limitNews === "all" ? allUids(state, [...(before?.keys() ?? [])]) : limitNews;
+  for (const uid of uids) {
+    const document = desiredOf(state, uid);
+    if (document !== null || before?.has(keyOf(uid)) === true) desire(outbox, rootController, keyOf(uid), document);
+  }
 }
+/** Those that have gone and of which something is still said included. */
+const allUids = ({ tables }: TenancyState, said: readonly string[]): ReadonlySet<string> =>
+  new Set([...tables.domain.keys(), ...tables.account.keys(), ...said.map((key) => key.slice(keyOf("").length))]);
 
 /** What the root controller says. */
 export function hearGranted(state: TenancyState, key: string, value: Parameters<typeof actualLimits.of>[0]): void {
