@@ -5,7 +5,7 @@ import type { History, HistoryStep } from "../world/history.ts";
 type Size = Pick<History, "hosts" | "cells" | "untilMs">;
 
 /**
- * What an operator and users do: the first cell becomes the root cell, hosts are drained and come back, machines are told where to
+ * What an operator and users do: the first cell becomes the root cell, hosts are drained and come back, and are an account's for a while, machines are told where to
  * go, an account that has two cells may have only so many machines, and users hold doors open until a right is taken from them. What the
  * history had before goes on, the first cell under its other name.
  */
@@ -16,6 +16,7 @@ export const withAdministration = (
 ): readonly HistoryStep[] => [
   ...sparing(steps.flatMap(ofRootCell), random.fork("spare"), size),
   ...(size.hosts > 1 ? drains(random.fork("drains"), size) : []),
+  ...(size.hosts > 2 ? dedications(random.fork("dedications"), size) : []),
   ...limits(random.fork("limits"), size),
   ...visits(random.fork("visits"), size),
 ];
@@ -55,6 +56,17 @@ const drains = (random: Random, { hosts, cells, untilMs }: Size): readonly Histo
     const number = random.between(1, cells);
     const path = `c${number}/m${number}x${random.between(1, 6)}`;
     steps.push({ atMs, words: ["move", rootName(path), `h${random.between(1, hosts)}`] });
+  }
+  return steps;
+};
+
+/** One host at a time is the account's for a while. None of its machines asks for that, so all of them go elsewhere meanwhile. */
+const dedications = (random: Random, { hosts, untilMs }: Size): readonly HistoryStep[] => {
+  const steps: HistoryStep[] = [];
+  for (let atMs = random.between(3000, 20_000); atMs < untilMs; ) {
+    const forMs = random.between(2000, 30_000);
+    steps.push({ atMs, words: ["dedicate", `h${random.between(1, hosts)}`, account, "for", String(forMs)] });
+    atMs += forMs + random.between(1000, 20_000);
   }
   return steps;
 };

@@ -25,6 +25,7 @@ export class Administration {
 
   readonly #sentAway: SentAway;
   readonly #hosts: Record<string, JsonObject> = {};
+  readonly #dedications = new Map<string, JsonObject>();
 
   constructor(installation: Installation, sentAway: SentAway) {
     this.#installation = installation;
@@ -33,7 +34,26 @@ export class Administration {
 
   /** What the root cell's document has of hosts. */
   elements(): JsonObject {
-    return Object.keys(this.#hosts).length === 0 ? {} : { hosts: { ...this.#hosts } };
+    const hosts = Object.keys(this.#hosts).length === 0 ? {} : { hosts: { ...this.#hosts } };
+    return this.#dedications.size === 0 ? hosts : { ...hosts, dedications: Object.fromEntries(this.#dedications) };
+  }
+
+  /** A host is an account's for a while. */
+  dedicated([host = "", owner = ""]: readonly string[], lasting: (end: () => void) => void): void {
+    this.dedicate(host, owner);
+    lasting(() => this.dedicate(host, null));
+  }
+
+  /** `owner`: path of an account; null: the host is everybody's again. */
+  dedicate(host: string, owner: string | null): void {
+    const slash = owner?.lastIndexOf("/") ?? 0;
+    const whose = { "x.to": owner?.slice(0, slash) ?? "", "x.account": owner?.slice(slash + 1) ?? "" };
+    const json: JsonObject = { "x.type": "Dedication", "x.of": host, ...whose };
+    if (owner === null) this.#dedications.delete(host);
+    else this.#dedications.set(host, json);
+    const path = `root/dedications/${host}`;
+    const request = owner === null ? { method: "DELETE", path, allowDestroy: [] } : { method: "PUT", path, json };
+    this.#say(`${host} ${owner ?? "everybody"}`, path, "root", request);
   }
 
   /** `state`: that of the host's element from now on. */

@@ -26,6 +26,10 @@ export interface MachineText {
   readonly apart: string | null;
   readonly shown?: true;
   readonly scratch?: true;
+  /** It asks for no VM of another account beside it. */
+  readonly strict?: true;
+  /** The group by which it asks for dedicated hosts. */
+  readonly group?: string;
 }
 /** An end in another cell is `CELL/NAME`. */
 export interface RuleText {
@@ -76,6 +80,7 @@ export const parseCell = (words: readonly string[]): CellText => {
     const [kind, name = "", third = "", ...flags] = word.split(":");
     if (kind === "vm") {
       const apart = flags.find((flag) => flag.startsWith("apart="))?.slice("apart=".length) ?? null;
+      const group = flags.find((flag) => flag.startsWith("in="))?.slice("in=".length);
       const has = (flag: string): boolean => flags.includes(flag);
       const memoryMiB = Number(third);
       if (!(memoryMiB >= 16)) throw new Error(`"${word}" needs the form vm:NAME:MEMORY, with at least 16 MiB`);
@@ -89,6 +94,8 @@ export const parseCell = (words: readonly string[]): CellText => {
         apart,
         ...(has("shown") ? { shown: true } : {}),
         ...(has("scratch") ? { scratch: true } : {}),
+        ...(has("strict") ? { strict: true } : {}),
+        ...(group === undefined ? {} : { group }),
       });
     } else if (kind === "rule") {
       const [from = "", to = ""] = name.split(">");
@@ -136,9 +143,11 @@ export const formatCell = (text: CellText): string => {
   const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, spare = 0, children = [] } = text;
   const { accounts = [] } = text;
   return [
-    ...machines.map(({ name, memoryMiB, off, data, live, once, apart, shown = false, scratch = false }) => {
+    ...machines.map(({ name, memoryMiB, off, data, live, once, apart, shown = false, scratch = false, ...asks }) => {
       const words = [off && "off", data && "data", live && "live", once && "once", shown && "shown"];
-      const flags = [...words, scratch && "scratch", apart !== null && `apart=${apart}`];
+      const { strict = false, group } = asks;
+      const wishes = [strict && "strict", group !== undefined && `in=${group}`];
+      const flags = [...words, scratch && "scratch", apart !== null && `apart=${apart}`, ...wishes];
       return ["vm", name, String(memoryMiB), ...flags.filter((flag) => flag !== false)].join(":");
     }),
     ...rules.map(({ from, to, port, protocol }) =>
@@ -189,7 +198,7 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
     net0: subnet,
     net1: subnet,
   };
-  machines.forEach(({ name, memoryMiB, off, data, live, once, apart, shown, scratch }, index) => {
+  machines.forEach(({ name, memoryMiB, off, data, live, once, apart, shown, scratch, strict, group }, index) => {
     const lossy: JsonObject = scratch ? { "x.recreatable": true } : {};
     elements[name] = {
       "x.type": "VM",
@@ -199,6 +208,8 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
       ...(shown ? { "x.public": true } : {}),
       ...(live ? { "x.liveness.protocol": "icmp" } : {}),
       ...(apart === null ? {} : { "x.placement.apartFrom": [apart] }),
+      ...(strict ? { "x.placement.dedication": "strict" } : {}),
+      ...(group === undefined ? {} : { "x.placement.groups": [group] }),
     };
     elements[`${name}Disk`] = { "x.type": "VolumeCopy", "x.image": ref("golden"), ...lossy };
     elements[`${name}Boot`] = connection(ref(name), ref(`${name}Disk`));

@@ -495,6 +495,7 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   recover: ({ installation, args: [user = ""] }) => installation.visitors.recover(user),
   "disable-user": ({ installation, args: [user = ""] }) => installation.visitors.disable(user),
   dead,
+  dedicate: ({ steps, args, forMs }) => steps.administration.dedicated(args, (end) => steps.lasting(forMs, end)),
   drain,
   move: ({ steps, args: [path = "", host = ""] }) => steps.administration.move(path, host),
   pause,
