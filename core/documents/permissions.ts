@@ -212,7 +212,7 @@ export const permissions = {
   },
   controller: {
     // What accounts may have, at the root controller.
-    desires: { "cell-manager": ["life"], tenancy: ["limits/<uid>"] },
+    desires: { "cell-manager": ["life"], tenancy: ["limits/<name>"] },
     sees: { "cell-manager": ["<peer>/…"], tenancy: ["<peer>/…"] },
     asks: {
       ...orders,

@@ -61,7 +61,7 @@ import type { GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volume-size.t
  * | dead/<host>             |                                    | presence.<n> → whoever asks; suspected/<host> → ha-manager |
  * | enrolment/<id>          | controller → authority             | authority → that controller       |
  * | pin/<name>              |                                    | authority → hosts, root controller |
- * | limits/<uid>            | tenancy → root controller          | root controller → tenancy         |
+ * | limits/<name>           | tenancy → root controller          | root controller → tenancy         |
  * | look/<ticket's hash>, owner/<uid>, declared/<uid> | controller → tenancy | tenancy → that controller, but of an owner |
  *
  * Keys that name an element use its UID. The client of a desired document is known from the connection, so a controller

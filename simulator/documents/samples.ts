@@ -258,7 +258,7 @@ export const desiredSamples = {
   },
   controller: {
     life: { uid: "c1", model: child, grant, startsPerMinute: 6, bound, ending: false, gateway: "10.0.3.9" },
-    "limits/<uid>": { uid: "c1-4", path: "ROOT/acme", kind: "domain", limits: { vms: 3, cells: 2 } },
+    "limits/<name>": { uid: "x1", path: "ROOT/acme", kind: "domain", limits: { vms: 3, cells: 2 } },
   },
   gateway: {},
   authority: {
@@ -413,7 +413,7 @@ export const actualSamples = {
   },
   controller: {
     "<peer>/life": { ...progress, version: 1, empty: false, quota: asked },
-    "<peer>/limits/<uid>": { granted: { vms: 3 } },
+    "<peer>/limits/<name>": { granted: { vms: 3 } },
   },
   gateway: {},
   authority: {

@@ -90,7 +90,7 @@ export const desiredDocuments = {
     "want/<name>/…": cells.desiredWant,
   },
   "cell-manager": { "cell/<uid>": cells.desiredCell },
-  controller: { life: cells.desiredLife, "limits/<uid>": tenancy.desiredLimits },
+  controller: { life: cells.desiredLife, "limits/<name>": tenancy.desiredLimits },
   tenancy: {
     "look/<uid>": tenancy.desiredLook,
     "owner/<uid>": tenancy.desiredOwner,
@@ -170,7 +170,7 @@ export const actualDocuments = {
     "<peer>/want/<name>/…": cells.actualWant,
   },
   "cell-manager": { "<peer>/cell/<uid>": cells.actualCell },
-  controller: { "<peer>/life": cells.actualLife, "<peer>/limits/<uid>": tenancy.actualLimits },
+  controller: { "<peer>/life": cells.actualLife, "<peer>/limits/<name>": tenancy.actualLimits },
   tenancy: {
     "<peer>/look/<uid>": tenancy.actualLook,
     "<peer>/owner/<uid>": null,

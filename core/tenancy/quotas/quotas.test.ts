@@ -4,6 +4,8 @@ import fc from "fast-check";
 import { cellName, peerName, uid } from "../../../model/cell/identifiers.ts";
 import type { Limits, QuotaSummary } from "../../../model/contract/tenancy/quotas.ts";
 import type { Json } from "../../../model/json/json.ts";
+import { mayDesire, maySee } from "../../documents/permissions.ts";
+import { documentsOf } from "../../documents/readers/table.ts";
 import type { DesiredLimits } from "../../documents/tenancy.ts";
 import type { Effect } from "../../env.ts";
 import { toJson } from "../../outbox.ts";
@@ -173,4 +175,17 @@ test("of what changes alone the root controller is told, and it is what a servic
     ),
     { numRuns: 60 },
   );
+});
+
+test("the root controller takes what is said of the root of all domains, and of the operator's account", () => {
+  const kept = new Kept().hearRoot();
+  for (const path of ["ROOT", "ROOT/operator", "ROOT/acme", "ROOT/acme/dev"])
+    assert.equal(kept.set(operator, path, { vms: 3 }).status, 200, path);
+  assert.equal(kept.desired.size, 4);
+  for (const [key, document] of kept.desired) {
+    assert.ok(mayDesire("controller", peerName("tenancy"), key), key);
+    assert.ok(maySee("controller", peerName("tenancy"), `tenancy/${key}`), key);
+    const read = documentsOf("controller")("desired", peerName("tenancy"), key, toJson(document));
+    assert.ok(read.ok, `${key}: ${JSON.stringify(read)}`);
+  }
 });
