@@ -1,8 +1,10 @@
-import type { HostName, Uid } from "../../model/cell/identifiers.ts";
+import { type HostName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import { alertsOf, type Crossing, type CrossingAlert } from "../../model/cell/tenants/dedication/alerts.ts";
 import { rootCell } from "../documents/cells.ts";
 import type { HostRefusal, Leave } from "../documents/vocabulary.ts";
 import { log, sameJson, toJson, write } from "../outbox.ts";
-import { type HostView, type Reservation, release, reserve } from "./candidate.ts";
+import { type HostView, noUse, type Reservation, release, reserve } from "./candidate.ts";
+import { neighboursOf } from "./filters/implicit.ts";
 import { askerOf } from "./owners.ts";
 import { place } from "./place.ts";
 import type { PlacerState } from "./state.ts";
@@ -96,6 +98,9 @@ function leaveOf(state: PlacerState, reservation: Reservation): Leave {
     write(state.outbox, nextKey(vm), room);
     const { path, incarnation, host: from } = reservation;
     log(state.outbox, "placement/leaves", { vm, path, incarnation, from, to: placed.host });
+    const alerts = crossings(state, reservation, placed.host);
+    if (alerts.length > 0)
+      log(state.outbox, "placement/crosses", { vm, path, from, to: placed.host, alerts: alerts.join(" ") });
     return { to: placed.host, refusals: [] };
   }
   const refusals: readonly HostRefusal[] =
@@ -103,6 +108,22 @@ function leaveOf(state: PlacerState, reservation: Reservation): Leave {
       ? [{ host: to, kind: "unreachable", why: "there is no such host", lifts: "let it join" }]
       : placed.refusals;
   return { to: null, refusals };
+}
+
+/** What the root administrator is told of a move between what is dedicated, or held, and what is not. It is not refused for that. */
+function crossings(
+  state: PlacerState,
+  { vm, client, host: from, implicit }: Reservation,
+  to: HostName,
+): readonly CrossingAlert[] {
+  const asker = askerOf(state, client);
+  const account = asker.account;
+  if (asker.isSystem || account === null) return [];
+  const at = (host: HostName): Crossing["from"] => ({
+    rule: state.hosts.get(peerName(`host.${host}`))?.rule ?? null,
+    there: [...neighboursOf(state.usage.get(host) ?? noUse(), vm, asker)],
+  });
+  return alertsOf({ account, mode: implicit ?? null, from: at(from), to: at(to) });
 }
 
 function placeAt(state: PlacerState, { vm }: Reservation, hosts: readonly HostView[]): ReturnType<typeof place> {

@@ -168,6 +168,8 @@ export const eventNames = {
   "host/administered": "the operator lets a host take VMs, or lets it take no more",
   "host/dedicated": "a host is one domain's or account's from now on",
   "host/released": "a host is everybody's again",
+  "placement/crosses":
+    "a VM is to move between hosts whose dedication is not the same, by the alerts E1 to E3 and I1 to I3",
   "placement/leaves":
     "room is kept at another host for the next incarnation of a VM that is to leave its own: from, to",
   "vm/move-asked": "the operator has a VM go to another host: from, to",

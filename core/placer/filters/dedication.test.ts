@@ -137,3 +137,20 @@ test("whose a cell is says the root controller alone, and a cell within a cell g
   own("other", a1.path);
   assert.equal(get("x", inner)?.host, "h1");
 });
+
+test("a move between what is dedicated and what is not is told, and not refused", () => {
+  const { want, input, dedicate, administer } = cloud(["h1", "h2"]);
+  administer("h2", "disabled");
+  want("vm", 100);
+  administer("h2", null);
+  dedicate("h1", d1);
+  const move = (): readonly unknown[] =>
+    input({ kind: "desired", from: root, key: "host/h1", value: { host: "h1", state: "maintenance" } }).flatMap(
+      (effect) =>
+        effect.kind === "log" && effect.event === "placement/crosses" ? [effect.fields.alerts, effect.fields.to] : [],
+    );
+  assert.deepEqual(move(), ["E1", "h2"]);
+  administer("h1", null);
+  dedicate("h1", null);
+  assert.deepEqual(move(), [], "between what is shared nobody is told");
+});

@@ -9,7 +9,11 @@ import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { type Asker, type Filter, type HostUse, implicitOf } from "../candidate.ts";
 
 /** Of VMs that another Placer has there nobody knows whose they are. */
-function* neighboursOf({ reservations, taken }: HostUse, vm: Uid, { accountOf }: Asker): Generator<Neighbour> {
+export function* neighboursOf(
+  { reservations, taken }: HostUse,
+  vm: Uid,
+  { accountOf }: Pick<Asker, "accountOf">,
+): Generator<Neighbour> {
   for (const { vm: other, client, implicit = null } of reservations.values())
     if (other !== vm) yield { account: accountOf(client), mode: implicit };
   for (const other of taken.keys()) if (other !== vm && !reservations.has(other)) yield { account: null, mode: null };

@@ -35,10 +35,3 @@ export function preferenceOf(standing: Standing, mode: ImplicitMode | null): num
   if (standing === "mixed") return mode === "strict" ? null : 2;
   return standing === "own" ? 0 : 1;
 }
-
-/**
- * A tag is asked for as well: what asks for implicit dedication stands at a tagged host that is its own or empty, what asks for none at one
- * that nobody holds.
- */
-export const mayWithTags = (standing: Standing, mode: ImplicitMode | null): boolean =>
-  mode === null ? standing === "empty" || standing === "mixed" : standing === "own" || standing === "empty";
