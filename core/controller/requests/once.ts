@@ -1,3 +1,4 @@
+import { sha256 } from "../../../model/contract/audit/sha256.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { isObject, lengthOf, toJson, write } from "../../outbox.ts";
 import type { Asker } from "../model/audited.ts";
@@ -52,8 +53,11 @@ function note(answers: Answers, number: number, { user, key, wallMs, body }: Kep
   answers.next = number + 1;
 }
 
-/** Who asks, so that one user's key is none of another's; the hash of a cell's credential is its own. */
-const userOf = ({ who, account = "", credential = "" }: Asker): string => [who, account, credential].join(" ");
+/**
+ * Who asks, so that one user's key is none of another's; the hash of a cell's credential is its own. It is a hash: nothing names a user or an
+ * account who has gone.
+ */
+const userOf = ({ who, account = "", credential = "" }: Asker): string => sha256([who, account, credential].join(" "));
 
 /** What a request says of being made once; null: nothing, or it changes nothing. */
 export function onceIn(request: Json): { readonly user: string; readonly once: Once } | null {
@@ -104,7 +108,7 @@ export function keepAnswer(state: ControllerState, request: Json, body: Json): v
   const before = answers.numbers.get(nameOf(user, once.key));
   if (before !== undefined) forget(state, before);
   const { version } = state.model;
-  const kept: KeptAnswer = { user, ...once, wallMs: state.now.wallMs, body: withoutUnchanged(body), version };
+  const kept: KeptAnswer = { user, ...once, wallMs: state.now.wallMs, body: asKept(body), version };
   const number = answers.next;
   note(answers, number, kept);
   write(state.outbox, `${prefix}${number}`, kept);
@@ -126,9 +130,16 @@ function forget({ answers, outbox }: ControllerState, number: number): void {
   write(outbox, `${prefix}${number}`, null);
 }
 
-/** A plan names each element of the cell; those that stay as they are would make up most of what is kept. */
-function withoutUnchanged(body: Json): Json {
+/**
+ * A plan names each element of the cell; those that stay as they are would make up most of what is kept. Of the others it says which attributes
+ * change and from what to what: what was in a model, a secret perhaps, does not outlast it here.
+ */
+function asKept(body: Json): Json {
   if (!isObject(body) || !isObject(body.plan) || !Array.isArray(body.plan.steps)) return body;
-  const steps = (body.plan.steps as readonly JsonObject[]).filter(({ action }) => action !== "none");
-  return { ...body, plan: { ...body.plan, steps } };
+  const { cell } = body.plan;
+  const steps = (body.plan.steps as readonly JsonObject[])
+    .filter(({ action }) => action !== "none")
+    .map((step) => ({ ...step, causes: [] }));
+  const whole = isObject(cell) ? { cell: { ...cell, causes: [] } } : {};
+  return { ...body, plan: { ...body.plan, ...whole, steps } };
 }
