@@ -268,6 +268,20 @@ test("a first model makes the controller, and everything else passes through unc
     "POST /cells/shop/exec application/json 2",
   ]);
   assert.deepEqual((await ask("GET", "/cells")).json, [{ cell: "shop", version: 1, phases: {}, elements: 0 }]);
+  // This controller is of a version that lists no elements.
+  const listed = await ask("GET", "/elements");
+  assert.deepEqual([listed.status, listed.json, listed.headers.get("cells-missing")], [200, [], "shop"]);
+  for (const [query, status] of [
+    ["?type=Vm", 400],
+    ["?limit=0", 400],
+    ["?after=1", 400],
+    ["?cell=other", 200],
+    ["?account=ROOT", 503],
+  ] as const)
+    assert.equal((await ask("GET", `/elements${query}`)).status, status, query);
+  const first = await ask("GET", "/cells?limit=1");
+  assert.deepEqual([(first.json as readonly object[]).length, first.headers.get("cells-next")], [1, null]);
+  assert.equal((await ask("GET", "/cells?after=00")).status, 400);
 });
 
 test("events pass one by one, and the controller sees when the client leaves", async () => {

@@ -19,6 +19,7 @@ import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { createObserver, type Observer } from "../runtime/observation/observer.ts";
 import { addressOf } from "../runtime/transport/admission.ts";
 import { type Cells, createCells } from "./cells/cells.ts";
+import { registerElements } from "./cells/elements.ts";
 import { createSupervised } from "./cells/registry.ts";
 import { createRootCells } from "./cells/root-cells.ts";
 import { SupervisorError } from "./cells/supervisor.ts";
@@ -38,6 +39,7 @@ import { registerZone } from "./observation/zone.ts";
 import { isChildName, requireCellName, requireFreeName } from "./requests/cell-names.ts";
 import { beyondScope, isPlainPath, type Scope, scopeOf } from "./requests/credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack, type Way } from "./requests/forward.ts";
+import { pageFor } from "./requests/paging.ts";
 import type { Questions } from "./requests/places.ts";
 import { RefusedError, refused } from "./requests/refused.ts";
 import { serveRoute } from "./requests/serve.ts";
@@ -130,12 +132,17 @@ export function createGateway(
   registerAudit(app, way, (authorization) =>
     isOfSession(authorization) ? tenants.cells(authorization) : cells.names(authorization),
   );
-  serveRoute(app, "listCells", async ({ request }) => {
-    const { authorization = "" } = request.headers;
-    if (isOfSession(authorization)) return cells.summaries(authorization, await tenants.cells(authorization));
+  const cellOf = (authorization: string): string | null => {
     const scope = scopeOf(authorization, credentialHashes);
-    return cells.summaries(authorization, scope?.kind === "cell" ? [scope.cell] : null);
+    return scope?.kind === "cell" ? scope.cell : null;
+  };
+  serveRoute(app, "listCells", async ({ request, query }, reply) => {
+    const { authorization = "" } = request.headers;
+    const own = cellOf(authorization);
+    const only = isOfSession(authorization) ? await tenants.cells(authorization) : own === null ? null : [own];
+    return pageFor("listCells", await cells.summaries(authorization, only), query, reply);
   });
+  registerElements(app, way, { owners: tenants.owners, names: cells.names, isOfSession, cellOf });
   serveRoute(app, "readOpenApi", () => openApi());
   const connections = createConnections(configuration);
   app.addHook("onClose", async () => connections.close());

@@ -25,7 +25,7 @@ import { fail, ok, type Result } from "../../model/result.ts";
 import { log, toJson } from "../outbox.ts";
 import { type Actor, actorOf, type By } from "./actor.ts";
 import { aboutAdmin, aboutOf, auditActorOf, auditFor, record } from "./audit/audited.ts";
-import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket } from "./cells.ts";
+import { can, cellsOf, claimCell, freeCell, giveCell, issueTicket, ownersOf } from "./cells.ts";
 import { whyDeclared } from "./declared/keeper.ts";
 import { addDelegation, deleteDelegation, listDelegations } from "./delegations/delegations.ts";
 import {
@@ -277,7 +277,7 @@ const answerers = {
     }),
   listUsage: (state, actor, { query }) => listUsage(state, actor, query),
   // The gateway's own.
-  cells: (state, actor) => ok(cellsOf(state, actor)),
+  cells: (state, actor, { query }) => ok(query.accounts === true ? ownersOf(state, actor) : cellsOf(state, actor)),
   claimCell: (state, actor, { parameters, query, dryRun }) =>
     claimCell(state, actor, { cell: parameters.cell ?? "", isThere: query.isThere === true, dryRun }),
   freeCell: (state, actor, { parameters }) => freeCell(state, actor, parameters.cell ?? ""),
@@ -375,7 +375,8 @@ function unmet(state: TenancyState, actor: Actor, name: AskName, asked: Asked): 
   const { ifMatch, parameters } = asked;
   if (ifMatch === undefined) return null;
   if (!isConditional(name)) return refused(400, "bad-request", `${name} takes no If-Match: what it changes has no tag`);
-  const list = answerers[listShowing(name)](state, actor, { ...asked, query: {}, dryRun: true });
+  const shown: Answerer = answerers[listShowing(name)];
+  const list = shown(state, actor, { ...asked, query: {}, dryRun: true });
   const all = (list.ok ? list.value : []) as unknown as readonly JsonObject[];
   const item = all.find(({ uid, id }) => (uid ?? id) === (parameters.uid ?? parameters.key));
   if (item === undefined) {

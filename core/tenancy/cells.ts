@@ -70,6 +70,10 @@ export const cellsOf = (state: TenancyState, actor: Actor): readonly string[] =>
   });
 };
 
+/** The same with whose each is. */
+export const ownersOf = (state: TenancyState, actor: Actor): readonly CellOwner[] =>
+  cellsOf(state, actor).map((cell) => ({ cell, account: accountPath(state, ownerOf(state, cell)) }));
+
 /**
  * A user makes a cell: its name is his account's from before its controller is there until after it has ended. `isThere`: the gateway
  * knows a cell of that name; one that nobody has claimed is the operator's. Where there is a root cell nothing that a gateway says here is kept.

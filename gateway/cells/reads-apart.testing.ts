@@ -10,6 +10,7 @@ import { eventually } from "../../runtime/installation.testing.ts";
  */
 const queries: Readonly<Record<string, readonly string[]>> = {
   can: ["?user=ann&domain=ROOT&verb=cell.read&path=shop", "?user=bob&domain=ROOT&verb=cell.read&path=shop"],
+  listAllElements: ["", "?limit=1", "?account=ROOT/dev", "?account=ROOT", "?cell=vault", "?name=web"],
   readAudit: ["", "?limit=1000", "?service=tenancy&after=0", "?service=controller.shop"],
   listUsage: ["", "?path=ROOT/dev"],
 };

@@ -9,6 +9,7 @@ import { boolean, json, list, nullable, number, record, type Schema, text } from
 import type { OutgoingPeerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { askPeer } from "../requests/ask-peer.ts";
+import { pageFor } from "../requests/paging.ts";
 import { answerAs, refusalIn } from "../requests/peer-answer.ts";
 import { type RefusedError, refused } from "../requests/refused.ts";
 import { type Asked, serveRoute } from "../requests/serve.ts";
@@ -53,7 +54,9 @@ export function registerImages(app: FastifyInstance, configuration: ProcessConfi
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null, null));
-    serveRoute(scope, "listImages", () => images.list());
+    serveRoute(scope, "listImages", async ({ query }, reply) =>
+      pageFor("listImages", await images.list(), query, reply),
+    );
     serveRoute(scope, "addImage", ({ parameters, query, request }) =>
       images.add(nameIn(parameters.name), query, request.raw),
     );

@@ -202,6 +202,35 @@ test("a user makes a cell of his account, and nobody of another account can tell
     const [his, nobodys] = [await ask("GET", `/cells/shop${path}`, bob), await ask("GET", `/cells/none${path}`, bob)];
     assert.deepEqual([his.status, his.text.replaceAll("shop", "none")], [404, nobodys.text], path);
   }
+  const off = { "x.type": "VM", "x.memory": 64, "x.desiredState": "off" };
+  const names = ["one", "two", "three"];
+  const added = names.map((name) => ({ op: "add", path: `/shop/${name}`, value: off }));
+  await done("PATCH", "/cells/shop/model", ann, added);
+  const listed = async (query: string, credential: string): Promise<readonly JsonObject[]> =>
+    (await done("GET", `/elements${query}`, credential)) as unknown as readonly JsonObject[];
+  const seen = [
+    [await listed("", ann), "ROOT/acme/dev"],
+    [await listed("?account=ROOT/acme&type=VM", ann), "ROOT/acme/dev"],
+    [await listed("?account=ROOT/acme/dev", operator), "ROOT/acme/dev"],
+    [await listed("?cell=shop", operator), undefined],
+  ] as const;
+  for (const [items, account] of seen)
+    assert.deepEqual(
+      items.map((each) => [each.cell, each.name, each.account]),
+      names.map((name) => ["shop", name, account]),
+    );
+  const nothing = ["", "?cell=shop", "?account=ROOT/acme/dev", "?name=one"];
+  for (const query of nothing) {
+    const answer = await ask("GET", `/elements${query}`, bob);
+    assert.deepEqual([answer.status, answer.text], [200, "[]"], query);
+  }
+  assert.deepEqual(await listed("?account=ROOT/acme/de", ann), []);
+  await done(
+    "PATCH",
+    "/cells/shop/model",
+    ann,
+    names.map((name) => ({ op: "remove", path: `/shop/${name}` })),
+  );
   const taken = await ask("PUT", "/cells/shop/model", bob, emptyCell("shop"));
   assert.deepEqual([taken.status, messageOf(taken)], [409, 'the name "shop" is taken: give the cell another one']);
   assert.equal((await ask("PUT", "/cells/root/model", ann, emptyCell("root"))).status, 409);

@@ -39,6 +39,8 @@ export interface Tenants {
   forget(cell: string, authorization: string, child?: string): void;
   /** Names of the cells that a session may see. */
   cells(authorization: string): Promise<readonly string[]>;
+  /** The same, of the operator too, with whose each is. Rejects where the service is of a version that does not tell. */
+  owners(authorization: string): Promise<readonly CellOwner[]>;
   /** A user makes a cell of this name. Rejects with a refusal where it is taken. */
   claim(
     cell: string,
@@ -147,6 +149,16 @@ export function createTenants(
     },
     forget: (cell, authorization, child) => void tickets.delete(keyOf(cell, authorization, child)),
     cells: async (authorization) => (await demand("GET", "/cells", authorization)) as readonly string[],
+    owners: async (authorization) => {
+      const told = (await demand("GET", "/cells?accounts=true", authorization)) as unknown as readonly CellOwner[];
+      if (told.some((each) => typeof each === "string"))
+        throw refused(
+          503,
+          "tenancy-unreachable",
+          "the service tenancy is of a version that does not say whose cells are",
+        );
+      return told;
+    },
     claim: async (cell, authorization, { isThere, dryRun }) => {
       await demand("POST", `/owners/${encodeURIComponent(cell)}?isThere=${isThere}&dryRun=${dryRun}`, authorization);
     },

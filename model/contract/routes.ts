@@ -1,4 +1,5 @@
 import { bundleMediaType, patchMediaType, yamlMediaType } from "../api.ts";
+import { elementTypes } from "../cell/schema.ts";
 import { audited } from "./audit/query.ts";
 import { auditPart } from "./audit/values.ts";
 import {
@@ -28,8 +29,9 @@ import {
   sends,
   several,
 } from "./route.ts";
-import { boolean, integer, jsonObject, list, oneOf, record, text, time } from "./schema.ts";
-import { tenantRoutes } from "./tenancy/routes.ts";
+import { boolean, integer, jsonObject, oneOf, record, text, time } from "./schema.ts";
+import { mostOfPage } from "./tenancy/pages.ts";
+import { givesPages, paged, tenantRoutes } from "./tenancy/routes.ts";
 import * as values from "./values.ts";
 import { zoneKeyAnswer, zoneKeyWord, zoneReport } from "./zone.ts";
 
@@ -54,7 +56,7 @@ const change = { dryRun, allowDestroy };
 const once = {
   "Idempotency-Key": {
     schema: text(),
-    doc: "Names this change, 1 to 200 printable characters that are chosen anew for each. Asked for again by the same user under the same key, also after a crash, it is not done again, and answered as before with `Idempotency-Replayed: true` (the plan without what stays as it is). The cell keeps 10,000 for a day. With another body it is 422; what was refused is looked at anew.",
+    doc: "Names this change, 1 to 200 printable characters that are chosen anew for each. Asked for again by the same user under the same key, also after a crash, it is not done again, and answered as before with `Idempotency-Replayed: true` (the plan without what stays as it is, and without values). The cell keeps 10,000 for a day. With another body it is 422; what was refused is looked at anew.",
   },
 };
 const changeHeaders = {
@@ -72,6 +74,13 @@ const until = may(
   oneOf("ready", "gone"),
   "With `state=true`: held back, up to 45 s, until the element there is ready or is `stuck`, or until nothing is there or left of what was.",
 );
+const pagedElements = { ...paged, limit: may(integer(1, mostOfPage), "So many at most; absent: 100.") };
+const ofElements = {
+  type: may(oneOf(...elementTypes), "Of this type alone."),
+  uid: may(text(), "The one with this UID."),
+  phase: may(oneOf("waiting", "working", "ready", "failed", "deleting"), "Of this phase alone."),
+  name: may(text(), "With this name: the last part of their paths."),
+};
 const specification = [bundleMediaType, jsonType, yamlMediaType];
 const ofChange =
   "Refused with 400 for a specification with faults (`diagnostics` says where), 404 for a path that does not exist, 409 where it conflicts with what is in use, 412 if the model has not the version of `If-Match`, 500 with nothing changed if the plan was not right. A change with which data is lost (`losesData` in its plan) is refused with 409 `change/destroys-data` unless `allowDestroy` names each such volume.";
@@ -80,7 +89,36 @@ export const routes = {
   // --- cells ------------------------------------------------------------------------------------------------------
   listCells: route("GET /cells", "cell", "gateway", {
     doc: "All cells, each in short; with a cell's credential that cell alone.",
-    answer: gives(list(values.cellSummary)),
+    query: paged,
+    answer: givesPages(values.cellSummary),
+  }),
+  listAllElements: route("GET /elements", "cell", "gateway", {
+    doc: "Elements of all cells that one may see, in pages: by cell, and in each in the order in which they were made.",
+    more: "Each is in one page alone, whatever comes, goes or is renamed meanwhile. Nothing is said of cells that `Cells-Missing` of the answer names: their controllers do not answer, or are of an earlier version.",
+    query: {
+      ...ofElements,
+      cell: may(text(), "Of this cell alone, by its whole name."),
+      account: may(
+        text(),
+        "Of cells of this account, or of all accounts in this domain, by its path. With a cell's credential it is refused.",
+      ),
+      ...pagedElements,
+    },
+    answer: {
+      ...givesPages(values.listedElement),
+      headers: {
+        ...givesPages(values.listedElement).headers,
+        "Cells-Missing": {
+          schema: text(),
+          doc: "Names of cells of which nothing could be heard, with commas in between.",
+        },
+      },
+    },
+  }),
+  listElements: route("GET /cells/{cell}/elements", "cell", "controller", {
+    doc: "Elements of one cell, in the order in which they were made, in pages.",
+    query: { ...ofElements, ...pagedElements },
+    answer: givesPages(values.listedElement),
   }),
   readCell: route("GET /cells/{cell}", "cell", "controller", {
     doc: "One cell in short. `empty`: it was deleted and nothing of it is left.",
@@ -158,7 +196,8 @@ export const routes = {
   }),
   listCredentials: route("GET /cells/{cell}/credentials", "cell", "controller", {
     doc: "The cell's own credentials, without what is secret of them.",
-    answer: gives(list(values.credentialSummary)),
+    query: paged,
+    answer: givesPages(values.credentialSummary),
   }),
   addCredential: route("POST /cells/{cell}/credentials", "cell", "controller", {
     doc: "A new credential of the cell. This is its only appearance.",
@@ -228,7 +267,8 @@ export const routes = {
   }),
   listImages: route("GET /images", "operator", "gateway", {
     doc: "Images that `x.import` may name, the same for every cell.",
-    answer: gives(list(values.imageSummary)),
+    query: paged,
+    answer: givesPages(values.imageSummary),
   }),
   addImage: route("PUT /images/{name}", "operator", "gateway", {
     doc: "Brings an image to all storage servers. The body is the image itself, with its `Content-Length`.",

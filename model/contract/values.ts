@@ -31,6 +31,7 @@ import {
   time,
   titled,
 } from "./schema.ts";
+import type { ListedElement } from "./tenancy/listed-element.ts";
 
 /*
  * What requests and answers carry: a schema for each interface of `model/api.ts`, of the same name but for the capital.
@@ -138,6 +139,13 @@ const summaryFields: Fields<api.CellSummary> = {
   ),
 };
 export const cellSummary = record(summaryFields, "CellSummary");
+export const listedElement = record<ListedElement>(
+  {
+    ...{ cell: text(), account: optional(text()), path, type: text(), uid: text(), name: text() },
+    ...{ phase: oneOf("waiting", "working", "ready", "failed", "deleting"), reason: maybe.text, since: time },
+  },
+  "ListedElement",
+);
 export const cellStanding = record<api.CellSummary & { readonly empty: boolean }>(
   { ...summaryFields, empty: boolean },
   "CellStanding",

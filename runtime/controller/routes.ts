@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import type { Asker } from "../../core/controller/model/audited.ts";
 import type { WhyEnd, WhyEnds } from "../../core/controller/requests/connection-ends.ts";
 import type { RecordRequest } from "../../core/controller/requests/recorded.ts";
@@ -10,7 +11,10 @@ import { matchParts, partsOf } from "../../model/contract/match.ts";
 import { keyHeader, keyRefusal, readQuery } from "../../model/contract/request.ts";
 import type { RouteName } from "../../model/contract/routes.ts";
 import { read as readAs } from "../../model/contract/schema.ts";
+import type { ElementPage } from "../../model/contract/tenancy/listed-element.ts";
+import { nextHeader, pageOf } from "../../model/contract/tenancy/pages.ts";
 import { sessionVerb } from "../../model/contract/tenancy/verbs.ts";
+import type { JsonObject } from "../../model/json/json.ts";
 import { Fault } from "../../model/json/reader.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { hashCredential, newCredential } from "../http/bearer.ts";
@@ -46,6 +50,7 @@ const shortExecMs = 30_000;
 
 type Handlers = { readonly [N in Served]: (exchange: Exchange<N>) => Promise<void> };
 const handlers: Handlers = {
+  listElements: (exchange) => listElements(exchange),
   readCell: (exchange) => relay(exchange, { method: "SUMMARY" }),
   readModel: (exchange) => read(exchange),
   readElement: (exchange) => read(exchange),
@@ -63,7 +68,7 @@ const handlers: Handlers = {
   exec: (exchange) => exec(exchange),
   moveVm,
   forceStop,
-  listCredentials: (exchange) => relay(exchange, { method: "CREDENTIALS" }),
+  listCredentials: (exchange) => listCredentials(exchange),
   addCredential: (exchange) => addCredential(exchange),
   revokeCredential: (exchange) => revokeCredential(exchange),
   grantSession: (exchange) => grantSession(exchange),
@@ -181,6 +186,27 @@ const record = async (
   { context, caller, incoming }: Pick<Exchange, "context" | "caller" | "incoming">,
   what: Omit<RecordRequest, "method" | "by">,
 ): Promise<unknown> => ask(context, { method: "RECORD", ...what, by: askerOf(caller, incoming) });
+
+async function listElements({ context, response, query }: Exchange<"listElements">): Promise<void> {
+  const { status, body } = await ask(context, { method: "ELEMENTS", ...given(query) });
+  if (status === 200) sendPage(response, body as unknown as ElementPage);
+  else sendJson(response, status, body);
+}
+async function listCredentials({ context, response, query }: Exchange<"listCredentials">): Promise<void> {
+  const { body } = await ask(context, { method: "CREDENTIALS" });
+  const isPaged = query.limit !== undefined || query.after !== undefined;
+  const page = isPaged ? pageOf("listCredentials", body as readonly JsonObject[], given(query)) : null;
+  if (page === null) sendJson(response, 200, body);
+  else if (page.ok) sendPage(response, page.value);
+  else sendRefusal(response, 400, "bad-request", page.error);
+}
+const sendPage = (
+  response: ServerResponse,
+  { items, next }: { readonly items: object; readonly next: string | null },
+) => sendJson(response, 200, items, next === null ? {} : { [nextHeader]: next });
+/** Without what is absent. */
+const given = <T extends object>(query: T): { readonly [K in keyof T]: Exclude<T[K], undefined> } =>
+  Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as never;
 
 const hosts = ({ context, caller, incoming, response, parameters }: Exchange, ...part: string[]): Promise<void> =>
   hostHandler(context, incoming, response, {

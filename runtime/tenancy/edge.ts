@@ -472,7 +472,8 @@ async function answerGateway(ask: AskService, by: By, incoming: PeerRequest, res
     sendRefusal(response, 404, "not-found", `there is no ${method} of ${url}`);
     return;
   }
-  const flags = { isThere: parameters.get("isThere") === "true", dryRun: parameters.get("dryRun") === "true" };
+  const flag = (name: string): boolean => parameters.get(name) === "true";
+  const flags = { isThere: flag("isThere"), dryRun: flag("dryRun"), accounts: flag("accounts") };
   const common = { kind: "ask", by, name, body: {}, password: null, fresh: fresh(), ...sourceOf(incoming) } as const;
   send(response, await ask({ ...common, parameters: cell === undefined ? {} : { cell }, query: flags }));
 }

@@ -26,7 +26,7 @@ export const isWorking = ({ working }: Pick<ControllerState, "working">): boolea
 /** It changes nothing, and is answered also in the middle of a pass. */
 const isRead = (input: Input): boolean =>
   input.kind === "request" && isObject(input.request) && reads.has(String(input.request.method));
-const reads = new Set(["GET", "CREDENTIALS", "CREDENTIAL-KNOWN"]);
+const reads = new Set(["GET", "ELEMENTS", "CREDENTIALS", "CREDENTIAL-KNOWN"]);
 
 /**
  * What is repeated after a crash, or was never durable, may wait. Everything else is taken in the step that it came with, whose

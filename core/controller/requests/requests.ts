@@ -47,6 +47,7 @@ import { upgradedBy } from "../upgrade/upgrade.ts";
 import { withSizes } from "../volumes/growth.ts";
 import { whyEnds } from "./connection-ends.ts";
 import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
+import { type ElementsRequest, elementsPage } from "./elements.ts";
 import { type ForceStopRequest, forceStop } from "./force-stop.ts";
 import { type MoveRequest, move } from "./move.ts";
 import { answeredBefore, keepAnswer, type Once } from "./once.ts";
@@ -82,6 +83,7 @@ export type ControllerRequest =
   /** The members of the Presence group from now on. Of the edge itself, and answered before this. */
   | { readonly method: "PRESENCE"; readonly members: readonly PeerName[] }
   | { readonly method: "CREDENTIALS" }
+  | ElementsRequest
   | {
       readonly method: "CREDENTIAL-ADD";
       readonly id: string;
@@ -163,6 +165,10 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
       return ok(toJson(summary(state)));
     case "AUDIT":
       return ok(toJson(headOf(state.outbox.audit)));
+    case "ELEMENTS": {
+      const page = elementsPage(state, request);
+      return page.ok ? ok(toJson(page.value)) : fail(refused(400, "bad-request", page.error));
+    }
     case "CREDENTIALS":
       return ok(toJson(credentialsOf(state)));
     case "CREDENTIAL-ADD":

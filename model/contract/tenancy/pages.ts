@@ -20,6 +20,11 @@ const orders = {
   listOpenings: ({ domain, uid }) => `${domain} ${uid}`,
   listApplications: ({ domain, name, uid }) => `${domain} ${name} ${uid}`,
   listQuotas: ({ path }) => `${path}`,
+  listCells: ({ cell }) => `${cell}`,
+  listCredentials: ({ id }) => `${id}`,
+  listImages: ({ name }) => `${name}`,
+  listElements: ({ uid }) => `${uid}`,
+  listAllElements: ({ cell, uid }) => `${cell} ${uid}`,
   listUsage: ({ day, account, number }) => `${day} ${account} ${number}`,
 } as const satisfies Readonly<Record<string, (item: JsonObject) => string>>;
 export type PagedList = keyof typeof orders;
@@ -62,10 +67,11 @@ export function pageOf(
 
 const checkLength = 8;
 const checkOf = (list: PagedList, order: string): string => sha256(`${list} ${order}`).slice(0, checkLength);
-const cursorOf = (list: PagedList, order: string): string =>
+/** Of a list that is put together elsewhere, by what it is in the order of. */
+export const cursorOf = (list: PagedList, order: string): string =>
   checkOf(list, order) + [...order].map((each) => (each.codePointAt(0) ?? 0).toString(16).padStart(6, "0")).join("");
 /** Null: it is none of this list. */
-function cursorIn(list: PagedList, cursor: string): string | null {
+export function cursorIn(list: PagedList, cursor: string): string | null {
   const written = cursor.slice(checkLength);
   if (!/^(?:[0-9a-f]{6})+$/.test(written)) return null;
   const points = (written.match(/.{6}/g) ?? []).map((each) => Number.parseInt(each, 16));
@@ -99,7 +105,7 @@ const shownIn = {
 } as const satisfies Readonly<Record<string, PagedList>>;
 export type Conditional = keyof typeof shownIn;
 export const isConditional = (name: string): name is Conditional => Object.hasOwn(shownIn, name);
-export const listShowing = (name: Conditional): PagedList => shownIn[name];
+export const listShowing = (name: Conditional): (typeof shownIn)[Conditional] => shownIn[name];
 
 /** Stands for all that a list shows of an item: it is another one with each change that may be seen, and with no other. */
 export const tagOf = ({ etag: _tag, plan: _plan, ...item }: JsonObject): string => sha256(canonical(item)).slice(0, 32);

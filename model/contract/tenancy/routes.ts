@@ -9,17 +9,17 @@ import * as tenancy from "./values.ts";
 /* The rows of the table of routes (`../routes.ts`) about users, and what they may: the service `tenancy` answers them, behind the gateway. */
 
 /** A list, which comes in pages for whoever asks for that. */
-const paged = {
+export const paged = {
   limit: may(
     integer(1, mostOfPage),
-    "So many at most, and each with its `etag`; absent, with `after`: 1000; without it all.",
+    "So many at most; absent, with `after`: 1000; without it all. Items of what can be changed have an `etag` then.",
   ),
   after: may(
     text(longestCursor),
     "Those behind the page whose answer gave this as `Cells-Next`. What came or went meanwhile moves nothing.",
   ),
 };
-const givesPages = <T>(schema: Schema<T>) =>
+export const givesPages = <T>(schema: Schema<T>) =>
   ({
     ...gives(list(schema)),
     headers: { "Cells-Next": { schema: text(), doc: "`after` of the next page; without it this one is the last." } },

@@ -7,6 +7,8 @@ import { allows, type Rule } from "./rules.ts";
  */
 const verbs = {
   listCells: "cell.read",
+  listAllElements: "cell.read",
+  listElements: "cell.read",
   readCell: "cell.read",
   readModel: "cell.read",
   readElement: "cell.read",
