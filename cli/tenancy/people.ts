@@ -52,12 +52,15 @@ const routesOf = {
   account: { list: "listAccounts", add: "addAccount", change: "changeAccount", remove: "deleteAccount" },
 } as const;
 
+const declaredText = ({ declared }: { readonly declared?: string }): string =>
+  declared === undefined ? "" : `declared at ${declared}`;
 export const listPlaces = async (context: Context, what: Place): Promise<void> => {
   const all: readonly (DomainSummary | AccountSummary)[] = await context.client().all(routesOf[what].list);
   const rows = all.map((each) => [
     each.path,
     "cells" in each ? each.cells.join(", ") || "no cells" : "",
     stateText(each.state, each.deleting),
+    declaredText(each),
   ]);
   print(context, all, all.length === 0 ? `there is no ${what} that you may see` : columns(rows));
 };
@@ -196,7 +199,11 @@ const rulesText = (rules: readonly Rule[]): string => rules.map(({ effect, verb 
 
 export const listRoles = async (context: Context): Promise<void> => {
   const all = await context.client().all("listRoles");
-  print(context, all, columns(all.map((each) => [nameOfRole(each), each.reach, rulesText(each.rules)])));
+  print(
+    context,
+    all,
+    columns(all.map((each) => [nameOfRole(each), each.reach, rulesText(each.rules), declaredText(each)])),
+  );
 };
 export const addRole = async (
   context: Context,

@@ -2,7 +2,7 @@ import { builtInRoles, builtInUid } from "../../model/contract/tenancy/rules.ts"
 import type { NewRole, NewUser, RoleSummary, UserChange, UserSummary } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { type Actor, denied, reaches, refuseLastRootAdmin, tooHigh, userFor } from "./actor.ts";
-import { whyDeclared } from "./declared/keeper.ts";
+import { declaredOf, whyDeclared } from "./declared/keeper.ts";
 import { dropDelegations } from "./delegations/given.ts";
 import { dropKeysOf } from "./logins/keys.ts";
 import { endSessionsOf } from "./logins/logins.ts";
@@ -37,6 +37,7 @@ const roleSummary = (
 ): RoleSummary => ({
   ...{ uid, name, domain: domainPath(state, domain), reach, rules, secondFactor: secondFactor === true },
   builtIn: !state.tables.role.has(uid),
+  ...declaredOf(state, "role", `${domainPath(state, domain)}/${name}`),
 });
 const allRoles = (state: TenancyState): readonly RoleRecord[] => [
   ...builtInRoles.flatMap(({ name }) => roleOf(state, builtInUid(name)) ?? []),

@@ -1,7 +1,7 @@
 import type { AccountSummary, DomainSummary, Standing } from "../../model/contract/tenancy/tenancy.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { type Actor, denied, isStronger, reaches, refuseLastRootAdmin } from "./actor.ts";
-import { whyDeclared, whyDeclaredBelow } from "./declared/keeper.ts";
+import { declaredOf, whyDeclared, whyDeclaredBelow } from "./declared/keeper.ts";
 import { advanceEnds, beginAccountEnd, beginDomainEnd, planOf } from "./deletion/deletion.ts";
 import { cellsByAccount, isKept } from "./owners/owners.ts";
 import { countFrom } from "./quotas/usage.ts";
@@ -29,9 +29,8 @@ import {
 const most = { domains: 10_000, accounts: 100_000, depth: 16 } as const;
 
 export const domainSummary = (state: TenancyState, { uid, state: standing }: DomainRecord): DomainSummary => ({
-  uid,
-  path: domainPath(state, uid),
-  state: standing,
+  ...{ uid, path: domainPath(state, uid), state: standing },
+  ...declaredOf(state, "domain", domainPath(state, uid)),
 });
 export const accountSummary = (
   state: TenancyState,
@@ -40,6 +39,7 @@ export const accountSummary = (
 ): AccountSummary => ({
   ...{ uid, path: accountPath(state, uid), number, state: standing },
   ...{ cells: cells.get(uid) ?? [], ...(deleting === true ? { deleting } : {}) },
+  ...declaredOf(state, "account", accountPath(state, uid)),
 });
 const byPath = (one: { readonly path: string }, other: { readonly path: string }): number =>
   one.path < other.path ? -1 : 1;

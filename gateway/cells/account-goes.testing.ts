@@ -61,7 +61,7 @@ export async function accountGoes(
   }).catch(() => assert.fail(left.join("\n")));
 }
 
-/** What names one of these, of each service that runs: `<service> <key>`. Who did what stays, and so do usage and marks of histories. */
+/** What names one of these, of each service that runs: `<service> <key>`. Who did what stays, and so do usage, marks of histories, and for a day what was answered. */
 async function storesWith(directory: string, names: readonly string[]): Promise<readonly string[]> {
   const found: string[] = [];
   for (const service of await readdir(directory)) {
@@ -76,7 +76,7 @@ async function storesWith(directory: string, names: readonly string[]): Promise<
       const rows = database.prepare("SELECT key, value FROM entries").all() as { key: string; value: string }[];
       database.close();
       for (const { key, value } of rows)
-        if (!key.startsWith("own/usage/") && names.some((name) => key.includes(name) || value.includes(name)))
+        if (!/^own\/(?:usage|answer)\//.test(key) && names.some((name) => key.includes(name) || value.includes(name)))
           found.push(`${service} ${key}`);
     } finally {
       await rm(copy, { recursive: true });

@@ -78,6 +78,11 @@ test("what is declared is made so, whatever comes first, and a start makes nothi
     "ROOT/operator enabled",
   ];
   assert.deepEqual(world.places(), are);
+  const shown = [...world.list<AccountSummary>("listAccounts"), ...world.list<RoleSummary>("listRoles")];
+  assert.deepEqual(
+    shown.flatMap(({ declared }) => declared ?? []),
+    ["root/tenants/acme/labs/physics", "root/tenants/acme/ops"],
+  );
   assert.deepEqual(
     ["r-1", "r-2", "r-3", "r-4"].map((id) => world.said(id)),
     ["ready", "ready", "ready", "ready"],

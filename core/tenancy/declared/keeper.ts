@@ -23,6 +23,16 @@ export function declaredAt({ declared }: TenancyState, kind: DesiredDeclared["ki
   return null;
 }
 
+/** As a list shows it. */
+export function declaredOf(
+  state: TenancyState,
+  kind: DesiredDeclared["kind"],
+  path: string,
+): { readonly declared?: string } {
+  const at = declaredAt(state, kind, path);
+  return at === null ? {} : { declared: at };
+}
+
 /** Why it is not to be changed by a command; null: it may. */
 export function whyDeclared(
   state: TenancyState,

@@ -33,6 +33,8 @@ export interface DomainSummary extends Tagged {
   readonly deleting?: boolean;
   /** Of what is deleted: what goes with it, in its order. */
   readonly plan?: readonly string[];
+  /** Where it stands in the root cell's specification, and is changed there alone; absent: nowhere. */
+  readonly declared?: string;
 }
 export interface AccountSummary extends Tagged {
   readonly uid: string;
@@ -45,6 +47,7 @@ export interface AccountSummary extends Tagged {
   /** As of a domain. */
   readonly deleting?: boolean;
   readonly plan?: readonly string[];
+  readonly declared?: string;
 }
 export interface UserSummary extends Tagged {
   readonly uid: string;
@@ -70,6 +73,8 @@ export interface RoleSummary extends Tagged {
   /** Who has the role may nothing until he has a second factor. */
   readonly secondFactor: boolean;
   readonly builtIn: boolean;
+  /** As of a domain. */
+  readonly declared?: string;
 }
 
 export interface NewDomain {

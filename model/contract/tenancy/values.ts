@@ -38,7 +38,7 @@ const newRules: Schema<readonly Rule[]> = {
 };
 
 const tagged = { etag: optional(text()) };
-const ending = { ...tagged, deleting: optional(boolean), plan: optional(list(text())) };
+const ending = { ...tagged, deleting: optional(boolean), plan: optional(list(text())), declared: optional(text()) };
 export const domainSummary = record<tenancy.DomainSummary>({ uid: text(), path: text(), state, ...ending }, "Domain");
 export const accountSummary = record<tenancy.AccountSummary>(
   { uid: text(), path: text(), number: text(), state, cells: list(text()), ...ending },
@@ -53,7 +53,17 @@ export const userSummary = record<tenancy.UserSummary>(
   "User",
 );
 export const roleSummary = record<tenancy.RoleSummary>(
-  { ...tagged, uid: text(), name: text(), domain: text(), reach, rules, secondFactor: boolean, builtIn: boolean },
+  {
+    ...tagged,
+    uid: text(),
+    name: text(),
+    domain: text(),
+    reach,
+    rules,
+    secondFactor: boolean,
+    builtIn: boolean,
+    declared: optional(text()),
+  },
   "Role",
 );
 export const newDomain = record<tenancy.NewDomain>({ path });
