@@ -95,6 +95,24 @@ const closed =
       root.put("", rootWithTenancy({ hosts: Object.fromEntries(hosts.map((host) => [host, maintenance])) })),
     );
   };
+/** Says where `h1` stands, in an installation of one cluster, and whose that and its pod are. */
+const placed =
+  (cluster: string, owners: Readonly<Record<string, string>> = {}) =>
+  (): readonly string[] => {
+    const root = new Root();
+    root.put("", rootWithTenancy());
+    root.hearHosts(["h1", "h2"]);
+    const dedications = Object.entries(owners).map(([of, to]): [string, JsonObject] => [
+      `of-${of.replaceAll("/", "-")}`,
+      { "x.type": "Dedication", "x.of": of, "x.to": to },
+    ]);
+    const model: JsonObject = {
+      places: { z1: { "x.type": "Zone", p1: { "x.type": "Pod", c1: { "x.type": "Cluster" } } } },
+      hosts: { h1: { "x.type": "Host", "x.cluster": cluster } },
+      dedications: Object.fromEntries(dedications),
+    };
+    return codesOf(root.put("", rootWithTenancy(model)));
+  };
 const bundle = (text: string): object => ({
   ...{ method: "PUT", path: "" },
   bundle: { main: "shop.sf", files: { "shop.sf": text } },
@@ -119,6 +137,11 @@ const examples: Readonly<Record<string, readonly [wrong: () => readonly string[]
   "cell/wrong-name": [ask(bundle("store extends Cell { }")), ask(bundle('store extends Cell { x.name "shop"; }'))],
   "cell/account": [given("dev"), given("ROOT/acme/dev")],
   "cell/host": [closed("h9"), closed("h1")],
+  "cell/place": [placed("c1"), placed("z1/p1/c1")],
+  "cell/dedication": [
+    placed("z1/p1/c1", { "z1/p1": "ROOT/acme", h1: "ROOT/other" }),
+    placed("z1/p1/c1", { "z1/p1": "ROOT/acme", h1: "ROOT/acme/dev" }),
+  ],
   "cell/no-open-host": [closed("h1", "h2"), closed("h1")],
   "cell/own-vm": [ownVm(640), ownVm(160)],
   "cell/volume-shrinks": [resized(32), resized(64)],
