@@ -173,7 +173,15 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   Host: {
     "x.state": { own: "the operator's root cell alone has it; a VM at the host says how far that is" },
     "x.tags": { own: "for people alone" },
+    "x.cluster": { own: "the operator's root cell alone has it, and tells Placers what follows of it" },
   },
+  ...{ Zone: {}, Pod: {}, Cluster: {} },
+  Dedication: Object.fromEntries(
+    Object.keys(elementSchemas.Dedication).map((name) => [
+      name,
+      { own: "the operator's root cell alone has it, and tells Placers what follows of it" },
+    ]),
+  ),
   ...Object.fromEntries(
     (["Domain", "Account", "Role"] as const).map((type) => [
       type,

@@ -207,6 +207,7 @@ const doorOf = (account?: string): JsonObject => childOf("primary", account);
 
 const inRoot = (inside: JsonObject): Change => ({ json: rootWithTenancy(inside) });
 const aHost: JsonObject = { "x.type": "Host", "x.state": "disabled" };
+const aDedication = (to = "ROOT/acme"): JsonObject => ({ "x.type": "Dedication", "x.of": "h1", "x.to": to });
 const withHosts = (): Root => {
   const it = rootCell();
   it.hearHosts(["h1", "h3"]);
@@ -270,6 +271,26 @@ export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
       inRoot({ hosts: { h1: aHost } }),
       { ...inRoot({ hosts: { h2: aHost } }), before: (it) => (it as Root).hearHosts(["h1", "h2"]) },
     ],
+  },
+  "Give the zone another name": {
+    arise: withHosts,
+    wrong: inRoot({ places: { h1: { "x.type": "Zone" } } }),
+    ways: [inRoot({ places: { z1: { "x.type": "Zone" } } })],
+  },
+  "Write it as `dedications extends { racks extends Dedication { … } }` in the cell `root`": {
+    arise: withHosts,
+    wrong: inRoot({ racks: aDedication() }),
+    ways: [inRoot({ dedications: { racks: aDedication() } })],
+  },
+  "`cells domain list` shows them": {
+    arise: withHosts,
+    wrong: inRoot({ dedications: { racks: aDedication("acme") } }),
+    ways: [inRoot({ dedications: { racks: aDedication() } })],
+  },
+  "Release h1 first: leave out one of the two": {
+    arise: withHosts,
+    wrong: inRoot({ dedications: { racks: aDedication(), more: aDedication() } }),
+    ways: [inRoot({ dedications: { racks: aDedication() } })],
   },
   "Give it to another account, or leave it out": {
     arise: endingDev,
