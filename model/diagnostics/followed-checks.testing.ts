@@ -72,6 +72,10 @@ const values: Readonly<Record<string, Followed>> = {
     `${vm} ${net} ${card('x.groups "239.255.0.1";')}`,
     `${vm} ${net} ${card('x.groups ["239.255.0.1"];')}`,
   ),
+  'Write it as `x.placement.groups ["DedicatedGrp-dev"];`': within(
+    vmWith("x.placement.groups [1];"),
+    vmWith('x.placement.groups ["DedicatedGrp-dev"];'),
+  ),
   'Write ["ssd"].': within('h1 extends Host { x.tags "ssd"; }', 'h1 extends Host { x.tags ["ssd"]; }'),
   "A word has lower-case letters": within(
     'h1 extends Host { x.tags ["SSD"]; }',
