@@ -142,6 +142,24 @@ test("a list has the elements of all cells, and says whose are missing", async (
   });
 });
 
+test("what not every service has heard is not said to be so everywhere", async () => {
+  const missing = [{ service: "placer", why: "it does not answer" }];
+  const answers = {
+    "POST /orphans/controller.root": { status: 200, body: { services: [], missing } },
+    "POST /orphans/controller.shop": { status: 200, body: { services: [], missing: [] } },
+  };
+  await withGateway(answers, async (config) => {
+    const some = await cells(["orphans", "release", "controller.root"], config);
+    assert.equal(some.code, 4);
+    assert.match(
+      some.stderr,
+      /not told: placer\. Say it once more when they answer: `cells orphans release controller\.root`/,
+    );
+    assert.equal((await cells(["orphans", "release", "controller.root", "-o", "json"], config)).code, 4);
+    assert.equal((await cells(["orphans", "release", "controller.shop"], config)).code, 0);
+  });
+});
+
 test("a request is sent as it is written, and nowhere but to the gateway", async () => {
   const answers = { "GET /status?x=1": { status: 200, body: { so: "it is" } } };
   await withGateway(answers, async (config, asked) => {

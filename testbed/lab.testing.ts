@@ -70,6 +70,15 @@ export const until = async <T>(
   }
 };
 
+/** Until every service has heard that what the peer desires counts again: one that is away, or slow, is told when it answers. */
+export const releaseOrphans = (t: Testbed, peer: string, seconds?: number): Promise<Ended> =>
+  until(
+    `all have heard that ${peer} counts`,
+    () => t.cells(["orphans", "release", peer]),
+    ({ code }) => code === 0,
+    seconds,
+  );
+
 /** Until an element gives a reason that matches. */
 export const untilSaid = (t: Testbed, path: string, pattern: RegExp): Promise<ElementState | null> =>
   until(

@@ -1,7 +1,7 @@
 import type { OrphanList, ServiceOrphans } from "../../model/api.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import { type Context, printJson } from "../context/context.ts";
-import { usage } from "../terminal/failure.ts";
+import { exitCodes, usage } from "../terminal/failure.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 /**
@@ -41,13 +41,19 @@ const print = (terminal: Terminal, { services, missing }: OrphanList): void => {
   for (const { service, why } of missing) terminal.warn(printable(`not known of ${service}: ${why}`));
 };
 
-/** What the peer desires counts again, everywhere. */
+/** What the peer desires counts again, everywhere: a service that was away keeps what it has, and is to be told once it answers. */
 export const releaseOrphans = async (context: Context, peer: string): Promise<void> => {
   const list = await context.client().releaseOrphans(peer);
+  if (list.missing.length > 0) process.exitCode = exitCodes.notAsDeclared;
   if (context.json) return printJson(context, list);
   const counts = `what ${printable(peer)} desires counts again; documents that it does not know stay in force`;
   context.terminal.print(peer === "authority" ? "the authority's store counts as it is" : counts);
   print(context.terminal, list);
+  if (list.missing.length === 0) return;
+  const names = list.missing.map(({ service }) => printable(service)).join(", ");
+  context.terminal.warn(
+    `not told: ${names}. Say it once more when they answer: \`cells orphans release ${printable(peer)}\``,
+  );
 };
 
 /** What goes on there is what the client declares anew. */

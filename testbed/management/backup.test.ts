@@ -3,7 +3,7 @@ import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { type Testbed, withTestbed } from "../harness.ts";
-import { cells, inventory, until } from "../lab.testing.ts";
+import { cells, inventory, releaseOrphans, until } from "../lab.testing.ts";
 
 /**
  * Everything that manages a cloud is destroyed, down to the authority's key; hosts and storage servers keep what is theirs.
@@ -83,7 +83,7 @@ test("a cloud whose management is gone comes back from its backup, with its cell
       (stdout) => /was lost or is older.*cells orphans release controller\.lab/.test(stdout),
     );
     assert.deepEqual((await inventory(t, [], ["s1"]))["s1 volumes"], more);
-    await cells(t, "orphans", "release", "controller.lab");
+    await releaseOrphans(t, "controller.lab");
     assert.match(await inGuest(t, "cat /root/kept"), /^written before$/m);
     assert.deepEqual((await inventory(t, [], ["s1"]))["s1 volumes"], more);
   });

@@ -136,7 +136,7 @@ const loseOthers = (scene: Scene): Promise<void> =>
     await lab.until(
       "every store counts",
       async () => {
-        for (const member of members) await lab.cells(t, "orphans", "release", member);
+        for (const member of members) await lab.releaseOrphans(t, member);
         return lab.cells(t, "orphans", "list");
       },
       (said) => /nothing is left over/.test(said),
@@ -187,7 +187,7 @@ const putBackController = async (scene: Scene): Promise<void> => {
     await restoreOne(scene, controller);
     await t.start(controller);
     await why(t, vm, older);
-    await lab.cells(t, "orphans", "release", controller);
+    await lab.releaseOrphans(t, controller);
     await untilAsDeclared(t);
     await lab.until(
       "the volume that it does not know of stays",
