@@ -1,5 +1,6 @@
 import type { Client } from "../connection/client.ts";
 import { describe, elementsOf } from "../connection/elements.ts";
+import { pathIn } from "../context/context.ts";
 import type { Candidate, Kind } from "./candidates.ts";
 
 /** A person waits for it. */
@@ -15,7 +16,7 @@ const elements = async (client: Client, typed: string, kind: "element" | "vm"): 
     named.map(async ({ cell }) =>
       elementsOf(await client.model(cell, "", true), "").flatMap((element): readonly Candidate[] => {
         if (kind === "vm" && element.type !== "VM") return [];
-        const value = [cell, ...element.path.split("/").slice(1)].join("/");
+        const value = pathIn(cell, element.path);
         return [{ value, what: [element.type, element.state.phase, describe(element)].filter(Boolean).join(", ") }];
       }),
     ),

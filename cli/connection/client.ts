@@ -113,6 +113,8 @@ type EventRoute = "followCell" | "followServices";
 /** Client of the published contract (`model/contract/routes.ts`). Every method rejects with `Refused`, or with `unreachable`. */
 export class Client {
   readonly #configuration: ClientConfiguration;
+  /** Rejects with what tells a person that nothing answers. */
+  readonly #fetch: typeof fetch;
   readonly #gateway: ContractClient;
 
   /** How the user chose this cloud; absent if a program made the client. */
@@ -126,13 +128,13 @@ export class Client {
     this.#configuration = configuration;
     this.cloud = cloud;
     const { url, credential } = configuration;
-    const asked: typeof fetch = (input, init) =>
+    this.#fetch = (input, init) =>
       fetch(input, init).catch((error: unknown) => {
         const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
         const failure = unreachable(url, cause, cloud?.by);
         throw isBroken(cause) ? new AnswerLost(failure.exitCode, failure.message) : failure;
       });
-    this.#gateway = createClient({ fetch: asked, url, credential, refuse: refusalOf });
+    this.#gateway = createClient({ fetch: this.#fetch, url, credential, refuse: refusalOf });
   }
 
   /** One route of the contract, as it is. */
@@ -271,9 +273,7 @@ export class Client {
     if (!address.startsWith("/") || whole === null || whole.origin !== new URL(url).origin)
       throw usage(`\`${address}\` is no path of the REST interface: it begins with one /, for example /cells`);
     const headers = { authorization: `Bearer ${credential}`, ...(body === null ? {} : { "content-type": type }) };
-    const response = await fetch(whole, { method, headers, body, redirect: "manual" }).catch((error: unknown) => {
-      throw unreachable(url, error instanceof Error && error.cause !== undefined ? error.cause : error, this.cloud?.by);
-    });
+    const response = await this.#fetch(whole, { method, headers, body, redirect: "manual" });
     if (response.ok) return response;
     throw refusalOf(response.status, await response.text());
   }

@@ -47,6 +47,8 @@ export const cellOfPath = (path: string): CellPath => {
   if (cell === undefined) throw usage("a path begins with the cell: for example shop, or shop/web/vm");
   return { cell, path: [ownNameOf(cell), ...rest].join("/"), whole: rest.length === 0 };
 };
+/** As a person names an element of a cell, by its path in that cell's document: what `cellOfPath` takes apart. */
+export const pathIn = (cell: string, path: string): string => [cell, ...path.split("/").slice(1)].join("/");
 /** The name of a cell in its own document. */
 export const ownNameOf = (cell: string): string => cell.split(".")[0] ?? cell;
 

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SessionMessage } from "../../model/cell/session-messages.ts";
-import { Refused } from "../connection/client.ts";
 import { type Context, cellOfPath } from "../context/context.ts";
 import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 import { withoutQueries } from "./replay.ts";
-import { type Ending, openSession, type Session } from "./session.ts";
+import { type Ending, isPassing, openSession, type Session } from "./session.ts";
 
 /**
  * `cells console`: this terminal becomes the VM's serial console. Every key goes to the guest, Ctrl-C too; Ctrl-] leaves,
@@ -113,7 +112,7 @@ class Seat {
       );
     } catch (error) {
       // What asking again cannot change is told at once.
-      if (!(error instanceof CommandFailure) || (error instanceof Refused && !isPassing(error))) throw error;
+      if (!(error instanceof CommandFailure) || !isPassing(error)) throw error;
       return error;
     }
     this.#session = opened;
@@ -232,6 +231,3 @@ class Seat {
     process.stderr.write(`${newLine === "\r\n" ? newLine : ""}[${sentence}]${newLine}`);
   }
 }
-
-/** A VM that is off or starting, and services that are away or full: it may be otherwise in a moment. */
-const isPassing = ({ status }: Refused): boolean => status === 409 || status === 429 || status >= 500;

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Refused } from "../connection/client.ts";
 import { type Context, cellOfPath } from "../context/context.ts";
 import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 import { withoutQueries } from "./replay.ts";
-import { type Ending, openSession, type Session } from "./session.ts";
+import { type Ending, isPassing, openSession, type Session } from "./session.ts";
 
 /** `cells logs`: what a VM has written to its serial console, as its host has recorded it; nothing is typed. */
 export interface LogsOptions {
@@ -65,11 +64,6 @@ const failureOf = (path: string, ending: Ending): CommandFailure =>
         `the connection to the console of ${path} ended: a service on the way has stopped`,
       );
 
-/** A VM that is off or starting, and services that are away or full: it may be otherwise in a moment. */
-const isPassing = (error: unknown): boolean =>
-  error instanceof CommandFailure &&
-  (!(error instanceof Refused) || error.status === 409 || error.status === 429 || error.status >= 500);
-
 export const logs = async (context: Context, vmText: string, options: LogsOptions): Promise<void> => {
   let known: number | null = null;
   for (let isFirst = true; ; isFirst = false) {
@@ -81,7 +75,7 @@ export const logs = async (context: Context, vmText: string, options: LogsOption
       say(`${failureOf(vmText, ending).message}; waiting for more, Ctrl-C leaves`);
     } catch (error) {
       // A first one that is refused is an error; one that was there before comes again.
-      if (!options.follow || isFirst || !isPassing(error)) throw error;
+      if (!options.follow || isFirst || !(error instanceof CommandFailure && isPassing(error))) throw error;
     }
     await sleep(pauseMs);
   }

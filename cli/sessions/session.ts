@@ -13,7 +13,7 @@ import {
   sessionProtocol,
 } from "../../model/cell/session-messages.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
-import { type Client, refusalOf } from "../connection/client.ts";
+import { type Client, Refused, refusalOf } from "../connection/client.ts";
 import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 
 /** The client's end of a session (`model/cell/session-messages.ts`). */
@@ -42,6 +42,10 @@ export interface SessionListener {
   output(channel: keyof typeof channels, bytes: Buffer): void;
   message(message: SessionMessage): void;
 }
+
+/** A VM that is off or starting, and services that are away or full: it may be otherwise in a moment. */
+export const isPassing = (failure: CommandFailure): boolean =>
+  !(failure instanceof Refused) || failure.status === 409 || failure.status === 429 || failure.status >= 500;
 
 const chunkBytes = 16 * 1024;
 

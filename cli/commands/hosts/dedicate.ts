@@ -13,7 +13,7 @@ import {
 import { isObject, type Json, type JsonObject } from "../../../model/json/json.ts";
 import { type Client, Refused } from "../../connection/client.ts";
 import { elementsOf } from "../../connection/elements.ts";
-import { type Context, printJson } from "../../context/context.ts";
+import { type Context, pathIn, printJson } from "../../context/context.ts";
 import { pathOf } from "../../tenancy/names.ts";
 import { columns, print } from "../../tenancy/people.ts";
 import { CommandFailure, exitCodes, usage } from "../../terminal/failure.ts";
@@ -91,7 +91,7 @@ async function guestsIn(client: Client, { tree, accounts }: Known, of: string, w
       for (const { path, type, state } of elementsOf(await client.model(cell, "", true), "")) {
         const host = state.host ?? null;
         if (type !== "VM" || host === null || ![...upFrom(tree, host)].includes(of)) continue;
-        guests.push({ vm: [cell, ...path.split("/").slice(1)].join("/"), host, account: account ?? "ROOT/operator" });
+        guests.push({ vm: pathIn(cell, path), host, account: account ?? "ROOT/operator" });
       }
     } catch (error) {
       if (!(error instanceof Refused)) throw error;

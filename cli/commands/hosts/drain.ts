@@ -4,7 +4,7 @@ import { printable } from "../../../model/diagnostics/render-diagnostic.ts";
 import { isObject, type Json } from "../../../model/json/json.ts";
 import { type Client, Refused } from "../../connection/client.ts";
 import { type ElementWithState, elementsOf } from "../../connection/elements.ts";
-import { type Context, printJson } from "../../context/context.ts";
+import { type Context, pathIn, printJson } from "../../context/context.ts";
 import { CommandFailure, exitCodes, usage } from "../../terminal/failure.ts";
 import { leavable } from "../../terminal/interrupted.ts";
 import { conflict, overtaken } from "../model/change.ts";
@@ -28,8 +28,7 @@ const allVms = async (client: Client, warn: (line: string) => void): Promise<rea
   for (const { cell } of await client.cells()) {
     try {
       for (const element of elementsOf(await client.model(cell, "", true), ""))
-        if (element.type === "VM")
-          found.push({ cell, name: [cell, ...element.path.split("/").slice(1)].join("/"), element });
+        if (element.type === "VM") found.push({ cell, name: pathIn(cell, element.path), element });
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       if (error.status !== 404) warn(`the cell ${cell} does not answer: ${error.message}`);

@@ -20,7 +20,7 @@ import { type Changes, watchCell } from "../../connection/changes.ts";
 import { type Client, Refused } from "../../connection/client.ts";
 import type { ElementWithState } from "../../connection/elements.ts";
 import { newKey } from "../../connection/repeated.ts";
-import { type Context, cellOfPath, ownNameOf, printJson } from "../../context/context.ts";
+import { type Context, cellOfPath, ownNameOf, pathIn, printJson } from "../../context/context.ts";
 import { followUntilReady, readElements } from "../../output/follow.ts";
 import { renderElements, renderSummary } from "../../output/render.ts";
 import { readBundle } from "../../spec/bundle.ts";
@@ -254,7 +254,7 @@ const failedLines = (cell: string, { failed = [] }: Changed): readonly string[] 
     : [
         "Failed, and left so by this:",
         ...failed.map(({ path, type, reason }) => {
-          const named = [cell, ...path.split("/").slice(1)].join("/");
+          const named = pathIn(cell, path);
           const start = type === "VM" ? `; \`cells start ${named}\` starts it again` : "";
           return printable(`  ${path} (${type}): ${reason ?? "it has failed"}${start}`);
         }),

@@ -1,7 +1,6 @@
-import type { Client } from "../../connection/client.ts";
-import { Refused } from "../../connection/client.ts";
+import { type Client, Refused } from "../../connection/client.ts";
 import { elementsOf } from "../../connection/elements.ts";
-import { type Context, printJson } from "../../context/context.ts";
+import { type Context, pathIn, printJson } from "../../context/context.ts";
 import { type Asked, cellOf, csvOf, listed, listingOf, type Row } from "../../output/listing.ts";
 import { phaseLabel } from "../../output/render.ts";
 import { usage } from "../../terminal/failure.ts";
@@ -15,7 +14,7 @@ const rowsOf = async (client: Client, cell: string, away: (cell: string) => void
   try {
     return elementsOf(await client.model(cell, "", true), "").map(({ path, type, state }) => ({
       ...{ cell, type, state },
-      path: [cell, ...path.split("/").slice(1)].join("/"),
+      path: pathIn(cell, path),
     }));
   } catch (error) {
     if (!(error instanceof Refused) || ![404, 502, 503, 504].includes(error.status)) throw error;

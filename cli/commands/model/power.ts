@@ -4,7 +4,7 @@ import { isEmptyPlan } from "../../../model/plan/plan.ts";
 import { renderPlan } from "../../../model/plan/render-plan.ts";
 import type { Client } from "../../connection/client.ts";
 import { describe, elementsOf } from "../../connection/elements.ts";
-import { type Context, cellOfPath, printJson } from "../../context/context.ts";
+import { type Context, cellOfPath, pathIn, printJson } from "../../context/context.ts";
 import { followUntilReady } from "../../output/follow.ts";
 import { CommandFailure, exitCodes, usage } from "../../terminal/failure.ts";
 import { leavable } from "../../terminal/interrupted.ts";
@@ -27,7 +27,7 @@ const vmAt = async (client: Client, pathText: string): Promise<Vm> => {
   const found = (await client.model(cell, whole ? "" : path, true)) as JsonObject;
   if (whole || found["x.type"] !== "VM") {
     const below = elementsOf(found, whole ? "" : path).filter(({ type }) => type === "VM");
-    const names = below.map((vm) => [cell, ...vm.path.split("/").slice(1)].join("/")).join(", ");
+    const names = below.map((vm) => pathIn(cell, vm.path)).join(", ");
     throw usage(`${pathText} is no VM${names === "" ? "" : `; these are: ${names}`}`);
   }
   const { "x.desiredState": wanted = "on", "x.restart": counter, $state } = found;
