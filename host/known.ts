@@ -1,5 +1,5 @@
 import type { ActualProbe, DesiredProbe } from "../core/documents/ha.ts";
-import type { DesiredPlaces } from "../core/documents/network.ts";
+import type { DesiredPlaces } from "../core/documents/network/network.ts";
 import type { ActualLocation, CellPolicy, DesiredVm } from "../core/documents/vocabulary.ts";
 import type { HostName, Ipv4, PeerName, Uid } from "../model/cell/identifiers.ts";
 import type { FoundMachine } from "./drivers/hypervisor/driver.ts";

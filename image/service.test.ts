@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { serviceRoles } from "../core/service-roles.ts";
+import { serviceRoles } from "../core/documents/service-roles.ts";
 import { sha256 } from "./parts.ts";
 import { compileInit, initSources, makeBundle, packInitramfs, packRoot } from "./service.ts";
 

@@ -1,8 +1,8 @@
 import type { DesiredEnrolment } from "../core/documents/identity.ts";
 import type { SavedState } from "../core/documents/saved-state.ts";
+import type { ServiceRole } from "../core/documents/service-roles.ts";
 import type { CurrentKey } from "../core/identity/current-keys.ts";
 import type { Ring } from "../core/identity/gossip-ring.ts";
-import type { ServiceRole } from "../core/service-roles.ts";
 import type { PeerName } from "../model/cell/identifiers.ts";
 
 /**

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { serviceRoles } from "../core/service-roles.ts";
+import { serviceRoles } from "../core/documents/service-roles.ts";
 import { peerName } from "../model/cell/identifiers.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "./installation.testing.ts";
 import type { ProcessConfiguration } from "./installation.ts";

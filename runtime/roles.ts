@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { AddressReport } from "../core/address/manager.ts";
+import { serviceRoles } from "../core/documents/service-roles.ts";
 import { toJson } from "../core/outbox.ts";
-import { serviceRoles } from "../core/service-roles.ts";
 import { unconfirmedFile } from "./backup/put-back.ts";
 import { servePeers } from "./http/https.ts";
 import { certify } from "./identity/own/certify.ts";
@@ -25,7 +25,7 @@ import { watchMembers } from "./transport/peers-watch.ts";
 
 /**
  * Which service each core role runs. A role's code is loaded only where it runs, so that a small VM carries no more than
- * it needs. Which roles there are: `core/service-roles.ts`.
+ * it needs. Which roles there are: `core/documents/service-roles.ts`.
  */
 const runStorageManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createStorageManager } = await import("../core/storage/manager/manager.ts");

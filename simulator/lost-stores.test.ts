@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { type ServiceRole, serviceRoles } from "../core/service-roles.ts";
+import { type ServiceRole, serviceRoles } from "../core/documents/service-roles.ts";
 import { type RunResult, runHistory } from "./run.ts";
 import { parseHistory } from "./world/history.ts";
 

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { connect } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { bootstrapModel, firstPlaces, gatewayAddress } from "../core/bootstrap/bootstrap-model.ts";
-import { serviceRoles } from "../core/service-roles.ts";
+import { serviceRoles } from "../core/documents/service-roles.ts";
 import { type BootstrapProgress, progressFile, readBundle, readRoot } from "../host/bootstrap/bootstrap.ts";
 import { peerName } from "../model/cell/identifiers.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";

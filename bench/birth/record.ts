@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Client } from "../../cli/connection/client.ts";
-import { isServiceRole, servicePeer } from "../../core/service-roles.ts";
+import { isServiceRole, servicePeer } from "../../core/documents/service-roles.ts";
 import { acceptedBefore } from "../../model/check/check-supply.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import { checkDocument } from "../../model/specification/specification.ts";

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { ClientConfiguration } from "../../cli/connection/client-config.ts";
-import { serviceRoles } from "../../core/service-roles.ts";
+import { serviceRoles } from "../../core/documents/service-roles.ts";
 import { buildTinyImage } from "../../image/build.ts";
 import { buildMachineImage } from "../../image/machine.ts";
 import { buildServiceImage } from "../../image/service.ts";

@@ -1,4 +1,4 @@
-import type { ServiceRole } from "../../core/service-roles.ts";
+import type { ServiceRole } from "../../core/documents/service-roles.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { createTestInstallation } from "../../runtime/installation.testing.ts";
 import { runRole } from "../../runtime/roles.ts";

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ServiceRole } from "../../core/service-roles.ts";
+import type { ServiceRole } from "../../core/documents/service-roles.ts";
 import { Agent, Machine } from "../../host/drivers/network/diverter/testing/namespaces.testing.ts";
 import { buildServiceImage } from "../../image/service.ts";
 import type { Json } from "../../model/json/json.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { parseNetwork } from "../../model/addresses.ts";
+import { parseNetwork } from "../../model/addresses/addresses.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { Input } from "../env.ts";

@@ -1,9 +1,9 @@
-import { formatIpv4, formatNetwork, type Network, parseNetwork } from "../../model/addresses.ts";
+import { formatIpv4, formatNetwork, type Network, parseNetwork } from "../../model/addresses/addresses.ts";
 import { type Cidr, cidr, ipv4, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { AddressOffer } from "../../model/check/network/check-addresses.ts";
 import type { Json } from "../../model/json/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
-import type { ActualSubnet, DesiredSubnet } from "../documents/network.ts";
+import type { ActualSubnet, DesiredSubnet } from "../documents/network/network.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { desiredSubnet } from "../documents/readers/network.ts";
 import { documentsOf } from "../documents/readers/table.ts";

@@ -3,8 +3,8 @@ import { removeAt } from "../../model/cell/document.ts";
 import type { ElementPath, Ipv4 } from "../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
+import { placeOf, type ServiceRole, servicePeer } from "../documents/service-roles.ts";
 import { isObject } from "../outbox.ts";
-import { placeOf, type ServiceRole, servicePeer } from "../service-roles.ts";
 
 /** The part of the root cell that is made first (decision 31): the VM of its own controller, and what that VM needs. */
 export interface BootstrapModel {

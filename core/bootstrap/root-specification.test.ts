@@ -8,7 +8,7 @@ import { elementSchemas } from "../../model/cell/schema.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import { checkDocument, readSpecification } from "../../model/specification/specification.ts";
 import { controllersPath, provided } from "../cells/controller-vm.ts";
-import { isServiceRole, serviceRoles } from "../service-roles.ts";
+import { isServiceRole, serviceRoles } from "../documents/service-roles.ts";
 import { addressOfRole, gatewayAddress } from "./bootstrap-model.ts";
 
 /*

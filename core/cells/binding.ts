@@ -2,7 +2,7 @@ import type { ServiceNumbers } from "../../model/cell/cell.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import type { CellServices } from "../documents/cells.ts";
-import { servicePeer } from "../service-roles.ts";
+import { servicePeer } from "../documents/service-roles.ts";
 
 /**
  * Which Placer and which Storage Manager decide for a cell, where there are several (decision 37). Chosen once, when the

@@ -11,7 +11,7 @@ import {
 } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { ActualWant } from "../documents/cells.ts";
-import type { ActualPolicy, ActualSubnet, DesiredSubnet } from "../documents/network.ts";
+import type { ActualPolicy, ActualSubnet, DesiredSubnet } from "../documents/network/network.ts";
 import type {
   ActualPlacement,
   ActualVm,

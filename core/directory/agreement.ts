@@ -1,4 +1,4 @@
-import { type Network, parseNetwork } from "../../model/addresses.ts";
+import { type Network, parseNetwork } from "../../model/addresses/addresses.ts";
 import type { HostName, Ipv4 } from "../../model/cell/identifiers.ts";
 import type { ActualReach, DesiredReach, ReachOpening } from "../documents/cells.ts";
 

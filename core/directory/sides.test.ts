@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { formatNetwork, type Network, parseNetwork } from "../../model/addresses.ts";
+import { formatNetwork, type Network, parseNetwork } from "../../model/addresses/addresses.ts";
 import { cidr, elementPath, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Side } from "./agreement.ts";
 import { Sides } from "./sides.ts";

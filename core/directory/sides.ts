@@ -1,4 +1,4 @@
-import type { Network } from "../../model/addresses.ts";
+import type { Network } from "../../model/addresses/addresses.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
 import { networksOf, type Side } from "./agreement.ts";
 

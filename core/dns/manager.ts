@@ -1,7 +1,7 @@
-import { parseIpv4 } from "../../model/addresses.ts";
+import { parseIpv4 } from "../../model/addresses/addresses.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
-import { type DesiredZone, zoneKey } from "../documents/network.ts";
+import { type DesiredZone, zoneKey } from "../documents/network/network.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { desiredName, desiredZone } from "../documents/readers/network.ts";
 import { documentsOf } from "../documents/readers/table.ts";

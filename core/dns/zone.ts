@@ -1,5 +1,5 @@
-import { formatIpv4, parseIpv4, parseNetwork } from "../../model/addresses.ts";
-import type { DesiredZone } from "../documents/network.ts";
+import { formatIpv4, parseIpv4, parseNetwork } from "../../model/addresses/addresses.ts";
+import type { DesiredZone } from "../documents/network/network.ts";
 
 /**
  * Names for the outside: the zone that the root cell declares, with the public names of external addresses in it. Nobody

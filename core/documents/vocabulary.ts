@@ -16,8 +16,8 @@ import type { StorageOffer } from "../../model/check/check-storage.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ServerLabel, VolumeAbout, VolumeLabel } from "./bin.ts";
 import type { DesiredLiveness, GuestFacts } from "./guest.ts";
-import type { ActualRouter } from "./outside.ts";
-import type { PolicyNetwork, PolicyRouter, PolicyTraits, Sliced } from "./policy.ts";
+import type { ActualRouter } from "./network/outside.ts";
+import type { PolicyNetwork, PolicyRouter, PolicyTraits, Sliced } from "./network/policy.ts";
 import type { SavedState } from "./saved-state.ts";
 import type { GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volume-size.ts";
 

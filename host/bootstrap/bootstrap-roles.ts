@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { bootstrapRoles } from "../../core/bootstrap/bootstrap-model.ts";
 import { macOf } from "../../core/controller/network/ipv4-range.ts";
 import type { DesiredEnrolment, IdentityGrant } from "../../core/documents/identity.ts";
-import { placeOf, servicePeer, serviceRoles } from "../../core/service-roles.ts";
+import { placeOf, servicePeer, serviceRoles } from "../../core/documents/service-roles.ts";
 import { cellName, type Ipv4, ipv4, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
 import { createAuthority } from "../../runtime/identity/certificates.ts";

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import { promisify } from "node:util";
-import { parseIpv4, parseNetwork } from "../../model/addresses.ts";
+import { parseIpv4, parseNetwork } from "../../model/addresses/addresses.ts";
 import { network } from "../../runtime/installation.ts";
 import { places } from "./configuration.ts";
 

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { bootstrapModel, firstPlaces, gatewayAddress } from "../../core/bootstrap/bootstrap-model.ts";
-import { serviceRoles } from "../../core/service-roles.ts";
+import { serviceRoles } from "../../core/documents/service-roles.ts";
 import type { Bundle } from "../../model/cell/cell.ts";
 import { createAuthority, gossipKeyOf, readAuthority, signCertificate } from "../../runtime/identity/certificates.ts";
 import { hashOfToken, newToken, ownKey } from "../../runtime/identity/own/keys.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { DesiredPlaces } from "../../core/documents/network.ts";
+import type { DesiredPlaces } from "../../core/documents/network/network.ts";
 import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
 import { cellName, hostName, ipv4, mac, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";

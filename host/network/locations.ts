@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { rootCell } from "../../core/documents/cells.ts";
-import type { DesiredPlaces } from "../../core/documents/network.ts";
+import type { DesiredPlaces } from "../../core/documents/network/network.ts";
 import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";
 import { type HostName, hostName, ipv4, type PeerName, peerName } from "../../model/cell/identifiers.ts";

@@ -1,4 +1,4 @@
-import { formatIpv4, parseIpv4, parseNetwork } from "../../model/addresses.ts";
+import { formatIpv4, parseIpv4, parseNetwork } from "../../model/addresses/addresses.ts";
 import { cidr, ipv4, mac } from "../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";

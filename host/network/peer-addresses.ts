@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { parseIpv4 } from "../../model/addresses.ts";
+import { parseIpv4 } from "../../model/addresses/addresses.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { parsePeerAddress } from "../../runtime/transport/peers.ts";

@@ -1,6 +1,6 @@
 import type { RecordWrite, Replaced, Whole } from "../../core/distribution/views/view.ts";
 import { View } from "../../core/distribution/views/view.ts";
-import { type PolicySlice, policyView } from "../../core/documents/network.ts";
+import { type PolicySlice, policyView } from "../../core/documents/network/network.ts";
 import { cellPolicy, policySlice } from "../../core/documents/readers/network.ts";
 import type { CellPolicy } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";

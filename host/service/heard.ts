@@ -1,5 +1,5 @@
 import type { Taken } from "../../core/distribution/views/view.ts";
-import type { PolicySlice } from "../../core/documents/network.ts";
+import type { PolicySlice } from "../../core/documents/network/network.ts";
 import { actualLocation, cellPolicy, desiredPlaces, policySlice } from "../../core/documents/readers/network.ts";
 import type { ActualLocation, CellPolicy } from "../../core/documents/vocabulary.ts";
 import type { Effect } from "../../core/env.ts";

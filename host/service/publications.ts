@@ -1,5 +1,5 @@
 import { type ActualMachine, type ActualMachines, machinesKey } from "../../core/documents/ha.ts";
-import type { ActualPolicy } from "../../core/documents/network.ts";
+import type { ActualPolicy } from "../../core/documents/network/network.ts";
 import {
   type ActualHost,
   type ActualLocation,

@@ -1,4 +1,4 @@
-import { formatNetwork, type Network, parseIpv4, parseNetwork } from "../addresses.ts";
+import { formatNetwork, type Network, parseIpv4, parseNetwork } from "../addresses/addresses.ts";
 import { didYouMean, truthMeant } from "../diagnostics/closest-name.ts";
 import { isIncomplete } from "../diagnostics/unknown.ts";
 import { isObject, type Json, type JsonObject } from "../json/json.ts";

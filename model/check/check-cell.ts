@@ -1,4 +1,4 @@
-import { parseIpv4, parseNetwork } from "../addresses.ts";
+import { parseIpv4, parseNetwork } from "../addresses/addresses.ts";
 import type {
   Cell,
   Element,

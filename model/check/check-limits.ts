@@ -1,4 +1,4 @@
-import { parseNetwork } from "../addresses.ts";
+import { parseNetwork } from "../addresses/addresses.ts";
 import type { Cell, CellControllerElement, CellLimits, Element, VolumeCopyElement } from "../cell/cell.ts";
 import type { ElementPath } from "../cell/identifiers.ts";
 import type { Json } from "../json/json.ts";

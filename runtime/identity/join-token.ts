@@ -1,4 +1,4 @@
-import { parseIpv4 } from "../../model/addresses.ts";
+import { parseIpv4 } from "../../model/addresses/addresses.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { parsePeerAddress } from "../transport/peers.ts";
 

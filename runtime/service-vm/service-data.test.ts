@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { serviceRoles } from "../../core/service-roles.ts";
+import { serviceRoles } from "../../core/documents/service-roles.ts";
 import { configureRole, firstPeers, type RolePlaces, readServiceSeed } from "./service-data.ts";
 
 const fingerprint = "ab".repeat(32);

@@ -1,5 +1,5 @@
+import { isServiceRole, placeOf, type ServiceRole, serviceRoles } from "../../core/documents/service-roles.ts";
 import { isPinnable } from "../../core/identity/presented.ts";
-import { isServiceRole, placeOf, type ServiceRole, serviceRoles } from "../../core/service-roles.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { network, type ProcessConfiguration, ports } from "../installation.ts";

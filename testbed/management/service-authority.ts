@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import type { DesiredEnrolment } from "../../core/documents/identity.ts";
-import { type ServiceRole, serviceRoles } from "../../core/service-roles.ts";
+import { type ServiceRole, serviceRoles } from "../../core/documents/service-roles.ts";
 import { cellName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { createAuthority } from "../../runtime/identity/certificates.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ServiceRole, serviceRoles } from "../../core/service-roles.ts";
+import { type ServiceRole, serviceRoles } from "../../core/documents/service-roles.ts";
 import { Agent, Machine } from "../../host/drivers/network/diverter/testing/namespaces.testing.ts";
 import { buildServiceImage } from "../../image/service.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";

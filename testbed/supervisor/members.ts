@@ -1,4 +1,4 @@
-import { servicePeer } from "../../core/service-roles.ts";
+import { servicePeer } from "../../core/documents/service-roles.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { network, type ProcessConfiguration, ports } from "../../runtime/installation.ts";
 import type { InstallationRecord } from "../record.ts";

@@ -1,4 +1,4 @@
-import { parseIpv4 } from "../../../model/addresses.ts";
+import { parseIpv4 } from "../../../model/addresses/addresses.ts";
 import type { Cause, CauseKind, RefusalKind } from "../../../model/cause/cause.ts";
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { ElementRecord, Run, VmRecord } from "../records.ts";

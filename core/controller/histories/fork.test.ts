@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { elementPath, hostName, type PeerName, peerName, uid } from "../../../model/cell/identifiers.ts";
-import type { DesiredSubnet } from "../../documents/network.ts";
+import type { DesiredSubnet } from "../../documents/network/network.ts";
 import type { CellPolicy, DesiredVm } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
 import { createController } from "../controller.ts";

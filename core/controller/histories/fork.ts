@@ -4,7 +4,7 @@ import { sentence } from "../../../model/cause/sentence.ts";
 import { type HostName, hostName, hostPeer, type PeerName, type Uid, uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { DesiredCell } from "../../documents/cells.ts";
-import type { PolicySlice } from "../../documents/network.ts";
+import type { PolicySlice } from "../../documents/network/network.ts";
 import { desiredConnection } from "../../documents/readers/storage.ts";
 import type { CellPolicy, DesiredConnection, DesiredVm } from "../../documents/vocabulary.ts";
 import { isObject, log, sameJson, toJson } from "../../outbox.ts";

@@ -1,4 +1,4 @@
-import { parseNetwork } from "../../../model/addresses.ts";
+import { parseNetwork } from "../../../model/addresses/addresses.ts";
 import type { Cell, Element } from "../../../model/cell/cell.ts";
 import { type ElementPath, elementPath, type Uid } from "../../../model/cell/identifiers.ts";
 import { checkRules } from "../../../model/check/network/check-rules.ts";

@@ -1,8 +1,8 @@
-import { parseIpv4, parseNetwork } from "../../../model/addresses.ts";
+import { parseIpv4, parseNetwork } from "../../../model/addresses/addresses.ts";
 import type { Cause } from "../../../model/cause/cause.ts";
 import type { VirtualInterfaceElement } from "../../../model/cell/cell.ts";
 import type { Cidr, ElementPath, Ipv4, Uid } from "../../../model/cell/identifiers.ts";
-import type { DesiredSubnet } from "../../documents/network.ts";
+import type { DesiredSubnet } from "../../documents/network/network.ts";
 import { actualSubnet } from "../../documents/readers/network.ts";
 import { log } from "../../outbox.ts";
 import type { Desires } from "../changes/desires.ts";

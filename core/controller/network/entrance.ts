@@ -1,4 +1,4 @@
-import { parseIpv4, parseNetwork } from "../../../model/addresses.ts";
+import { parseIpv4, parseNetwork } from "../../../model/addresses/addresses.ts";
 import type { Cause } from "../../../model/cause/cause.ts";
 import type { Cell, CellControllerElement } from "../../../model/cell/cell.ts";
 import type { Ipv4 } from "../../../model/cell/identifiers.ts";

@@ -1,4 +1,4 @@
-import { formatIpv4, type Network, parseIpv4 } from "../../../model/addresses.ts";
+import { formatIpv4, type Network, parseIpv4 } from "../../../model/addresses/addresses.ts";
 import { type Ipv4, ipv4, type Mac, mac } from "../../../model/cell/identifiers.ts";
 
 export const contains = (outer: Network, inner: Network): boolean =>

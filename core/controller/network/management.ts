@@ -1,4 +1,4 @@
-import { parseIpv4, parseNetwork } from "../../../model/addresses.ts";
+import { parseIpv4, parseNetwork } from "../../../model/addresses/addresses.ts";
 import type { Cell } from "../../../model/cell/cell.ts";
 import { type Cidr, type Ipv4, ipv4 } from "../../../model/cell/identifiers.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";

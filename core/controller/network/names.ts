@@ -1,5 +1,5 @@
 import type { ElementPath } from "../../../model/cell/identifiers.ts";
-import { type DesiredZone, zoneKey } from "../../documents/network.ts";
+import { type DesiredZone, zoneKey } from "../../documents/network/network.ts";
 import type { DesiredName } from "../../documents/vocabulary.ts";
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { parseIpv4, parseNetwork } from "../../../model/addresses.ts";
+import { parseIpv4, parseNetwork } from "../../../model/addresses/addresses.ts";
 import type { NetworkRuleElement, PortRange, RuleEnd } from "../../../model/cell/cell.ts";
 import {
   type CellName,

@@ -1,4 +1,4 @@
-import { formatNetwork, type Network, parseNetwork } from "../../../model/addresses.ts";
+import { formatNetwork, type Network, parseNetwork } from "../../../model/addresses/addresses.ts";
 import type { NetworkRuleElement, RuleEnd } from "../../../model/cell/cell.ts";
 import {
   type CellName,
@@ -14,7 +14,7 @@ import { NetworkIndex } from "../../../model/cell/network-index.ts";
 import { anyPort, openings } from "../../../model/check/network/rule-openings.ts";
 import type { Effective } from "../../../model/check/openness.ts";
 import type { DesiredWant } from "../../documents/cells.ts";
-import type { Forwarded, PolicyNetwork, PolicyRouter } from "../../documents/policy.ts";
+import type { Forwarded, PolicyNetwork, PolicyRouter } from "../../documents/network/policy.ts";
 import type { CellPolicy, CompiledRule } from "../../documents/vocabulary.ts";
 import { sameJson, toJson } from "../../outbox.ts";
 

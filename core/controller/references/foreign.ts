@@ -10,9 +10,9 @@ import {
 } from "../../documents/cells.ts";
 import { actualReach, actualWant } from "../../documents/readers/cells.ts";
 import { actualConnection, actualVolume } from "../../documents/readers/storage.ts";
+import { serviceNumber } from "../../documents/service-roles.ts";
 import type { ActualConnection } from "../../documents/vocabulary.ts";
 import { sameJson, write } from "../../outbox.ts";
-import { serviceNumber } from "../../service-roles.ts";
 import { cellDomain } from "../network/names.ts";
 import type { ElementRecord } from "../records.ts";
 import {

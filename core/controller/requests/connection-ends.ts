@@ -1,4 +1,4 @@
-import { type Network, parseIpv4, parseNetwork } from "../../../model/addresses.ts";
+import { type Network, parseIpv4, parseNetwork } from "../../../model/addresses/addresses.ts";
 import type { Cause } from "../../../model/cause/cause.ts";
 import { remedy } from "../../../model/cause/remedy.ts";
 import { sentence, sentenceOf } from "../../../model/cause/sentence.ts";

@@ -1,5 +1,5 @@
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
-import type { DesiredPlace } from "../../documents/network.ts";
+import type { DesiredPlace } from "../../documents/network/network.ts";
 import type { CellPolicy } from "../../documents/vocabulary.ts";
 import { Counted } from "../changes/indexes.ts";
 import type { Tracking } from "../changes/tracked.ts";

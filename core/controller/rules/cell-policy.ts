@@ -2,7 +2,7 @@ import type { Cell, NetworkRuleElement, SubnetElement } from "../../../model/cel
 import { type ElementPath, type HostName, hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
 import { effectiveOpenness } from "../../../model/check/openness.ts";
 import { limits } from "../../distribution/limits.ts";
-import type { DesiredPlaces } from "../../documents/network.ts";
+import type { DesiredPlaces } from "../../documents/network/network.ts";
 import { cellPolicy } from "../../documents/readers/network.ts";
 import type { CellPolicy, CompiledRule } from "../../documents/vocabulary.ts";
 import { isObject, lengthOf, sameJson, toJson } from "../../outbox.ts";

@@ -1,5 +1,5 @@
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
-import type { DesiredPlace, DesiredPlaces } from "../../documents/network.ts";
+import type { DesiredPlace, DesiredPlaces } from "../../documents/network/network.ts";
 import type { CellPolicy } from "../../documents/vocabulary.ts";
 import { TrackedMap, type Tracking } from "../changes/tracked.ts";
 import type { PlacedInterface, PolicyInterface, PolicySubnet } from "../network/policy.ts";

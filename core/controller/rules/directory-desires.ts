@@ -12,7 +12,7 @@ import {
 import { actualReach, desiredPublic } from "../../documents/readers/cells.ts";
 import { actualVolume } from "../../documents/readers/storage.ts";
 
-import { serviceNumber } from "../../service-roles.ts";
+import { serviceNumber } from "../../documents/service-roles.ts";
 import type { Desires } from "../changes/desires.ts";
 import { isManagement, isOnManagement } from "../network/management.ts";
 import type { ElementRecord } from "../records.ts";

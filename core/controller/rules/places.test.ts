@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hostName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
-import type { DesiredPlaces } from "../../documents/network.ts";
+import type { DesiredPlaces } from "../../documents/network/network.ts";
 import type { DesiredVm } from "../../documents/vocabulary.ts";
 import { directory } from "../state.ts";
 import { World } from "../world.testing.ts";

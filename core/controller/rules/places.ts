@@ -1,5 +1,5 @@
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
-import type { DesiredPlace, DesiredPlaces } from "../../documents/network.ts";
+import type { DesiredPlace, DesiredPlaces } from "../../documents/network/network.ts";
 import type { CellPolicy } from "../../documents/vocabulary.ts";
 import { sameJson, toJson } from "../../outbox.ts";
 import { audiences, connectionsIn, type PlacedInterface } from "../network/policy.ts";

@@ -1,7 +1,7 @@
 import type { Json } from "../../../model/json/json.ts";
 import { cut, type Item, noSlices, toggled } from "../../distribution/views/slices.ts";
-import { hostsGroup, type PolicySlice, sliceGroup } from "../../documents/network.ts";
-import type { PolicyTraits, SliceDigest } from "../../documents/policy.ts";
+import { hostsGroup, type PolicySlice, sliceGroup } from "../../documents/network/network.ts";
+import type { PolicyTraits, SliceDigest } from "../../documents/network/policy.ts";
 import type { CellPolicy } from "../../documents/vocabulary.ts";
 import type { PolicyInterface } from "../network/policy.ts";
 

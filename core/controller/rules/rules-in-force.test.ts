@@ -4,7 +4,7 @@ import { kindsOf } from "../../../model/cause/cause.ts";
 import { type Cidr, cidr, hostName, hostPeer, peerName, uid } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { ActualWant } from "../../documents/cells.ts";
-import type { ActualPolicy } from "../../documents/network.ts";
+import type { ActualPolicy } from "../../documents/network/network.ts";
 import { updateStates } from "../explain/element-state.ts";
 import { shop, World } from "../world.testing.ts";
 

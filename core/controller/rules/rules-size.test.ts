@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { parseNetwork } from "../../../model/addresses.ts";
+import { parseNetwork } from "../../../model/addresses/addresses.ts";
 import { type Cidr, cellName, hostName, ipv4, mac, peerName, uid } from "../../../model/cell/identifiers.ts";
 import { NetworkIndex } from "../../../model/cell/network-index.ts";
 import { acceptedBefore } from "../../../model/check/check-supply.ts";

@@ -2,7 +2,7 @@ import { type Cause, said } from "../../../model/cause/cause.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredEnrolment } from "../../documents/identity.ts";
 import { actualEnrolment } from "../../documents/readers/identity.ts";
-import { serviceRoles } from "../../service-roles.ts";
+import { serviceRoles } from "../../documents/service-roles.ts";
 import type { Desires } from "../changes/desires.ts";
 import { because } from "../changes/standing.ts";
 import { meansOf } from "../network/entrance.ts";

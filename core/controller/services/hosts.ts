@@ -11,10 +11,10 @@ import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
 import { rootCell } from "../../documents/cells.ts";
 import { type DesiredSettings, type DesiredSpare, settingsKey, spareKey } from "../../documents/ha.ts";
 import { hostOffers } from "../../documents/readers/placement.ts";
+import { servicePeer } from "../../documents/service-roles.ts";
 import { type DesiredHost, type HostOffers, hostKey } from "../../documents/vocabulary.ts";
 import { isObject } from "../../outbox.ts";
 import { deathOf } from "../../presence/group/deaths.ts";
-import { servicePeer } from "../../service-roles.ts";
 import type { Desires } from "../changes/desires.ts";
 import { addDesire, type ControllerState, haManager, placer, placerOf } from "../state.ts";
 

@@ -4,8 +4,8 @@ import type { CellName, ElementPath, PeerName, Uid } from "../../../model/cell/i
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { DesiredEnrolment } from "../../documents/identity.ts";
+import { isServiceRole, type ServiceRole, servicePeer, serviceRoles } from "../../documents/service-roles.ts";
 import { isObject } from "../../outbox.ts";
-import { isServiceRole, type ServiceRole, servicePeer, serviceRoles } from "../../service-roles.ts";
 import { meansOf } from "../network/entrance.ts";
 import {
   authority,

@@ -1,4 +1,4 @@
-import { parseNetwork } from "../../../model/addresses.ts";
+import { parseNetwork } from "../../../model/addresses/addresses.ts";
 import type { Element, VmElement } from "../../../model/cell/cell.ts";
 import { hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";

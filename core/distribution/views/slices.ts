@@ -1,4 +1,4 @@
-import type { SliceDigest, Summary } from "../../documents/policy.ts";
+import type { SliceDigest, Summary } from "../../documents/network/policy.ts";
 import { textHash } from "../node/digest.ts";
 
 /**

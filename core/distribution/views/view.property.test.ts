@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { SliceDigest, Summary } from "../../documents/policy.ts";
+import type { SliceDigest, Summary } from "../../documents/network/policy.ts";
 import { type CutSlice, cut, groupOf, type Item, mostInSlice, summaryOf } from "./slices.ts";
 import { type Replaced, type Taken, View, type ViewKind } from "./view.ts";
 

@@ -1,4 +1,4 @@
-import type { SliceDigest, Summary } from "../../documents/policy.ts";
+import type { SliceDigest, Summary } from "../../documents/network/policy.ts";
 import { groupOf, noSlices, toggled } from "./slices.ts";
 
 /**

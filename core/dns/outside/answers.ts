@@ -1,4 +1,4 @@
-import { formatIpv4, parseIpv4, parseNetwork } from "../../../model/addresses.ts";
+import { formatIpv4, parseIpv4, parseNetwork } from "../../../model/addresses/addresses.ts";
 import { type Inside, isAskable, isWithin } from "./askable.ts";
 import { classIn, flags, type NameRecord, nameBytes, type Question, Reader, rcodes, types } from "./message.ts";
 

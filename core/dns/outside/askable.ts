@@ -1,4 +1,4 @@
-import { type Network, parseNetwork } from "../../../model/addresses.ts";
+import { type Network, parseNetwork } from "../../../model/addresses/addresses.ts";
 
 /**
  * Which names may be asked outside. Never what is the installation's: its domain, and the addresses of its networks. Nor what

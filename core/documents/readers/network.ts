@@ -21,8 +21,8 @@ import type {
   DesiredSubnet,
   DesiredZone,
   PolicySlice,
-} from "../network.ts";
-import type { Forwarded, PolicyNetwork, PolicyRouter, PolicyTraits, SliceDigest } from "../policy.ts";
+} from "../network/network.ts";
+import type { Forwarded, PolicyNetwork, PolicyRouter, PolicyTraits, SliceDigest } from "../network/policy.ts";
 import type { ActualLocation, ActualName, CellPolicy, CompiledRule, DesiredName } from "../vocabulary.ts";
 import {
   address,

@@ -15,7 +15,7 @@ import {
   optional,
   type Reader,
 } from "../../../model/json/reader.ts";
-import type { ActualRouter } from "../outside.ts";
+import type { ActualRouter } from "../network/outside.ts";
 import type {
   ActualHost,
   ActualPlacement,

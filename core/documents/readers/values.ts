@@ -1,4 +1,4 @@
-import { parseIpv4, parseNetwork } from "../../../model/addresses.ts";
+import { parseIpv4, parseNetwork } from "../../../model/addresses/addresses.ts";
 import {
   cellName,
   cidr,

@@ -1,7 +1,7 @@
 import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
+import { servicePeer } from "../../documents/service-roles.ts";
 import { type ActualKept, actualKey } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
-import { servicePeer } from "../../service-roles.ts";
 import type { Counted, Kept, Left } from "./records.ts";
 import { cellUidOf } from "./recovery/owner.ts";
 import type { ManagerState } from "./state.ts";

@@ -1,4 +1,4 @@
-import { parseNetwork } from "../../addresses.ts";
+import { parseNetwork } from "../../addresses/addresses.ts";
 import type { Cell, Element, SubnetElement } from "../../cell/cell.ts";
 import { allAsk } from "../check-hosts.ts";
 import type { ReportFault } from "../fault.ts";

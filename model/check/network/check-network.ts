@@ -1,4 +1,4 @@
-import { formatIpv4, formatNetwork, type Network, parseNetwork } from "../../addresses.ts";
+import { formatIpv4, formatNetwork, type Network, parseNetwork } from "../../addresses/addresses.ts";
 import type { Cell, Element, NetworkRuleElement, SubnetElement, VirtualInterfaceElement } from "../../cell/cell.ts";
 import type { ElementPath } from "../../cell/identifiers.ts";
 import type { ReportFault } from "../fault.ts";

@@ -1,4 +1,4 @@
-import { formatNetwork, type Network, parseNetwork } from "../../addresses.ts";
+import { formatNetwork, type Network, parseNetwork } from "../../addresses/addresses.ts";
 import type { Cell, NetworkRuleElement, RuleEnd, SubnetElement } from "../../cell/cell.ts";
 import type { ElementPath } from "../../cell/identifiers.ts";
 import { NetworkIndex } from "../../cell/network-index.ts";

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { rootCell } from "../../../core/documents/cells.ts";
 import type { DesiredEnrolment } from "../../../core/documents/identity.ts";
-import { parseIpv4, parseNetwork } from "../../../model/addresses.ts";
+import { parseIpv4, parseNetwork } from "../../../model/addresses/addresses.ts";
 import type { HostJoin, HostJoining, Refusal } from "../../../model/api.ts";
 import { cellName, hostName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
 import { read as readAs } from "../../../model/contract/schema.ts";

@@ -2,7 +2,7 @@ import { createHash, createHmac } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { haManager, type RootOptions } from "../../../core/controller/state.ts";
-import { serviceRoles } from "../../../core/service-roles.ts";
+import { serviceRoles } from "../../../core/documents/service-roles.ts";
 import { ownKey } from "../../identity/own/keys.ts";
 import type { ProcessConfiguration } from "../../installation.ts";
 import { makeDirectoryDurably } from "../../process/durable-files.ts";

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import { placeOf } from "../../../core/documents/service-roles.ts";
 import { type CurrentKeys, mergeKeys, readCurrentKeys, writeCurrentKeys } from "../../../core/identity/current-keys.ts";
 import { type Ring, readRing } from "../../../core/identity/gossip-ring.ts";
 import { toJson } from "../../../core/outbox.ts";
-import { placeOf } from "../../../core/service-roles.ts";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { type KeptConnection, keepConnection, peerRequest } from "../../http/https.ts";

@@ -1,8 +1,8 @@
 import type { CellName, PeerName, Uid } from "../../../../model/cell/identifiers.ts";
 import type { Json } from "../../../../model/json/json.ts";
+import { servicePeer } from "../../../documents/service-roles.ts";
 import { type ActualConnection, type ActualVolume, actualKey } from "../../../documents/vocabulary.ts";
 import { progress, publish, toJson } from "../../../outbox.ts";
-import { servicePeer } from "../../../service-roles.ts";
 import { type ManagerState, splitKey, type Wanted } from "../state.ts";
 
 /*

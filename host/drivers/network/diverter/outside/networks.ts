@@ -1,4 +1,4 @@
-import { formatIpv4, parseIpv4, parseNetwork } from "../../../../../model/addresses.ts";
+import { formatIpv4, parseIpv4, parseNetwork } from "../../../../../model/addresses/addresses.ts";
 import { type Ipv4, ipv4 } from "../../../../../model/cell/identifiers.ts";
 import type { Outside } from "../../driver.ts";
 import type { networkKinds } from "../program/layout.ts";

@@ -1,5 +1,5 @@
 import type { CellPolicy } from "../../../../../core/documents/vocabulary.ts";
-import { parseNetwork } from "../../../../../model/addresses.ts";
+import { parseNetwork } from "../../../../../model/addresses/addresses.ts";
 import type { Names } from "../names.ts";
 import type { Dataplane } from "../program/dataplane.ts";
 import { controller, policyEntry, policyKey, policyState, ruleKey, toNumber, word } from "../program/layout.ts";

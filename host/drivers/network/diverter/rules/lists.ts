@@ -1,5 +1,5 @@
 import type { ActualLocation, CellPolicy } from "../../../../../core/documents/vocabulary.ts";
-import { formatIpv4, type Network, parseIpv4, parseNetwork } from "../../../../../model/addresses.ts";
+import { formatIpv4, type Network, parseIpv4, parseNetwork } from "../../../../../model/addresses/addresses.ts";
 import { type Ipv4, ipv4, mac } from "../../../../../model/cell/identifiers.ts";
 import type { GlobalNetwork } from "../../driver.ts";
 import { fanoutKey, member, mostGroups, mostMembers } from "../program/layout.ts";

@@ -1,4 +1,4 @@
-import type { Forwarded, PolicyRouter } from "../../../../../core/documents/policy.ts";
+import type { Forwarded, PolicyRouter } from "../../../../../core/documents/network/policy.ts";
 import type { CellPolicy, CompiledRule } from "../../../../../core/documents/vocabulary.ts";
 import { fail, ok, type Result } from "../../../../../model/result.ts";
 import { octets, policyEntry, policyKey, sourceRange, sourceRanges } from "../program/layout.ts";

@@ -3,7 +3,7 @@ import {
   type PolicyInput,
   type PolicySubnet,
 } from "../../../../../../core/controller/network/policy.ts";
-import type { Forwarded } from "../../../../../../core/documents/policy.ts";
+import type { Forwarded } from "../../../../../../core/documents/network/policy.ts";
 import type { ActualLocation, CellPolicy, DesiredInterface } from "../../../../../../core/documents/vocabulary.ts";
 import type { NetworkRuleElement, RuleEnd } from "../../../../../../model/cell/cell.ts";
 import {

@@ -1,4 +1,4 @@
-import type { Cidr, Ipv4 } from "../../model/cell/identifiers.ts";
+import type { Cidr, Ipv4 } from "../../../model/cell/identifiers.ts";
 
 /** Parts of a cell's policy (`CellPolicy`). */
 export interface PolicyNetwork {

@@ -1,4 +1,4 @@
-import type { Ipv4, Mac } from "../../model/cell/identifiers.ts";
+import type { Ipv4, Mac } from "../../../model/cell/identifiers.ts";
 
 /** An upstream router on a host's way out of the installation (`ActualHost.routers`). */
 export interface ActualRouter {

@@ -1,4 +1,4 @@
-import { type PeerName, peerName } from "../model/cell/identifiers.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 
 /**
  * What a service VM may carry, and at which ports each role listens there: roles of one VM share its address, so their

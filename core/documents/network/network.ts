@@ -1,6 +1,6 @@
-import type { CellName, Cidr, ElementPath, HostName, Ipv4, Uid } from "../../model/cell/identifiers.ts";
+import type { CellName, Cidr, ElementPath, HostName, Ipv4, Uid } from "../../../model/cell/identifiers.ts";
+import type { CellPolicy, Progress } from "../vocabulary.ts";
 import type { SliceDigest } from "./policy.ts";
-import type { CellPolicy, Progress } from "./vocabulary.ts";
 
 /**
  * What of a cell's policy is in force at a host, `policy/<cell>`. `ready`: the one that is desired. Otherwise `reason` says
