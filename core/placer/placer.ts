@@ -44,13 +44,13 @@ import {
   useWithout,
 } from "./candidate.ts";
 import { capacity } from "./filters/capacity.ts";
-import { giveUp, nextKey, settleLeaving } from "./leaving.ts";
-import { lossOf } from "./loss.ts";
 import { measurePlacer } from "./measure.ts";
 import { offersOf } from "./offers.ts";
 import { askerOf, takeOwners } from "./owners.ts";
 import { defaultRatios, type Placed, place } from "./place.ts";
-import { isSparing, lackOf, placeSparing } from "./spare.ts";
+import { giveUp, nextKey, settleLeaving } from "./room/leaving.ts";
+import { lossOf } from "./room/loss.ts";
+import { isSparing, lackOf, placeSparing } from "./room/spare.ts";
 import type { PlacerState, Wanted } from "./state.ts";
 
 /*

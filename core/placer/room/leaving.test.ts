@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../model/cell/identifiers.ts";
-import { host, world } from "./placer.testing.ts";
+import { peerName } from "../../../model/cell/identifiers.ts";
+import { host, world } from "../placer.testing.ts";
 
 /* VMs that leave their hosts: where room is kept for them, and what is said of those for whom there is none. */
 

@@ -1,9 +1,9 @@
-import type { CellName, ElementPath, HostName } from "../../model/cell/identifiers.ts";
-import { rootCell } from "../documents/cells.ts";
-import { type HostUse, noteTaken, noUse, type Reservation, reserve, takenMiB } from "./candidate.ts";
-import { askerOf } from "./owners.ts";
-import { place } from "./place.ts";
-import type { PlacerState } from "./state.ts";
+import type { CellName, ElementPath, HostName } from "../../../model/cell/identifiers.ts";
+import { rootCell } from "../../documents/cells.ts";
+import { type HostUse, noteTaken, noUse, type Reservation, reserve, takenMiB } from "../candidate.ts";
+import { askerOf } from "../owners.ts";
+import { place } from "../place.ts";
+import type { PlacerState } from "../state.ts";
 
 /*
  * Whether a host may be lost now: the VMs of the fullest one are placed once more in thought, in the order in which they would be started

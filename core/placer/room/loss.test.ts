@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { host, world } from "./placer.testing.ts";
+import { host, world } from "../placer.testing.ts";
 
 const lossAt = (it: ReturnType<typeof world>) => {
   const loss = it.loss();

@@ -1,13 +1,13 @@
-import { type HostName, peerName, type Uid } from "../../model/cell/identifiers.ts";
-import { alertsOf, type Crossing, type CrossingAlert } from "../../model/cell/tenants/dedication/alerts.ts";
-import { rootCell } from "../documents/cells.ts";
-import type { HostRefusal, Leave } from "../documents/vocabulary.ts";
-import { log, sameJson, toJson, write } from "../outbox.ts";
-import { type HostView, noUse, type Reservation, release, reserve } from "./candidate.ts";
-import { neighboursOf } from "./filters/implicit.ts";
-import { askerOf } from "./owners.ts";
-import { place } from "./place.ts";
-import type { PlacerState } from "./state.ts";
+import { type HostName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { alertsOf, type Crossing, type CrossingAlert } from "../../../model/cell/tenants/dedication/alerts.ts";
+import { rootCell } from "../../documents/cells.ts";
+import type { HostRefusal, Leave } from "../../documents/vocabulary.ts";
+import { log, sameJson, toJson, write } from "../../outbox.ts";
+import { type HostView, noUse, type Reservation, release, reserve } from "../candidate.ts";
+import { neighboursOf } from "../filters/implicit.ts";
+import { askerOf } from "../owners.ts";
+import { place } from "../place.ts";
+import type { PlacerState } from "../state.ts";
 
 /*
  * A VM leaves its host when that is in maintenance, or when the operator has it go to another one. It runs on where it is until room is kept

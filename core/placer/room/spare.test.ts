@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { peerName } from "../../model/cell/identifiers.ts";
-import { host, world } from "./placer.testing.ts";
+import { peerName } from "../../../model/cell/identifiers.ts";
+import { host, world } from "../placer.testing.ts";
 
 /** Each has 3000 MiB for VMs. */
 const begun = (spareHosts: number, names = ["h1", "h2", "h3"]) => {
