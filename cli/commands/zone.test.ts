@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { test } from "node:test";
-import type { ZoneReport } from "../../model/contract/zone.ts";
+import type { ZoneReport } from "../../model/contract/operator/zone.ts";
 import { failure, scene } from "./model/scene.testing.ts";
 import { showZone, zoneKey } from "./zone.ts";
 

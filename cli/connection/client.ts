@@ -43,11 +43,11 @@ import type {
   WebhookRegistered,
   WebhookRemoved,
   WebhookWord,
-} from "../../model/contract/ha.ts";
+} from "../../model/contract/operator/ha.ts";
+import type { ZoneKeyAnswer, ZoneKeyWord, ZoneReport } from "../../model/contract/operator/zone.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
 import { isConditional, mostOfPage, nextHeader, type PagedList } from "../../model/contract/tenancy/pages.ts";
-import type { ZoneKeyAnswer, ZoneKeyWord, ZoneReport } from "../../model/contract/zone.ts";
 import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
 import { printableLines } from "../../model/diagnostics/render-diagnostic.ts";
 import type { Json } from "../../model/json/json.ts";

@@ -4,7 +4,7 @@ import { type FastifyInstance, fastify } from "fastify";
 import { createHaManager } from "../../core/ha/manager.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import type { AuditEntry } from "../../model/contract/audit/audit.ts";
-import type { HaReport } from "../../model/contract/ha.ts";
+import type { HaReport } from "../../model/contract/operator/ha.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { mailNotices, openMailSeal } from "../../runtime/ha/mail.ts";
 import { alertNotices, openWebhookSeal } from "../../runtime/ha/notices.ts";

@@ -9,7 +9,7 @@ import {
   powerRemoved,
   webhookRegistered,
   webhookRemoved,
-} from "../../model/contract/ha.ts";
+} from "../../model/contract/operator/ha.ts";
 import type { Schema } from "../../model/contract/schema.ts";
 import { refusal } from "../../model/contract/values.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";

@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
-import type { AlertNotice } from "../../model/contract/ha.ts";
+import type { AlertNotice } from "../../model/contract/operator/ha.ts";
 import { alertNotices, openWebhookSeal } from "../../runtime/ha/notices.ts";
 import { servePeers } from "../../runtime/http/https.ts";
 import { startHaManager, until } from "./manager.testing.ts";

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { peerName } from "../../model/cell/identifiers.ts";
+import { zoneKeyAnswer, zoneReport } from "../../model/contract/operator/zone.ts";
 import type { Schema } from "../../model/contract/schema.ts";
-import { zoneKeyAnswer, zoneReport } from "../../model/contract/zone.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { askPeer } from "../requests/ask-peer.ts";
 import { answerAs, answerOr, refusalIn } from "../requests/peer-answer.ts";

@@ -9,7 +9,7 @@ import {
   type PowerReading,
   uuidOf,
 } from "../../core/ha/power/controller.ts";
-import { powerController } from "../../model/contract/ha.ts";
+import { powerController } from "../../model/contract/operator/ha.ts";
 import { read } from "../../model/contract/schema.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import { Fault } from "../../model/json/reader.ts";

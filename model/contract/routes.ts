@@ -13,7 +13,8 @@ import {
   webhookRegistered,
   webhookRemoved,
   webhookWord,
-} from "./ha.ts";
+} from "./operator/ha.ts";
+import { zoneKeyAnswer, zoneKeyWord, zoneReport } from "./operator/zone.ts";
 import {
   bytesType,
   gives,
@@ -33,7 +34,6 @@ import { boolean, integer, jsonObject, oneOf, record, text, time } from "./schem
 import { mostOfPage } from "./tenancy/pages.ts";
 import { givesPages, paged, tenantRoutes } from "./tenancy/routes.ts";
 import * as values from "./values.ts";
-import { zoneKeyAnswer, zoneKeyWord, zoneReport } from "./zone.ts";
 
 /**
  * The published contract as a table: every request that a client can make. The gateway and the controllers serve by it and

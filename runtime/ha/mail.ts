@@ -3,7 +3,7 @@ import { mayAsk } from "../../core/documents/permissions.ts";
 import type { Mail, Notice } from "../../core/ha/people/alert.ts";
 import { isObject, toJson } from "../../core/outbox.ts";
 import { isoTime } from "../../model/cell/iso-time.ts";
-import { mailWord } from "../../model/contract/ha.ts";
+import { mailWord } from "../../model/contract/operator/ha.ts";
 import { read } from "../../model/contract/schema.ts";
 import { Fault } from "../../model/json/reader.ts";
 import { parseJson, sendJson, sendRefusal } from "../http/http.ts";

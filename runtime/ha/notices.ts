@@ -4,7 +4,7 @@ import { mayAsk } from "../../core/documents/permissions.ts";
 import type { Notice, Webhook } from "../../core/ha/people/alert.ts";
 import { isObject, toJson } from "../../core/outbox.ts";
 import { isoTime } from "../../model/cell/iso-time.ts";
-import { type AlertNotice, webhookWord } from "../../model/contract/ha.ts";
+import { type AlertNotice, webhookWord } from "../../model/contract/operator/ha.ts";
 import { read } from "../../model/contract/schema.ts";
 import type { Json } from "../../model/json/json.ts";
 import { Fault } from "../../model/json/reader.ts";

@@ -6,7 +6,7 @@ import { type DueEnd, endToSay } from "../../core/ha/power/ends.ts";
 import type { DueOrder } from "../../core/ha/power/orders.ts";
 import { toJson } from "../../core/outbox.ts";
 import { hostName, hostPeer, type PeerName } from "../../model/cell/identifiers.ts";
-import { powerController, powerReading } from "../../model/contract/ha.ts";
+import { powerController, powerReading } from "../../model/contract/operator/ha.ts";
 import { read } from "../../model/contract/schema.ts";
 import { Fault } from "../../model/json/reader.ts";
 import { sendJson, sendRefusal } from "../http/http.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { HaReport } from "../../model/contract/ha.ts";
+import type { HaReport } from "../../model/contract/operator/ha.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
 import * as lab from "../lab.testing.ts";
 import { drainsAndResumes } from "./drain.testing.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { InstallationStatus } from "../../model/api.ts";
-import type { HaReport } from "../../model/contract/ha.ts";
+import type { HaReport } from "../../model/contract/operator/ha.ts";
 import type { Testbed } from "../harness.ts";
 import { cells, stateOf, until } from "../lab.testing.ts";
 import { processesOf, tenant, vmState } from "../management/self-hosted.testing.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HaReport } from "../../../model/contract/ha.ts";
+import type { HaReport } from "../../../model/contract/operator/ha.ts";
 import { failure, type Gateway, scene } from "../model/scene.testing.ts";
 import { acknowledgeAlert, listAlerts, listHa, orderHa, setMail, setWebhook } from "./ha.ts";
 import { hostPower, type PowerOptions } from "./power.ts";

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
-import type { HaItem, HaReport } from "../../../model/contract/ha.ts";
+import type { HaItem, HaReport } from "../../../model/contract/operator/ha.ts";
 import { printable } from "../../../model/diagnostics/render-diagnostic.ts";
 import { type Context, cellOfPath, printJson } from "../../context/context.ts";
 import { CommandFailure, exitCodes, usage } from "../../terminal/failure.ts";

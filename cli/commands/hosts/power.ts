@@ -1,4 +1,4 @@
-import type { PowerControllerWord } from "../../../model/contract/ha.ts";
+import type { PowerControllerWord } from "../../../model/contract/operator/ha.ts";
 import { type Context, printJson } from "../../context/context.ts";
 import { readSecret } from "../../secrets/read-secret.ts";
 import { usage } from "../../terminal/failure.ts";

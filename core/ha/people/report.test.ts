@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { haReport } from "../../../model/contract/ha.ts";
+import { haReport } from "../../../model/contract/operator/ha.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { fencerNames, lossTypes, orderlyTypes, steps } from "../item.ts";
 import { alertKinds } from "./alert.ts";

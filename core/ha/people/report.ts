@@ -1,5 +1,5 @@
 import { isoTime } from "../../../model/cell/iso-time.ts";
-import type { HaItem, HaReport } from "../../../model/contract/ha.ts";
+import type { HaItem, HaReport } from "../../../model/contract/operator/ha.ts";
 import type { WorkItem } from "../item.ts";
 import type { HaState } from "../state.ts";
 

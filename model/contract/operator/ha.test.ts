@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Json, JsonObject } from "../json/json.ts";
-import { Fault } from "../json/reader.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
+import { Fault } from "../../json/reader.ts";
+import { read } from "../schema.ts";
 import { haReport } from "./ha.ts";
-import { read } from "./schema.ts";
 
 const time = "2026-11-26T20:00:00Z";
 const alert = { kind: "stuck", subject: "h1", since: time, sentence: "shop/web/vm of h1 should have started" };

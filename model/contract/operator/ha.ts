@@ -14,7 +14,7 @@ import {
   secret,
   text,
   time,
-} from "./schema.ts";
+} from "../schema.ts";
 
 /** How the management controller of a host is reached: `PUT /hosts/{name}/power`. The password goes no further than it has to. */
 export interface PowerControllerWord {

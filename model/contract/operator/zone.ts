@@ -1,4 +1,4 @@
-import { boolean, exactly, integer, list, nullable, optional, record, secret, text } from "./schema.ts";
+import { boolean, exactly, integer, list, nullable, optional, record, secret, text } from "../schema.ts";
 
 /** Names for the outside: `GET /zone`. */
 export interface ZoneReport {
