@@ -15,9 +15,9 @@ import { type Followed, followedChecks, type Submitted } from "./followed-checks
 const folders = ["model/cell", "model/check", "model/reference"];
 /**
  * What no text alone is refused for: the root controller gives some (`core/controller/explain/refusals-are-followed.test.ts` follows those that
- * it adds), `cells dedicate` the others; each refusal is tried by the cases there.
+ * it adds), `cells dedicate` and requests about pools the others; each refusal is tried by the cases there.
  */
-const ofRequests = "model/cell/tenants/dedication/";
+const ofRequests = ["model/cell/tenants/dedication/", "model/cell/tenants/pools/"];
 
 const faultsOf = ({ text, supply }: Submitted): readonly Diagnostic[] => {
   const bundle = typeof text === "string" ? { main: "shop.sf", files: { "shop.sf": text } } : text;
@@ -50,7 +50,9 @@ test("every hint of the sources is followed here, or by the page of its code", (
   assert.ok(sentences.length > 50, String(sentences.length));
   assert.deepEqual(
     sentences
-      .filter(({ at, says }) => !at.startsWith(ofRequests) && !said.some((hint) => says.test(hint)))
+      .filter(
+        ({ at, says }) => !ofRequests.some((folder) => at.startsWith(folder)) && !said.some((hint) => says.test(hint)),
+      )
       .map(({ at, text }) => `${at}: ${text}`),
     [],
   );
