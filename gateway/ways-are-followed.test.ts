@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { addCredential, revokeCredential } from "../core/controller/requests/credentials.ts";
+import { addCredential, revokeCredential } from "../core/controller/requests/credentials/credentials.ts";
 import { World } from "../core/controller/world.testing.ts";
 import { cidr, uid } from "../model/cell/identifiers.ts";
 import { isImageName } from "../model/cell/image-name.ts";

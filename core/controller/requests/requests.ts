@@ -46,7 +46,7 @@ import { type ControllerState, offersOf, placerOf, recordAt, storageManagerOf } 
 import { upgradedBy } from "../upgrade/upgrade.ts";
 import { withSizes } from "../volumes/growth.ts";
 import { whyEnds } from "./connection-ends.ts";
-import { addCredential, isCredential, revokeCredential } from "./credentials.ts";
+import { addCredential, isCredential, revokeCredential } from "./credentials/credentials.ts";
 import { type ElementsRequest, elementsPage } from "./elements.ts";
 import { type ForceStopRequest, forceStop } from "./force-stop.ts";
 import { type MoveRequest, move } from "./move.ts";

@@ -1,7 +1,7 @@
-import { fail, ok, type Result } from "../../../model/result.ts";
-import { log, write } from "../../outbox.ts";
-import type { CredentialRecord } from "../records.ts";
-import type { ControllerState } from "../state.ts";
+import { fail, ok, type Result } from "../../../../model/result.ts";
+import { log, write } from "../../../outbox.ts";
+import type { CredentialRecord } from "../../records.ts";
+import type { ControllerState } from "../../state.ts";
 
 /**
  * Credentials that open one cell, beside the operator's. A controller knows their hashes only and keeps them itself, so
