@@ -146,13 +146,20 @@ export interface ServiceEvent {
   readonly fields: { readonly [key: string]: Json };
 }
 
-/** A credential of one cell: it opens everything below `/cells/<cell>/`, and in `GET /cells` shows that cell alone. */
+/**
+ * A credential of one cell: it opens everything below `/cells/<cell>/`, and in `GET /cells` shows that cell alone. With a `path`
+ * it opens what is there in the model and below it, and nothing else; with `access` `read` it changes nothing there.
+ */
 export interface CredentialSummary {
   readonly id: string;
   /** Who it was given to, in the operator's words. */
   readonly note: string;
   /** ISO 8601. */
   readonly created: string;
+  /** Of an element or a group, as `primary/volumes`. Absent: it opens the whole cell. */
+  readonly path?: string;
+  /** Exactly with `path`. */
+  readonly access?: "read" | "write";
 }
 export interface NewCredential {
   readonly id: string;

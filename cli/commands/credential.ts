@@ -1,6 +1,7 @@
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import { writeClientConfiguration } from "../connection/client-config.ts";
 import { type Context, printJson } from "../context/context.ts";
+import { usage } from "../terminal/failure.ts";
 
 /** `cells credential`: what opens one cell and nothing else, for the people who look after it. */
 
@@ -8,12 +9,15 @@ import { type Context, printJson } from "../context/context.ts";
 export const addCredential = async (
   context: Context,
   cell: string,
-  note: string,
+  { note, path, readOnly }: { readonly note: string; readonly path?: string; readonly readOnly?: boolean },
   file: string | undefined,
 ): Promise<void> => {
   const { terminal, json } = context;
   const client = context.client();
-  const made = await client.addCredential(cell, note);
+  if (readOnly === true && path === undefined)
+    throw usage("--read-only is of a part of the cell: name it with --path, as shop/data");
+  const part = path === undefined ? {} : ({ path, access: readOnly === true ? "read" : "write" } as const);
+  const made = await client.addCredential(cell, { note, ...part });
   const { url, authority } = client;
   const configuration = { url, credential: made.credential, ...(authority === undefined ? {} : { authority }) };
   if (file !== undefined) {
@@ -32,8 +36,10 @@ export const listCredentials = async (context: Context, cell: string): Promise<v
   else if (credentials.length === 0)
     context.terminal.print(`${cell} has no credential of its own; the operator's opens it`);
   else
-    for (const { id, created, note } of credentials)
-      context.terminal.print(printable(`${id}  ${created}  ${note}`).trimEnd());
+    for (const { id, created, note, path, access } of credentials) {
+      const part = path === undefined ? "" : `${access === "read" ? "reads" : "reads and changes"} ${path} alone  `;
+      context.terminal.print(printable(`${id}  ${created}  ${part}${note}`).trimEnd());
+    }
 };
 
 export const revokeCredential = async (context: Context, cell: string, id: string): Promise<void> => {

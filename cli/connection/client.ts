@@ -48,6 +48,7 @@ import type { ZoneKeyAnswer, ZoneKeyWord, ZoneReport } from "../../model/contrac
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
 import { isConditional, mostOfPage, nextHeader, type PagedList } from "../../model/contract/tenancy/pages.ts";
+import type { CredentialNote } from "../../model/contract/values.ts";
 import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
 import { printableLines } from "../../model/diagnostics/render-diagnostic.ts";
 import type { Json } from "../../model/json/json.ts";
@@ -291,8 +292,8 @@ export class Client {
     return this.#gateway.ask("listCredentials", { parameters: { cell } });
   }
 
-  addCredential(cell: string, note: string): Promise<NewCredential> {
-    return this.#gateway.ask("addCredential", { parameters: { cell }, body: { note } });
+  addCredential(cell: string, what: CredentialNote): Promise<NewCredential> {
+    return this.#gateway.ask("addCredential", { parameters: { cell }, body: what });
   }
 
   admitHost(name: string, join: HostJoin): Promise<HostJoining> {

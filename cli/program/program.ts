@@ -411,8 +411,10 @@ const credentialCommands = (program: Command, context: () => Context): void => {
       .description("make a credential of a cell")
       .argument("<cell>")
       .option("--note <text>", "who it is for", "")
+      .option("--path <path>", "let it open this part of the cell alone, as shop/data")
+      .option("--read-only", "of that part: let it change nothing")
       .option("--out <file>", "write a configuration for CELLS_CONFIG instead of printing it")
-      .action(async (cell, options) => (await credentials()).addCredential(context(), cell, options.note, options.out)),
+      .action(async (cell, options) => (await credentials()).addCredential(context(), cell, options, options.out)),
     ["cells credential add shop --note 'shop team' --out shop.json", "CELLS_CONFIG=shop.json cells get shop --state"],
   );
   withHelp(

@@ -33,6 +33,7 @@ import { answerResolvers } from "./network/resolvers.ts";
 import { reconcile } from "./reconcile.ts";
 import type { CredentialRecord, ElementRecord, VmRecord } from "./records.ts";
 import { foreignKeyOf, isForeignRecord, releasedForeign } from "./references/foreign.ts";
+import { isCredentialRecord } from "./requests/credentials/credentials.ts";
 import { restoredAnswers } from "./requests/once.ts";
 import { answer } from "./requests/requests.ts";
 import {
@@ -344,7 +345,7 @@ function readRecords(state: ControllerState, restored: Restored): void {
     } else if (key.startsWith("vm/")) {
       const vm = value as unknown as VmRecord;
       state.vms.set(vm.uid, vm);
-    } else if (key.startsWith("credential/")) {
+    } else if (isCredentialRecord(key)) {
       const credential = value as unknown as CredentialRecord;
       state.credentials.set(credential.id, credential);
     } else if (key.startsWith("grant/")) {

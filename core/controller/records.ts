@@ -12,12 +12,14 @@ export interface Hearing {
   hasHeardAll: boolean;
 }
 
-/** Record `credential/<id>`. `hash`: SHA-256 of the credential, hexadecimal. `since`: milliseconds since 1970. */
+/** Record `credential/<id>`, or `limited-credential/<id>` where it opens one path alone. `hash`: SHA-256 of the credential, hexadecimal. `since`: milliseconds since 1970. */
 export interface CredentialRecord {
   readonly id: string;
   readonly hash: string;
   readonly note: string;
   readonly since: number;
+  /** Absent: it opens all of the cell. */
+  readonly within?: { readonly path: string; readonly access: "read" | "write" };
 }
 
 export interface StartState {

@@ -201,6 +201,7 @@ export const routes = {
   }),
   addCredential: route("POST /cells/{cell}/credentials", "cell", "controller", {
     doc: "A new credential of the cell. This is its only appearance.",
+    more: "With `path` it opens what is there in the model and below it, and nothing else: it is read and listed, and with `access` `write` (absent: that) changed, by elements that name nothing outside of it.",
     body: sends(values.credentialNote),
     answer: gives(values.newCredential),
   }),

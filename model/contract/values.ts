@@ -210,14 +210,21 @@ export const explanation: Schema<api.ElementAnswer | api.ConnectionAnswer> = {
   anyOf: [elementAnswer as JsonObject, connectionAnswer as JsonObject],
 };
 export const credentialSummary = record<api.CredentialSummary>(
-  { id: text(), note: text(), created: time },
+  { id: text(), note: text(), created: time, path: optional(text()), access: optional(oneOf("read", "write")) },
   "CredentialSummary",
 );
 export const newCredential = record<api.NewCredential>({ id: text(), credential: text() }, "NewCredential");
 export interface CredentialNote {
   readonly note?: string;
+  /** What it opens of the cell's model; absent: all. */
+  readonly path?: string;
+  /** Absent: `write`. */
+  readonly access?: "read" | "write";
 }
-export const credentialNote = record<CredentialNote>({ note: optional(text(200)) }, "CredentialNote");
+export const credentialNote = record<CredentialNote>(
+  { note: optional(text(200)), path: optional(text(900)), access: optional(oneOf("read", "write")) },
+  "CredentialNote",
+);
 export const execRequest = record<api.ExecRequest>(
   { vm: text(), command: list(text(), { least: 1 }), timeoutMs: optional(number) },
   "ExecRequest",

@@ -33,7 +33,7 @@ import { hostHandler } from "./hosts/hosts.ts";
 import { longPoll } from "./long-poll.ts";
 import type { ControllerSessions } from "./sessions.ts";
 import { answerAudit, askerOf, recordedFirst } from "./tenants/audit.ts";
-import { callerOf } from "./tenants/callers.ts";
+import { callerOf, partMayNotAsk, withinOf } from "./tenants/callers.ts";
 import { isRead } from "./tenants/child-cells.ts";
 import { sessionHolder, TenantAnswers, TicketHolds, tenantMayNotAsk } from "./tenants/tenants.ts";
 import { answerIssue, answerSpending, createTicketCheck } from "./tickets.ts";
@@ -126,7 +126,8 @@ export const createRoutes = (
       return;
     }
     const tenant = caller !== null && "tenant" in caller ? caller.tenant : null;
-    const no = tenant === null || cell === rootCell ? null : tenantMayNotAsk(tenant, found.name);
+    const part = partMayNotAsk(caller, found.name);
+    const no = part ?? (tenant === null || cell === rootCell ? null : tenantMayNotAsk(tenant, found.name));
     if (no !== null) {
       const what = { verb: found.name, target: parts.slice(3).join("/"), refused: no.message };
       if (incoming.method !== "GET") await record({ context, caller, incoming }, what);
@@ -187,8 +188,8 @@ const record = async (
   what: Omit<RecordRequest, "method" | "by">,
 ): Promise<unknown> => ask(context, { method: "RECORD", ...what, by: askerOf(caller, incoming) });
 
-async function listElements({ context, response, query }: Exchange<"listElements">): Promise<void> {
-  const { status, body } = await ask(context, { method: "ELEMENTS", ...given(query) });
+async function listElements({ context, caller, response, query }: Exchange<"listElements">): Promise<void> {
+  const { status, body } = await ask(context, { method: "ELEMENTS", ...given(query), ...withinOf(caller) });
   if (status === 200) sendPage(response, body as unknown as ElementPage);
   else sendJson(response, status, body);
 }
@@ -242,7 +243,11 @@ async function addCredential(exchange: Exchange<"addCredential">): Promise<void>
   const { id, credential } = newCredential(context.controller.cell);
   const hash = hashCredential(credential);
   const by = askerOf(exchange.caller, exchange.incoming);
-  const added = await ask(context, { method: "CREDENTIAL-ADD", id, hash, note: body.note ?? "", by });
+  const { note = "", path, access = "write" } = body;
+  if (path === undefined && body.access !== undefined)
+    return sendRefusal(response, 400, "bad-request", "access is of a part of the cell: name it by `path`");
+  const within = path === undefined ? {} : { within: { path, access } };
+  const added = await ask(context, { method: "CREDENTIAL-ADD", id, hash, note, ...within, by });
   const answer = added.status === 200 ? ({ id, credential } satisfies NewCredential) : added.body;
   sendJson(response, added.status, answer, { "cache-control": "no-store" });
 }
@@ -250,7 +255,7 @@ async function addCredential(exchange: Exchange<"addCredential">): Promise<void>
 async function read(exchange: Exchange<"readModel" | "readElement">): Promise<void> {
   const { context, response, parameters, query } = exchange;
   const { state = false, until } = query;
-  const request = { method: "GET", path: parameters.path ?? "", state } as const;
+  const request = { method: "GET", path: parameters.path ?? "", state, ...withinOf(exchange.caller) } as const;
   if (until === undefined) {
     await relay(exchange, request);
     return;
@@ -293,10 +298,18 @@ function questionOf(query: Exchange<"explain">["query"]): Result<Question, strin
 async function why(exchange: Exchange<"explain">): Promise<void> {
   const { context, response, query } = exchange;
   const { element, from, to } = query;
+  const part = withinOf(exchange.caller);
   if (element !== undefined) {
-    await relay(exchange, { method: "WHY-ELEMENT", path: element });
+    await relay(exchange, { method: "WHY-ELEMENT", path: element, ...part });
     return;
   }
+  if (part.within !== undefined)
+    return sendRefusal(
+      response,
+      403,
+      "forbidden",
+      "which connections pass is not for a credential of a part of the cell",
+    );
   const question = questionOf(query);
   if (from === undefined || to === undefined || !question.ok) {
     const message = question.ok ? "both ends are needed: from=<path>&to=<path>" : question.error;

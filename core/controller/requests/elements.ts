@@ -10,6 +10,7 @@ import { fail, ok, type Result } from "../../../model/result.ts";
 import { told } from "../changes/standing.ts";
 import type { ElementRecord } from "../records.ts";
 import type { ControllerState } from "../state.ts";
+import { isWithin, type Within } from "./credentials/within.ts";
 
 /**
  * Elements of the cell in pages. They are in the order of the numbers of their UIDs, which only grow and which nothing changes, not a new
@@ -19,6 +20,8 @@ export interface ElementsRequest extends ElementFilter {
   readonly method: "ELEMENTS";
   readonly limit?: number;
   readonly after?: string;
+  /** Of this part of the cell alone. */
+  readonly within?: Within;
 }
 
 const list = "listElements";
@@ -26,13 +29,14 @@ const list = "listElements";
 /** The error is a sentence. */
 export function elementsPage(
   state: ControllerState,
-  { type, uid, phase, name, limit = usualPage, after }: Omit<ElementsRequest, "method">,
+  { type, uid, phase, name, limit = usualPage, after, within }: Omit<ElementsRequest, "method">,
 ): Result<ElementPage, string> {
   const from = after === undefined ? 0 : numberAfter(state, after);
   if (from === null)
     return fail("after in the query: it is no cursor that this list has given; without it the list begins anew");
   const found: { readonly number: number; readonly record: ElementRecord }[] = [];
   for (const record of state.elements.values()) {
+    if (within !== undefined && !isWithin(within, record.path)) continue;
     if (type !== undefined && record.type !== type) continue;
     if (uid !== undefined && record.uid !== uid) continue;
     if (phase !== undefined && phaseOf(record) !== phase) continue;

@@ -46,7 +46,8 @@ import { type ControllerState, offersOf, placerOf, recordAt, storageManagerOf } 
 import { upgradedBy } from "../upgrade/upgrade.ts";
 import { withSizes } from "../volumes/growth.ts";
 import { whyEnds } from "./connection-ends.ts";
-import { addCredential, isCredential, revokeCredential } from "./credentials/credentials.ts";
+import { addCredential, openedBy, revokeCredential } from "./credentials/credentials.ts";
+import { shownWithin, type Within, whyNotWithin, whyPlanNotWithin } from "./credentials/within.ts";
 import { type ElementsRequest, elementsPage } from "./elements.ts";
 import { type ForceStopRequest, forceStop } from "./force-stop.ts";
 import { type MoveRequest, move } from "./move.ts";
@@ -76,6 +77,8 @@ export type ControllerRequest =
       /** Who changes it; absent: who made the cell gives it its first model. */
       readonly by?: Asker;
       readonly once?: Once;
+      /** Whoever asks has this part of the cell alone; absent: all of it. */
+      readonly within?: Within;
     }
   | { readonly method: "SUMMARY" }
   /** How far the records go of who changed the cell. */
@@ -89,14 +92,15 @@ export type ControllerRequest =
       readonly id: string;
       readonly hash: string;
       readonly note: string;
+      readonly within?: Within;
       readonly by?: Asker;
     }
   | { readonly method: "CREDENTIAL-REVOKE"; readonly id: string; readonly by?: Asker; readonly once?: Once }
-  /** Is that the hash of a credential of this cell? */
+  /** Is that the hash of a credential of this cell? `true`: of all of it; `{within}`: of that part alone; `false`: it is none. */
   | { readonly method: "CREDENTIAL-KNOWN"; readonly hash: string }
   /** Answered elsewhere, since it may have to wait: `tickets.ts`. */
   | TicketRequest
-  | { readonly method: "WHY-ELEMENT"; readonly path: string }
+  | { readonly method: "WHY-ELEMENT"; readonly path: string; readonly within?: Within }
   | { readonly method: "WHY-ENDS"; readonly from: string; readonly to: string }
   | { readonly method: "EXEC-TARGET"; readonly vm: string }
   | (MoveRequest & { readonly by?: Asker; readonly once?: Once })
@@ -130,12 +134,17 @@ const notFound = (message: string): Refused => refused(404, "not-found", message
 
 /** Answers a request that changes no model. */
 export function answer(state: ControllerState, request: Json): ControllerResponse {
-  return responseOf(
-    state,
-    isObject(request)
-      ? dispatch(state, request as unknown as OtherRequest)
-      : fail(refused(400, "bad-request", "a request is a JSON object")),
-  );
+  if (!isObject(request)) return responseOf(state, fail(refused(400, "bad-request", "a request is a JSON object")));
+  const beyond = whyBeyond(request);
+  return responseOf(state, beyond === null ? dispatch(state, request as unknown as OtherRequest) : fail(beyond));
+}
+/** Of whoever has a part of the cell alone. */
+function whyBeyond(request: Json): Refused | null {
+  if (!isObject(request) || request.within === undefined) return null;
+  // Of a credential that is made it is what that will open.
+  if (request.method === "CREDENTIAL-ADD") return null;
+  const why = whyNotWithin(request.within as unknown as Within, request as never);
+  return why === null ? null : refused(403, "forbidden", why);
 }
 /** Does it ask for another model, or what that would do? */
 export const isChange = (request: Json): request is JsonObject => isObject(request) && changes.has(request.method);
@@ -145,6 +154,8 @@ const changes: ReadonlySet<Json | undefined> = new Set(["PUT", "PATCH", "DELETE"
 export function* answerInSlices(state: ControllerState, request: Json): Generator<void, ControllerResponse> {
   const before = answeredBefore(state, request);
   if (before !== null) return before;
+  const beyond = whyBeyond(request);
+  if (beyond !== null) return responseOf(state, fail(beyond));
   if (isChange(request)) return responseOf(state, yield* change(state, request as unknown as ChangeRequest));
   const response = answer(state, request);
   if (response.status === 200) keepAnswer(state, request, response.body);
@@ -176,7 +187,7 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
     case "CREDENTIAL-REVOKE":
       return session(audited(state, "revokeCredential", ofCredential(request), revokeCredential(state, request.id)));
     case "CREDENTIAL-KNOWN":
-      return ok(isCredential(state, request.hash));
+      return ok(knownAs(openedBy(state, request.hash)));
     case "WHY-ELEMENT":
       return session(elementAnswer(state, request.path));
     case "WHY-ENDS":
@@ -203,9 +214,20 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
   }
 }
 
-const ofCredential = ({ id, by }: { readonly id: string; readonly by?: Asker }): Omit<Asked, "verb"> => ({
+const knownAs = (opened: ReturnType<typeof openedBy>): Json =>
+  opened?.within === undefined ? opened !== null : toJson(opened);
+const ofCredential = ({
+  id,
+  by,
+  within,
+}: {
+  readonly id: string;
+  readonly by?: Asker;
+  readonly within?: Within;
+}): Omit<Asked, "verb"> => ({
   target: `credential ${id}`,
   ...(by === undefined ? {} : { by }),
+  ...(within === undefined ? {} : { what: `${within.access === "read" ? "reading" : "writing"} ${within.path}` }),
 });
 function audited<T>(
   state: ControllerState,
@@ -251,7 +273,7 @@ type OtherRequest =
  * and whoever reads meanwhile sees the model of before.
  */
 function* change(state: ControllerState, request: ChangeRequest): Generator<void, Result<Json, Refused>> {
-  const { ifMatch, dryRun = false, allowDestroy = [] } = request;
+  const { ifMatch, dryRun = false, allowDestroy = [], within } = request;
   const closed = whyClosed(state);
   if (closed !== null && !dryRun) return fail(refused(409, "conflict", closed));
   if (ifMatch !== undefined && ifMatch !== state.model.version) {
@@ -264,10 +286,13 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
   yield* lookedAt(state, cell);
   const plan = yield* inSlices(state, planFor(state, cell));
   yield* lookedAt(state, cell);
-  const shown = withSizes(state, plan);
-  const failed = leftFailed(state, plan);
+  const beyond = within === undefined ? null : whyPlanNotWithin(within, cell, plan);
+  if (beyond !== null) return fail(refused(403, "forbidden", beyond));
+  const sized = withSizes(state, plan);
+  const shown = within === undefined ? sized : { ...sized, steps: shownWithin(within, sized.steps) };
+  const failed = shownWithin(within, leftFailed(state, plan));
   yield* lookedAt(state, cell);
-  const upgraded = upgradedBy(state, plan.steps);
+  const upgraded = within === undefined ? upgradedBy(state, plan.steps) : [];
   yield* lookedAt(state, cell);
   const refusals = cell === null ? [] : refusalsOf(state, cell, plan);
   yield* lookedAt(state, cell);
@@ -278,7 +303,7 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
   if (shut !== null) return fail(refused(409, "conflict", shut));
   const same = isEmptyPlan(plan) && sameJson(cell?.document ?? null, state.model.document);
   const unchecked = dryRun && cell !== null ? uncheckedIn(offersOf(state)) : [];
-  const foreseen = cell === null ? [] : foreseenOf(cell, plan, offersOf(state).storage);
+  const foreseen = cell === null ? [] : shownWithin(within, foreseenOf(cell, plan, offersOf(state).storage));
   const more = {
     ...(unchecked.length > 0 ? { unchecked } : {}),
     ...(upgraded.length > 0 ? { upgraded } : {}),
@@ -439,7 +464,10 @@ function elementAnswer(state: ControllerState, path: string): ReturnType<typeof 
 }
 
 const credentialsOf = (state: ControllerState): readonly CredentialSummary[] =>
-  [...state.credentials.values()].map(({ id, note, since }) => ({ id, note, created: isoTime(since) }));
+  [...state.credentials.values()].map(({ id, note, since, within }) => ({
+    ...{ id, note, created: isoTime(since) },
+    ...within,
+  }));
 
 const mostWaiting = 5;
 /** What stands in the way tells more than what waits for it. */

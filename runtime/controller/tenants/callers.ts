@@ -1,4 +1,7 @@
+import type { Within } from "../../../core/controller/requests/credentials/within.ts";
+import { isObject } from "../../../core/outbox.ts";
 import { peerName } from "../../../model/cell/identifiers.ts";
+import type { RouteName } from "../../../model/contract/routes.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { bearerOf, hashCredential, isAuthorized } from "../../http/bearer.ts";
 import type { PeerRequest } from "../../http/peer-handler.ts";
@@ -9,10 +12,24 @@ import { type Refusal, type Tenant, tenantOf } from "./tenants.ts";
 
 const gateway = peerName("gateway");
 
+/** What whoever has a part of the cell alone may ask. Each is held to that part by the controller (`requests/credentials/within.ts`). */
+const ofAPart: ReadonlySet<RouteName> = new Set([
+  ...(["readElement", "listElements", "putElement", "patchModel", "deleteElement", "explain"] as const),
+]);
+/** A refusal; null: it may be asked. */
+export function partMayNotAsk(caller: Caller | null, name: RouteName): Refusal | null {
+  if (caller === null || !("within" in caller) || caller.within === undefined || ofAPart.has(name)) return null;
+  const message = `this credential opens ${caller.within.path} alone: elements there are read, listed and changed, each by its path or by a patch`;
+  return { status: 403, code: "forbidden", message };
+}
+/** What the controller is told of it, beside the rest of a request. */
+export const withinOf = (caller: Caller | null): { readonly within?: Within } =>
+  caller !== null && "within" in caller && caller.within !== undefined ? { within: caller.within } : {};
+
 /** Who was let in: the operator, whoever holds the cell's own credential with this hash, or a user of its account. */
 export type Caller =
   | { readonly operator: true }
-  | { readonly operator: false; readonly hash: string }
+  | { readonly operator: false; readonly hash: string; readonly within?: Within }
   | { readonly operator: false; readonly tenant: Tenant };
 
 /**
@@ -42,6 +59,7 @@ export async function callerOf(
     const hash = hashCredential(credential);
     const known = (await request({ method: "CREDENTIAL-KNOWN", hash })) as { readonly body?: Json };
     if (known.body === true) return { operator: false, hash };
+    if (isObject(known.body)) return { operator: false, hash, within: known.body.within as unknown as Within };
   }
   const message = `this is no credential of the cell ${cell}: ask its operator for one (cells credential add ${cell})`;
   return { refused: { status: 401, code: "unauthorized", message } };
