@@ -9,6 +9,7 @@ import { completionCommands } from "./completion-program.ts";
 import { machineCommands } from "./machine-program.ts";
 import { managementCommands } from "./management-program.ts";
 import { manualCommand } from "./manual-program.ts";
+import { networkCommands } from "./network-program.ts";
 import { observeCommands } from "./observe-program.ts";
 import { scriptCommands } from "./script-program.ts";
 import { sessionCommands } from "./session-program.ts";
@@ -457,6 +458,7 @@ export const createProgram = (
     orphanCommands(program, context);
     serverCommands(program, context);
     zoneCommands(program, context, withHelp);
+    networkCommands(program, context, withHelp);
     specCommands(program, context, withHelp);
     registerApi(program, context, withHelp);
     registerExplain(program, context, withHelp);

@@ -1,0 +1,12 @@
+/** The networking modes of the paper. */
+export const modes = ["EDGE", "MANAGED", "MANAGED-NOVLAN", "STATIC", "SYSTEM"] as const;
+export type Mode = (typeof modes)[number];
+/** A mode of later versions. A document that asks for it can be read, and is then refused. */
+export const otherMode = "VPCMIDO";
+
+export const isMode = (text: string): text is Mode => modes.some((mode) => mode === text);
+/** One subnet that is cut into segments, in place of a subnet for each cluster. */
+export const isManaged = (mode: Mode): boolean => mode === "MANAGED" || mode === "MANAGED-NOVLAN";
+
+export const defaultMacPrefix = "d0:0d";
+export const defaultDomain = "eucalyptus.internal";
