@@ -16,6 +16,7 @@ import { sessionCommands } from "./session-program.ts";
 import { simulateCommand } from "./simulate-program.ts";
 import { specCommands } from "./spec-program.ts";
 import { registerTenancy } from "./tenancy-program.ts";
+import { registerVersions } from "./version-program.ts";
 import { zoneCommands } from "./zone-program.ts";
 
 /* What a command does is loaded when it is asked for: most of what all of them need together no single one does. */
@@ -446,6 +447,7 @@ export const createProgram = (
     machineCommands(program, context, withHelp);
     changeCommands(program, context);
     patchCommand(program, context);
+    registerVersions(program, context, withHelp);
     powerCommands(program, context);
     viewCommands(program, context);
     observeCommands(program, context, withHelp);

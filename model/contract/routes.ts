@@ -34,6 +34,7 @@ import { boolean, integer, jsonObject, oneOf, record, text, time } from "./schem
 import { mostOfPage } from "./tenancy/pages.ts";
 import { givesPages, paged, tenantRoutes } from "./tenancy/routes.ts";
 import * as values from "./values.ts";
+import { modelSource, modelVersions } from "./versions.ts";
 
 /**
  * The published contract as a table: every request that a client can make. The gateway and the controllers serve by it and
@@ -171,6 +172,16 @@ export const routes = {
     query: change,
     headers: changeHeaders,
     answer: gives(values.changed),
+  }),
+  readSource: route("GET /cells/{cell}/source", "cell", "controller", {
+    doc: "A text that the model was sent as, with its comments and templates, and what has changed the model in other ways since.",
+    more: "Texts of 20 versions are kept, of 4 MiB in all; the newest stays however long it is. 404: that version has none, and why.",
+    query: { version: may(integer(0), "Of this version of the model; absent: the newest text.") },
+    answer: gives(modelSource),
+  }),
+  listVersions: route("GET /cells/{cell}/versions", "cell", "controller", {
+    doc: "Changes of the model, the last one first: who sent each, what its plan did, and whether its text is kept.",
+    answer: gives(modelVersions),
   }),
   followCell: route("GET /cells/{cell}/events", "cell", "controller", {
     doc: "What happened in the cell, oldest first.",

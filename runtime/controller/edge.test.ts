@@ -18,6 +18,7 @@ import {
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { AuditPart } from "../../model/contract/audit/audit.ts";
 import { assertConforms } from "../../model/contract/testing/conforms.testing.ts";
+import type { ModelSource, ModelVersions } from "../../model/contract/versions.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { hashCredential, newCredential } from "../http/bearer.ts";
 import { type PeerResponse, type PeerServer, peerRequest, servePeers } from "../http/https.ts";
@@ -128,6 +129,12 @@ test("a controller as a process: its model, its events and their past survive a 
     assert.equal((await call({ method: "PUT", path, body: { main: "x" }, type: bundleMediaType })).status, 400);
     const put = await call({ method: "PUT", path, body: bundle, type: bundleMediaType });
     assert.deepEqual([put.status, put.headers.etag], [200, '"1"']);
+    const source = (await jsonOf(await call({ path: "/cells/shop/source?version=1" }))) as unknown as ModelSource;
+    assert.deepEqual([source.main, source.files, source.who], [bundle.main, bundle.files, "operator"]);
+    const { versions } = (await jsonOf(await call({ path: "/cells/shop/versions" }))) as unknown as ModelVersions;
+    assert.deepEqual([versions[0]?.version, versions[0]?.text?.main], [1, "shop.json"]);
+    assert.equal((await call({ path: "/cells/shop/source?version=9" })).status, 404);
+    assert.equal((await call({ path: "/cells/shop/source?version=x" })).status, 400);
     assert.equal((await call({ method: "PUT", path, body: shop(), headers: { "if-match": '"7"' } })).status, 412);
     for (const version of ['W/"1"', '"1", "2"', "one"])
       assert.equal((await call({ method: "DELETE", path, headers: { "if-match": version } })).status, 400, version);

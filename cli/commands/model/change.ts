@@ -31,9 +31,14 @@ import type { Terminal } from "../../terminal/terminal.ts";
 
 /** `cells plan`, `cells apply` and `cells delete`: what changes a cell's model. */
 
+/** A file, or texts that are at hand: what they are called, and which command shows again what would happen. */
+export type Specified = string | { readonly bundle: Bundle; readonly called: string; readonly again: string };
+const calledOf = (of: Specified): string => (typeof of === "string" ? of : of.called);
+
 /** Reads and checks a specification before the gateway is asked: for its faults, and for the name of its cell. */
-const specification = async ({ terminal }: Context, file: string) => {
-  const bundle = readBundle(file);
+const specification = async ({ terminal }: Context, specified: Specified) => {
+  const file = calledOf(specified);
+  const bundle = typeof specified === "string" ? readBundle(specified) : specified.bundle;
   const evaluated = await evaluate(bundle, { said: (text) => process.stderr.write(printableLines(text)) });
   const read = evaluated.ok ? readSpecification(evaluated.value) : evaluated;
   const document = evaluated.ok ? evaluated.value.evaluated?.document : undefined;
@@ -61,8 +66,9 @@ const explained = async <T>(
 class NotEvaluated extends CommandFailure {}
 
 /** @param child the whole name of the child cell that the file is a model of; undefined: its own name is all of it */
-const planOf = async (context: Context, file: string, child: string | undefined) => {
-  const { bundle, cell, document } = await specification(context, file);
+const planOf = async (context: Context, specified: Specified, child: string | undefined) => {
+  const { bundle, cell, document } = await specification(context, specified);
+  const file = calledOf(specified);
   if (child !== undefined && ownNameOf(child) !== cell.name)
     throw usage(`${file} is a model of a cell called ${cell.name}, and ${child} is one called ${ownNameOf(child)}`);
   const name = child ?? cell.name;
@@ -100,14 +106,14 @@ const upgradeLines = ({ upgraded = [] }: Changed): readonly string[] =>
 
 export const plan = async (
   context: Context,
-  file: string,
+  specified: Specified,
   {
     all,
     cell,
     detailedExitCode = false,
   }: { readonly all: boolean; readonly cell?: string | undefined; readonly detailedExitCode?: boolean },
 ): Promise<void> => {
-  const { changed, name } = await planOf(context, file, cell);
+  const { changed, name } = await planOf(context, specified, cell);
   if (context.json) printJson(context, changed);
   else {
     context.terminal.print(renderPlan(changed.plan, { color: context.terminal.colour, all }));
@@ -283,9 +289,11 @@ export const printPlan = (terminal: Terminal, cell: string, planned: Changed): v
 };
 
 /** Makes the cell what the file says, and waits until it is. */
-export const apply = async (context: Context, file: string, options: WaitOptions): Promise<void> => {
+export const apply = async (context: Context, specified: Specified, options: WaitOptions): Promise<void> => {
   const { terminal, json } = context;
-  const asked = () => planOf(context, file, options.cell);
+  const file = calledOf(specified);
+  const planAgain = typeof specified === "string" ? `\`cells plan ${specified}\`` : specified.again;
+  const asked = () => planOf(context, specified, options.cell);
   const { bundle, cell, name, changed: planned } = await untilThere(context, options.timeoutMs, asked);
   if (!json) printPlan(terminal, name, planned);
   const allowDestroy = isEmptyPlan(planned.plan)
@@ -308,7 +316,7 @@ export const apply = async (context: Context, file: string, options: WaitOptions
       isFirst(planned.plan) || wasAway ? (await untilThere(context, options.timeoutMs, asked)).changed : null;
     // It was accepted, and only the answer was lost.
     if (again !== null && wasAway && isEmptyPlan(again.plan)) return again;
-    if (again === null || !isFirst(again.plan)) throw conflict(name, error, `\`cells plan ${file}\``);
+    if (again === null || !isFirst(again.plan)) throw conflict(name, error, planAgain);
     return send(again.version);
   });
   let elements: readonly ElementWithState[] = [];

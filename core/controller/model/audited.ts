@@ -1,3 +1,4 @@
+import type { BundleBody } from "../../../model/api.ts";
 import type { AuditActor, AuditEntry } from "../../../model/contract/audit/audit.ts";
 import { audit, auditRefusal } from "../../outbox.ts";
 import type { ControllerState } from "../state.ts";
@@ -16,9 +17,11 @@ export interface Asked {
   readonly verb: string;
   readonly target: string;
   readonly what?: string;
+  /** Of a whole model: what it was sent as (versions/). Not part of the record. */
+  readonly text?: BundleBody;
 }
 
-function actorIn({ options, credentials }: ControllerState, by: Asker | undefined): AuditActor {
+export function actorIn({ options, credentials }: ControllerState, by: Asker | undefined): AuditActor {
   if (by === undefined) return { who: options.self, door: options.self };
   const { credential, ...actor } = by;
   if (credential === undefined) return actor;

@@ -25,6 +25,7 @@ import { presentFor, sizeRefusals } from "../volumes/growth.ts";
 import { type Asked, auditDone } from "./audited.ts";
 import { accountRefusals } from "./owners.ts";
 import { createGrants } from "./quota.ts";
+import { keepVersion } from "./versions/versions.ts";
 
 export const planFor = (state: ControllerState, cell: Cell | null): InSlices<Plan> =>
   planInSlices(presentFor(state, cell), cell, unwrittenIn(state));
@@ -121,6 +122,7 @@ export function* executePlan(state: ControllerState, cell: Cell | null, plan: Pl
   saveCounters(state, { nextNumber: identities.nextNumber });
   saveModel(state, { version, document: cell?.document ?? null }, cell);
   auditDone(state, asked, version - 1);
+  keepVersion(state, plan, asked);
   createGrants(state, plan);
   beginUpgrades(state, upgrades);
   for (const step of plan.steps) {

@@ -1,13 +1,10 @@
 import {
-  type CellSummary,
   type Changed,
   type CredentialSummary,
   type FailedElement,
   invalidSpecification,
-  type NotReady,
   type Refusal,
 } from "../../../model/api.ts";
-import { awaitedElement } from "../../../model/cause/cause.ts";
 import type { Bundle, Cell, Element } from "../../../model/cell/cell.ts";
 import { removeAt, replaceAt } from "../../../model/cell/document.ts";
 import type { ElementPath, PeerName } from "../../../model/cell/identifiers.ts";
@@ -26,23 +23,23 @@ import type { Plan } from "../../../model/plan/plan-types.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { InSlices } from "../../../model/slices.ts";
 import { checkDocumentInSlices, readSpecificationInSlices } from "../../../model/specification/specification.ts";
-import { serviceNumber } from "../../documents/service-roles.ts";
-import { isObject, isReleasing, sameJson, toJson } from "../../outbox.ts";
+import { isObject, sameJson, toJson } from "../../outbox.ts";
 import { beginEnding, hasChildren, whyClosed } from "../cells/life.ts";
 import { inSlices, lookedAt } from "../changes/slices.ts";
 import { told } from "../changes/standing.ts";
+import { summary } from "../explain/summary.ts";
 import { whyElement } from "../explain/why-element.ts";
 import { whyPart } from "../explain/why-part.ts";
-import { forkNote, forkReason } from "../histories/fork.ts";
+import { forkReason } from "../histories/fork.ts";
 import { type Asked, type Asker, auditDone, auditRefused } from "../model/audited.ts";
 import { executePlan, planFor, refusalsOf, wrongInPlan } from "../model/model-change.ts";
 import { childrenNamed } from "../model/owners.ts";
 import { limitFaults, roomNeeded } from "../model/quota.ts";
 import { replacesGrown, withGrown, withPlaceFor, withPlacesFor } from "../model/root-model.ts";
+import { keepText, sourceOf, textOf, versionsOf } from "../model/versions/versions.ts";
 import { whyStaysOpen } from "../network/entrance.ts";
-import type { ElementRecord } from "../records.ts";
 import { withoutBelow } from "../services/dedications.ts";
-import { type ControllerState, offersOf, placerOf, recordAt, storageManagerOf } from "../state.ts";
+import { type ControllerState, offersOf, recordAt } from "../state.ts";
 import { upgradedBy } from "../upgrade/upgrade.ts";
 import { withSizes } from "../volumes/growth.ts";
 import { whyEnds } from "./connection-ends.ts";
@@ -86,6 +83,9 @@ export type ControllerRequest =
   /** The members of the Presence group from now on. Of the edge itself, and answered before this. */
   | { readonly method: "PRESENCE"; readonly members: readonly PeerName[] }
   | { readonly method: "CREDENTIALS" }
+  | { readonly method: "VERSIONS" }
+  /** The text of a version; absent: the newest. */
+  | { readonly method: "SOURCE"; readonly version?: number }
   | ElementsRequest
   | {
       readonly method: "CREDENTIAL-ADD";
@@ -117,10 +117,6 @@ export interface ControllerResponse {
   readonly replayed?: true;
   /** It was refused only for want of room, and so much would have to be granted. Not part of what the edge is told. */
   readonly needed?: Usage;
-}
-/** Answer to SUMMARY. `empty`: the cell was deleted and nothing of it is left, so that its controller may end. */
-export interface ControllerSummary extends CellSummary {
-  readonly empty: boolean;
 }
 
 interface Refused {
@@ -179,6 +175,12 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
     case "ELEMENTS": {
       const page = elementsPage(state, request);
       return page.ok ? ok(toJson(page.value)) : fail(refused(400, "bad-request", page.error));
+    }
+    case "VERSIONS":
+      return ok(toJson(versionsOf(state)));
+    case "SOURCE": {
+      const source = sourceOf(state, request.version);
+      return source.ok ? ok(toJson(source.value)) : fail(notFound(source.error));
     }
     case "CREDENTIALS":
       return ok(toJson(credentialsOf(state)));
@@ -317,6 +319,8 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
     return body;
   };
   yield* lookedAt(state, cell);
+  const text = textOf(request.method, request.path, request.bundle, request.json);
+  if (!dryRun && same && text !== undefined) keepText(state, text, request.by);
   if (!dryRun && !same) {
     const losses = unnamedLosses(shown, allowDestroy);
     if (losses.length > 0) return fail({ status: 409, error: destroysDataRefusal(losses) });
@@ -330,7 +334,7 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
     const faults = yield* inSlices(state, wrongInPlan(state, cell, plan));
     if (faults.length > 0) return fail(refused(500, "internal", wrongPlan(faults)));
     yield* lookedAt(state, cell);
-    yield* executePlan(state, cell, plan, askedIn(request));
+    yield* executePlan(state, cell, plan, { ...askedIn(request), ...(text === undefined ? {} : { text }) });
   }
   const body = done(more);
   yield* lookedAt(state, cell);
@@ -468,45 +472,3 @@ const credentialsOf = (state: ControllerState): readonly CredentialSummary[] =>
     ...{ id, note, created: isoTime(since) },
     ...within,
   }));
-
-const mostWaiting = 5;
-/** What stands in the way tells more than what waits for it. */
-const urgency: readonly string[] = ["failed", "waiting", "working", "deleting"];
-
-/** A few of the elements that are not ready, with why: failed ones first, and causes before what waits for them. */
-function firstWaiting(state: ControllerState): readonly NotReady[] {
-  const rankOf = ({ phase, causes }: ElementRecord): number => {
-    const awaited = awaitedElement(causes);
-    const isEffect = awaited !== null && recordAt(state, awaited) !== undefined;
-    return urgency.indexOf(phase ?? "waiting") + (isEffect ? urgency.length : 0);
-  };
-  return [...state.elements.values()]
-    .filter(({ phase }) => phase !== "ready")
-    .map((record) => ({ record, rank: rankOf(record) }))
-    .sort((a, b) => a.rank - b.rank)
-    .slice(0, mostWaiting)
-    .map(({ record: { path, phase, causes } }) => ({
-      path,
-      phase: phase ?? "waiting",
-      ...told(causes),
-    }));
-}
-
-export function summary(state: ControllerState): ControllerSummary {
-  const phases: Record<string, number> = {};
-  for (const { phase } of state.elements.values()) phases[phase ?? "waiting"] = (phases[phase ?? "waiting"] ?? 0) + 1;
-  const { version, document } = state.model;
-  const elements = state.elements.size;
-  const isWhole = !isReleasing(state.outbox) && state.forkedAt.size === 0;
-  const empty = document === null && elements === 0 && isWhole;
-  const services = { placer: serviceNumber(placerOf(state)), storageManager: serviceNumber(storageManagerOf(state)) };
-  return {
-    cell: state.options.cell,
-    version,
-    phases,
-    elements,
-    services,
-    waiting: [...forkNote(state), ...firstWaiting(state)],
-    empty,
-  };
-}

@@ -12,6 +12,8 @@ const verbs = {
   readCell: "cell.read",
   readModel: "cell.read",
   readElement: "cell.read",
+  readSource: "cell.read",
+  listVersions: "cell.read",
   followCell: "cell.read",
   // And only what is one's own, without `audit.read`.
   readCellAudit: "cell.read",
