@@ -71,6 +71,7 @@ import { upgradeDue, upgradeTimer } from "./upgrade/upgrade.ts";
 import { afterRestoreOf } from "./vm/after-restore.ts";
 import { noMembers, noteMember, reservationDue, reservationTimer, resumeReservation } from "./vm/all-or-none.ts";
 import { delayRetry, retryTimer } from "./vm/life-cycle.ts";
+import { restedTimer, restIsOver, resumeRests } from "./vm/places/rested.ts";
 import { hostIsLost, lostTimer, watchHost } from "./vm/silent-hosts.ts";
 import { restoredStarts, startTimer } from "./vm/start-limit.ts";
 
@@ -135,10 +136,10 @@ function* take(state: ControllerState, input: Input): Work {
       watchHearing(state);
       resumeReservation(state);
       state.outbox.effects.push(...followDeaths(state.deaths), ...dropStale(state.tickets));
-      for (const vm of state.vms.values()) {
-        // How long it has waited already is not known: it waits once more.
-        if (vm.run === null && vm.failure !== null && vm.again) delayRetry(state, vm.uid, vm.failures);
-      }
+      resumeRests(state);
+      // How long they have waited already is not known: they wait once more.
+      for (const { uid, run, failure, again, failures } of state.vms.values())
+        if (run === null && failure !== null && again) delayRetry(state, uid, failures);
       break;
     case "actual": {
       if (takeDeath(state.deaths, input.from, input.key, input.value) !== null) break;
@@ -220,6 +221,7 @@ const timers: Readonly<Record<string, (state: ControllerState, rest: string) => 
   [hearingTimer]: hearingDue,
   [olderTimer]: (state, peer) => olderDue(state, peerName(peer)),
   [lostTimer]: (state, peer) => hostIsLost(state, peerName(peer)),
+  [restedTimer]: (state, vm) => restIsOver(state, uid(vm)),
   [retryTimer]: ({ resting }, vm) => void resting.delete(uid(vm)),
 };
 function* due(state: ControllerState, name: string): Work {

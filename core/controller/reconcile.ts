@@ -25,6 +25,7 @@ import { settlePlaces } from "./rules/places.ts";
 import { settleHostRules } from "./rules/rules-in-force.ts";
 import { desireDedications } from "./services/dedications.ts";
 import { desireEnrolments } from "./services/enrolments.ts";
+import { desireGroups } from "./services/groups.ts";
 import { desireHosts } from "./services/hosts.ts";
 import { adoptSuccession, desireStandby, successors } from "./services/succession.ts";
 import { desireTenants, followTenants } from "./services/tenants.ts";
@@ -44,7 +45,7 @@ import { advanceMoves } from "./upgrade/moves.ts";
 import { advanceUpgrades } from "./upgrade/upgrade.ts";
 import { advanceReservation, watchReservation } from "./vm/all-or-none.ts";
 import { advanceVms } from "./vm/life-cycle.ts";
-import { desirePlacements } from "./vm/placement.ts";
+import { desirePlacements } from "./vm/places/placement.ts";
 import { desireProtected } from "./vm/protected.ts";
 import { desireVms, placeInterfaces } from "./vm/virtual-machines.ts";
 import { desireStorage } from "./volumes/storage.ts";
@@ -104,6 +105,7 @@ function collectDesires(state: ControllerState): void {
   desireNames(state);
   desireStorage(state);
   desirePlacements(state);
+  desireGroups(state);
   desireProtected(state);
   settlePolicy(state);
   // Before the VM documents: a host never learns of a VM without its rules.

@@ -126,6 +126,12 @@ export interface VmEnd {
   readonly how: EndKind;
   readonly reason: string | null;
 }
+/** Where a stopped VM ran last, and what it asked for there. */
+export interface Rested extends Pick<Run, "incarnation" | "memoryMiB" | "cpus" | "cpuSpeedMHz" | "placement"> {
+  readonly host: HostName;
+  /** Wall clock. */
+  readonly untilMs: number;
+}
 /** Record `vm/<uid>`. */
 export interface VmRecord {
   readonly uid: Uid;
@@ -147,6 +153,8 @@ export interface VmRecord {
   /** Hosts where it could not be started since it ran last. */
   readonly avoid?: readonly HostName[];
   readonly run: Run | null;
+  /** It was stopped lately, and goes on counting where it ran (vm/rested.ts). Absent: it was not, or asks for nothing of the kind. */
+  readonly rested?: Rested;
   /** The last one; for people. */
   readonly lastEnd?: VmEnd;
   /** Hosts that may run an incarnation of it which an older store of this controller knew nothing of (fork.ts). */

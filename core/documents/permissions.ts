@@ -71,7 +71,7 @@ export const permissions = {
   },
   placer: {
     desires: {
-      controller: ["placement/<uid>"],
+      controller: ["placement/<uid>", "group/<uid>"],
       // What the operator says of the hosts, and whose they and the cells are.
       "controller.root": ["host/<name>", "spare", "dedicated/<name>", "owner/<name>"],
     },

@@ -6,6 +6,7 @@ import {
   peerName,
   type Uid,
 } from "../../model/cell/identifiers.ts";
+import type { GroupKind } from "../../model/cell/tenants/affinity/affinity.ts";
 import type { HostRule } from "../../model/cell/tenants/dedication/dedication.ts";
 import type { Limits } from "../../model/contract/tenancy/quotas.ts";
 import type { Reach, Rule } from "../../model/contract/tenancy/rules.ts";
@@ -123,3 +124,13 @@ export interface DesiredCellOwner {
   readonly account: string;
 }
 export const cellOwnerKey = (cell: CellName): string => `owner/${cell}`;
+
+/** An affinity group of a cell, by the UID of its element, at the cell's Placer: it counts for all cells of the account. */
+export interface DesiredGroup {
+  readonly uid: Uid;
+  readonly path: ElementPath;
+  /** What `x.placement.groups` calls it: the last part of its path. */
+  readonly name: string;
+  readonly kind: GroupKind;
+}
+export const groupKey = (uid: Uid): string => `group/${uid}`;

@@ -310,6 +310,8 @@ export interface DesiredPlacement {
   readonly moveTo?: HostName;
   /** Its host was lost: it may have a place that is kept for that. */
   readonly restart?: true;
+  /** It was stopped there lately: it takes no room, and counts for groups and for what is held by who is there. */
+  readonly off?: true;
 }
 /** What the operator says of a host that is not to take all that fits; `reserved` (tag `ha`): VMs alone whose host was lost. */
 export interface DesiredHost {
@@ -361,10 +363,7 @@ export interface ActualHost {
   readonly routers?: readonly ActualRouter[];
 }
 
-/**
- * What a VM takes of a host that runs it or is about to, whoever placed it there. Each Placer knows its own; this is how it
- * learns of the others' (decisions/0037).
- */
+/** What a VM takes of a host that runs it or is about to; so each Placer learns of the others' VMs (decisions/0037). */
 export interface ActualTaken {
   readonly memoryMiB: number;
   readonly cpus: number;

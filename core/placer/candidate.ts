@@ -1,4 +1,5 @@
 import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
+import { type GroupKind, type Membership, reservedGroupName } from "../../model/cell/tenants/affinity/affinity.ts";
 import type { HostRule } from "../../model/cell/tenants/dedication/dedication.ts";
 import { type ImplicitMode, implicitModes } from "../../model/cell/tenants/dedication/implicit.ts";
 import type { Json } from "../../model/json/json.ts";
@@ -23,6 +24,10 @@ export interface Reservation {
   readonly spread?: string;
   /** `x.placement.dedication`; absent: it asks for none. */
   readonly implicit?: ImplicitMode;
+  /** Affinity groups of its account that it names; absent: none. */
+  readonly groups?: readonly string[];
+  /** It was stopped: no room is reserved, and it counts for groups and for what is held by who is there alone. */
+  readonly off?: true;
 }
 
 /**
@@ -46,7 +51,13 @@ export interface CellUse {
   readonly bySpread: Map<string, Set<Reservation>>;
   readonly keepingApart: Set<Reservation>;
 }
-export type Usage = ReadonlyMap<HostName, HostUse>;
+export interface Usage extends ReadonlyMap<HostName, HostUse> {
+  /** Reservations by the affinity groups that they name, of each client apart. */
+  readonly members: ReadonlyMap<string, ReadonlyMap<PeerName, ReadonlySet<Reservation>>>;
+}
+export class UsageTable extends Map<HostName, HostUse> implements Usage {
+  readonly members = new Map<string, Map<PeerName, Set<Reservation>>>();
+}
 
 export interface HostView {
   readonly host: HostName;
@@ -69,8 +80,17 @@ export interface Asker {
   readonly isSystem: boolean;
   /** Whose the VMs are that a client has placed. */
   readonly accountOf: (client: PeerName) => string | null;
+  /** Whether a client's affinity groups are those of the asker's VMs too. */
+  readonly isOurs: (client: PeerName) => boolean;
+  /** The affinity group that it means by a name; `why`: there are two; null: none. */
+  readonly groupNamed: (name: string) => GroupKind | { readonly why: string } | null;
+  /** What is at the host holds no VM of its groups there. */
+  readonly isEmptied: (host: HostName) => boolean;
 }
-export const nobody: Asker = { account: null, isSystem: false, accountOf: () => null };
+export const nobody: Asker = {
+  ...{ account: null, isSystem: false, accountOf: () => null },
+  ...{ isOurs: () => false, groupNamed: () => null, isEmptied: () => false },
+};
 
 /** A reachable host with all that a filter may look at. */
 export interface Candidate {
@@ -78,6 +98,8 @@ export interface Candidate {
   readonly use: HostUse;
   readonly closed?: DesiredHost["state"];
   readonly rule?: HostRule;
+  /** Affinity groups that the request is in; absent: none. */
+  readonly groups?: readonly Membership[];
 }
 
 /** Virtual CPUs per processor: they share it in time. The host holds to it too, whichever Placer sends it a VM. */
@@ -119,11 +141,11 @@ const shareOf = (use: HostUse, vm: Uid): ActualTaken & { readonly shares: number
   return {
     memoryMiB,
     cpus: larger(({ cpus }) => cpus),
-    shares: reserved === undefined && taken === undefined ? 0 : machineShares(memoryMiB),
+    shares: (reserved === undefined || reserved.off === true) && taken === undefined ? 0 : machineShares(memoryMiB),
   };
 };
 /** Changes what is known of one VM at a host, and the sums with it. */
-function change(usage: Map<HostName, HostUse>, host: HostName, vm: Uid, work: (use: HostUse) => void): void {
+function change(usage: UsageTable, host: HostName, vm: Uid, work: (use: HostUse) => void): void {
   const use = usage.get(host) ?? noUse();
   usage.set(host, use);
   const before = shareOf(use, vm);
@@ -133,34 +155,53 @@ function change(usage: Map<HostName, HostUse>, host: HostName, vm: Uid, work: (u
   use.cpus += after.cpus - before.cpus;
   use.shares += after.shares - before.shares;
 }
-export const reserve = (usage: Map<HostName, HostUse>, reservation: Reservation): void =>
+export const reserve = (usage: UsageTable, reservation: Reservation): void =>
   change(usage, reservation.host, reservation.vm, (use) => {
-    enter(use, use.reservations.get(reservation.vm), reservation);
+    const before = use.reservations.get(reservation.vm);
+    enter(use, before, reservation);
+    join(usage, before, reservation);
     use.reservations.set(reservation.vm, reservation);
   });
-export const release = (usage: Map<HostName, HostUse>, { host, vm }: Reservation): void =>
+export const release = (usage: UsageTable, { host, vm }: Reservation): void =>
   change(usage, host, vm, (use) => {
-    enter(use, use.reservations.get(vm), undefined);
+    const before = use.reservations.get(vm);
+    enter(use, before, undefined);
+    join(usage, before, undefined);
     use.reservations.delete(vm);
   });
 
 function enter(use: HostUse, before: Reservation | undefined, after: Reservation | undefined): void {
   const { cells } = use;
   use.implicit += (after?.implicit === undefined ? 0 : 1) - (before?.implicit === undefined ? 0 : 1);
-  if (before !== undefined) {
+  if (before !== undefined && before.off !== true) {
     const ofCell = cells.get(before.cell);
     leave(ofCell?.byPath, before.path, before);
     if (before.spread !== undefined) leave(ofCell?.bySpread, before.spread, before);
     ofCell?.keepingApart.delete(before);
     if (ofCell?.byPath.size === 0) cells.delete(before.cell);
   }
-  if (after === undefined) return;
+  if (after === undefined || after.off === true) return;
   const ofCell = cells.get(after.cell) ?? { byPath: new Map(), bySpread: new Map(), keepingApart: new Set() };
   cells.set(after.cell, ofCell);
   ofCell.byPath.set(after.path, (ofCell.byPath.get(after.path) ?? new Set()).add(after));
   if (after.spread !== undefined)
     ofCell.bySpread.set(after.spread, (ofCell.bySpread.get(after.spread) ?? new Set()).add(after));
   if (after.apartFrom.length > 0) ofCell.keepingApart.add(after);
+}
+function join({ members }: UsageTable, before: Reservation | undefined, after: Reservation | undefined): void {
+  for (const name of before?.groups ?? []) {
+    const [named, client] = [members.get(name), before?.client as PeerName];
+    const ofClient = named?.get(client);
+    ofClient?.delete(before as Reservation);
+    if (ofClient?.size === 0) named?.delete(client);
+    if (named?.size === 0) members.delete(name);
+  }
+  if (after === undefined) return;
+  for (const name of after.groups ?? []) {
+    const named = members.get(name) ?? new Map<PeerName, Set<Reservation>>();
+    members.set(name, named);
+    named.set(after.client, (named.get(after.client) ?? new Set()).add(after));
+  }
 }
 function leave(map: Map<string, Set<Reservation>> | undefined, key: string, reservation: Reservation): void {
   const there = map?.get(key);
@@ -169,7 +210,7 @@ function leave(map: Map<string, Set<Reservation>> | undefined, key: string, rese
 }
 
 /** What a host says that it has of a VM; null: nothing any more. */
-export const noteTaken = (usage: Map<HostName, HostUse>, host: HostName, vm: Uid, taken: ActualTaken | null): void =>
+export const noteTaken = (usage: UsageTable, host: HostName, vm: Uid, taken: ActualTaken | null): void =>
   change(usage, host, vm, (use) => {
     if (taken === null) use.taken.delete(vm);
     else use.taken.set(vm, taken);
@@ -214,3 +255,25 @@ export function besidesAt({ cells }: HostUse, { vm, cell, placement }: DesiredPl
   const there = group === null ? undefined : cells.get(cell)?.bySpread.get(group);
   return [...(there ?? [])].filter((each) => each.vm !== vm).length;
 }
+
+/** Of an incarnation that has its place at `at`. */
+export function reservationOf(
+  client: PeerName,
+  { vm, path, cell, incarnation, memoryMiB, cpus, placement, off }: DesiredPlacement,
+  { host, boot }: Pick<Reservation, "host" | "boot">,
+): Reservation {
+  const [spread, implicit] = [off === true ? null : spreadOf(placement), implicitOf(placement)];
+  const groups = groupsOf(placement).filter((name) => !reservedGroupName.test(name));
+  const room = off === true ? { memoryMiB: 0, cpus: 0, off } : { memoryMiB, cpus };
+  return {
+    ...{ client, vm, path, cell, incarnation, ...room, host, ...(boot === undefined ? {} : { boot }) },
+    apartFrom: off === true ? [] : apartFrom(placement),
+    ...(spread === null ? {} : { spread }),
+    ...(implicit === null ? {} : { implicit }),
+    ...(groups.length === 0 ? {} : { groups: [...new Set(groups)] }),
+  };
+}
+
+/** How many machines have a place at a host, or are there. */
+export const vmsAt = ({ reservations, taken }: HostUse): number =>
+  new Set([...[...reservations.values()].flatMap(({ vm, off }) => (off === true ? [] : [vm])), ...taken.keys()]).size;

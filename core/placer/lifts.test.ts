@@ -35,6 +35,10 @@ const strict = ({ input }: World, incarnation: number | null): void => {
   const desired = incarnation === null ? null : { ...value, incarnation, placement: { dedication: "strict" } };
   input({ kind: "desired", from: peerName("controller.other"), key: "placement/s", value: desired });
 };
+const grouped = ({ input }: World, kind: string): void => {
+  const value = { uid: "g1", path: "shop/g", name: "g", kind };
+  input({ kind: "desired", from: peerName("controller.shop"), key: "group/g1", value });
+};
 const another: Way = { says: /let (?:another|one more) host join/, follow: ({ say }) => void say("h2", host("h2")) };
 
 const refused: Readonly<Record<string, Refused>> = {
@@ -172,6 +176,31 @@ const refused: Readonly<Record<string, Refused>> = {
         },
       },
       another,
+    ],
+  },
+  "apart, by a group": {
+    arise: (world) => {
+      grouped(world, "host anti-affinity");
+      taken(world, 100, { placement: { groups: ["g"] } });
+      asks(world, { placement: { groups: ["g"] } });
+    },
+    ways: [
+      { says: /^take "g" out of x\.placement\.groups, or/, follow: (world) => asks(world, { incarnation: 2 }) },
+      another,
+    ],
+  },
+  "pinned, by a group": {
+    arise: (world) => {
+      grouped(world, "host affinity");
+      world.say("h2", host("h2"));
+      world.say("h1", host("h1", 4000, { state: "draining" }));
+      taken(world, 2700, { placement: { groups: ["g"] } });
+      world.say("h1", host("h1"));
+      asks(world, { placement: { groups: ["g"] } });
+    },
+    ways: [
+      { says: /^take "g" out of x\.placement\.groups, or/, follow: (world) => asks(world, { incarnation: 2 }) },
+      { says: /or make room where its VMs are$/, follow: ({ say }) => void say("h2", host("h2", 8000)) },
     ],
   },
   "memory: others have": {

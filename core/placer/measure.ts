@@ -32,7 +32,9 @@ export function measurePlacer(state: PlacerState): readonly Metric[] {
     gauge(
       "cells_placer_placements",
       "VM incarnations that have a place, by host.",
-      hosts.map(({ use, labels }) => sample(use.reservations.size, labels)),
+      hosts.map(({ use, labels }) =>
+        sample([...use.reservations.values()].filter(({ off }) => off !== true).length, labels),
+      ),
     ),
     gauge("cells_placer_waiting", "VM incarnations that no host can hold now.", [sample(state.waiting.size)]),
   ];

@@ -12,6 +12,7 @@ import { desiredCellOwner, desiredDedicated } from "../documents/readers/tenancy
 import { cellOwnerKey, dedicatedKey } from "../documents/tenancy.ts";
 import { log, sameJson, toJson } from "../outbox.ts";
 import type { Asker } from "./candidate.ts";
+import { cellAround, groupNamed, isEmptied } from "./groups.ts";
 import type { PlacerState } from "./state.ts";
 
 /*
@@ -59,11 +60,16 @@ function takeCell(state: PlacerState, name: string, value: Json): boolean {
 }
 
 /** Who asks for a place, by whose connection it is. */
-export function askerOf({ owners }: PlacerState, client: PeerName): Asker {
-  const accountOf = (of: PeerName): string | null => {
-    const cell = of.slice("controller.".length);
-    return owners.get(cellName(cell.slice(cell.lastIndexOf(".") + 1))) ?? null;
+export function askerOf(state: PlacerState, client: PeerName): Asker {
+  const { owners } = state;
+  const accountOf = (of: PeerName): string | null => owners.get(cellAround(of)) ?? null;
+  const [account, around] = [accountOf(client), cellAround(client)];
+  const isOurs = (other: PeerName): boolean =>
+    other === client || (account === null ? cellAround(other) === around : accountOf(other) === account);
+  return {
+    ...{ account, isSystem: client === rootController, accountOf, isOurs },
+    groupNamed: (name) => groupNamed(state, name, isOurs),
+    isEmptied: (host) => isEmptied(state, host),
   };
-  return { account: accountOf(client), isSystem: client === rootController, accountOf };
 }
 const rootController = peerName(`controller.${rootCell}`);

@@ -1,4 +1,5 @@
 import type { HostName } from "../../model/cell/identifiers.ts";
+import { softRank } from "../../model/cell/tenants/affinity/affinity.ts";
 import type { ActualPlacement, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
 import {
   type Asker,
@@ -19,11 +20,13 @@ import {
 import { affinity } from "./filters/affinity.ts";
 import { capacity } from "./filters/capacity.ts";
 import { dedication, isHidden, whyNoGroup } from "./filters/dedication.ts";
+import { groups } from "./filters/groups.ts";
 import { hostState } from "./filters/host-state.ts";
 import { implicit, implicitRank, isHeld } from "./filters/implicit.ts";
 import { speed } from "./filters/speed.ts";
+import { membershipsOf } from "./groups.ts";
 
-const filters: readonly Filter[] = [hostState, dedication, implicit, affinity, speed, capacity];
+const filters: readonly Filter[] = [hostState, dedication, implicit, affinity, groups, speed, capacity];
 /** CPUs are shared in time; memory is not. */
 export const defaultRatios: Ratios = { cpu: cpuRatio, memory: 1 };
 
@@ -34,9 +37,9 @@ export type Placed =
 
 /**
  * The host for a VM, or one sentence per host why it is not that one: each is said by one filter in `filters/` (`capacity.ts`, `dedication.ts`,
- * `implicit.ts`, `affinity.ts`, `speed.ts`, `host-state.ts`); that a host is not reachable is said here. A host that is others' is not named. Pure; `usage` is what
+ * `implicit.ts`, `affinity.ts`, `groups.ts`, `speed.ts`, `host-state.ts`); that a host is not reachable is said here. A host that is others' is not named. Pure; `usage` is what
  * all reservations take, without the request's own. The cloud's own VMs stand at hosts that are nobody's as long as there are such. Of the hosts that pass, first those that the request would not rather avoid, then those with the fewest
- * VMs of its `x.placement.spread`, then the one with the most free memory, so that VMs spread; ties by name.
+ * VMs of its `x.placement.spread` and of its groups that are non-strict, then the one with the most free memory, so that VMs spread; ties by name.
  */
 export function place(
   hosts: readonly HostView[],
@@ -47,6 +50,7 @@ export function place(
 ): Placed {
   const noGroup = whyNoGroup(request, asker);
   if (noGroup !== null) return { refusals: [], said: noGroup };
+  const memberships = membershipsOf(usage, request, asker);
   const refusals: HostRefusal[] = [];
   let hidden = 0;
   const avoid = new Set<string>(request.avoid ?? []);
@@ -67,6 +71,7 @@ export function place(
       use,
       ...(closed === undefined ? {} : { closed }),
       ...(rule === undefined ? {} : { rule }),
+      ...(memberships.length === 0 ? {} : { groups: memberships }),
     };
     const refusal = firstRefusal(candidate, request, ratios, asker);
     if (refusal !== null) refusals.push({ host, ...refusal });
@@ -83,7 +88,7 @@ export function place(
         isOthers,
         asked: asks ? implicitly : 0,
         held: asks ? 0 : implicitly,
-        besides: besidesAt(candidate.use, request),
+        besides: besidesAt(candidate.use, request) + softRank(memberships, host),
         freeMiB,
       };
       if (best === null || isBetter(ranked, best)) best = ranked;

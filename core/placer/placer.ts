@@ -27,10 +27,8 @@ import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
 import { createDeaths, deathOf, diedAt, followDeaths, takeDeath } from "../presence/group/deaths.ts";
 import {
-  apartFrom,
   cpusFor,
   type HostView,
-  implicitOf,
   memoryFor,
   nobody,
   noteTaken,
@@ -38,12 +36,15 @@ import {
   type Ratios,
   type Reservation,
   release,
+  reservationOf,
   reserve,
-  spreadOf,
   takenMiB,
+  UsageTable,
   useWithout,
+  vmsAt,
 } from "./candidate.ts";
 import { capacity } from "./filters/capacity.ts";
+import { takeGroup } from "./groups.ts";
 import { measurePlacer } from "./measure.ts";
 import { offersOf } from "./offers.ts";
 import { askerOf, takeOwners } from "./owners.ts";
@@ -121,11 +122,11 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     started: false,
     hosts: new Map(hosts.map((peer) => [peer, { host: hostOf(peer), reachable: false, actual: null }])),
     deaths: createDeaths(presence),
-    owners: new Map(),
+    ...{ owners: new Map(), groups: new Map(), groupsByName: new Map() },
     wanted: new Map(),
     unread: new Set(),
     reservations: new Map(),
-    usage: new Map(),
+    usage: new UsageTable(),
     silent: new Set(hosts),
     heard: new Set(),
     hasQuorum: false,
@@ -255,7 +256,7 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
     retry(state);
     return;
   }
-  const isOther = takeOwners(state, key, value);
+  const isOther = takeOwners(state, key, value) ?? takeGroup(state, client, key, value);
   if (isOther === true) retry(state);
   if (isOther !== null) return;
   const vm = key.slice("placement/".length) as Uid;
@@ -294,25 +295,29 @@ function reconcile(state: PlacerState, vm: Uid): void {
   const wanted = state.wanted.get(vm);
   const reservation = state.reservations.get(vm);
   const ended = reservation !== undefined && !isOf(reservation, wanted?.document);
+  let freed = false;
   if (ended) drop(state, reservation);
   if (wanted === undefined) state.continuing.delete(vm);
   else if (ended) state.continuing.add(vm);
   if (wanted !== undefined) {
-    if (reservation !== undefined && !ended) sayPlaced(state, renamed(state, reservation, wanted.document));
-    else tryPlace(state, wanted);
+    if (reservation !== undefined && !ended) {
+      const now = renamed(state, reservation, wanted.document);
+      freed = now.off === true && reservation.off === undefined;
+      sayPlaced(state, now);
+    } else tryPlace(state, wanted);
   }
   if (wanted === undefined) giveUp(state, vm);
-  if (ended && state.started) retry(state);
+  if ((ended || freed) && state.started) retry(state);
   else sayLeaving(state);
 }
 
 const isOf = ({ incarnation, host }: Reservation, document: DesiredPlacement | undefined): boolean =>
   incarnation === document?.incarnation && host === (document.on ?? document.at ?? host);
 
-/** Under the path that its cell calls it now, by which others keep apart from it. */
-function renamed(state: PlacerState, reservation: Reservation, { path }: DesiredPlacement): Reservation {
-  if (reservation.path === path) return reservation;
-  const changed = { ...reservation, path };
+/** Under the path that its cell calls it now, by which others keep apart from it; and without its room once it has been stopped. */
+function renamed(state: PlacerState, reservation: Reservation, document: DesiredPlacement): Reservation {
+  if (reservation.path === document.path && reservation.off === document.off) return reservation;
+  const changed = reservationOf(reservation.client, document, reservation);
   state.reservations.set(changed.vm, changed);
   reserve(state.usage, changed);
   write(state.outbox, `reservation/${changed.vm}`, changed);
@@ -398,7 +403,7 @@ function placeKept(state: PlacerState, { client, document }: Wanted): Placed | n
 
 function tryPlace(state: PlacerState, wanted: Wanted): void {
   const { client, document } = wanted;
-  const { vm, incarnation, on } = document;
+  const { vm, incarnation, off, on = off === true ? document.at : undefined } = document;
   if (on !== undefined) {
     keepPlace(state, client, document, { host: on });
     return;
@@ -434,15 +439,10 @@ function keepPlace(
   document: DesiredPlacement,
   at: Pick<Reservation, "host" | "boot">,
 ): void {
-  const { vm, path, cell, incarnation, memoryMiB, cpus, placement } = document;
+  const { vm, path, incarnation } = document;
   state.waiting.delete(vm);
   state.continuing.delete(vm);
-  const [spread, implicit] = [spreadOf(placement), implicitOf(placement)];
-  const reservation: Reservation = {
-    ...{ client, vm, path, cell, incarnation, memoryMiB, cpus, ...at, apartFrom: apartFrom(placement) },
-    ...(spread === null ? {} : { spread }),
-    ...(implicit === null ? {} : { implicit }),
-  };
+  const reservation = reservationOf(client, document, at);
   state.reservations.set(vm, reservation);
   reserve(state.usage, reservation);
   write(state.outbox, `reservation/${vm}`, reservation);
@@ -478,7 +478,7 @@ function rooms(state: PlacerState): Json {
       usedMiB: actual === null ? use.memoryMiB : takenMiB(actual, use),
       cpus: actual === null ? 0 : cpusFor(actual, state.ratios),
       usedCpus: use.cpus,
-      vms: new Set([...use.reservations.keys(), ...use.taken.keys()]).size,
+      vms: vmsAt(use),
       ...(closed === undefined ? {} : { closed }),
       leaving: leavingFrom(state, host),
     };

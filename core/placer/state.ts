@@ -1,8 +1,9 @@
 import type { CellName, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { DesiredGroup } from "../documents/tenancy.ts";
 import type { DesiredPlacement, Leave } from "../documents/vocabulary.ts";
 import type { Outbox } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
-import type { HostUse, HostView, Ratios, Reservation } from "./candidate.ts";
+import type { HostView, Ratios, Reservation, UsageTable } from "./candidate.ts";
 
 export interface PlacerState {
   readonly outbox: Outbox;
@@ -13,11 +14,14 @@ export interface PlacerState {
   readonly deaths: Deaths;
   /** Paths of the accounts of the root cell's child cells. Not durable, as whose hosts are: both are desired here. */
   readonly owners: Map<CellName, string>;
+  /** Affinity groups. Not durable either. */
+  readonly groups: Map<Uid, KnownGroup>;
+  readonly groupsByName: Map<string, Map<Uid, KnownGroup>>;
   readonly wanted: Map<Uid, Wanted>;
   /** Stored desires that cannot be read: their places stay theirs. */
   readonly unread: Set<Uid>;
   readonly reservations: Map<Uid, Reservation>;
-  readonly usage: Map<HostName, HostUse>;
+  readonly usage: UsageTable;
   /**
    * Hosts that have neither answered nor been found unreachable since the start. Nothing is placed before: the first that
    * answers would get everything.
@@ -43,6 +47,11 @@ export interface PlacerState {
   readonly continuing: Set<Uid>;
 }
 
+/** An affinity group, and whose. */
+export interface KnownGroup {
+  readonly client: PeerName;
+  readonly document: DesiredGroup;
+}
 export interface Wanted {
   readonly client: PeerName;
   readonly document: DesiredPlacement;

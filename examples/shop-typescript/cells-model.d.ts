@@ -41,8 +41,9 @@ declare module "cells/model" {
   export type Pod = Element<"Pod">;
   export type Cluster = Element<"Cluster">;
   export type Dedication = Element<"Dedication">;
+  export type AffinityGroup = Element<"AffinityGroup">;
   type CellElement = Vm | Volume | VolumeCopy | Subnet | Connection | Vif | Rule | Grant | Controller;
-  type RootElement = Host | Domain | Account | Role | Zone | Pod | Cluster | Dedication;
+  type RootElement = Host | Domain | Account | Role | Zone | Pod | Cluster | Dedication | AffinityGroup;
   export type AnyElement = CellElement | RootElement;
   /** Any structure. An element in it means its path. */
   export type Data =
@@ -503,4 +504,19 @@ declare module "cells/model" {
   }
   /** An element of type Dedication; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
   export function dedication(attributes: DedicationAttributes, content?: Content): Dedication;
+
+  export interface AffinityGroupAttributes {
+    /** How its VMs stand: at one host or at different ones, and whether that is a condition or, non-strict, a wish. A change takes effect in place. */
+    readonly kind:
+      | "host affinity"
+      | "host anti-affinity"
+      | "non-strict host affinity"
+      | "non-strict host anti-affinity";
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type AffinityGroup; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function affinityGroup(attributes: AffinityGroupAttributes, content?: Content): AffinityGroup;
 }

@@ -3,6 +3,7 @@ import type { Json, JsonObject } from "../json/json.ts";
 import type { Evaluated } from "./evaluated.ts";
 import type { HaSettings } from "./ha-settings.ts";
 import type { CellName, Cidr, ElementPath, Ipv4, Mac } from "./identifiers.ts";
+import type { GroupKind } from "./tenants/affinity/affinity.ts";
 
 /**
  * A checked cell specification: frozen data, every reference resolved. `document` is the canonical JSON form (the whole
@@ -228,6 +229,11 @@ export interface DedicationElement extends ElementBase {
   /** Name of the account in it that has it alone; absent: the whole domain. */
   readonly account?: string;
 }
+/** VMs of an account that name it in `x.placement.groups` stand together, or apart. Its name is the last part of its path. */
+export interface AffinityGroupElement extends ElementBase {
+  readonly type: "AffinityGroup";
+  readonly kind: GroupKind;
+}
 /** What a domain or an account may have together, all of its cells: what a cell may, and how many cells there are. */
 export interface TenantLimits extends Omit<CellLimits, "vmStartsPerMinute"> {
   readonly cells?: number;
@@ -280,7 +286,8 @@ export type Element =
   | AccountElement
   | RoleElement
   | PlaceElement
-  | DedicationElement;
+  | DedicationElement
+  | AffinityGroupElement;
 export type ElementType = Element["type"];
 
 /** The submitted texts of one specification. Names are relative paths with `/`; `#include` sees these and nothing else. */

@@ -163,6 +163,8 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
     case "Account":
     case "Role":
       return describedTenant(element);
+    case "AffinityGroup":
+      return [["x.kind", element.kind]];
     default:
       return ownOfInstallation(element);
   }

@@ -12,6 +12,7 @@ import type {
 } from "./cell.ts";
 import { type Cidr, cidr, type ElementPath, elementPath, ipv4, mac } from "./identifiers.ts";
 import { attributeSchema } from "./schema.ts";
+import { groupKinds } from "./tenants/affinity/affinity.ts";
 import { tenantFields } from "./tenants/fields.ts";
 
 /** The checked attributes of one element, with the table's defaults where nothing was written. */
@@ -199,6 +200,8 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
     case "Pod":
     case "Cluster":
       return { type };
+    case "AffinityGroup":
+      return { type, kind: values.needChoice("x.kind", groupKinds) };
     case "Host":
     case "Dedication":
       return ofInstallation(type, values);

@@ -6,6 +6,7 @@ const names: Readonly<Record<ElementType, string>> = {
   ...{ VM: "vm", Volume: "data", VolumeCopy: "bootvol", Subnet: "net", VolumeConnection: "disk" },
   ...{ VirtualInterface: "nic", NetworkRule: "rule", VolumeGrant: "grant", CellController: "child" },
   ...{ Host: "h1", Zone: "z1", Pod: "p1", Cluster: "c1", Dedication: "racks" },
+  AffinityGroup: "replicas",
   ...{ Domain: "acme", Account: "dev", Role: "operators" },
 };
 

@@ -1,6 +1,7 @@
 import type { Json } from "../json/json.ts";
 import type { ElementType } from "./cell.ts";
 import { type HaSetting, haSettings, investigatorNames } from "./ha-settings.ts";
+import { affinityGroupAttributes } from "./tenants/affinity/attributes.ts";
 import { dedicationAttributes, hostPlaceAttributes } from "./tenants/dedication/attributes.ts";
 import { tenantDocs, tenantSchemas } from "./tenants/schemas.ts";
 
@@ -469,6 +470,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
   ...tenantSchemas,
   ...{ Zone: {}, Pod: {}, Cluster: {} },
   Dedication: dedicationAttributes,
+  AffinityGroup: affinityGroupAttributes,
 };
 
 /** What each type is, in one sentence or two. */
@@ -491,6 +493,8 @@ export const typeDocs: Readonly<Record<ElementType | "Cell", string>> = {
   Cluster: "Machines of a pod that stand together, within their pod: `root/places/<zone>/<pod>/<cluster>`.",
   Dedication:
     "A zone, pod, cluster or host that one domain or account has for itself, in the root cell alone: `root/dedications/<any name>`.",
+  AffinityGroup:
+    "VMs of one account, of whichever of its cells, that stand at one host or at different ones. A VM is in it by its name in `x.placement.groups`.",
 };
 
 export const elementTypes = Object.keys(elementSchemas) as readonly ElementType[];

@@ -50,6 +50,27 @@ const mistakes: readonly Mistake[] = [
     right: /x\.placement\.groups \["DedicatedGrp-dev"\]/,
   },
   {
+    what: "an affinity group of no kind that there is",
+    text: 'g extends AffinityGroup { x.kind ^"host anti-afinity"; }',
+    code: "schema/value",
+    message: /`x.kind` must be "host affinity"/,
+    right: /Did you mean "host anti-affinity"\?/,
+  },
+  {
+    what: "two affinity groups of one name",
+    text: 'a extends { g extends AffinityGroup { x.kind "host affinity"; } } b extends { g extends AffinityGroup { x.kind ^"host affinity"; } }',
+    code: "cell/duplicate",
+    message: /`g` is already that of `shop\/a\/g`/,
+    right: /./,
+  },
+  {
+    what: "an affinity group that looks like one of a dedication",
+    text: '^DedicatedGrp-dev extends AffinityGroup { x.kind "host affinity"; }',
+    code: "cell/dedication",
+    message: /a group that is made by a dedication/,
+    right: /does not begin with `DedicatedGrp-`/,
+  },
+  {
     what: "a group outside 224.0.0.0/4",
     text: `${vm} ${net} ${card} x.groups ^["239.1.2.3", "10.1.2.3"]; }`,
     code: "schema/value",

@@ -10,6 +10,7 @@ import type {
   VolumeGrantElement,
 } from "../cell/cell.ts";
 import type { ElementPath } from "../cell/identifiers.ts";
+import { reservedGroupName } from "../cell/tenants/affinity/affinity.ts";
 import { implicitModes } from "../cell/tenants/dedication/implicit.ts";
 import { closestName } from "../diagnostics/closest-name.ts";
 import { sizeOf } from "./check-limits.ts";
@@ -40,6 +41,15 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
     else if (element.type === "NetworkRule") checkRule(element, fault);
     else if (element.type === "VM") checkMachine(cell, element, fault);
     else if (element.type === "VolumeGrant") checkGrant(element, fault);
+    else if (element.type === "AffinityGroup" && reservedGroupName.test(lastName(element)))
+      fault(
+        "cell/dedication",
+        `\`${element.path}\` has the name of a group that is made by a dedication`,
+        element.path,
+        {
+          hint: "Give the affinity group a name that does not begin with `DedicatedGrp-`.",
+        },
+      );
     if (element.movedFrom !== undefined) checkMove(cell, element, element.movedFrom, fault);
   }
 }
@@ -87,6 +97,9 @@ function checkPlacement({ path, placement }: VmElement, fault: ReportFault): voi
     });
 }
 
+/** By which `x.placement.groups` names it. */
+const lastName = ({ path }: Element): string => path.slice(path.lastIndexOf("/") + 1);
+
 /** Each value may occur once in the cell. */
 function checkUnique(elements: readonly Element[], fault: ReportFault): void {
   const seen = new Map<string, ElementPath>();
@@ -107,6 +120,8 @@ function checkUnique(elements: readonly Element[], fault: ReportFault): void {
       once(element, "x.vifName", element.vifName?.toLowerCase(), "The host name");
     }
     // The child's gateway and a VM of this cell would be on one network.
+    if (element.type === "AffinityGroup")
+      once(element, "x.kind", lastName(element), "The name of an affinity group", "a group");
     if (element.type === "CellController") once(element, "x.gateway", element.gateway, "The address", "x.address");
     if (element.type === "VolumeConnection") {
       const key = `${element.vm} ${element.volume}`;

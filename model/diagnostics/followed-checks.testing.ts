@@ -72,6 +72,10 @@ const values: Readonly<Record<string, Followed>> = {
     `${vm} ${net} ${card('x.groups "239.255.0.1";')}`,
     `${vm} ${net} ${card('x.groups ["239.255.0.1"];')}`,
   ),
+  "Give the affinity group a name that does not begin with `DedicatedGrp-`": within(
+    'DedicatedGrp-dev extends AffinityGroup { x.kind "host affinity"; }',
+    'dev extends AffinityGroup { x.kind "host affinity"; }',
+  ),
   'Write it as `x.placement.groups ["DedicatedGrp-dev"];`': within(
     vmWith("x.placement.groups [1];"),
     vmWith('x.placement.groups ["DedicatedGrp-dev"];'),

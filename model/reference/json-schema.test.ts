@@ -224,6 +224,7 @@ function holding(type: ElementType | "Cell", name: string, value: Json): JsonObj
     CellController: { "x.cell": { child: { "x.type": "Cell" } } },
     ...{ Host: {}, Domain: {}, Account: {}, Role: { "x.rules": ["allow cell.read"] } },
     ...{ Zone: {}, Pod: {}, Cluster: {}, Dedication: { "x.of": "h1", "x.to": "ROOT/acme" } },
+    AffinityGroup: { "x.kind": "host anti-affinity" },
   };
   const element = (of: ElementType, more: JsonObject = {}): JsonObject => ({ "x.type": of, ...sound[of], ...more });
   const beside = { vm: element("VM"), volume: element("Volume"), subnet: element("Subnet") };

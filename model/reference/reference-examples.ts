@@ -179,6 +179,20 @@ export const referenceExamples: Readonly<Record<ElementType | "Cell", string>> =
   }
 }
 `,
+  AffinityGroup: `shop extends Cell {
+  replicas extends AffinityGroup {
+    x.kind "host anti-affinity";
+  }
+  one extends VM {
+    x.memory 256;
+    x.placement.groups ["replicas"];
+  }
+  other extends VM {
+    x.memory 256;
+    x.placement.groups ["replicas"];
+  }
+}
+`,
   CellController: `shop extends Cell {
   team extends CellController {
     x.name "team";

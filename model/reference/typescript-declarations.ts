@@ -27,12 +27,14 @@ export const builderFunctions: Readonly<Record<ElementType, string>> = {
   Account: "account",
   Role: "role",
   ...{ Zone: "zone", Pod: "pod", Cluster: "cluster", Dedication: "dedication" },
+  AffinityGroup: "affinityGroup",
 };
 const typeNames: Readonly<Record<ElementType, string>> = {
   ...{ VM: "Vm", Volume: "Volume", VolumeCopy: "VolumeCopy", Subnet: "Subnet", VolumeConnection: "Connection" },
   ...{ VirtualInterface: "Vif", NetworkRule: "Rule", VolumeGrant: "Grant", CellController: "Controller" },
   ...{ Host: "Host", Domain: "Domain", Account: "Account", Role: "Role" },
   ...{ Zone: "Zone", Pod: "Pod", Cluster: "Cluster", Dedication: "Dedication" },
+  AffinityGroup: "AffinityGroup",
 };
 const types = Object.keys(builderFunctions) as readonly ElementType[];
 
@@ -132,13 +134,19 @@ function comment(schema: AttributeSchema): string {
     .replaceAll("*/", "* /")} */`;
 }
 
+/** In characters. */
+const longestLine = 120;
+
 function property({ name, schema, inside, open }: Written, indent: string): readonly string[] {
   if (schema) {
     const optional = schema.required ? "" : "?";
-    return [
-      `${indent}${comment(schema)}`,
-      `${indent}readonly ${name}${optional}: ${typeOf(name, schema.kind).replaceAll("\n", " ")};`,
-    ];
+    const type = typeOf(name, schema.kind).replaceAll("\n", " ");
+    const line = `${indent}readonly ${name}${optional}: ${type};`;
+    const head = [`${indent}${comment(schema)}`];
+    if (line.length <= longestLine) return [...head, line];
+    // As a formatter would have it: one choice on each line.
+    const choices = type.split(" | ").map((each) => `${indent}  | ${each}`);
+    return [...head, `${indent}readonly ${name}${optional}:`, ...choices.slice(0, -1), `${choices.at(-1)};`];
   }
   const lines = inside.flatMap((each) => property(each, `${indent}  `));
   if (open)

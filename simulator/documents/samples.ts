@@ -155,6 +155,7 @@ export const desiredSamples = {
       avoid: ["h2"],
       on: "h1",
     },
+    "group/<uid>": { uid: "c1-4", path: "shop/replicas", name: "replicas", kind: "host anti-affinity" },
     "host/<name>": { host: "h1", state: "maintenance" },
     spare: { hosts: 1 },
     "dedicated/<name>": { host: "h1", of: "z1/p1", level: "pod", to: { kind: "domain", path: "ROOT/acme" } },

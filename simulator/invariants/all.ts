@@ -12,6 +12,7 @@ import { endedAccounts } from "./cells/72-ended-accounts.ts";
 import { usage } from "./cells/73-usage.ts";
 import { declaredTenants } from "./cells/75-declared-tenants.ts";
 import { whoseHosts } from "./cells/76-whose-hosts.ts";
+import { affinityGroups } from "./cells/77-groups.ts";
 import { restartAfterEnd } from "./ha/05-restart-after-end.ts";
 import { oneItem } from "./ha/09-one-item.ts";
 import { fenceIsPhysical } from "./ha/31-fence-is-physical.ts";
@@ -98,4 +99,5 @@ export const invariants: readonly Invariant[] = [
   refusals,
   declaredTenants,
   whoseHosts,
+  affinityGroups,
 ];

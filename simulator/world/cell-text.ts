@@ -7,7 +7,7 @@ import type { JsonObject } from "../../model/json/json.ts";
  *
  *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch]   rule:FROM>TO:PORT[:udp]   all-or-none
  *   grant:CELL   copy:NAME:CELL   limit:WHAT:AMOUNT   child:NAME ( … )
- *   account:NAME:HOW[:VMS]
+ *   account:NAME:HOW[:VMS]   group:NAME:apart|together
  *
  * Every VM has a disk that is a copy of one golden image, an interface in one of two subnets, and with `data` a second, empty
  * volume. `live` gives it liveness probes; `once` leaves it down after a crash; what `scratch` writes may be lost; `shown` lets other cells refer to it, as
@@ -28,7 +28,7 @@ export interface MachineText {
   readonly scratch?: true;
   /** It asks for no VM of another account beside it. */
   readonly strict?: true;
-  /** The group by which it asks for dedicated hosts. */
+  /** The group by which it asks for dedicated hosts, or an affinity group of its account. */
   readonly group?: string;
 }
 /** An end in another cell is `CELL/NAME`. */
@@ -51,6 +51,8 @@ export interface CellText {
   /** `x.ha.spareHosts`, of the root cell. */
   readonly spare?: number;
   readonly children?: readonly ChildText[];
+  /** Affinity groups, strict. */
+  readonly groups?: readonly GroupText[];
   /** Of the root cell. */
   readonly accounts?: readonly AccountText[];
 }
@@ -59,6 +61,10 @@ export interface AccountText {
   readonly name: string;
   readonly state: string;
   readonly vms?: number;
+}
+export interface GroupText {
+  readonly name: string;
+  readonly kind: "apart" | "together";
 }
 export interface ChildText {
   readonly name: string;
@@ -75,6 +81,7 @@ export const parseCell = (words: readonly string[]): CellText => {
   let spare = 0;
   const children: ChildText[] = [];
   const accounts: AccountText[] = [];
+  const groups: GroupText[] = [];
   for (let at = 0; at < words.length; at += 1) {
     const word = words[at] ?? "";
     const [kind, name = "", third = "", ...flags] = word.split(":");
@@ -104,6 +111,7 @@ export const parseCell = (words: readonly string[]): CellText => {
     } else if (kind === "grant") grants.push(name);
     else if (kind === "copy") copies.push({ name, of: third });
     else if (kind === "limit") limits[name] = Number(third);
+    else if (kind === "group") groups.push({ name, kind: third === "apart" ? third : "together" });
     else if (kind === "spare") spare = Number(name);
     else if (kind === "account") {
       const [vms] = flags;
@@ -125,6 +133,7 @@ export const parseCell = (words: readonly string[]): CellText => {
     ...(spare === 0 ? {} : { spare }),
     ...(children.length === 0 ? {} : { children }),
     ...(accounts.length === 0 ? {} : { accounts }),
+    ...(groups.length === 0 ? {} : { groups }),
   };
 };
 
@@ -141,8 +150,9 @@ const closing = (words: readonly string[], from: number): number => {
 
 export const formatCell = (text: CellText): string => {
   const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, spare = 0, children = [] } = text;
-  const { accounts = [] } = text;
+  const { accounts = [], groups = [] } = text;
   return [
+    ...groups.map(({ name, kind }) => `group:${name}:${kind}`),
     ...machines.map(({ name, memoryMiB, off, data, live, once, apart, shown = false, scratch = false, ...asks }) => {
       const words = [off && "off", data && "data", live && "live", once && "once", shown && "shown"];
       const { strict = false, group } = asks;
@@ -184,6 +194,8 @@ const refFrom = (cell: string, name: string): string => {
     ? `<ref:/${labelOf(cell)}/${name}>`
     : `<ref://${other}.cells.internal/${labelOf(other)}/${own}>`;
 };
+
+const kinds = { apart: "host anti-affinity", together: "host affinity" } as const;
 
 /** The specification's document. */
 export const documentOf = (cell: string, text: CellText): JsonObject => {
@@ -236,6 +248,7 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
       "x.port2": port,
     };
   }
+  for (const { name, kind } of text.groups ?? []) elements[name] = { "x.type": "AffinityGroup", "x.kind": kinds[kind] };
   for (const other of grants) {
     const domain = `<ref://${other}.cells.internal/>`;
     elements[`for${other}`] = {

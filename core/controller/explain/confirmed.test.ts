@@ -182,6 +182,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       { own: "the operator's root cell alone has it, and tells Placers what follows of it" },
     ]),
   ),
+  AffinityGroup: { "x.kind": { own: "its Placer goes by it for what is placed from then on" } },
   ...Object.fromEntries(
     (["Domain", "Account", "Role"] as const).map((type) => [
       type,

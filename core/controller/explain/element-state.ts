@@ -38,7 +38,7 @@ import { keptFor, upgradeState } from "../upgrade/upgrade.ts";
 import { whyGivenBack, whyPlaceIsHeld } from "../vm/all-or-none.ts";
 import { hostDied } from "../vm/host-died.ts";
 import { actualVmOf, connectionOf, lastEndOf } from "../vm/life-cycle.ts";
-import { noHost, placementOf } from "../vm/placement.ts";
+import { noHost, placementOf } from "../vm/places/placement.ts";
 import { requirementsOf } from "../vm/requirements.ts";
 import { retryDelayMs } from "../vm/retry-delay.ts";
 import { whyNoTurn } from "../vm/start-limit.ts";
@@ -159,6 +159,7 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
     case "Pod":
     case "Cluster":
     case "Dedication":
+    case "AffinityGroup":
       return standing("ready");
     case "Domain":
     case "Account":

@@ -1,5 +1,5 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
-import { declaredKey, tenancy } from "../../documents/tenancy.ts";
+import { declaredKey, groupKey, tenancy } from "../../documents/tenancy.ts";
 import { log, write } from "../../outbox.ts";
 import { forgetGrant } from "../histories/kept-grants.ts";
 import { isManagement, isManagementGone } from "../network/management.ts";
@@ -11,6 +11,7 @@ import {
   confirmedGone,
   dnsManager,
   isInUse,
+  placerOf,
   storageManagerOf,
 } from "../state.ts";
 import { hasChildEnded } from "./ended-child.ts";
@@ -63,6 +64,8 @@ function isGone(state: ControllerState, record: ElementRecord): boolean {
       return record.name === null || isWithdrawn(state, dnsManager, `name/${record.uid}`);
     case "CellController":
       return state.options.cellManager !== true || hasChildEnded(state, record.uid);
+    case "AffinityGroup":
+      return isWithdrawn(state, placerOf(state), groupKey(record.uid));
     case "NetworkRule":
       return whyNotInForce(state, record) === null;
     case "VolumeGrant":

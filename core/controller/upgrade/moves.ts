@@ -7,7 +7,7 @@ import { serviceVms } from "../services/boot-disks.ts";
 import { isOwnVm, isService, servicesOf } from "../services/service-data.ts";
 import { type ControllerState, elementOf, saveVm } from "../state.ts";
 import { actualVmOf, stopRun, wantedOn } from "../vm/life-cycle.ts";
-import { placementOf } from "../vm/placement.ts";
+import { placementOf } from "../vm/places/placement.ts";
 import { isWell } from "./upgrade.ts";
 
 /*

@@ -12,7 +12,7 @@ import { bootLink, serviceVms, targetOf } from "../services/boot-disks.ts";
 import { isOwnVmElement, isService, servicesOf } from "../services/service-data.ts";
 import { actualOf, type ControllerState, elementOf, recordAt, saveVm, storageManagerOf } from "../state.ts";
 import { actualVmOf, lastEndOf, stopRun, wantedOn } from "../vm/life-cycle.ts";
-import { placementOf } from "../vm/placement.ts";
+import { placementOf } from "../vm/places/placement.ts";
 import { trialTimeoutMs } from "../vm/trial-timeout.ts";
 
 /**

@@ -27,7 +27,7 @@ import {
   storageManagerOf,
 } from "../state.ts";
 import { stopRun, wantedOn } from "./life-cycle.ts";
-import { placementOf } from "./placement.ts";
+import { placementOf } from "./places/placement.ts";
 
 /**
  * `x.policy.deploy "all-or-none"`: what a change adds is had as a whole or not at all. Reservations of three managers are

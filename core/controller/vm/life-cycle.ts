@@ -22,7 +22,8 @@ import {
   saveVm,
   storageManagerOf,
 } from "../state.ts";
-import { placementOf } from "./placement.ts";
+import { placementOf } from "./places/placement.ts";
+import { restOf, withRun } from "./places/rested.ts";
 import { overOf } from "./protected.ts";
 import { requirementsOf } from "./requirements.ts";
 import { retryDelayMs, stableMs } from "./retry-delay.ts";
@@ -86,7 +87,7 @@ function serveQueue(state: ControllerState): void {
     // One that cannot start any more, or not now, waits for something else.
     if (run !== null && !takeStart(state)) return;
     state.starts.queue.delete(uid);
-    if (vm !== undefined && run !== null) saveVm(state, { ...vm, incarnation: run.incarnation, run });
+    if (vm !== undefined && run !== null) saveVm(state, withRun(vm, run));
   }
 }
 
@@ -124,7 +125,7 @@ function advanceIdle(state: ControllerState, vm: VmRecord): void {
     state.starts.queue.add(vm.uid);
     return;
   }
-  saveVm(state, { ...vm, incarnation: run.incarnation, run });
+  saveVm(state, withRun(vm, run));
 }
 
 /** The incarnation that may start now; null: there is none, it is not wanted or has to wait for something. */
@@ -309,7 +310,8 @@ function advanceStopping(state: ControllerState, vm: VmRecord, run: Run): void {
   }
   if (!isConfirmedStopped(state, vm.uid, run)) return;
   state.runningSince.delete(vm.uid);
-  saveVm(state, { ...withEndAt(vm, run), ...freedOf(run), run: null });
+  const rest = restOf(state, vm.uid, run, wantedOn(state, vm.uid) !== null);
+  saveVm(state, { ...withEndAt(vm, run), ...freedOf(run), ...rest, run: null });
   if (vm.failure !== null && vm.again) delayRetry(state, vm.uid, vm.failures);
 }
 

@@ -4,7 +4,7 @@ import { actualOver } from "../../documents/readers/ha.ts";
 import type { Run, VmRecord } from "../records.ts";
 import { isOwnVm } from "../services/service-data.ts";
 import { actualOf, addDesire, type ControllerState, elementOf, haManager, isOff, storageManagerOf } from "../state.ts";
-import { placementOf } from "./placement.ts";
+import { placementOf } from "./places/placement.ts";
 import { isGivenUp, recreatableOf } from "./recreatable.ts";
 
 /**

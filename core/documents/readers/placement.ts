@@ -58,6 +58,7 @@ export const desiredPlacement = document(
     priority: optional(number(-(2 ** 48), 2 ** 48)),
     moveTo: optional(hostText),
     restart: optional(oneOf(true)),
+    off: optional(oneOf(true)),
   }),
   { key: { field: "vm", of: ({ vm }) => vm } },
 );

@@ -49,6 +49,7 @@ export const desiredDocuments = {
   "dns-manager": { "name/<uid>": network.desiredName, zone: network.desiredZone },
   placer: {
     "placement/<uid>": placement.desiredPlacement,
+    "group/<uid>": tenancy.desiredGroup,
     "host/<name>": placement.desiredHost,
     spare: ha.desiredSpare,
     "dedicated/<name>": tenancy.desiredDedicated,
@@ -106,6 +107,7 @@ export const actualDocuments = {
   placer: {
     hosts: placement.hostOffers,
     "<peer>/placement/<uid>": placement.actualPlacement,
+    "<peer>/group/<uid>": null,
     "<peer>/host/<name>": null,
     "<peer>/spare": null,
     "<peer>/dedicated/<name>": null,

@@ -1,3 +1,4 @@
+import { groupKinds } from "../../../model/cell/tenants/affinity/affinity.ts";
 import { levels, type Owner } from "../../../model/cell/tenants/dedication/dedication.ts";
 import { mostRules, verbPattern, verbPatternRule } from "../../../model/cell/tenants/rules.ts";
 import { type Limits, limitKeys } from "../../../model/contract/tenancy/quotas.ts";
@@ -26,6 +27,7 @@ import type {
   DesiredCellOwner,
   DesiredDeclared,
   DesiredDedicated,
+  DesiredGroup,
   DesiredLimits,
   DesiredLook,
   DesiredOwner,
@@ -100,3 +102,7 @@ export const desiredDedicated = document(
 export const desiredCellOwner = document(object<DesiredCellOwner>({ cell: cellText, account: accountPath }), {
   key: { field: "cell", of: ({ cell }) => cell },
 });
+export const desiredGroup = document(
+  object<DesiredGroup>({ uid: uidText, path: pathText, name: word, kind: oneOf(...groupKinds) }),
+  { key: { field: "uid", of: ({ uid }) => uid } },
+);

@@ -1,3 +1,4 @@
+import { reservedGroupName } from "../../../model/cell/tenants/affinity/affinity.ts";
 import {
   groupOf,
   mayStand,
@@ -20,15 +21,18 @@ function groupIn({ placement }: DesiredPlacement, { account }: Asker): Owner | n
 }
 
 /** A group that is asked for and that cannot be its account's, as a sentence; null: there is none. */
-export function whyNoGroup({ placement }: DesiredPlacement, { account, isSystem }: Asker): string | null {
+export function whyNoGroup({ placement }: DesiredPlacement, { account, isSystem, groupNamed }: Asker): string | null {
   if (isSystem) return null;
   if (account === null && implicitOf(placement) !== null)
     return "x.placement.dedication asks for hosts of its account, and nothing is known of an account of its cell";
   for (const name of groupsOf(placement)) {
+    if (account !== null && ownerOfGroup(name, account) !== null) continue;
+    const group = reservedGroupName.test(name) ? null : groupNamed(name);
+    if (typeof group === "string") continue;
+    if (group !== null) return group.why;
     if (account === null)
       return `x.placement.groups asks for ${JSON.stringify(name)}, and nothing is known of an account of its cell`;
-    if (ownerOfGroup(name, account) === null)
-      return `${account} has no group ${JSON.stringify(name)}, which x.placement.groups asks for`;
+    return `${account} has no group ${JSON.stringify(name)}, which x.placement.groups asks for`;
   }
   return null;
 }

@@ -20,9 +20,9 @@ import type { PlacerState } from "../state.ts";
 export const nextKey = (vm: Uid): string => `next/${vm}`;
 
 /** Where a VM is asked to go; "anywhere": its host is in maintenance; null: it stays. */
-function whereTo(state: PlacerState, { vm, host, incarnation }: Reservation): HostName | "anywhere" | null {
+function whereTo(state: PlacerState, { vm, host, incarnation, off }: Reservation): HostName | "anywhere" | null {
   const wanted = state.wanted.get(vm)?.document;
-  if (wanted?.incarnation !== incarnation || wanted.on !== undefined) return null;
+  if (wanted?.incarnation !== incarnation || wanted.on !== undefined || off === true) return null;
   if (wanted.moveTo !== undefined && wanted.moveTo !== host) return wanted.moveTo;
   return state.maintained.has(host) ? "anywhere" : null;
 }

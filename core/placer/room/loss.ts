@@ -1,6 +1,6 @@
 import type { CellName, ElementPath, HostName } from "../../../model/cell/identifiers.ts";
 import { rootCell } from "../../documents/cells.ts";
-import { type HostUse, noteTaken, noUse, type Reservation, reserve, takenMiB } from "../candidate.ts";
+import { noteTaken, noUse, type Reservation, reserve, takenMiB, UsageTable } from "../candidate.ts";
 import { askerOf } from "../owners.ts";
 import { place } from "../place.ts";
 import type { PlacerState } from "../state.ts";
@@ -21,14 +21,16 @@ export interface Loss {
 export function lossOf(state: PlacerState): Loss | null {
   const host = fullest(state);
   if (host === null) return null;
-  const usage = new Map<HostName, HostUse>();
+  const usage = new UsageTable();
   for (const [other, { reservations, taken }] of state.usage) {
     if (other === host) continue;
     for (const reservation of reservations.values()) reserve(usage, reservation);
     for (const [vm, share] of taken) noteTaken(usage, other, vm, share);
   }
   const hosts = [...state.hosts.values()].filter((view) => view.host !== host);
-  const there = [...(state.usage.get(host)?.reservations.values() ?? [])].filter(({ vm }) => isPlaced(state, vm));
+  const there = [...(state.usage.get(host)?.reservations.values() ?? [])].filter(
+    ({ vm, off }) => off !== true && isPlaced(state, vm),
+  );
   const stranded: Reservation[] = [];
   for (const reservation of there.sort((one, other) => compare(state, one, other))) {
     const { client, document: wanted } = state.wanted.get(reservation.vm) ?? {};

@@ -75,6 +75,7 @@ function vmsAt({ usage, next }: PlacerState, host: HostName): readonly Omit<Extr
   return [...vms].flatMap((vm) => {
     if (next.has(vm)) return [];
     const [reserved, said] = [reservations.get(vm), taken.get(vm)];
+    if (reserved?.off === true && said === undefined) return [];
     const larger = (of: "memoryMiB" | "cpus"): number => Math.max(reserved?.[of] ?? 0, said?.[of] ?? 0);
     return [{ memoryMiB: larger("memoryMiB"), cpus: larger("cpus") }];
   });

@@ -98,6 +98,7 @@ const typeTexts: Readonly<Record<ElementType | "Cell", string>> = {
   Pod: "A part of a zone.",
   Cluster: "Machines of a pod that stand together.",
   Dedication: "A place or a host that one domain or account has for itself.",
+  AffinityGroup: "VMs of an account that stand at one host, or at different ones.",
 };
 
 export function typeText(type: ElementType | "Cell"): string {

@@ -51,7 +51,8 @@ export const whoseHosts: Invariant = {
       else if (kind === "placement" && value !== null) {
         const wishes = fieldsOf(fields.placement);
         const by = from.replace("controller.", "");
-        asked.set(name, { by, groups: textsOf(wishes.groups), isStrict: wishes.dedication === "strict" });
+        const groups = textsOf(wishes.groups).filter((group) => group.startsWith("DedicatedGrp-"));
+        asked.set(name, { by, groups, isStrict: wishes.dedication === "strict" });
       }
     };
     const accountOf = ({ accounts }: Known, cell: string): string =>

@@ -1,14 +1,19 @@
-import type { CauseOf } from "../../../model/cause/cause.ts";
-import { actualPlacement } from "../../documents/readers/placement.ts";
-import type { ActualPlacement, DesiredPlacement } from "../../documents/vocabulary.ts";
-import type { Run } from "../records.ts";
-import { actualOf, addDesire, type ControllerState, elementOf, placerOf } from "../state.ts";
+import type { CauseOf } from "../../../../model/cause/cause.ts";
+import { actualPlacement } from "../../../documents/readers/placement.ts";
+import type { ActualPlacement, DesiredPlacement } from "../../../documents/vocabulary.ts";
+import type { ElementRecord, Rested, Run } from "../../records.ts";
+import { actualOf, addDesire, type ControllerState, elementOf, placerOf } from "../../state.ts";
 
 /** Every incarnation holds its place until it is confirmed gone, so that its memory is not promised twice. */
 export function desirePlacements(state: ControllerState): void {
-  state.pass.each("placements", state.vms, ({ uid: vm, run, avoid = [], move }, _uid, desires) => {
+  state.pass.each("placements", state.vms, ({ uid: vm, run, avoid = [], move, rested }, _uid, desires) => {
     const record = state.elements.get(vm);
-    if (run === null || record === undefined) return;
+    if (record === undefined) return;
+    if (run === null) {
+      if (rested !== undefined && elementOf(state, record) !== undefined)
+        addDesire(desires, placerOf(state), `placement/${vm}`, restedPlace(state, record, rested));
+      return;
+    }
     const { path } = record;
     const element = elementOf(state, record);
     const priority = element?.type === "VM" ? element.priority : 0;
@@ -33,6 +38,16 @@ export function desirePlacements(state: ControllerState): void {
       ...(run.restart === true ? { restart: true as const } : {}),
     } satisfies DesiredPlacement);
   });
+}
+
+/** It takes no room there. */
+function restedPlace(
+  { options }: ControllerState,
+  { uid: vm, path }: ElementRecord,
+  { host, incarnation, memoryMiB, cpus, cpuSpeedMHz, placement }: Rested,
+): DesiredPlacement {
+  const resources = { memoryMiB, cpus, cpuSpeedMHz, placement };
+  return { vm, path, cell: options.cell, incarnation, ...resources, at: host, off: true };
 }
 
 /** The Placer's answer for this very incarnation; an answer for an earlier one means nothing. */

@@ -1,0 +1,84 @@
+import { type CellName, hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import { type GroupKind, type Membership, reservedGroupName } from "../../model/cell/tenants/affinity/affinity.ts";
+import type { Json } from "../../model/json/json.ts";
+import { desiredGroup } from "../documents/readers/tenancy.ts";
+import { type DesiredGroup, groupKey } from "../documents/tenancy.ts";
+import type { DesiredPlacement } from "../documents/vocabulary.ts";
+import { sameJson, toJson } from "../outbox.ts";
+import { type Asker, groupsOf, type Usage } from "./candidate.ts";
+import type { KnownGroup, PlacerState } from "./state.ts";
+
+/*
+ * Affinity groups, as the controllers of an account's cells say them. A name means one group in all cells of an account; cells of no account
+ * have them with those in the same child cell of the root cell. Where members are is what the reservations say (`Usage.members`).
+ */
+
+/** @returns whether what may be placed where has changed; null: it is about something else. One that is malformed changes nothing. */
+export function takeGroup(state: PlacerState, client: PeerName, key: string, value: Json): boolean | null {
+  if (!key.startsWith(groupKey("" as Uid))) return null;
+  const uid = key.slice(groupKey("" as Uid).length) as Uid;
+  const before = state.groups.get(uid);
+  const document = value === null ? null : desiredGroup.of(value, uid);
+  // A UID is one cell's: another's word about it counts for nothing.
+  if ((document === null && value !== null) || (before !== undefined && before.client !== client)) return false;
+  if (before !== undefined && document !== null && sameJson(toJson(before.document), toJson(document))) return false;
+  for (const each of [before?.document, document]) {
+    if (each === undefined || each === null) continue;
+    const named = state.groupsByName.get(each.name) ?? new Map<Uid, KnownGroup>();
+    if (each === document) named.set(uid, { client, document });
+    else named.delete(uid);
+    if (named.size === 0) state.groupsByName.delete(each.name);
+    else state.groupsByName.set(each.name, named);
+  }
+  if (document === null) state.groups.delete(uid);
+  else state.groups.set(uid, { client, document });
+  return before !== undefined || document !== null;
+}
+
+/** The group that an asker means by a name; a sentence: there are two; null: there is none. */
+export function groupNamed(
+  { groupsByName }: PlacerState,
+  name: string,
+  isOurs: (client: PeerName) => boolean,
+): GroupKind | { readonly why: string } | null {
+  let found: DesiredGroup | null = null;
+  for (const { client, document } of groupsByName.get(name)?.values() ?? []) {
+    if (!isOurs(client)) continue;
+    if (found !== null && found.kind !== document.kind) {
+      const both = [found, document].map(({ path, kind }) => `"${path}" (${kind})`).sort();
+      return { why: `x.placement.groups asks for ${JSON.stringify(name)}, of which there are two: ${both.join(", ")}` };
+    }
+    found = document;
+  }
+  return found?.kind ?? null;
+}
+
+/** The child cell of the root cell that a controller is of, or that its cell is in. */
+export function cellAround(client: PeerName): CellName {
+  const cell = client.slice("controller.".length);
+  return cell.slice(cell.lastIndexOf(".") + 1) as CellName;
+}
+
+const nothing: readonly Membership[] = [];
+/** The affinity groups that a VM asks for, and where others of them count. */
+export function membershipsOf(usage: Usage, { vm, placement }: DesiredPlacement, asker: Asker): readonly Membership[] {
+  const names = groupsOf(placement);
+  if (names.length === 0) return nothing;
+  return [...new Set(names)].flatMap((name): readonly Membership[] => {
+    const kind = reservedGroupName.test(name) ? null : asker.groupNamed(name);
+    if (typeof kind !== "string") return [];
+    const homes = new Map<string, number>();
+    for (const [client, members] of usage.members.get(name) ?? []) {
+      if (!asker.isOurs(client)) continue;
+      for (const { vm: other, host } of members)
+        if (other !== vm && !asker.isEmptied(host)) homes.set(host, (homes.get(host) ?? 0) + 1);
+    }
+    return [{ name, kind, homes }];
+  });
+}
+
+/** A host at which nobody is held: it was declared dead, or what is there leaves it. */
+export function isEmptied({ hosts }: PlacerState, host: string): boolean {
+  const { died = null, closed } = hosts.get(peerName(`host.${hostName(host)}`)) ?? {};
+  return died !== null || closed === "maintenance";
+}
