@@ -198,7 +198,11 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     "controller.root dedicated/h1",
     "controller.root owner/u-1",
   ],
-  "storage-manager desires": [...everyController("connection/u-1", "grant/u-1", "volume/u-1"), "ha-manager fence/u-1"],
+  "storage-manager desires": [
+    ...everyController("connection/u-1", "grant/u-1", "volume/u-1"),
+    "controller.root owner/u-1",
+    "ha-manager fence/u-1",
+  ],
   "ha-manager desires": [...everyController("protected/u-1"), "controller.root settings"],
   "agent desires": [
     ...["storage-manager", "storage-manager.2"].flatMap((who) =>

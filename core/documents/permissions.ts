@@ -90,7 +90,12 @@ export const permissions = {
     },
   },
   "storage-manager": {
-    desires: { controller: ["volume/<uid>", "connection/<uid>", "grant/<uid>"], "ha-manager": ["fence/<uid>"] },
+    desires: {
+      controller: ["volume/<uid>", "connection/<uid>", "grant/<uid>"],
+      // Whose the cells are, for what is granted to accounts.
+      "controller.root": ["owner/<name>"],
+      "ha-manager": ["fence/<uid>"],
+    },
     sees: { controller: ["storage", "<peer>/…"], "ha-manager": ["<peer>/…"] },
     asks: {
       gateway: ["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup", "GET /offers"],

@@ -19,7 +19,7 @@ import type { DesiredLiveness, GuestFacts } from "./guest.ts";
 import type { ActualRouter } from "./network/outside.ts";
 import type { PolicyNetwork, PolicyRouter, PolicyTraits, Sliced } from "./network/policy.ts";
 import type { SavedState } from "./saved-state.ts";
-import type { GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volume-size.ts";
+import type { Grantee, GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volumes.ts";
 
 /**
  * The documents that services publish to each other: the whole vocabulary of "desired down, actual up". One table: who says it to whom, under which key. Those
@@ -131,7 +131,7 @@ export interface ActualConnection extends Progress {
 export interface DesiredGrant {
   readonly uid: Uid;
   readonly volume: Uid;
-  readonly to: { readonly vm: Uid } | { readonly domain: string };
+  readonly to: Grantee;
   readonly grant: "copy" | "connect";
 }
 

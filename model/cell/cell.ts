@@ -193,7 +193,11 @@ export interface NetworkRuleElement extends ElementBase {
 export interface VolumeGrantElement extends ElementBase {
   readonly type: "VolumeGrant";
   readonly volume: ElementPath;
-  readonly to: { readonly kind: "vm"; readonly vm: ElementPath } | { readonly kind: "cell"; readonly domain: string };
+  /** `cell`: of that domain name. `account`, `tenants`: of an account, of a domain of accounts with all below, by their paths. */
+  readonly to:
+    | { readonly kind: "vm"; readonly vm: ElementPath }
+    | { readonly kind: "cell"; readonly domain: string }
+    | { readonly kind: "account" | "tenants"; readonly path: string };
   readonly grant: "copy" | "connect";
 }
 export interface CellControllerElement extends ElementBase {

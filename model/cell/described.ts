@@ -9,6 +9,7 @@ import type {
   PortRange,
   RuleEnd,
   VmElement,
+  VolumeGrantElement,
 } from "./cell.ts";
 import type { ElementPath } from "./identifiers.ts";
 import { describedTenant } from "./tenants/fields.ts";
@@ -144,12 +145,7 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
         ["x.direction", element.direction],
       ];
     case "VolumeGrant":
-      return [
-        ["x.volume", rename(element.volume)],
-        ["x.vm", element.to.kind === "vm" ? rename(element.to.vm) : undefined],
-        ["x.cell", element.to.kind === "cell" ? element.to.domain : undefined],
-        ["x.grant", element.grant],
-      ];
+      return ownOfGrant(element, rename);
     case "CellController":
       return [
         ["x.name", element.name],
@@ -182,6 +178,20 @@ function ownOfInstallation(element: HostElement | DedicationElement | PlaceEleme
     ["x.of", element.of],
     ["x.to", element.to],
     ["x.account", element.account],
+  ];
+}
+
+function ownOfGrant(
+  { volume, to, grant }: VolumeGrantElement,
+  rename: (path: ElementPath) => ElementPath,
+): [string, Json | undefined][] {
+  return [
+    ["x.volume", rename(volume)],
+    ["x.vm", to.kind === "vm" ? rename(to.vm) : undefined],
+    ["x.cell", to.kind === "cell" ? to.domain : undefined],
+    ["x.account", to.kind === "account" ? to.path : undefined],
+    ["x.domain", to.kind === "tenants" ? to.path : undefined],
+    ["x.grant", grant],
   ];
 }
 

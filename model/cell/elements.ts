@@ -9,6 +9,7 @@ import type {
   HostElement,
   PortRange,
   RuleEnd,
+  VolumeGrantElement,
 } from "./cell.ts";
 import { type Cidr, cidr, type ElementPath, elementPath, ipv4, mac } from "./identifiers.ts";
 import { attributeSchema } from "./schema.ts";
@@ -180,10 +181,9 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
         direction: values.needChoice("x.direction", ["both", "1to2"]),
       };
     case "VolumeGrant": {
-      const [machine, domain] = [values.text("x.vm"), values.text("x.cell")];
       return {
         ...{ type, volume: values.link("x.volume"), grant: values.needChoice("x.grant", ["copy", "connect"]) },
-        to: machine === undefined ? { kind: "cell", domain: domain ?? "" } : { kind: "vm", vm: elementPath(machine) },
+        to: grantee(values),
       };
     }
     case "CellController": {
@@ -275,4 +275,15 @@ function vm(values: AttributeValues): Own<Element> {
     priority: values.needNumber("x.priority"),
     ha: { isolated: values.needChoice("x.ha.isolated", ["keep", "restart"]) },
   };
+}
+
+/** Where nobody is named, or one of `x.account` and `x.domain` beside another, it is a cell without a name, which the checks refuse. */
+function grantee(values: AttributeValues): VolumeGrantElement["to"] {
+  const [machine, cell] = [values.text("x.vm"), values.text("x.cell")];
+  const [account, domain] = [values.text("x.account"), values.text("x.domain")];
+  const path = account ?? domain;
+  if (path === undefined)
+    return machine === undefined ? { kind: "cell", domain: cell ?? "" } : { kind: "vm", vm: elementPath(machine) };
+  const isOne = [machine, cell, account, domain].filter((each) => each !== undefined).length === 1;
+  return isOne ? { kind: account === undefined ? "tenants" : "account", path } : { kind: "cell", domain: "" };
 }

@@ -425,6 +425,8 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
     },
     "x.vm": { kind: foreignLink("VM"), effect: "change", docs: "The VM that may use it." },
     "x.cell": { kind: { kind: "domain" }, effect: "change", docs: "The cell that may use it, as `<ref://domain/>`." },
+    "x.account": { kind: { kind: "text" }, effect: "change", docs: 'The account whose cells may: "ROOT/acme/dev".' },
+    "x.domain": { kind: { kind: "text" }, effect: "change", docs: 'The domain whose cells may: "ROOT/acme", "ROOT".' },
     "x.grant": {
       kind: choice("copy", "connect"),
       required: true,

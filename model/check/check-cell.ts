@@ -12,6 +12,7 @@ import type {
 import type { ElementPath } from "../cell/identifiers.ts";
 import { reservedGroupName } from "../cell/tenants/affinity/affinity.ts";
 import { implicitModes } from "../cell/tenants/dedication/implicit.ts";
+import { rootDomainPath, tenantPath } from "../cell/tenants/path.ts";
 import { closestName } from "../diagnostics/closest-name.ts";
 import { sizeOf } from "./check-limits.ts";
 import { checkManagement } from "./check-management.ts";
@@ -306,8 +307,17 @@ function checkMove(cell: Cell, element: Element, movedFrom: ElementPath, fault: 
 }
 
 function checkGrant(grant: VolumeGrantElement, fault: ReportFault): void {
-  if (grant.to.kind === "cell" && grant.to.domain === "")
-    fault("cell/grant", `\`${grant.path}\` names nobody that may use the volume`, grant.path, {
-      hint: 'Give it an `x.vm`, or an `x.cell` such as "<ref://other.cells.example.com/>".',
+  const { to, path } = grant;
+  if (to.kind === "cell" && to.domain === "")
+    fault("cell/grant", `\`${path}\` does not name the one who may use the volume`, path, {
+      hint: 'Give it one of `x.vm`, `x.cell` such as "<ref://other.cells.example.com/>", `x.account` and `x.domain`.',
+    });
+  if (to.kind === "account" && (!tenantPath.test(to.path) || to.path === rootDomainPath))
+    fault("cell/grant", `\`${path}\` gives to \`${to.path}\`, which is no account`, path, {
+      hint: 'Name an account by its path, as `x.account "ROOT/acme/dev"`.',
+    });
+  if (to.kind === "tenants" && !tenantPath.test(to.path))
+    fault("cell/grant", `\`${path}\` gives to \`${to.path}\`, which is no domain`, path, {
+      hint: 'Name a domain by its path, as `x.domain "ROOT/acme"`; "ROOT" is every cell.',
     });
 }

@@ -39,6 +39,11 @@ const values: Readonly<Record<string, Followed>> = {
     grant('x.cell "<ref://bank.example.com/bank/db>";'),
     grant('x.cell "<ref://bank.example.com/>";'),
   ),
+  "Name an account by its path, as": within(grant('x.account "acme/dev";'), grant('x.account "ROOT/acme/dev";')),
+  "Name a domain by its path, as": within(
+    grant('x.domain "acme";'),
+    ...['x.domain "ROOT/acme";', 'x.domain "ROOT";'].map(grant),
+  ),
   "Another cell is named by its domain": within(
     `${vm} ${grant('x.cell "<ref:../vm>";')}`,
     `${vm} ${grant('x.cell "<ref://bank.example.com/>";')}`,

@@ -94,7 +94,9 @@ const anyCell: fc.Arbitrary<Cell> = fc
       made.child = { "x.type": "CellController", "x.name": "child", "x.cell": { "x.type": "Cell", own: foreign } };
       made.given = {
         ...{ "x.type": "VolumeGrant", "x.volume": `<ref:/c/${names[0]}>`, "x.grant": "copy" },
-        "x.cell": `<ref://${foreign}.cells.internal/>`,
+        ...(foreign.length % 2 === 0
+          ? { "x.cell": `<ref://${foreign}.cells.internal/>` }
+          : { "x.account": `ROOT/${foreign}/a` }),
       };
     }
     vms.forEach(({ memory, priority, disks, order, requires, net, name, moves, data }, n) => {

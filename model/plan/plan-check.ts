@@ -380,8 +380,10 @@ function written(element: Element, moved: (path: ElementPath) => ElementPath): M
         rules.map(({ effect, verb }) => `${effect} ${verb}`),
       );
     } else if (field === "to") {
-      const { kind, vm, domain } = value as { kind: string; vm: ElementPath; domain: string };
-      found.set(kind === "vm" ? "x.vm" : "x.cell", kind === "vm" ? moved(vm) : domain);
+      const to = value as { kind: string; vm: ElementPath; domain: string; path: string };
+      if (to.kind === "vm") found.set("x.vm", moved(to.vm));
+      else if (to.kind === "cell") found.set("x.cell", to.domain);
+      else found.set(to.kind === "account" ? "x.account" : "x.domain", to.path);
     } else if (field === "port1" || field === "port2") {
       const { from, to } = value as PortRange;
       found.set(name, from === to ? from : `${from}-${to}`);

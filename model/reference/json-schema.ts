@@ -224,7 +224,7 @@ const acrossAttributes: Readonly<Partial<Record<ElementType, JsonObject>>> = {
   VM: condition(is("x.liveness.protocol", "udp"), given("x.liveness.port")),
   // What a reference stands for, no schema can say.
   Subnet: either(given("x.size"), given("x.cidr"), is("x.addressRange", "management"), isReferred("x.addressRange")),
-  VolumeGrant: either(given("x.vm"), given("x.cell")),
+  VolumeGrant: either(given("x.vm"), given("x.cell"), given("x.account"), given("x.domain")),
   NetworkRule: condition(is("x.protocol", "icmp"), { not: either(given("x.port1"), given("x.port2")) }),
 };
 

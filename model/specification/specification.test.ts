@@ -146,6 +146,12 @@ const refusals: readonly (readonly [string, string])[] = [
   ['a extends VolumeCopy { x.image "<ref:../b>"; } b extends VolumeCopy { x.image "<ref:../a>"; }', "cell/copy-cycle"],
   ['a extends Volume { x.size 9; } b extends VolumeCopy { x.image "<ref:../a>"; x.size 8; }', "cell/shrink"],
   ['g extends VolumeGrant { x.volume "<ref:../a>"; x.grant "copy"; } a extends Volume { x.size 9; }', "cell/grant"],
+  ...['x.account "ROOT";', 'x.account "acme/dev";', 'x.domain "acme";', 'x.domain "ROOT"; x.account "ROOT/a/b";'].map(
+    (to): [string, string] => [
+      `g extends VolumeGrant { x.volume "<ref:../a>"; x.grant "copy"; ${to} } a extends Volume { x.size 9; }`,
+      "cell/grant",
+    ],
+  ),
 ];
 for (const [text, code] of refusals)
   test(`${code}: ${text}`, () => assert.ok(codes(inCell(text)).includes(code), JSON.stringify(codes(inCell(text)))));

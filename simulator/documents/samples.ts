@@ -180,6 +180,7 @@ export const desiredSamples = {
       succession: true,
     },
     "grant/<uid>": { uid: "c1-4", volume: "c1-4", to: { domain: "bank.cells.internal" }, grant: "copy" },
+    "owner/<name>": { cell: "shop", account: "ROOT/acme/dev" },
     "fence/<uid>": { vm: "c1-4", cell: "shop", incarnation: 1 },
   },
   agent: {

@@ -156,6 +156,8 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       from: "<ref://bank.cells.internal/>",
       to: "<ref://mint.cells.internal/>",
     },
+    "x.account": { own: "instead of `x.cell`: granted by the same document; `../volumes/grants.test.ts`" },
+    "x.domain": { own: "the same" },
     "x.grant": { fact: "the Storage Manager says what it grants", at: "grant", from: "copy", to: "connect" },
   },
   CellController: {

@@ -11,7 +11,7 @@ import { desiredOwner } from "../../documents/readers/tenancy.ts";
 import { cellOwnerKey, type DesiredCellOwner, type DesiredOwner, tenancy } from "../../documents/tenancy.ts";
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
-import { placersOf } from "../services/hosts.ts";
+import { placersOf, storageManagersOf } from "../services/hosts.ts";
 import {
   actualOf,
   addDesire,
@@ -82,14 +82,17 @@ const labelOf = ({ cell, name, path }: CellControllerElement): string | null =>
 const accountIn = (text: string | undefined): string | null => (text !== undefined && isAccount(text) ? text : null);
 const isAccount = (text: string): boolean => pathPattern.test(text) && text !== rootDomain;
 
-/** Placers hear whose cells are whose account the model names, until nothing is left of them: what is an account's may stand at its hosts. */
+/**
+ * Placers and Storage Managers hear whose cells are whose account the model names, until nothing is left of them: what is an
+ * account's may stand at its hosts, and uses volumes that are granted to it.
+ */
 export function desireCellOwners(state: ControllerState, desires: Desires): void {
   if (!isRoot(state) || state.cell === null) return;
-  const placers = placersOf(state.cell);
+  const services = [...placersOf(state.cell), ...storageManagersOf(state.cell)];
   for (const record of childRecords(state)) {
     const { cell, account = null } = ownerOf(state, record) ?? {};
     if (cell === undefined || account === null) continue;
-    for (const peer of placers)
+    for (const peer of services)
       addDesire(desires, peer, cellOwnerKey(cell), { cell, account } satisfies DesiredCellOwner);
   }
 }

@@ -56,6 +56,7 @@ test("whoever places VMs hears one rule for each host that is somebody's, and wh
     "h3 h3 host domain ROOT/other",
   ]);
   assert.deepEqual(root.at<DesiredCellOwner>("placer", "owner/"), [{ cell: "shop", account: "ROOT/acme/dev" }]);
+  assert.deepEqual(root.at("storage-manager", "owner/"), [{ cell: "shop", account: "ROOT/acme/dev" }]);
   root.ask({ method: "DELETE", path: "root/dedications/rack" });
   root.put("root/hosts/h1", at("z1/p1/c11"));
   assert.deepEqual(told(root), ["h1 h1 host account ROOT/acme/dev", "h3 h3 host domain ROOT/other"]);

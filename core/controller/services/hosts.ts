@@ -124,6 +124,7 @@ const reservedTag = "ha";
 interface Closed {
   readonly hosts: readonly DesiredHost[];
   readonly placers: ReadonlySet<PeerName>;
+  readonly storageManagers: ReadonlySet<PeerName>;
 }
 const closedIn = new WeakMap<Cell, Closed>();
 /** Hosts that do not take everything, and who places VMs. */
@@ -138,16 +139,25 @@ function closedOf(cell: Cell): Closed {
         : [],
   );
   const placers = new Set<PeerName>([placer]);
+  const storageManagers = new Set<PeerName>([servicePeer("storage-manager")]);
   for (const element of cell.elements.values()) {
-    const role = element.type === "VM" ? rolesOf(element).placer : undefined;
-    if (isObject(role) && typeof role.number === "number") placers.add(servicePeer("placer", role.number));
+    if (element.type !== "VM") continue;
+    const roles = rolesOf(element);
+    for (const [name, of] of [
+      ["placer", placers],
+      ["storage-manager", storageManagers],
+    ] as const) {
+      const role = roles[name];
+      if (isObject(role) && typeof role.number === "number") of.add(servicePeer(name, role.number));
+    }
   }
-  const found = { hosts, placers };
+  const found = { hosts, placers, storageManagers };
   closedIn.set(cell, found);
   return found;
 }
 
 export const placersOf = (cell: Cell): ReadonlySet<PeerName> => closedOf(cell).placers;
+export const storageManagersOf = (cell: Cell): ReadonlySet<PeerName> => closedOf(cell).storageManagers;
 /** Those that take nothing new, by name. */
 export const closedHosts = (cell: Cell): readonly HostName[] =>
   closedOf(cell)

@@ -111,10 +111,11 @@ function grantDocument(
   const volume = recordAt(state, element.volume);
   const vm = element.to.kind === "vm" ? grantedVm(state, element.to.vm) : null;
   if (volume === undefined) return null;
-  if (element.to.kind === "cell") {
-    return { uid, volume: volume.uid, to: { domain: element.to.domain }, grant: element.grant };
-  }
-  return vm === null ? null : { uid, volume: volume.uid, to: { vm }, grant: element.grant };
+  const common = { uid, volume: volume.uid, grant: element.grant };
+  if (element.to.kind === "cell") return { ...common, to: { domain: element.to.domain } };
+  if (element.to.kind === "account") return { ...common, to: { account: element.to.path } };
+  if (element.to.kind === "tenants") return { ...common, to: { tenants: element.to.path } };
+  return vm === null ? null : { ...common, to: { vm } };
 }
 
 /** A VM of this cell, or one of another cell that is visible. */

@@ -13,7 +13,7 @@ import {
 import type { DesiredLiveness } from "../guest.ts";
 import type { DesiredStandby, StandbyVolume } from "../standby.ts";
 import type { ActualTrial, ActualVm, DesiredDisk, DesiredInterface, DesiredTrial, DesiredVm } from "../vocabulary.ts";
-import type { GrownDisk } from "../volume-size.ts";
+import type { GrownDisk } from "../volumes.ts";
 import { policy } from "./network.ts";
 import { attachment } from "./storage.ts";
 import {

@@ -45,7 +45,7 @@ import type {
   LeaseHolder,
   StorageOffers,
 } from "../vocabulary.ts";
-import type { VolumeSize } from "../volume-size.ts";
+import type { VolumeSize } from "../volumes.ts";
 import {
   address,
   amountMiB,
@@ -174,7 +174,11 @@ export const actualConnection = document(
 
 const granted = {
   volume: uidText,
-  to: either(object({ vm: uidText }), object({ domain: word }), "an object with `vm` or with `domain`"),
+  to: either(
+    either(object({ vm: uidText }), object({ domain: word }), "an object with `vm` or with `domain`"),
+    either(object({ account: word }), object({ tenants: word }), "an object with `account` or with `tenants`"),
+    "an object with `vm`, `domain`, `account` or `tenants`",
+  ),
   grant: oneOf("copy", "connect"),
 };
 export const desiredGrant = document(object<DesiredGrant>({ uid: uidText, ...granted }), {

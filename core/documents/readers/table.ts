@@ -59,6 +59,7 @@ export const desiredDocuments = {
     "volume/<uid>": storage.desiredVolume,
     "connection/<uid>": storage.desiredConnection,
     "grant/<uid>": storage.desiredGrant,
+    "owner/<name>": tenancy.desiredCellOwner,
     "fence/<uid>": ha.desiredFence,
   },
   agent: {
@@ -119,6 +120,7 @@ export const actualDocuments = {
     "<peer>/kept": storage.actualKept,
     "<peer>/connection/<uid>": storage.actualConnection,
     "<peer>/grant/<uid>": storage.actualGrant,
+    "<peer>/owner/<name>": null,
     "<peer>/fence/<uid>": ha.actualFence,
   },
   agent: {

@@ -1,6 +1,6 @@
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { DesiredVolume } from "../../documents/vocabulary.ts";
-import type { VolumeSize } from "../../documents/volume-size.ts";
+import type { VolumeSize } from "../../documents/volumes.ts";
 import { log, write } from "../../outbox.ts";
 import { overcommit } from "../offers.ts";
 import { keepVolume, type ManagerState, promisedMiB, serverOf, type VolumeRecord } from "./state.ts";

@@ -13,6 +13,7 @@ import {
   desiredVolume,
 } from "../../documents/readers/storage.ts";
 import { documentsOf } from "../../documents/readers/table.ts";
+import { desiredCellOwner } from "../../documents/readers/tenancy.ts";
 import { isOffersRequest } from "../../documents/supply.ts";
 import { type ActualGrant, actualKey, type DesiredGrant } from "../../documents/vocabulary.ts";
 import type { Input, Service } from "../../env.ts";
@@ -231,6 +232,7 @@ function takeDesired(state: ManagerState, client: PeerName, key: string, value: 
   else if (kind === "connection") takeConnection(state, client, id, value);
   else if (kind === "grant") takeGrant(state, client, id, value);
   else if (kind === "fence") takeFence(state, client, id, value);
+  else if (kind === "owner") takeCellOwner(state, id, value);
 }
 
 const malformed = (what: string) =>
@@ -311,6 +313,16 @@ function takeGrant(state: ManagerState, client: PeerName, id: Uid, value: Json) 
   if (document === null) publish(state.outbox, actualKey(client, `grant/${id}`), null);
   else if (state.started) sayGrant(state, { client, document });
   for (const grant of [before?.document, document]) if (grant) mark(state, grant.volume);
+}
+
+/** One that is malformed changes nothing. What is granted to accounts and domains is looked at anew. */
+function takeCellOwner(state: ManagerState, cell: string, value: Json): void {
+  const document = value === null ? null : desiredCellOwner.of(value, cell);
+  if (document === null && value !== null) return;
+  if (document === null) state.owners.delete(cell);
+  else state.owners.set(cell, document.account);
+  for (const { document } of state.grants.values())
+    if ("account" in document.to || "tenants" in document.to) mark(state, document.volume);
 }
 
 function sayGrant(state: ManagerState, { client, document }: Wanted<DesiredGrant>): void {

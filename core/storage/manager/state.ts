@@ -6,6 +6,7 @@ import {
   serverName,
   type Uid,
 } from "../../../model/cell/identifiers.ts";
+import { rootDomain } from "../../../model/contract/tenancy/tenancy.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { limits } from "../../../model/limits.ts";
 import type { AgentBinned } from "../../documents/bin.ts";
@@ -21,6 +22,7 @@ import type {
   DesiredVolume,
   LeaseHolder,
 } from "../../documents/vocabulary.ts";
+import type { Grantee } from "../../documents/volumes.ts";
 import type { Restored } from "../../env.ts";
 import { createOutbox, type Outbox } from "../../outbox.ts";
 import type { Kept, Recovery, WantedFence } from "./records.ts";
@@ -110,6 +112,8 @@ export interface ManagerState {
   readonly wantedConnections: Map<Uid, Wanted<DesiredConnection>>;
   /** By client and UID: a grant counts for its granter's volumes alone. */
   readonly grants: Map<string, Wanted<DesiredGrant>>;
+  /** By child cell of the root cell: path of the account that has it, and all cells in it. Of others nothing is known. */
+  readonly owners: Map<string, string>;
   /** By VM: up to which incarnation it is fenced (`fences/fences.ts`). */
   readonly fences: Map<Uid, WantedFence>;
   /** What others than the owner of a UID desire under it, by key and client (`recovery/owner.ts`). */
@@ -158,6 +162,7 @@ export function restoreManager(
     wantedVolumes: new Map(),
     wantedConnections: new Map(),
     grants: new Map(),
+    owners: new Map(),
     fences: new Map(),
     rivals: new Map(),
     unsettled: new Set(),
@@ -316,8 +321,20 @@ export function mayUse(state: ManagerState, use: "copy" | "connect", volume: Uid
       granter === owner &&
       document.volume === volume &&
       document.grant === use &&
-      ("vm" in document.to ? document.to.vm === vm : document.to.domain === domain),
+      isFor(state, document.to, client, { vm, domain }),
   );
+}
+function isFor(
+  { owners }: ManagerState,
+  to: Grantee,
+  client: PeerName,
+  { vm, domain }: { readonly vm: Uid | null; readonly domain: string },
+): boolean {
+  if ("vm" in to) return to.vm === vm;
+  if ("domain" in to) return to.domain === domain;
+  const account = owners.get(client.slice(client.lastIndexOf(".") + 1));
+  if ("account" in to) return account === to.account;
+  return to.tenants === rootDomain || account?.startsWith(`${to.tenants}/`) === true;
 }
 
 /**

@@ -11,7 +11,7 @@ import {
   type Phase,
   type Progress,
 } from "../../documents/vocabulary.ts";
-import type { OriginLacks, VolumeSize } from "../../documents/volume-size.ts";
+import type { OriginLacks, VolumeSize } from "../../documents/volumes.ts";
 import { desire, log, progress, publish, write } from "../../outbox.ts";
 import { holdsNothing, isInBin } from "../bin.ts";
 import { copyNeedsMiB, overcommit } from "../offers.ts";

@@ -1,3 +1,4 @@
+import { rootDomainPath, tenantPath } from "../../cell/tenants/path.ts";
 import type { Tagged } from "./pages.ts";
 import type { Limits } from "./quotas.ts";
 import type { Reach, Rule } from "./rules.ts";
@@ -19,9 +20,8 @@ export const nameRule = "at most 63 small letters, digits and hyphens, a hyphen 
 export const userPattern = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 export const userRule =
   "at most 63 small letters, digits, points, hyphens and underscores, a letter or digit first and last";
-/** From the root of the tree: `ROOT`, `ROOT/acme`; an account has its name behind its domain's, `ROOT/acme/dev`. */
-export const rootDomain = "ROOT";
-export const pathPattern = /^ROOT(?:\/[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?){0,16}$/;
+export const rootDomain = rootDomainPath;
+export const pathPattern = tenantPath;
 export const pathRule = "a path of names from the root of all domains: ROOT/acme/dev";
 export const passwordLength = { least: 8, most: 1024 } as const;
 

@@ -116,8 +116,8 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     `net extends Subnet { x.size 8; }\ncard extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; }\nvm extends VM {\n  x.memory 128; x.liveness.protocol "icmp"; x.liveness.interface "<ref:../card>";\n}`,
   ),
   "cell/grant": cellPage(
-    "a grant to nobody",
-    "A `VolumeGrant` says who may use the volume: a VM of this cell with `x.vm`, or another cell with `x.cell`.",
+    "a grant to nobody, or to several",
+    "A `VolumeGrant` says who may use the volume: a VM with `x.vm`, another cell with `x.cell`, the cells of an account with `x.account`, or those of a domain with `x.domain`. It names one of them.",
     'disk extends Volume { x.size 64; }\ngrant extends VolumeGrant { x.volume "<ref:../disk>"; x.grant "copy"; }',
     'disk extends Volume { x.size 64; }\ngrant extends VolumeGrant {\n  x.volume "<ref:../disk>"; x.grant "copy";\n  x.cell "<ref://other.cells.example.com/>";\n}',
   ),

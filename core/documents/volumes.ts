@@ -41,3 +41,10 @@ export interface MadeOf {
   /** It cannot be made of it, which is not there or damaged: only who replaces that changes it. */
   readonly badImage?: true;
 }
+
+/** Who may use a volume: a VM; a cell by its domain name; all cells of an account, or of a domain of accounts with those below, by their paths. */
+export type Grantee =
+  | { readonly vm: Uid }
+  | { readonly domain: string }
+  | { readonly account: string }
+  | { readonly tenants: string };
