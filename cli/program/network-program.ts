@@ -1,6 +1,8 @@
+import { type Command, Option } from "commander";
 import type { Register } from "../context/register-type.ts";
 
 const configurations = () => import("../network/configuration.ts");
+const views = () => import("../network/view.ts");
 const several = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
 
 /** `cells network`: networks by the rules of Eucalyptus. None of these asks a gateway. */
@@ -29,5 +31,42 @@ export const networkCommands: Register = (program, context, withHelp) => {
         (await configurations()).importConfiguration(context(), files, cluster ?? []),
       ),
     ["cells network configuration import eucalyptus.conf properties.txt > network.json"],
+  );
+  const view = network
+    .command("view")
+    .description("what a machine makes of a global network view (GNI), an XML file; nothing is touched");
+  const remark = "A view that is refused as a whole ends with 3.";
+  const ofMachine = (command: Command) =>
+    command
+      .argument("<file>", "the view")
+      .requiredOption("--self <address>", "the machine, as the view names it")
+      .addOption(
+        new Option("--peer <kind>", "what it is: a node, or the network host of its cluster")
+          .choices(["node", "network"] as const)
+          .default("node" as const),
+      )
+      .option("--metadata-private", "instances reach the metadata service from their private address")
+      .option("--bridge-mac <mac>", "MAC address of the machine's bridge, which answers for the gateway");
+  withHelp(
+    ofMachine(view.command("plan"))
+      .description("print what that machine would have: rules, sets, DHCP")
+      .option("-d, --out <dir>", "write files there, in place of printing them")
+      .action(async (file, { metadataPrivate, ...options }) =>
+        (await views()).planView(context(), file, { ...options, metadataPrivate: metadataPrivate === true }),
+      ),
+    [
+      "cells network view plan gni.xml --self 10.111.5.43",
+      "cells network view plan gni.xml --self 10.111.1.54 --peer network --out plan",
+    ],
+    remark,
+  );
+  withHelp(
+    ofMachine(view.command("check"))
+      .description("say whether a view is accepted, and what of it would be left out on that machine")
+      .action(async (file, { metadataPrivate, ...options }) =>
+        (await views()).checkView(context(), file, { ...options, metadataPrivate: metadataPrivate === true }),
+      ),
+    ["cells network view check gni.xml --self 10.111.5.43"],
+    remark,
   );
 };

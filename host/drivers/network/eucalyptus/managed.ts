@@ -1,0 +1,237 @@
+import { formatIpv4 } from "../../../../model/addresses/addresses.ts";
+import { networkOf, prefixOfNetmask } from "../../../../model/eucalyptus/addresses/ranges.ts";
+import {
+  firstTag,
+  gatewayOf,
+  lastSegment,
+  type ManagedSubnet,
+  netmaskOf,
+  type Segment,
+  segmentAt,
+  segmentOf,
+} from "../../../../model/eucalyptus/addresses/segments.ts";
+import type { Instance, NetworkView, SecurityGroup } from "../../../../model/eucalyptus/view/network-view.ts";
+import { dhcpPlan } from "./plan/dhcp.ts";
+import { guardTables } from "./plan/guard.ts";
+import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
+import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
+import {
+  type BridgePlan,
+  type DeviceAddress,
+  emptyPlan,
+  frozen,
+  type LocalConfiguration,
+  type LocalPlan,
+  type Self,
+} from "./plan/plan.ts";
+import { filterTable, natTable, type TableBuilder } from "./plan/tables.ts";
+
+/*
+ * MANAGED: each active security group has a segment of one subnet, and with it a VLAN. The cluster's network host is the gateway of
+ * all of them: between groups, to the outside, and for public addresses. MANAGED-NOVLAN has the same rules, and its gateways on the
+ * private interface, since all groups share one bridge there.
+ */
+
+/** Of packets from the subnet to a public address, which get a public source. */
+const publicMark = "0x15";
+const metadata = "169.254.169.254";
+const metadataPort = 8773;
+
+interface Subnets {
+  readonly subnet: ManagedSubnet;
+  readonly cidr: string;
+  readonly prefixLength: number;
+  /** Of a group: that of its first member that is in one. */
+  segmentOf(group: string): Segment | null;
+}
+const subnetsOf = (subnet: ManagedSubnet, lookup: Lookup): Subnets => {
+  const known = new Map<string, Segment | null>();
+  const find = (group: string): Segment | null => {
+    for (const { privateIp } of lookup.members(group)) {
+      const segment = privateIp === undefined ? null : segmentAt(subnet, privateIp);
+      if (segment !== null) return segment;
+    }
+    return null;
+  };
+  return {
+    subnet,
+    cidr: `${formatIpv4(networkOf(subnet.subnet, subnet.netmask).first)}/${prefixOfNetmask(subnet.netmask) ?? 32}`,
+    prefixLength: prefixOfNetmask(netmaskOf(subnet)) ?? 32,
+    segmentOf: (group) => {
+      const found = known.get(group);
+      if (found !== undefined) return found;
+      const segment = find(group);
+      known.set(group, segment);
+      return segment;
+    },
+  };
+};
+const cidrOf = ({ first }: Segment, { prefixLength }: Subnets): string => `${formatIpv4(first)}/${prefixLength}`;
+
+export const planManaged = (view: NetworkView, self: Self, local: LocalConfiguration): LocalPlan =>
+  plan(view, self, local, true);
+export const planManagedNoVlan = (view: NetworkView, self: Self, local: LocalConfiguration): LocalPlan =>
+  plan(view, self, local, false);
+
+function plan(view: NetworkView, self: Self, local: LocalConfiguration, withVlans: boolean): LocalPlan {
+  const lookup = lookUp(view, self.address);
+  const { managedSubnet } = view;
+  if (managedSubnet === undefined || lookup.cluster === null || (self.peer === "node" && lookup.node === null))
+    return frozen(emptyPlan(view, self, [unknownSelf(self.address)]));
+  const subnets = subnetsOf(managedSubnet, lookup);
+  const nodes = self.peer === "node" ? (lookup.node === null ? [] : [lookup.node]) : lookup.cluster.nodes;
+  const own = nodes.flatMap((node) => lookup.instancesOf(node));
+  const named = new Set(own.flatMap(({ securityGroups }) => securityGroups));
+  const groups = view.securityGroups.filter(({ id }) => named.has(id));
+  const segments = allSegments(managedSubnet);
+  if (self.peer === "node")
+    return frozen({
+      ...emptyPlan(view, self),
+      bridges: withVlans ? bridgesOf(groups, subnets, null) : [],
+      // The paper's modes hold no instance to its MAC or address, and without VLANs nothing keeps groups apart at the bridge.
+      ebtables: guardTables(own, null, null),
+      segments,
+    });
+  return frozen(networkHost(view, self, { lookup, subnets, groups, own, segments }, local, withVlans));
+}
+
+const allSegments = (subnet: ManagedSubnet): readonly Segment[] => {
+  const last = lastSegment(subnet);
+  return Array.from({ length: Math.max(0, last - firstTag + 1) }, (_, index) => segmentOf(subnet, firstTag + index));
+};
+
+/** One for each active group. */
+const bridgesOf = (groups: readonly SecurityGroup[], subnets: Subnets, cluster: number | null): readonly BridgePlan[] =>
+  groups.flatMap(({ id }) => {
+    const segment = subnets.segmentOf(id);
+    if (segment === null) return [];
+    const gateway = cluster === null ? null : gatewayOf(segment, cluster);
+    return [{ name: id, tag: segment.tag, gateway, prefixLength: subnets.prefixLength }];
+  });
+
+interface Parts {
+  readonly lookup: Lookup;
+  readonly subnets: Subnets;
+  readonly groups: readonly SecurityGroup[];
+  readonly own: readonly Instance[];
+  readonly segments: readonly Segment[];
+}
+
+function networkHost(
+  view: NetworkView,
+  self: Self,
+  { lookup, subnets, groups, own, segments }: Parts,
+  local: LocalConfiguration,
+  withVlans: boolean,
+): LocalPlan {
+  const { subnet, cidr } = subnets;
+  const [filter, nat] = [filterTable(), natTable()];
+  const warnings: string[] = [];
+  filter.chain("FORWARD", "DROP");
+  for (const chain of ["EUCA_COUNTERS_IN", "EUCA_COUNTERS_OUT"]) {
+    filter.chain(chain);
+    filter.add("FORWARD", `-j ${chain}`);
+  }
+  filter.add("FORWARD", "-m conntrack --ctstate ESTABLISHED -j ACCEPT");
+  filter.add("FORWARD", `! -d ${cidr} -j ACCEPT`);
+  filter.add("EUCA_COUNTERS_IN", `-d ${cidr}`);
+  filter.add("EUCA_COUNTERS_OUT", `-s ${cidr}`);
+  const everywhere = new PublicAddresses(view.instances);
+  for (const group of groups) planGroup(group, lookup, subnets, everywhere, filter, warnings);
+  planAddresses(view, own, subnets, nat, filter);
+  const bridges = bridgesOf(groups, subnets, lookup.clusterIndex);
+  // The original declares the subnets of all groups of the view as soon as its cluster has an instance.
+  const declared = own.length === 0 ? [] : view.securityGroups.flatMap(({ id }) => subnets.segmentOf(id) ?? []);
+  const dhcpSubnets = [...new Map(declared.map((segment) => [segment.tag, segment])).values()].map((segment) => ({
+    ...{ subnet: segment.first, netmask: netmaskOf(subnet), broadcast: segment.last },
+    router: gatewayOf(segment, lookup.clusterIndex),
+  }));
+  const outside: readonly DeviceAddress[] = own.flatMap(({ publicIp }) =>
+    publicIp === undefined
+      ? []
+      : [{ device: local.publicInterface, address: publicIp, prefixLength: 32, announced: true }],
+  );
+  const inside: readonly DeviceAddress[] = withVlans
+    ? []
+    : bridges.map(({ gateway, prefixLength }) => ({
+        ...{ device: local.privateInterface, address: gateway ?? 0, prefixLength, announced: false },
+      }));
+  const service = { device: local.privateInterface, address: metadataAddress, prefixLength: 32, announced: false };
+  return {
+    ...emptyPlan(view, self, warnings),
+    iptables: [nat.table(), filter.table()],
+    dhcp: dhcpPlan(view, dhcpSubnets, own),
+    bridges: withVlans ? bridges : [],
+    addresses: [...outside, ...inside, service],
+    managed: [{ device: local.publicInterface, ranges: view.publicIps }],
+    segments,
+  };
+}
+const metadataAddress = 0xa9fea9fe;
+
+function planGroup(
+  { id, ingress }: SecurityGroup,
+  lookup: Lookup,
+  subnets: Subnets,
+  everywhere: PublicAddresses,
+  filter: TableBuilder,
+  warnings: string[],
+): void {
+  const segment = subnets.segmentOf(id);
+  if (segment === null) {
+    warnings.push(`no instance of the security group ${id} has an address of a segment; it has no rules`);
+    return;
+  }
+  const to = cidrOf(segment, subnets);
+  filter.chain(id);
+  filter.add("FORWARD", `-j ${id}`);
+  filter.add("FORWARD", `-s ${to} -d ${to} -j ACCEPT`);
+  const members = new Set(lookup.members(id).map(({ publicIp }) => publicIp));
+  for (const rule of ingress) {
+    if (rule.group !== undefined) {
+      const from = lookup.groups.has(rule.group) ? subnets.segmentOf(rule.group) : null;
+      if (from === null)
+        warnings.push(`a rule of ${id} names the security group ${rule.group}, which has no segment; it is left out`);
+      else filter.add(id, joined(`-s ${cidrOf(from, subnets)} -d ${to}`, matchOf(rule), "-j ACCEPT"));
+      continue;
+    }
+    const hidden = rule.cidr === undefined ? null : everywhere.only(rule.cidr);
+    // A network that holds a public address alone: what comes with the private one has asked for a public address of ours.
+    for (const instance of hidden ?? [])
+      if (!members.has(instance.publicIp))
+        filter.add(
+          id,
+          joined(`-d ${to}`, matchOf(rule, privateOf(instance)), `-m mark --mark ${publicMark} -j ACCEPT`),
+        );
+    const mark = hidden === null ? "" : `-m mark ! --mark ${publicMark}`;
+    filter.add(id, joined(`-d ${to}`, matchOf(rule), mark, "-j ACCEPT"));
+  }
+}
+const joined = (...parts: readonly string[]): string => parts.filter((part) => part !== "").join(" ");
+
+function planAddresses(
+  { enabledClcIp }: NetworkView,
+  own: readonly Instance[],
+  { cidr }: Subnets,
+  nat: TableBuilder,
+  filter: TableBuilder,
+): void {
+  const service = `${formatIpv4(enabledClcIp)}:${metadataPort}`;
+  nat.add("PREROUTING", `-d ${metadata}/32 -p tcp -m tcp --dport 80 -j DNAT --to-destination ${service}`);
+  for (const { publicIp, privateIp } of own) {
+    if (privateIp === undefined) continue;
+    const inside = formatIpv4(privateIp);
+    filter.add("EUCA_COUNTERS_IN", `-d ${inside}/32`);
+    filter.add("EUCA_COUNTERS_OUT", `-s ${inside}/32`);
+    if (publicIp === undefined) continue;
+    const outside = formatIpv4(publicIp);
+    for (const chain of ["PREROUTING", "OUTPUT"]) {
+      nat.add(chain, `-s ${cidr} -d ${outside}/32 -j MARK --set-xmark ${publicMark}/0xffffffff`);
+      nat.add(chain, `-d ${outside} -j DNAT --to-destination ${inside}`);
+    }
+    nat.add("POSTROUTING", `-s ${inside}/32 ! -d ${cidr} -j SNAT --to-source ${outside}`);
+    nat.add("POSTROUTING", `-s ${inside}/32 -m mark --mark ${publicMark} -j SNAT --to-source ${outside}`);
+    nat.add("POSTROUTING", `-s ${inside}/32 -d ${inside}/32 -j SNAT --to-source ${outside}`);
+  }
+  nat.add("POSTROUTING", `! -d ${cidr} -s ${cidr} -j MASQUERADE`);
+}

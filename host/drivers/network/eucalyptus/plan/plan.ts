@@ -1,0 +1,110 @@
+import type { AddressRange } from "../../../../../model/eucalyptus/addresses/ranges.ts";
+import type { Segment } from "../../../../../model/eucalyptus/addresses/segments.ts";
+import type { Mode } from "../../../../../model/eucalyptus/modes.ts";
+import type { NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
+
+/*
+ * What one machine has to have, by a view: frozen data, made by a pure function of view, self and local configuration. Handlers have
+ * no choices left, and no value reaches a shell: rules are lists of arguments.
+ */
+
+/** A machine in a view. */
+export interface Self {
+  /** As the view names it. */
+  readonly address: string;
+  /** A node has instances; a network host carries a cluster's traffic to the outside. */
+  readonly peer: "node" | "network";
+}
+
+/** What each machine keeps for itself. */
+export interface LocalConfiguration {
+  readonly publicInterface: string;
+  readonly privateInterface: string;
+  readonly bridge: string;
+  /** Of the bridge: whoever asks for the gateway is answered with it. */
+  readonly bridgeMac: string;
+  /** Instances reach the metadata service from their private address. */
+  readonly metadataPrivate: boolean;
+}
+export const localDefaults: LocalConfiguration = Object.freeze({
+  publicInterface: "em1",
+  privateInterface: "em1",
+  bridge: "br0",
+  bridgeMac: "00:00:00:00:00:00",
+  metadataPrivate: false,
+});
+
+/** Arguments of one rule behind the name of its chain. */
+export type Rule = readonly string[];
+export interface Chain {
+  readonly name: string;
+  /** Of the system's own chains: what happens to what no rule takes. */
+  readonly policy: "ACCEPT" | "DROP" | null;
+  readonly rules: readonly Rule[];
+}
+export interface Table {
+  readonly name: string;
+  readonly chains: readonly Chain[];
+}
+export interface AddressSet {
+  readonly name: string;
+  /** Networks, as 10.0.0.1/32. */
+  readonly members: readonly string[];
+}
+export interface DhcpSubnet {
+  readonly subnet: number;
+  readonly netmask: number;
+  readonly broadcast: number;
+  readonly router: number;
+}
+export interface DhcpPlan {
+  readonly domain: string;
+  readonly nameServers: readonly number[];
+  readonly subnets: readonly DhcpSubnet[];
+  readonly hosts: readonly { readonly mac: string; readonly address: number }[];
+}
+export interface BridgePlan {
+  readonly name: string;
+  /** The VLAN of the private interface that is a port of it. */
+  readonly tag: number;
+  /** Null: on nodes. */
+  readonly gateway: number | null;
+  readonly prefixLength: number;
+}
+/** An address that a device has. */
+export interface DeviceAddress {
+  readonly device: string;
+  readonly address: number;
+  readonly prefixLength: number;
+  /** Told to neighbours when it comes. */
+  readonly announced: boolean;
+}
+export interface LocalPlan {
+  readonly mode: Mode;
+  readonly peer: Self["peer"];
+  readonly iptables: readonly Table[];
+  readonly sets: readonly AddressSet[];
+  readonly ebtables: readonly Table[];
+  readonly dhcp: DhcpPlan | null;
+  readonly bridges: readonly BridgePlan[];
+  readonly addresses: readonly DeviceAddress[];
+  /** Addresses that a device has only where the plan gives it them. */
+  readonly managed: readonly { readonly device: string; readonly ranges: readonly AddressRange[] }[];
+  /** Of the MANAGED modes. */
+  readonly segments: readonly Segment[];
+  /** What is left out, as sentences. */
+  readonly warnings: readonly string[];
+}
+
+export type Planner = (view: NetworkView, self: Self, local: LocalConfiguration) => LocalPlan;
+
+/** Nothing to do. */
+export const emptyPlan = ({ mode }: NetworkView, { peer }: Self, warnings: readonly string[] = []): LocalPlan => ({
+  ...{ mode, peer, iptables: [], sets: [], ebtables: [], dhcp: null, bridges: [], addresses: [], managed: [] },
+  ...{ segments: [], warnings },
+});
+
+export const frozen = (plan: LocalPlan): LocalPlan => {
+  for (const part of Object.values(plan)) if (typeof part === "object" && part !== null) Object.freeze(part);
+  return Object.freeze(plan);
+};
