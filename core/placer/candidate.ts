@@ -54,9 +54,17 @@ export interface CellUse {
 export interface Usage extends ReadonlyMap<HostName, HostUse> {
   /** Reservations by the affinity groups that they name, of each client apart. */
   readonly members: ReadonlyMap<string, ReadonlyMap<PeerName, ReadonlySet<Reservation>>>;
+  /** Those of all hosts by cell, as each host has its own. */
+  readonly cells: ReadonlyMap<CellName, CellUse>;
+  /** Where a VM has a place, or is. */
+  readonly placesOf: ReadonlyMap<Uid, ReadonlySet<HostName>>;
 }
 export class UsageTable extends Map<HostName, HostUse> implements Usage {
   readonly members = new Map<string, Map<PeerName, Set<Reservation>>>();
+  readonly cells = new Map<CellName, CellUse>();
+  readonly placesOf = new Map<Uid, Set<HostName>>();
+  /** Hosts of which something else is known since it was last looked at. */
+  readonly changed = new Set<HostName>();
 }
 
 export interface HostView {
@@ -154,11 +162,16 @@ function change(usage: UsageTable, host: HostName, vm: Uid, work: (use: HostUse)
   use.memoryMiB += after.memoryMiB - before.memoryMiB;
   use.cpus += after.cpus - before.cpus;
   use.shares += after.shares - before.shares;
+  usage.changed.add(host);
+  const places = usage.placesOf.get(vm) ?? new Set<HostName>();
+  if (use.reservations.has(vm) || use.taken.has(vm)) usage.placesOf.set(vm, places.add(host));
+  else if (places.delete(host) && places.size === 0) usage.placesOf.delete(vm);
 }
 export const reserve = (usage: UsageTable, reservation: Reservation): void =>
   change(usage, reservation.host, reservation.vm, (use) => {
     const before = use.reservations.get(reservation.vm);
     enter(use, before, reservation);
+    enterCells(usage.cells, before, reservation);
     join(usage, before, reservation);
     use.reservations.set(reservation.vm, reservation);
   });
@@ -166,13 +179,16 @@ export const release = (usage: UsageTable, { host, vm }: Reservation): void =>
   change(usage, host, vm, (use) => {
     const before = use.reservations.get(vm);
     enter(use, before, undefined);
+    enterCells(usage.cells, before, undefined);
     join(usage, before, undefined);
     use.reservations.delete(vm);
   });
 
 function enter(use: HostUse, before: Reservation | undefined, after: Reservation | undefined): void {
-  const { cells } = use;
   use.implicit += (after?.implicit === undefined ? 0 : 1) - (before?.implicit === undefined ? 0 : 1);
+  enterCells(use.cells, before, after);
+}
+function enterCells(cells: HostUse["cells"], before: Reservation | undefined, after: Reservation | undefined): void {
   if (before !== undefined && before.off !== true) {
     const ofCell = cells.get(before.cell);
     leave(ofCell?.byPath, before.path, before);

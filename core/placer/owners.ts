@@ -56,6 +56,7 @@ function takeCell(state: PlacerState, name: string, value: Json): boolean {
   const before = state.owners.get(cell);
   if (document === null) state.owners.delete(cell);
   else state.owners.set(cell, document.account);
+  if (before !== document?.account) state.index.isStale = true;
   return before !== document?.account;
 }
 

@@ -45,14 +45,18 @@ import {
 } from "./candidate.ts";
 import { capacity } from "./filters/capacity.ts";
 import { takeGroup } from "./groups.ts";
+import { choose } from "./index/choose.ts";
+import { createIndex } from "./index/classes.ts";
+import { whoIsTried } from "./index/waiting.ts";
 import { measurePlacer } from "./measure.ts";
 import { offersOf } from "./offers.ts";
 import { askerOf, takeOwners } from "./owners.ts";
-import { defaultRatios, type Placed, place } from "./place.ts";
+import { defaultRatios, type Placed, place, placedAt } from "./place.ts";
 import { giveUp, nextKey, settleLeaving } from "./room/leaving.ts";
 import { lossOf } from "./room/loss.ts";
 import { isSparing, lackOf, placeSparing } from "./room/spare.ts";
 import type { PlacerState, Wanted } from "./state.ts";
+import { HostTable } from "./tables.ts";
 
 /*
  * The Placer keeps a reservation per VM incarnation. A reservation never moves by itself: the VM may be running there. A
@@ -120,7 +124,8 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     outbox: createOutbox(restored),
     ratios: ratios ?? defaultRatios,
     started: false,
-    hosts: new Map(hosts.map((peer) => [peer, { host: hostOf(peer), reachable: false, actual: null }])),
+    hosts: new HostTable(),
+    index: createIndex(),
     deaths: createDeaths(presence),
     ...{ owners: new Map(), groups: new Map(), groupsByName: new Map() },
     wanted: new Map(),
@@ -130,10 +135,11 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     silent: new Set(hosts),
     heard: new Set(),
     hasQuorum: false,
-    waiting: new Set(),
+    ...{ waiting: new Set(), refused: new Set(), retries: 0 },
     ...{ maintained: new Set(), asked: new Set(), leaving: new Map(), next: new Map() },
     ...{ spareHosts: 0, continuing: new Set() },
   };
+  for (const peer of hosts) state.hosts.set(peer, { host: hostOf(peer), reachable: false, actual: null });
   for (const [key, value] of restored.records) {
     const reservation = value as unknown as Reservation;
     (key === nextKey(reservation.vm) ? state.next : state.reservations).set(reservation.vm, reservation);
@@ -270,6 +276,7 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
   }
   state.unread.delete(vm);
   state.asked.delete(vm);
+  state.refused.delete(vm);
   if (value === null) {
     state.wanted.delete(vm);
     state.waiting.delete(vm);
@@ -339,9 +346,10 @@ function drop(state: PlacerState, reservation: Reservation): void {
 
 function retry(state: PlacerState): void {
   if (!state.started) return;
+  const isTried = whoIsTried(state);
   for (const vm of [...state.waiting]) {
     const wanted = state.wanted.get(vm);
-    if (wanted !== undefined) tryPlace(state, wanted);
+    if (wanted !== undefined && isTried(wanted)) tryPlace(state, wanted);
   }
   sayLeaving(state);
 }
@@ -390,8 +398,13 @@ function placeBefore(state: PlacerState, document: DesiredPlacement): Pick<Reser
   return { host, ...(actual.boot === undefined ? {} : { boot: actual.boot }) };
 }
 
-const placeAnywhere = (state: PlacerState, { client, document }: Wanted): Placed =>
-  place([...state.hosts.values()], state.usage, document, state.ratios, askerOf(state, client));
+/** By the index; why there is none is said by looking at each host. */
+function placeAnywhere(state: PlacerState, { client, document }: Wanted): Placed {
+  const asker = askerOf(state, client);
+  const chosen = choose(state, document, asker);
+  if (chosen !== null) return placedAt(chosen);
+  return place([...state.hosts.values()], state.usage, document, state.ratios, asker);
+}
 
 /** Where room was kept for this one while the incarnation before it ran elsewhere; null: nowhere, or it is good no more. */
 function placeKept(state: PlacerState, { client, document }: Wanted): Placed | null {
@@ -420,6 +433,7 @@ function tryPlace(state: PlacerState, wanted: Wanted): void {
     (isSparing(state, document) ? placeSparing(state, wanted) : placeAnywhere(state, wanted));
   if ("refusals" in placed) {
     state.waiting.add(vm);
+    state.refused.add(vm);
     const { refusals, said = "there is no host" } = placed;
     const each = refusals.map(({ host, why }) => `${host}: ${why}`).join("; ");
     const reason = refusals.length === 0 ? said : `no host can hold it (${each})`;
@@ -441,6 +455,7 @@ function keepPlace(
 ): void {
   const { vm, path, incarnation } = document;
   state.waiting.delete(vm);
+  state.refused.delete(vm);
   state.continuing.delete(vm);
   const reservation = reservationOf(client, document, at);
   state.reservations.set(vm, reservation);

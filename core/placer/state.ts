@@ -3,13 +3,17 @@ import type { DesiredGroup } from "../documents/tenancy.ts";
 import type { DesiredPlacement, Leave } from "../documents/vocabulary.ts";
 import type { Outbox } from "../outbox.ts";
 import type { Deaths } from "../presence/group/deaths.ts";
-import type { HostView, Ratios, Reservation, UsageTable } from "./candidate.ts";
+import type { Ratios, Reservation, UsageTable } from "./candidate.ts";
+import type { PlacerIndex } from "./index/classes.ts";
+import type { HostTable } from "./tables.ts";
 
 export interface PlacerState {
+  /** Of hosts and usage, for decisions that look at few hosts. */
+  readonly index: PlacerIndex;
   readonly outbox: Outbox;
   readonly ratios: Ratios;
   started: boolean;
-  readonly hosts: Map<PeerName, HostView>;
+  readonly hosts: HostTable;
   /** Nothing is placed at a host that is not heard; these say why it is not. */
   readonly deaths: Deaths;
   /** Paths of the accounts of the root cell's child cells. Not durable, as whose hosts are: both are desired here. */
@@ -35,6 +39,10 @@ export interface PlacerState {
   hasQuorum: boolean;
   /** In order of arrival. */
   readonly waiting: Set<Uid>;
+  /** Of these, of whom is said which host refuses them, and why. */
+  readonly refused: Set<Uid>;
+  /** How often those that wait were tried again. */
+  retries: number;
   /** Hosts in maintenance, and VMs that the operator has go elsewhere. */
   readonly maintained: Set<HostName>;
   readonly asked: Set<Uid>;

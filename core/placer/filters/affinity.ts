@@ -29,5 +29,5 @@ export const affinity: Filter = ({ actual, use }, request) => {
   return null;
 };
 
-const names = (list: readonly string[], owner: ElementPath, path: ElementPath): boolean =>
+export const names = (list: readonly string[], owner: ElementPath, path: ElementPath): boolean =>
   list.some((listed) => listed === path || `${owner.split("/")[0]}/${listed}` === path);

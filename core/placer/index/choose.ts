@@ -1,0 +1,86 @@
+import type { HostName } from "../../../model/cell/identifiers.ts";
+import { preferenceOf } from "../../../model/cell/tenants/dedication/implicit.ts";
+import type { DesiredPlacement } from "../../documents/vocabulary.ts";
+import { type Asker, groupsOf, implicitOf, noUse } from "../candidate.ts";
+import { dedication, isHidden, whyNoGroup } from "../filters/dedication.ts";
+import { hostState } from "../filters/host-state.ts";
+import { speed } from "../filters/speed.ts";
+import { type Asked, isBetter, judge, type Ranked } from "../judge.ts";
+import { roomFor } from "../machine-memory.ts";
+import { askedOf } from "../place.ts";
+import { type HostClass, type HostEntry, type Indexed, type Open, refresh } from "./classes.ts";
+import { standingFor } from "./occupancy.ts";
+import { specialHosts } from "./special.ts";
+
+const mostShapes = 4096;
+
+function shapeOf({ index, ratios }: Indexed, request: DesiredPlacement, asker: Asker): readonly Open[] {
+  const { placement, restart, cpuSpeedMHz } = request;
+  const mode = implicitOf(placement);
+  const who = asker.isSystem ? "" : (asker.account ?? "?");
+  const key = JSON.stringify([who, asker.isSystem, groupsOf(placement), mode, restart === true, cpuSpeedMHz]);
+  const shape = index.shapes.get(key) ?? { seen: 0, open: [] };
+  if (shape.seen === 0) {
+    if (index.shapes.size >= mostShapes) index.shapes.clear();
+    index.shapes.set(key, shape);
+  }
+  for (; shape.seen < index.classes.length; shape.seen += 1) {
+    const each = index.classes[shape.seen] as HostClass;
+    const { rule } = each.like;
+    if (rule !== undefined && isHidden({ rule }, asker)) continue;
+    const candidate = { ...each.like, use: noUse() };
+    if ([hostState, dedication, speed].some((filter) => filter(candidate, request, ratios, asker) !== null)) continue;
+    const standing = standingFor(each.occupancy, asker.account);
+    if (asker.isSystem) {
+      const isOthers = standing === "strangers" ? 2 : rule === undefined ? 0 : 1;
+      shape.open.push({ class: each, isOthers, asked: 0, held: 0 });
+      continue;
+    }
+    const preference = preferenceOf(standing, mode);
+    if (preference === null) continue;
+    const [asked, held] = mode === null ? [0, preference] : [preference, 0];
+    shape.open.push({ class: each, isOthers: 0, asked, held });
+  }
+  return shape.open;
+}
+
+/** The best host of a class of which the request says nothing. */
+function bestOf(
+  { hosts, machineMiB }: HostClass,
+  request: DesiredPlacement,
+  special: ReadonlySet<HostName>,
+): HostEntry | null {
+  for (const entry of hosts) {
+    if (request.memoryMiB > roomFor(entry.freeMiB, machineMiB)) return null;
+    if (entry.freeCpus >= request.cpus && !special.has(entry.host)) return entry;
+  }
+  return null;
+}
+
+/** The host that `place` would choose among all; null: it would refuse, and say why. */
+export function choose(indexed: Indexed, request: DesiredPlacement, asker: Asker): Ranked | null {
+  if (whyNoGroup(request, asker) !== null) return null;
+  refresh(indexed, asker.accountOf);
+  const { index, usage, ratios } = indexed;
+  const asked: Asked = askedOf(usage, request, ratios, asker);
+  const { hosts: special, isAll } = specialHosts(asked);
+  let best: Ranked | null = null;
+  for (const host of special) {
+    const view = index.entries.get(host)?.view;
+    const judged = view === undefined ? null : judge(view, asked);
+    if (judged !== null && !("why" in judged) && (best === null || isBetter(judged, best))) best = judged;
+  }
+  if (isAll) return best;
+  // Of groups that it would rather stand beside nobody is there.
+  let besides = 0;
+  for (const { kind, homes } of asked.memberships)
+    if (kind === "non-strict host affinity" && homes.size > 0) besides += 1;
+  for (const { class: each, isOthers, asked: wish, held } of shapeOf(indexed, request, asker)) {
+    const entry = each.hosts.length === 0 ? null : bestOf(each, request, special);
+    if (entry === null) continue;
+    const { host, freeMiB, view } = entry;
+    const ranked = { host, boot: view.actual?.boot, avoided: false, isOthers, asked: wish, held, besides, freeMiB };
+    if (best === null || isBetter(ranked, best)) best = ranked;
+  }
+  return best;
+}

@@ -1,0 +1,134 @@
+import { type HostName, type PeerName, peerName } from "../../../model/cell/identifiers.ts";
+import {
+  type Asker,
+  cpusFor,
+  type HostUse,
+  type HostView,
+  memoryFor,
+  noUse,
+  type Ratios,
+  takenMiB,
+  type UsageTable,
+} from "../candidate.ts";
+import type { HostTable } from "../tables.ts";
+import { keyOf, type Occupancy, occupancyOf } from "./occupancy.ts";
+
+/*
+ * Which host a VM gets, by looking at few. Hosts that no filter and no rank tells apart but by their room form a class, in which they stand by
+ * free memory; which classes a request may have, and how good each is, is worked out once for its shape. The few hosts of which the
+ * request itself says something (where others of its groups are, where it ran, which it would rather avoid) are judged one by one
+ * as `place` judges all of them, and the best of both is the same host: a property holds the two together.
+ *
+ * Classes are never taken away, so that a shape has to look only at those that came since; when there are far more than hosts, all begins
+ * anew. Rejected: a heap for each class, in which a host whose room has changed would have to be looked for; a sorted list moves
+ * a few thousand pointers, which is some microseconds.
+ */
+export interface HostEntry {
+  readonly view: HostView;
+  readonly host: HostName;
+  readonly freeMiB: number;
+  readonly freeCpus: number;
+  readonly class: HostClass;
+}
+export interface HostClass {
+  /** One of its hosts as it was when the class was made, for filters that look at nothing in which those of a class differ. */
+  readonly like: HostView & { readonly actual: NonNullable<HostView["actual"]> };
+  readonly occupancy: Occupancy;
+  readonly machineMiB: number;
+  /** By free memory, the most first, then by name. */
+  readonly hosts: HostEntry[];
+}
+/** A class that a kind of request may have, and its rank. */
+export interface Open {
+  readonly class: HostClass;
+  readonly isOthers: number;
+  readonly asked: number;
+  readonly held: number;
+}
+interface Shape {
+  /** So many classes were looked at. */
+  seen: number;
+  readonly open: Open[];
+}
+export interface PlacerIndex {
+  entries: Map<HostName, HostEntry>;
+  classes: HostClass[];
+  byKey: Map<string, HostClass>;
+  shapes: Map<string, Shape>;
+  /** Whose cells are has changed. */
+  isStale: boolean;
+}
+export const createIndex = (): PlacerIndex => ({
+  ...{ entries: new Map(), classes: [], byKey: new Map(), shapes: new Map(), isStale: false },
+});
+const spareClasses = 1024;
+
+export interface Indexed {
+  readonly index: PlacerIndex;
+  readonly hosts: HostTable;
+  readonly usage: UsageTable;
+  readonly ratios: Ratios;
+}
+
+/** Takes in what has changed since the last decision. */
+export function refresh(indexed: Indexed, accountOf: Asker["accountOf"]): void {
+  const { index, hosts, usage } = indexed;
+  if (index.isStale || index.classes.length > 2 * hosts.size + spareClasses) {
+    Object.assign(index, createIndex());
+    for (const { host } of hosts.values()) hosts.changed.add(host);
+  }
+  for (const changed of [hosts.changed, usage.changed]) {
+    for (const host of changed) enter(indexed, host, accountOf);
+    changed.clear();
+  }
+}
+
+function enter({ index, hosts, usage, ratios }: Indexed, host: HostName, accountOf: Asker["accountOf"]): void {
+  const before = index.entries.get(host);
+  if (before !== undefined) {
+    before.class.hosts.splice(placeIn(before.class.hosts, before), 1);
+    index.entries.delete(host);
+  }
+  const view = hosts.get(peerName(`host.${host}`));
+  if (view === undefined || !view.reachable || view.actual === null) return;
+  const { actual } = view;
+  const use = usage.get(host) ?? noUse();
+  const entry: HostEntry = {
+    ...{ view, host, freeMiB: memoryFor(actual, ratios) - takenMiB(actual, use) },
+    freeCpus: cpusFor(actual, ratios) - use.cpus,
+    class: classOf(index, { ...view, actual }, use, accountOf),
+  };
+  entry.class.hosts.splice(placeIn(entry.class.hosts, entry), 0, entry);
+  index.entries.set(host, entry);
+}
+
+function classOf(
+  index: PlacerIndex,
+  like: HostClass["like"],
+  use: HostUse,
+  accountOf: (client: PeerName) => string | null,
+): HostClass {
+  const { actual, closed, rule } = like;
+  const occupancy = occupancyOf(use, accountOf);
+  const machineMiB = actual.machineMiB ?? 0;
+  const whose = rule === undefined ? "" : `${rule.level} ${rule.to.kind} ${rule.to.path}`;
+  const key = `${actual.state} ${closed ?? ""} ${actual.cpuSpeedMHz} ${machineMiB} ${whose}|${keyOf(occupancy)}`;
+  const known = index.byKey.get(key);
+  if (known !== undefined) return known;
+  const made: HostClass = { like, occupancy, machineMiB, hosts: [] };
+  index.byKey.set(key, made);
+  index.classes.push(made);
+  return made;
+}
+
+/** Where it stands, or would stand. */
+function placeIn(hosts: readonly HostEntry[], { freeMiB, host }: HostEntry): number {
+  let [low, high] = [0, hosts.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const at = hosts[middle] as HostEntry;
+    if (at.freeMiB > freeMiB || (at.freeMiB === freeMiB && at.host < host)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,12 @@
+import type { HostName, PeerName } from "../../model/cell/identifiers.ts";
+import type { HostView } from "./candidate.ts";
+
+/** Hosts, and of which of them something else is known since it was last looked at. */
+export class HostTable extends Map<PeerName, HostView> {
+  readonly changed = new Set<HostName>();
+  override set(peer: PeerName, view: HostView): this {
+    // A map that is made of entries sets them before it has its own fields.
+    this.changed?.add(view.host);
+    return super.set(peer, view);
+  }
+}
