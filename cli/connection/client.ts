@@ -47,7 +47,13 @@ import type {
 import type { ZoneKeyAnswer, ZoneKeyWord, ZoneReport } from "../../model/contract/operator/zone.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
-import { isConditional, mostOfPage, nextHeader, type PagedList } from "../../model/contract/tenancy/pages.ts";
+import {
+  isConditional,
+  mostOfPage,
+  nextHeader,
+  type PagedList,
+  type PartlyPaged,
+} from "../../model/contract/tenancy/pages.ts";
 import type { CredentialNote } from "../../model/contract/values.ts";
 import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
 import { printableLines } from "../../model/diagnostics/render-diagnostic.ts";
@@ -167,7 +173,10 @@ export class Client {
   demanding = (tag: string): Client => new Client(this.#configuration, this.cloud, tag);
 
   /** All of a list that comes in pages, whatever comes or goes meanwhile; an older gateway gives it in one. */
-  async all<N extends PagedList>(name: N, query: object = {}): Promise<AnswerOf<Routes[N]["answer"]>> {
+  async all<N extends Exclude<PagedList, PartlyPaged>>(
+    name: N,
+    query: object = {},
+  ): Promise<AnswerOf<Routes[N]["answer"]>> {
     const items: unknown[] = [];
     for (let after: string | undefined; ; ) {
       const asking = { parameters: {}, query: { ...query, limit: mostOfPage, after } } as unknown as Asking<N>;

@@ -55,3 +55,20 @@ test("a storage server that lists nonsense hides no backup of the others", async
   lie = [good];
   assert.deepEqual((await list()).backups, [{ ...good, servers: ["s1", "s2"] }]);
 });
+
+test("backups come in pages for whoever asks so, and no other list's cursor leads on", async () => {
+  const later = { name: "20261123T060001Z", bytes: 99 };
+  lie = [later, { name: "20261121T060001Z", bytes: 97 }];
+  const seen: string[] = [];
+  for (let after = ""; ; ) {
+    const answer = await app.inject({ method: "GET", url: `/management/backups?limit=2${after}` });
+    const { backups } = JSON.parse(answer.body) as BackupList;
+    seen.push(...backups.map(({ name }) => name));
+    const next = answer.headers["cells-next"];
+    if (next === undefined) break;
+    assert.equal(backups.length, 2);
+    after = `&after=${next}`;
+  }
+  assert.deepEqual(seen, ["20261121T060001Z", good.name, later.name]);
+  assert.equal((await app.inject({ method: "GET", url: "/management/backups?after=00" })).statusCode, 400);
+});

@@ -9,6 +9,7 @@ import { peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { listPeers } from "../../runtime/transport/peers.ts";
 import { passBack } from "../requests/forward.ts";
+import { pageFor } from "../requests/paging.ts";
 import { refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
 
@@ -51,7 +52,10 @@ export function registerBackup(
     reply.hijack();
     await passBack(answer, reply.raw);
   });
-  serveRoute(app, "listBackups", () => keptBackups(configuration));
+  serveRoute(app, "listBackups", async ({ query }, reply) => {
+    const { backups, missing } = await keptBackups(configuration);
+    return { backups: pageFor("listBackups", backups, query, reply), missing };
+  });
   serveRoute(app, "readBackup", async ({ parameters: { name } }, reply) => {
     const { backups } = await keptBackups(configuration);
     const servers = backups.find((each) => each.name === name)?.servers;

@@ -91,6 +91,17 @@ test("an operator sees what is in the bins, brings back and empties, and is told
     body.missing.map(({ server }) => server),
     ["s2"],
   );
+  const paged: string[] = [];
+  for (let after = ""; ; ) {
+    const answer = await app.inject({ method: "GET", url: `/bin?limit=1${after}` });
+    const page = JSON.parse(answer.body) as BinList;
+    assert.deepEqual([page.files.length, page.missing.length], [1, 1]);
+    paged.push(...page.files.map(({ file }) => file));
+    const next = answer.headers["cells-next"];
+    if (next === undefined) break;
+    after = `&after=${next}`;
+  }
+  assert.deepEqual(paged.sort(), ["shop-1.1", "shop-2.1"]);
 
   const restored = await ask<BinEntry>("POST", "/bin/s1/shop-1.1");
   assert.deepEqual([restored.status, restored.body.server, restored.body.offered, reported], [200, "s1", true, 1]);

@@ -7,6 +7,7 @@ import { list, record, type Schema } from "../../model/contract/schema.ts";
 import { adoptedLeases, binnedFile } from "../../model/contract/values.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { askPeer } from "../requests/ask-peer.ts";
+import { pageFor } from "../requests/paging.ts";
 import { answerAs, answerOr, refusalIn } from "../requests/peer-answer.ts";
 import { refused } from "../requests/refused.ts";
 import { type Asked, serveRoute } from "../requests/serve.ts";
@@ -18,7 +19,10 @@ import { type Asked, serveRoute } from "../requests/serve.ts";
 const answerTimeoutMs = 5_000;
 
 export function registerBin(app: FastifyInstance, configuration: ProcessConfiguration): void {
-  serveRoute(app, "listBin", () => listAll(configuration));
+  serveRoute(app, "listBin", async ({ query }, reply) => {
+    const { files, missing } = await listAll(configuration);
+    return { files: pageFor("listBin", files, query, reply), missing };
+  });
   const tell = async <T>(
     method: string,
     { server, file }: Asked<"emptyBin">["parameters"],

@@ -125,6 +125,8 @@ test("an operator sees what a controller without its store has left, lets it cou
   const second = await start();
   await desire(second, "placement/c");
   const list = await until(({ services }) => services.length === 1);
+  assert.deepEqual((await ask<OrphanList>("GET", "/orphans?limit=1")).body.services, list.services);
+  assert.equal((await ask("GET", "/orphans?after=00")).status, 400);
   assert.deepEqual(list.services[0]?.clients, [
     { client, forked: true, kept: 2, keys: ["placement/a", "placement/b"], orphans: 2 },
   ]);

@@ -8,6 +8,7 @@ import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.
 import { leftoversPath } from "../../runtime/observation/leftovers.ts";
 import { askPeer } from "../requests/ask-peer.ts";
 import { controllerOf } from "../requests/cell-names.ts";
+import { pageFor } from "../requests/paging.ts";
 import { answerAs, answerOr, refusalIn } from "../requests/peer-answer.ts";
 import { refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
@@ -20,7 +21,10 @@ const answerTimeoutMs = 10_000;
 type Said = Omit<ServiceOrphans, "service">;
 
 export function registerOrphans(app: FastifyInstance, configuration: ProcessConfiguration): void {
-  serveRoute(app, "listOrphans", () => everywhere(configuration, "GET", leftoversPath));
+  serveRoute(app, "listOrphans", async ({ query }, reply) => {
+    const { services, missing } = await everywhere(configuration, "GET", leftoversPath);
+    return { services: pageFor("listOrphans", services, query, reply), missing };
+  });
   serveRoute(app, "releaseOrphans", async ({ parameters: { peer }, request }) => {
     const path = `${leftoversPath}?peer=${encodeURIComponent(peer)}`;
     await requireName(configuration, peer);

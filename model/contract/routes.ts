@@ -32,7 +32,7 @@ import {
 } from "./route.ts";
 import { boolean, integer, jsonObject, oneOf, record, text, time } from "./schema.ts";
 import { mostOfPage } from "./tenancy/pages.ts";
-import { givesPages, paged, tenantRoutes } from "./tenancy/routes.ts";
+import { givesPages, givesPagesOf, paged, tenantRoutes } from "./tenancy/routes.ts";
 import * as values from "./values.ts";
 import { modelSource, modelVersions } from "./versions.ts";
 
@@ -396,7 +396,9 @@ export const routes = {
   // --- storage, and what was lost ---------------------------------------------------------------------------------
   listBin: route("GET /bin", "operator", "gateway", {
     doc: "Files of deleted volumes that storage servers keep for a time, the last one first.",
-    answer: gives(values.binList),
+    more: "`files` come in pages for whoever asks so; each page has all of `missing`.",
+    query: paged,
+    answer: givesPagesOf(values.binList),
   }),
   restoreFromBin: route("POST /bin/{server}/{file}", "operator", "gateway", {
     doc: "The next volume at the file's path begins with it.",
@@ -418,7 +420,9 @@ export const routes = {
   }),
   listOrphans: route("GET /orphans", "operator", "gateway", {
     doc: "Documents that stay in force although their client, whose store was lost, does not desire them any more.",
-    answer: gives(values.orphanList),
+    more: "`services` come in pages for whoever asks so; each page has all of `missing`.",
+    query: paged,
+    answer: givesPagesOf(values.orphanList),
   }),
   releaseOrphans: route("POST /orphans/{peer}", "operator", "gateway", {
     doc: "What this service says counts again, as if its store had not been lost.",
@@ -456,7 +460,9 @@ export const routes = {
   }),
   listBackups: route("GET /management/backups", "operator", "gateway", {
     doc: "Backups that the schedule has left on storage servers, oldest first.",
-    answer: gives(values.backupList),
+    more: "`backups` come in pages for whoever asks so; each page has all of `missing`.",
+    query: paged,
+    answer: givesPagesOf(values.backupList),
   }),
   readBackup: route("GET /management/backups/{name}", "operator", "gateway", {
     doc: "One of them, sealed to the operator's key.",

@@ -52,6 +52,24 @@ test("what is there all the while is in one page and in no other, whatever comes
   fc.assert(property);
 });
 
+test("of a bin the last that was deleted comes first, and two of one moment are two", () => {
+  const file = (name: string, deleted: string): JsonObject => ({ deleted, server: "s1", file: name });
+  const all = [
+    file("old", "2026-11-27T10:00:00.000Z"),
+    file("b", "2026-11-27T10:00:00.001Z"),
+    file("a", "2026-11-27T10:00:00.001Z"),
+  ];
+  const seen: unknown[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = pageOf("listBin", all, { limit: 1, ...(after === undefined ? {} : { after }) });
+    assert.ok(page.ok);
+    seen.push(...page.value.items.map((each) => each.file));
+    if (page.value.next === null) break;
+    after = page.value.next;
+  }
+  assert.deepEqual(seen, ["a", "b", "old"]);
+});
+
 test("a cursor of another list, or one that was altered, is refused", () => {
   const first = pageOf("listUsers", ["ann", "bob"].map(user), { limit: 1 });
   const cursor = (first.ok ? first.value.next : null) ?? assert.fail();

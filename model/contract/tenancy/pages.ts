@@ -7,6 +7,9 @@ import { sha256 } from "../audit/sha256.ts";
  * of: whatever came or went meanwhile, what is there all the while is in one page, and in one alone. Nothing is kept for it, and it never gets old.
  */
 
+/** Of two times as services write them (ISO 8601, all in one form) the later one is before the earlier one. */
+const beforeOthers = (time: string): string => time.replace(/\d/g, (digit) => String(9 - Number(digit)));
+
 /** Of each list, what it is in the order of; no two items have the same. */
 const orders = {
   listDomains: ({ path }) => `${path}`,
@@ -25,9 +28,15 @@ const orders = {
   listImages: ({ name }) => `${name}`,
   listElements: ({ uid }) => `${uid}`,
   listAllElements: ({ cell, uid }) => `${cell} ${uid}`,
+  // The last that was deleted comes first, as in the whole list.
+  listBin: ({ deleted, server, file }) => `${beforeOthers(`${deleted}`)} ${server} ${file}`,
+  listOrphans: ({ service }) => `${service}`,
+  listBackups: ({ name }) => `${name}`,
   listUsage: ({ day, account, number }) => `${day} ${account} ${number}`,
 } as const satisfies Readonly<Record<string, (item: JsonObject) => string>>;
 export type PagedList = keyof typeof orders;
+/** Of these the items are a part of the answer, beside what could not be heard. */
+export type PartlyPaged = "listBin" | "listOrphans" | "listBackups";
 export const isPaged = (name: string): name is PagedList => Object.hasOwn(orders, name);
 
 /** Of an answer: the cursor of the next page. */

@@ -24,6 +24,9 @@ export const givesPages = <T>(schema: Schema<T>) =>
     ...gives(list(schema)),
     headers: { "Cells-Next": { schema: text(), doc: "`after` of the next page; without it this one is the last." } },
   }) as const;
+/** The same of an answer that has more beside the items, which are what comes in pages. */
+export const givesPagesOf = <T>(schema: Schema<T>) =>
+  ({ ...gives(schema), headers: givesPages(schema).headers }) as const;
 /** A change of what a list shows. */
 const ifMatch = {
   "If-Match": {
