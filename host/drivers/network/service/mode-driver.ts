@@ -1,0 +1,28 @@
+/** The three calls of a driver, as bits of what `scrub` answers: the paper's. */
+export const calls = { network: 1, securityGroup: 2, addressing: 4 } as const;
+export type Call = keyof typeof calls;
+export const allCalls = calls.network | calls.securityGroup | calls.addressing;
+
+/**
+ * What a networking mode does on a machine. Registered by its name; the service that drives it knows no mode.
+ *
+ * Each call reads what it needs and is done when what it was asked for is so; it may be asked for again at any time. A call that fails
+ * throws an error with a sentence, and is asked for again.
+ */
+export interface ModeDriver<Global, Local, Configuration> {
+  /** What is missing on this machine, as sentences: nothing is asked of the driver before there is nothing. Touches nothing. */
+  init(configuration: Configuration): Promise<readonly string[]>;
+  /** Once, before the first `scrub`: what an earlier version has left is made into what this one knows. */
+  upgrade(global: Global): Promise<void>;
+  /** The local view: what is in place. */
+  read(): Promise<Local>;
+  /** Which calls are to be made, as bits of `calls`. */
+  scrub(global: Global, local: Local): number;
+  /** Takes away all that the driver puts on a machine. */
+  flush(): Promise<void>;
+  network(global: Global, local: Local): Promise<void>;
+  securityGroup(global: Global, local: Local): Promise<void>;
+  addressing(global: Global, local: Local): Promise<void>;
+  /** The machine leaves; a service that stops takes nothing away. */
+  cleanup(): Promise<void>;
+}

@@ -1,0 +1,202 @@
+import { allCalls, type Call, calls, type ModeDriver } from "./mode-driver.ts";
+
+/**
+ * The service layer of the paper: one loop for every networking mode, and no mode named in it.
+ *
+ * A pass looks at the whole state: what is in place, what the last good view says, what failed before. A new view, another local
+ * configuration and the word to flush only say that a pass is due; asked for often meanwhile, there is one more. Between them a pass
+ * comes by itself, so that what somebody deletes by hand comes back.
+ *
+ * An invalid view is refused whole, and the last good one stays in force. The end of the service takes nothing away.
+ */
+export interface NetworkServiceOptions<Global, Local, Configuration> {
+  /** By name. */
+  readonly drivers: ReadonlyMap<string, ModeDriver<Global, Local, Configuration>>;
+  /** Of this machine; read anew whenever it may have changed. */
+  readonly configuration: () => Promise<Configuration>;
+  /** Told after each pass. */
+  readonly report?: (state: NetworkServiceState) => void;
+  /** Between passes that nobody asks for. */
+  readonly periodMs?: number;
+}
+export interface NetworkServiceState {
+  /** Of the view in force; null: none has come. */
+  readonly mode: string | null;
+  /** What keeps the driver from working at all. */
+  readonly missing: readonly string[];
+  /** What is still to be done, and why it is not. */
+  readonly failed: Readonly<Partial<Record<Call | "configuration" | "upgrade" | "read" | "flush", string>>>;
+  /** Why the latest view is not in force; null: it is. */
+  readonly refused: string | null;
+}
+export interface OfferedView<Global> {
+  /** Name of the driver. */
+  readonly mode: string;
+  readonly global: Global;
+}
+type Step = keyof NetworkServiceState["failed"];
+
+const defaultPeriodMs = 5000;
+/** In this order. */
+const order: readonly Call[] = ["network", "securityGroup", "addressing"];
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+export class NetworkService<Global, Local, Configuration> {
+  readonly #options: NetworkServiceOptions<Global, Local, Configuration>;
+  readonly #failed = new Map<Step, string>();
+  #view: OfferedView<Global> | null = null;
+  #refused: string | null = null;
+  #missing: readonly string[] = [];
+  /** By which the driver of this name was set up; null: none is. */
+  #ready: string | null = null;
+  #upgraded: string | null = null;
+  #due = 0;
+  #flush = false;
+  #changed = true;
+  #running: Promise<void> | null = null;
+  #again = false;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(options: NetworkServiceOptions<Global, Local, Configuration>) {
+    this.#options = options;
+  }
+
+  get state(): NetworkServiceState {
+    return {
+      mode: this.#view?.mode ?? null,
+      missing: this.#missing,
+      failed: Object.fromEntries(this.#failed),
+      refused: this.#refused,
+    };
+  }
+
+  /** A new view. One of a mode that nobody drives is refused. */
+  offer(view: OfferedView<Global>): Promise<void> {
+    if (!this.#options.drivers.has(view.mode)) return this.refuse(`nothing here drives the mode ${view.mode}`);
+    this.#refused = null;
+    this.#view = view;
+    return this.look();
+  }
+  /** A view came that is none. */
+  refuse(why: string): Promise<void> {
+    this.#refused = why;
+    return this.look();
+  }
+  /** The local configuration may be another one. */
+  reconfigure(): Promise<void> {
+    this.#changed = true;
+    return this.look();
+  }
+  /** All is taken away and put in place anew. */
+  flush(): Promise<void> {
+    this.#flush = true;
+    return this.look();
+  }
+
+  /** Passes by itself, until `stop`. */
+  start(): void {
+    this.#timer ??= setInterval(() => void this.look(), this.#options.periodMs ?? defaultPeriodMs);
+  }
+  /** Ends after the pass that runs; all stays in place. */
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    this.#again = false;
+    await this.#running;
+  }
+  /** The machine leaves: what the driver has put there goes. */
+  async leave(): Promise<void> {
+    await this.stop();
+    await this.#driver()?.cleanup();
+    this.#view = null;
+    this.#ready = null;
+  }
+
+  /** A pass, and another one where it was asked for meanwhile; done when both are. */
+  look(): Promise<void> {
+    this.#again = true;
+    this.#running ??= this.#passes().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+  async #passes(): Promise<void> {
+    while (this.#again) {
+      this.#again = false;
+      await this.#pass();
+      this.#options.report?.(this.state);
+    }
+  }
+
+  #driver(): ModeDriver<Global, Local, Configuration> | undefined {
+    return this.#view === null ? undefined : this.#options.drivers.get(this.#view.mode);
+  }
+
+  /** Whether it worked; its reason is kept until it does. */
+  async #try(step: Step, work: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await work();
+      this.#failed.delete(step);
+      return true;
+    } catch (error) {
+      this.#failed.set(step, reasonOf(error));
+      return false;
+    }
+  }
+
+  async #pass(): Promise<void> {
+    const [driver, view] = [this.#driver(), this.#view];
+    if (driver === undefined || view === null) return;
+    if (!(await this.#setUp(driver, view))) return;
+    let local: Local | null = null;
+    const isRead = await this.#try("read", async () => {
+      local = await driver.read();
+    });
+    if (!isRead || local === null) return;
+    this.#due |= driver.scrub(view.global, local) & allCalls;
+    if (this.#flush && !(await this.#flushed(driver))) return;
+    for (const call of order) {
+      if ((this.#due & calls[call]) === 0) this.#failed.delete(call);
+      else if (await this.#made(driver, call, view.global)) this.#due &= ~calls[call];
+    }
+  }
+
+  /** Each call sees what the one before has put in place. */
+  #made(driver: ModeDriver<Global, Local, Configuration>, call: Call, global: Global): Promise<boolean> {
+    return this.#try(call, async () => driver[call](global, await driver.read()));
+  }
+
+  async #flushed(driver: ModeDriver<Global, Local, Configuration>): Promise<boolean> {
+    const isDone = await this.#try("flush", () => driver.flush());
+    if (!isDone) return false;
+    this.#flush = false;
+    this.#due = allCalls;
+    return true;
+  }
+
+  /** The driver of the view's mode, with the configuration of now; one of another mode goes first. */
+  async #setUp(driver: ModeDriver<Global, Local, Configuration>, view: OfferedView<Global>): Promise<boolean> {
+    const before =
+      this.#ready !== null && this.#ready !== view.mode ? this.#options.drivers.get(this.#ready) : undefined;
+    if (before !== undefined) {
+      if (!(await this.#try("flush", () => before.cleanup()))) return false;
+      this.#ready = null;
+      this.#due = 0;
+    }
+    if (this.#changed || this.#ready !== view.mode) {
+      const isRead = await this.#try("configuration", async () => {
+        this.#missing = await driver.init(await this.#options.configuration());
+      });
+      if (!isRead) return this.#ready === view.mode;
+      this.#changed = false;
+      this.#ready = this.#missing.length === 0 ? view.mode : null;
+      // What is missing may come while nobody says so.
+      if (this.#ready === null) this.#changed = true;
+    }
+    if (this.#ready === null) return false;
+    if (this.#upgraded === view.mode) return true;
+    const isUpgraded = await this.#try("upgrade", () => driver.upgrade(view.global));
+    if (isUpgraded) this.#upgraded = view.mode;
+    return isUpgraded;
+  }
+}
