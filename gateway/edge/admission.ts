@@ -63,7 +63,8 @@ export const createIntroduction = (
     });
     answer.body.destroy();
     if (answer.status === 401) throw noCredential(cell);
-    if (answer.status !== 200)
+    // Of a part of the cell it opens no summary, and is known: a stranger's is 401.
+    if (answer.status !== 200 && answer.status !== 403)
       throw refused(502, "controller-unreachable", `the controller of the cell "${cell}" answered ${answer.status}`);
   };
   return {
