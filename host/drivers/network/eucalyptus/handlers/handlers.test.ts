@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
+import { Machine } from "../../diverter/testing/namespaces.testing.ts";
+import { type LocalPlan, localDefaults } from "../plan/plan.ts";
+import { planFor } from "../planners.ts";
+import { missingPrograms, type Run, runner } from "./run.ts";
+import { applySets, readSets, setChanges, staleSets } from "./sets.ts";
+import { readTables, TableHandler } from "./tables.ts";
+
+/* With the real tools, in network namespaces that are made here. */
+
+const cases = join(import.meta.dirname, "..", "cases");
+const plan = (
+  name: string,
+  self: string,
+  peer: "node" | "network" = "node",
+  change = (text: string) => text,
+): LocalPlan => {
+  const read = readView(change(readFileSync(join(cases, name, "gni.xml"), "utf8")));
+  assert.ok(read.ok, JSON.stringify(read));
+  return planFor(read.value.view, { address: self, peer }, { ...localDefaults, bridgeMac: "02:00:00:00:00:FE" });
+};
+let node: Machine;
+let run: Run;
+before(async () => {
+  node = await Machine.start();
+  run = runner(["nsenter", "-t", String(node.pid), "-n", "-m", "--"]);
+});
+after(() => node.stop());
+
+const applied = async (wanted: LocalPlan, iptables: TableHandler, ebtables: TableHandler): Promise<void> => {
+  await applySets(run, setChanges(await readSets(run), wanted.sets));
+  await iptables.apply(wanted.iptables, await readTables(run, "iptables"));
+  await ebtables.apply(wanted.ebtables, await readTables(run, "ebtables"));
+  for (const name of staleSets(await readSets(run), wanted.sets)) await run("ipset", ["destroy", name]);
+};
+
+test("the programs are on this machine, each from its package", async () => {
+  assert.deepEqual(await missingPrograms(run), []);
+  const none = await missingPrograms(async (program) => assert.fail(program));
+  assert.match(none.join("\n"), /ipset is not on this machine: install ipset/);
+});
+
+test("a node's plan is loaded whole, and what is in place is not written again", async () => {
+  const [iptables, ebtables] = [new TableHandler(run, "iptables"), new TableHandler(run, "ebtables")];
+  const wanted = plan("edge-03-two-nodes-n1", "10.111.5.43");
+  await applied(wanted, iptables, ebtables);
+  const [found, bridged] = [await readTables(run, "iptables"), await readTables(run, "ebtables")];
+  assert.deepEqual([iptables.due(wanted.iptables, found), ebtables.due(wanted.ebtables, bridged)], [[], []]);
+  assert.deepEqual(setChanges(await readSets(run), wanted.sets), []);
+  const count = (tables: LocalPlan["iptables"], chain: string): number | undefined =>
+    tables.flatMap(({ chains }) => chains).find(({ name }) => name === chain)?.rules.length;
+  assert.equal((found.get("filter sg-11aa22bb")?.length ?? 0) - 1, count(wanted.iptables, "sg-11aa22bb"));
+  assert.equal((bridged.get("nat EUCA_EBT_NAT_PRE")?.length ?? 0) - 1, count(wanted.ebtables, "EUCA_EBT_NAT_PRE"));
+
+  // A rule that somebody deletes comes back, and that chain alone is written.
+  node.run("iptables", "-D", "sg-11aa22bb", "1");
+  await iptables.apply(wanted.iptables, await readTables(run, "iptables"));
+  assert.deepEqual(iptables.written, ["filter sg-11aa22bb"]);
+  assert.deepEqual(await readTables(run, "iptables"), found);
+
+  // A changed rule writes its group's chain; the site's own rules stay.
+  node.run("iptables", "-A", "EUCA_FILTER_FWD_PREUSERHOOK", "-s", "203.0.113.1", "-j", "DROP");
+  const changed = plan("edge-03-two-nodes-n1", "10.111.5.43", "node", (text) =>
+    text.replace("<fromPort>3306", "<fromPort>3305"),
+  );
+  await applied(changed, iptables, ebtables);
+  assert.deepEqual(iptables.written, ["filter sg-11aa22bb"]);
+  assert.match(node.run("iptables-save"), /-A sg-11aa22bb .*--dport 3305:3306 -j ACCEPT/);
+  assert.match(node.run("iptables-save"), /-A EUCA_FILTER_FWD_PREUSERHOOK -s 203\.0\.113\.1/);
+
+  // A group that ends takes its chain and set along.
+  const fewer = plan("edge-02-ssh-icmp", "10.111.5.43");
+  await applied(fewer, iptables, ebtables);
+  assert.ok(!node.run("iptables-save").includes("sg-11aa22bb"));
+  assert.deepEqual([...(await readSets(run)).keys()].sort(), fewer.sets.map(({ name }) => name).sort());
+});
+
+test("a network host's plan is loaded, and forwards nothing else", async () => {
+  const host = await Machine.start();
+  try {
+    const there = runner(["nsenter", "-t", String(host.pid), "-n", "-m", "--"]);
+    const handler = new TableHandler(there, "iptables");
+    const wanted = plan("managed-02-two-groups", "10.111.1.54", "network");
+    await handler.apply(wanted.iptables, await readTables(there, "iptables"));
+    const saved = host.run("iptables-save");
+    assert.match(saved, /:FORWARD DROP/);
+    assert.match(saved, /-A FORWARD -j sg-11aa22bb/);
+    assert.deepEqual(handler.due(wanted.iptables, await readTables(there, "iptables")), []);
+  } finally {
+    await host.stop();
+  }
+});
+
+test("a guest reaches its neighbour under its own address and MAC, and under no other", async () => {
+  const [edge, guests] = [await Machine.start(), [await Machine.start(), await Machine.start()] as const];
+  try {
+    edge.run("ip", "link", "add", "br0", "type", "bridge");
+    edge.run("ip", "link", "set", "br0", "up");
+    const taps = [
+      ["vn_i-a7f05959", "d0:0d:a7:f0:59:59", "1.119.128.35"],
+      ["vn_i-c1c2c3c4", "d0:0d:c1:c2:c3:c4", "1.119.128.37"],
+    ] as const;
+    for (const [index, [tap, mac, address]] of taps.entries()) {
+      const guest = guests[index] ?? assert.fail();
+      edge.cable(tap, guest, "eth0", mac);
+      edge.run("ip", "link", "set", tap, "master", "br0");
+      guest.run("ip", "address", "add", `${address}/24`, "dev", "eth0");
+    }
+    const pings = (): boolean => guests[0].succeeds("ping", "-c", "1", "-W", "1", "1.119.128.37");
+    assert.ok(pings(), "before there are rules");
+    const there = runner(["nsenter", "-t", String(edge.pid), "-n", "-m", "--"]);
+    const handler = new TableHandler(there, "ebtables");
+    const wanted = plan("edge-03-two-nodes-n1", "10.111.5.43");
+    await handler.apply(wanted.ebtables, await readTables(there, "ebtables"));
+    assert.ok(pings(), "under its own address");
+    guests[0].run("ip", "address", "del", "1.119.128.35/24", "dev", "eth0");
+    guests[0].run("ip", "address", "add", "1.119.128.99/24", "dev", "eth0");
+    assert.ok(!pings(), "under another address");
+    guests[0].run("ip", "address", "del", "1.119.128.99/24", "dev", "eth0");
+    guests[0].run("ip", "address", "add", "1.119.128.35/24", "dev", "eth0");
+    assert.ok(pings(), "under its own address again");
+    guests[0].run("ip", "link", "set", "eth0", "address", "d0:0d:00:00:00:01");
+    assert.ok(!pings(), "under another MAC");
+    guests[0].run("ip", "link", "set", "eth0", "address", "d0:0d:a7:f0:59:59");
+    assert.ok(pings(), "under its own MAC again");
+  } finally {
+    for (const machine of [edge, ...guests]) await machine.stop();
+  }
+});

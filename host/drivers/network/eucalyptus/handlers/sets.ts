@@ -1,0 +1,38 @@
+import type { AddressSet } from "../plan/plan.ts";
+import type { Run } from "./run.ts";
+
+/** Sets of this machine by their names, as `ipset save` shows them. */
+export type Sets = ReadonlyMap<string, ReadonlySet<string>>;
+
+export async function readSets(run: Run): Promise<Sets> {
+  const sets = new Map<string, Set<string>>();
+  for (const line of (await run("ipset", ["save"])).split("\n")) {
+    const [verb, name, member] = line.split(" ");
+    if (name === undefined) continue;
+    if (verb === "create") sets.set(name, new Set());
+    else if (verb === "add" && member !== undefined)
+      sets.get(name)?.add(member.includes("/") ? member : `${member}/32`);
+  }
+  return sets;
+}
+
+/** What `ipset restore` has to do, as lines; none: all is in place. Sets that nobody wants go later, when no rule names them. */
+export function setChanges(found: Sets, wanted: readonly AddressSet[]): readonly string[] {
+  return wanted.flatMap(({ name, members }) => {
+    const present = found.get(name);
+    const keep = new Set(members);
+    return [
+      ...(present === undefined ? [`create ${name} hash:net family inet hashsize 2048 maxelem 65536`] : []),
+      ...members.filter((member) => present?.has(member) !== true).map((member) => `add ${name} ${member}`),
+      ...[...(present ?? [])].filter((member) => !keep.has(member)).map((member) => `del ${name} ${member}`),
+    ];
+  });
+}
+/** Ours that nobody wants any more. */
+export const staleSets = (found: Sets, wanted: readonly AddressSet[]): readonly string[] => {
+  const keep = new Set(wanted.map(({ name }) => name));
+  return [...found.keys()].filter((name) => /^(?:EUCA_|EU_|sg-)/.test(name) && !keep.has(name));
+};
+const asInput = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
+export const applySets = (run: Run, lines: readonly string[]): Promise<string> =>
+  run("ipset", ["-exist", "restore"], asInput(lines));

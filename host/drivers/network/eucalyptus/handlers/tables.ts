@@ -1,0 +1,124 @@
+import type { Chain, Table } from "../plan/plan.ts";
+import type { Run } from "./run.ts";
+
+/*
+ * Rules of this machine, chain by chain. The kernel's tools print a rule in words of their own, so what is in place is compared with what
+ * was in place when it was put there: a chain is written anew where its plan is another one, or where it reads otherwise than it did
+ * then. A service that has just started writes all of its chains once, each table in one transaction; connections live on.
+ */
+
+/** By table and chain, what is printed of it. */
+export type Printed = ReadonlyMap<string, readonly string[]>;
+export type Tool = "iptables" | "ebtables";
+const programs = {
+  iptables: { save: ["iptables-save"], restore: ["iptables-restore", "--noflush"] },
+  ebtables: { save: ["ebtables-nft-save"], restore: ["ebtables-nft-restore", "--noflush"] },
+} as const;
+
+const key = (table: string, chain: string): string => `${table} ${chain}`;
+
+export async function readTables(run: Run, tool: Tool): Promise<Printed> {
+  const printed = new Map<string, string[]>();
+  let table = "";
+  const [program] = programs[tool].save;
+  for (const line of (await run(program, [])).split("\n")) {
+    const [, chain] = /^:(\S+)/.exec(line) ?? [];
+    const [, of] = /^-A (\S+)/.exec(line) ?? [];
+    if (line.startsWith("*")) table = line.slice(1);
+    else if (chain !== undefined) printed.set(key(table, chain), [line.replace(/ \[.*$/, "")]);
+    else if (of !== undefined) printed.get(key(table, of))?.push(line);
+  }
+  return printed;
+}
+
+/** What of a chain was put in place, and how it read then. */
+interface Applied {
+  readonly plan: string;
+  readonly printed: string;
+}
+const planOf = ({ policy, rules }: Chain): string => JSON.stringify([policy, rules]);
+const textOf = (printed: Printed, name: string): string => (printed.get(name) ?? ["absent"]).join("\n");
+/** Chains of the site's own rules: they are there, and nobody else writes into them. */
+const isHook = (name: string): boolean => name.endsWith("USERHOOK");
+/** Of the mode: where a policy or nothing but jumps stands, others' rules may stand beside them. */
+const isShared = ({ policy, rules }: Chain): boolean => policy === "ACCEPT" && rules.every(([first]) => first === "-j");
+
+export class TableHandler {
+  readonly #run: Run;
+  readonly #tool: Tool;
+  readonly #applied = new Map<string, Applied>();
+  /** Counted for who wants to know what was written. */
+  written: readonly string[] = [];
+
+  constructor(run: Run, tool: Tool) {
+    this.#run = run;
+    this.#tool = tool;
+  }
+
+  /** Chains that are to be written, by table. */
+  due(wanted: readonly Table[], found: Printed): readonly string[] {
+    return wanted.flatMap(({ name: table, chains }) =>
+      chains.filter((chain) => this.#isDue(table, chain, found)).map(({ name }) => key(table, name)),
+    );
+  }
+  #isDue(table: string, chain: Chain, found: Printed): boolean {
+    const name = key(table, chain.name);
+    if (isHook(chain.name)) return !found.has(name);
+    if (isShared(chain)) return this.#missingJumps(table, chain, found).length > 0;
+    const applied = this.#applied.get(name);
+    return applied === undefined || applied.plan !== planOf(chain) || applied.printed !== textOf(found, name);
+  }
+  #missingJumps(table: string, { name, rules }: Chain, found: Printed): readonly string[] {
+    const present = new Set(found.get(key(table, name)) ?? []);
+    return rules.map((rule) => `-A ${name} ${rule.join(" ")}`).filter((line) => !present.has(line));
+  }
+
+  /** Writes what is due, and takes away chains of groups that the plan has no more. */
+  async apply(wanted: readonly Table[], found: Printed): Promise<void> {
+    const due = new Set(this.due(wanted, found));
+    const stale = this.stale(wanted, found);
+    const lines = wanted.flatMap(({ name: table, chains }) => {
+      const changed = chains.filter((chain) => due.has(key(table, chain.name)));
+      const gone = stale.filter((name) => name.startsWith(`${table} `)).map((name) => name.slice(table.length + 1));
+      if (changed.length === 0 && gone.length === 0) return [];
+      const own = changed.filter((chain) => !isShared(chain));
+      return [
+        `*${table}`,
+        ...own.map(({ name, policy }) => this.#declared(name, policy)),
+        ...gone.map((name) => this.#declared(name, null)),
+        ...changed
+          .filter((chain) => !isHook(chain.name))
+          .flatMap((chain) =>
+            isShared(chain)
+              ? this.#missingJumps(table, chain, found)
+              : [
+                  ...(chain.policy === null ? [] : [`-F ${chain.name}`]),
+                  ...chain.rules.map((rule) => `-A ${chain.name} ${rule.join(" ")}`),
+                ],
+          ),
+        ...gone.map((name) => `-X ${name}`),
+        ...(this.#tool === "iptables" ? ["COMMIT"] : []),
+      ];
+    });
+    this.written = [...due];
+    if (lines.length === 0) return;
+    const [program, ...args] = programs[this.#tool].restore;
+    await this.#run(program, args, lines.map((line) => `${line}\n`).join(""));
+    const now = await readTables(this.#run, this.#tool);
+    for (const { name: table, chains } of wanted)
+      for (const chain of chains) {
+        const name = key(table, chain.name);
+        if (due.has(name)) this.#applied.set(name, { plan: planOf(chain), printed: textOf(now, name) });
+      }
+  }
+  #declared(name: string, policy: Chain["policy"]): string {
+    if (this.#tool === "ebtables") return `:${name} ${policy ?? "ACCEPT"}`;
+    return `:${name} ${policy ?? "-"} [0:0]`;
+  }
+
+  /** Chains of groups, by table, that are in place and not in the plan. */
+  stale(wanted: readonly Table[], found: Printed): readonly string[] {
+    const keep = new Set(wanted.flatMap(({ name, chains }) => chains.map((chain) => key(name, chain.name))));
+    return [...found.keys()].filter((name) => / (?:sg-|EU_)\S+$/.test(name) && !keep.has(name));
+  }
+}
