@@ -44,7 +44,7 @@ import { upgradedBy } from "../upgrade/upgrade.ts";
 import { withSizes } from "../volumes/growth.ts";
 import { whyEnds } from "./connection-ends.ts";
 import { addCredential, openedBy, revokeCredential } from "./credentials/credentials.ts";
-import { shownWithin, type Within, whyNotWithin, whyPlanNotWithin } from "./credentials/within.ts";
+import { saidWithin, shownWithin, type Within, whyNotWithin, whyPlanNotWithin } from "./credentials/within.ts";
 import { type ElementsRequest, elementsPage } from "./elements.ts";
 import { type ForceStopRequest, forceStop } from "./force-stop.ts";
 import { type MoveRequest, move } from "./move.ts";
@@ -132,7 +132,11 @@ const notFound = (message: string): Refused => refused(404, "not-found", message
 export function answer(state: ControllerState, request: Json): ControllerResponse {
   if (!isObject(request)) return responseOf(state, fail(refused(400, "bad-request", "a request is a JSON object")));
   const beyond = whyBeyond(request);
-  return responseOf(state, beyond === null ? dispatch(state, request as unknown as OtherRequest) : fail(beyond));
+  const response = responseOf(
+    state,
+    beyond === null ? dispatch(state, request as unknown as OtherRequest) : fail(beyond),
+  );
+  return saidWithin(request as unknown as { within?: Within; path?: string }, response);
 }
 /** Of whoever has a part of the cell alone. */
 function whyBeyond(request: Json): Refused | null {
@@ -152,7 +156,10 @@ export function* answerInSlices(state: ControllerState, request: Json): Generato
   if (before !== null) return before;
   const beyond = whyBeyond(request);
   if (beyond !== null) return responseOf(state, fail(beyond));
-  if (isChange(request)) return responseOf(state, yield* change(state, request as unknown as ChangeRequest));
+  if (isChange(request)) {
+    const changed = request as unknown as ChangeRequest;
+    return saidWithin(changed, responseOf(state, yield* change(state, changed)));
+  }
   const response = answer(state, request);
   if (response.status === 200) keepAnswer(state, request, response.body);
   return response;

@@ -44,6 +44,23 @@ test("what a credential of a part reads is what is in that part", () => {
     assert.equal(asked(world, method, "", {}, reading).status, 403, method);
 });
 
+test("what is not there is told without names that come close, and a path cut short leads to nothing beside", () => {
+  const world = new World();
+  world.put({ shop: { "x.type": "Cell", data: { one: volume }, shop: { data: { two: volume } } } });
+  const near: Within = { path: "shop/dat", access: "write" };
+  for (const [method, path, within] of [
+    ["GET", "shop/data/on", writing],
+    ["GET", "shop/dat", near],
+    ["GET", "shop/dat/one", near],
+    ["WHY-ELEMENT", "shop/dat/one", near],
+    ["WHY-ELEMENT", "shop/data/two", writing],
+    ["DELETE", "shop/dat/one", near],
+  ] as const) {
+    const answer = asked(world, method, path, {}, within);
+    assert.deepEqual([answer.status, messageOf(answer)], [404, `there is nothing at ${path}`], `${method} ${path}`);
+  }
+});
+
 test("who may only read changes nothing, and his refusal is recorded", () => {
   const world = made();
   const operations = [{ op: "add", path: "/shop/data/two", value: volume }];

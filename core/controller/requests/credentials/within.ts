@@ -101,3 +101,20 @@ export const shownWithin = <T extends { readonly path: string }>(
   within: Within | undefined,
   all: readonly T[],
 ): readonly T[] => (within === undefined ? all : all.filter(({ path }) => isWithin(within, path)));
+
+/**
+ * An answer as this credential may hear it: what is not there is told without names that come close to it, and what is
+ * explained under a path that was cut short is in the part.
+ */
+export function saidWithin<T extends { readonly status: number; readonly body: Json }>(
+  { within, path = "" }: { readonly within?: Within; readonly path?: string },
+  response: T,
+): T {
+  if (within === undefined) return response;
+  const { status, body } = response;
+  const explained = status === 200 && isObject(body) && "verdict" in body ? body.path : undefined;
+  const isBeside = typeof explained === "string" && !isWithin(within, explained);
+  if (status !== 404 && !isBeside) return response;
+  const message = `there is nothing at ${path === "" ? within.path : path}`;
+  return { ...response, status: 404, body: { error: { code: "not-found", message } } };
+}
