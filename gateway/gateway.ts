@@ -29,6 +29,8 @@ import { createIntroduction, createPlaces, type Introduction } from "./edge/admi
 import { GrantedSessions } from "./edge/granted.ts";
 import { registerSessions } from "./edge/sessions.ts";
 import { createPresent } from "./edge/tickets.ts";
+import { registerFollow } from "./follow/follow.ts";
+import { type Readers, sourceOf } from "./follow/sources.ts";
 import { registerHa } from "./ha/ha.ts";
 import { followMail } from "./ha/mail.ts";
 import { followNotices } from "./ha/notices.ts";
@@ -69,6 +71,17 @@ interface Context extends Way {
   readonly granted: GrantedSessions;
   readonly tenants: Tenants;
 }
+
+/** What somebody could ask a cell's controller, asked for the stream that he follows. */
+const forwardRead = (
+  way: Way,
+  { cell, path, authorization }: { readonly cell: string; readonly path: string; readonly authorization: string },
+  { signal, follows }: { readonly signal: AbortSignal; readonly follows: boolean },
+): Promise<PeerResponse> =>
+  forward(way, cell, {
+    ...{ method: "GET", url: `/cells/${encodeURIComponent(cell)}/${path}`, headers: { authorization }, body: null },
+    ...{ signal, follows, source: "" },
+  });
 
 /** Ready to listen, by `serve` where it is there; `close` also ends what it does in the background. */
 export function createGateway(
@@ -136,17 +149,20 @@ export function createGateway(
     const scope = scopeOf(authorization, credentialHashes);
     return scope?.kind === "cell" ? scope.cell : null;
   };
-  serveRoute(app, "listCells", async ({ request, query }, reply) => {
-    const { authorization = "" } = request.headers;
+  const summaries = async (authorization: string) => {
     const own = cellOf(authorization);
     const only = isOfSession(authorization) ? await tenants.cells(authorization) : own === null ? null : [own];
-    return pageFor("listCells", await cells.summaries(authorization, only), query, reply);
-  });
+    return cells.summaries(authorization, only);
+  };
+  serveRoute(app, "listCells", async ({ request, query }, reply) =>
+    pageFor("listCells", await summaries(request.headers.authorization ?? ""), query, reply),
+  );
   registerElements(app, way, { owners: tenants.owners, names: cells.names, isOfSession, cellOf });
   serveRoute(app, "readOpenApi", () => openApi());
   const connections = createConnections(configuration);
   app.addHook("onClose", async () => connections.close());
-  serveRoute(app, "readStatus", createStatus(configuration, supervisorSocket, connections));
+  const status = createStatus(configuration, supervisorSocket, connections);
+  serveRoute(app, "readStatus", status);
   registerImages(app, configuration);
   registerBin(app, configuration);
   registerBackup(app, configuration, supervisorSocket);
@@ -161,7 +177,14 @@ export function createGateway(
     for (const end of told) end();
   });
   registerAdoption(app, configuration);
-  registerObservation(app, configuration, supervisorSocket, observer, connections);
+  const timeline = registerObservation(app, configuration, supervisorSocket, observer, connections);
+  const readers: Readers = {
+    isOperator: (authorization) => isAuthorized(authorization, credentialHashes),
+    ...{ status, cells: summaries, timeline },
+    requireCell: (cell, authorization) => requireCell(context, cell, authorization),
+    ask: (cell, path, authorization, options) => forwardRead(way, { cell, path, authorization }, options),
+  };
+  registerFollow(app, { sourceOf: (topic, authorization) => sourceOf(readers, topic, authorization) });
   registerSessions(app, configuration, granted);
   // Also what the table does not name: a controller of the next version may serve it.
   for (const url of ["/cells/:cell", "/cells/:cell/*"]) {
@@ -212,6 +235,7 @@ async function isIntroduced(introduction: Introduction, cell: string, request: F
 
 function followsIn({ method, url }: FastifyRequest): boolean {
   const name = match(method, url)?.name;
+  if (name === "follow") return true;
   if (name !== "followCell" && name !== "followServices") return false;
   const query = readQuery(name, url);
   return query.ok && query.value.follow === true;

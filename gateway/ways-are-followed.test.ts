@@ -181,6 +181,10 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
     "gateway/cells/root-cells.test.ts",
     "the root cell is not deleted, and what is taken out of its model ends",
   ],
+  "too many topics are followed; try again": [
+    "gateway/follow/follow.test.ts",
+    "so many topics are read, and one that nobody follows any more makes room",
+  ],
   "ask for another one": ["gateway/edge/sessions.test.ts", "a capability is used once"],
   "are opening; try again in a moment": opening,
   "of all ${open.inAll}); try again later": [

@@ -1,5 +1,6 @@
+import { elementsOf } from "../../model/contract/follow/rows.ts";
 import type { Client } from "../connection/client.ts";
-import { describe, elementsOf } from "../connection/elements.ts";
+import { describe } from "../connection/elements.ts";
 import { pathIn } from "../context/context.ts";
 import type { Candidate, Kind } from "./candidates.ts";
 

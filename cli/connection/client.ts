@@ -115,7 +115,7 @@ const queryOf = (dryRun: boolean, { allowDestroy = [] }: Conditions) => ({ dryRu
 const headersOf = ({ version }: Conditions): Readonly<Record<string, string>> =>
   version === undefined ? {} : { "if-match": `"${version}"` };
 
-type EventRoute = "followCell" | "followServices";
+type EventRoute = "followCell" | "followServices" | "follow";
 
 /** Client of the published contract (`model/contract/routes.ts`). Every method rejects with `Refused`, or with `unreachable`. */
 export class Client {

@@ -1,26 +1,4 @@
-import type { ElementState } from "../../model/api.ts";
-import { isObject, type Json } from "../../model/json/json.ts";
-
-/** One element of a cell with its actual state, as `GET …?state=true` tells it. */
-export interface ElementWithState {
-  readonly path: string;
-  readonly type: string;
-  readonly state: ElementState;
-}
-
-/** Elements in document order. `path` is where `document` stands, "" for a whole one. */
-export const elementsOf = (document: Json, path: string): readonly ElementWithState[] => {
-  if (!isObject(document)) return [];
-  const { "x.type": type, $state: state } = document;
-  const own =
-    typeof type === "string" && isObject(state) && path !== ""
-      ? [{ path, type, state: state as unknown as ElementState }]
-      : [];
-  const below = Object.entries(document).flatMap(([name, value]) =>
-    name === "$state" || name.startsWith("x.") ? [] : elementsOf(value, path === "" ? name : `${path}/${name}`),
-  );
-  return [...own.filter((element) => element.type !== "Cell"), ...below];
-};
+import type { ElementWithState } from "../../model/contract/follow/rows.ts";
 
 /** What a person wants to know of an element that is as declared. */
 const facts = ({ state }: ElementWithState): readonly string[] => [

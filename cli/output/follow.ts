@@ -1,8 +1,9 @@
 import { awaitedElement, isUpToOthers } from "../../model/cause/cause.ts";
+import { type ElementWithState, elementsOf } from "../../model/contract/follow/rows.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import { watchCell } from "../connection/changes.ts";
 import { type Client, Refused } from "../connection/client.ts";
-import { type ElementWithState, elementsOf, isReady, isSettled } from "../connection/elements.ts";
+import { isReady, isSettled } from "../connection/elements.ts";
 import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { renderElements, renderSummary } from "./render.ts";

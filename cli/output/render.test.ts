@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ElementState } from "../../model/api.ts";
+import { elementsOf } from "../../model/contract/follow/rows.ts";
 import type { Json } from "../../model/json/json.ts";
-import { elementsOf } from "../connection/elements.ts";
 import { cut, plain, table } from "../terminal/terminal.ts";
 import { changesSince } from "./follow.ts";
 import { renderElements, renderSummary, renderWhy } from "./render.ts";

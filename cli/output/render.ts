@@ -1,6 +1,7 @@
 import type { ConnectionAnswer, ElementAnswer } from "../../model/api.ts";
+import type { ElementWithState } from "../../model/contract/follow/rows.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
-import { countPhases, describe, type ElementWithState } from "../connection/elements.ts";
+import { countPhases, describe } from "../connection/elements.ts";
 import { type Colour, type Paint, table } from "../terminal/terminal.ts";
 
 /** Sign and colour of a phase; the sign says the same without colour. */

@@ -9,6 +9,9 @@ import type { EventName } from "../../core/telemetry/event-names.ts";
 import { counter, sample } from "../../core/telemetry/metrics.ts";
 import type { InstallationStatus, ServiceEvent } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
+import type { FollowEvent } from "../../model/contract/follow/follow.ts";
+import { type Followed, nothingFollowed, reduced } from "../../model/contract/follow/reduce.ts";
+import { statusOfRows } from "../../model/contract/follow/rows.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
 import { readEventStream } from "../../runtime/http/event-stream.ts";
 import { type PeerServer, servePeers } from "../../runtime/http/https.ts";
@@ -191,4 +194,37 @@ test("both are for the operator alone", async () => {
     assert.equal((await fetch(`${url}${path}`)).status, 401);
     assert.equal((await fetch(`${url}${path}`, { headers: { authorization: "Bearer wrong" } })).status, 401);
   }
+});
+
+test("who follows the status gets what it is, and sees it change by what services say; nobody else gets it", async () => {
+  const stop = new AbortController();
+  const response = await fetch(`${url}/follow?topic=status`, { headers, signal: stop.signal });
+  assert.equal(response.status, 200);
+  let followed: Followed = nothingFollowed;
+  const restartsSeen: number[] = [];
+  try {
+    for await (const event of readEventStream<FollowEvent>(response.body ?? assert.fail())) {
+      followed = reduced(followed, event).followed;
+      const placer = statusOfRows(followed.topics.get("status")?.rows ?? {}).services.find(
+        ({ name }) => name === "placer",
+      );
+      if (placer !== undefined) restartsSeen.push(placer.restarts);
+      if (restartsSeen.at(-1) === 7) break;
+      restarts.placer = 7;
+      say("supervisor", "service/ended", { peer: "placer", how: "SIGKILL" });
+    }
+  } finally {
+    stop.abort();
+  }
+  assert.deepEqual([restartsSeen.at(-1), restartsSeen.length >= 2], [7, true]);
+  for (const [authorization, status] of [
+    ["Bearer shop.a1b2.c3", 401],
+    ["Bearer wrong", 401],
+    ["", 401],
+  ] as const)
+    assert.equal(
+      (await fetch(`${url}/follow?topic=status`, { headers: { authorization } })).status,
+      status,
+      authorization,
+    );
 });

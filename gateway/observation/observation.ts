@@ -11,7 +11,7 @@ import type { Connections } from "./connections.ts";
 import { type EventFilter, isService, passes, passesUnnamed, readEventFilter } from "./event-merge.ts";
 import { installationMetrics } from "./metrics.ts";
 import { createSources } from "./sources.ts";
-import { attach, createTimeline, type Past } from "./timeline.ts";
+import { attach, createTimeline, type Past, type Timeline } from "./timeline.ts";
 
 /** `GET /metrics` and `GET /events`: all services at one place, for the operator. */
 export const registerObservation = (
@@ -20,7 +20,7 @@ export const registerObservation = (
   supervisorSocket: string | null,
   observer: Observer,
   connections: Connections,
-): void => {
+): Pick<Timeline, "follow"> => {
   const sources = createSources(configuration, supervisorSocket, connections);
   const timeline = createTimeline(sources, observer.events);
   app.addHook("onClose", async () => timeline.stop());
@@ -50,6 +50,7 @@ export const registerObservation = (
       }) ?? (() => undefined);
     streamEvents(reply.raw, { past, heading: serviceHeading, ...(attached === null ? {} : { follow }) });
   });
+  return timeline;
 };
 
 /** A line at the end of a past that is not whole, so that nobody takes silence for peace. */

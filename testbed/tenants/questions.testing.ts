@@ -1,7 +1,7 @@
-import { type ElementWithState, elementsOf } from "../../cli/connection/elements.ts";
 import { cellOfPath } from "../../cli/context/context.ts";
 import { CommandFailure } from "../../cli/terminal/failure.ts";
 import type { ElementState } from "../../model/api.ts";
+import { type ElementWithState, elementsOf } from "../../model/contract/follow/rows.ts";
 import type { Ended } from "../command.ts";
 import type { Testbed } from "../harness.ts";
 

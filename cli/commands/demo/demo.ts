@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
+import type { ElementWithState } from "../../../model/contract/follow/rows.ts";
 import { type Client, clientFromConfiguration } from "../../connection/client.ts";
-import type { ElementWithState } from "../../connection/elements.ts";
 import {
   listenerCommand,
   listenersOf,

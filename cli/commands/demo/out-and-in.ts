@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
+import type { ElementWithState } from "../../../model/contract/follow/rows.ts";
 import type { Client } from "../../connection/client.ts";
-import type { ElementWithState } from "../../connection/elements.ts";
 import { listenerCommand } from "../../connection/probe.ts";
 import { CommandFailure, exitCodes } from "../../terminal/failure.ts";
 

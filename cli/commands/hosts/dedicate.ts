@@ -10,9 +10,9 @@ import {
   type Tree,
   upFrom,
 } from "../../../model/cell/tenants/dedication/dedication.ts";
+import { elementsOf } from "../../../model/contract/follow/rows.ts";
 import { isObject, type Json, type JsonObject } from "../../../model/json/json.ts";
 import { type Client, Refused } from "../../connection/client.ts";
-import { elementsOf } from "../../connection/elements.ts";
 import { type Context, pathIn, printJson } from "../../context/context.ts";
 import { pathOf } from "../../tenancy/names.ts";
 import { columns, print } from "../../tenancy/people.ts";

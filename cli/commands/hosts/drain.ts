@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HostAdministration } from "../../../model/cell/cell.ts";
+import { type ElementWithState, elementsOf } from "../../../model/contract/follow/rows.ts";
 import { printable } from "../../../model/diagnostics/render-diagnostic.ts";
 import { isObject, type Json } from "../../../model/json/json.ts";
 import { type Client, Refused } from "../../connection/client.ts";
-import { type ElementWithState, elementsOf } from "../../connection/elements.ts";
 import { type Context, pathIn, printJson } from "../../context/context.ts";
 import { CommandFailure, exitCodes, usage } from "../../terminal/failure.ts";
 import { leavable } from "../../terminal/interrupted.ts";

@@ -1,5 +1,6 @@
 import type { Changed } from "../../../model/api.ts";
 import type { Bundle, Cell } from "../../../model/cell/cell.ts";
+import type { ElementWithState } from "../../../model/contract/follow/rows.ts";
 import { printable, printableLines } from "../../../model/diagnostics/render-diagnostic.ts";
 import {
   allowDestroyFlag,
@@ -18,7 +19,6 @@ import { noWalls } from "../../../runtime/specification/no-walls.ts";
 import { untilThere } from "../../connection/away.ts";
 import { type Changes, watchCell } from "../../connection/changes.ts";
 import { type Client, Refused } from "../../connection/client.ts";
-import type { ElementWithState } from "../../connection/elements.ts";
 import { newKey } from "../../connection/repeated.ts";
 import { type Context, cellOfPath, ownNameOf, pathIn, printJson } from "../../context/context.ts";
 import { followUntilReady, readElements } from "../../output/follow.ts";

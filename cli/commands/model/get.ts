@@ -1,5 +1,5 @@
+import { elementsOf } from "../../../model/contract/follow/rows.ts";
 import type { Client } from "../../connection/client.ts";
-import { elementsOf } from "../../connection/elements.ts";
 import { type Context, cellOfPath, printJson } from "../../context/context.ts";
 import { renderElements, renderSummary } from "../../output/render.ts";
 import { CommandFailure, exitCodes, usage } from "../../terminal/failure.ts";

@@ -1,5 +1,5 @@
+import { elementsOf } from "../../../model/contract/follow/rows.ts";
 import { type Client, Refused } from "../../connection/client.ts";
-import { elementsOf } from "../../connection/elements.ts";
 import { type Context, pathIn, printJson } from "../../context/context.ts";
 import { type Asked, cellOf, csvOf, listed, listingOf, type Row } from "../../output/listing.ts";
 import { phaseLabel } from "../../output/render.ts";

@@ -1,9 +1,10 @@
 import type { Changed, ElementState } from "../../../model/api.ts";
+import { elementsOf } from "../../../model/contract/follow/rows.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { isEmptyPlan } from "../../../model/plan/plan.ts";
 import { renderPlan } from "../../../model/plan/render-plan.ts";
 import type { Client } from "../../connection/client.ts";
-import { describe, elementsOf } from "../../connection/elements.ts";
+import { describe } from "../../connection/elements.ts";
 import { type Context, cellOfPath, pathIn, printJson } from "../../context/context.ts";
 import { followUntilReady } from "../../output/follow.ts";
 import { CommandFailure, exitCodes, usage } from "../../terminal/failure.ts";

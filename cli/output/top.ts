@@ -1,0 +1,83 @@
+import type { InstallationStatus } from "../../model/api.ts";
+import { printable } from "../../model/diagnostics/render-diagnostic.ts";
+import { type Paint, table } from "../terminal/terminal.ts";
+
+/** What `cells top` shows: hosts, cells and VMs by what they use. Pure. */
+
+export const measures = ["cpu", "memory"] as const;
+export type Measure = (typeof measures)[number];
+
+export interface Use {
+  readonly name: string;
+  /** CPUs in use: 1 is a whole one. */
+  readonly cpu: number;
+  /** Of how many. */
+  readonly cpus: number;
+  /** Resident. */
+  readonly memoryMiB: number;
+  /** Of how much. */
+  readonly ofMiB: number;
+  /** Of a VM. */
+  readonly host?: string;
+}
+export interface Top {
+  readonly hosts: readonly Use[];
+  readonly cells: readonly Use[];
+  readonly vms: readonly Use[];
+  /** Hosts that do not answer: of what runs there nothing is known. */
+  readonly silent: readonly string[];
+}
+
+const by =
+  (measure: Measure) =>
+  (one: Use, other: Use): number => {
+    const of = (use: Use): number => (measure === "cpu" ? use.cpu : use.memoryMiB);
+    return of(other) - of(one) || (one.name < other.name ? -1 : 1);
+  };
+
+/** Of each kind what uses most comes first. */
+export function topOf({ hosts }: InstallationStatus, measure: Measure): Top {
+  const there = hosts.filter(({ state }) => state !== "unreachable");
+  const vms = there.flatMap(({ host, machines = [] }) =>
+    machines.map(({ cell, path, load, cpus, residentMiB, memoryMiB }): Use & { readonly cell: string } => ({
+      ...{ name: [cell, ...path.split("/").slice(1)].join("/"), cell, host },
+      ...{ cpu: load, cpus, memoryMiB: residentMiB ?? 0, ofMiB: memoryMiB },
+    })),
+  );
+  const cells = [...Map.groupBy(vms, ({ cell }) => cell)].map(([name, own]): Use => {
+    const sum = (of: (use: Use) => number): number => own.reduce((all, use) => all + of(use), 0);
+    return {
+      ...{ name, cpu: sum(({ cpu }) => cpu), cpus: sum(({ cpus }) => cpus) },
+      ...{ memoryMiB: sum(({ memoryMiB }) => memoryMiB), ofMiB: sum(({ ofMiB }) => ofMiB) },
+    };
+  });
+  const ofHosts = there.map(
+    ({ host, load, cpus, usedMiB, reservedMiB = 0, memoryMiB }): Use => ({
+      ...{ name: host, cpu: (load?.vms ?? 0) + (load?.management ?? 0), cpus },
+      ...{ memoryMiB: usedMiB + reservedMiB, ofMiB: memoryMiB },
+    }),
+  );
+  return {
+    hosts: ofHosts.sort(by(measure)),
+    cells: cells.sort(by(measure)),
+    vms: vms.map(({ cell: _cell, ...use }) => use).sort(by(measure)),
+    silent: hosts.flatMap(({ host, state }) => (state === "unreachable" ? [host] : [])),
+  };
+}
+
+export function renderTop({ hosts, cells, vms, silent }: Top, paint: Paint): readonly string[] {
+  const line = ({ name, cpu, cpus, memoryMiB, ofMiB, host = "" }: Use): readonly string[] => [
+    ...[printable(name), cpu.toFixed(2), `${cpus}`, `${Math.round(memoryMiB)}`, `${ofMiB}`, printable(host)],
+  ];
+  const part = (title: string, uses: readonly Use[], last = ""): readonly (readonly string[])[] =>
+    uses.length === 0
+      ? []
+      : [[title, "CPU", "OF", "MEMORY MiB", "OF", last].map((word) => paint("grey", word)), ...uses.map(line)];
+  const parts = [...part("HOST", hosts), ...part("CELL", cells), ...part("VM", vms, "HOST")];
+  return [
+    ...table(parts),
+    ...(silent.length === 0
+      ? []
+      : [paint("yellow", `not known, since they do not answer: ${silent.map(printable).join(", ")}`)]),
+  ];
+}

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { Readable } from "node:stream";
+import { test } from "node:test";
+import type { PeerResponse } from "../../runtime/http/https.ts";
+import { eventually } from "../../runtime/installation.testing.ts";
+import { RefusedError, refused } from "../requests/refused.ts";
+import { type Readers, sourceOf } from "./sources.ts";
+
+const answer = (status: number, body: Readable | object): PeerResponse => {
+  const text = async (): Promise<string> => JSON.stringify(body);
+  return {
+    status,
+    headers: {},
+    body: body instanceof Readable ? body : Readable.from([]),
+    text,
+  } as unknown as PeerResponse;
+};
+/** `ann` sees the cell shop, nobody but the operator any other. */
+function readers(more: Partial<Readers> = {}): Readers & { readonly asked: string[] } {
+  const asked: string[] = [];
+  return {
+    asked,
+    isOperator: (authorization) => authorization === "operator",
+    status: async () => ({ hosts: [], servers: [], services: [] }),
+    cells: async (authorization) =>
+      (authorization === "operator" ? ["shop", "bank"] : ["shop"]).map((cell) => ({
+        cell,
+        version: 1,
+        phases: {},
+        elements: 0,
+      })),
+    requireCell: async (cell, authorization) => {
+      if (cell !== "shop" && authorization !== "operator")
+        throw refused(404, "not-found", `there is no cell "${cell}"`);
+    },
+    ask: async (cell, path, authorization) => {
+      asked.push(`${authorization} ${cell} ${path}`);
+      return answer(200, {
+        shop: { "x.type": "Cell", vm: { "x.type": "VM", $state: { phase: "ready" }, secret: "s" } },
+      });
+    },
+    timeline: { follow: () => () => undefined },
+    ...more,
+  };
+}
+const { signal } = new AbortController();
+
+test("each topic is read by what the same person could ask for, and has nothing else", async () => {
+  const all = readers();
+  await assert.rejects(sourceOf(all, { kind: "status" }, "ann"), /the topic status is for the operator/);
+  await assert.rejects(sourceOf(all, { kind: "cell", cell: "bank" }, "ann"), /there is no cell "bank"/);
+  assert.deepEqual(all.asked, [], "nobody is asked of a cell that is not there for who asks");
+  assert.deepEqual(Object.keys(await (await sourceOf(all, { kind: "cells" }, "ann")).read(signal)), ["shop"]);
+  assert.deepEqual(Object.keys(await (await sourceOf(all, { kind: "cells" }, "operator")).read(signal)), [
+    "shop",
+    "bank",
+  ]);
+  assert.deepEqual(Object.keys(await (await sourceOf(all, { kind: "status" }, "operator")).read(signal)), [
+    "installation",
+  ]);
+  const rows = await (await sourceOf(all, { kind: "cell", cell: "shop" }, "ann")).read(signal);
+  assert.deepEqual(rows, { "shop/vm": { type: "VM", state: { phase: "ready" } } }, "states, and nothing of the model");
+  assert.deepEqual(all.asked, ["ann shop model?state=true"]);
+});
+
+test("who may not see the cell any more is refused at the next reading, in the controller's words", async () => {
+  let isOver = false;
+  const all = readers({
+    ask: async () => (isOver ? answer(403, { error: { code: "forbidden", message: "ann may not" } }) : answer(404, {})),
+  });
+  const source = await sourceOf(all, { kind: "cell", cell: "shop" }, "ann");
+  assert.deepEqual(await source.read(signal), {}, "a cell without a model has no elements");
+  isOver = true;
+  await assert.rejects(
+    source.read(signal),
+    (error) => error instanceof RefusedError && error.statusCode === 403 && error.message === "ann may not",
+  );
+});
+
+test("an event of the cell, and the end of its stream, say that something may have changed; nobody services' but the operator", async () => {
+  const stop = new AbortController();
+  const events = [Readable.from(["data: {}\n\n"]), new Readable({ read: () => undefined })];
+  let opened = 0;
+  const followers: string[] = [];
+  const all = readers({
+    ask: async () => {
+      opened += 1;
+      return answer(200, events.shift() ?? Readable.from([]));
+    },
+    timeline: {
+      follow: () => {
+        followers.push("operator");
+        return () => void followers.pop();
+      },
+    },
+  });
+  let changes = 0;
+  (await sourceOf(all, { kind: "cell", cell: "shop" }, "ann")).watch(() => {
+    changes += 1;
+  }, stop.signal);
+  await eventually("it is opened again", async () => opened === 2 && changes >= 3);
+  (await sourceOf(all, { kind: "cells" }, "ann")).watch(() => undefined, stop.signal);
+  assert.deepEqual(followers, []);
+  (await sourceOf(all, { kind: "cells" }, "operator")).watch(() => undefined, stop.signal);
+  assert.deepEqual(followers, ["operator"]);
+  stop.abort();
+  assert.deepEqual(followers, []);
+});

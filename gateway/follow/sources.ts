@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { CellSummary, InstallationStatus } from "../../model/api.ts";
+import type { Topic } from "../../model/contract/follow/follow.ts";
+import { rowsOfCell, rowsOfCells, rowsOfStatus } from "../../model/contract/follow/rows.ts";
+import { parseJson } from "../../runtime/http/http.ts";
+import type { PeerResponse } from "../../runtime/http/https.ts";
+import type { Timeline } from "../observation/timeline.ts";
+import { RefusedError, refused } from "../requests/refused.ts";
+import type { TopicSource } from "./topic.ts";
+
+/** How topics are read: each by the requests that the same person could make. */
+export interface Readers {
+  isOperator(authorization: string): boolean;
+  status(): Promise<InstallationStatus>;
+  cells(authorization: string): Promise<readonly CellSummary[]>;
+  /** Rejects with a refusal where there is no such cell for who shows this. */
+  requireCell(cell: string, authorization: string): Promise<void>;
+  /** A GET of the cell's controller. */
+  ask(
+    cell: string,
+    path: string,
+    authorization: string,
+    options: { readonly signal: AbortSignal; readonly follows: boolean },
+  ): Promise<PeerResponse>;
+  readonly timeline: Pick<Timeline, "follow">;
+}
+
+/** Loads change without an event. */
+const statusEveryMs = 5_000;
+const cellEveryMs = 15_000;
+/** Of whoever is told no events of services. */
+const listEveryMs = 3_000;
+const reconnectMs = { first: 250, last: 5_000 } as const;
+
+export async function sourceOf(readers: Readers, topic: Topic, authorization: string): Promise<TopicSource> {
+  const isOperator = readers.isOperator(authorization);
+  const watchServices: TopicSource["watch"] = (changed, signal) => {
+    if (!isOperator) return;
+    const end = readers.timeline.follow(changed);
+    signal.addEventListener("abort", end, { once: true });
+  };
+  if (topic.kind === "status") {
+    if (!isOperator)
+      throw refused(403, "forbidden", "the topic status is for the operator, by the operator's credential");
+    return { read: async () => rowsOfStatus(await readers.status()), watch: watchServices, everyMs: statusEveryMs };
+  }
+  if (topic.kind === "cells")
+    return {
+      read: async () => rowsOfCells(await readers.cells(authorization)),
+      watch: watchServices,
+      everyMs: isOperator ? statusEveryMs : listEveryMs,
+    };
+  const { cell } = topic;
+  await readers.requireCell(cell, authorization);
+  return {
+    read: async (signal) => rowsOfCell(await modelOf(readers, cell, authorization, signal)),
+    watch: (changed, signal) => void watchCell(readers, cell, authorization, { changed, signal }),
+    everyMs: cellEveryMs,
+  };
+}
+
+async function modelOf(readers: Readers, cell: string, authorization: string, signal: AbortSignal) {
+  await readers.requireCell(cell, authorization);
+  const answer = await readers.ask(cell, "model?state=true", authorization, { signal, follows: false });
+  const text = await answer.text();
+  const read = parseJson(text);
+  if (answer.status === 200 && read.ok) return read.value;
+  // Without a model a cell has no elements.
+  if (answer.status === 404) return {};
+  const { error } = ((read.ok ? read.value : null) ?? {}) as { readonly error?: RefusedError["refusal"] };
+  throw new RefusedError(
+    answer.status,
+    error ?? { code: "controller-unreachable", message: `the controller of ${cell} answered ${answer.status}` },
+  );
+}
+
+/** What an event says does not matter here: the whole state is read. When a ticket is worth less the controller ends the stream, which is one, too. */
+async function watchCell(
+  readers: Readers,
+  cell: string,
+  authorization: string,
+  { changed, signal }: { readonly changed: () => void; readonly signal: AbortSignal },
+): Promise<void> {
+  for (let pauseMs: number = reconnectMs.first; !signal.aborted; pauseMs = Math.min(2 * pauseMs, reconnectMs.last)) {
+    try {
+      const asked = { signal, follows: true } as const;
+      const answer = await readers.ask(cell, "events?follow=true&past=false", authorization, asked);
+      if (answer.status !== 200) answer.body.destroy();
+      else {
+        changed();
+        for await (const _chunk of answer.body) {
+          pauseMs = reconnectMs.first;
+          changed();
+        }
+      }
+    } catch {
+      // The next reading says what is wrong.
+    }
+    if (signal.aborted) return;
+    changed();
+    await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
+  }
+}

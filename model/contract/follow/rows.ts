@@ -1,0 +1,48 @@
+import type { CellSummary, ElementState, InstallationStatus } from "../../api.ts";
+import { isObject, type Json } from "../../json/json.ts";
+import type { Rows } from "./follow.ts";
+
+/** The rows of topics, made of what other requests answer, and back. */
+
+/** One element of a cell with its actual state, as `GET …?state=true` tells it. */
+export interface ElementWithState {
+  readonly path: string;
+  readonly type: string;
+  readonly state: ElementState;
+}
+
+/** Elements in document order. `path` is where `document` stands, "" for a whole one. */
+export const elementsOf = (document: Json, path: string): readonly ElementWithState[] => {
+  if (!isObject(document)) return [];
+  const { "x.type": type, $state: state } = document;
+  const own =
+    typeof type === "string" && isObject(state) && path !== ""
+      ? [{ path, type, state: state as unknown as ElementState }]
+      : [];
+  const below = Object.entries(document).flatMap(([name, value]) =>
+    name === "$state" || name.startsWith("x.") ? [] : elementsOf(value, path === "" ? name : `${path}/${name}`),
+  );
+  return [...own.filter((element) => element.type !== "Cell"), ...below];
+};
+export const rowsOfCell = (document: Json): Rows =>
+  Object.fromEntries(
+    elementsOf(document, "").map(({ path, type, state }) => [path, { type, state: state as unknown as Json }]),
+  );
+
+export const rowsOfCells = (cells: readonly CellSummary[]): Rows =>
+  Object.fromEntries(cells.map((summary) => [summary.cell, summary as unknown as Json]));
+
+export function rowsOfStatus({ hosts, servers, services, ...installation }: InstallationStatus): Rows {
+  return Object.fromEntries([
+    ...hosts.map((host) => [`host/${host.host}`, host]),
+    ...servers.map((server) => [`server/${server.server}`, server]),
+    ...services.map((service) => [`service/${service.name}`, service]),
+    ["installation", installation],
+  ]) as Rows;
+}
+export function statusOfRows(rows: Rows): InstallationStatus {
+  const all = (kind: string): never =>
+    Object.entries(rows).flatMap(([key, row]) => (key.startsWith(`${kind}/`) ? [row] : [])) as never;
+  const { installation = {} } = rows;
+  return { ...(installation as object), hosts: all("host"), servers: all("server"), services: all("service") };
+}
