@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
 import { Machine } from "../../diverter/testing/namespaces.testing.ts";
+import { NetworkService } from "../../service/network-service.ts";
+import { createPlanDriver, type LocalNetwork } from "../driver.ts";
 import { type LocalPlan, localDefaults } from "../plan/plan.ts";
 import { planFor } from "../planners.ts";
 import { missingPrograms, type Run, runner } from "./run.ts";
@@ -129,5 +131,43 @@ test("a guest reaches its neighbour under its own address and MAC, and under no 
     assert.ok(pings(), "under its own MAC again");
   } finally {
     for (const machine of [edge, ...guests]) await machine.stop();
+  }
+});
+
+test("the loop keeps a plan in place, begins anew at a flush, and leaves nothing but the site's rules", async () => {
+  const machine = await Machine.start();
+  try {
+    const there = runner(["nsenter", "-t", String(machine.pid), "-n", "-m", "--"]);
+    const service = new NetworkService<LocalPlan, LocalNetwork, unknown>({
+      drivers: new Map([
+        ["EDGE", createPlanDriver(there)],
+        ["MANAGED", createPlanDriver(there)],
+      ]),
+      configuration: async () => ({}),
+    });
+    const rules = (): string => machine.run("iptables-save").replace(/^#.*$|\[\d+:\d+\]/gm, "");
+    await service.offer({ mode: "EDGE", global: plan("edge-03-two-nodes-n1", "10.111.5.43") });
+    assert.deepEqual(service.state.failed, {});
+    const whole = rules();
+    machine.run("iptables", "-F", "sg-e33c6cf3");
+    machine.run("ipset", "del", "sg-e33c6cf3", "1.119.128.35/32");
+    machine.run("ebtables-nft", "-t", "nat", "-D", "EUCA_EBT_NAT_POST", "1");
+    await service.look();
+    assert.deepEqual([service.state.failed, rules()], [{}, whole]);
+    assert.match(machine.run("ipset", "save", "sg-e33c6cf3"), /add sg-e33c6cf3 1\.119\.128\.35/);
+    machine.run("iptables", "-A", "EUCA_FILTER_FWD_PREUSERHOOK", "-s", "203.0.113.1", "-j", "DROP");
+    await service.flush();
+    assert.deepEqual(service.state.failed, {});
+    assert.equal(rules().replace("-A EUCA_FILTER_FWD_PREUSERHOOK -s 203.0.113.1/32 -j DROP\n", ""), whole);
+    await service.offer({ mode: "MANAGED", global: plan("managed-02-two-groups", "10.111.1.54", "network") });
+    assert.deepEqual(service.state.failed, {});
+    assert.match(rules(), /:FORWARD DROP/);
+    assert.ok(!rules().includes("EUCA_NAT_PRE -"));
+    await service.leave();
+    assert.ok(!/sg-|FORWARD DROP|MASQUERADE|COUNTERS/.test(rules()), rules());
+    assert.match(rules(), /-A EUCA_FILTER_FWD_PREUSERHOOK -s 203\.0\.113\.1/);
+    assert.equal(machine.run("ipset", "save"), "");
+  } finally {
+    await machine.stop();
   }
 });

@@ -116,6 +116,39 @@ export class TableHandler {
     return `:${name} ${policy ?? "-"} [0:0]`;
   }
 
+  /**
+   * Empties the mode's chains and takes those of groups away; the site's own rules stay, and with `all` only these do.
+   * @param wanted of the plan in force: which of the system's own chains are the mode's
+   */
+  async clear(wanted: readonly Table[], found: Printed, all = false): Promise<void> {
+    const own = wanted.flatMap(({ name, chains }) =>
+      chains.filter((chain) => chain.policy !== null && !isShared(chain)).map((chain) => key(name, chain.name)),
+    );
+    const tables = new Map<string, string[]>();
+    const say = (table: string, ...lines: readonly string[]) =>
+      tables.set(table, [...(tables.get(table) ?? []), ...lines]);
+    const chains = [...found.keys()].map((name) => name.split(" ") as [string, string]);
+    for (const [table, chain] of chains) {
+      if (own.includes(key(table, chain))) say(table, `-P ${chain} ACCEPT`, `-F ${chain}`);
+      const jumps = (found.get(key(table, chain)) ?? []).filter((line) => / -j EUCA_\S*$/.test(line));
+      const isBuiltIn = !/^(?:EUCA_|EU_|sg-)/.test(chain);
+      if (all && isBuiltIn && !own.includes(key(table, chain)))
+        say(table, ...jumps.filter((line) => !isHook(line)).map((line) => line.replace(/^-A/, "-D")));
+    }
+    const ours = chains.filter(([, chain]) => /^(?:EUCA_|EU_|sg-)/.test(chain) && !isHook(chain));
+    for (const [table, chain] of ours) say(table, `-F ${chain}`);
+    for (const [table, chain] of ours) if (all || !chain.startsWith("EUCA_")) say(table, `-X ${chain}`);
+    this.#applied.clear();
+    if (tables.size === 0) return;
+    const text = [...tables].flatMap(([table, lines]) => [
+      `*${table}`,
+      ...lines,
+      ...(this.#tool === "iptables" ? ["COMMIT"] : []),
+    ]);
+    const [program, ...args] = programs[this.#tool].restore;
+    await this.#run(program, args, text.map((line) => `${line}\n`).join(""));
+  }
+
   /** Chains of groups, by table, that are in place and not in the plan. */
   stale(wanted: readonly Table[], found: Printed): readonly string[] {
     const keep = new Set(wanted.flatMap(({ name, chains }) => chains.map((chain) => key(name, chain.name))));
