@@ -429,12 +429,14 @@ const lifeOf = ({
   bound,
   gateway,
   off,
+  pools,
 }: DesiredCell): Omit<DesiredLife, "ending"> => ({
   ...{ uid, model, grant },
   ...(startsPerMinute === undefined ? {} : { startsPerMinute }),
   ...(bound === undefined ? {} : { bound }),
   ...(gateway === undefined ? {} : { gateway }),
   ...(off === true ? { off } : {}),
+  ...(pools === undefined ? {} : { pools }),
 });
 
 function follow(state: CellManagerState, controller: PeerName): void {
@@ -447,6 +449,7 @@ function stateOf(state: CellManagerState, record: CellRecord, life: ActualLife |
   const controller = controllerOf(record);
   const common = {
     ...{ controller, address: record.address, version: life?.version ?? 0, quota: life?.quota ?? null },
+    ...(life?.pools === undefined ? {} : { pools: life.pools }),
     services: servicesOf(record),
     ended: false,
   };

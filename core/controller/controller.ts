@@ -53,6 +53,7 @@ import { createAudiences } from "./rules/audiences.ts";
 import { controllerIdentity } from "./rules/cell-policy.ts";
 import { createDerived } from "./rules/derived.ts";
 import { createTurns, notePlaces, turnDue, turnTimer } from "./rules/told-places.ts";
+import type { PooledRecord } from "./services/pooled-record.ts";
 import {
   type ControllerOptions,
   type ControllerState,
@@ -318,7 +319,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     ask: null,
     upRefusal: null,
     roomWaiting: [],
-    grants: make.map(),
+    ...{ grants: make.map(), pooled: make.map() },
     accountLimits: new Map(),
     ending: restored.records.has("ending"),
     started: false,
@@ -352,6 +353,8 @@ function readRecords(state: ControllerState, restored: Restored): void {
       state.credentials.set(credential.id, credential);
     } else if (key.startsWith("grant/")) {
       state.grants.set(uid(key.slice("grant/".length)), grantOf(value));
+    } else if (key.startsWith("pooled/")) {
+      state.pooled.set(uid(key.slice("pooled/".length)), value as unknown as PooledRecord);
     } else if (key.startsWith("rules/")) {
       state.policyParts.set(uid(key.slice("rules/".length)), value as unknown as PolicyPart);
     } else if (isForeignRecord(key)) state.foreign.set(foreignKeyOf(key), value as unknown as ForeignRecord);

@@ -13,7 +13,7 @@ import { adoptHosts } from "./model/adopt-hosts.ts";
 import { followImages } from "./model/anew/follow-images.ts";
 import { recreateVolumes } from "./model/anew/recreate.ts";
 import { forgetDeleted } from "./model/deletion.ts";
-import { desireCellOwners, desireOwners } from "./model/owners.ts";
+import { accountOf, desireCellOwners, desireOwners } from "./model/owners.ts";
 import { advanceGrants, giveBack } from "./model/quota.ts";
 import { allocateAddresses, desireSubnets } from "./network/addresses.ts";
 import { desireNames, desireZone } from "./network/names.ts";
@@ -27,6 +27,7 @@ import { desireDedications } from "./services/dedications.ts";
 import { desireEnrolments } from "./services/enrolments.ts";
 import { desireGroups } from "./services/groups.ts";
 import { desireHosts } from "./services/hosts.ts";
+import { advancePools, desirePooled, placersToFollow } from "./services/pools.ts";
 import { adoptSuccession, desireStandby, successors } from "./services/succession.ts";
 import { desireTenants, followTenants } from "./services/tenants.ts";
 import {
@@ -70,6 +71,7 @@ export function* reconcile(state: ControllerState): Work {
   endAccounts(state);
   adoptHosts(state);
   advanceGrants(state);
+  advancePools(state, accountOf);
   // What one pass forgets may set free what the next one takes back: an interface's address, then its subnet.
   for (let forgotten = true; forgotten; ) {
     advanceEnding(state);
@@ -119,6 +121,7 @@ function collectDesires(state: ControllerState): void {
   state.pass.always("children", (desires) => desireChildren(state, desires));
   state.pass.always("hosts", (desires) => desireHosts(state, desires));
   state.pass.always("dedications", (desires) => desireDedications(state, desires));
+  state.pass.always("pools", (desires) => desirePooled(state, desires));
   state.pass.always("zone", (desires) => desireZone(state, desires));
   desireTenants(state);
   state.pass.always("owners", (desires) => {
@@ -138,6 +141,7 @@ export function followPeers(state: ControllerState): void {
 
 function follow(state: ControllerState): void {
   const wanted = new Set<PeerName>([storageManagerOf(state), addressManager, dnsManager, placerOf(state)]);
+  for (const peer of placersToFollow(state)) wanted.add(peer);
   for (const host of state.indexes.concerned.present.keys()) wanted.add(hostPeer(host));
   for (const host of state.afterRestore?.unheard ?? []) wanted.add(hostPeer(host));
   for (const host of successors(state)) wanted.add(host);

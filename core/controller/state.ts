@@ -21,7 +21,6 @@ import type { Supply } from "../../model/check/check-supply.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { Document } from "../../model/json/reader.ts";
 import type { DesiredLife, QuotaGrant } from "../documents/cells.ts";
-
 import { addressOffer } from "../documents/readers/network.ts";
 import { hostOffers } from "../documents/readers/placement.ts";
 import { actualKept, desiredVolume, storageOffers } from "../documents/readers/storage.ts";
@@ -44,6 +43,7 @@ import type { Audiences } from "./rules/audiences.ts";
 import type { Derived } from "./rules/derived.ts";
 import type { SlicedPolicy } from "./rules/policy-slices.ts";
 import type { Turns } from "./rules/told-places.ts";
+import type { Pooling } from "./services/pooled-record.ts";
 import type { AfterRestore } from "./vm/after-restore.ts";
 
 /**
@@ -223,7 +223,7 @@ export interface KeptOfVms {
   readonly raisedFrom: Map<string, number>;
 }
 
-export interface ControllerState extends Hearing {
+export interface ControllerState extends Hearing, Pooling {
   readonly options: ControllerOptions;
   readonly outbox: Outbox;
   readonly tracking: Tracking;
@@ -284,8 +284,7 @@ export interface ControllerState extends Hearing {
   readonly members: Members;
   /** What the parent says of a child cell; null: nothing yet, or it has no parent. */
   life: DesiredLife | null;
-  /** The first model that was submitted, until there is one; and why it was refused. */
-  /** `held`: refused while the store was thought to be older, and for nothing else. */
+  /** The first model that was submitted, until there is one; and why it was refused. `held`: refused while the store was thought to be older, and for nothing else. */
   initial: { readonly model: Json; readonly refusal: string | null; readonly held?: boolean } | null;
   room: RoomRecord;
   /** What the cell uses, as its parent was told (cells/in-use.ts). */

@@ -12,6 +12,7 @@ import {
 } from "../../model/cell/identifiers.ts";
 import type { Usage } from "../../model/check/check-limits.ts";
 import type { JsonObject } from "../../model/json/json.ts";
+import type { PoolAsked, PoolHostGiven } from "./pools.ts";
 import type { CompiledRule, Progress } from "./vocabulary.ts";
 
 /** The documents with which cells know of each other and are made by each other: a part of the vocabulary in `documents.ts`. */
@@ -111,6 +112,8 @@ export interface DesiredCell {
   readonly services?: ServiceNumbers;
   /** Its account is disabled: its machines, and those of its own children, are off. */
   readonly off?: true;
+  /** What became of hosts of its pools. Absent: it has asked for none. */
+  readonly pools?: readonly PoolHostGiven[];
   /** It is to end. Said until `ended` is; a Cell Manager of the previous version takes the tombstone alone. */
   readonly ending?: true;
 }
@@ -127,6 +130,8 @@ export interface ActualCell extends Progress {
   readonly version: number;
   /** What it holds and asks for; null while its controller was not heard. */
   readonly quota: QuotaAsked | null;
+  /** As in `ActualLife`. */
+  readonly pools?: readonly PoolAsked[];
   /** Absent: it was not made yet. */
   readonly services?: CellServices;
   /** Nothing is left of it, as was asked for. Absent: a Cell Manager of the previous version, which knows no `ending`. */
@@ -147,12 +152,16 @@ export interface DesiredLife {
   readonly gateway?: Ipv4;
   /** As in `DesiredCell`. */
   readonly off?: true;
+  /** As in `DesiredCell`. */
+  readonly pools?: readonly PoolHostGiven[];
 }
 export interface ActualLife extends Progress {
   readonly version: number;
   /** Nothing is left of it, here or anywhere. */
   readonly empty: boolean;
   readonly quota: QuotaAsked;
+  /** Pools of a child of the root cell. Absent: it has none, or does not know of any. */
+  readonly pools?: readonly PoolAsked[];
 }
 /**
  * What a cell may have, with its children (decisions/0030). The parent alone raises it, under a new serial; the child alone

@@ -3,6 +3,7 @@ import { type GroupKind, type Membership, reservedGroupName } from "../../model/
 import type { HostRule } from "../../model/cell/tenants/dedication/dedication.ts";
 import { type ImplicitMode, implicitModes } from "../../model/cell/tenants/dedication/implicit.ts";
 import type { Json } from "../../model/json/json.ts";
+import type { DesiredPooled } from "../documents/pools.ts";
 import type { ActualHost, ActualTaken, DesiredHost, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
 import { isObject } from "../outbox.ts";
 import { machineShares, roomFor } from "./machine-memory.ts";
@@ -65,6 +66,8 @@ export class UsageTable extends Map<HostName, HostUse> implements Usage {
   readonly placesOf = new Map<Uid, Set<HostName>>();
   /** Hosts of which something else is known since it was last looked at. */
   readonly changed = new Set<HostName>();
+  /** The same, since the root controller was told what stands there. */
+  readonly unsaid = new Set<HostName>();
 }
 
 export interface HostView {
@@ -78,7 +81,10 @@ export interface HostView {
   readonly closed?: DesiredHost["state"];
   /** Whose it is; absent: everybody's. */
   readonly rule?: HostRule;
+  /** Of which flavour it is, and in which pool; absent: of none. */
+  readonly pooled?: Pooled;
 }
+export type Pooled = Omit<DesiredPooled, "host">;
 
 /** For whom a VM is placed. */
 export interface Asker {
@@ -108,6 +114,7 @@ export interface Candidate {
   readonly rule?: HostRule;
   /** Affinity groups that the request is in; absent: none. */
   readonly groups?: readonly Membership[];
+  readonly pooled?: Pooled;
 }
 
 /** Virtual CPUs per processor: they share it in time. The host holds to it too, whichever Placer sends it a VM. */
@@ -156,6 +163,7 @@ const shareOf = (use: HostUse, vm: Uid): ActualTaken & { readonly shares: number
 function change(usage: UsageTable, host: HostName, vm: Uid, work: (use: HostUse) => void): void {
   const use = usage.get(host) ?? noUse();
   usage.set(host, use);
+  usage.unsaid.add(host);
   const before = shareOf(use, vm);
   work(use);
   const after = shareOf(use, vm);
@@ -251,6 +259,12 @@ export function apartFrom(placement: Json): readonly string[] {
 export function implicitOf(placement: Json): ImplicitMode | null {
   const wish = isObject(placement) ? placement.dedication : undefined;
   return implicitModes.find((mode) => mode === wish) ?? null;
+}
+
+/** `x.placement.pool`: the UID of a pool, or its path in the cell of the VM; null: it asks for none. */
+export function poolOf(placement: Json): string | null {
+  const pool = isObject(placement) ? placement.pool : undefined;
+  return typeof pool === "string" ? pool : null;
 }
 
 /** `x.placement.groups`: names of affinity groups of its account, one or several. */

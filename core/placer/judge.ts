@@ -21,9 +21,10 @@ import { dedication, isHidden } from "./filters/dedication.ts";
 import { groups } from "./filters/groups.ts";
 import { hostState } from "./filters/host-state.ts";
 import { implicit, implicitRank, isHeld } from "./filters/implicit.ts";
+import { isOutside, pool, shownName } from "./filters/pool.ts";
 import { speed } from "./filters/speed.ts";
 
-const filters: readonly Filter[] = [hostState, dedication, implicit, affinity, groups, speed, capacity];
+const filters: readonly Filter[] = [hostState, pool, dedication, implicit, affinity, groups, speed, capacity];
 
 /** What is asked for, with all that one decision looks up once. */
 export interface Asked {
@@ -59,24 +60,25 @@ export function isBetter(a: Ranked, b: Ranked): boolean {
 
 /** One host: how good it is, or why it is not taken; null: it is others', and nothing is said of it. */
 export function judge(
-  { host, reachable, actual, died = null, closed, rule }: HostView,
+  { host, reachable, actual, died = null, closed, rule, pooled }: HostView,
   { request, usage, ratios, asker, memberships, avoid }: Asked,
 ): Ranked | HostRefusal | null {
-  if (rule !== undefined && isHidden({ rule }, asker)) return null;
+  if (isOutside(pooled, request, asker) || (rule !== undefined && isHidden({ rule }, asker))) return null;
   if (!reachable || actual === null) {
     const why = died === null ? "not reachable" : `declared dead at ${died}`;
-    return { host, kind: "unreachable", why, lifts: "the host answers again" };
+    return { host: shownName(host, pooled), kind: "unreachable", why, lifts: "the host answers again" };
   }
   const use = useWithout(usage.get(host) ?? noUse(), request.vm);
   const candidate: Candidate = {
     ...{ actual, use },
     ...(closed === undefined ? {} : { closed }),
     ...(rule === undefined ? {} : { rule }),
+    ...(pooled === undefined ? {} : { pooled }),
     ...(memberships.length === 0 ? {} : { groups: memberships }),
   };
   for (const filter of filters) {
     const refusal = filter(candidate, request, ratios, asker);
-    if (refusal !== null) return { host, ...refusal };
+    if (refusal !== null) return { host: shownName(host, pooled), ...refusal };
   }
   const implicitly = implicitRank(use, request, asker);
   const asks = implicitOf(request.placement) !== null;

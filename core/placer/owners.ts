@@ -5,13 +5,17 @@ import {
   hostName,
   type PeerName,
   peerName,
+  type Uid,
 } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { rootCell } from "../documents/cells.ts";
+import { type ActualStanding, type DesiredPooled, pooledKey, standingKey } from "../documents/pools.ts";
+import { desiredPooled } from "../documents/readers/pools.ts";
 import { desiredCellOwner, desiredDedicated } from "../documents/readers/tenancy.ts";
 import { cellOwnerKey, dedicatedKey } from "../documents/tenancy.ts";
+import { actualKey } from "../documents/vocabulary.ts";
 import { log, sameJson, toJson } from "../outbox.ts";
-import type { Asker } from "./candidate.ts";
+import type { Asker, Pooled } from "./candidate.ts";
 import { cellAround, groupNamed, isEmptied } from "./groups.ts";
 import type { PlacerState } from "./state.ts";
 
@@ -27,6 +31,8 @@ export function takeOwners(state: PlacerState, key: string, value: Json): boolea
     return takeDedicated(state, key.slice(dedicatedKey("" as HostName).length), value);
   if (key.startsWith(cellOwnerKey("" as CellName)))
     return takeCell(state, key.slice(cellOwnerKey("" as CellName).length), value);
+  if (key.startsWith(pooledKey("" as HostName)))
+    return takePooled(state, key.slice(pooledKey("" as HostName).length), value);
   return null;
 }
 
@@ -47,6 +53,48 @@ function takeDedicated(state: PlacerState, name: string, value: Json): boolean {
   state.hosts.set(peer, { ...free, rule });
   log(state.outbox, "host/dedicated", { host, of: rule.of, to: rule.to.path });
   return true;
+}
+
+function takePooled(state: PlacerState, name: string, value: Json): boolean {
+  const peer = peerName(`host.${name}`);
+  const view = state.hosts.get(peer);
+  const document = value === null ? null : desiredPooled.of(value, name);
+  if (view === undefined || (document === null && value !== null)) return false;
+  const { pooled: before, ...free } = view;
+  const pooled = document === null ? undefined : withoutHost(document);
+  if (sameJson(toJson(before ?? {}), toJson(pooled ?? {}))) return false;
+  state.hosts.set(peer, pooled === undefined ? free : { ...free, pooled });
+  log(state.outbox, "host/pooled", {
+    host: hostName(name),
+    flavor: pooled?.flavor ?? null,
+    pool: pooled?.pool?.uid ?? null,
+  });
+  return true;
+}
+const withoutHost = ({ host: _host, ...pooled }: DesiredPooled): Pooled => pooled;
+
+/**
+ * Says to the root controller what stands at hosts that are disabled or of a flavour, where that is another thing than before. Of one that was not heard
+ * nothing is said: what is not known is not empty.
+ */
+export function sayStandings({ outbox, hosts, usage, silent }: PlacerState): void {
+  for (const host of new Set([...hosts.unsaid, ...usage.unsaid])) {
+    const view = hosts.get(peerName(`host.${host}`));
+    const isFollowed = view !== undefined && (view.closed === "disabled" || view.pooled !== undefined);
+    const isKnown = view?.actual != null && !silent.has(peerName(`host.${host}`));
+    const use = usage.get(host);
+    const vms = (): Uid[] => [...new Set([...(use?.reservations.keys() ?? []), ...(use?.taken.keys() ?? [])])];
+    const standing: ActualStanding | null =
+      isFollowed && isKnown ? { vms: vms().sort(), tag: view.pooled?.tag ?? null } : null;
+    const key = actualKey(rootController, standingKey(host));
+    const value = standing === null ? null : toJson(standing);
+    if (sameJson(outbox.published.get(key) ?? null, value)) continue;
+    if (value === null) outbox.published.delete(key);
+    else outbox.published.set(key, value);
+    outbox.effects.push({ kind: "publish", key, value });
+  }
+  hosts.unsaid.clear();
+  usage.unsaid.clear();
 }
 
 function takeCell(state: PlacerState, name: string, value: Json): boolean {

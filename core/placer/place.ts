@@ -2,6 +2,7 @@ import type { HostName } from "../../model/cell/identifiers.ts";
 import type { ActualPlacement, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
 import { type Asker, cpuRatio, type HostView, nobody, type Ratios, type Usage } from "./candidate.ts";
 import { whyNoGroup } from "./filters/dedication.ts";
+import { whyNoPool } from "./filters/pool.ts";
 import { membershipsOf } from "./groups.ts";
 import { type Asked, isBetter, judge, type Ranked } from "./judge.ts";
 
@@ -47,5 +48,8 @@ export function place(
     else if (best === null || isBetter(judged, best)) best = judged;
   }
   if (best !== null) return placedAt(best);
-  return { refusals, ...(hidden > 0 && refusals.length === 0 ? { said: "no host is for its account" } : {}) };
+  return {
+    refusals,
+    ...(hidden > 0 && refusals.length === 0 ? { said: whyNoPool(request) ?? "no host is for its account" } : {}),
+  };
 }

@@ -100,6 +100,7 @@ export function world(names: readonly string[]) {
   const rooms = (): readonly HostRoom[] => asked().hosts;
   restart();
   return {
+    published,
     want,
     input,
     say,

@@ -50,7 +50,7 @@ import { createIndex } from "./index/classes.ts";
 import { whoIsTried } from "./index/waiting.ts";
 import { measurePlacer } from "./measure.ts";
 import { offersOf } from "./offers.ts";
-import { askerOf, takeOwners } from "./owners.ts";
+import { askerOf, sayStandings, takeOwners } from "./owners.ts";
 import { defaultRatios, type Placed, place, placedAt } from "./place.ts";
 import { giveUp, nextKey, settleLeaving } from "./room/leaving.ts";
 import { lossOf } from "./room/loss.ts";
@@ -105,6 +105,7 @@ export function createPlacer(options: PlacerOptions): Service<PlacerState> {
     restore: (restored) => restore(restored, options),
     step: (state, input) => {
       take(state, input);
+      if (state.started) sayStandings(state);
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },

@@ -167,6 +167,9 @@ export const eventNames = {
   "hosts/adopted": "hosts that have joined got an element in the root cell's model: which",
   "host/administered": "the operator lets a host take VMs, or lets it take no more",
   "host/dedicated": "a host is one domain's or account's from now on",
+  "pools/taken": "a host goes into a pool: which, of what flavour, and whose pool it is",
+  "pools/given-back": "a host has left a pool, and is its flavour's again",
+  "host/pooled": "a host is of a flavour from now on (null: of none any more), and in which pool",
   "host/released": "a host is everybody's again",
   "placement/crosses":
     "a VM is to move between hosts whose dedication is not the same, by the alerts E1 to E3 and I1 to I3",

@@ -42,9 +42,13 @@ declare module "cells/model" {
   export type Cluster = Element<"Cluster">;
   export type Dedication = Element<"Dedication">;
   export type AffinityGroup = Element<"AffinityGroup">;
+  export type HostFlavor = Element<"HostFlavor">;
+  export type Pool = Element<"Pool">;
+  export type PoolHost = Element<"PoolHost">;
   type CellElement = Vm | Volume | VolumeCopy | Subnet | Connection | Vif | Rule | Grant | Controller;
   type RootElement = Host | Domain | Account | Role | Zone | Pod | Cluster | Dedication | AffinityGroup;
-  export type AnyElement = CellElement | RootElement;
+  type PoolElement = HostFlavor | Pool | PoolHost;
+  export type AnyElement = CellElement | RootElement | PoolElement;
   /** Any structure. An element in it means its path. */
   export type Data =
     | string
@@ -338,6 +342,10 @@ declare module "cells/model" {
     readonly vm?: Vm | Reference;
     /** The cell that may use it, as `<ref://domain/>`. A change takes effect in place. */
     readonly cell?: Reference;
+    /** The account whose cells may: "ROOT/acme/dev". A change takes effect in place. */
+    readonly account?: string;
+    /** The domain whose cells may: "ROOT/acme", "ROOT". A change takes effect in place. */
+    readonly domain?: string;
     /** What is permitted: to make copies of the volume ("copy"), or to connect it as a disk ("connect"). A change takes effect in place. */
     readonly grant: "copy" | "connect";
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
@@ -378,6 +386,8 @@ declare module "cells/model" {
     readonly tags?: readonly string[];
     /** Where the machine stands: the names of zone, pod and cluster, "z1/p1/c1". Absent: in no place that has a name. A change takes effect in place. */
     readonly cluster?: string;
+    /** The host is of this HostFlavor: it takes VMs of the pool alone that it is in, and none as long as it is in none. It goes into a flavour disabled and empty. A change takes effect in place. */
+    readonly flavor?: string;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
     /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
@@ -519,4 +529,45 @@ declare module "cells/model" {
   }
   /** An element of type AffinityGroup; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
   export function affinityGroup(attributes: AffinityGroupAttributes, content?: Content): AffinityGroup;
+
+  export interface HostFlavorAttributes {
+    /** What such a host is, for people: processors, memory, and whatever tells it from others. Default: "". A change takes effect in place. */
+    readonly description?: string;
+    /** What one such host costs of an account's units. 1 to 1048576. A change takes effect in place. */
+    readonly units: number;
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type HostFlavor; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function hostFlavor(attributes: HostFlavorAttributes, content?: Content): HostFlavor;
+
+  export interface PoolAttributes {
+    /** Accounts whose VMs may stand at its hosts, by their paths. Absent: the cell's own; a list without that shuts it out. A change takes effect in place. */
+    readonly authorised?: readonly string[];
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type Pool; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function pool(attributes: PoolAttributes, content?: Content): Pool;
+
+  export interface PoolHostAttributes {
+    /** The pool that it is in. Its name, the last part of its path, is the only one of the pool. A change replaces the element by a new one. */
+    readonly pool: Pool | Reference;
+    /** Of which HostFlavor it is to be: the operator says which there are. A change replaces the element by a new one. */
+    readonly flavor: string;
+    /** Zone in which it is to stand. Absent: in any. A change replaces the element by a new one. */
+    readonly zone?: string;
+    /** Whether new VMs come there. Those that run there go on; it leaves the pool disabled and empty. Default: false. A change takes effect in place. */
+    readonly enabled?: boolean;
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type PoolHost; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function poolHost(attributes: PoolHostAttributes, content?: Content): PoolHost;
 }

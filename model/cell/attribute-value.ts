@@ -7,7 +7,7 @@ import type { ElementType, PortRange, RuleEnd } from "./cell.ts";
 import { cidr, elementPath } from "./identifiers.ts";
 import { follow, isBrokenReference, referenceIn, type Target } from "./reference.ts";
 import type { AttributeKind, AttributeSchema } from "./schema.ts";
-import { mostRules, readRuleText } from "./tenants/rules.ts";
+import { mostRules, readAccountPath, readRuleText } from "./tenants/rules.ts";
 import { inUnit } from "./units.ts";
 import { ValueFault } from "./value-fault.ts";
 
@@ -249,7 +249,9 @@ function literal(name: string, { kind, unit }: AttributeSchema, json: Json): Mea
     case "groups":
       return list(name, json, readGroup) ?? wrong("a list of multicast addresses", 'Write ["239.255.0.1"].');
     case "labels":
-      return list(name, json, readLabel) ?? wrong("a list of words", 'Write ["ssd"].');
+      return kind.paths
+        ? (list(name, json, readAccountPath) ?? wrong("a list of paths of accounts", 'Write ["ROOT/acme/dev"].'))
+        : (list(name, json, readLabel) ?? wrong("a list of words", 'Write ["ssd"].'));
     case "rules":
       if (show(json) === "[]") return wrong("at least one rule", 'Write ["allow cell.read"].');
       if (Array.isArray(json) && json.length > mostRules) return wrong(`at most ${mostRules} rules`);

@@ -218,6 +218,31 @@ export interface HostElement extends ElementBase {
   readonly tags?: readonly string[];
   /** Where it stands, by names from the zone down: "z1/p1/c1". Absent: in no place that has a name. */
   readonly cluster?: string;
+  /** `x.flavor`: it serves nobody but the pool that it is in. Absent: of no flavour. */
+  readonly flavor?: string;
+}
+/** A kind of whole hosts that can be had for a pool; its name is the last part of the path. */
+export interface HostFlavorElement extends ElementBase {
+  readonly type: "HostFlavor";
+  readonly description: string;
+  /** What one host costs of its owner's units. */
+  readonly units: number;
+}
+/** Whole hosts that the cell's account has for itself and for whom it authorises. */
+export interface PoolElement extends ElementBase {
+  readonly type: "Pool";
+  /** Paths of accounts. Absent: the cell's own. */
+  readonly authorised?: readonly string[];
+}
+/** A host of a pool, whichever it is; its name is the last part of the path. */
+export interface PoolHostElement extends ElementBase {
+  readonly type: "PoolHost";
+  readonly pool: ElementPath;
+  readonly flavor: string;
+  /** Absent: anywhere. */
+  readonly zone?: string;
+  /** Whether new VMs come there. */
+  readonly enabled: boolean;
 }
 /** A part of the installation; its names from the zone down are its path within `root/places`. */
 export interface PlaceElement extends ElementBase {
@@ -291,7 +316,10 @@ export type Element =
   | RoleElement
   | PlaceElement
   | DedicationElement
-  | AffinityGroupElement;
+  | AffinityGroupElement
+  | HostFlavorElement
+  | PoolElement
+  | PoolHostElement;
 export type ElementType = Element["type"];
 
 /** The submitted texts of one specification. Names are relative paths with `/`; `#include` sees these and nothing else. */

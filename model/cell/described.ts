@@ -13,6 +13,7 @@ import type {
 } from "./cell.ts";
 import type { ElementPath } from "./identifiers.ts";
 import { describedTenant } from "./tenants/fields.ts";
+import { describedPool, isPoolElement } from "./tenants/pools/attributes.ts";
 
 const portsText = (range: PortRange | undefined): Json | undefined =>
   range && (range.from === range.to ? range.from : `${range.from}-${range.to}`);
@@ -162,7 +163,7 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
     case "AffinityGroup":
       return [["x.kind", element.kind]];
     default:
-      return ownOfInstallation(element);
+      return isPoolElement(element) ? describedPool(element, rename) : ownOfInstallation(element);
   }
 }
 
@@ -172,6 +173,7 @@ function ownOfInstallation(element: HostElement | DedicationElement | PlaceEleme
       ["x.state", element.state],
       ["x.tags", element.tags],
       ["x.cluster", element.cluster],
+      ["x.flavor", element.flavor],
     ];
   if (element.type !== "Dedication") return [];
   return [

@@ -2,11 +2,15 @@ import type { Position } from "../diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import type { Meaning } from "./attribute-value.ts";
 import type {
+  AffinityGroupElement,
   CellControllerElement,
   DedicationElement,
   Element,
   ElementType,
   HostElement,
+  HostFlavorElement,
+  PoolElement,
+  PoolHostElement,
   PortRange,
   RuleEnd,
   VolumeGrantElement,
@@ -15,6 +19,7 @@ import { type Cidr, cidr, type ElementPath, elementPath, ipv4, mac } from "./ide
 import { attributeSchema } from "./schema.ts";
 import { groupKinds } from "./tenants/affinity/affinity.ts";
 import { tenantFields } from "./tenants/fields.ts";
+import { poolFields } from "./tenants/pools/attributes.ts";
 
 /** The checked attributes of one element, with the table's defaults where nothing was written. */
 export class AttributeValues {
@@ -201,9 +206,11 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
     case "Cluster":
       return { type };
     case "AffinityGroup":
-      return { type, kind: values.needChoice("x.kind", groupKinds) };
     case "Host":
     case "Dedication":
+    case "HostFlavor":
+    case "Pool":
+    case "PoolHost":
       return ofInstallation(type, values);
     case "Domain":
     case "Account":
@@ -212,17 +219,27 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
   }
 }
 
-function ofInstallation(type: "Host" | "Dedication", values: AttributeValues): Own<HostElement | DedicationElement> {
-  return type === "Host"
-    ? {
-        ...{ type, state: values.needChoice("x.state", ["enabled", "disabled", "maintenance"]) },
-        ...optional("tags", values.texts("x.tags")),
-        ...optional("cluster", values.text("x.cluster")),
-      }
-    : {
-        ...{ type, of: values.needText("x.of"), to: values.needText("x.to") },
-        ...optional("account", values.text("x.account")),
-      };
+type OfInstallation =
+  | AffinityGroupElement
+  | HostElement
+  | DedicationElement
+  | HostFlavorElement
+  | PoolElement
+  | PoolHostElement;
+function ofInstallation(type: OfInstallation["type"], values: AttributeValues): Own<OfInstallation> {
+  if (type === "Dedication")
+    return {
+      ...{ type, of: values.needText("x.of"), to: values.needText("x.to") },
+      ...optional("account", values.text("x.account")),
+    };
+  if (type === "AffinityGroup") return { type, kind: values.needChoice("x.kind", groupKinds) };
+  if (type !== "Host") return poolFields(type, values);
+  return {
+    ...{ type, state: values.needChoice("x.state", ["enabled", "disabled", "maintenance"]) },
+    ...optional("tags", values.texts("x.tags")),
+    ...optional("cluster", values.text("x.cluster")),
+    ...optional("flavor", values.text("x.flavor")),
+  };
 }
 
 function virtualInterface(values: AttributeValues): Own<Element> {

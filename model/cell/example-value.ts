@@ -7,6 +7,7 @@ const names: Readonly<Record<ElementType, string>> = {
   ...{ VirtualInterface: "nic", NetworkRule: "rule", VolumeGrant: "grant", CellController: "child" },
   ...{ Host: "h1", Zone: "z1", Pod: "p1", Cluster: "c1", Dedication: "racks" },
   AffinityGroup: "replicas",
+  ...{ HostFlavor: "large", Pool: "pool", PoolHost: "rack" },
   ...{ Domain: "acme", Account: "dev", Role: "operators" },
 };
 
@@ -35,7 +36,7 @@ function written({ kind, unit }: AttributeSchema): string {
     case "groups":
       return '["239.255.0.1"]';
     case "labels":
-      return '["ssd"]';
+      return kind.paths ? '["ROOT/acme/dev"]' : '["ssd"]';
     case "rules":
       return '["deny vm.console", "allow vm.*"]';
     case "words":

@@ -3,6 +3,7 @@ import type { ElementType } from "./cell.ts";
 import { type HaSetting, haSettings, investigatorNames } from "./ha-settings.ts";
 import { affinityGroupAttributes } from "./tenants/affinity/attributes.ts";
 import { dedicationAttributes, hostPlaceAttributes } from "./tenants/dedication/attributes.ts";
+import { hostFlavorAttribute, poolDocs, poolSchemas } from "./tenants/pools/attributes.ts";
 import { tenantDocs, tenantSchemas } from "./tenants/schemas.ts";
 
 /**
@@ -23,8 +24,8 @@ export type AttributeKind =
   | { readonly kind: "networks" }
   /** A list of multicast addresses. */
   | { readonly kind: "groups" }
-  /** A list of DNS labels. */
-  | { readonly kind: "labels" }
+  /** A list of DNS labels; `paths`: of paths of accounts. */
+  | { readonly kind: "labels"; readonly paths?: true }
   /** A list of rules, each `allow` or `deny` and a verb or a pattern of verbs. */
   | { readonly kind: "rules" }
   /** A list of some of these words, at least one. */
@@ -467,12 +468,12 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       effect: "change",
       docs: "Words about the host, for people. One says something to the cloud: a host with `ha` takes VMs alone whose host was lost; what runs there stays.",
     },
-    ...hostPlaceAttributes,
+    ...{ ...hostPlaceAttributes, ...hostFlavorAttribute },
   },
   ...tenantSchemas,
-  ...{ Zone: {}, Pod: {}, Cluster: {} },
-  Dedication: dedicationAttributes,
+  ...{ Zone: {}, Pod: {}, Cluster: {}, Dedication: dedicationAttributes },
   AffinityGroup: affinityGroupAttributes,
+  ...poolSchemas,
 };
 
 /** What each type is, in one sentence or two. */
@@ -497,6 +498,7 @@ export const typeDocs: Readonly<Record<ElementType | "Cell", string>> = {
     "A zone, pod, cluster or host that one domain or account has for itself, in the root cell alone: `root/dedications/<any name>`.",
   AffinityGroup:
     "VMs of one account, of whichever of its cells, that stand at one host or at different ones. A VM is in it by its name in `x.placement.groups`.",
+  ...poolDocs,
 };
 
 export const elementTypes = Object.keys(elementSchemas) as readonly ElementType[];

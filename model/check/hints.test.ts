@@ -62,12 +62,13 @@ test("examples are values that their attributes take", () => {
       const { kind } = attribute;
       if (["data", "text"].includes(kind.kind) || name.includes("*") || name === "x.movedFrom") continue;
       const json = /^\S+ (.*);$/.exec(exampleOf(name, attribute))?.[1] ?? "";
-      const names = ["vm", "data", "bootvol", "net", "nic"].map((each) => `<ref:../${each}>`);
+      const names = ["vm", "data", "bootvol", "net", "nic", "pool"].map((each) => `<ref:../${each}>`);
       assert.ok(kind.kind !== "link" || names.includes(JSON.parse(json)), `${type} ${name}`);
       const parts = {
         vm: { "x.type": "VM", "x.memory": 64 },
         data: { "x.type": "Volume", "x.size": 1 },
         net: { "x.type": "Subnet", "x.cidr": "10.64.0.0/24" },
+        pool: { "x.type": "Pool" },
         nic: { "x.type": "VirtualInterface", "x.vm": "<ref:../vm>", "x.subnet": "<ref:../net>" },
       };
       const it = { "x.type": type, [name]: JSON.parse(json) };

@@ -73,6 +73,14 @@ const values: Readonly<Record<string, Followed>> = {
     `${vm} ${net} ${card('x.forwards "192.168.0.0/16";')}`,
     `${vm} ${net} ${card('x.forwards ["192.168.0.0/16"];')}`,
   ),
+  'Write ["ROOT/acme/dev"].': within(
+    'racks extends Pool { x.authorised "ROOT/acme/dev"; }',
+    'racks extends Pool { x.authorised ["ROOT/acme/dev"]; }',
+  ),
+  'Write it from the root of all domains: "ROOT/acme/dev"': within(
+    'racks extends Pool { x.authorised ["acme/dev"]; }',
+    'racks extends Pool { x.authorised ["ROOT/acme/dev"]; }',
+  ),
   'Write ["239.255.0.1"].': within(
     `${vm} ${net} ${card('x.groups "239.255.0.1";')}`,
     `${vm} ${net} ${card('x.groups ["239.255.0.1"];')}`,

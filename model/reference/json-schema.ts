@@ -10,6 +10,7 @@ import {
   type TypeSchema,
   typeDocs,
 } from "../cell/schema.ts";
+import { accountPaths } from "../cell/tenants/rules.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 
 /*
@@ -114,7 +115,10 @@ function valueSchema(kind: AttributeKind): JsonObject | true {
     case "groups":
       return either(listOf(either(definition("multicast"), definition("reference"))), definition("reference"));
     case "labels":
-      return either(listOf(either(definition("label"), definition("reference"))), definition("reference"));
+      return either(
+        listOf(either(kind.paths ? { pattern: accountPaths.source } : definition("label"), definition("reference"))),
+        definition("reference"),
+      );
     case "rules":
       return either(listOf(either(definition("rule"), definition("reference"))), definition("reference"));
     case "words":

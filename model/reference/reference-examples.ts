@@ -1,5 +1,20 @@
 import type { ElementType } from "../cell/cell.ts";
 
+const pool = `shop extends Cell {
+  racks extends Pool {
+    x.authorised ["ROOT/acme/dev", "ROOT/acme/test"];
+  }
+  rack1 extends PoolHost {
+    x.pool "<ref:../racks>";
+    x.flavor "large";
+    x.enabled true;
+  }
+  vm extends VM {
+    x.memory 512;
+    x.placement.pool "shop/racks";
+  }
+}
+`;
 const places = `root extends Cell {
   places extends {
     z1 extends Zone {
@@ -193,6 +208,17 @@ export const referenceExamples: Readonly<Record<ElementType | "Cell", string>> =
   }
 }
 `,
+  HostFlavor: `root extends Cell {
+  flavors extends {
+    large extends HostFlavor {
+      x.description "2 × 16 cores, 256 GiB";
+      x.units 4;
+    }
+  }
+}
+`,
+  Pool: pool,
+  PoolHost: pool,
   CellController: `shop extends Cell {
   team extends CellController {
     x.name "team";

@@ -44,7 +44,7 @@ function kindText(kind: AttributeKind): string {
     case "groups":
       return 'list of multicast addresses, such as `["239.255.0.1"]`';
     case "labels":
-      return 'list of words, such as `["ssd"]`';
+      return kind.paths ? 'list of paths of accounts, such as `["ROOT/acme/dev"]`' : 'list of words, such as `["ssd"]`';
     case "rules":
       return 'list of rules, such as `["deny vm.console", "allow vm.*"]`';
     case "words":
@@ -126,6 +126,9 @@ const remarks: Readonly<Partial<Record<ElementType | "Cell", string>>> = {
     "A resource is dedicated once. Below what an account has nothing is dedicated again; below what a domain has only to that domain, to domains below it and to their accounts. A VM asks for hosts of its account or of a domain above it by the name of their group as `x.placement.groups`: `DedicatedGrp-<account>`, `DedicatedGrp-domain-<domain>`. One that names none stands where nothing is dedicated, or in a zone that its account may use.",
   AffinityGroup:
     "Its name is the last part of its path, and counts for all cells of the account; of cells of no account, for one child cell of the root cell with all that is in it. Who names a group that is not there waits, as where two cells have groups of one name and different kinds. A VM that was stopped less than an hour ago counts at its last host. Cells that have different Placers do not know of each other's groups.",
+  Pool: "It stands in a cell that the root cell has made, and is its account's. A VM asks for its hosts with `x.placement.pool`: in the same cell by the pool's path, elsewhere by its UID. One that asks for no pool stands at no host of a flavour.",
+  PoolHost:
+    "Which host it is nobody is told. It waits until one of its flavour is free, and is its account's alone from then on. It leaves the model disabled and empty: nothing else is accepted.",
   CellController:
     "What the child asks for counts in the limits of this cell. `x.services` counts when the child is made: a later change of it changes nothing.",
 };

@@ -28,6 +28,7 @@ export const builderFunctions: Readonly<Record<ElementType, string>> = {
   Role: "role",
   ...{ Zone: "zone", Pod: "pod", Cluster: "cluster", Dedication: "dedication" },
   AffinityGroup: "affinityGroup",
+  ...{ HostFlavor: "hostFlavor", Pool: "pool", PoolHost: "poolHost" },
 };
 const typeNames: Readonly<Record<ElementType, string>> = {
   ...{ VM: "Vm", Volume: "Volume", VolumeCopy: "VolumeCopy", Subnet: "Subnet", VolumeConnection: "Connection" },
@@ -35,6 +36,7 @@ const typeNames: Readonly<Record<ElementType, string>> = {
   ...{ Host: "Host", Domain: "Domain", Account: "Account", Role: "Role" },
   ...{ Zone: "Zone", Pod: "Pod", Cluster: "Cluster", Dedication: "Dedication" },
   AffinityGroup: "AffinityGroup",
+  ...{ HostFlavor: "HostFlavor", Pool: "Pool", PoolHost: "PoolHost" },
 };
 const types = Object.keys(builderFunctions) as readonly ElementType[];
 
@@ -217,10 +219,12 @@ const middle = `  /** Any structure. An element in it means its path. */
 /** The ambient declaration of \`cells/model\`, as \`cells spec types\` prints it. Ends with a newline. */
 export function typescriptDeclarations(): string {
   const lines = types.map((type) => `  export type ${typeNames[type]} = Element<${JSON.stringify(type)}>;`);
-  const [inEveryCell, inTheRootCell] = [types.slice(0, types.indexOf("Host")), types.slice(types.indexOf("Host"))];
+  const [first, pools] = [types.indexOf("Host"), types.indexOf("HostFlavor")];
+  const [inEveryCell, inTheRootCell, ofPools] = [types.slice(0, first), types.slice(first, pools), types.slice(pools)];
   lines.push(`  type CellElement = ${union(inEveryCell.map((type) => typeNames[type]))};`);
   lines.push(`  type RootElement = ${union(inTheRootCell.map((type) => typeNames[type]))};`);
-  lines.push("  export type AnyElement = CellElement | RootElement;");
+  lines.push(`  type PoolElement = ${union(ofPools.map((type) => typeNames[type]))};`);
+  lines.push("  export type AnyElement = CellElement | RootElement | PoolElement;");
   const common = Object.fromEntries(
     Object.entries(commonAttributes).filter(([name]) => commonToElements.includes(name)),
   );

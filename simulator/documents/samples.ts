@@ -160,6 +160,10 @@ export const desiredSamples = {
     spare: { hosts: 1 },
     "dedicated/<name>": { host: "h1", of: "z1/p1", level: "pod", to: { kind: "domain", path: "ROOT/acme" } },
     "owner/<name>": { cell: "shop", account: "ROOT/acme/dev" },
+    "pooled/<name>": {
+      ...{ host: "h1", flavor: "large", tag: "c1-5 true" },
+      pool: { uid: "c1-4", cell: "shop", path: "shop/racks", name: "rack1", enabled: true, authorised: ["ROOT/acme"] },
+    },
   },
   "storage-manager": {
     "volume/<uid>": {
@@ -310,6 +314,7 @@ export const actualSamples = {
       boot: 1,
       refusals: [{ host: "h2", kind: "memory", why: "full", lifts: "less" }],
     },
+    "<peer>/standing/<name>": { vms: ["c1-4"], tag: "large" },
   },
   "storage-manager": {
     storage: {

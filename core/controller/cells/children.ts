@@ -12,6 +12,7 @@ import { asSaid, standing, unanswered } from "../changes/standing.ts";
 import { holdersOfForgotten } from "../histories/forgotten.ts";
 import { isAccountOff } from "../model/account-limits.ts";
 import type { ElementRecord, Standing } from "../records.ts";
+import { givenTo } from "../services/pools.ts";
 import {
   actualOf,
   addDesire,
@@ -54,6 +55,7 @@ export function desireChildren(state: ControllerState, desires: Desires): void {
       startsPerMinute: starts.get(record.uid) ?? defaultStartsPerMinute,
       ...(Object.keys(bound).length === 0 ? {} : { bound }),
       ...(isOff(state) || isAccountOff(state, record) ? { off: true as const } : {}),
+      ...given(state, record.uid),
       ...(element.services === undefined ? {} : { services: element.services }),
       ...(element.gateway === undefined || state.options.root === undefined ? {} : { gateway: element.gateway }),
     } satisfies DesiredCell);
@@ -61,6 +63,11 @@ export function desireChildren(state: ControllerState, desires: Desires): void {
     if (element.gateway !== undefined && state.options.root !== undefined)
       addDesire(desires, authority, entranceKey(child.label), { address: element.gateway } satisfies Entrance);
   }
+}
+
+function given(state: ControllerState, child: Uid): Pick<DesiredCell, "pools"> {
+  const pools = givenTo(state, child);
+  return pools.length === 0 ? {} : { pools };
 }
 
 /**

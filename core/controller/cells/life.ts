@@ -11,6 +11,7 @@ import { forkReason } from "../histories/fork.ts";
 
 import { acceptModel, planFor } from "../model/model-change.ts";
 import { isChild, quotaOf, takeGrant } from "../model/quota.ts";
+import { poolsAsked } from "../services/pools.ts";
 import { type ControllerState, cellManager, saveElement } from "../state.ts";
 import { inUse } from "./in-use.ts";
 
@@ -109,11 +110,13 @@ export function publishLife(state: ControllerState): void {
   // Only what is to end is ever empty for good; and nobody is left who has not heard the last word.
   const isWhole = !isReleasing(state.outbox) && state.forkedAt.size === 0 && forgottenReason(state) === null;
   const empty = nothingLeft(state) && isWhole && isShut(state);
+  const pools = poolsAsked(state);
   const life: ActualLife = {
     ...lifeState(state, left),
     version,
     empty,
     quota: { ...quotaOf(state), uses: inUse(state) },
+    ...(pools === undefined ? {} : { pools }),
   };
   publish(state.outbox, actualKey(cellManager, lifeKey), life);
 }

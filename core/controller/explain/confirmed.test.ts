@@ -176,12 +176,21 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.state": { own: "the operator's root cell alone has it; a VM at the host says how far that is" },
     "x.tags": { own: "for people alone" },
     "x.cluster": { own: "the operator's root cell alone has it, and tells Placers what follows of it" },
+    "x.flavor": { own: "the operator's root cell alone has it, and tells Placers what follows of it" },
   },
   ...{ Zone: {}, Pod: {}, Cluster: {} },
   Dedication: Object.fromEntries(
     Object.keys(elementSchemas.Dedication).map((name) => [
       name,
       { own: "the operator's root cell alone has it, and tells Placers what follows of it" },
+    ]),
+  ),
+  ...Object.fromEntries(
+    (["HostFlavor", "Pool", "PoolHost"] as const).map((type) => [
+      type,
+      Object.fromEntries(
+        Object.keys(elementSchemas[type]).map((name) => [name, { own: "the root controller goes by it for pools" }]),
+      ),
     ]),
   ),
   AffinityGroup: { "x.kind": { own: "its Placer goes by it for what is placed from then on" } },

@@ -113,6 +113,15 @@ const placed =
     };
     return codesOf(root.put("", rootWithTenancy(model)));
   };
+/** Puts `h1`, which is as it says and empty, into a flavour. */
+const flavored = (state: string) => (): readonly string[] => {
+  const root = new Root();
+  root.put("", rootWithTenancy({ flavors: { large: { "x.type": "HostFlavor", "x.units": 4 } } }));
+  root.hearHosts(["h1", "h2"]);
+  root.put("root/hosts/h1", { "x.type": "Host", "x.state": state });
+  root.hearStanding("h1", []);
+  return codesOf(root.put("root/hosts/h1", { "x.type": "Host", "x.state": state, "x.flavor": "large" }));
+};
 const bundle = (text: string): object => ({
   ...{ method: "PUT", path: "" },
   bundle: { main: "shop.sf", files: { "shop.sf": text } },
@@ -142,6 +151,7 @@ const examples: Readonly<Record<string, readonly [wrong: () => readonly string[]
     placed("z1/p1/c1", { "z1/p1": "ROOT/acme", h1: "ROOT/other" }),
     placed("z1/p1/c1", { "z1/p1": "ROOT/acme", h1: "ROOT/acme/dev" }),
   ],
+  "cell/pool": [flavored("enabled"), flavored("disabled")],
   "cell/no-open-host": [closed("h1", "h2"), closed("h1")],
   "cell/own-vm": [ownVm(640), ownVm(160)],
   "cell/volume-shrinks": [resized(32), resized(64)],

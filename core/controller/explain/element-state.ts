@@ -19,6 +19,7 @@ import { whyForeign } from "../references/foreign.ts";
 import { isInRules, whyNotInForce } from "../rules/rules-in-force.ts";
 import { bootLink } from "../services/boot-disks.ts";
 import { refusedEnrolments } from "../services/enrolments.ts";
+import { poolHostState } from "../services/pools.ts";
 import { isTenantType, tenantState } from "../services/tenants.ts";
 import {
   actualOf,
@@ -160,7 +161,11 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
     case "Cluster":
     case "Dedication":
     case "AffinityGroup":
+    case "HostFlavor":
+    case "Pool":
       return standing("ready");
+    case "PoolHost":
+      return poolHostState(state, record);
     case "Domain":
     case "Account":
     case "Role":

@@ -5,22 +5,8 @@ import type { QuotaGrant } from "../../documents/cells.ts";
 import { toJson } from "../../outbox.ts";
 import { childOf, Root, rootMeans, rootWithTenancy } from "../model/root.testing.ts";
 import { shop, World } from "../world.testing.ts";
-
-/** A change: a whole specification, and what may be destroyed by it. */
-export interface Change {
-  readonly json: JsonObject;
-  readonly allowDestroy?: readonly string[];
-}
-/** A controller that is asked: of some cell, or of the root cell. */
-type Asked = Pick<World, "ask">;
-export interface FollowedRefusal {
-  /** An installation, and a cell that is accepted there. */
-  readonly arise: () => Asked;
-  /** What is refused with the hint. */
-  readonly wrong: Change;
-  /** What becomes of it in each way that the hint names; a step before it, where something else than the text has to be done. */
-  readonly ways: readonly (Change & { before?(world: Asked): void })[];
-}
+import type { Change, FollowedRefusal } from "./followed.testing.ts";
+import { followedPools } from "./followed-pools.testing.ts";
 
 const cell = (inside: JsonObject, more: JsonObject = {}): Change => ({
   json: { shop: { "x.type": "Cell", ...more, ...inside } },
@@ -215,6 +201,7 @@ const withHosts = (): Root => {
 };
 
 export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
+  ...followedPools,
   "Let cells of it give something back, delete one, or have the limit raised": {
     arise: limitedAccount,
     wrong: cellsOfRoot({ shop: shopOfDev, web: webOfDev }),

@@ -4,7 +4,8 @@ import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { hintSentences } from "../../../model/testing/hint-sentences.testing.ts";
 import type { ControllerResponse } from "../requests/requests.ts";
 import type { World } from "../world.testing.ts";
-import { type Change, followedRefusals } from "./followed-refusals.testing.ts";
+import type { Change } from "./followed.testing.ts";
+import { followedRefusals } from "./followed-refusals.testing.ts";
 
 /*
  * Every hint that a controller gives with a refusal of its own is given for some change, and each way that it names leads to one

@@ -5,6 +5,7 @@ import { forgetGrant } from "../histories/kept-grants.ts";
 import { isManagement, isManagementGone } from "../network/management.ts";
 import type { ElementRecord } from "../records.ts";
 import { whyNotInForce } from "../rules/rules-in-force.ts";
+import { poolHostIsGone } from "../services/pools.ts";
 import {
   addressManager,
   type ControllerState,
@@ -74,7 +75,11 @@ function isGone(state: ControllerState, record: ElementRecord): boolean {
     case "Pod":
     case "Cluster":
     case "Dedication":
+    case "HostFlavor":
+    case "Pool":
       return true;
+    case "PoolHost":
+      return poolHostIsGone(state, record.uid);
     case "Domain":
     case "Account":
     case "Role":

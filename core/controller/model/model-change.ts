@@ -17,6 +17,7 @@ import { foreignNetworks } from "../references/foreign.ts";
 import { dedicationRefusals } from "../services/dedications.ts";
 import { hostRefusals } from "../services/hosts.ts";
 import { ownVmRefusals } from "../services/own-vm.ts";
+import { poolRefusals } from "../services/pools.ts";
 import { type ControllerState, recordAt, saveCounters, saveElement, saveModel, saveVm } from "../state.ts";
 import { withKept } from "../upgrade/former-images.ts";
 import { beginUpgrades, notesForUpgrade, serviceBootVolumes } from "../upgrade/upgrade.ts";
@@ -64,6 +65,7 @@ export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): read
     ...accountRefusals(state, cell),
     ...hostRefusals(state, cell),
     ...dedicationRefusals(state, cell),
+    ...poolRefusals(state, cell),
     ...ownVmRefusals(state, cell, plan),
     ...rulesRefusals(state, cell),
     ...sizeRefusals(state, cell, plan),

@@ -117,6 +117,28 @@ export class Root {
     const hosts = names.map((host) => ({ host, memoryMiB: memory[host] ?? 4000, cpus: 16, cpuSpeedMHz: 2000 }));
     this.step({ kind: "actual", from: peerName("placer"), key: "hosts", value: { hosts, complete } });
   }
+  /** A child cell says which pools it has; `name`: of its PoolHosts, whose UIDs are the child's with that behind. */
+  hearPools(name: string, hosts: readonly JsonObject[], authorised?: readonly string[]): void {
+    for (const [key, { cell, grant, uid }] of this.#cells()) {
+      if (cell !== name) continue;
+      const quota = { serial: grant.serial, holds: toJson(grant.amount), asks: null };
+      const pool = {
+        ...{ uid: `${uid}-pool`, path: `${name}/racks` },
+        ...(authorised === undefined ? {} : { authorised: [...authorised] }),
+        hosts: hosts.map((host) => ({ flavor: "large", enabled: false, ...host, uid: `${uid}-${host.name}` })),
+      };
+      this.#says(key, { phase: "ready", controller: `controller.${cell}`, quota, ended: false, pools: [pool] });
+    }
+  }
+  /** What such a cell hears of them. */
+  poolsOf = (name: string): DesiredCell["pools"] => this.#cells().find(([, { cell }]) => cell === name)?.[1].pools;
+  /** The Placer says what stands at a host, and by which of the root controller's words; absent: by the present one. */
+  hearStanding(host: string, vms: readonly string[], tag?: string | null): void {
+    const pooled = this.at<{ readonly host: string; readonly tag: string }>("placer", "pooled/");
+    const present = pooled.find((each) => each.host === host)?.tag ?? null;
+    const value = toJson({ vms, tag: tag === undefined ? present : tag });
+    this.step({ kind: "actual", from: peerName("placer"), key: `controller.root/standing/${host}`, value });
+  }
   /** The only member of the Presence group declares a host dead. */
   declareDead(host: string): void {
     const value = { host, generation: 1, incarnation: 0, declaredAt: 1, reporters: 1 };

@@ -28,6 +28,7 @@ import type {
   QuotaGrant,
   ReachOpening,
 } from "../cells.ts";
+import { poolHostsGiven, poolsAsked } from "./pools.ts";
 import {
   address,
   amountMiB,
@@ -132,6 +133,7 @@ export const desiredCell = document(
     services: optional(object<ServiceNumbers>({ placer: serviceNumber, storageManager: serviceNumber })),
     ending: yes,
     off: yes,
+    pools: optional(poolHostsGiven),
   }),
   byUid,
 );
@@ -142,6 +144,7 @@ export const actualCell = document(
     address: nullable(address),
     version: count,
     quota: nullable(quotaAsked),
+    pools: optional(poolsAsked),
     services: optional(object<CellServices>({ placer: ordinal, storageManager: ordinal })),
     ended: optional(boolean),
     is: optional(uidText),
@@ -157,8 +160,15 @@ export const desiredLife = document(
     ending: boolean,
     gateway: optional(address),
     off: yes,
+    pools: optional(poolHostsGiven),
   }),
 );
 export const actualLife = document(
-  object<ActualLife>({ ...progressFields, version: count, empty: boolean, quota: quotaAsked }),
+  object<ActualLife>({
+    ...progressFields,
+    version: count,
+    empty: boolean,
+    quota: quotaAsked,
+    pools: optional(poolsAsked),
+  }),
 );

@@ -10,6 +10,7 @@ import * as host from "./host.ts";
 import * as identity from "./identity.ts";
 import * as network from "./network.ts";
 import * as placement from "./placement.ts";
+import * as pools from "./pools.ts";
 import * as presence from "./presence.ts";
 import * as storage from "./storage.ts";
 import * as tenancy from "./tenancy.ts";
@@ -54,6 +55,7 @@ export const desiredDocuments = {
     spare: ha.desiredSpare,
     "dedicated/<name>": tenancy.desiredDedicated,
     "owner/<name>": tenancy.desiredCellOwner,
+    "pooled/<name>": pools.desiredPooled,
   },
   "storage-manager": {
     "volume/<uid>": storage.desiredVolume,
@@ -113,6 +115,8 @@ export const actualDocuments = {
     "<peer>/spare": null,
     "<peer>/dedicated/<name>": null,
     "<peer>/owner/<name>": null,
+    "<peer>/pooled/<name>": null,
+    "<peer>/standing/<name>": pools.actualStanding,
   },
   "storage-manager": {
     storage: storage.storageOffers,

@@ -80,6 +80,9 @@ export const most = {
   groups: 256,
   resolvers: 8,
   servers: 8,
+  authorised: 1000,
+  vmsOfHost: 10_000,
+  poolHosts: 10_000,
 } as const;
 
 function isText(length: number): (value: string) => boolean {

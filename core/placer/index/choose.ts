@@ -1,9 +1,10 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
 import { preferenceOf } from "../../../model/cell/tenants/dedication/implicit.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
-import { type Asker, groupsOf, implicitOf, noUse } from "../candidate.ts";
+import { type Asker, groupsOf, implicitOf, noUse, poolOf } from "../candidate.ts";
 import { dedication, isHidden, whyNoGroup } from "../filters/dedication.ts";
 import { hostState } from "../filters/host-state.ts";
+import { pool as inPool, isOutside } from "../filters/pool.ts";
 import { speed } from "../filters/speed.ts";
 import { type Asked, isBetter, judge, type Ranked } from "../judge.ts";
 import { roomFor } from "../machine-memory.ts";
@@ -18,7 +19,17 @@ function shapeOf({ index, ratios }: Indexed, request: DesiredPlacement, asker: A
   const { placement, restart, cpuSpeedMHz } = request;
   const mode = implicitOf(placement);
   const who = asker.isSystem ? "" : (asker.account ?? "?");
-  const key = JSON.stringify([who, asker.isSystem, groupsOf(placement), mode, restart === true, cpuSpeedMHz]);
+  const pool = poolOf(placement);
+  const pooled = pool === null ? [] : [pool, request.cell];
+  const key = JSON.stringify([
+    who,
+    asker.isSystem,
+    groupsOf(placement),
+    mode,
+    restart === true,
+    cpuSpeedMHz,
+    ...pooled,
+  ]);
   const shape = index.shapes.get(key) ?? { seen: 0, open: [] };
   if (shape.seen === 0) {
     if (index.shapes.size >= mostShapes) index.shapes.clear();
@@ -27,9 +38,10 @@ function shapeOf({ index, ratios }: Indexed, request: DesiredPlacement, asker: A
   for (; shape.seen < index.classes.length; shape.seen += 1) {
     const each = index.classes[shape.seen] as HostClass;
     const { rule } = each.like;
-    if (rule !== undefined && isHidden({ rule }, asker)) continue;
+    if (isOutside(each.like.pooled, request, asker) || (rule !== undefined && isHidden({ rule }, asker))) continue;
     const candidate = { ...each.like, use: noUse() };
-    if ([hostState, dedication, speed].some((filter) => filter(candidate, request, ratios, asker) !== null)) continue;
+    if ([hostState, inPool, dedication, speed].some((filter) => filter(candidate, request, ratios, asker) !== null))
+      continue;
     const standing = standingFor(each.occupancy, asker.account);
     if (asker.isSystem) {
       const isOthers = standing === "strangers" ? 2 : rule === undefined ? 0 : 1;

@@ -73,6 +73,7 @@ class Cloud {
     if (this.is(4)) placement.dedication = this.pick(["strict", "preferred"]);
     if (this.is(4)) placement.spread = this.pick(["a", "b"]);
     if (this.is(5)) placement.apartFrom = [`v${below(this.chance, 60)}`];
+    if (this.is(8)) placement.pool = this.pick(["p-1", "p-2", "racks"]);
     if (this.is(9)) placement.host = this.pick(names);
     const request: DesiredPlacement = {
       ...{ vm, path: `${cell.split(".")[0]}/${vm}` as never, cell: cell as never, incarnation: 1, placement },
@@ -90,9 +91,14 @@ class Cloud {
     const peer = this.pick(this.hosts);
     const name = hostName(peer.slice("host.".length));
     const view: HostView = state.hosts.get(peer) ?? assert.fail();
-    const what = below(this.chance, 12);
+    const what = below(this.chance, 13);
     if (what === 0) state.hosts.set(peer, { ...view, reachable: !this.is(4), actual: this.actual(name) });
-    else if (what === 1) {
+    else if (what === 12) {
+      const [uid, cell] = [this.pick(["p-1", "p-2"]), this.pick(["k1", "k2"])];
+      const as = { uid, cell, path: `${cell}/racks`, name: `own-${name}`, enabled: !this.is(3) };
+      const pool = this.is(3) ? null : { ...as, authorised: this.is(2) ? accounts : [this.pick(accounts)] };
+      this.desire(root, `pooled/${name}`, this.is(2) ? null : { host: name, flavor: "large", tag: uid, pool });
+    } else if (what === 1) {
       const owner = { kind: "domain", path: "ROOT/d1" };
       const of = {
         host: name,

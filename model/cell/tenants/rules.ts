@@ -28,3 +28,16 @@ export function readRuleText(name: string, text: string): string | ValueFault {
     `A rule is allow or deny and ${verbPatternRule}: write "allow cell.*".`,
   );
 }
+
+/** Path of an account, as `tenancy` names it. */
+export const accountPaths = /^ROOT(?:\/[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/;
+export function readAccountPath(name: string, text: string): string | ValueFault {
+  if (text.length <= longestPath && accountPaths.test(text)) return text;
+  const shown = JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+  return new ValueFault(
+    "schema/value",
+    `\`${name}\` has ${shown}, which is no path of an account`,
+    'Write it from the root of all domains: "ROOT/acme/dev".',
+  );
+}
+const longestPath = 1024;

@@ -157,6 +157,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     'PUT /model   (to the cell "root")\ndedications extends {\n  rack extends Dedication { x.of "z1/p1"; x.to "ROOT/acme"; }\n  one extends Dedication { x.of "h1"; x.to "ROOT/other"; }   (h1 stands in z1/p1)\n}',
     'PUT /model   (to the cell "root")\ndedications extends {\n  rack extends Dedication { x.of "z1/p1"; x.to "ROOT/acme"; }\n  one extends Dedication { x.of "h1"; x.to "ROOT/acme"; x.account "dev"; }\n}',
   ),
+  "cell/pool": requestPage(
+    "a host flavour or a pool that cannot be so",
+    "A `HostFlavor` stands in the component `flavors` of the cell `root`, and `x.flavor` of a Host names one. A host goes into a flavour disabled and empty, since it takes nobody's VMs from then on but those of the pool that it is in; in a pool it keeps its flavour. A `Pool` and its `PoolHost`s stand in a cell that an account has in the cell `root`. Names are unique in a pool. A host leaves its pool disabled and empty: what is told names the VMs that are there.",
+    'PUT /model   (to the cell "root")\nhosts extends { h1 extends Host { x.flavor "large"; } }   (h1 takes VMs)',
+    'PUT /model   (to the cell "root")\nhosts extends { h1 extends Host { x.state "disabled"; } }\nand once h1 is empty\nhosts extends { h1 extends Host { x.flavor "large"; } }',
+  ),
   "cell/no-open-host": requestPage(
     "no host would be left for the management",
     "A host whose `x.state` is `maintenance` or `disabled` takes no VM. The machines of the management are VMs as well: with every host closed, those that end could start nowhere, and nobody would be left to open a host again. At least one host that is there, and that could hold the largest machine of the cell `root`, stays enabled. To empty the last one, let another machine join or take one back with `cells host resume` first. To switch the whole cloud off, no host has to be closed: `cells ha pause`, then switch the machines off in order.",

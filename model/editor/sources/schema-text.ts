@@ -55,7 +55,7 @@ export function kindText(kind: AttributeKind): string {
     case "groups":
       return 'list of multicast addresses, as in `["239.255.0.1"]`';
     case "labels":
-      return 'list of words, as in `["ssd"]`';
+      return kind.paths ? 'list of paths of accounts, as in `["ROOT/acme/dev"]`' : 'list of words, as in `["ssd"]`';
     case "rules":
       return 'list of rules, as in `["deny vm.console", "allow vm.*"]`';
     case "words":
@@ -99,6 +99,9 @@ const typeTexts: Readonly<Record<ElementType | "Cell", string>> = {
   Cluster: "Machines of a pod that stand together.",
   Dedication: "A place or a host that one domain or account has for itself.",
   AffinityGroup: "VMs of an account that stand at one host, or at different ones.",
+  HostFlavor: "A kind of whole hosts that accounts can have, in the root cell.",
+  Pool: "Whole hosts that the cell's account has for itself, and for whom it authorises.",
+  PoolHost: "A host of a pool.",
 };
 
 export function typeText(type: ElementType | "Cell"): string {

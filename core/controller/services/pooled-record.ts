@@ -1,0 +1,20 @@
+import type { ElementPath, HostName, Uid } from "../../../model/cell/identifiers.ts";
+
+/** Record `pooled/<uid of the PoolHost>`, of the root controller: it has that host until nobody asks for it and nothing stands there. */
+export interface PooledRecord {
+  readonly uid: Uid;
+  readonly host: HostName;
+  readonly flavor: string;
+  /** The child of the root cell that asks. */
+  readonly child: Uid;
+  readonly cell: string;
+  readonly pool: Uid;
+  readonly path: ElementPath;
+  readonly name: string;
+  readonly enabled: boolean;
+  readonly authorised: readonly string[];
+}
+export interface Pooling {
+  /** Hosts that are in pools, by their PoolHosts; of the root controller. */
+  readonly pooled: Map<Uid, PooledRecord>;
+}

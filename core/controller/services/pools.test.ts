@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { JsonObject } from "../../../model/json/json.ts";
+import type { DesiredPooled } from "../../documents/pools.ts";
+import { childOf, Root, rootWithTenancy } from "../model/root.testing.ts";
+
+const dev = "ROOT/acme/dev";
+const host = (more: JsonObject = {}): JsonObject => ({ "x.type": "Host", ...more });
+/** Two hosts of a flavour, which are empty, one that is of none, and two cells. */
+function cloud(more: JsonObject = {}): Root {
+  const root = new Root();
+  root.put("", rootWithTenancy({ flavors: { large: { "x.type": "HostFlavor", "x.units": 4 } }, ...more }));
+  root.hearHosts(["h1", "h2", "h3"]);
+  for (const name of ["h1", "h2"]) {
+    root.put(`root/hosts/${name}`, host({ "x.state": "disabled" }));
+    root.hearStanding(name, []);
+    assert.equal(root.put(`root/hosts/${name}`, host({ "x.flavor": "large" })).status, 200);
+  }
+  for (const name of ["h1", "h2"]) root.hearStanding(name, []);
+  root.put("root/cells/shop", childOf("shop", dev));
+  root.put("root/cells/store", childOf("store", "ROOT/other/ops"));
+  return root;
+}
+const told = (root: Root): readonly string[] =>
+  root
+    .at<DesiredPooled>("placer", "pooled/")
+    .map(({ host: name, flavor, pool }) =>
+      pool === null
+        ? `${name} ${flavor}`
+        : `${name} ${flavor} ${pool.cell}/${pool.name} ${pool.enabled ? "on" : "off"} ${pool.authorised.join()}`,
+    );
+const given = (root: Root, cell: string): readonly string[] =>
+  (root.poolsOf(cell) ?? []).map(
+    ({ uid, reason, vms }) => `${uid.split("-").at(-1)} ${reason ?? "has one"} ${vms.join()}`,
+  );
+const forget = (root: Root, cell: string): void => root.hearPools(cell, []);
+
+test("whoever asks gets a host of the flavour, disabled until every Placer has heard, and nobody is told which", () => {
+  const root = cloud();
+  assert.deepEqual(told(root), ["h1 large", "h2 large"]);
+  root.hearPools("shop", [{ name: "a", enabled: true }]);
+  assert.deepEqual(told(root), [`h1 large shop/a off ${dev}`, "h2 large"]);
+  root.hearPools("shop", [{ name: "a", enabled: true }]);
+  assert.deepEqual(told(root), [`h1 large shop/a on ${dev}`, "h2 large"]);
+  assert.deepEqual(given(root, "shop"), ["a has one "]);
+  assert.doesNotMatch(JSON.stringify(root.poolsOf("shop")), /h[123]/);
+  root.crash();
+  assert.deepEqual(told(root), [`h1 large shop/a on ${dev}`, "h2 large"]);
+});
+
+test("of three that ask for two hosts two get one each, and the third waits until one is given back", () => {
+  const root = cloud();
+  root.hearPools("shop", [{ name: "a" }, { name: "b" }]);
+  root.hearPools("store", [{ name: "c" }]);
+  assert.deepEqual(
+    [given(root, "shop"), given(root, "store")],
+    [["a has one ", "b has one "], ["c no host of large is free "]],
+  );
+  root.hearPools("shop", [{ name: "b" }]);
+  assert.deepEqual(
+    given(root, "store"),
+    ["c no host of large is free "],
+    "the Placer has not said of that word that it is empty",
+  );
+  root.hearStanding("h1", ["x-1"]);
+  assert.deepEqual(given(root, "shop"), ["a has one x-1", "b has one "], "what was promised there counts");
+  root.hearStanding("h1", []);
+  assert.deepEqual(given(root, "shop"), ["b has one "]);
+  root.hearStanding("h1", []);
+  assert.deepEqual(given(root, "store"), ["c has one "]);
+});
+
+test("a host whose owner is not heard stays his", () => {
+  const root = cloud();
+  root.hearPools("shop", [{ name: "a", enabled: true }]);
+  root.hearCells();
+  for (const name of ["h1", "h2"]) root.hearStanding(name, []);
+  assert.deepEqual(given(root, "shop"), ["a has one "]);
+  forget(root, "shop");
+  root.hearStanding("h1", []);
+  forget(root, "shop");
+  root.hearStanding("h1", []);
+  assert.deepEqual(told(root), ["h1 large", "h2 large"]);
+});
+
+test("a host that is another's, that is disabled, not empty, dead or in another zone goes into no pool", () => {
+  const dedications = (to: string): JsonObject => ({
+    dedications: { all: { "x.type": "Dedication", "x.of": "h1", "x.to": to } },
+  });
+  for (const [to, which] of [
+    ["ROOT/other", `h2 large shop/a off ${dev}`],
+    ["ROOT/acme", `h1 large shop/a off ${dev}`],
+  ] as const) {
+    const root = cloud();
+    root.put("", rootWithTenancy(dedications(to)));
+    root.hearPools("shop", [{ name: "a" }]);
+    assert.ok(told(root).includes(which), told(root).join("; "));
+  }
+  const root = cloud();
+  root.put("root/hosts/h1", host({ "x.flavor": "large", "x.state": "disabled" }));
+  root.hearStanding("h2", ["x-1"]);
+  root.hearPools("shop", [{ name: "a" }]);
+  assert.deepEqual(given(root, "shop"), ["a no host of large is free "]);
+  root.declareDead("h2");
+  root.hearStanding("h2", []);
+  assert.deepEqual(given(root, "shop"), ["a no host of large is free "]);
+  const zoned = cloud();
+  zoned.hearPools("shop", [
+    { name: "a", zone: "z9" },
+    { name: "b", flavor: "none" },
+  ]);
+  assert.deepEqual(given(zoned, "shop"), ["a no host of large is free in z9 ", "b there is no host flavour none "]);
+});
+
+test("a child speaks of its own elements alone", () => {
+  const root = cloud();
+  root.hearPools("shop", [{ name: "a" }]);
+  const [mine] = root.poolsOf("shop") ?? [];
+  root.hearPools("store", [{ name: "a" }]);
+  assert.notEqual(root.poolsOf("store")?.[0]?.uid, mine?.uid);
+  assert.deepEqual(given(root, "store"), ["a has one "]);
+});

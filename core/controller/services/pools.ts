@@ -1,0 +1,425 @@
+import type { Cell, HostElement, PoolHostElement } from "../../../model/cell/cell.ts";
+import type { ElementPath, HostName, PeerName, Uid } from "../../../model/cell/identifiers.ts";
+import { mayUse } from "../../../model/cell/tenants/dedication/dedication.ts";
+import { isPoolElement } from "../../../model/cell/tenants/pools/attributes.ts";
+import { closestName } from "../../../model/diagnostics/closest-name.ts";
+import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
+import { rootCell } from "../../documents/cells.ts";
+import {
+  type ActualStanding,
+  type DesiredPooled,
+  type PoolAsked,
+  type PoolHostAsked,
+  type PoolHostGiven,
+  pooledKey,
+  standingKey,
+} from "../../documents/pools.ts";
+import { actualCell } from "../../documents/readers/cells.ts";
+import { actualStanding } from "../../documents/readers/pools.ts";
+import { cellOfController, log, sameJson, toJson, write } from "../../outbox.ts";
+import { deathOf } from "../../presence/group/deaths.ts";
+import type { Desires } from "../changes/desires.ts";
+import { asSaid, standing } from "../changes/standing.ts";
+import type { ElementRecord, Standing } from "../records.ts";
+import { actualOf, addDesire, type ControllerState, cellManager, childRecords, recordAt } from "../state.ts";
+import { placesOf } from "./dedications.ts";
+import { hostElements, hostOf, isRoot, placersOf } from "./hosts.ts";
+import type { PooledRecord } from "./pooled-record.ts";
+
+/*
+ * Pools of whole hosts. What a pool is to have stands in the model of a cell that the root cell has made, and goes up to the root controller with that cell's
+ * `life`; which host it gets is decided there, one after the other, and written down before anybody hears of it: so no host is ever in two. Placers
+ * hear in which pool a host is and whether it is enabled, and say what stands there by that word. A host is given, or given back, only once all of
+ * them have said so of the present word and nothing stands there: what a Placer promised under an earlier one is never overlooked.
+ *
+ * Up to its owner go names that he gave and UIDs of VMs, and never a host's real name.
+ */
+
+const pooledPrefix = "pooled/";
+
+interface Asked {
+  readonly child: Uid;
+  readonly cell: string;
+  readonly pool: PoolAsked;
+  readonly host: PoolHostAsked;
+}
+const operators = "ROOT/operator";
+
+/** What children ask for, by UID; of one that was not heard nothing is known. */
+function askedOf(state: ControllerState): { readonly all: ReadonlyMap<Uid, Asked>; readonly heard: ReadonlySet<Uid> } {
+  const [all, heard] = [new Map<Uid, Asked>(), new Set<Uid>()];
+  for (const child of childRecords(state)) {
+    const said = actualOf(actualCell, state, cellManager, `cell/${child.uid}`);
+    const [pools, cell] = [said?.pools, said === undefined ? null : cellOfController(said.controller)];
+    if (pools === undefined || cell === null) continue;
+    heard.add(child.uid);
+    // A UID begins with that of its cell: no child speaks of another's.
+    for (const pool of pools)
+      for (const host of pool.hosts)
+        if (host.uid.startsWith(`${child.uid}-`)) all.set(host.uid, { child: child.uid, cell, pool, host });
+  }
+  return { all, heard };
+}
+
+const flavoredIn = new WeakMap<Cell, readonly HostElement[]>();
+/** Hosts that are of a flavour. */
+function flavored(cell: Cell): readonly HostElement[] {
+  const known = flavoredIn.get(cell);
+  if (known !== undefined) return known;
+  const found = hostElements(cell).filter(({ flavor }) => flavor !== undefined);
+  flavoredIn.set(cell, found);
+  return found;
+}
+const tagOf = (flavor: string, record: PooledRecord | undefined): string =>
+  record === undefined ? flavor : `${record.uid} ${record.enabled}`;
+
+/** UIDs of all that stands at a host, as all Placers say it; null: one of them has not said it, or not by this word. */
+function vmsAt(state: ControllerState, cell: Cell, host: HostName, tag: string | null): readonly Uid[] | null {
+  const all = new Set<Uid>();
+  for (const peer of placersOf(cell)) {
+    const said: ActualStanding | undefined = actualOf(actualStanding, state, peer, standingKey(host));
+    if (said === undefined || (tag !== null && said.tag !== tag)) return null;
+    for (const vm of said.vms) all.add(vm);
+  }
+  return [...all].sort();
+}
+
+const save = (state: ControllerState, record: PooledRecord): void => {
+  if (sameJson(toJson(state.pooled.get(record.uid) ?? {}), toJson(record))) return;
+  state.pooled.set(record.uid, record);
+  write(state.outbox, `${pooledPrefix}${record.uid}`, record);
+};
+
+/**
+ * Gives hosts to those who ask, and takes back what nobody asks for any more.
+ * @param accountOf path of the account that a child of the root cell belongs to; null: the operator's
+ */
+export function advancePools(
+  state: ControllerState,
+  accountOf: (state: ControllerState, child: ElementRecord) => string | null,
+): void {
+  const { cell } = state;
+  if (!isRoot(state) || cell === null) return;
+  const { all, heard } = askedOf(state);
+  const accounts = new Map(childRecords(state).map((child) => [child.uid, accountOf(state, child) ?? operators]));
+  for (const record of [...state.pooled.values()]) {
+    const asked = all.get(record.uid);
+    if (asked !== undefined) save(state, { ...record, ...wordOf(asked, accounts) });
+    else if (heard.has(record.child) || !accounts.has(record.child)) leave(state, cell, record);
+  }
+  for (const [uid, asked] of all) {
+    if (state.pooled.has(uid)) continue;
+    const host = freeHost(state, cell, asked, accounts.get(asked.child) ?? operators);
+    if (host === null) continue;
+    save(state, {
+      uid,
+      host,
+      flavor: asked.host.flavor,
+      child: asked.child,
+      ...wordOf(asked, accounts),
+      enabled: false,
+    });
+    log(state.outbox, "pools/taken", {
+      uid,
+      host,
+      flavor: asked.host.flavor,
+      account: accounts.get(asked.child) ?? operators,
+    });
+  }
+}
+const wordOf = (
+  { pool, host, cell, child }: Asked,
+  accounts: ReadonlyMap<Uid, string>,
+): Omit<PooledRecord, "uid" | "host" | "flavor" | "child"> => ({
+  ...{ cell, pool: pool.uid, path: pool.path, name: host.name, enabled: host.enabled },
+  authorised: pool.authorised ?? [accounts.get(child) ?? operators],
+});
+/** First nothing new comes there; once all Placers have said so, and nothing is left, it is its flavour's again. */
+function leave(state: ControllerState, cell: Cell, record: PooledRecord): void {
+  const { uid, host, flavor } = record;
+  if (record.enabled) save(state, { ...record, enabled: false });
+  else if (vmsAt(state, cell, host, tagOf(flavor, record))?.length === 0) {
+    state.pooled.delete(uid);
+    write(state.outbox, `${pooledPrefix}${uid}`, null);
+    log(state.outbox, "pools/given-back", { uid, host, flavor });
+  }
+}
+
+function freeHost(
+  state: ControllerState,
+  cell: Cell,
+  { host: { flavor, zone } }: Asked,
+  account: string,
+): HostName | null {
+  const taken = new Set([...state.pooled.values()].map(({ host }) => host));
+  const { rules, tree } = placesOf(cell);
+  const free = flavored(cell).flatMap((element): readonly HostName[] => {
+    const host = hostOf(element);
+    if (element.flavor !== flavor || element.state !== "enabled" || taken.has(host)) return [];
+    const rule = rules.get(host);
+    if (rule !== undefined && !mayUse(rule.to, account)) return [];
+    if (zone !== undefined && element.cluster?.split("/")[0] !== zone) return [];
+    if (deathOf(state.deaths, host) !== null || !tree.has(host)) return [];
+    return vmsAt(state, cell, host, tagOf(flavor, undefined))?.length === 0 ? [host] : [];
+  });
+  return [...free].sort()[0] ?? null;
+}
+
+/** What a child hears of the hosts that it asks for, or has. */
+export function givenTo(state: ControllerState, child: Uid): readonly PoolHostGiven[] {
+  if (!isRoot(state) || state.cell === null) return [];
+  const { cell } = state;
+  const given = new Map<Uid, PoolHostGiven>();
+  for (const { uid, child: of, host } of state.pooled.values())
+    if (of === child) given.set(uid, { uid, reason: null, vms: vmsAt(state, cell, host, null) ?? [] });
+  for (const [uid, asked] of askedOf(state).all)
+    if (asked.child === child && !given.has(uid)) given.set(uid, { uid, reason: whyNone(cell, asked.host), vms: [] });
+  return [...given.values()].sort((one, other) => (one.uid < other.uid ? -1 : 1));
+}
+/** By the flavour alone: how many hosts there are, or whose, is not for whoever asks. */
+function whyNone(cell: Cell, { flavor, zone }: PoolHostAsked): string {
+  return flavorsOf(cell).includes(flavor)
+    ? `no host of ${flavor} is free${zone === undefined ? "" : ` in ${zone}`}`
+    : `there is no host flavour ${flavor}`;
+}
+const flavorsAt = `${rootCell}/flavors/`;
+const flavorsOf = (cell: Cell): readonly string[] =>
+  [...cell.elements.values()].flatMap(({ type, path }) =>
+    type === "HostFlavor" ? [path.slice(flavorsAt.length)] : [],
+  );
+
+/** In which pool each host of a flavour is, to all Placers. */
+export function desirePooled(state: ControllerState, desires: Desires): void {
+  const { cell } = state;
+  if (!isRoot(state) || cell === null) return;
+  const records = new Map([...state.pooled.values()].map((record) => [record.host, record]));
+  const hosts = new Map<HostName, string>(flavored(cell).map((element) => [hostOf(element), element.flavor ?? ""]));
+  // What is in a pool stays its owner's, whatever a text says of it.
+  for (const { host, flavor } of records.values()) hosts.set(host, flavor);
+  for (const [host, flavor] of hosts) {
+    const record = records.get(host);
+    const pool =
+      record === undefined
+        ? null
+        : {
+            ...{ uid: record.pool, cell: record.cell, path: record.path, name: record.name },
+            ...{ enabled: record.enabled, authorised: record.authorised },
+          };
+    const document: DesiredPooled = { host, flavor, tag: tagOf(flavor, record), pool };
+    for (const peer of placersOf(cell)) addDesire(desires, peer, pooledKey(host), document);
+  }
+}
+/** Keys under which something is said of this model's hosts. */
+export const pooledKeys = ({ pooled }: ControllerState, cell: Cell): readonly string[] =>
+  [...flavored(cell).map(hostOf), ...[...pooled.values()].map(({ host }) => host)].map(pooledKey);
+
+// --- in the cell of the owner --------------------------------------------------------------------------------------
+
+/** May this cell have pools? Only where the root controller hears of them. */
+const hasPools = ({ options: { cell, child } }: ControllerState): boolean => child === true && !cell.includes(".");
+
+/** What the parent is asked for; undefined: nothing is known of pools here. */
+export function poolsAsked(state: ControllerState): readonly PoolAsked[] | undefined {
+  if (!hasPools(state)) return undefined;
+  const elements = state.cell === null ? [] : poolHostsIn(state.cell);
+  if (elements.length === 0 && (state.life?.pools ?? []).length === 0) return undefined;
+  const hosts = elements.flatMap((element): readonly (readonly [ElementPath, PoolHostAsked])[] => {
+    const record = recordAt(state, element.path);
+    if (record === undefined) return [];
+    const { flavor, zone, enabled, pool } = element;
+    return [
+      [pool, { uid: record.uid, name: nameOf(element), flavor, enabled, ...(zone === undefined ? {} : { zone }) }],
+    ];
+  });
+  return [...Map.groupBy(hosts, ([pool]) => pool)].flatMap(([path, all]): readonly PoolAsked[] => {
+    const [record, element] = [recordAt(state, path), state.cell?.elements.get(path)];
+    if (record === undefined || element?.type !== "Pool") return [];
+    const { authorised } = element;
+    return [
+      {
+        uid: record.uid,
+        path,
+        hosts: all.map(([, host]) => host),
+        ...(authorised === undefined ? {} : { authorised }),
+      },
+    ];
+  });
+}
+const poolHosts = new WeakMap<Cell, readonly PoolHostElement[]>();
+function poolHostsIn(cell: Cell): readonly PoolHostElement[] {
+  const known = poolHosts.get(cell);
+  if (known !== undefined) return known;
+  const found = [...cell.elements.values()].flatMap((element) => (element.type === "PoolHost" ? [element] : []));
+  poolHosts.set(cell, found);
+  return found;
+}
+const nameOf = ({ path }: PoolHostElement): string => path.split("/").at(-1) ?? path;
+
+const givenOf = ({ life }: ControllerState, uid: Uid): PoolHostGiven | undefined =>
+  life?.pools?.find((each) => each.uid === uid);
+
+export function poolHostState(state: ControllerState, { uid }: ElementRecord): Standing {
+  const given = givenOf(state, uid);
+  if (given === undefined) return asSaid(cellManager, { phase: "waiting", reason: "its parent has not answered yet" });
+  return given.reason === null ? standing("ready") : asSaid(cellManager, { phase: "waiting", reason: given.reason });
+}
+/** Nobody has it any more, so that its name is free. */
+export const poolHostIsGone = (state: ControllerState, uid: Uid): boolean =>
+  !hasPools(state) || (state.life !== null && givenOf(state, uid) === undefined);
+
+/** Why a model must not have the flavours and pools that it has; empty if it may. */
+export function poolRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+  return [...misplaced(state, cell), ...(isRoot(state) ? flavorRefusals(state, cell) : ownersRefusals(state, cell))];
+}
+type Told = { readonly path: ElementPath; readonly position?: Diagnostic["position"] };
+const told = ({ path, position }: Told, message: string, hint: string, attribute?: string): Diagnostic => ({
+  ...{ code: "cell/pool", message, hint, path },
+  ...(attribute === undefined ? {} : { attribute }),
+  ...(position === undefined ? {} : { position }),
+});
+
+function misplaced(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+  return [...cell.elements.values()].flatMap((element): readonly Diagnostic[] => {
+    if (!isPoolElement(element)) return [];
+    const { type, path } = element;
+    if (type === "HostFlavor") {
+      const isRight = isRoot(state) && path.startsWith(flavorsAt) && !path.slice(flavorsAt.length).includes("/");
+      const hint = isRoot(state)
+        ? "Write it as `flavors extends { large extends HostFlavor { x.units 4; } }` in the cell `root`."
+        : "Leave it out: `x.flavor` of a PoolHost names one.";
+      return isRight
+        ? []
+        : [told(element, `\`${path}\` is a HostFlavor, and stands elsewhere than as \`${flavorsAt}<name>\``, hint)];
+    }
+    if (hasPools(state)) return [];
+    return [
+      told(
+        element,
+        `\`${path}\` is a ${type}, and this cell is not one that the root cell has made`,
+        "Write it in a cell that an account has in the cell `root`.",
+      ),
+    ];
+  });
+}
+
+function flavorRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+  const flavors = flavorsOf(cell);
+  const pooled = new Map([...state.pooled.values()].map((record) => [record.host, record]));
+  return hostElements(cell).flatMap((element): readonly Diagnostic[] => {
+    const [host, before] = [hostOf(element), state.cell?.elements.get(element.path)];
+    const former = before?.type === "Host" ? before.flavor : undefined;
+    const { flavor } = element;
+    if (flavor !== undefined && !flavors.includes(flavor)) {
+      const close = closestName(flavor, flavors);
+      const all = flavors.length === 0 ? "There are none." : `There are ${[...flavors].sort().join(", ")}.`;
+      return [
+        told(
+          element,
+          `There is no host flavour ${JSON.stringify(flavor)}`,
+          `${close === undefined ? "" : `Did you mean \`${close}\`? `}${all}`,
+          "x.flavor",
+        ),
+      ];
+    }
+    if (flavor === former) return [];
+    if (pooled.has(host))
+      return [
+        told(
+          element,
+          `${host} is in a pool, and keeps its flavour ${former ?? ""} there`,
+          "Let its owner take it out of the pool first.",
+          "x.flavor",
+        ),
+      ];
+    if (former !== undefined && flavor !== undefined)
+      return [
+        told(
+          element,
+          `${host} is of the flavour ${former}`,
+          "Take it out of that first: leave `x.flavor` out.",
+          "x.flavor",
+        ),
+      ];
+    if (flavor === undefined) return [];
+    const was = before?.type === "Host" ? before.state : "enabled";
+    if (was !== "disabled")
+      return [
+        told(
+          element,
+          `${host} is ${was}, and goes into a flavour only disabled and empty`,
+          'Drain it first, and write `x.state "disabled"`.',
+          "x.flavor",
+        ),
+      ];
+    const vms = vmsAt(state, state.cell ?? cell, host, null);
+    if (vms === null)
+      return [
+        told(
+          element,
+          `It is not known yet what runs at ${host}, and it goes into a flavour only empty`,
+          "Write the same again once the host answers.",
+          "x.flavor",
+        ),
+      ];
+    if (vms.length === 0) return [];
+    return [
+      told(
+        element,
+        `VMs run at ${host}: ${vms.slice(0, mostNamed).join(", ")}${vms.length > mostNamed ? ` and ${vms.length - mostNamed} more` : ""}`,
+        "Let them go elsewhere first, with `cells host drain`.",
+        "x.flavor",
+      ),
+    ];
+  });
+}
+const mostNamed = 10;
+
+/** Names are unique in a pool; a host leaves it only disabled and empty. */
+function ownersRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+  const refusals: Diagnostic[] = [];
+  const names = new Map<string, PoolHostElement>();
+  for (const element of cell.elements.values()) {
+    if (element.type !== "PoolHost") continue;
+    const key = `${element.pool} ${nameOf(element)}`;
+    const other = names.get(key);
+    if (other !== undefined)
+      refusals.push(
+        told(
+          element,
+          `\`${other.path}\` is a host of the same pool with that name`,
+          "Give one of the two another name.",
+        ),
+      );
+    names.set(key, element);
+  }
+  const movedFrom = new Set([...cell.elements.values()].flatMap((element) => element.movedFrom ?? []));
+  for (const before of state.cell?.elements.values() ?? []) {
+    if (before.type !== "PoolHost" || movedFrom.has(before.path)) continue;
+    const after = cell.elements.get(before.path);
+    const isSame =
+      after?.type === "PoolHost" &&
+      after.pool === before.pool &&
+      after.flavor === before.flavor &&
+      after.zone === before.zone;
+    if (isSame) continue;
+    const record = recordAt(state, before.path);
+    const vms = (record === undefined ? undefined : givenOf(state, record.uid))?.vms ?? [];
+    const is = [
+      ...(before.enabled ? ["is enabled"] : []),
+      ...(vms.length > 0 ? [`has the VMs ${vms.slice(0, mostNamed).join(", ")}`] : []),
+    ];
+    if (is.length > 0)
+      refusals.push(
+        told(
+          after ?? { path: before.path },
+          `\`${before.path}\` ${is.join(" and ")}, and leaves its pool only disabled and empty`,
+          "Write `x.enabled false`, and have those VMs go or end first.",
+        ),
+      );
+  }
+  return refusals;
+}
+
+/** Those who place VMs say what stands at hosts of flavours: all of them are followed. */
+export const placersToFollow = (state: ControllerState): ReadonlySet<PeerName> =>
+  isRoot(state) && state.cell !== null ? placersOf(state.cell) : new Set();

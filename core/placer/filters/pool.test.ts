@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import { toJson } from "../../outbox.ts";
+import { host, world } from "../placer.testing.ts";
+
+const root = peerName("controller.root");
+const [dev, test1, stranger] = ["ROOT/acme/dev", "ROOT/acme/test", "ROOT/other/ops"];
+const accounts = { shop: dev, lab: test1, store: stranger } as const;
+
+/** Hosts with room: `h1` in a pool of the cell `shop`, `h2` of its flavour and in none, `h3` of none. */
+function cloud(pool: JsonObject | null = {}) {
+  const placer = world(["h1", "h2", "h3"]);
+  for (const name of ["h1", "h2", "h3"]) placer.say(name, host(name));
+  const say = (key: string, value: JsonObject | null): unknown =>
+    placer.input({ kind: "desired", from: root, key, value });
+  for (const [cell, account] of Object.entries(accounts)) say(`owner/${cell}`, { cell, account });
+  const pooled = (more: JsonObject, tag: string): unknown =>
+    say("pooled/h1", {
+      ...{ host: "h1", flavor: "large", tag },
+      pool: { uid: "c1-4", cell: "shop", path: "shop/racks", name: "rack1", enabled: true, authorised: [dev], ...more },
+    });
+  if (pool !== null) pooled(pool, "first");
+  say("pooled/h2", { host: "h2", flavor: "large", tag: "large", pool: null });
+  const start = (cell: string, vm: string, placement: JsonObject): string | null => {
+    const from: PeerName = peerName(`controller.${cell}`);
+    placer.input({
+      ...{ kind: "desired", from, key: `placement/${vm}` },
+      value: toJson({
+        ...{ vm, path: `${cell}/${vm}`, cell, incarnation: 1, memoryMiB: 100, cpus: 1, cpuSpeedMHz: 0, placement },
+      }),
+    });
+    return placer.published.get(`${from}/placement/${vm}`)?.host ?? null;
+  };
+  const said = (cell: string, vm: string) => placer.published.get(`controller.${cell}/placement/${vm}`);
+  const standing = (name: string): unknown => placer.published.get(`controller.root/standing/${name}`);
+  return { ...placer, start, said, standing, pooled, say };
+}
+
+test("who asks for no pool stands at no host of a flavour, and who asks for one at its hosts alone", () => {
+  const { start } = cloud();
+  assert.equal(start("shop", "a", {}), "h3");
+  assert.equal(start("store", "b", {}), "h3");
+  assert.equal(start("shop", "c", { pool: "c1-4" }), "h1");
+  assert.equal(start("shop", "d", { pool: "shop/racks" }), "h1", "in its own cell by its path");
+  assert.equal(start("shop", "e", { pool: "racks" }), "h1");
+  assert.equal(start("root", "f", {}), "h3", "the cloud's own VMs, too");
+});
+
+test("a pool takes VMs of the accounts that it authorises, by its UID", () => {
+  const { start } = cloud({ authorised: [test1] });
+  assert.equal(start("lab", "a", { pool: "c1-4" }), "h1");
+  assert.equal(start("lab", "b", { pool: "shop/racks" }), null, "a path is another cell's own");
+  assert.equal(start("shop", "c", { pool: "c1-4" }), null, "its owner has shut himself out");
+});
+
+test("of a pool that is another's no more is said than of one that is not there, and no host is named", () => {
+  const { start, said } = cloud();
+  start("store", "a", { pool: "c1-4" });
+  start("store", "b", { pool: "c1-5" });
+  const [there, nowhere] = [said("store", "a"), said("store", "b")];
+  assert.equal(there?.reason?.replace("c1-4", "c1-5"), nowhere?.reason);
+  assert.deepEqual(there?.refusals, []);
+  assert.doesNotMatch(JSON.stringify([there, nowhere]), /h[123]|rack1/);
+});
+
+test("a host that is disabled in its pool takes nothing new and is called by its owner's name", () => {
+  const { start, said, pooled } = cloud({ enabled: false });
+  assert.equal(start("shop", "a", { pool: "c1-4" }), null);
+  assert.match(said("shop", "a")?.reason ?? "", /rack1: it is disabled in its pool/);
+  assert.doesNotMatch(JSON.stringify(said("shop", "a")), /h[123]/);
+  pooled({ enabled: true }, "second");
+  assert.equal(said("shop", "a")?.host, "h1", "it waits for that");
+});
+
+test("all other filters hold in a pool", () => {
+  const { start, said } = cloud();
+  assert.equal(start("shop", "a", { pool: "c1-4", dedication: "strict" }), "h1");
+  assert.equal(start("shop", "b", { pool: "c1-4", apartFrom: "shop/a" }), null);
+  assert.match(said("shop", "b")?.reason ?? "", /rack1: x\.placement\.apartFrom keeps it apart/);
+});
+
+test("the root controller hears what stands at hosts of flavours and at disabled ones, by which of its words", () => {
+  const { start, standing, pooled, say, input } = cloud();
+  assert.deepEqual(standing("h1"), { vms: [], tag: "first" });
+  assert.deepEqual(standing("h2"), { vms: [], tag: "large" });
+  assert.equal(standing("h3"), undefined);
+  start("shop", "vm-1", { pool: "c1-4" });
+  assert.deepEqual(standing("h1"), { vms: ["vm-1"], tag: "first" });
+  input({ kind: "actual", from: peerName("host.h1"), key: "taken/x-9", value: { memoryMiB: 10, cpus: 1 } });
+  assert.deepEqual(standing("h1"), { vms: ["vm-1", "x-9"], tag: "first" }, "what another Placer has there, too");
+  pooled({ enabled: false }, "second");
+  assert.deepEqual(standing("h1"), { vms: ["vm-1", "x-9"], tag: "second" });
+  say("host/h3", { host: "h3", state: "disabled" });
+  assert.deepEqual(standing("h3"), { vms: [], tag: null });
+  say("host/h3", null);
+  assert.equal(standing("h3"), undefined);
+});

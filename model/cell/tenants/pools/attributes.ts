@@ -1,0 +1,124 @@
+import type { Json } from "../../../json/json.ts";
+import type { HostFlavorElement, PoolElement, PoolHostElement } from "../../cell.ts";
+import type { ElementPath } from "../../identifiers.ts";
+import { mostUnits } from "./flavors.ts";
+
+/** Of host flavours and pools: their part of the one table (`model/cell/schema.ts`), and of what is made of it. */
+const label = { kind: "label", mixedCase: false } as const;
+
+export const hostFlavorAttribute = {
+  "x.flavor": {
+    kind: label,
+    effect: "change",
+    docs: "The host is of this HostFlavor: it takes VMs of the pool alone that it is in, and none as long as it is in none. It goes into a flavour disabled and empty.",
+  },
+} as const;
+
+export const poolSchemas = {
+  HostFlavor: {
+    "x.description": {
+      kind: { kind: "text" },
+      default: "",
+      effect: "change",
+      docs: "What such a host is, for people: processors, memory, and whatever tells it from others.",
+    },
+    "x.units": {
+      kind: { kind: "integer", minimum: 1, maximum: mostUnits },
+      required: true,
+      effect: "change",
+      docs: "What one such host costs of an account's units.",
+    },
+  },
+  Pool: {
+    "x.authorised": {
+      kind: { kind: "labels", paths: true },
+      effect: "change",
+      docs: "Accounts whose VMs may stand at its hosts, by their paths. Absent: the cell's own; a list without that shuts it out.",
+    },
+  },
+  PoolHost: {
+    "x.pool": {
+      kind: { kind: "link", to: ["Pool"], foreign: false },
+      required: true,
+      effect: "replace",
+      docs: "The pool that it is in. Its name, the last part of its path, is the only one of the pool.",
+    },
+    "x.flavor": {
+      kind: label,
+      required: true,
+      effect: "replace",
+      docs: "Of which HostFlavor it is to be: the operator says which there are.",
+    },
+    "x.zone": {
+      kind: label,
+      effect: "replace",
+      docs: "Zone in which it is to stand. Absent: in any.",
+    },
+    "x.enabled": {
+      kind: { kind: "boolean" },
+      default: false,
+      effect: "change",
+      docs: "Whether new VMs come there. Those that run there go on; it leaves the pool disabled and empty.",
+    },
+  },
+} as const;
+
+export const poolDocs = {
+  HostFlavor: "A kind of whole hosts that accounts can have, in the root cell alone: `root/flavors/<its name>`.",
+  Pool: "Whole hosts that the cell's account has for itself, and for other accounts if it wants.",
+  PoolHost: "A host of a pool: one of the flavour that is free, and nobody else's as long as it is there.",
+} as const;
+
+/** Checked attributes, with defaults. */
+interface Values {
+  needNumber(name: string): number;
+  needText(name: string): string;
+  needBoolean(name: string): boolean;
+  text(name: string): string | undefined;
+  texts(name: string): readonly string[] | undefined;
+  link(name: string): ElementPath;
+}
+type OfPools = HostFlavorElement | PoolElement | PoolHostElement;
+type Fields<E> = E extends OfPools ? Omit<E, "path" | "public" | "movedFrom" | "position"> : never;
+const isOfPools = { HostFlavor: true, Pool: true, PoolHost: true } as const satisfies Record<OfPools["type"], true>;
+export const isPoolElement = (element: { readonly type: string }): element is OfPools =>
+  Object.hasOwn(isOfPools, element.type);
+
+/** Of an element of the type. */
+export function poolFields(type: OfPools["type"], values: Values): Fields<OfPools> {
+  if (type === "HostFlavor")
+    return { type, description: values.needText("x.description"), units: values.needNumber("x.units") };
+  if (type === "Pool") {
+    const authorised = values.texts("x.authorised");
+    return { type, ...(authorised === undefined ? {} : { authorised }) };
+  }
+  const zone = values.text("x.zone");
+  return {
+    ...{ type, pool: values.link("x.pool"), flavor: values.needText("x.flavor") },
+    enabled: values.needBoolean("x.enabled"),
+    ...(zone === undefined ? {} : { zone }),
+  };
+}
+
+/** The same as it is written. */
+export function describedPool(
+  element: OfPools,
+  rename: (path: ElementPath) => ElementPath,
+): [string, Json | undefined][] {
+  switch (element.type) {
+    case "HostFlavor":
+      return [
+        ["x.description", element.description],
+        ["x.units", element.units],
+      ];
+    case "Pool":
+      return [["x.authorised", element.authorised]];
+    case "PoolHost":
+      return [
+        ["x.pool", rename(element.pool)],
+        ["x.flavor", element.flavor],
+        ["x.zone", element.zone],
+        ["x.enabled", element.enabled],
+      ];
+  }
+}
