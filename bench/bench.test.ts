@@ -50,6 +50,7 @@ for (const name of [
   "dataplane",
   "ha",
   "neighbour",
+  "placement",
   "rules",
   "plan",
   "roles",

@@ -36,6 +36,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   documents: async () => (await import("./simulated/documents.ts")).documents,
   ha: async () => (await import("./simulated/ha.ts")).ha,
   tenancy: async () => (await import("./tenancy/tenancy.ts")).tenancy,
+  placement: async () => (await import("./placement/placement.ts")).placement,
   simulator: async () => (await import("./simulated/simulator.ts")).simulator,
 };
 

@@ -1,0 +1,189 @@
+import { choose } from "../../core/placer/index/choose.ts";
+import { askerOf } from "../../core/placer/owners.ts";
+import { place } from "../../core/placer/place.ts";
+import { createPlacer } from "../../core/placer/placer.ts";
+import type { PlacerState, Wanted } from "../../core/placer/state.ts";
+import { below, seedOf } from "../../core/random.ts";
+import { hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+
+/*
+ * One process with one Placer that has so many hosts, of `placement.ts`. Arguments: hosts, decisions that are measured. Times
+ * are those of a clock, so nothing else should run.
+ */
+export interface PlacementReport {
+  /** Places given per second, each a whole step: document read, decided, reserved, answered. */
+  readonly perSecond: number;
+  readonly medianMs: number;
+  readonly p99Ms: number;
+  readonly longestMs: number;
+  /** A VM's end, with all that waits tried again. */
+  readonly endMs: number;
+  /** Of a scan of all hosts, the same requests. */
+  readonly scanMs: number;
+  /** Scan and index choose another host. */
+  readonly differ: number;
+  readonly refusedMs: number;
+  readonly refusedInFullMs: number;
+  /** What the hosts, the places and the index hold, with garbage collected. */
+  readonly heldMiB: number;
+  readonly placed: number;
+  readonly waiting: number;
+}
+
+const [hostCount = 5000, count = 20_000] = process.argv.slice(2).map(Number);
+const accounts = 50;
+const chance = { random: seedOf(19) };
+const pick = <T>(all: readonly T[]): T => all[below(chance, all.length)] as T;
+const root = peerName("controller.root");
+const clock = { ms: 0, wallMs: 0 };
+const heldMiB = (): number => {
+  globalThis.gc?.();
+  return process.memoryUsage().heapUsed / 2 ** 20;
+};
+const before = heldMiB();
+
+const peers = Array.from({ length: hostCount }, (_, at) => peerName(`host.h${String(at).padStart(5, "0")}`));
+const service = createPlacer({ self: peerName("placer"), hosts: peers });
+const state: PlacerState = service.restore({ records: new Map(), desiredAt: new Map() });
+const desire = (from: PeerName, key: string, value: Json): void =>
+  void service.step(state, { kind: "desired", from, key, value }, clock);
+
+// Two kinds of machines; one in ten is dedicated.
+for (const [at, peer] of peers.entries()) {
+  const host = hostName(peer.slice("host.".length));
+  const [memoryMiB, cpus] = at % 3 === 0 ? [524_288, 128] : [262_144, 64];
+  const about = { state: "up", address: "10.0.0.1", mac: "02:00:00:00:00:01", accelerator: "kvm", boot: 1 } as const;
+  const actual = {
+    ...about,
+    host,
+    memoryMiB,
+    cpus,
+    reservedMiB: 4096,
+    machineMiB: 60,
+    cpuSpeedMHz: at % 2 === 0 ? 2400 : 3000,
+  };
+  state.hosts.set(peer, { host, reachable: true, actual: actual as never });
+}
+state.silent.clear();
+service.step(state, { kind: "start" }, clock);
+for (let at = 0; at < accounts; at += 1)
+  desire(root, `owner/k${at}`, { cell: `k${at}`, account: `ROOT/d${at % 5}/a${at}` });
+for (let at = 0; at < hostCount; at += 10) {
+  const host = peers[at]?.slice("host.".length) ?? "";
+  const to = { kind: "account", path: `ROOT/d${(at / 10) % 5}/a${(at / 10) % accounts}` };
+  desire(root, `dedicated/${host}`, { host, of: host, level: "host", to });
+}
+
+/**
+ * What a VM asks for: of twenty 12 ask for nothing, 3 and 2 are in strict and other anti-affinity groups of five, 1 is in a strict affinity group
+ * of four, 1 spreads, 1 asks for hosts of its account. Besides, each account has twenty strict and twenty preferred ones, which come first.
+ */
+interface Kind {
+  readonly of: number;
+  readonly what: number | undefined;
+}
+let serial = 0;
+const live: { readonly client: PeerName; readonly vm: string; readonly kind: Kind }[] = [];
+const kinds = [0, 0, 0, 1, 1, 2, 3, 4];
+const kindOf = (): Kind => ({ of: below(chance, accounts), what: kinds[below(chance, 20)] });
+function request(kind: Kind): {
+  readonly client: PeerName;
+  readonly kind: Kind;
+  readonly document: JsonObject & { readonly vm: string };
+} {
+  serial += 1;
+  const { of, what } = kind;
+  const [cell, client] = [`k${of}`, peerName(`controller.k${of}`)];
+  const group = (letter: string, size: number, sort: string): JsonObject => {
+    const name = `${letter}${Math.floor(serial / (20 * size * accounts))}`;
+    const uid = `${cell}-${name}`;
+    if (!state.groups.has(uid as Uid))
+      desire(client, `group/${uid}`, { uid, path: `${cell}/${name}`, name, kind: sort });
+    return { groups: [name] };
+  };
+  const wishes: readonly (() => JsonObject)[] = [
+    () => group("s", 5 / 3, "host anti-affinity"),
+    () => group("n", 5 / 2, "non-strict host anti-affinity"),
+    () => group("t", 4, "host affinity"),
+    () => ({ spread: `w${Math.floor(serial / (20 * 5 * accounts))}` }),
+    () => ({ groups: [`DedicatedGrp-a${of}`] }),
+    () => ({ dedication: "strict" }),
+    () => ({ dedication: "preferred" }),
+  ];
+  const vm = `v${serial}`;
+  const document = {
+    ...{
+      vm,
+      path: `${cell}/${vm}`,
+      cell,
+      incarnation: 1,
+      cpuSpeedMHz: serial % 7 === 0 && what === undefined ? 3000 : 0,
+    },
+    ...{ memoryMiB: pick([2048, 4096, 8192, 16_384]), cpus: pick([1, 2, 4]) },
+    placement: what === undefined ? {} : (wishes[what]?.() ?? {}),
+  };
+  return { client, kind, document };
+}
+const start = ({ client, document, kind }: ReturnType<typeof request>): void => {
+  desire(client, `placement/${document.vm}`, document);
+  live.push({ client, vm: document.vm, kind });
+};
+
+// Half of the memory has VMs before anything is measured: some 15 for each host.
+for (let at = 0; at < accounts * 40; at += 1) start(request({ of: at % accounts, what: at % 80 < 40 ? 5 : 6 }));
+for (let at = 0; at < hostCount * 15; at += 1) start(request(kindOf()));
+const held = heldMiB() - before;
+
+const [steps, ends]: readonly [number[], number[]] = [[], []];
+let placing = 0;
+for (let at = 0; at < count; at += 1) {
+  const [gone] = live.splice(below(chance, live.length), 1);
+  const ended = performance.now();
+  if (gone !== undefined) desire(gone.client, `placement/${gone.vm}`, null);
+  ends.push(performance.now() - ended);
+  const asked = request(gone?.kind ?? kindOf());
+  const from = performance.now();
+  start(asked);
+  const took = performance.now() - from;
+  steps.push(took);
+  placing += took;
+}
+steps.sort((one, other) => one - other);
+
+let [differ, scanned] = [0, 0];
+const scans = 200;
+for (let at = 0; at < scans; at += 1) {
+  const { client, document } = request(kindOf());
+  const asker = askerOf(state, client);
+  const began = performance.now();
+  const scan = place([...state.hosts.values()], state.usage, document as never, state.ratios, asker);
+  scanned += performance.now() - began;
+  const chosen = choose(state, document as never, asker);
+  if (("host" in scan ? scan.host : null) !== (chosen?.host ?? null)) differ += 1;
+}
+
+const tooLarge: Wanted = {
+  client: peerName("controller.k1"),
+  document: { ...request({ of: 1, what: undefined }).document, memoryMiB: 2 ** 20 } as never,
+};
+const asker = askerOf(state, tooLarge.client);
+const timesOf = (work: () => unknown, times: number): number => {
+  work();
+  const from = performance.now();
+  for (let at = 0; at < times; at += 1) work();
+  return (performance.now() - from) / times;
+};
+const refusedMs = timesOf(() => choose(state, tooLarge.document, asker), 1000);
+const refusedInFullMs = timesOf(
+  () => place([...state.hosts.values()], state.usage, tooLarge.document, state.ratios, asker),
+  10,
+);
+const at = (share: number): number => steps[Math.min(steps.length - 1, Math.floor(steps.length * share))] ?? 0;
+const report: PlacementReport = {
+  ...{ perSecond: (count / placing) * 1000, medianMs: at(0.5), p99Ms: at(0.99), longestMs: at(1) },
+  endMs: ends.reduce((sum, each) => sum + each, 0) / ends.length,
+  ...{ scanMs: scanned / scans, differ, refusedMs, refusedInFullMs, heldMiB: held },
+  ...{ placed: state.reservations.size, waiting: state.waiting.size },
+};
+process.stdout.write(`${JSON.stringify(report)}\n`);

@@ -1,0 +1,55 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Bench, BenchOptions, Figure } from "../bench.ts";
+import type { PlacementReport } from "./placement-process.ts";
+
+const run = promisify(execFile);
+const file = join(import.meta.dirname, "placement-process.ts");
+
+async function measured(hosts: number, decisions: number): Promise<PlacementReport> {
+  const options = ["--expose-gc", "--disable-warning=ExperimentalWarning"];
+  const { stdout } = await run(process.execPath, [...options, file, `${hosts}`, `${decisions}`]);
+  return JSON.parse(stdout) as PlacementReport;
+}
+
+async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
+  const figures: Figure[] = [];
+  for (const [hosts, decisions] of quick
+    ? [[300, 500]]
+    : [
+        [5000, 20_000],
+        [25_000, 10_000],
+      ]) {
+    if (hosts === undefined || decisions === undefined) continue;
+    say(`${decisions} decisions at ${hosts} hosts`);
+    const report = await measured(hosts, decisions);
+    const figure = (about: string, unit: Figure["unit"], value: number, atMost: number | null, note?: string): void =>
+      void figures.push({
+        ...{ what: `${hosts} hosts, ${about}`, unit, value, range: null, atMost },
+        ...(note === undefined ? {} : { note }),
+      });
+    const most = hosts > 5000 ? 10_000 : 15_000;
+    figure("VMs placed", "1/s", report.perSecond, null, `goal: ${most} or more; ${report.placed} VMs there`);
+    figure("one VM placed, median", "ms", report.medianMs, null);
+    figure("one VM placed, 99 of 100", "ms", report.p99Ms, 1, `the longest ${report.longestMs.toFixed(1)} ms`);
+    figure("one VM ends", "ms", report.endMs, null, `${report.waiting} wait`);
+    figure("chosen by a scan of all", "ms", report.scanMs, null, "the same requests, 200 of them");
+    figure("choices that are the scan's", "%", 100 - report.differ / 2, null, "goal: 100");
+    figure("refused", "ms", report.refusedMs, 1);
+    figure("refused with a sentence for each host", "ms", report.refusedInFullMs, 50);
+    figure("held", "MiB", report.heldMiB, 300, "hosts, places, documents and index");
+  }
+  return figures;
+}
+
+export const placement: Bench = {
+  title: "Places for VMs",
+  method:
+    "One Placer as a function in a process of its own, no network, no store: a VM's document comes and is read, a host is chosen and reserved, and " +
+    "the answer is there. Two kinds of hosts (256 and 512 GiB), one in ten dedicated to one of 50 accounts. Some 15 VMs are at each host before; then " +
+    "one ends and one of its kind comes, in turn. Of twenty, 12 ask for nothing, 3 and 2 are in strict and non-strict anti-affinity groups of five, 1 is in " +
+    "a strict affinity group of four, 1 spreads, 1 asks for hosts of its account; each account has 20 strict and 20 preferred ones besides. " +
+    "Quotas are decided at controllers, before a Placer is asked; pools are not among it.",
+  run: measureAll,
+};
