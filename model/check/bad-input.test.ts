@@ -54,7 +54,7 @@ const mistakes: readonly Mistake[] = [
     text: 'g extends AffinityGroup { x.kind ^"host anti-afinity"; }',
     code: "schema/value",
     message: /`x.kind` must be "host affinity"/,
-    right: /Did you mean "host anti-affinity"\?/,
+    right: /Did you mean `host anti-affinity`\?/,
   },
   {
     what: "two affinity groups of one name",
