@@ -70,6 +70,8 @@ const personOf = (state: ControllerState, by: Asker | undefined): Person => {
 
 /** To be called in the step that takes in a model, after that has its new number. */
 export function keepVersion(state: ControllerState, plan: Plan, { by, verb, target, text }: Asked): void {
+  // Changes of the root cell name accounts and their cells, of which nothing may be left once they have gone: its texts alone are kept.
+  if (state.options.root !== undefined && text === undefined) return;
   const { version, document } = state.model;
   const changed = plan.steps.filter(({ action }) => action !== "none");
   const changes: Record<string, number> = {};
