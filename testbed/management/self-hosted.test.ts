@@ -6,6 +6,7 @@ import { type Testbed, withTestbedDirectory } from "../harness.ts";
 import { losesBootstrapHost, losesServiceHost } from "../hosts/succession.testing.ts";
 import { cells, stateOf, until } from "../lab.testing.ts";
 import { bootstrapProgress, rootSpecification } from "../self-hosted.ts";
+import { accountGoes, givesToAccount } from "./account.testing.ts";
 import { backupOf, losesRootStore } from "./root-store.testing.ts";
 import {
   killMachine,
@@ -170,8 +171,9 @@ describe("the cloud that runs in itself", { skip }, () => {
       await losesBootstrapHost({ t, reached, patience, cell: "one" });
       await untilAllReady(t, "root", patience);
       await losesServiceHost({ t, reached, patience, cell: "one" });
-      await cells(t, "delete", "one", "--yes", "--allow-destroy", "one/boot,one/boot2,one/extra");
-      reached("the cell is deleted");
+      const user = await givesToAccount(t, "one/vm");
+      await accountGoes(t, { cell: "one", user, patience });
+      reached("an account is deleted, with the cell that it was given");
       await until(
         "nothing is left of the cell",
         () => t.cells(["get", "root", "--output", "json"]),
