@@ -208,8 +208,15 @@ function element({ type, picks, values, own }: Piece, index: number, params: Rec
   if (type === "Subnet") {
     attributes["x.size"] = 8;
   }
-  if (type === "VolumeGrant" && attributes["x.vm"] === undefined)
-    attributes["x.cell"] = "<ref://other.cells.example.com/>";
+  // It is given to one: a machine, a cell, an account or a domain.
+  if (type === "VolumeGrant") {
+    const [first = "x.cell", ...others] = ["x.vm", "x.account", "x.domain"].filter((name) => name in attributes);
+    for (const name of others) delete attributes[name];
+    if (first === "x.cell") attributes["x.cell"] = "<ref://other.cells.example.com/>";
+    else delete attributes["x.cell"];
+    if (first === "x.account") attributes["x.account"] = "ROOT/acme/dev";
+    if (first === "x.domain") attributes["x.domain"] = "ROOT/acme";
+  }
   if (type === "NetworkRule" && attributes["x.protocol"] !== "tcp") {
     attributes["x.protocol"] = "udp";
   }
