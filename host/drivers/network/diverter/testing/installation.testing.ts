@@ -111,7 +111,12 @@ export interface Guest {
 }
 
 export class Installation {
-  readonly directory = mkdtempSync(join(tmpdir(), `diverter-${process.pid}-`));
+  #directory: string | null = null;
+  /** Made when it is asked for: a test that is not chosen makes one of these, and never stops it. */
+  get directory(): string {
+    this.#directory ??= mkdtempSync(join(tmpdir(), `diverter-${process.pid}-`));
+    return this.#directory;
+  }
   readonly machines: Machine[] = [];
   readonly agents = new Set<Agent>();
   readonly hostMachines = {} as Record<HostKey, Machine>;
@@ -285,6 +290,6 @@ export class Installation {
   async stop(): Promise<void> {
     await Promise.all([...this.agents].map((agent) => agent.stop()));
     await Promise.all(this.machines.map((machine) => machine.stop()));
-    rmSync(this.directory, { recursive: true, force: true });
+    if (this.#directory !== null) rmSync(this.#directory, { recursive: true, force: true });
   }
 }
