@@ -309,7 +309,8 @@ const transferOf = (zone: string): Buffer =>
 test("a real name server fetches the zone, and what is new in it; who is not declared gets nothing", { skip }, () =>
   withSecondary(null, async ({ running, server, own, secondary, asked, until }) => {
     await until("n0.shop.cloud.example.org", "198.18.1.0");
-    assert.equal(await asked("n449.shop.cloud.example.org"), "198.18.2.193", "in more than two messages");
+    // In more than two messages. Each zone that has come has nsd start its server anew, which answers nobody for a moment.
+    await until("n449.shop.cloud.example.org", "198.18.2.193");
     assert.equal(await asked("db.shop.cloud.example.org"), null);
     running.say("new.shop.cells.internal", "198.18.9.9");
     await until("new.shop.cloud.example.org", "198.18.9.9");
@@ -333,9 +334,10 @@ test("a real name server fetches the zone, and what is new in it; who is not dec
 test("a real name server with the key fetches the zone and believes who tells it of news; without it nobody does", {
   skip,
 }, async () => {
-  await withSecondary(ourSecret, async ({ running, server, own, secondary, asked, until }) => {
+  await withSecondary(ourSecret, async ({ running, server, own, secondary, until }) => {
     await until("n0.shop.cloud.example.org", "198.18.1.0");
-    assert.equal(await asked("n449.shop.cloud.example.org"), "198.18.2.193", "in more than two messages");
+    // In more than two messages. Each zone that has come has nsd start its server anew, which answers nobody for a moment.
+    await until("n449.shop.cloud.example.org", "198.18.2.193");
     running.say("new.shop.cells.internal", "198.18.9.9");
     await until("new.shop.cloud.example.org", "198.18.9.9");
     await until("9.9.18.198.in-addr.arpa", "new.shop.cloud.example.org");
