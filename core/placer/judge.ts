@@ -24,6 +24,8 @@ import { implicit, implicitRank, isHeld } from "./filters/implicit.ts";
 import { isOutside, pool, shownName } from "./filters/pool.ts";
 import { speed } from "./filters/speed.ts";
 
+/** Of these each host of a class says the same (`index/`): they look neither at its room nor at who is there. A further one is either of the two. */
+export const classFilters: readonly Filter[] = [hostState, pool, dedication, speed];
 const filters: readonly Filter[] = [hostState, pool, dedication, implicit, affinity, groups, speed, capacity];
 
 /** What is asked for, with all that one decision looks up once. */
@@ -58,12 +60,25 @@ export function isBetter(a: Ranked, b: Ranked): boolean {
   return a.freeMiB > b.freeMiB || (a.freeMiB === b.freeMiB && a.host < b.host);
 }
 
+/** It is others', and nothing is said of it. */
+export const isOfOthers = ({ rule, pooled }: HostView, request: DesiredPlacement, asker: Asker): boolean =>
+  isOutside(pooled, request, asker) || (rule !== undefined && isHidden({ rule }, asker));
+/** Of the cloud's own VMs: how much rather they stand elsewhere. */
+export const othersRank = (isHeldThere: boolean, rule: HostView["rule"]): number =>
+  isHeldThere ? 2 : rule === undefined ? 0 : 1;
+/** Where the rank of implicit dedication counts. */
+export const implicitRanks = (asks: boolean, rank: number): Pick<Ranked, "asked" | "held"> => ({
+  asked: asks ? rank : 0,
+  held: asks ? 0 : rank,
+});
+
 /** One host: how good it is, or why it is not taken; null: it is others', and nothing is said of it. */
 export function judge(
-  { host, reachable, actual, died = null, closed, rule, pooled }: HostView,
+  view: HostView,
   { request, usage, ratios, asker, memberships, avoid }: Asked,
 ): Ranked | HostRefusal | null {
-  if (isOutside(pooled, request, asker) || (rule !== undefined && isHidden({ rule }, asker))) return null;
+  const { host, reachable, actual, died = null, closed, rule, pooled } = view;
+  if (isOfOthers(view, request, asker)) return null;
   if (!reachable || actual === null) {
     const why = died === null ? "not reachable" : `declared dead at ${died}`;
     return { host: shownName(host, pooled), kind: "unreachable", why, lifts: "the host answers again" };
@@ -80,15 +95,12 @@ export function judge(
     const refusal = filter(candidate, request, ratios, asker);
     if (refusal !== null) return { host: shownName(host, pooled), ...refusal };
   }
-  const implicitly = implicitRank(use, request, asker);
-  const asks = implicitOf(request.placement) !== null;
   return {
     host,
     boot: actual.boot,
     avoided: avoid.has(host),
-    isOthers: !asker.isSystem ? 0 : isHeld(use, request, asker) ? 2 : rule === undefined ? 0 : 1,
-    asked: asks ? implicitly : 0,
-    held: asks ? 0 : implicitly,
+    isOthers: asker.isSystem ? othersRank(isHeld(use, request, asker), rule) : 0,
+    ...implicitRanks(implicitOf(request.placement) !== null, implicitRank(use, request, asker)),
     besides: besidesAt(use, request) + softRank(memberships, host),
     freeMiB: memoryFor(actual, ratios) - takenMiB(actual, use),
   };

@@ -2,11 +2,17 @@ import type { HostName } from "../../../model/cell/identifiers.ts";
 import { preferenceOf } from "../../../model/cell/tenants/dedication/implicit.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { type Asker, groupsOf, implicitOf, noUse, poolOf } from "../candidate.ts";
-import { dedication, isHidden, whyNoGroup } from "../filters/dedication.ts";
-import { hostState } from "../filters/host-state.ts";
-import { pool as inPool, isOutside } from "../filters/pool.ts";
-import { speed } from "../filters/speed.ts";
-import { type Asked, isBetter, judge, type Ranked } from "../judge.ts";
+import { whyNoGroup } from "../filters/dedication.ts";
+import {
+  type Asked,
+  classFilters,
+  implicitRanks,
+  isBetter,
+  isOfOthers,
+  judge,
+  othersRank,
+  type Ranked,
+} from "../judge.ts";
 import { roomFor } from "../machine-memory.ts";
 import { askedOf } from "../place.ts";
 import { type HostClass, type HostEntry, type Indexed, type Open, refresh } from "./classes.ts";
@@ -38,20 +44,17 @@ function shapeOf({ index, ratios }: Indexed, request: DesiredPlacement, asker: A
   for (; shape.seen < index.classes.length; shape.seen += 1) {
     const each = index.classes[shape.seen] as HostClass;
     const { rule } = each.like;
-    if (isOutside(each.like.pooled, request, asker) || (rule !== undefined && isHidden({ rule }, asker))) continue;
+    if (isOfOthers(each.like, request, asker)) continue;
     const candidate = { ...each.like, use: noUse() };
-    if ([hostState, inPool, dedication, speed].some((filter) => filter(candidate, request, ratios, asker) !== null))
-      continue;
+    if (classFilters.some((filter) => filter(candidate, request, ratios, asker) !== null)) continue;
     const standing = standingFor(each.occupancy, asker.account);
     if (asker.isSystem) {
-      const isOthers = standing === "strangers" ? 2 : rule === undefined ? 0 : 1;
-      shape.open.push({ class: each, isOthers, asked: 0, held: 0 });
+      shape.open.push({ class: each, isOthers: othersRank(standing === "strangers", rule), asked: 0, held: 0 });
       continue;
     }
     const preference = preferenceOf(standing, mode);
     if (preference === null) continue;
-    const [asked, held] = mode === null ? [0, preference] : [preference, 0];
-    shape.open.push({ class: each, isOthers: 0, asked, held });
+    shape.open.push({ class: each, isOthers: 0, ...implicitRanks(mode !== null, preference) });
   }
   return shape.open;
 }
