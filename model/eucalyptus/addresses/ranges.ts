@@ -49,6 +49,10 @@ export function networkOf(address: number, netmask: number): AddressRange {
   return { first, last: first + size - 1 };
 }
 
+/** `a.b.c.d/n` of the network that an address is in. */
+export const cidrOf = (address: number, netmask: number): string =>
+  `${formatIpv4(networkOf(address, netmask).first)}/${prefixOfNetmask(netmask) ?? 32}`;
+
 /** What hosts may have of a network: all but its first and last address. Null: nothing is left. */
 export function hostsOf({ first, last }: AddressRange): AddressRange | null {
   return last - first < 2 ? null : { first: first + 1, last: last - 1 };

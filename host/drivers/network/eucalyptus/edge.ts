@@ -1,11 +1,12 @@
 import { formatIpv4 } from "../../../../model/addresses/addresses.ts";
-import { networkOf, prefixOfNetmask } from "../../../../model/eucalyptus/addresses/ranges.ts";
+import { cidrOf, networkOf } from "../../../../model/eucalyptus/addresses/ranges.ts";
 import type { Subnet } from "../../../../model/eucalyptus/configuration/effective.ts";
 import type { Instance, NetworkView, SecurityGroup } from "../../../../model/eucalyptus/view/network-view.ts";
 import { dhcpPlan } from "./plan/dhcp.ts";
 import { guardTables } from "./plan/guard.ts";
 import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
 import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
+import { metadataRule, metadataText } from "./plan/metadata.ts";
 import {
   type AddressSet,
   type DeviceAddress,
@@ -16,7 +17,7 @@ import {
   type Self,
   type Table,
 } from "./plan/plan.ts";
-import { filterTable, natTable, type TableBuilder } from "./plan/tables.ts";
+import { addCounters, counted, filterTable, joined, natTable, type TableBuilder } from "./plan/tables.ts";
 
 /*
  * EDGE: each node guards its own instances. One bridge with their taps; chains and sets of all groups of the cloud, so that a packet
@@ -26,11 +27,6 @@ import { filterTable, natTable, type TableBuilder } from "./plan/tables.ts";
 const [allPrivate, allOthers] = ["EUCA_ALLPRIVATE", "EUCA_ALLNONEUCA"] as const;
 /** Of packets to private addresses, which keep their source. */
 const privateMark = "0x2a";
-const metadata = "169.254.169.254/32";
-const metadataPort = 8773;
-
-const cidrOf = ({ subnet, netmask }: Subnet): string =>
-  `${formatIpv4(networkOf(subnet, netmask).first)}/${prefixOfNetmask(netmask) ?? 32}`;
 
 export function planEdge(view: NetworkView, self: Self, local: LocalConfiguration): LocalPlan {
   // Network hosts carry nothing in this mode.
@@ -94,15 +90,12 @@ function planGroups(
     filter.chain(chain);
     filter.add("FORWARD", `-j ${chain}`);
   }
-  for (const chain of ["EUCA_COUNTERS_IN", "EUCA_COUNTERS_OUT"]) {
-    filter.chain(chain);
-    filter.add("EUCA_FILTER_FWD", `-j ${chain}`);
-  }
+  addCounters(filter, "EUCA_FILTER_FWD");
   filter.add("EUCA_FILTER_FWD", "-m conntrack --ctstate ESTABLISHED -j ACCEPT");
   const sets = new SetBuilder();
   sets.add(allPrivate, localhost);
   sets.add(allOthers, localhost);
-  for (const subnet of view.subnets) sets.set(allOthers).add(cidrOf(subnet));
+  for (const { subnet, netmask } of view.subnets) sets.set(allOthers).add(cidrOf(subnet, netmask));
   const locals = new PublicAddresses(own);
   for (const group of view.securityGroups) {
     const { id } = group;
@@ -154,7 +147,6 @@ function planRules(
       filter.add(id, joined(matchOf(rule, privateOf(instance)), `-m mark ! --mark ${privateMark} -j ACCEPT`));
   }
 }
-const joined = (...parts: readonly string[]): string => parts.filter((part) => part !== "").join(" ");
 
 /** With a public address that is another one than the private. */
 const isPublic = ({ publicIp, privateIp }: Instance): boolean =>
@@ -177,23 +169,20 @@ function planAddresses(
       nat.chain(`EUCA_NAT_${name}${end}`);
       nat.add(from, `-j EUCA_NAT_${name}${end}`);
     }
-  const network = cidrOf(subnet);
+  const network = cidrOf(subnet.subnet, subnet.netmask);
   const mark = `-j MARK --set-xmark ${privateMark}/0xffffffff`;
-  if (metadataPrivate) nat.add("EUCA_NAT_PRE", `-s ${network} -d ${metadata} ${mark}`);
+  if (metadataPrivate) nat.add("EUCA_NAT_PRE", `-s ${network} -d ${metadataText}/32 ${mark}`);
   for (const set of [allPrivate, allOthers])
     nat.add("EUCA_NAT_PRE", `-s ${network} -m set --match-set ${set} dst ${mark}`);
-  filter.add("EUCA_COUNTERS_IN", `-d ${network}`);
-  filter.add("EUCA_COUNTERS_OUT", `-s ${network}`);
+  counted(filter, network);
   for (const instance of own.filter(isPublic)) {
     const [inside, outside] = [privateOf(instance), formatIpv4(instance.publicIp ?? 0)];
     nat.add("EUCA_NAT_PRE", `-d ${outside}/32 -j DNAT --to-destination ${inside}`);
     nat.add("EUCA_NAT_OUT", `-d ${outside}/32 -j DNAT --to-destination ${inside}`);
     nat.add("EUCA_NAT_POST", `-s ${inside}/32 -m mark ! --mark ${privateMark} -j SNAT --to-source ${outside}`);
-    filter.add("EUCA_COUNTERS_IN", `-d ${inside}/32`);
-    filter.add("EUCA_COUNTERS_OUT", `-s ${inside}/32`);
+    counted(filter, `${inside}/32`);
   }
-  const service = `${formatIpv4(view.enabledClcIp)}:${metadataPort}`;
-  nat.add("EUCA_NAT_PRE", `-d ${metadata} -p tcp -m tcp --dport 80 -j DNAT --to-destination ${service}`);
+  nat.add("EUCA_NAT_PRE", metadataRule(view.enabledClcIp));
 }
 
 const publicAddresses = (own: readonly Instance[], { publicInterface }: LocalConfiguration): readonly DeviceAddress[] =>

@@ -1,5 +1,5 @@
 import { formatIpv4 } from "../../../../model/addresses/addresses.ts";
-import { networkOf, prefixOfNetmask } from "../../../../model/eucalyptus/addresses/ranges.ts";
+import { cidrOf, prefixOfNetmask } from "../../../../model/eucalyptus/addresses/ranges.ts";
 import {
   firstTag,
   gatewayOf,
@@ -15,6 +15,7 @@ import { dhcpPlan } from "./plan/dhcp.ts";
 import { guardTables } from "./plan/guard.ts";
 import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
 import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
+import { metadataAddress, metadataRule } from "./plan/metadata.ts";
 import {
   type BridgePlan,
   type DeviceAddress,
@@ -24,7 +25,7 @@ import {
   type LocalPlan,
   type Self,
 } from "./plan/plan.ts";
-import { filterTable, natTable, type TableBuilder } from "./plan/tables.ts";
+import { addCounters, counted, filterTable, joined, natTable, type TableBuilder } from "./plan/tables.ts";
 
 /*
  * MANAGED: each active security group has a segment of one subnet, and with it a VLAN. The cluster's network host is the gateway of
@@ -34,8 +35,6 @@ import { filterTable, natTable, type TableBuilder } from "./plan/tables.ts";
 
 /** Of packets from the subnet to a public address, which get a public source. */
 const publicMark = "0x15";
-const metadata = "169.254.169.254";
-const metadataPort = 8773;
 
 interface Subnets {
   readonly subnet: ManagedSubnet;
@@ -55,7 +54,7 @@ const subnetsOf = (subnet: ManagedSubnet, lookup: Lookup): Subnets => {
   };
   return {
     subnet,
-    cidr: `${formatIpv4(networkOf(subnet.subnet, subnet.netmask).first)}/${prefixOfNetmask(subnet.netmask) ?? 32}`,
+    cidr: cidrOf(subnet.subnet, subnet.netmask),
     prefixLength: prefixOfNetmask(netmaskOf(subnet)) ?? 32,
     segmentOf: (group) => {
       const found = known.get(group);
@@ -66,7 +65,7 @@ const subnetsOf = (subnet: ManagedSubnet, lookup: Lookup): Subnets => {
     },
   };
 };
-const cidrOf = ({ first }: Segment, { prefixLength }: Subnets): string => `${formatIpv4(first)}/${prefixLength}`;
+const cidrOfSegment = ({ first }: Segment, { prefixLength }: Subnets): string => `${formatIpv4(first)}/${prefixLength}`;
 
 export const planManaged = (view: NetworkView, self: Self, local: LocalConfiguration): LocalPlan =>
   plan(view, self, local, true);
@@ -128,14 +127,10 @@ function networkHost(
   const [filter, nat] = [filterTable(), natTable()];
   const warnings: string[] = [];
   filter.chain("FORWARD", "DROP");
-  for (const chain of ["EUCA_COUNTERS_IN", "EUCA_COUNTERS_OUT"]) {
-    filter.chain(chain);
-    filter.add("FORWARD", `-j ${chain}`);
-  }
+  addCounters(filter, "FORWARD");
   filter.add("FORWARD", "-m conntrack --ctstate ESTABLISHED -j ACCEPT");
   filter.add("FORWARD", `! -d ${cidr} -j ACCEPT`);
-  filter.add("EUCA_COUNTERS_IN", `-d ${cidr}`);
-  filter.add("EUCA_COUNTERS_OUT", `-s ${cidr}`);
+  counted(filter, cidr);
   const everywhere = new PublicAddresses(view.instances);
   for (const group of groups) planGroup(group, lookup, subnets, everywhere, filter, warnings);
   planAddresses(view, own, subnets, nat, filter);
@@ -167,7 +162,6 @@ function networkHost(
     segments,
   };
 }
-const metadataAddress = 0xa9fea9fe;
 
 function planGroup(
   { id, ingress }: SecurityGroup,
@@ -182,7 +176,7 @@ function planGroup(
     warnings.push(`no instance of the security group ${id} has an address of a segment; it has no rules`);
     return;
   }
-  const to = cidrOf(segment, subnets);
+  const to = cidrOfSegment(segment, subnets);
   filter.chain(id);
   filter.add("FORWARD", `-j ${id}`);
   filter.add("FORWARD", `-s ${to} -d ${to} -j ACCEPT`);
@@ -192,7 +186,7 @@ function planGroup(
       const from = lookup.groups.has(rule.group) ? subnets.segmentOf(rule.group) : null;
       if (from === null)
         warnings.push(`a rule of ${id} names the security group ${rule.group}, which has no segment; it is left out`);
-      else filter.add(id, joined(`-s ${cidrOf(from, subnets)} -d ${to}`, matchOf(rule), "-j ACCEPT"));
+      else filter.add(id, joined(`-s ${cidrOfSegment(from, subnets)} -d ${to}`, matchOf(rule), "-j ACCEPT"));
       continue;
     }
     const hidden = rule.cidr === undefined ? null : everywhere.only(rule.cidr);
@@ -207,7 +201,6 @@ function planGroup(
     filter.add(id, joined(`-d ${to}`, matchOf(rule), mark, "-j ACCEPT"));
   }
 }
-const joined = (...parts: readonly string[]): string => parts.filter((part) => part !== "").join(" ");
 
 function planAddresses(
   { enabledClcIp }: NetworkView,
@@ -216,13 +209,11 @@ function planAddresses(
   nat: TableBuilder,
   filter: TableBuilder,
 ): void {
-  const service = `${formatIpv4(enabledClcIp)}:${metadataPort}`;
-  nat.add("PREROUTING", `-d ${metadata}/32 -p tcp -m tcp --dport 80 -j DNAT --to-destination ${service}`);
+  nat.add("PREROUTING", metadataRule(enabledClcIp));
   for (const { publicIp, privateIp } of own) {
     if (privateIp === undefined) continue;
     const inside = formatIpv4(privateIp);
-    filter.add("EUCA_COUNTERS_IN", `-d ${inside}/32`);
-    filter.add("EUCA_COUNTERS_OUT", `-s ${inside}/32`);
+    counted(filter, `${inside}/32`);
     if (publicIp === undefined) continue;
     const outside = formatIpv4(publicIp);
     for (const chain of ["PREROUTING", "OUTPUT"]) {

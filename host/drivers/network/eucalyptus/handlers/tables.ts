@@ -40,6 +40,8 @@ const planOf = ({ policy, rules }: Chain): string => JSON.stringify([policy, rul
 const textOf = (printed: Printed, name: string): string => (printed.get(name) ?? ["absent"]).join("\n");
 /** Chains of the site's own rules: they are there, and nobody else writes into them. */
 const isHook = (name: string): boolean => name.endsWith("USERHOOK");
+/** One of a mode, or of what came before it. */
+const isMode = (name: string): boolean => /^(?:EUCA_|EU_|sg-)/.test(name);
 /** Of the mode: where a policy or nothing but jumps stands, others' rules may stand beside them. */
 const isShared = ({ policy, rules }: Chain): boolean => policy === "ACCEPT" && rules.every(([first]) => first === "-j");
 
@@ -77,13 +79,13 @@ export class TableHandler {
   async apply(wanted: readonly Table[], found: Printed): Promise<void> {
     const due = new Set(this.due(wanted, found));
     const stale = this.stale(wanted, found);
-    const lines = wanted.flatMap(({ name: table, chains }) => {
+    const tables = new Map<string, readonly string[]>();
+    for (const { name: table, chains } of wanted) {
       const changed = chains.filter((chain) => due.has(key(table, chain.name)));
       const gone = stale.filter((name) => name.startsWith(`${table} `)).map((name) => name.slice(table.length + 1));
-      if (changed.length === 0 && gone.length === 0) return [];
+      if (changed.length === 0 && gone.length === 0) continue;
       const own = changed.filter((chain) => !isShared(chain));
-      return [
-        `*${table}`,
+      tables.set(table, [
         ...own.map(({ name, policy }) => this.#declared(name, policy)),
         ...gone.map((name) => this.#declared(name, null)),
         ...changed
@@ -97,19 +99,24 @@ export class TableHandler {
                 ],
           ),
         ...gone.map((name) => `-X ${name}`),
-        ...(this.#tool === "iptables" ? ["COMMIT"] : []),
-      ];
-    });
+      ]);
+    }
     this.written = [...due];
-    if (lines.length === 0) return;
-    const [program, ...args] = programs[this.#tool].restore;
-    await this.#run(program, args, lines.map((line) => `${line}\n`).join(""));
+    if (tables.size === 0) return;
+    await this.#restore(tables);
     const now = await readTables(this.#run, this.#tool);
     for (const { name: table, chains } of wanted)
       for (const chain of chains) {
         const name = key(table, chain.name);
         if (due.has(name)) this.#applied.set(name, { plan: planOf(chain), printed: textOf(now, name) });
       }
+  }
+  /** Each table in one transaction. */
+  async #restore(tables: ReadonlyMap<string, readonly string[]>): Promise<void> {
+    const end = this.#tool === "iptables" ? ["COMMIT"] : [];
+    const text = [...tables].flatMap(([table, lines]) => [`*${table}`, ...lines, ...end]);
+    const [program, ...args] = programs[this.#tool].restore;
+    await this.#run(program, args, text.map((line) => `${line}\n`).join(""));
   }
   #declared(name: string, policy: Chain["policy"]): string {
     if (this.#tool === "ebtables") return `:${name} ${policy ?? "ACCEPT"}`;
@@ -131,22 +138,16 @@ export class TableHandler {
     for (const [table, chain] of chains) {
       if (own.includes(key(table, chain))) say(table, `-P ${chain} ACCEPT`, `-F ${chain}`);
       const jumps = (found.get(key(table, chain)) ?? []).filter((line) => / -j EUCA_\S*$/.test(line));
-      const isBuiltIn = !/^(?:EUCA_|EU_|sg-)/.test(chain);
+      const isBuiltIn = !isMode(chain);
       if (all && isBuiltIn && !own.includes(key(table, chain)))
         say(table, ...jumps.filter((line) => !isHook(line)).map((line) => line.replace(/^-A/, "-D")));
     }
-    const ours = chains.filter(([, chain]) => /^(?:EUCA_|EU_|sg-)/.test(chain) && !isHook(chain));
+    const ours = chains.filter(([, chain]) => isMode(chain) && !isHook(chain));
     for (const [table, chain] of ours) say(table, `-F ${chain}`);
     for (const [table, chain] of ours) if (all || !chain.startsWith("EUCA_")) say(table, `-X ${chain}`);
     this.#applied.clear();
     if (tables.size === 0) return;
-    const text = [...tables].flatMap(([table, lines]) => [
-      `*${table}`,
-      ...lines,
-      ...(this.#tool === "iptables" ? ["COMMIT"] : []),
-    ]);
-    const [program, ...args] = programs[this.#tool].restore;
-    await this.#run(program, args, text.map((line) => `${line}\n`).join(""));
+    await this.#restore(tables);
   }
 
   /** Chains of groups, by table, that are in place and not in the plan. */

@@ -29,5 +29,21 @@ export class TableBuilder {
   }
 }
 
+/** Parts of a rule, of which some may say nothing. */
+export const joined = (...parts: readonly string[]): string => parts.filter((part) => part !== "").join(" ");
+
+/** Chains that count what comes to and leaves each network that is `counted`; they are entered from `chain`. */
+export function addCounters(filter: TableBuilder, chain: string): void {
+  for (const name of ["EUCA_COUNTERS_IN", "EUCA_COUNTERS_OUT"]) {
+    filter.chain(name);
+    filter.add(chain, `-j ${name}`);
+  }
+}
+/** @param network `a.b.c.d/n` */
+export function counted(filter: TableBuilder, network: string): void {
+  filter.add("EUCA_COUNTERS_IN", `-d ${network}`);
+  filter.add("EUCA_COUNTERS_OUT", `-s ${network}`);
+}
+
 export const natTable = (): TableBuilder => new TableBuilder("nat", ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"]);
 export const filterTable = (): TableBuilder => new TableBuilder("filter", ["INPUT", "FORWARD", "OUTPUT"]);
