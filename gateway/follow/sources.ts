@@ -5,7 +5,7 @@ import { rowsOfCell, rowsOfCells, rowsOfStatus } from "../../model/contract/foll
 import { parseJson } from "../../runtime/http/http.ts";
 import type { PeerResponse } from "../../runtime/http/https.ts";
 import type { Timeline } from "../observation/timeline.ts";
-import { RefusedError, refused } from "../requests/refused.ts";
+import { refusalIn, refused } from "../requests/refused.ts";
 import type { TopicSource } from "./topic.ts";
 
 /** How topics are read: each by the requests that the same person could make. */
@@ -67,11 +67,8 @@ async function modelOf(readers: Readers, cell: string, authorization: string, si
   if (answer.status === 200 && read.ok) return read.value;
   // Without a model a cell has no elements.
   if (answer.status === 404) return {};
-  const { error } = ((read.ok ? read.value : null) ?? {}) as { readonly error?: RefusedError["refusal"] };
-  throw new RefusedError(
-    answer.status,
-    error ?? { code: "controller-unreachable", message: `the controller of ${cell} answered ${answer.status}` },
-  );
+  const message = `the controller of ${cell} answered ${answer.status}`;
+  throw refusalIn(answer.status, text, "controller-unreachable", message);
 }
 
 /** What an event says does not matter here: the whole state is read. When a ticket is worth less the controller ends the stream, which is one, too. */

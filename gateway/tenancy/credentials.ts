@@ -11,9 +11,9 @@ import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { sourceHeader } from "../../runtime/observation/asked-by.ts";
 import { signaturesPath } from "../../runtime/tenancy/source.ts";
 import { addressOf } from "../../runtime/transport/admission.ts";
-import { RefusedError, refused } from "../requests/refused.ts";
+import { type RefusedError, refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
-import { type Asked, askTenancy } from "./tenants.ts";
+import { type Asked, askTenancy, refusalOfTenancy } from "./tenants.ts";
 
 /**
  * What somebody shows at a door, in whatever protocol that speaks. Every door of every personality makes a session of it here, or refuses; the
@@ -81,16 +81,12 @@ async function ask({ configuration, source }: Door, asked: Asked, session?: stri
   const headers = { "content-type": "application/json", [sourceHeader]: source, ...asked.headers };
   const { status, text, headers: passed } = await askTenancy(configuration, { ...asked, headers, waitMs: patienceMs });
   const read = parseJson(text);
-  const said = ((read.ok ? read.value : null) ?? {}) as {
-    readonly session?: string;
-    readonly error?: RefusedError["refusal"];
-  };
+  const said = ((read.ok ? read.value : null) ?? {}) as { readonly session?: string };
   const retryAfter = passed["retry-after"];
   const begun = session ?? said.session;
   if (status < 300 && begun !== undefined) return ok({ session: begun, answer: text });
-  const refusal = said.error ?? { code: "tenancy-unreachable", message: `the service tenancy answered ${status}` };
   return fail({
-    refused: new RefusedError(status, refusal),
+    refused: refusalOfTenancy({ status, text }),
     ...(retryAfter === undefined ? {} : { retryAfter }),
   });
 }

@@ -16,7 +16,7 @@ import { tunnelHeader } from "../../runtime/tenancy/source.ts";
 import { addressOf } from "../../runtime/transport/admission.ts";
 import { findPeer } from "../../runtime/transport/peers.ts";
 import { Questions } from "../requests/places.ts";
-import { RefusedError, refused } from "../requests/refused.ts";
+import { type RefusedError, refusalIn, refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
 import { withWayOutside } from "./way-outside.ts";
 
@@ -99,7 +99,7 @@ export function createTenants(
     });
   const demand = async (method: string, path: string, authorization: string, body?: object): Promise<Json> => {
     const answer = await ask(method, path, authorization, body);
-    if (answer.status >= 300) throw refusalIn(answer);
+    if (answer.status >= 300) throw refusalOfTenancy(answer);
     const read = parseJson(answer.text);
     return read.ok ? read.value : null;
   };
@@ -166,7 +166,7 @@ export function createTenants(
       // An installation of the previous version has no such service, and no cells of accounts.
       if (!(await findPeer(configuration, tenancy)).ok) return;
       const answer = await ask("DELETE", `/owners/${encodeURIComponent(cell)}`, authorization);
-      if (answer.status >= 300 && answer.status !== 404) throw refusalIn(answer);
+      if (answer.status >= 300 && answer.status !== 404) throw refusalOfTenancy(answer);
     },
   };
 }
@@ -205,14 +205,9 @@ export async function askTenancy(
     throw refused(503, "tenancy-unreachable", message);
   }
 }
-function refusalIn({ status, text }: Answer): RefusedError {
-  const read = parseJson(text);
-  const { error } = ((read.ok ? read.value : null) ?? {}) as { readonly error?: RefusedError["refusal"] };
-  return new RefusedError(
-    status,
-    error ?? { code: "tenancy-unreachable", message: `the service tenancy answered ${status}` },
-  );
-}
+/** An answer of `tenancy` that is none of success. */
+export const refusalOfTenancy = ({ status, text }: Pick<Answer, "status" | "text">): RefusedError =>
+  refusalIn(status, text, "tenancy-unreachable", `the service tenancy answered ${status}`);
 
 /** The routes that `tenancy` answers; they pass as they are. `give`: where the root cell's model says whose a cell is. */
 export function registerTenants(
