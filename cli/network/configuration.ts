@@ -23,8 +23,10 @@ const textOf = async (file: string): Promise<string> => {
   }
 };
 
-const shown = (file: string, { pointer, line, column, message }: ConfigurationFault): string =>
-  printable(`${file}:${line}:${column}: ${pointer === "" ? "" : `${pointer}: `}${message}`);
+const atPointer = ({ pointer, message }: ConfigurationFault): string =>
+  pointer === "" ? message : `${pointer}: ${message}`;
+const shown = (file: string, fault: ConfigurationFault): string =>
+  printable(`${file}:${fault.line}:${fault.column}: ${atPointer(fault)}`);
 const count = (faults: readonly unknown[]): string => `${faults.length} fault${faults.length === 1 ? "" : "s"}`;
 
 const refused = (file: string, faults: readonly ConfigurationFault[]): CommandFailure =>
@@ -74,7 +76,7 @@ export const importConfiguration = async (
       exitCodes.refused,
       [
         "what these values say is no configuration that can be used:",
-        ...faults.map(({ pointer, message }) => printable(`  ${pointer === "" ? "" : `${pointer}: `}${message}`)),
+        ...faults.map((fault) => printable(`  ${atPointer(fault)}`)),
       ].join("\n"),
     );
   for (const note of notes) context.terminal.warn(printable(note));

@@ -1,5 +1,6 @@
 import type { InstallationStatus } from "../../model/api.ts";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
+import { pathIn } from "../context/context.ts";
 import { type Paint, table } from "../terminal/terminal.ts";
 
 /** What `cells top` shows: hosts, cells and VMs by what they use. Pure. */
@@ -40,7 +41,7 @@ export function topOf({ hosts }: InstallationStatus, measure: Measure): Top {
   const there = hosts.filter(({ state }) => state !== "unreachable");
   const vms = there.flatMap(({ host, machines = [] }) =>
     machines.map(({ cell, path, load, cpus, residentMiB, memoryMiB }): Use & { readonly cell: string } => ({
-      ...{ name: [cell, ...path.split("/").slice(1)].join("/"), cell, host },
+      ...{ name: pathIn(cell, path), cell, host },
       ...{ cpu: load, cpus, memoryMiB: residentMiB ?? 0, ofMiB: memoryMiB },
     })),
   );

@@ -1,13 +1,12 @@
 import { Option } from "commander";
-import { secondsOf } from "../context/context.ts";
 import type { Register } from "../context/register-type.ts";
+import { several, timeoutOption } from "./options.ts";
 
 /** `cells bootstrap` and `cells host`: real machines. */
 const defaultSeconds = 600;
 const onInterface = () =>
   new Option("-i, --interface <device>", "the machine's interface on the underlay").default("eth0");
-const withTimeout = () =>
-  new Option("--timeout <seconds>", "how long to wait").default(defaultSeconds).argParser(secondsOf);
+const withTimeout = () => timeoutOption(defaultSeconds);
 const withImages = () => new Option("--images <dir>", "images that are built already (default: they are built here)");
 
 const bootstrapCommand: Register = (program, context, withHelp) => {
@@ -193,7 +192,7 @@ const powerCommand: Register = (host, context, withHelp) =>
       .option(
         "--option <name=value>",
         "of an agent: what else it is to be told, as `--option lanplus=1`; again for each",
-        (value: string, before: readonly string[] = []) => [...before, value],
+        several,
       )
       .option("--user <name>", "who may switch it there")
       .option("--password-file <file>", "the password is read from there; else from standard input")

@@ -1,9 +1,9 @@
 import { type Command, Option } from "commander";
 import type { Register } from "../context/register-type.ts";
+import { several } from "./options.ts";
 
 const configurations = () => import("../network/configuration.ts");
 const views = () => import("../network/view.ts");
-const several = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
 
 /** `cells network`: networks by the rules of Eucalyptus. None of these asks a gateway. */
 export const networkCommands: Register = (program, context, withHelp) => {

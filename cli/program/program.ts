@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { registerExplain } from "../commands/explain.ts";
 import { clientFromConfiguration } from "../connection/client.ts";
-import { type Context, createContext, secondsOf } from "../context/context.ts";
+import { type Context, createContext } from "../context/context.ts";
 import { detailedExitCode, usage } from "../terminal/failure.ts";
 import { registerApi } from "./api-program.ts";
 import { assembled, withHelp } from "./assembled.ts";
@@ -11,6 +11,7 @@ import { managementCommands } from "./management-program.ts";
 import { manualCommand } from "./manual-program.ts";
 import { networkCommands } from "./network-program.ts";
 import { observeCommands } from "./observe-program.ts";
+import { allowDestroyOption, several, timeoutOption } from "./options.ts";
 import { scriptCommands } from "./script-program.ts";
 import { sessionCommands } from "./session-program.ts";
 import { simulateCommand } from "./simulate-program.ts";
@@ -98,15 +99,6 @@ const testbedCommands = (program: Command, context: () => Context): void => {
     ["sudo cells demo", "sudo cells demo --profile small"],
   );
 };
-
-const allowDestroyOption = () =>
-  new Option(
-    "--allow-destroy <paths>",
-    "volumes whose data may be lost, by their paths with commas in between; can be repeated",
-  )
-    .default([], "none")
-    .argParser((paths: string, before: readonly string[]) => [...before, paths]);
-const timeoutOption = () => new Option("--timeout <seconds>", "how long to wait").default(300).argParser(secondsOf);
 
 const patchCommand = (program: Command, context: () => Context): void => {
   withHelp(
@@ -202,7 +194,7 @@ const powerCommands = (program: Command, context: () => Context): void => {
       .description(verbs[verb])
       .argument("<vm>", "path of the VM")
       .option("--no-wait", "return when the change is accepted")
-      .addOption(new Option("--timeout <seconds>", "how long to wait").default(300).argParser(secondsOf));
+      .addOption(timeoutOption());
     if (verb === "stop")
       command
         .option("--force", "do not wait for the word of a host that is away: it says what nobody has looked at")
@@ -238,8 +230,8 @@ const viewCommands = (program: Command, context: () => Context): void => {
           "--filter <filter>",
           "COLUMN=VALUE or COLUMN!=VALUE; * stands for any text, commas are between alternatives; can be repeated",
         )
-          .default([], "none")
-          .argParser((filter: string, before: readonly string[]) => [...before, filter]),
+          .default([] as readonly string[], "none")
+          .argParser(several),
       )
       .option("--columns <columns>", "which to show, with commas in between", "path,type,phase,host,address,reason")
       .option("--sort <columns>", "the order; - in front of one turns it round", "path")

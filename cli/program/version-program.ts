@@ -1,6 +1,5 @@
-import { Option } from "commander";
-import { secondsOf } from "../context/context.ts";
 import type { Register } from "../context/register-type.ts";
+import { allowDestroyOption, timeoutOption } from "./options.ts";
 
 const versioned = () => import("../commands/model/versions.ts");
 
@@ -35,16 +34,9 @@ export const registerVersions: Register = (program, context, withHelp) => {
       .argument("[version]", "as `cells versions` shows it (default: the newest text from before the last change)")
       .option("--dry-run", "show what would happen, and change nothing")
       .option("-y, --yes", "do not ask")
-      .addOption(
-        new Option(
-          "--allow-destroy <paths>",
-          "volumes whose data may be lost, by their paths with commas in between; can be repeated",
-        )
-          .default([], "none")
-          .argParser((paths: string, before: readonly string[]) => [...before, paths]),
-      )
+      .addOption(allowDestroyOption())
       .option("--no-wait", "return when the change is accepted")
-      .addOption(new Option("--timeout <seconds>", "how long to wait").default(300).argParser(secondsOf))
+      .addOption(timeoutOption())
       .action(async (cell, version, { dryRun, yes, allowDestroy, wait, timeout }) =>
         (await versioned()).rollback(context(), cell, version, {
           ...{ dryRun: dryRun === true, yes: yes === true, allowDestroy, wait, timeoutMs: timeout * 1000 },
