@@ -8,6 +8,7 @@ import {
   type HostRule,
   type Level,
   levels,
+  named,
   type Owner,
   type Resource,
   ruleOf,
@@ -122,12 +123,10 @@ function clusterOf(host: HostElement, tree: Tree, faults: Diagnostic[]): string 
   return null;
 }
 const quoted = (text: string): string => JSON.stringify(text.slice(0, 200));
-const mostNamed = 10;
 function whatThereIs(wrong: string, there: readonly string[], what: string): string {
   if (there.length === 0) return `There are no ${what}. ${placeForm}`;
-  const [close, named] = [closestName(wrong, there), [...there].sort().slice(0, mostNamed).join(", ")];
-  const all = there.length > mostNamed ? `${named} and ${there.length - mostNamed} more` : named;
-  return `${close === undefined ? "" : `Did you mean \`${close}\`? `}The ${what} are ${all}.`;
+  const close = closestName(wrong, there);
+  return `${close === undefined ? "" : `Did you mean \`${close}\`? `}The ${what} are ${named([...there].sort())}.`;
 }
 
 const ownerOf = (to: string, account: string | undefined): Owner =>

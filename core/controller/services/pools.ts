@@ -1,6 +1,6 @@
 import type { Cell, HostElement, PoolHostElement } from "../../../model/cell/cell.ts";
 import type { ElementPath, HostName, PeerName, Uid } from "../../../model/cell/identifiers.ts";
-import { mayUse } from "../../../model/cell/tenants/dedication/dedication.ts";
+import { mayUse, named } from "../../../model/cell/tenants/dedication/dedication.ts";
 import { isPoolElement } from "../../../model/cell/tenants/pools/attributes.ts";
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
@@ -365,14 +365,13 @@ function flavorRefusals(state: ControllerState, cell: Cell): readonly Diagnostic
     return [
       told(
         element,
-        `VMs run at ${host}: ${vms.slice(0, mostNamed).join(", ")}${vms.length > mostNamed ? ` and ${vms.length - mostNamed} more` : ""}`,
+        `VMs run at ${host}: ${named(vms)}`,
         "Let them go elsewhere first, with `cells host drain`.",
         "x.flavor",
       ),
     ];
   });
 }
-const mostNamed = 10;
 
 /** Names are unique in a pool; a host leaves it only disabled and empty. */
 function ownersRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
@@ -404,10 +403,7 @@ function ownersRefusals(state: ControllerState, cell: Cell): readonly Diagnostic
     if (isSame) continue;
     const record = recordAt(state, before.path);
     const vms = (record === undefined ? undefined : givenOf(state, record.uid))?.vms ?? [];
-    const is = [
-      ...(before.enabled ? ["is enabled"] : []),
-      ...(vms.length > 0 ? [`has the VMs ${vms.slice(0, mostNamed).join(", ")}`] : []),
-    ];
+    const is = [...(before.enabled ? ["is enabled"] : []), ...(vms.length > 0 ? [`has the VMs ${named(vms)}`] : [])];
     if (is.length > 0)
       refusals.push(
         told(

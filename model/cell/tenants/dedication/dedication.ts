@@ -81,9 +81,9 @@ const refused = (kind: DedicationRefused["kind"], why: string, hint: string): De
   ok: false,
   refused: { kind, why, hint },
 });
-/** So many VMs are named in a refusal. */
+/** So many are named in a refusal. */
 const mostNamed = 10;
-const named = (all: readonly string[]): string =>
+export const named = (all: readonly string[]): string =>
   all.length > mostNamed ? `${all.slice(0, mostNamed).join(", ")} and ${all.length - mostNamed} more` : all.join(", ");
 
 /** Why a resource must not be this owner's for what it stands in; null: it may. */

@@ -1,4 +1,4 @@
-import { type HostRule, mayUse } from "../dedication/dedication.ts";
+import { type HostRule, mayUse, named } from "../dedication/dedication.ts";
 import { type By, done, type Flavors, flavorPattern, type Outcome, refusal, type WholeHost } from "./flavors.ts";
 
 /*
@@ -192,11 +192,7 @@ export function removeHost(pooling: Pooling, uid: string, name: string, by: By):
   const hosts = new Map([...found.value.hosts].filter(([each]) => each !== name));
   return done(withPool(pooling, { ...found.value, hosts }));
 }
-const mostNamed = 10;
-const namesOf = (vms: readonly string[]): string =>
-  vms.length > mostNamed
-    ? `the VMs ${vms.slice(0, mostNamed).join(", ")} and ${vms.length - mostNamed} more`
-    : `the VM${vms.length === 1 ? "" : "s"} ${vms.join(", ")}`;
+const namesOf = (vms: readonly string[]): string => `the VM${vms.length === 1 ? "" : "s"} ${named(vms)}`;
 
 export function deletePool(pooling: Pooling, uid: string, by: By): Outcome<Pooling> {
   const found = managed(pooling, uid, by);
