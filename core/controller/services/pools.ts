@@ -1,7 +1,9 @@
 import type { Cell, HostElement, PoolHostElement } from "../../../model/cell/cell.ts";
 import type { ElementPath, HostName, PeerName, Uid } from "../../../model/cell/identifiers.ts";
-import { mayUse, named } from "../../../model/cell/tenants/dedication/dedication.ts";
+import { named } from "../../../model/cell/tenants/dedication/dedication.ts";
 import { isPoolElement } from "../../../model/cell/tenants/pools/attributes.ts";
+import type { WholeHost } from "../../../model/cell/tenants/pools/flavors.ts";
+import { freeHost } from "../../../model/cell/tenants/pools/pools.ts";
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { rootCell } from "../../documents/cells.ts";
@@ -109,7 +111,7 @@ export function advancePools(
   }
   for (const [uid, asked] of all) {
     if (state.pooled.has(uid)) continue;
-    const host = freeHost(state, cell, asked, accounts.get(asked.child) ?? operators);
+    const host = hostFor(state, cell, asked, accounts.get(asked.child) ?? operators);
     if (host === null) continue;
     save(state, {
       uid,
@@ -145,7 +147,8 @@ function leave(state: ControllerState, cell: Cell, record: PooledRecord): void {
   }
 }
 
-function freeHost(
+/** Of hosts that are dead, or of which not all Placers have said what stands there, none is given. */
+function hostFor(
   state: ControllerState,
   cell: Cell,
   { host: { flavor, zone } }: Asked,
@@ -153,16 +156,16 @@ function freeHost(
 ): HostName | null {
   const taken = new Set([...state.pooled.values()].map(({ host }) => host));
   const { rules, tree } = placesOf(cell);
-  const free = flavored(cell).flatMap((element): readonly HostName[] => {
+  const hosts = new Map<HostName, WholeHost>();
+  for (const element of flavored(cell)) {
     const host = hostOf(element);
-    if (element.flavor !== flavor || element.state !== "enabled" || taken.has(host)) return [];
-    const rule = rules.get(host);
-    if (rule !== undefined && !mayUse(rule.to, account)) return [];
-    if (zone !== undefined && element.cluster?.split("/")[0] !== zone) return [];
-    if (deathOf(state.deaths, host) !== null || !tree.has(host)) return [];
-    return vmsAt(state, cell, host, tagOf(flavor, undefined))?.length === 0 ? [host] : [];
-  });
-  return [...free].sort()[0] ?? null;
+    if (element.flavor !== flavor || deathOf(state.deaths, host) !== null || !tree.has(host)) continue;
+    const vms = vmsAt(state, cell, host, tagOf(flavor, undefined));
+    if (vms === null) continue;
+    const { state: is, cluster } = element;
+    hosts.set(host, { state: is, flavor, zone: cluster?.split("/")[0] ?? null, vms });
+  }
+  return freeHost({ hosts, rules }, taken, { account, flavor, zone: zone ?? null });
 }
 
 /** What a child hears of the hosts that it asks for, or has. */

@@ -131,18 +131,17 @@ function bound(state: ControllerState, kept: readonly Kept[], isDeleted: boolean
   write(state.outbox, indexKey, { kept: stay } satisfies Index);
 }
 
-const timeOf = (wallMs: number): string => isoTime(wallMs);
 function shown({ wallMs, text, sent, ...record }: VersionRecord): ModelVersion {
   return {
     ...record,
-    time: timeOf(wallMs),
+    time: isoTime(wallMs),
     ...(text === undefined ? {} : { text: { main: text.main, characters: lengthOf(text) } }),
     ...(sent === undefined ? {} : { sent: sentAs(sent) }),
   };
 }
 const sentAs = ({ wallMs, ...person }: Person & { readonly wallMs: number }): Person & { readonly time: string } => ({
   ...person,
-  time: timeOf(wallMs),
+  time: isoTime(wallMs),
 });
 
 const recordsOf = (state: ControllerState): readonly VersionRecord[] =>

@@ -109,13 +109,19 @@ function memberOf(pool: Pool, name: string): Outcome<PoolHost> {
   );
 }
 
-/** Why no host of a flavour is to be had; null and its real name: this one is. */
-function freeHost(pooling: Pooling, owner: string, flavor: string, zone: string | null): string | null {
-  const pooled = pooledHosts(pooling);
-  const free = [...pooling.hosts].flatMap(([name, host]) => {
+/**
+ * Real name of the host that an account gets; null: none of the flavour is to be had.
+ * @param pooled real names of those that are in a pool
+ */
+export function freeHost<Name extends string>(
+  { hosts, rules }: { readonly hosts: ReadonlyMap<Name, WholeHost>; readonly rules: ReadonlyMap<Name, HostRule> },
+  pooled: ReadonlySet<Name>,
+  { account, flavor, zone }: { readonly account: string; readonly flavor: string; readonly zone: string | null },
+): Name | null {
+  const free = [...hosts].flatMap(([name, host]): readonly Name[] => {
     if (host.flavor !== flavor || host.state !== "enabled" || host.vms.length > 0 || pooled.has(name)) return [];
-    const rule = pooling.rules.get(name);
-    if (rule !== undefined && !mayUse(rule.to, owner)) return [];
+    const rule = rules.get(name);
+    if (rule !== undefined && !mayUse(rule.to, account)) return [];
     return zone === null || host.zone === zone ? [name] : [];
   });
   return free.sort()[0] ?? null;
@@ -153,7 +159,7 @@ export function addHost(
       `a host of ${flavor} costs ${kind.units} units, and ${held} of ${limit} are held`,
       "Give a host back, or ask for more units.",
     );
-  const host = freeHost(pooling, pool.owner, flavor, zone);
+  const host = freeHost(pooling, pooledHosts(pooling), { account: pool.owner, flavor, zone });
   if (host === null)
     return refusal(
       "capacity",
