@@ -141,6 +141,38 @@ test("closing every host that could carry the management is refused, with the wa
   assert.equal(three.put("root/hosts/h2", maintenance).status, 200, "h4 is there");
 });
 
+test("a host goes into a flavour, or is closed, only where another one is left to VMs that ask for no pool", () => {
+  const root = rootWith(["h1", "h2", "h3"], { flavors: { large: { "x.type": "HostFlavor", "x.units": 4 } } });
+  const [disabled, large]: JsonObject[] = [
+    { "x.type": "Host", "x.state": "disabled" },
+    { "x.type": "Host", "x.flavor": "large" },
+  ];
+  const refusal = (host: string, json: JsonObject = {}): string => {
+    const { status, body } = root.put(`root/hosts/${host}`, json);
+    assert.equal(status, 400, JSON.stringify(body));
+    return JSON.stringify(body);
+  };
+  for (const host of ["h1", "h2"]) {
+    root.put(`root/hosts/${host}`, disabled ?? {});
+    root.hearStanding(host, []);
+    assert.equal(root.put(`root/hosts/${host}`, large ?? {}).status, 200);
+  }
+  assert.match(
+    refusal("h3", disabled),
+    /With h3 closed as well, no host would take VMs that ask for no pool.*without `x\.flavor`, and with `x\.state .*`, h1 takes/,
+  );
+  const { body } = root.put("", rootWithTenancy({ hosts: { h3: maintenance } }));
+  assert.match(JSON.stringify(body), /cell\/no-open-host.*root\/hosts\/h3/, "nor by the whole text");
+  assert.equal(root.put("root/hosts/h2", { "x.type": "Host" }).status, 200);
+  assert.equal(root.put("root/hosts/h3", disabled ?? {}).status, 200, "h2 is left");
+  // Closed already, and it could still be opened; of a flavour it would be kept for good.
+  root.hearStanding("h3", []);
+  root.declareDead("h2");
+  assert.match(refusal("h3", large), /With h3 of the flavour large as well, no host.*`cells host resume h3` opens one/);
+  assert.deepEqual(told(root, "placer"), ["h3 disabled"], "nothing was touched");
+  assert.equal(root.put("root/hosts/h1", disabled ?? {}).status, 200, "what was withheld before refuses nothing else");
+});
+
 test("an open host that is too small for the management's largest machine does not count", () => {
   const root = rootWith(["h1", "h2"], { large: { "x.type": "VM", "x.memory": 600 } });
   root.hearHosts(["h1", "h2"], true, { h2: 599 });

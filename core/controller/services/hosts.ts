@@ -74,13 +74,17 @@ export function hostRefusals(state: ControllerState, cell: Cell): readonly Diagn
 }
 
 /**
- * With every host closed the management's own machines could start nowhere once they have ended: at the end of a drain, or after a
- * power cut, there would be nobody to open one again. What was closed before is no reason to refuse anything else.
+ * With every host closed, or of a flavour, the management's own machines could start nowhere once they have ended: at the end of a drain, or
+ * after a power cut, there would be nobody to open one again. What was so before is no reason to refuse anything else. What is dedicated
+ * stays open to them.
  */
 function closesAll(state: ControllerState, cell: Cell): readonly Diagnostic[] {
-  const before = new Set<string>(state.cell === null ? [] : closedHosts(state.cell));
-  const after = new Set<string>(closedHosts(cell));
-  const closing = hostElements(cell).filter((element) => after.has(hostOf(element)) && !before.has(hostOf(element)));
+  const before = withheldFrom(state.cell);
+  const after = withheldFrom(cell);
+  const closing = hostElements(cell).filter((element) => {
+    const [is, was] = [after.get(hostOf(element)), before.get(hostOf(element))];
+    return is !== undefined && (was === undefined || (is === "flavored" && was !== is));
+  });
   const heard = (offersOf(state)?.hosts ?? []).filter(({ host }) => deathOf(state.deaths, hostName(host)) === null);
   if (closing.length === 0 || heard.length === 0) return [];
   const needed = Math.max(0, ...managementOf(cell).map(({ memoryMiB }) => memoryMiB));
@@ -88,26 +92,45 @@ function closesAll(state: ControllerState, cell: Cell): readonly Diagnostic[] {
   if (open.some(({ memoryMiB }) => memoryMiB >= needed)) return [];
   const left =
     open.length === 0
-      ? "no host would take VMs"
+      ? `no host would take VMs${[...after.values()].includes("flavored") ? " that ask for no pool" : ""}`
       : `no host that takes VMs (${open.map(({ host }) => host).join(", ")}) has the ${needed} MiB of its largest one`;
-  const way = wayToOpen(state.cell, new Set(heard.map(({ host }) => host)));
+  const way = wayToOpen(state, new Set(heard.map(({ host }) => host)));
   return closing.map((element) => {
-    const { path, position } = element;
+    const { path, position, flavor } = element;
+    const isFlavored = after.get(hostOf(element)) === "flavored";
+    const becomes = isFlavored ? `of the flavour ${flavor}` : "closed";
     return {
       code: "cell/no-open-host",
-      message: `With ${hostOf(element)} closed as well, ${left}, and the management could start nowhere`,
+      message: `With ${hostOf(element)} ${becomes} as well, ${left}, and the management could start nowhere`,
       hint: `Leave one of them enabled: ${way}\`cells host token\` lets another machine join. Before the whole cloud is switched off, \`cells ha pause\` is enough.`,
       path,
-      attribute: element.state === "enabled" ? "x.tags" : "x.state",
+      attribute: isFlavored ? "x.flavor" : element.state === "enabled" ? "x.tags" : "x.state",
       ...(position === undefined ? {} : { position }),
     };
   });
 }
-/** One that is closed already and could be opened, as the beginning of a sentence. */
-function wayToOpen(cell: Cell | null, heard: ReadonlySet<string>): string {
+/** Hosts at which no VM starts that asks for no pool, as those of the management do not. */
+function withheldFrom(cell: Cell | null): ReadonlyMap<string, "closed" | "flavored"> {
+  const flavored = hostElements(cell).filter(({ flavor }) => flavor !== undefined);
+  return new Map([
+    ...(cell === null ? [] : closedHosts(cell)).map((host) => [host, "closed"] as const),
+    ...flavored.map((element) => [hostOf(element), "flavored"] as const),
+  ]);
+}
+/** One that is withheld already and could be opened, as the beginning of a sentence. */
+function wayToOpen({ cell, pooled }: ControllerState, heard: ReadonlySet<string>): string {
+  const withheld = withheldFrom(cell);
   const closed = (cell === null ? [] : closedOf(cell).hosts).filter(({ host }) => heard.has(host));
-  const [other] = [...closed].sort((one, another) => (one.host < another.host ? -1 : 1));
-  if (other === undefined) return "";
+  const [other] = closed
+    .filter(({ host }) => withheld.get(host) === "closed")
+    .sort((one, another) => (one.host < another.host ? -1 : 1));
+  if (other === undefined) {
+    const inPools = new Set<string>([...pooled.values()].map(({ host }) => host));
+    const free = [...withheld.keys()].filter((host) => heard.has(host) && !inPools.has(host)).sort()[0];
+    return free === undefined
+      ? ""
+      : `without \`x.flavor\`, and with \`x.state "enabled"\`, ${free} takes VMs that ask for no pool, `;
+  }
   return other.state === "reserved"
     ? `without \`${reservedTag}\` in the \`x.tags\` of ${other.host} that one takes VMs, `
     : `\`cells host resume ${other.host}\` opens one, `;

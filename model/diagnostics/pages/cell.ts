@@ -165,7 +165,7 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "cell/no-open-host": requestPage(
     "no host would be left for the management",
-    "A host whose `x.state` is `maintenance` or `disabled` takes no VM. The machines of the management are VMs as well: with every host closed, those that end could start nowhere, and nobody would be left to open a host again. At least one host that is there, and that could hold the largest machine of the cell `root`, stays enabled. To empty the last one, let another machine join or take one back with `cells host resume` first. To switch the whole cloud off, no host has to be closed: `cells ha pause`, then switch the machines off in order.",
+    "A host whose `x.state` is `maintenance` or `disabled` takes no VM. The machines of the management are VMs as well: with every host closed, those that end could start nowhere, and nobody would be left to open a host again. A host of a flavour (`x.flavor`) takes VMs of its pool alone, so none of theirs either. At least one host that is there, and that could hold the largest machine of the cell `root`, stays enabled and of no flavour. To empty the last one, let another machine join or take one back with `cells host resume` first. To switch the whole cloud off, no host has to be closed: `cells ha pause`, then switch the machines off in order.",
     'PUT /model   (to the cell "root"; h1 and h2 are all hosts there are)\nhosts extends { h1 extends Host { x.state "maintenance"; } h2 extends Host { x.state "maintenance"; } }',
     'PUT /model   (to the cell "root")\nhosts extends { h1 extends Host { x.state "maintenance"; } h2 extends Host { } }',
   ),
