@@ -53,7 +53,7 @@ import { createAudiences } from "./rules/audiences.ts";
 import { controllerIdentity } from "./rules/cell-policy.ts";
 import { createDerived } from "./rules/derived.ts";
 import { createTurns, notePlaces, turnDue, turnTimer } from "./rules/told-places.ts";
-import type { PooledRecord } from "./services/pooled-record.ts";
+import type { PooledRecord } from "./services/pools/pooled-record.ts";
 import {
   type ControllerOptions,
   type ControllerState,

@@ -27,7 +27,7 @@ import { desireDedications } from "./services/dedications.ts";
 import { desireEnrolments } from "./services/enrolments.ts";
 import { desireGroups } from "./services/groups.ts";
 import { desireHosts } from "./services/hosts.ts";
-import { advancePools, desirePooled, placersToFollow } from "./services/pools.ts";
+import { advancePools, desirePooled, placersToFollow } from "./services/pools/given.ts";
 import { adoptSuccession, desireStandby, successors } from "./services/succession.ts";
 import { desireTenants, followTenants } from "./services/tenants.ts";
 import {

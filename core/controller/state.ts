@@ -43,7 +43,7 @@ import type { Audiences } from "./rules/audiences.ts";
 import type { Derived } from "./rules/derived.ts";
 import type { SlicedPolicy } from "./rules/policy-slices.ts";
 import type { Turns } from "./rules/told-places.ts";
-import type { Pooling } from "./services/pooled-record.ts";
+import type { Pooling } from "./services/pools/pooled-record.ts";
 import type { AfterRestore } from "./vm/after-restore.ts";
 
 /**

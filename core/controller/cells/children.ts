@@ -12,7 +12,7 @@ import { asSaid, standing, unanswered } from "../changes/standing.ts";
 import { holdersOfForgotten } from "../histories/forgotten.ts";
 import { isAccountOff } from "../model/account-limits.ts";
 import type { ElementRecord, Standing } from "../records.ts";
-import { givenTo } from "../services/pools.ts";
+import { givenTo } from "../services/pools/given.ts";
 import {
   actualOf,
   addDesire,

@@ -11,7 +11,7 @@ import { forkReason } from "../histories/fork.ts";
 
 import { acceptModel, planFor } from "../model/model-change.ts";
 import { isChild, quotaOf, takeGrant } from "../model/quota.ts";
-import { poolsAsked } from "../services/pools.ts";
+import { poolsAsked } from "../services/pools/asked.ts";
 import { type ControllerState, cellManager, saveElement } from "../state.ts";
 import { inUse } from "./in-use.ts";
 

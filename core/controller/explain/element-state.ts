@@ -19,7 +19,7 @@ import { whyForeign } from "../references/foreign.ts";
 import { isInRules, whyNotInForce } from "../rules/rules-in-force.ts";
 import { bootLink } from "../services/boot-disks.ts";
 import { refusedEnrolments } from "../services/enrolments.ts";
-import { poolHostState } from "../services/pools.ts";
+import { poolHostState } from "../services/pools/asked.ts";
 import { isTenantType, tenantState } from "../services/tenants.ts";
 import {
   actualOf,

@@ -11,7 +11,7 @@ import { log } from "../../outbox.ts";
 import { forkReason, takeBack } from "../histories/fork.ts";
 import { dedicatedKeys } from "../services/dedications.ts";
 import { closedHosts, hostPath, isRoot, offersOf } from "../services/hosts.ts";
-import { pooledKeys } from "../services/pools.ts";
+import { pooledKeys } from "../services/pools/given.ts";
 import type { ControllerState } from "../state.ts";
 import { acceptModel, planFor } from "./model-change.ts";
 import { withPlaceFor } from "./root-model.ts";

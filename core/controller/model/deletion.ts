@@ -5,7 +5,7 @@ import { forgetGrant } from "../histories/kept-grants.ts";
 import { isManagement, isManagementGone } from "../network/management.ts";
 import type { ElementRecord } from "../records.ts";
 import { whyNotInForce } from "../rules/rules-in-force.ts";
-import { poolHostIsGone } from "../services/pools.ts";
+import { poolHostIsGone } from "../services/pools/asked.ts";
 import {
   addressManager,
   type ControllerState,

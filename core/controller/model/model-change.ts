@@ -17,7 +17,7 @@ import { foreignNetworks } from "../references/foreign.ts";
 import { dedicationRefusals } from "../services/dedications.ts";
 import { hostRefusals } from "../services/hosts.ts";
 import { ownVmRefusals } from "../services/own-vm.ts";
-import { poolRefusals } from "../services/pools.ts";
+import { poolRefusals } from "../services/pools/refusals.ts";
 import { type ControllerState, recordAt, saveCounters, saveElement, saveModel, saveVm } from "../state.ts";
 import { withKept } from "../upgrade/former-images.ts";
 import { beginUpgrades, notesForUpgrade, serviceBootVolumes } from "../upgrade/upgrade.ts";

@@ -1,3 +1,6 @@
+import { closestName } from "../../../diagnostics/closest-name.ts";
+import { named } from "../dedication/dedication.ts";
+
 /*
  * Kinds of whole hosts that can be had (host flavours). A host of a flavour serves nobody until an account has it in a pool; it keeps its
  * flavour there, so that what it costs and where it goes back to is never asked of anybody. Frozen data in, frozen data out: each step answers
@@ -57,13 +60,20 @@ export const flavorPattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 const forOperators = (what: string): ReturnType<typeof refusal> =>
   refusal("forbidden", ["by"], `${what} is the operator's alone`, "Ask who operates the installation.");
-const noFlavor = (id: string, flavors: Flavors): ReturnType<typeof refusal> =>
-  refusal(
+/** Of which flavours there are no more than their names is looked at. */
+type Names = Pick<ReadonlySet<string>, "has" | "size" | "keys">;
+/** For whoever asks for one that is not there. */
+export function noFlavor(id: string, flavors: Names): ReturnType<typeof refusal> {
+  const all = [...flavors.keys()].sort();
+  const close = closestName(id, all);
+  const hint = all.length === 0 ? "The operator has defined none." : `There are ${all.join(", ")}.`;
+  return refusal(
     "invalid",
     ["flavor"],
-    `there is no host flavour ${id}`,
-    flavors.size === 0 ? "The operator has defined none." : `There are ${[...flavors.keys()].sort().join(", ")}.`,
+    `there is no host flavour ${JSON.stringify(id.slice(0, 200))}`,
+    `${close === undefined ? "" : `Did you mean \`${close}\`? `}${hint}`,
   );
+}
 
 export function defineFlavor(flavors: Flavors, flavor: Flavor, by: By): Outcome<Flavors> {
   const { id, units } = flavor;
@@ -88,44 +98,69 @@ export function removeFlavor(flavors: Flavors, hosts: Iterable<WholeHost>, id: s
 }
 
 /** A host goes into a flavour disabled and empty, and is enabled by it: from then on only its pool's VMs come there. */
-export function enterFlavor(flavors: Flavors, host: WholeHost, id: string, by: By): Outcome<WholeHost> {
+export function enterFlavor(flavors: Names, host: NamedHost, id: string, by: By): Outcome<WholeHost> {
   if (by.kind !== "administrator") return forOperators("of which flavour a host is");
+  const { name = "the host", ...rest } = host;
   if (!flavors.has(id)) return noFlavor(id, flavors);
-  if (host.flavor === id) return done(host);
+  if (host.flavor === id) return done(rest);
   if (host.flavor !== null)
-    return refusal("runtime", ["flavor"], `the host is of the flavour ${host.flavor}`, "Take it out of that first.");
-  const standing = whyNotEmpty(host, "enters");
-  return standing ?? done({ ...host, flavor: id, state: "enabled" });
+    return refusal(
+      "runtime",
+      ["flavor"],
+      `${name} is of the flavour ${host.flavor}`,
+      "Take it out of that first: leave `x.flavor` out.",
+    );
+  return whyNotEmpty(name, host) ?? done({ ...rest, flavor: id, state: "enabled" });
 }
-const whyNotEmpty = ({ state, vms }: WholeHost, verb: string): ReturnType<typeof refusal> | null => {
-  const names = [...(state === "disabled" ? [] : ["state"]), ...(vms.length === 0 ? [] : ["vms"])];
-  if (names.length === 0) return null;
-  const is = [
-    ...(state === "disabled" ? [] : [`is ${state}`]),
-    ...(vms.length === 0 ? [] : [`has ${vms.length === 1 ? "a VM" : `${vms.length} VMs`}`]),
-  ];
-  return refusal(
+/** For what is said about it, its name; absent: none is said. */
+type NamedHost = WholeHost & { readonly name?: string };
+function whyNotEmpty(name: string, { state, vms }: WholeHost): ReturnType<typeof refusal> | null {
+  if (state !== "disabled")
+    return refusal(
+      "runtime",
+      vms.length === 0 ? ["state"] : ["state", "vms"],
+      `${name} is ${state}${vms.length === 0 ? "" : `, has the VMs ${named(vms)}`}, and goes into a flavour only disabled and empty`,
+      'Drain it first, and write `x.state "disabled"`.',
+    );
+  return vms.length === 0 ? null : hasVms(name, vms);
+}
+const hasVms = (name: string, vms: readonly string[]): ReturnType<typeof refusal> =>
+  refusal(
     "runtime",
-    names,
-    `a host ${verb} a flavour only disabled and empty, and this one ${is.join(" and ")}`,
-    'Drain it and write `x.state "disabled"` first.',
+    ["vms"],
+    `VMs run at ${name}: ${named(vms)}`,
+    "Let them go elsewhere first, with `cells host drain`.",
   );
-};
 
 /** @param pool in which pool it is; null: in none */
-export function leaveFlavor(host: WholeHost, pool: string | null, by: By): Outcome<WholeHost> {
+export function leaveFlavor(host: NamedHost, pool: string | null, by: By): Outcome<WholeHost> {
   if (by.kind !== "administrator") return forOperators("of which flavour a host is");
+  const { name = "the host", ...rest } = host;
   if (host.flavor === null)
-    return refusal("invalid", ["flavor"], "the host is of no flavour", "Nothing is to be taken back.");
+    return refusal("invalid", ["flavor"], `${name} is of no flavour`, "Nothing is to be taken back.");
   if (pool !== null)
     return refusal(
       "runtime",
       ["pool"],
-      `the host is in a pool, and keeps its flavour ${host.flavor} there`,
-      "Its owner takes it out of the pool first.",
+      `${name} is in a pool, and keeps its flavour ${host.flavor} there`,
+      "Let its owner take it out of the pool first.",
     );
-  if (host.vms.length > 0) return refusal("runtime", ["vms"], `the host has ${host.vms.length} VMs`, "Drain it first.");
-  return done({ ...host, flavor: null });
+  return host.vms.length > 0 ? hasVms(name, host.vms) : done({ ...rest, flavor: null });
+}
+
+/** The one or the other, as the host is written: of this flavour, or of none. */
+export function changeFlavor(
+  flavors: Names,
+  host: NamedHost,
+  pool: string | null,
+  to: string | null,
+): Outcome<WholeHost> {
+  // One that it has already is looked for as well: a flavour goes only once no host is of it.
+  if (to !== null && !flavors.has(to)) return noFlavor(to, flavors);
+  if (to === host.flavor) return done(host);
+  return to === null || pool !== null
+    ? leaveFlavor(host, pool, administrator)
+    : enterFlavor(flavors, host, to, administrator);
 }
 
 /** What of a flavour is seen: by an account how many there are to be had, and never which. */

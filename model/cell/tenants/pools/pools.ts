@@ -1,5 +1,14 @@
 import { type HostRule, mayUse, named } from "../dedication/dedication.ts";
-import { type By, done, type Flavors, flavorPattern, type Outcome, refusal, type WholeHost } from "./flavors.ts";
+import {
+  type By,
+  done,
+  type Flavors,
+  flavorPattern,
+  noFlavor,
+  type Outcome,
+  refusal,
+  type WholeHost,
+} from "./flavors.ts";
 
 /*
  * Pools of whole hosts: an account takes hosts of a flavour into a pool of its own, under names that it gives them, and says which accounts may
@@ -140,15 +149,7 @@ export function addHost(
   const [kind, limit] = [pooling.flavors.get(flavor), pooling.limits.get(pool.owner)];
   if (!flavorPattern.test(name))
     return refusal("invalid", ["name"], `${JSON.stringify(name)} is no name of a host`, 'Write a label: "rack-1".');
-  if (kind === undefined) {
-    const all = [...pooling.flavors.keys()].sort().join(", ");
-    return refusal(
-      "invalid",
-      ["flavor"],
-      `there is no host flavour ${flavor}`,
-      all === "" ? "The operator has defined none." : `There are ${all}.`,
-    );
-  }
+  if (kind === undefined) return noFlavor(flavor, pooling.flavors);
   if (pool.hosts.has(name))
     return refusal("runtime", ["name"], `the pool ${pool.name} has a host ${name} already`, "Give it another name.");
   const held = unitsOf(pooling, pool.owner);

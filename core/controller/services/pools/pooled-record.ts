@@ -1,4 +1,4 @@
-import type { ElementPath, HostName, Uid } from "../../../model/cell/identifiers.ts";
+import type { ElementPath, HostName, Uid } from "../../../../model/cell/identifiers.ts";
 
 /** Record `pooled/<uid of the PoolHost>`, of the root controller: it has that host until nobody asks for it and nothing stands there. */
 export interface PooledRecord {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { JsonObject } from "../../../model/json/json.ts";
-import type { DesiredPooled } from "../../documents/pools.ts";
-import { childOf, Root, rootWithTenancy } from "../model/root.testing.ts";
+import type { JsonObject } from "../../../../model/json/json.ts";
+import type { DesiredPooled } from "../../../documents/pools.ts";
+import { childOf, Root, rootWithTenancy } from "../../model/root.testing.ts";
 
 const dev = "ROOT/acme/dev";
 const host = (more: JsonObject = {}): JsonObject => ({ "x.type": "Host", ...more });
