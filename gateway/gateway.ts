@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import {
   type FastifyInstance,
   type FastifyReply,
@@ -18,6 +19,7 @@ import { IssuedTickets } from "../runtime/identity/tickets.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { createObserver, type Observer } from "../runtime/observation/observer.ts";
 import { addressOf } from "../runtime/transport/admission.ts";
+import { readCredentials } from "../runtime/transport/mutual-tls.ts";
 import { type Cells, createCells } from "./cells/cells.ts";
 import { registerElements } from "./cells/elements.ts";
 import { createSupervised } from "./cells/registry.ts";
@@ -45,6 +47,7 @@ import { pageFor } from "./requests/paging.ts";
 import type { Questions } from "./requests/places.ts";
 import { RefusedError, refused } from "./requests/refused.ts";
 import { serveRoute } from "./requests/serve.ts";
+import { createSignIn, type SignIn } from "./sign-in/sign-in.ts";
 import { registerBackup } from "./storage/backup.ts";
 import { registerAdoption, registerBin } from "./storage/bin.ts";
 import { registerImages } from "./storage/images.ts";
@@ -113,21 +116,27 @@ export function createGateway(
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   const takePlace = createPlaces();
   const logins = loginPlaces();
+  const signIn = createSignIn(app, {
+    configuration,
+    isOwnName: ownNames(configuration),
+    scopeOf: async (authorization, address) => {
+      const scope = await introducedUser(context, authorization, address);
+      if (scope.kind === "cell") await introduction.introduce(scope.cell, authorization, address);
+      return scope;
+    },
+  });
   app.addHook("onRequest", async (request, reply) => {
-    const { authorization = "" } = request.headers;
     if (!isPlainPath(request.url))
       throw refused(400, "bad-request", "a request names a path, from its `/` on and without a `#`: GET /cells");
     if (match(request.method, request.url)?.route.who === "anyone") {
       takeLoginPlace(logins, request, reply);
       return;
     }
-    if (isOfSession(authorization)) await tenants.introduce(authorization, addressOf(request.raw.socket));
-    const scope = scopeHere(context, authorization);
-    if (scope === null)
-      throw refused(401, "unauthorized", "a valid credential is needed: Authorization: Bearer <credential>");
+    const scope = await scopeOfRequest(context, signIn, request, reply);
     const beyond = beyondScope(scope, request.method, request.url);
     if (beyond !== null) throw refused(403, "forbidden", beyond);
-    if (scope.kind === "cell" && !(await isIntroduced(introduction, scope.cell, request))) {
+    const isKnown = scope.kind !== "cell" || (await isIntroduced(introduction, scope.cell, request));
+    if (!isKnown) {
       // The list of cells is empty for whoever their controllers do not know.
       reply.send([]);
       return reply;
@@ -193,6 +202,39 @@ export function createGateway(
   return app;
 }
 
+/** Names that this process' certificate is for, as it is now. */
+function ownNames(configuration: ProcessConfiguration): (name: string) => boolean {
+  return (name) => {
+    try {
+      return new X509Certificate(readCredentials(configuration).cert).checkHost(name) !== undefined;
+    } catch {
+      return false;
+    }
+  };
+}
+/** Who shows this. Rejects with a refusal where nobody is known by it; of a cell's credential its controller is not asked yet. */
+async function introducedUser(context: Context, authorization: string, address: string): Promise<Scope> {
+  if (isOfSession(authorization)) await context.tenants.introduce(authorization, address);
+  const scope = scopeHere(context, authorization);
+  if (scope === null)
+    throw refused(401, "unauthorized", "a valid credential is needed: Authorization: Bearer <credential>");
+  return scope;
+}
+/** The same of a request, which may show a sign-in's cookie in place of a credential. */
+async function scopeOfRequest(
+  context: Context,
+  signIn: SignIn,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<Scope> {
+  signIn.admit(request, reply, followsIn(request));
+  try {
+    return await introducedUser(context, request.headers.authorization ?? "", addressOf(request.raw.socket));
+  } catch (error) {
+    if (error instanceof RefusedError && error.statusCode === 401) signIn.lost(request, reply);
+    throw error;
+  }
+}
 /** Of a session, once it was introduced. */
 function scopeHere({ credentialHashes, tenants }: Context, authorization: string): Scope | null {
   const account = isOfSession(authorization) ? tenants.accountOf(authorization) : null;

@@ -176,6 +176,10 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
   ],
   "`cells stop ${path}` waits for its word": [force, "one whose host is heard is stopped by the ordinary way"],
   "is to run: switch it off first": [force, "a VM whose host is away is freed of it by the operator"],
+  "too many sign-ins from this address have failed; try again": [
+    "gateway/sign-in/attempts.test.ts",
+    "after ten wrong sign-ins an address waits for a minute at most",
+  ],
   "see the API reference": ["gateway/requests/serve.test.ts", "the gateway serves every route of the table"],
   "take out of it what is not to run any more": [
     "gateway/cells/root-cells.test.ts",

@@ -277,7 +277,7 @@ const waitForWork: readonly string[] = [
 ];
 /** The audit is merged from what several services say (`audit.ts`), and of a signed login its signature alone is passed on (`credentials.ts`). */
 const byProvider = ["beginDeviceLogin", "beginPageLogin", "endOidcLogin", "logOutByProvider"] as const;
-const elsewhere: readonly string[] = ["readAudit", "logInSigned", ...byProvider];
+const elsewhere: readonly string[] = ["readAudit", "logInSigned", "signIn", ...byProvider];
 
 /** Logins from one address at a time: whoever waits for one takes a place of nobody else. */
 export const loginPlaces = (): Questions => new Questions({ inAll: 128, perAddress: 32, perCell: 128, perBoth: 32 });

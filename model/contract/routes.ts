@@ -32,6 +32,7 @@ import {
   several,
 } from "./route.ts";
 import { boolean, integer, jsonObject, oneOf, record, text, time } from "./schema.ts";
+import { signInRoutes } from "./sign-in.ts";
 import { mostOfPage } from "./tenancy/pages.ts";
 import { givesPages, givesPagesOf, paged, tenantRoutes } from "./tenancy/routes.ts";
 import * as values from "./values.ts";
@@ -477,6 +478,7 @@ export const routes = {
     answer: givesBytes(bytesType),
   }),
 
+  ...signInRoutes,
   // --- tenants ----------------------------------------------------------------------------------------------------
   ...tenantRoutes,
 } as const satisfies { readonly [name: string]: Route };
