@@ -135,8 +135,7 @@ export function createGateway(
     const scope = await scopeOfRequest(context, signIn, request, reply);
     const beyond = beyondScope(scope, request.method, request.url);
     if (beyond !== null) throw refused(403, "forbidden", beyond);
-    const isKnown = scope.kind !== "cell" || (await isIntroduced(introduction, scope.cell, request));
-    if (!isKnown) {
+    if (scope.kind === "cell" && !(await isIntroduced(introduction, scope.cell, request))) {
       // The list of cells is empty for whoever their controllers do not know.
       reply.send([]);
       return reply;

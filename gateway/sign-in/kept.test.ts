@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { signInTimes } from "../../model/contract/sign-in.ts";
+import { signInTimes } from "../../model/contract/tenancy/sign-in.ts";
 import { SignIns } from "./kept.ts";
 
 const { idleMs, longestMs, codeMs } = signInTimes;

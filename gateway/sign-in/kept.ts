@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
-import { signInTimes } from "../../model/contract/sign-in.ts";
+import { signInTimes } from "../../model/contract/tenancy/sign-in.ts";
 
 /**
  * Who is signed in, and codes that sign in. Each secret (a cookie's, or a code's) is kept as a hash, and the credential behind it sealed

@@ -16,17 +16,17 @@ test("what the gateway's own page asks is taken, and nothing that another site c
   assert.equal(faultOf("POST", { "sec-fetch-site": "same-origin" }), null);
 
   for (const method of ["POST", "PUT", "PATCH", "DELETE"]) {
-    assert.equal(faultOf(method, { "cells-page": undefined }), "page/header", method);
+    assert.equal(faultOf(method, { "cells-page": undefined }), "page-foreign", method);
     for (const origin of [
       ...["https://evil.example", "null", "", undefined, "https://cloud.example.evil.example"],
       ...["https://cloud.example:444", "http://cloud.example", "https://CLOUD.example", "cloud.example"],
     ])
-      assert.equal(faultOf(method, { origin }), "page/origin", `${method} ${origin}`);
+      assert.equal(faultOf(method, { origin }), "page-foreign", `${method} ${origin}`);
   }
   for (const site of ["cross-site", "same-site"])
-    assert.equal(faultOf("GET", { "sec-fetch-site": site }), "page/origin");
+    assert.equal(faultOf("GET", { "sec-fetch-site": site }), "page-foreign");
   const rebound = { host: "evil.example", origin: "https://evil.example" };
-  for (const method of ["GET", "POST"]) assert.equal(faultOf(method, rebound), "page/host");
+  for (const method of ["GET", "POST"]) assert.equal(faultOf(method, rebound), "page-host");
 });
 
 test("a page is under an address or a name of the certificate, however that is written, and under nothing else", () => {

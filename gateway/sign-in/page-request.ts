@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
-import { cookieName, pageHeader } from "../../model/contract/sign-in.ts";
+import { cookieName, pageHeader } from "../../model/contract/tenancy/sign-in.ts";
 import { type RefusedError, refused } from "../requests/refused.ts";
 
 /**
@@ -41,7 +41,7 @@ export function hostFault(host: string | undefined, isOwnName: (name: string) =>
   const shown = (host ?? "").slice(0, 100);
   return refused(
     403,
-    "page/host",
+    "page-host",
     `the gateway is not known as "${shown}": its page is under a name of its certificate, or its address`,
   );
 }
@@ -60,16 +60,16 @@ export function pageFault(
   const stranger = hostFault(host, isOwnName);
   if (stranger !== null) return stranger;
   if (site !== undefined && site !== "same-origin" && site !== "none")
-    return refused(403, "page/origin", `the cookie counts for the gateway's own page alone, and this is ${site}`);
+    return refused(403, "page-foreign", `the cookie counts for the gateway's own page alone, and this is ${site}`);
   if (method === "GET" || method === "HEAD") return null;
   const own = isEncrypted ? [`https://${host}`] : [`https://${host}`, `http://${host}`];
   if (origin === undefined || !own.includes(origin))
     return refused(
       403,
-      "page/origin",
+      "page-foreign",
       `with the cookie only the gateway's own page changes something (Origin: ${own[0]}), and this comes from ${(origin ?? "nowhere").slice(0, 100)}`,
     );
   if (headers[pageHeader] === undefined)
-    return refused(403, "page/header", "a request with the cookie that changes something has the header Cells-Page");
+    return refused(403, "page-foreign", "a request with the cookie that changes something has the header Cells-Page");
   return null;
 }

@@ -160,12 +160,12 @@ test("another site has a browser that is signed in do nothing, and nobody in und
     ask("POST", "/domains", { ...shown(cookie, headers), payload: JSON.stringify({ path: "ROOT/evil" }) });
   const evil = "https://evil.example";
   const attacks: readonly (readonly [Record<string, string | undefined>, string])[] = [
-    [{ origin: evil }, "page/origin"],
-    [{ origin: undefined }, "page/origin"],
-    [{ origin: "null" }, "page/origin"],
-    [{ "cells-page": undefined }, "page/header"],
-    [{ "sec-fetch-site": "cross-site" }, "page/origin"],
-    [{ host: "evil.example", origin: evil }, "page/host"],
+    [{ origin: evil }, "page-foreign"],
+    [{ origin: undefined }, "page-foreign"],
+    [{ origin: "null" }, "page-foreign"],
+    [{ "cells-page": undefined }, "page-foreign"],
+    [{ "sec-fetch-site": "cross-site" }, "page-foreign"],
+    [{ host: "evil.example", origin: evil }, "page-host"],
   ];
   for (const [headers, code] of attacks) {
     const tried = await change(headers);
@@ -178,7 +178,7 @@ test("another site has a browser that is signed in do nothing, and nobody in und
     );
   }
   const rebound = await ask("GET", "/status", shown(cookie, { host: "evil.example" }));
-  assert.deepEqual([rebound.status, rebound.code], [403, "page/host"]);
+  assert.deepEqual([rebound.status, rebound.code], [403, "page-host"]);
   assert.equal((await change({})).status, 200, "what the page itself asks is done");
   const direct = { ...asOperator.headers, host: "evil.example", origin: evil };
   assert.equal(

@@ -1,6 +1,6 @@
 import type { TLSSocket } from "node:tls";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { cookieName, type SignedIn, type SignInRequest, signInTimes } from "../../model/contract/sign-in.ts";
+import { cookieName, type SignedIn, type SignInRequest, signInTimes } from "../../model/contract/tenancy/sign-in.ts";
 import { rootDomain, type WhoAmI } from "../../model/contract/tenancy/tenancy.ts";
 import { parseJson } from "../../runtime/http/http.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";

@@ -32,9 +32,9 @@ import {
   several,
 } from "./route.ts";
 import { boolean, integer, jsonObject, oneOf, record, text, time } from "./schema.ts";
-import { signInRoutes } from "./sign-in.ts";
 import { mostOfPage } from "./tenancy/pages.ts";
 import { givesPages, givesPagesOf, paged, tenantRoutes } from "./tenancy/routes.ts";
+import { signInRoutes } from "./tenancy/sign-in.ts";
 import * as values from "./values.ts";
 import { modelSource, modelVersions } from "./versions.ts";
 

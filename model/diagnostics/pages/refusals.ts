@@ -8,6 +8,30 @@ export const refusalPages: Readonly<Record<string, DiagnosticPage>> = {
     "GET /cells",
     "GET /cells   Authorization: Bearer <credential>",
   ),
+  "signed-out": requestPage(
+    "a sign-in that is over",
+    "A browser's sign-in ends when it is ended, after an hour in which nothing was asked with it, after twelve hours at the latest, with the session behind it, and when the gateway begins anew. Whoever is still somebody signs in again.",
+    "GET /status   Cookie: __Host-cells=…   (of yesterday)",
+    'POST /login   {"user": "ann", "domain": "ROOT/acme", "password": "…"}',
+  ),
+  "no-cookie": requestPage(
+    "there is no sign-in to end",
+    "`DELETE /login` ends the sign-in of a browser, which is its cookie. Whoever shows a credential is not signed in: a user's session ends by `DELETE /logins/current`, and a cell's credential when it is revoked.",
+    "DELETE /login   Authorization: Bearer <credential>",
+    "DELETE /login   Cookie: __Host-cells=…",
+  ),
+  "page-foreign": requestPage(
+    "a request with the sign-in's cookie that is none of the gateway's own page",
+    "A browser sends a cookie along with whatever any page has it ask, so with one the gateway takes only what its own page asks: `Sec-Fetch-Site` is `same-origin`, and what changes something has the gateway's own `Origin` and the header `Cells-Page`. A program shows a credential instead (`Authorization: Bearer …`), of which none of this is asked. A proxy in front passes `Host` and `Origin` on as they are.",
+    "POST /domains   Cookie: __Host-cells=…   Origin: https://elsewhere.example",
+    "POST /domains   Cookie: __Host-cells=…   Origin: https://cloud.example   Cells-Page: 1   (under Host: cloud.example)",
+  ),
+  "page-host": requestPage(
+    "the page under a name that is not the gateway's",
+    "The page is there under the gateway's address, and under the names in its certificate: any other name may have been made to lead here by somebody who would like to be taken for the gateway.",
+    "GET /status   Cookie: __Host-cells=…   Host: elsewhere.example",
+    "GET /status   Cookie: __Host-cells=…   Host: cloud.example",
+  ),
   forbidden: requestPage(
     "a credential that does not open this",
     "A cell's credential opens what is below `/cells/<cell>`, and no other cell; a user's session what the rules of his role allow, and the message names the rule that decides (`cells whoami`, `cells can`). What concerns the installation is the operator's.",

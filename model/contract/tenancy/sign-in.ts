@@ -1,5 +1,5 @@
-import { gives, type Route, route, sends } from "./route.ts";
-import { boolean, nullable, oneOf, optional, record, text, time } from "./schema.ts";
+import { gives, type Route, route, sends } from "../route.ts";
+import { boolean, nullable, oneOf, optional, record, text, time } from "../schema.ts";
 
 /*
  * Sign-in of a browser: it holds a cookie in place of a credential, which the gateway keeps sealed under that cookie. Everybody else shows a
