@@ -8,12 +8,12 @@ import { updateStates } from "./explain/element-state.ts";
 import { endForgotten, holdersOfForgotten } from "./histories/forgotten.ts";
 import { isForked } from "./histories/fork.ts";
 import { peersToHear } from "./histories/hearing.ts";
-import { publishGranted } from "./model/account-limits.ts";
+import { poolAccounts, publishGranted } from "./model/account-limits.ts";
 import { adoptHosts } from "./model/adopt-hosts.ts";
 import { followImages } from "./model/anew/follow-images.ts";
 import { recreateVolumes } from "./model/anew/recreate.ts";
 import { forgetDeleted } from "./model/deletion.ts";
-import { accountOf, desireCellOwners, desireOwners } from "./model/owners.ts";
+import { desireCellOwners, desireOwners } from "./model/owners.ts";
 import { advanceGrants, giveBack } from "./model/quota.ts";
 import { allocateAddresses, desireSubnets } from "./network/addresses.ts";
 import { desireNames, desireZone } from "./network/names.ts";
@@ -71,7 +71,7 @@ export function* reconcile(state: ControllerState): Work {
   endAccounts(state);
   adoptHosts(state);
   advanceGrants(state);
-  advancePools(state, accountOf);
+  advancePools(state, poolAccounts);
   // What one pass forgets may set free what the next one takes back: an interface's address, then its subnet.
   for (let forgotten = true; forgotten; ) {
     advanceEnding(state);

@@ -266,6 +266,8 @@ export interface AffinityGroupElement extends ElementBase {
 /** What a domain or an account may have together, all of its cells: what a cell may, and how many cells there are. */
 export interface TenantLimits extends Omit<CellLimits, "vmStartsPerMinute"> {
   readonly cells?: number;
+  /** Of whole hosts in pools. */
+  readonly units?: number;
 }
 /** A domain of tenants, at `root/tenants/<its path below ROOT>`. */
 export interface DomainElement extends ElementBase {

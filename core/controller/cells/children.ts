@@ -10,7 +10,7 @@ import { cellOfController, tooLong } from "../../outbox.ts";
 import type { Desires } from "../changes/desires.ts";
 import { asSaid, standing, unanswered } from "../changes/standing.ts";
 import { holdersOfForgotten } from "../histories/forgotten.ts";
-import { isAccountOff } from "../model/account-limits.ts";
+import { isAccountOff, poolAccounts } from "../model/account-limits.ts";
 import type { ElementRecord, Standing } from "../records.ts";
 import { givenTo } from "../services/pools/given.ts";
 import {
@@ -66,7 +66,7 @@ export function desireChildren(state: ControllerState, desires: Desires): void {
 }
 
 function given(state: ControllerState, child: Uid): Pick<DesiredCell, "pools"> {
-  const pools = givenTo(state, child);
+  const pools = givenTo(state, child, poolAccounts);
   return pools.length === 0 ? {} : { pools };
 }
 

@@ -9,6 +9,7 @@ import { type DesiredLimits, tenancy } from "../../documents/tenancy.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import { sameJson, toJson } from "../../outbox.ts";
 import type { ElementRecord } from "../records.ts";
+import { type PoolAccounts, unitsOf } from "../services/pools/given.ts";
 import { type ControllerState, childRecords } from "../state.ts";
 import { accountOf } from "./owners.ts";
 
@@ -45,14 +46,18 @@ interface Share {
   readonly account: string;
   readonly amount: Limits;
 }
-const ofCell = (amount: Usage): Limits => ({ ...amount, cells: 1 });
+/** @param uid undefined: it is made, and so it has no whole hosts yet */
+const ofCell = (state: ControllerState, uid: Uid | undefined, amount: Usage): Limits => ({
+  ...amount,
+  ...{ cells: 1, units: uid === undefined ? 0 : unitsOf(state, uid) },
+});
 
 /** What each child was granted that is an account's, those that are ending included. */
 function shares(state: ControllerState, isLeftOut: (record: ElementRecord) => boolean = () => false): readonly Share[] {
   return childRecords(state).flatMap((record) => {
     const [grant, account] = [state.grants.get(record.uid), accountOf(state, record)];
     if (isLeftOut(record) || grant === undefined || account === null) return [];
-    return [{ name: nameOf(record.path), account, amount: ofCell(grant.amount) }];
+    return [{ name: nameOf(record.path), account, amount: ofCell(state, record.uid, grant.amount) }];
   });
 }
 const nameOf = (path: string): string => path.split("/").at(-1) ?? path;
@@ -63,6 +68,7 @@ const words: Readonly<Record<LimitKey, string>> = {
   ...{ vms: "VMs", memoryMiB: "MiB of memory", cpus: "processors", volumes: "volumes" },
   ...{ storageMiB: "MiB of storage", subnets: "subnets", addresses: "addresses", cells: "cells" },
   publicAddresses: "public addresses",
+  units: "units of whole hosts",
 };
 
 /** Whose limit, how much is held, and by which cells of this account: of others' cells nothing but how much they have together. */
@@ -100,6 +106,20 @@ export function whyBeyondAccount(
   return null;
 }
 
+/** Why an account must not have whole hosts of so many more units; null: it may. */
+function whyBeyondUnits(state: ControllerState, account: string, units: number): string | null {
+  if (state.accountLimits.size === 0) return null;
+  const all = shares(state);
+  for (const limit of state.accountLimits.values()) {
+    const most = limit.limits.units;
+    if (most === undefined || !covers(limit, account) || sumOf(limit, all, "units") + units <= most) continue;
+    return told(limit, "units", account, all, units);
+  }
+  return null;
+}
+/** What pools have to know of accounts. */
+export const poolAccounts: PoolAccounts = { accountOf, whyBeyondUnits };
+
 /** What a child has with a new model; `uid` undefined: it is made. */
 export interface ChildAfter {
   readonly element: CellControllerElement;
@@ -120,10 +140,15 @@ export function accountLimitFaults(
   });
   if (late.length > 0) return late;
   const before = shares(state);
-  const inModel = children.flatMap(({ element, amount }) =>
+  const inModel = children.flatMap(({ element, amount, uid }) =>
     element.account === undefined
       ? []
-      : [{ name: nameOf(element.path), account: element.account, amount: ofCell(amount), path: element.path }],
+      : [
+          {
+            ...{ name: nameOf(element.path), account: element.account, path: element.path },
+            amount: ofCell(state, uid, amount),
+          },
+        ],
   );
   // What leaves the model is held until it has ended.
   const staying = new Set(children.flatMap(({ uid }) => uid ?? []));

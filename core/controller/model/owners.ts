@@ -12,6 +12,7 @@ import { cellOwnerKey, type DesiredCellOwner, type DesiredOwner, tenancy } from 
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
 import { placersOf, storageManagersOf } from "../services/hosts.ts";
+import { unitsOf } from "../services/pools/given.ts";
 import {
   actualOf,
   addDesire,
@@ -52,10 +53,10 @@ export function desireOwners(state: ControllerState, desires: Desires): void {
     if (said === null || (!isTold && desiredNow(state, tenancy, ownerKey(record.uid)) === undefined)) continue;
     const { has: _has, uses: _uses, ...owner } = said;
     const grant = state.grants.get(record.uid);
-    const uses = usesOf(state, record);
+    const [uses, units] = [usesOf(state, record), unitsOf(state, record.uid)];
     addDesire(desires, tenancy, ownerKey(record.uid), {
       ...owner,
-      ...(grant === undefined ? {} : { has: grant.amount }),
+      ...(grant === undefined ? {} : { has: { ...grant.amount, ...(units > 0 ? { units } : {}) } }),
       ...(uses === undefined ? {} : { uses }),
     });
   }

@@ -130,7 +130,7 @@ test("a disabled account or domain is said to be off, whatever limits it has, un
 test("a limit of what nothing counts is refused, wherever it is said, and nothing is touched", () => {
   const kept = new Kept().hearRoot();
   kept.set(operator, "ROOT/acme/dev", { vms: 3 });
-  for (const key of ["snapshots", "images", "units", "hosts", "toString", "vm"]) {
+  for (const key of ["snapshots", "images", "hosts", "toString", "vm"]) {
     const limits = { vms: 1, [key]: 2 } as Limits;
     for (const { status, body } of [
       kept.set(operator, "ROOT/acme/dev", limits),

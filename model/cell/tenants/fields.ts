@@ -16,6 +16,7 @@ const limitNames = {
   ...{ vms: "x.limits.vms", memoryMiB: "x.limits.memory", cpus: "x.limits.cpus", volumes: "x.limits.volumes" },
   ...{ storageMiB: "x.limits.storage", subnets: "x.limits.subnets", addresses: "x.limits.addresses" },
   ...{ publicAddresses: "x.limits.publicAddresses", cells: "x.limits.cells" },
+  units: "x.limits.units",
 } as const satisfies Readonly<Record<keyof TenantLimits, string>>;
 const limitsIn = Object.entries(limitNames) as readonly (readonly [keyof TenantLimits, string])[];
 

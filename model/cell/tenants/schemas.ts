@@ -23,6 +23,7 @@ const limits = (whose: string) => {
     "x.limits.addresses": most("addresses of all subnets"),
     "x.limits.publicAddresses": most('addresses of subnets with `x.addressRange "external"`'),
     "x.limits.cells": most("cells"),
+    "x.limits.units": most("units of whole hosts in pools"),
   };
 };
 

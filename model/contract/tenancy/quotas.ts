@@ -3,10 +3,10 @@ import type { Tagged } from "./pages.ts";
 
 /*
  * What all cells of an account may have together, or all of the accounts in a domain and below. Quantities are those of a cell's own
- * `x.limits`, and how many cells there are.
+ * `x.limits`, how many cells there are, and the units of whole hosts in pools (what one costs says its HostFlavor).
  */
-export const limitKeys = [...usageKeys, "cells"] as readonly LimitKey[];
-export type LimitKey = keyof Usage | "cells";
+export const limitKeys = [...usageKeys, "cells", "units"] as readonly LimitKey[];
+export type LimitKey = keyof Usage | "cells" | "units";
 /** Absent: as much as there is, or as those above let it. */
 export type Limits = { readonly [key in LimitKey]?: number };
 export const mostOfLimit = 2 ** 40;

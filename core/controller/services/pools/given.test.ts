@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { peerName } from "../../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../../model/json/json.ts";
 import type { DesiredPooled } from "../../../documents/pools.ts";
+import type { DesiredOwner } from "../../../documents/tenancy.ts";
 import { childOf, Root, rootWithTenancy } from "../../model/root.testing.ts";
 
 const dev = "ROOT/acme/dev";
@@ -119,4 +121,41 @@ test("a child speaks of its own elements alone", () => {
   root.hearPools("store", [{ name: "a" }]);
   assert.notEqual(root.poolsOf("store")?.[0]?.uid, mine?.uid);
   assert.deepEqual(given(root, "store"), ["a has one "]);
+});
+
+test("what whole hosts cost is counted against the account and its domain, and whoever has too many units waits", () => {
+  const root = cloud();
+  const limit = (path: string, units: number): void =>
+    void root.step({
+      ...{ kind: "desired", from: peerName("tenancy"), key: "limits/d1" },
+      value: { uid: "d1", path, kind: path === dev ? "account" : "domain", limits: { units } },
+    });
+  limit(dev, 3);
+  root.hearPools("shop", [{ name: "a" }]);
+  assert.deepEqual(given(root, "shop"), [
+    `a the account ${dev} may have 3 units of whole hosts; 0 are held, and 4 more are asked for `,
+  ]);
+  root.hearPools("store", [{ name: "c" }]);
+  assert.deepEqual(given(root, "store"), ["c has one "], "another account's are another's");
+  limit("ROOT/acme", 4);
+  assert.deepEqual(given(root, "shop"), ["a has one "]);
+  root.hearPools("shop", [{ name: "a" }, { name: "b" }]);
+  assert.match(
+    given(root, "shop")[1] ?? "",
+    /^b the domain ROOT\/acme may have 4 .* of ROOT\/acme\/dev by shop 4, and 4/,
+  );
+  const [granted, owner] = [
+    (root.published.get("tenancy/limits/d1") as { granted: JsonObject }).granted,
+    root.at<DesiredOwner>("tenancy", "owner/").find(({ cell }) => cell === "shop"),
+  ];
+  assert.deepEqual([granted.units, owner?.has?.units], [4, 4], "it is told for bills");
+  limit("ROOT/acme", 0);
+  assert.equal(given(root, "shop")[0], "a has one ", "what was granted stays");
+  // Given back, it costs as long as it is not free.
+  root.hearPools("shop", []);
+  assert.equal(root.at<DesiredOwner>("tenancy", "owner/").find(({ cell }) => cell === "shop")?.has?.units, 4);
+  root.hearStanding("h2", []);
+  root.hearStanding("h1", []);
+  root.hearPools("shop", []);
+  assert.equal(root.at<DesiredOwner>("tenancy", "owner/").find(({ cell }) => cell === "shop")?.has?.units, undefined);
 });

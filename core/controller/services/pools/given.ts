@@ -1,5 +1,5 @@
 import type { Cell, HostElement } from "../../../../model/cell/cell.ts";
-import type { HostName, PeerName, Uid } from "../../../../model/cell/identifiers.ts";
+import { elementPath, type HostName, type PeerName, type Uid } from "../../../../model/cell/identifiers.ts";
 import type { WholeHost } from "../../../../model/cell/tenants/pools/flavors.ts";
 import { freeHost } from "../../../../model/cell/tenants/pools/pools.ts";
 import { rootCell } from "../../../documents/cells.ts";
@@ -87,18 +87,32 @@ const save = (state: ControllerState, record: PooledRecord): void => {
   write(state.outbox, `${pooledPrefix}${record.uid}`, record);
 };
 
-/**
- * Gives hosts to those who ask, and takes back what nobody asks for any more.
- * @param accountOf path of the account that a child of the root cell belongs to; null: the operator's
- */
-export function advancePools(
-  state: ControllerState,
-  accountOf: (state: ControllerState, child: ElementRecord) => string | null,
-): void {
+/** What is to be known of accounts, of which more is said where they are granted what they ask for. */
+export interface PoolAccounts {
+  /** Path of the account that a child of the root cell belongs to; null: the operator's. */
+  readonly accountOf: (state: ControllerState, child: ElementRecord) => string | null;
+  /** Why it must not have so many units more; null: it may. */
+  readonly whyBeyondUnits: (state: ControllerState, account: string, units: number) => string | null;
+}
+
+/** What a child's hosts cost, those included that it is giving back. */
+export function unitsOf({ cell, pooled }: ControllerState, child: Uid): number {
+  let units = 0;
+  for (const { child: of, flavor } of pooled.values())
+    if (of === child && cell !== null) units += costOf(cell, flavor) ?? 0;
+  return units;
+}
+const costOf = (cell: Cell, flavor: string): number | null => {
+  const element = cell.elements.get(elementPath(`${flavorsAt}${flavor}`));
+  return element?.type === "HostFlavor" ? element.units : null;
+};
+
+/** Gives hosts to those who ask, and takes back what nobody asks for any more. */
+export function advancePools(state: ControllerState, known: PoolAccounts): void {
   const { cell } = state;
   if (!isRoot(state) || cell === null) return;
   const { all, heard } = askedOf(state);
-  const accounts = new Map(childRecords(state).map((child) => [child.uid, accountOf(state, child) ?? operators]));
+  const accounts = new Map(childRecords(state).map((child) => [child.uid, known.accountOf(state, child) ?? operators]));
   for (const record of [...state.pooled.values()]) {
     const asked = all.get(record.uid);
     if (asked !== undefined) save(state, { ...record, ...wordOf(asked, accounts) });
@@ -106,7 +120,9 @@ export function advancePools(
   }
   for (const [uid, asked] of all) {
     if (state.pooled.has(uid)) continue;
-    const host = hostFor(state, cell, asked, accounts.get(asked.child) ?? operators);
+    const account = accounts.get(asked.child) ?? operators;
+    if (known.whyBeyondUnits(state, account, costOf(cell, asked.host.flavor) ?? 0) !== null) continue;
+    const host = hostFor(state, cell, asked, account);
     if (host === null) continue;
     save(state, {
       uid,
@@ -116,12 +132,7 @@ export function advancePools(
       ...wordOf(asked, accounts),
       enabled: false,
     });
-    log(state.outbox, "pools/taken", {
-      uid,
-      host,
-      flavor: asked.host.flavor,
-      account: accounts.get(asked.child) ?? operators,
-    });
+    log(state.outbox, "pools/taken", { uid, host, flavor: asked.host.flavor, account });
   }
 }
 const wordOf = (
@@ -164,21 +175,24 @@ function hostFor(
 }
 
 /** What a child hears of the hosts that it asks for, or has. */
-export function givenTo(state: ControllerState, child: Uid): readonly PoolHostGiven[] {
+export function givenTo(state: ControllerState, child: Uid, known: PoolAccounts): readonly PoolHostGiven[] {
   if (!isRoot(state) || state.cell === null) return [];
   const { cell } = state;
+  const record = state.elements.get(child);
+  const account = (record === undefined ? null : known.accountOf(state, record)) ?? operators;
+  const whyNone = ({ flavor, zone }: PoolHostAsked): string => {
+    const units = costOf(cell, flavor);
+    // By the flavour alone: how many hosts there are, or whose, is not for whoever asks.
+    if (units === null) return `there is no host flavour ${flavor}`;
+    const none = `no host of ${flavor} is free${zone === undefined ? "" : ` in ${zone}`}`;
+    return known.whyBeyondUnits(state, account, units) ?? none;
+  };
   const given = new Map<Uid, PoolHostGiven>();
   for (const { uid, child: of, host } of state.pooled.values())
     if (of === child) given.set(uid, { uid, reason: null, vms: vmsAt(state, cell, host, null) ?? [] });
   for (const [uid, asked] of askedOf(state).all)
-    if (asked.child === child && !given.has(uid)) given.set(uid, { uid, reason: whyNone(cell, asked.host), vms: [] });
+    if (asked.child === child && !given.has(uid)) given.set(uid, { uid, reason: whyNone(asked.host), vms: [] });
   return [...given.values()].sort((one, other) => (one.uid < other.uid ? -1 : 1));
-}
-/** By the flavour alone: how many hosts there are, or whose, is not for whoever asks. */
-function whyNone(cell: Cell, { flavor, zone }: PoolHostAsked): string {
-  return flavorsOf(cell).includes(flavor)
-    ? `no host of ${flavor} is free${zone === undefined ? "" : ` in ${zone}`}`
-    : `there is no host flavour ${flavor}`;
 }
 export const flavorsAt = `${rootCell}/flavors/`;
 export const flavorsOf = (cell: Cell): readonly string[] =>
