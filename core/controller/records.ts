@@ -3,6 +3,7 @@ import type { ElementType, VolumeConnectionElement } from "../../model/cell/cell
 import type { Cidr, ElementPath, HostName, Ipv4, Mac, Uid } from "../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import type { InUse } from "../documents/cells.ts";
+import type { PlacedTerms } from "../documents/pools.ts";
 import type { DesiredConnection, Phase } from "../documents/vocabulary.ts";
 
 export interface Hearing {
@@ -93,6 +94,8 @@ export interface Run {
   readonly host: HostName | null;
   /** The boot of that host for which it was placed; absent: not known, and nothing follows from the end of one. */
   readonly boot?: number;
+  /** By what it was placed there, as the host is to judge it once more; absent: its Placer is of a version before. */
+  readonly terms?: PlacedTerms;
   /** The host was told to run it, so only the host, or the certain end of its boot, can say that it is gone. */
   readonly handedOver: boolean;
   readonly memoryMiB: number;

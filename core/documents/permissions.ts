@@ -136,7 +136,7 @@ export const permissions = {
   host: {
     desires: {
       controller: ["vm/<uid>", "policy/<cell>", "slice/<cell>/…", "places/<cell>"],
-      "controller.root": ["root-vm"],
+      "controller.root": ["root-vm", "claim/<name>"],
       "ha-manager": ["probe/<name>", "beats"],
     },
     sees: {
@@ -218,7 +218,8 @@ export const permissions = {
   controller: {
     // What accounts may have, at the root controller.
     desires: { "cell-manager": ["life"], tenancy: ["limits/<name>"] },
-    sees: { "cell-manager": ["<peer>/…"], tenancy: ["<peer>/…"] },
+    // Whose the cells are, of the root controller, to the hosts where that counts.
+    sees: { "cell-manager": ["<peer>/…"], tenancy: ["<peer>/…"], host: ["owner/<name>"] },
     asks: {
       ...orders,
       gateway: ["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup", "* /…"],

@@ -1,4 +1,7 @@
-import type { ElementPath, HostName, Uid } from "../../model/cell/identifiers.ts";
+import type { CellName, ElementPath, HostName, Uid } from "../../model/cell/identifiers.ts";
+import type { GroupKind } from "../../model/cell/tenants/affinity/affinity.ts";
+import type { HostRule } from "../../model/cell/tenants/dedication/dedication.ts";
+import type { ImplicitMode } from "../../model/cell/tenants/dedication/implicit.ts";
 import type { PoolRule } from "../../model/cell/tenants/pools/pools.ts";
 
 /*
@@ -12,6 +15,8 @@ export interface DesiredPooled {
   readonly flavor: string;
   /** Of this all: whoever says what runs there says it of this. */
   readonly tag: string;
+  /** Of the claim to the host. Absent: of a version before. */
+  readonly epoch?: number;
   /** null: it is in none, and takes nothing. */
   readonly pool: PooledAs | null;
 }
@@ -35,6 +40,48 @@ export interface ActualStanding {
   readonly tag: string | null;
 }
 export const standingKey = (host: HostName): string => `standing/${host}`;
+
+/**
+ * By what a Placer has placed a VM, as far as it concerns who stands beside it. The VM's controller hands it on to the host as it is; whose the VM is
+ * does not stand here, since that is no controller's to say.
+ */
+export interface PlacedTerms {
+  /** `x.placement.dedication`; absent: it asks for none. */
+  readonly implicit?: ImplicitMode;
+  /** Groups that it names; of those of dedicated hosts the kind is null. Absent: none. */
+  readonly groups?: readonly PlacedGroup[];
+  /** The pool that it asks for. */
+  readonly pool?: Uid;
+  /** Its cell is an account's: which one, the root controller says. */
+  readonly owned?: true;
+  /** Epoch of the claim to that host; absent: there was none. */
+  readonly claim?: number;
+}
+export interface PlacedGroup {
+  readonly name: string;
+  readonly kind: GroupKind | null;
+}
+
+/**
+ * At the host itself, of the root controller: whose it is. The host starts nothing that is not lawful under it. Its epoch grows with each change, and a
+ * host that has taken one takes none that is older.
+ */
+export interface DesiredClaim {
+  readonly host: HostName;
+  readonly epoch: number;
+  readonly rule: HostRule | null;
+  readonly pooled: Omit<DesiredPooled, "host" | "tag" | "epoch"> | null;
+}
+export const claimKey = (host: HostName): string => `claim/${host}`;
+/** The highest epoch that it has ever taken. */
+export interface ActualClaim {
+  readonly epoch: number;
+}
+/** Of the root controller, to hosts: whose a child cell of the root cell is, and so all cells in it; null: no account's. */
+export interface ActualCellOwner {
+  readonly cell: CellName;
+  readonly account: string | null;
+}
 
 /** Of a cell that the root cell has made: a pool of its account, and the hosts that it is to have. */
 export interface PoolAsked {

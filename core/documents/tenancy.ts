@@ -115,6 +115,8 @@ export interface ActualLimits {
 /** A host is one owner's: the innermost dedication of what it stands in, or of itself. Nothing is said of one that is everybody's. */
 export interface DesiredDedicated extends HostRule {
   readonly host: HostName;
+  /** Of the claim to the host. Absent: of a version before. */
+  readonly epoch?: number;
 }
 export const dedicatedKey = (host: HostName): string => `dedicated/${host}`;
 /** Of a child cell of the root cell, and so of all cells in it. Nothing is said of one that no account has. */

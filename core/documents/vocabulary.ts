@@ -18,6 +18,7 @@ import type { ServerLabel, VolumeAbout, VolumeLabel } from "./bin.ts";
 import type { DesiredLiveness, GuestFacts } from "./guest.ts";
 import type { ActualRouter } from "./network/outside.ts";
 import type { PolicyNetwork, PolicyRouter, PolicyTraits, Sliced } from "./network/policy.ts";
+import type { PlacedTerms } from "./pools.ts";
 import type { SavedState } from "./saved-state.ts";
 import type { Grantee, GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volumes.ts";
 
@@ -32,35 +33,29 @@ import type { Grantee, GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volu
  * | host/<name>             | controller.root → placers, ha-manager |                                |
  * | grant/<uid>             | controller → storage-manager       | storage-manager → that controller |
  * | volume/<uid>            | storage-manager → agent.<server>   | agent → storage-manager           |
- * | lease/<volume uid>      | storage-manager → agent.<server>   | agent → storage-manager           |
+ * | lease/, readers/<volume uid> | storage-manager → agent.<server> | agent → storage-manager        |
  * | succession/<volume uid> | host → agent.<server>              | agent → that host                 |
  * | successor/<volume uid>  |                                    | agent → hosts                     |
- * | readers/<volume uid>    | storage-manager → agent.<server>   | agent → storage-manager           |
  * | server, image/<name>    |                                    | agent → storage-manager           |
- * | seen                    | storage-manager → agent.<server>   |                                   |
- * | bin/<file>              |                                    | agent → storage-manager           |
- * | subnet/<uid>            | controller → address-manager       | address-manager → that controller |
- * | name/<uid>              | controller → dns-manager           | dns-manager → that controller     |
+ * | seen, bin/<file>        | storage-manager → agent.<server>, of seen | agent → storage-manager, of a file |
+ * | subnet/<uid>, name/<uid> | controller → address-manager, dns-manager | that → that controller    |
  * | placement/<vm uid>      | controller → placer                | placer → that controller          |
  * | vm/<uid>, policy/<cell> | controller → host.<name>           | host → that controller            |
  * | places/<cell>           | controller → host.<name>           |                                   |
- * | root-vm                 | root controller → host.<name>      |                                   |
+ * | root-vm, claim/<host>   | root controller → host.<name>      | host → root controller, of a claim |
  * | host                    |                                    | host → placer, controllers        |
  * | taken/<vm uid>          |                                    | host → placer, placer.<n>         |
- * | hosts                   |                                    | placer → controllers              |
- * | storage                 |                                    | storage-manager → controllers     |
- * | addresses               |                                    | address-manager → controllers     |
+ * | hosts, storage, addresses |                                  | placer, storage-manager, address-manager → controllers |
+ * | owner/<cell>            | root controller → placers, storage managers | root controller → hosts  |
  * | public/<uid>            | controller → directory             |                                   |
  * | want/<domain>/<path>    | controller → directory             | directory → that controller       |
  * | reach/<rule uid>        | controller → directory             | directory → that controller       |
  * | location/<address>      |                                    | host → host                       |
  * | cell/<uid>              | controller → cell-manager          | cell-manager → that controller    |
  * | life                    | cell-manager → its controller      | that controller → cell-manager    |
- * | presence/…              |                                    | host → presence.<n>               |
- * | vote/<host>             |                                    | presence.<n> → presence.<n>       |
+ * | presence/…, vote/<host> |                                    | host, presence.<n> → presence.<n> |
  * | dead/<host>             |                                    | presence.<n> → whoever asks; suspected/<host> → ha-manager |
- * | enrolment/<id>          | controller → authority             | authority → that controller       |
- * | pin/<name>              |                                    | authority → hosts, root controller |
+ * | enrolment/<id>          | controller → authority             | authority → that controller; pin/<name> → hosts, root controller |
  * | limits/<name>           | tenancy → root controller          | root controller → tenancy         |
  * | look/<ticket's hash>, owner/<uid>, declared/<uid> | controller → tenancy | tenancy → that controller, but of an owner |
  *
@@ -325,6 +320,7 @@ export interface ActualPlacement extends Progress {
   readonly host: HostName | null;
   /** `ActualHost.boot` of that host when it was chosen. */
   readonly boot?: number;
+  readonly terms?: PlacedTerms;
   /** Per host why it cannot hold the VM; empty when placed. */
   readonly refusals: readonly HostRefusal[];
   /** It is to go elsewhere. Absent: it stays. */
@@ -367,6 +363,9 @@ export interface ActualHost {
 export interface ActualTaken {
   readonly memoryMiB: number;
   readonly cpus: number;
+  /** Its controller, by whose certificate. Absent: a host of the previous version. */
+  readonly by?: PeerName;
+  readonly terms?: PlacedTerms;
 }
 export const takenKey = (vm: Uid): string => `taken/${vm}`;
 
@@ -399,6 +398,8 @@ export interface DesiredVm {
    * end of a boot is one about the incarnation. Absent: for any boot.
    */
   readonly boot?: number;
+  /** By what it was placed. Absent: its controller or Placer is of a version before. */
+  readonly terms?: PlacedTerms;
   /** Only beside `restart`. */
   readonly trial?: DesiredTrial;
 }

@@ -3,7 +3,7 @@ import { type GroupKind, type Membership, reservedGroupName } from "../../model/
 import type { HostRule } from "../../model/cell/tenants/dedication/dedication.ts";
 import { type ImplicitMode, implicitModes } from "../../model/cell/tenants/dedication/implicit.ts";
 import type { Json } from "../../model/json/json.ts";
-import type { DesiredPooled } from "../documents/pools.ts";
+import type { DesiredPooled, PlacedTerms } from "../documents/pools.ts";
 import type { ActualHost, ActualTaken, DesiredHost, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
 import { isObject } from "../outbox.ts";
 import { machineShares, roomFor } from "./machine-memory.ts";
@@ -29,6 +29,8 @@ export interface Reservation {
   readonly groups?: readonly string[];
   /** It was stopped: no room is reserved, and it counts for groups and for what is held by who is there alone. */
   readonly off?: true;
+  /** By what it was placed; absent: by a version before. */
+  readonly terms?: PlacedTerms;
 }
 
 /**
@@ -44,24 +46,39 @@ export interface HostUse {
   /** Of those, by cell: by path, by `x.placement.spread`, and those that keep apart from others. */
   readonly cells: Map<CellName, CellUse>;
   readonly taken: Map<Uid, ActualTaken>;
-  /** How many of the reservations ask for implicit dedication: where it is 0 nobody has to look at whose they are. */
+  /** How many of all that is there ask for implicit dedication: where it is 0 nobody has to look at whose they are. */
   implicit: number;
+  /** Those of it that are in affinity groups. */
+  readonly members: Map<Uid, Member>;
 }
+/** A VM in affinity groups that has a place at a host, or is there. */
+export interface Member {
+  readonly vm: Uid;
+  readonly client: PeerName;
+  readonly host: HostName;
+  readonly groups: readonly string[];
+  /** By name, where another Placer has placed it. */
+  readonly kinds: ReadonlyMap<string, GroupKind>;
+}
+export type Members = ReadonlyMap<PeerName, ReadonlySet<Member>>;
 export interface CellUse {
   readonly byPath: Map<string, Set<Reservation>>;
   readonly bySpread: Map<string, Set<Reservation>>;
   readonly keepingApart: Set<Reservation>;
 }
 export interface Usage extends ReadonlyMap<HostName, HostUse> {
-  /** Reservations by the affinity groups that they name, of each client apart. */
-  readonly members: ReadonlyMap<string, ReadonlyMap<PeerName, ReadonlySet<Reservation>>>;
+  /** By the affinity groups that they name, of each client apart. */
+  readonly members: ReadonlyMap<string, Members>;
+  /** Kinds of groups by which other Placers have placed VMs: by name, and by whose VMs, how many. */
+  readonly kinds: ReadonlyMap<string, ReadonlyMap<PeerName, ReadonlyMap<GroupKind, number>>>;
   /** Those of all hosts by cell, as each host has its own. */
   readonly cells: ReadonlyMap<CellName, CellUse>;
   /** Where a VM has a place, or is. */
   readonly placesOf: ReadonlyMap<Uid, ReadonlySet<HostName>>;
 }
 export class UsageTable extends Map<HostName, HostUse> implements Usage {
-  readonly members = new Map<string, Map<PeerName, Set<Reservation>>>();
+  readonly members = new Map<string, Map<PeerName, Set<Member>>>();
+  readonly kinds = new Map<string, Map<PeerName, Map<GroupKind, number>>>();
   readonly cells = new Map<CellName, CellUse>();
   readonly placesOf = new Map<Uid, Set<HostName>>();
   /** Hosts of which something else is known since it was last looked at. */
@@ -80,7 +97,7 @@ export interface HostView {
   /** The operator lets nothing new be placed there; absent: he does. */
   readonly closed?: DesiredHost["state"];
   /** Whose it is; absent: everybody's. */
-  readonly rule?: HostRule;
+  readonly rule?: HostRule & { readonly epoch?: number };
   /** Of which flavour it is, and in which pool; absent: of none. */
   readonly pooled?: Pooled;
 }
@@ -135,7 +152,7 @@ export type Filter = (
 
 export const noUse = (): HostUse => ({
   ...{ memoryMiB: 0, cpus: 0, shares: 0, implicit: 0 },
-  ...{ reservations: new Map(), cells: new Map(), taken: new Map() },
+  ...{ reservations: new Map(), cells: new Map(), taken: new Map(), members: new Map() },
 });
 /** MiB that VMs may have on a host, taken or not. */
 export const memoryFor = (actual: ActualHost, ratios: Ratios): number =>
@@ -165,8 +182,11 @@ function change(usage: UsageTable, host: HostName, vm: Uid, work: (use: HostUse)
   usage.set(host, use);
   usage.unsaid.add(host);
   const before = shareOf(use, vm);
+  const asked = modeAt(use, vm) === undefined ? 0 : 1;
   work(use);
   const after = shareOf(use, vm);
+  use.implicit += (modeAt(use, vm) === undefined ? 0 : 1) - asked;
+  join(usage, use, host, vm);
   use.memoryMiB += after.memoryMiB - before.memoryMiB;
   use.cpus += after.cpus - before.cpus;
   use.shares += after.shares - before.shares;
@@ -178,24 +198,23 @@ function change(usage: UsageTable, host: HostName, vm: Uid, work: (use: HostUse)
 export const reserve = (usage: UsageTable, reservation: Reservation): void =>
   change(usage, reservation.host, reservation.vm, (use) => {
     const before = use.reservations.get(reservation.vm);
-    enter(use, before, reservation);
+    enterCells(use.cells, before, reservation);
     enterCells(usage.cells, before, reservation);
-    join(usage, before, reservation);
     use.reservations.set(reservation.vm, reservation);
   });
 export const release = (usage: UsageTable, { host, vm }: Reservation): void =>
   change(usage, host, vm, (use) => {
     const before = use.reservations.get(vm);
-    enter(use, before, undefined);
+    enterCells(use.cells, before, undefined);
     enterCells(usage.cells, before, undefined);
-    join(usage, before, undefined);
     use.reservations.delete(vm);
   });
 
-function enter(use: HostUse, before: Reservation | undefined, after: Reservation | undefined): void {
-  use.implicit += (after?.implicit === undefined ? 0 : 1) - (before?.implicit === undefined ? 0 : 1);
-  enterCells(use.cells, before, after);
-}
+/** What one there asks for: as this Placer has placed it, else as another has, by the host's word. */
+const modeAt = ({ reservations, taken }: HostUse, vm: Uid): ImplicitMode | undefined => {
+  const reserved = reservations.get(vm);
+  return reserved === undefined ? taken.get(vm)?.terms?.implicit : reserved.implicit;
+};
 function enterCells(cells: HostUse["cells"], before: Reservation | undefined, after: Reservation | undefined): void {
   if (before !== undefined && before.off !== true) {
     const ofCell = cells.get(before.cell);
@@ -212,19 +231,53 @@ function enterCells(cells: HostUse["cells"], before: Reservation | undefined, af
     ofCell.bySpread.set(after.spread, (ofCell.bySpread.get(after.spread) ?? new Set()).add(after));
   if (after.apartFrom.length > 0) ofCell.keepingApart.add(after);
 }
-function join({ members }: UsageTable, before: Reservation | undefined, after: Reservation | undefined): void {
-  for (const name of before?.groups ?? []) {
-    const [named, client] = [members.get(name), before?.client as PeerName];
-    const ofClient = named?.get(client);
-    ofClient?.delete(before as Reservation);
-    if (ofClient?.size === 0) named?.delete(client);
-    if (named?.size === 0) members.delete(name);
+/** One there that is in groups; null: it is in none, or not there. */
+function memberAt({ reservations, taken }: HostUse, host: HostName, vm: Uid): Member | null {
+  const reserved = reservations.get(vm);
+  if (reserved !== undefined)
+    return reserved.groups === undefined
+      ? null
+      : { vm, client: reserved.client, host, groups: reserved.groups, kinds: noKinds };
+  const { by, terms } = taken.get(vm) ?? {};
+  const kinds = new Map<string, GroupKind>();
+  for (const { name, kind } of terms?.groups ?? []) if (kind !== null) kinds.set(name, kind);
+  return by === undefined || kinds.size === 0 ? null : { vm, client: by, host, groups: [...kinds.keys()], kinds };
+}
+const noKinds: Member["kinds"] = new Map();
+function join({ members, kinds }: UsageTable, use: HostUse, host: HostName, vm: Uid): void {
+  const [before, after] = [use.members.get(vm), memberAt(use, host, vm)];
+  if (before === undefined && after === null) return;
+  if (before !== undefined) {
+    use.members.delete(vm);
+    for (const name of before.groups) {
+      const named = members.get(name);
+      const ofClient = named?.get(before.client);
+      ofClient?.delete(before);
+      if (ofClient?.size === 0) named?.delete(before.client);
+      if (named?.size === 0) members.delete(name);
+    }
+    count(kinds, before, -1);
   }
-  if (after === undefined) return;
-  for (const name of after.groups ?? []) {
-    const named = members.get(name) ?? new Map<PeerName, Set<Reservation>>();
+  if (after === null) return;
+  use.members.set(vm, after);
+  for (const name of after.groups) {
+    const named = members.get(name) ?? new Map<PeerName, Set<Member>>();
     members.set(name, named);
     named.set(after.client, (named.get(after.client) ?? new Set()).add(after));
+  }
+  count(kinds, after, 1);
+}
+function count(kinds: UsageTable["kinds"], { client, kinds: own }: Member, by: 1 | -1): void {
+  for (const [name, kind] of own) {
+    const named = kinds.get(name) ?? new Map<PeerName, Map<GroupKind, number>>();
+    const ofClient = named.get(client) ?? new Map<GroupKind, number>();
+    const now = (ofClient.get(kind) ?? 0) + by;
+    if (now > 0) ofClient.set(kind, now);
+    else ofClient.delete(kind);
+    if (ofClient.size > 0) named.set(client, ofClient);
+    else named.delete(client);
+    if (named.size > 0) kinds.set(name, named);
+    else kinds.delete(name);
   }
 }
 function leave(map: Map<string, Set<Reservation>> | undefined, key: string, reservation: Reservation): void {
@@ -290,7 +343,7 @@ export function besidesAt({ cells }: HostUse, { vm, cell, placement }: DesiredPl
 export function reservationOf(
   client: PeerName,
   { vm, path, cell, incarnation, memoryMiB, cpus, placement, off }: DesiredPlacement,
-  { host, boot }: Pick<Reservation, "host" | "boot">,
+  { host, boot, terms }: Pick<Reservation, "host" | "boot" | "terms">,
 ): Reservation {
   const [spread, implicit] = [off === true ? null : spreadOf(placement), implicitOf(placement)];
   const groups = groupsOf(placement).filter((name) => !reservedGroupName.test(name));
@@ -301,6 +354,7 @@ export function reservationOf(
     ...(spread === null ? {} : { spread }),
     ...(implicit === null ? {} : { implicit }),
     ...(groups.length === 0 ? {} : { groups: [...new Set(groups)] }),
+    ...(terms === undefined ? {} : { terms }),
   };
 }
 

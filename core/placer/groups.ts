@@ -37,7 +37,7 @@ export function takeGroup(state: PlacerState, client: PeerName, key: string, val
 
 /** The group that an asker means by a name; a sentence: there are two; null: there is none. */
 export function groupNamed(
-  { groupsByName }: PlacerState,
+  { groupsByName, usage }: Pick<PlacerState, "groupsByName" | "usage">,
   name: string,
   isOurs: (client: PeerName) => boolean,
 ): GroupKind | { readonly why: string } | null {
@@ -50,7 +50,15 @@ export function groupNamed(
     }
     found = document;
   }
-  return found?.kind ?? null;
+  if (found !== null) return found.kind;
+  // One that is written in a cell of another Placer's is known by its VMs.
+  const kinds = new Set<GroupKind>();
+  for (const [client, ofClient] of usage.kinds.get(name) ?? [])
+    if (isOurs(client)) for (const kind of ofClient.keys()) kinds.add(kind);
+  const [kind = null, ...others] = kinds;
+  if (others.length === 0) return kind;
+  const both = [...kinds].sort().join('" and "');
+  return { why: `x.placement.groups asks for ${JSON.stringify(name)}, and other cells have it as "${both}"` };
 }
 
 /** The child cell of the root cell that a controller is of, or that its cell is in. */

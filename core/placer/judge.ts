@@ -18,15 +18,15 @@ import {
 import { affinity } from "./filters/affinity.ts";
 import { capacity } from "./filters/capacity.ts";
 import { dedication, isHidden } from "./filters/dedication.ts";
-import { groups } from "./filters/groups.ts";
 import { hostState } from "./filters/host-state.ts";
-import { implicit, implicitRank, isHeld } from "./filters/implicit.ts";
+import { implicitRank, isHeld } from "./filters/implicit.ts";
 import { isOutside, pool, shownName } from "./filters/pool.ts";
 import { speed } from "./filters/speed.ts";
+import { together } from "./filters/together.ts";
 
 /** Of these each host of a class says the same (`index/`): they look neither at its room nor at who is there. A further one is either of the two. */
 export const classFilters: readonly Filter[] = [hostState, pool, dedication, speed];
-const filters: readonly Filter[] = [hostState, pool, dedication, implicit, affinity, groups, speed, capacity];
+const filters: readonly Filter[] = [hostState, together, affinity, speed, capacity];
 
 /** What is asked for, with all that one decision looks up once. */
 export interface Asked {

@@ -140,7 +140,7 @@ test("each host says by a kind and in a sentence why it is not the one", () => {
   ]);
   assert.match(get("a")?.reason ?? "", /^no host can hold it \(h1: 400 MiB/);
   say("h6", host("h6"));
-  assert.deepEqual(get("a"), { phase: "ready", reason: null, incarnation: 1, host: "h6", refusals: [] });
+  assert.deepEqual(get("a"), { phase: "ready", reason: null, incarnation: 1, host: "h6", refusals: [], terms: {} });
 });
 
 test("nothing is placed at a host that is declared dead, which the others' refusals tell", () => {

@@ -3,8 +3,9 @@ import { peerName } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { ActualPlacement } from "../documents/vocabulary.ts";
 import type { Input } from "../env.ts";
-import { createPlacer, type HostRoom } from "./placer.ts";
+import { createPlacer } from "./placer.ts";
 import type { Loss } from "./room/loss.ts";
+import type { HostRoom } from "./room/rooms.ts";
 import type { Lack } from "./room/spare.ts";
 
 interface SpareAnswer {

@@ -1,12 +1,4 @@
-import {
-  type CellName,
-  type ElementPath,
-  type HostName,
-  hostName,
-  type PeerName,
-  peerName,
-  type Uid,
-} from "../../model/cell/identifiers.ts";
+import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { rootCell } from "../documents/cells.ts";
 import { spareKey } from "../documents/ha.ts";
@@ -15,21 +7,12 @@ import { desiredSpare } from "../documents/readers/ha.ts";
 import { actualHost, actualTaken, desiredHost, desiredPlacement } from "../documents/readers/placement.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { isOffersRequest } from "../documents/supply.ts";
-import {
-  type ActualPlacement,
-  actualKey,
-  type DesiredHost,
-  type DesiredPlacement,
-  hostKey,
-  takenKey,
-} from "../documents/vocabulary.ts";
+import { type ActualPlacement, actualKey, type DesiredPlacement, hostKey, takenKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
 import { createDeaths, deathOf, diedAt, followDeaths, takeDeath } from "../presence/group/deaths.ts";
 import {
-  cpusFor,
   type HostView,
-  memoryFor,
   nobody,
   noteTaken,
   noUse,
@@ -38,10 +21,8 @@ import {
   release,
   reservationOf,
   reserve,
-  takenMiB,
   UsageTable,
   useWithout,
-  vmsAt,
 } from "./candidate.ts";
 import { capacity } from "./filters/capacity.ts";
 import { takeGroup } from "./groups.ts";
@@ -53,10 +34,11 @@ import { offersOf } from "./offers.ts";
 import { askerOf, sayStandings, takeOwners } from "./owners.ts";
 import { defaultRatios, type Placed, place, placedAt } from "./place.ts";
 import { giveUp, nextKey, settleLeaving } from "./room/leaving.ts";
-import { lossOf } from "./room/loss.ts";
-import { isSparing, lackOf, placeSparing } from "./room/spare.ts";
+import { rooms } from "./room/rooms.ts";
+import { isSparing, placeSparing } from "./room/spare.ts";
 import type { PlacerState, Wanted } from "./state.ts";
 import { HostTable } from "./tables.ts";
+import { termsOf } from "./terms.ts";
 
 /*
  * The Placer keeps a reservation per VM incarnation. A reservation never moves by itself: the VM may be running there. A
@@ -75,28 +57,6 @@ export interface PlacerOptions {
   /** Members of the Presence group; none: no host is ever declared dead. */
   readonly presence?: readonly PeerName[];
   readonly ratios?: Ratios;
-}
-
-/** Answer to the request `{kind: "hosts"}`. */
-export interface HostRoom {
-  readonly host: HostName;
-  readonly reachable: boolean;
-  readonly memoryMiB: number;
-  readonly usedMiB: number;
-  readonly cpus: number;
-  readonly usedCpus: number;
-  readonly vms: number;
-  /** What the operator says of it. Absent: it takes VMs. */
-  readonly closed?: DesiredHost["state"];
-  /** VMs of this Placer's that are there and are to go. */
-  readonly leaving: readonly LeavingVm[];
-}
-export interface LeavingVm {
-  readonly cell: CellName;
-  readonly path: ElementPath;
-  /** Where room is kept for it; null: nowhere yet, and `reason` says why not. */
-  readonly to: HostName | null;
-  readonly reason: string | null;
 }
 
 /** Clients: `controller.<cell>`. Records: `reservation/<vm uid>`. */
@@ -458,7 +418,8 @@ function keepPlace(
   state.waiting.delete(vm);
   state.refused.delete(vm);
   state.continuing.delete(vm);
-  const reservation = reservationOf(client, document, at);
+  const terms = termsOf(state, client, document, at.host);
+  const reservation = reservationOf(client, document, { ...at, ...terms });
   state.reservations.set(vm, reservation);
   reserve(state.usage, reservation);
   write(state.outbox, `reservation/${vm}`, reservation);
@@ -466,12 +427,13 @@ function keepPlace(
   sayPlaced(state, reservation);
 }
 
-const sayPlaced = (state: PlacerState, { client, vm, incarnation, host, boot }: Reservation): void => {
+const sayPlaced = (state: PlacerState, { client, vm, incarnation, host, boot, terms }: Reservation): void => {
   const placed = toActual("ready", null, incarnation, host, []);
   const leave = state.leaving.get(vm);
   const actual: ActualPlacement = {
     ...placed,
     ...(boot === undefined ? {} : { boot }),
+    ...(terms === undefined ? {} : { terms }),
     ...(leave === undefined ? {} : { leave }),
   };
   publish(state.outbox, actualKey(client, `placement/${vm}`), actual);
@@ -483,35 +445,3 @@ const toActual = (
   host: HostName | null,
   refusals: ActualPlacement["refusals"],
 ): ActualPlacement => ({ phase, reason, incarnation, host, refusals });
-
-function rooms(state: PlacerState): Json {
-  const hosts = [...state.hosts.values()].map(({ host, reachable, actual, closed }): HostRoom => {
-    const use = state.usage.get(host) ?? noUse();
-    return {
-      host,
-      reachable,
-      memoryMiB: actual === null ? 0 : memoryFor(actual, state.ratios),
-      usedMiB: actual === null ? use.memoryMiB : takenMiB(actual, use),
-      cpus: actual === null ? 0 : cpusFor(actual, state.ratios),
-      usedCpus: use.cpus,
-      vms: vmsAt(use),
-      ...(closed === undefined ? {} : { closed }),
-      leaving: leavingFrom(state, host),
-    };
-  });
-  const { spareHosts } = state;
-  const spare = spareHosts === 0 ? {} : { spare: { hosts: spareHosts, lack: lackOf(state, spareHosts) } };
-  return toJson({ hosts, loss: lossOf(state), ...spare });
-}
-
-function leavingFrom({ leaving, reservations }: PlacerState, from: HostName): readonly LeavingVm[] {
-  return [...leaving]
-    .flatMap(([vm, { to, refusals }]): readonly LeavingVm[] => {
-      const { cell, path, host } = reservations.get(vm) ?? {};
-      if (cell === undefined || path === undefined || host !== from) return [];
-      const why = refusals.map((each) => `${each.host}: ${each.why}`).join("; ");
-      const reason = to !== null ? null : why === "" ? "there is no other host" : why;
-      return [{ cell, path, to, reason }];
-    })
-    .sort((one, other) => (one.path < other.path ? -1 : 1));
-}

@@ -5,7 +5,8 @@ import { type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ActualPlacement, ActualTaken } from "../documents/vocabulary.ts";
 import { machineShares } from "./machine-memory.ts";
-import { createPlacer, type HostRoom } from "./placer.ts";
+import { createPlacer } from "./placer.ts";
+import type { HostRoom } from "./room/rooms.ts";
 import type { PlacerState } from "./state.ts";
 
 /** Memory for VMs at each host, a machine's own need included. */
@@ -206,4 +207,56 @@ test("property: two Placers never overcommit a host, see the same when all is sa
     { numRuns: 300 },
   );
   assert.ok(refused > 0 && waited > 0, `${refused} refusals, ${waited} that waited`);
+});
+
+const account = (part: Part, cell: string, path: string): void =>
+  void part.input({
+    ...{ kind: "desired", from: peerName("controller.root"), key: `owner/${cell}` },
+    value: { cell, account: path },
+  });
+const placing = (part: Part, vm: string, placement: Record<string, Json>): ActualPlacement | undefined => {
+  const cell = part.controller.slice("controller.".length);
+  const room = { memoryMiB: 100, cpus: 1, cpuSpeedMHz: 0 };
+  const value = { vm, path: `${cell}/${vm}`, cell, incarnation: 1, ...room, placement };
+  part.input({ kind: "desired", from: part.controller, key: `placement/${vm}`, value });
+  return part.published.get(vm);
+};
+
+test("of what another Placer has placed a host says whose it is, so that an account's strict VMs stand together and nobody beside them", () => {
+  const placer = new Part(1);
+  for (const [cell, path] of [
+    ["c1", "ROOT/a"],
+    ["c2", "ROOT/a"],
+    ["c3", "ROOT/b"],
+  ] as const)
+    account(placer, cell, path);
+  const strict = { memoryMiB: 100, cpus: 1, terms: { implicit: "strict" as const, owned: true as const } };
+  placer.tell("h1", "own", { ...strict, by: peerName("controller.c2") });
+  placer.tell("h2", "strange", { ...strict, by: peerName("controller.c3") });
+  const found = placing(placer, "v", { dedication: "strict" });
+  assert.deepEqual([found?.host, found?.terms], ["h1", { implicit: "strict", owned: true }]);
+  // As a host of the version before says it, nobody knows.
+  placer.tell("h1", "own", { memoryMiB: 100, cpus: 1 });
+  placer.want("v", null);
+  assert.equal(placing(placer, "w", { dedication: "strict" })?.phase, "waiting");
+});
+
+test("an affinity group that is written in a cell of another Placer is known by its VMs", () => {
+  const placer = new Part(1);
+  for (const cell of ["c1", "c2"]) account(placer, cell, "ROOT/a");
+  account(placer, "c3", "ROOT/b");
+  const wish = { groups: "replicas" };
+  assert.match(placing(placer, "early", wish)?.reason ?? "", /ROOT\/a has no group "replicas"/);
+  const groups = [{ name: "replicas", kind: "host anti-affinity" as const }];
+  const taken = (by: string): ActualTaken => ({
+    ...{ memoryMiB: 100, cpus: 1, by: peerName(by), terms: { owned: true, groups } },
+  });
+  placer.tell("h2", "strange", taken("controller.c3"));
+  assert.equal(placer.published.get("early")?.phase, "waiting", "another account's group is none of ours");
+  placer.tell("h1", "other", taken("controller.c2"));
+  const found = placer.published.get("early");
+  assert.deepEqual([found?.host, found?.terms], ["h2", { owned: true, groups }]);
+  const mixed = [{ name: "replicas", kind: "host affinity" as const }];
+  placer.tell("h2", "more", { ...taken("controller.c2"), terms: { owned: true, groups: mixed } });
+  assert.match(placing(placer, "late", wish)?.reason ?? "", /other cells have it as "host affinity" and "host anti-/);
 });

@@ -343,7 +343,7 @@ test("what each VM takes is said to Placers, from before its start until nothing
   room.desire("vm/a", desiredVm("a", 1, { cpus: 20 }));
   room.settle();
   // It waits for its cell's rules: its room is promised.
-  assert.deepEqual([[...room.machines.keys()], taken()], [[], { "taken/a": { memoryMiB: 100, cpus: 20 } }]);
+  assert.deepEqual([[...room.machines.keys()], taken()], [[], { "taken/a": { memoryMiB: 100, cpus: 20, by: shop } }]);
   room.desire("policy/shop", policy());
   room.settle();
   room.desire("vm/b", desiredVm("b", 1, { cpus: 13 }));

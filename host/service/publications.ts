@@ -86,14 +86,15 @@ const machinesHere = ({ records }: Found, { host, boot }: ActualHost): ActualMac
     .sort((one, other) => (one.vm < other.vm ? -1 : 1)),
 });
 
-/** What each VM takes that runs here or is about to, for Placers whose VM it is not. */
+/** What each VM takes that runs here or is about to, and whose it is, for Placers whose VM it is not. */
 const takenHere = (wanted: Wanted, found: Found): ReadonlyMap<Uid, ActualTaken> => {
   const taken = new Map<Uid, ActualTaken>();
-  const add = ({ uid, memoryMiB, cpus }: DesiredVm): void => {
-    taken.set(uid, { memoryMiB, cpus });
+  const add = (by: PeerName, { uid, memoryMiB, cpus, terms }: DesiredVm): void => {
+    taken.set(uid, { memoryMiB, cpus, by, ...(terms === undefined ? {} : { terms }) });
   };
-  for (const { desired } of wanted.vms.values()) if (mayStart(desired, found.records.get(desired.uid))) add(desired);
-  for (const { vm, stage } of found.records.values()) if (stage !== "ended") add(vm);
+  for (const { client, desired } of wanted.vms.values())
+    if (mayStart(desired, found.records.get(desired.uid))) add(client, desired);
+  for (const { client, vm, stage } of found.records.values()) if (stage !== "ended") add(client, vm);
   return taken;
 };
 

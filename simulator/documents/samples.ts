@@ -100,6 +100,10 @@ const policy = {
   traits: [{ identity: 4, forwards: ["internet", "192.168.0.0/16"], groups: ["239.255.0.1"] }],
 };
 const holder = { vm: "c1-4", incarnation: 1, host: "h1" };
+const terms = {
+  ...{ implicit: "strict", groups: [{ name: "replicas", kind: "host anti-affinity" }] },
+  ...{ pool: "c1-4", owned: true, claim: 3 },
+} as const;
 const lease = { volume: "c1-1", epoch: 1, holder, succession: true };
 const leased = { ...progress, epoch: 1, holder, layer };
 const amount = {
@@ -204,6 +208,10 @@ export const desiredSamples = {
     "requests/<name>": { host: "h1" },
   },
   host: {
+    "claim/<name>": {
+      ...{ host: "h1", epoch: 3, rule: { of: "z1", level: "zone", to: { kind: "domain", path: "ROOT/acme" } } },
+      pooled: { flavor: "large", pool: null },
+    },
     "vm/<uid>": vm,
     "policy/<cell>": policy,
     "slice/<cell>/…": {
@@ -312,6 +320,7 @@ export const actualSamples = {
       incarnation: 1,
       host: "h1",
       boot: 1,
+      terms,
       refusals: [{ host: "h2", kind: "memory", why: "full", lifts: "less" }],
     },
     "<peer>/standing/<name>": { vms: ["c1-4"], tag: "large" },
@@ -369,7 +378,7 @@ export const actualSamples = {
   },
   host: {
     host: host("h2"),
-    "taken/<uid>": { memoryMiB: 100, cpus: 1 },
+    "taken/<uid>": { memoryMiB: 100, cpus: 1, by: "controller.shop", terms },
     machines: { host: "h2", boot: 1, machines: [{ vm: "c1-4", incarnation: 1, power: "on" }] },
     "location/<name>": {
       address: "10.64.0.9",
@@ -397,6 +406,7 @@ export const actualSamples = {
     "presence/self": { ...life, answers: true, boot: 1 },
     "presence/failed/<name>": { ...life, host: "h3" },
     "<peer>/call": { call: 1 },
+    "<peer>/claim/<name>": { epoch: 3 },
   },
   presence: {
     "vote/<name>": life,
@@ -421,6 +431,7 @@ export const actualSamples = {
   controller: {
     "<peer>/life": { ...progress, version: 1, empty: false, quota: asked },
     "<peer>/limits/<name>": { granted: { vms: 3 } },
+    "owner/<name>": { cell: "shop", account: null },
   },
   gateway: {},
   authority: {

@@ -154,11 +154,12 @@ function advancePlacing(state: ControllerState, vm: VmRecord, run: Run): void {
     return;
   }
   if (vm.strays !== undefined) return;
-  const { host = null, boot } = placementOf(state, vm.uid, run) ?? {};
+  const { host = null, boot, terms } = placementOf(state, vm.uid, run) ?? {};
   if (host === null || state.elements.get(vm.uid)?.reserving === true) return;
   // One that its host starts again by itself, in whatever boot, has not ended with any.
   const isBound = boot !== undefined && !isOwnVm(state, vm.uid);
-  saveVm(state, { ...vm, run: { ...run, stage: "connecting", host, ...(isBound ? { boot } : {}) } });
+  const said = { ...(isBound ? { boot } : {}), ...(terms === undefined ? {} : { terms }) };
+  saveVm(state, { ...vm, run: { ...run, stage: "connecting", host, ...said } });
 }
 
 function advanceConnecting(state: ControllerState, vm: VmRecord, run: Run): void {

@@ -106,6 +106,7 @@ function vmDocument(state: ControllerState, uid: Uid, run: Run): DesiredVm | nul
     interfaces,
     ...service,
     ...(run.boot === undefined ? {} : { boot: run.boot }),
+    ...(run.terms === undefined ? {} : { terms: run.terms }),
     ...(service.restart === undefined ? {} : trialOf(state, uid, run)),
     ...(awaitsGuest(element, disks) ? { ready: "booted" as const } : {}),
     ...(element.start === "resume" ? { start: element.start } : {}),

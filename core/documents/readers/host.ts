@@ -15,6 +15,7 @@ import type { DesiredStandby, StandbyVolume } from "../standby.ts";
 import type { ActualTrial, ActualVm, DesiredDisk, DesiredInterface, DesiredTrial, DesiredVm } from "../vocabulary.ts";
 import type { GrownDisk } from "../volumes.ts";
 import { policy } from "./network.ts";
+import { placedTerms } from "./pools.ts";
 import { attachment } from "./storage.ts";
 import {
   address,
@@ -87,6 +88,7 @@ const vm = object<DesiredVm>({
   start: optional(oneOf("boot", "resume")),
   restart: optional(oneOf("host")),
   boot: optional(count),
+  terms: optional(placedTerms),
   trial: optional(trial),
 });
 export const desiredVm = document(vm, { key: { field: "uid", of: ({ uid }) => uid } });

@@ -26,6 +26,7 @@ import type {
   HostRefusal,
   Leave,
 } from "../vocabulary.ts";
+import { placedTerms } from "./pools.ts";
 import {
   address,
   amountMiB,
@@ -34,6 +35,7 @@ import {
   macAddress,
   most,
   pathText,
+  peerText,
   progressFields,
   sentence,
   speedMHz,
@@ -82,6 +84,7 @@ export const actualPlacement = document(
     incarnation: count,
     host: nullable(hostText),
     boot: optional(count),
+    terms: optional(placedTerms),
     refusals: list(refusal, most.hosts),
     leave: optional(leave),
   }),
@@ -110,4 +113,6 @@ export const actualHost = document(
   }),
   { speaker: { field: "host", of: ({ host }) => `host.${host}` } },
 );
-export const actualTaken = document(object<ActualTaken>({ memoryMiB: amountMiB, cpus: count }));
+export const actualTaken = document(
+  object<ActualTaken>({ memoryMiB: amountMiB, cpus: count, by: optional(peerText), terms: optional(placedTerms) }),
+);

@@ -1,6 +1,21 @@
-import { boolean, document, list, nullable, object, optional } from "../../../model/json/reader.ts";
-import type { ActualStanding, DesiredPooled, PoolAsked, PooledAs, PoolHostAsked, PoolHostGiven } from "../pools.ts";
-import { hostText, most, pathText, sentence, uidText, word } from "./values.ts";
+import { groupKinds } from "../../../model/cell/tenants/affinity/affinity.ts";
+import { implicitModes } from "../../../model/cell/tenants/dedication/implicit.ts";
+import { boolean, count, document, list, nullable, object, oneOf, optional } from "../../../model/json/reader.ts";
+import type {
+  ActualCellOwner,
+  ActualClaim,
+  ActualStanding,
+  DesiredClaim,
+  DesiredPooled,
+  PlacedGroup,
+  PlacedTerms,
+  PoolAsked,
+  PooledAs,
+  PoolHostAsked,
+  PoolHostGiven,
+} from "../pools.ts";
+import { accountPath, hostRule } from "./tenancy.ts";
+import { cellText, hostText, most, pathText, sentence, uidText, word, yes } from "./values.ts";
 
 /** Readers of what is said of whole hosts that are somebody's. */
 const accounts = list(word, most.authorised);
@@ -9,9 +24,29 @@ const pooledAs = object<PooledAs>({
   authorised: accounts,
 });
 export const desiredPooled = document(
-  object<DesiredPooled>({ host: hostText, flavor: word, tag: word, pool: nullable(pooledAs) }),
+  object<DesiredPooled>({
+    ...{ host: hostText, flavor: word, tag: word, epoch: optional(count) },
+    pool: nullable(pooledAs),
+  }),
   { key: { field: "host", of: ({ host }) => host } },
 );
+const claimed = object<NonNullable<DesiredClaim["pooled"]>>({ flavor: word, pool: nullable(pooledAs) });
+export const desiredClaim = document(
+  object<DesiredClaim>({
+    ...{ host: hostText, epoch: count, rule: nullable(object(hostRule)) },
+    pooled: nullable(claimed),
+  }),
+  { key: { field: "host", of: ({ host }) => host } },
+);
+export const actualClaim = document(object<ActualClaim>({ epoch: count }));
+export const actualCellOwner = document(object<ActualCellOwner>({ cell: cellText, account: nullable(accountPath) }), {
+  key: { field: "cell", of: ({ cell }) => cell },
+});
+const placedGroup = object<PlacedGroup>({ name: word, kind: nullable(oneOf(...groupKinds)) });
+export const placedTerms = object<PlacedTerms>({
+  ...{ implicit: optional(oneOf(...implicitModes)), groups: optional(list(placedGroup, most.groups)) },
+  ...{ pool: optional(uidText), owned: yes, claim: optional(count) },
+});
 export const actualStanding = document(
   object<ActualStanding>({ vms: list(uidText, most.vmsOfHost), tag: nullable(word) }),
 );

@@ -79,6 +79,7 @@ export const desiredDocuments = {
     "slice/<cell>/…": network.policySlice,
     "places/<cell>": network.desiredPlaces,
     "root-vm": host.desiredStandby,
+    "claim/<name>": pools.desiredClaim,
     "probe/<name>": ha.desiredProbe,
     beats: ha.desiredBeats,
   },
@@ -154,6 +155,7 @@ export const actualDocuments = {
     "<peer>/places/<cell>": null,
     "<peer>/slice/<cell>/…": null,
     "<peer>/root-vm": null,
+    "<peer>/claim/<name>": pools.actualClaim,
     "<peer>/probe/<name>": ha.actualProbe,
     "<peer>/beats": null,
     "presence/self": presence.ownPresence,
@@ -178,7 +180,11 @@ export const actualDocuments = {
     "<peer>/want/<name>/…": cells.actualWant,
   },
   "cell-manager": { "<peer>/cell/<uid>": cells.actualCell },
-  controller: { "<peer>/life": cells.actualLife, "<peer>/limits/<name>": tenancy.actualLimits },
+  controller: {
+    "<peer>/life": cells.actualLife,
+    "<peer>/limits/<name>": tenancy.actualLimits,
+    "owner/<name>": pools.actualCellOwner,
+  },
   tenancy: {
     "<peer>/look/<uid>": tenancy.actualLook,
     "<peer>/owner/<uid>": null,

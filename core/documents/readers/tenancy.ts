@@ -1,5 +1,5 @@
 import { groupKinds } from "../../../model/cell/tenants/affinity/affinity.ts";
-import { levels, type Owner } from "../../../model/cell/tenants/dedication/dedication.ts";
+import { type HostRule, levels, type Owner } from "../../../model/cell/tenants/dedication/dedication.ts";
 import { mostRules, verbPattern, verbPatternRule } from "../../../model/cell/tenants/rules.ts";
 import { type Limits, limitKeys } from "../../../model/contract/tenancy/quotas.ts";
 import { type Rule, reaches } from "../../../model/contract/tenancy/rules.ts";
@@ -37,7 +37,7 @@ import { cellText, hostText, inUse, pathText, progressFields, uidText, word, yes
 /** Readers of what controllers and the service `tenancy` say to each other. */
 
 const rule = object<Rule>({ verb: pattern(verbPattern, verbPatternRule), effect: oneOf("allow", "deny") });
-const accountPath = pattern(pathPattern, pathRule);
+export const accountPath = pattern(pathPattern, pathRule);
 
 export const desiredLook = document(object<DesiredLook>({ ticket: uidText }), {
   key: { field: "ticket", of: ({ ticket }) => ticket },
@@ -95,8 +95,9 @@ export const actualDeclared = document(object<ActualDeclared>({ ...progressField
 export const actualLimits = document(object<ActualLimits>({ granted: limits, left: optional(count) }));
 
 const owner = object<Owner>({ kind: oneOf("domain", "account"), path: accountPath });
+export const hostRule = { of: word, level: oneOf(...levels), to: owner } as const satisfies Fields<HostRule>;
 export const desiredDedicated = document(
-  object<DesiredDedicated>({ host: hostText, of: word, level: oneOf(...levels), to: owner }),
+  object<DesiredDedicated>({ host: hostText, epoch: optional(count), ...hostRule }),
   { key: { field: "host", of: ({ host }) => host } },
 );
 export const desiredCellOwner = document(object<DesiredCellOwner>({ cell: cellText, account: accountPath }), {

@@ -7,11 +7,13 @@ import {
   ownerOfGroup,
   ownerText,
 } from "../../../model/cell/tenants/dedication/dedication.ts";
+import { areStrangers } from "../../../model/cell/tenants/together.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { type Asker, type Candidate, type Filter, groupsOf, implicitOf } from "../candidate.ts";
+import { neighboursOf } from "./implicit.ts";
 
 /** Whose hosts a VM asks for by a group of its account; null: it is in none, or in one that cannot be its. */
-function groupIn({ placement }: DesiredPlacement, { account }: Asker): Owner | null {
+export function dedicationGroup({ placement }: DesiredPlacement, { account }: Asker): Owner | null {
   if (account === null) return null;
   for (const name of groupsOf(placement)) {
     const owner = ownerOfGroup(name, account);
@@ -44,7 +46,7 @@ export const isHidden = ({ rule }: Pick<Candidate, "rule">, { account, isSystem 
 /** A host that is dedicated takes VMs of its owner that ask for it, and a VM that asks for such hosts stands at no other. */
 export const dedication: Filter = ({ rule = null }, request, _ratios, asker) => {
   if (asker.isSystem) return null;
-  const group = groupIn(request, asker);
+  const group = dedicationGroup(request, asker);
   if (mayStand(rule, asker.account, group)) return null;
   const kind = "dedicated";
   if (group !== null) {
@@ -55,4 +57,14 @@ export const dedication: Filter = ({ rule = null }, request, _ratios, asker) => 
     return { kind, why: "it is dedicated to others", lifts: "the operator releases it" };
   const lifts = `ask for it with x.placement.groups ${JSON.stringify(groupOf(rule.to))}`;
   return { kind, why: `it is dedicated to ${ownerText(rule.to)}, whose group the VM is not in`, lifts };
+};
+
+/** VMs that were there before it was dedicated, or that came at the same moment. */
+export const strangers: Filter = ({ rule, use }, request, _ratios, asker) => {
+  if (asker.isSystem || rule === undefined || !areStrangers(rule.to, neighboursOf(use, request.vm, asker))) return null;
+  return {
+    kind: "dedicated",
+    why: `it is dedicated to ${ownerText(rule.to)}, and VMs of others are still there`,
+    lifts: "the operator lets these go elsewhere, or they end",
+  };
 };

@@ -1,5 +1,6 @@
-import type { Uid } from "../../../model/cell/identifiers.ts";
+import { peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import {
+  type ImplicitMode,
   type Neighbour,
   preferenceOf,
   type Standing,
@@ -8,17 +9,25 @@ import {
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { type Asker, type Filter, type HostUse, implicitOf } from "../candidate.ts";
 
-/** Of VMs that another Placer has there nobody knows whose they are. */
+/** Whose the VMs are that another Placer has there, the host says; of one of a version before nobody knows. */
 export function* neighboursOf(
   { reservations, taken }: HostUse,
   vm: Uid,
   { accountOf }: Pick<Asker, "accountOf">,
 ): Generator<Neighbour> {
   for (const { vm: other, client, implicit = null } of reservations.values())
-    if (other !== vm) yield { account: accountOf(client), mode: implicit };
-  for (const other of taken.keys()) if (other !== vm && !reservations.has(other)) yield { account: null, mode: null };
+    if (other !== vm) yield neighbour(accountOf(client), implicit, client === rootController);
+  for (const [other, { by, terms }] of taken) {
+    if (other === vm || reservations.has(other)) continue;
+    const isSystem = by === undefined || by === rootController;
+    yield neighbour(by === undefined ? null : accountOf(by), terms?.implicit ?? null, isSystem);
+  }
 }
-const isConcerned = (use: HostUse, placement: DesiredPlacement["placement"]): boolean =>
+const rootController = peerName("controller.root");
+const neighbour = (account: string | null, mode: ImplicitMode | null, isSystem: boolean): Neighbour =>
+  isSystem ? { account, mode, isSystem } : { account, mode };
+/** Does anybody there, or the newcomer, look at whose VMs are there? */
+export const isConcerned = (use: HostUse, placement: DesiredPlacement["placement"]): boolean =>
   use.implicit > 0 || implicitOf(placement) !== null;
 const standingAt = (use: HostUse, { vm }: DesiredPlacement, asker: Asker): Standing =>
   standingOf(neighboursOf(use, vm, asker), asker.account);

@@ -4,7 +4,7 @@ import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { type Asker, type Filter, type Pooled, poolOf } from "../candidate.ts";
 
 /** The pool at a host that a request asks for: by its UID, or from the cell that has it by its path there. */
-function asked({ placement, cell }: DesiredPlacement, pooled: Pooled | undefined): string | null {
+export function poolAsked({ placement, cell }: DesiredPlacement, pooled: Pooled | undefined): string | null {
   const [written, there] = [poolOf(placement), pooled?.pool ?? null];
   const isByPath =
     there !== null && there.cell === cell && (there.path === written || there.path === `${pathIn(cell)}/${written}`);
@@ -17,7 +17,7 @@ const pathIn = (cell: string): string => cell.split(".")[0] ?? cell;
  * not for his account. So nobody learns from a refusal which hosts others have, nor that a pool is there.
  */
 export function isOutside(pooled: Pooled | undefined, request: DesiredPlacement, { account }: Asker): boolean {
-  const pool = asked(request, pooled);
+  const pool = poolAsked(request, pooled);
   if (pool === null) return pooled !== undefined;
   const there = pooled?.pool ?? null;
   return there === null || there.uid !== pool || account === null || !there.authorised.includes(account);
@@ -28,7 +28,7 @@ export const shownName = (host: HostName, pooled: Pooled | undefined): HostName 
 
 /** A host of a flavour takes VMs alone that ask for the pool that it is in, of accounts that the pool authorises, as long as it is enabled there. */
 export const pool: Filter = ({ pooled }, request, _ratios, { account }) => {
-  if (mayStandInPool(pooled ?? null, asked(request, pooled), account)) return null;
+  if (mayStandInPool(pooled ?? null, poolAsked(request, pooled), account)) return null;
   const isDisabled = pooled?.pool?.enabled === false;
   return {
     kind: "dedicated",

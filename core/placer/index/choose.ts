@@ -48,6 +48,7 @@ function shapeOf({ index, ratios }: Indexed, request: DesiredPlacement, asker: A
     const candidate = { ...each.like, use: noUse() };
     if (classFilters.some((filter) => filter(candidate, request, ratios, asker) !== null)) continue;
     const standing = standingFor(each.occupancy, asker.account);
+    if (!asker.isSystem && each.occupancy.strangers) continue;
     if (asker.isSystem) {
       shape.open.push({ class: each, isOthers: othersRank(standing === "strangers", rule), asked: 0, held: 0 });
       continue;

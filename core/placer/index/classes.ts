@@ -109,7 +109,7 @@ function classOf(
   accountOf: (client: PeerName) => string | null,
 ): HostClass {
   const { actual, closed, rule, pooled } = like;
-  const occupancy = occupancyOf(use, accountOf);
+  const occupancy = occupancyOf(use, rule, accountOf);
   const machineMiB = actual.machineMiB ?? 0;
   const whose = rule === undefined ? "" : `${rule.level} ${rule.to.kind} ${rule.to.path}`;
   // Hosts of a pool differ by their names alone, which no filter looks at.

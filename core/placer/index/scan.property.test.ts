@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import { groupKinds } from "../../../model/cell/tenants/affinity/affinity.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
-import type { ActualHost, DesiredPlacement } from "../../documents/vocabulary.ts";
+import type { ActualHost, ActualTaken, DesiredPlacement } from "../../documents/vocabulary.ts";
 import { below, seedOf } from "../../random.ts";
 import { type HostView, noteTaken, type Reservation, release, reservationOf, reserve } from "../candidate.ts";
 import { askerOf } from "../owners.ts";
@@ -22,7 +22,7 @@ const seed = Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31
 const names = Array.from({ length: 14 }, (_, at) => `h${at + 1}`);
 const cells = ["root", "k1", "k2", "k3", "t.k1"];
 const accounts = ["ROOT/d1/a1", "ROOT/d1/a2", "ROOT/a3"];
-const groups = ["g", "n", "DedicatedGrp-a1", "DedicatedGrp-domain-d1"];
+const groups = ["g", "n", "m", "DedicatedGrp-a1", "DedicatedGrp-domain-d1"];
 
 class Cloud {
   readonly chance = { random: seedOf(seed) };
@@ -63,6 +63,16 @@ class Cloud {
       },
       ...(this.is(2) ? {} : { boot: 1 + below(this.chance, 3) }),
     };
+  }
+
+  /** As hosts of this version say it, and of the one before. */
+  taken(): ActualTaken {
+    const room = { memoryMiB: 100, cpus: 1 };
+    if (this.is(4)) return room;
+    const group = { name: this.pick(["g", "n", "m"]), kind: this.pick(groupKinds) };
+    const implicit = this.is(3) ? { implicit: this.pick(["strict", "preferred"] as const) } : {};
+    const terms = { ...implicit, ...(this.is(2) ? {} : { groups: [group] }) };
+    return { ...room, by: peerName(`controller.${this.pick(cells)}`), terms };
   }
 
   request(): { readonly client: PeerName; readonly request: DesiredPlacement } {
@@ -121,12 +131,7 @@ class Cloud {
       const value = { uid: `${cell}-${group}`, path: `${cell}/${group}`, name: group, kind: this.pick(groupKinds) };
       this.desire(peerName(`controller.${cell}`), `group/${cell}-${group}`, this.is(6) ? null : value);
     } else if (what === 5)
-      noteTaken(
-        state.usage,
-        name,
-        `v${below(this.chance, 60)}` as Uid,
-        this.is(8) ? { memoryMiB: 100, cpus: 1 } : null,
-      );
+      noteTaken(state.usage, name, `v${below(this.chance, 60)}` as Uid, this.is(10) ? this.taken() : null);
     else if (what < 8) {
       const gone = this.pick([...this.reserved.values(), null]);
       if (gone === null) return;

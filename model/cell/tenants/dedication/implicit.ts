@@ -10,6 +10,8 @@ export interface Neighbour {
   /** Path of its account; null: it is the system's, or nobody knows whose. */
   readonly account: string | null;
   readonly mode: ImplicitMode | null;
+  /** One of the cloud's own, or nobody has said whose it is: it is no stranger at what is dedicated. */
+  readonly isSystem?: true;
 }
 /**
  * What a host is to an account. `own`: all that is there is this account's, and asked for implicit dedication; `strangers`: somebody else's
