@@ -1,7 +1,17 @@
 import { calls, type ModeDriver } from "../service/mode-driver.ts";
+import {
+  Announcer,
+  addressChanges,
+  applyAddresses,
+  type Devices,
+  deviceChanges,
+  readDevices,
+} from "./handlers/devices.ts";
+import { DhcpHandler, type FoundDhcp } from "./handlers/dhcp.ts";
 import { missingPrograms, type Run } from "./handlers/run.ts";
 import { applySets, readSets, type Sets, setChanges, staleSets } from "./handlers/sets.ts";
 import { type Printed, readTables, TableHandler } from "./handlers/tables.ts";
+import { allTables } from "./plan/own.ts";
 import type { LocalPlan, Table } from "./plan/plan.ts";
 
 /** What is in place on this machine. */
@@ -9,28 +19,45 @@ export interface LocalNetwork {
   readonly sets: Sets;
   readonly iptables: Printed;
   readonly ebtables: Printed;
+  readonly devices: Devices;
+  readonly dhcp: FoundDhcp;
 }
+export interface PlanDriverOptions {
+  readonly run: Run;
+  /** Of the DHCP server's files. */
+  readonly dhcpDirectory: string;
+  /** As whom the DHCP server runs. */
+  readonly dhcpUser?: string;
+}
+export const defaultDhcpUser = "nobody";
 
 /**
- * The driver of every Eucalyptus mode: its global view is the machine's plan, which the mode's planner has made. Rules of groups and
- * their sets are one call, addresses and the guard at the bridge another. Devices are not its own yet.
+ * The driver of every Eucalyptus mode: its global view is the machine's plan, which the mode's planner has made. Devices are one call,
+ * rules of groups and their sets another, addresses, DHCP and the guard at the bridge the third.
  */
-export function createPlanDriver(run: Run): ModeDriver<LocalPlan, LocalNetwork, unknown> {
+export function createPlanDriver(options: PlanDriverOptions): ModeDriver<LocalPlan, LocalNetwork, unknown> {
+  const { run, dhcpDirectory, dhcpUser = defaultDhcpUser } = options;
   const [iptables, ebtables] = [new TableHandler(run, "iptables"), new TableHandler(run, "ebtables")];
-  /** Of the last call: which of the system's own chains are the mode's. */
+  const dhcp = new DhcpHandler(run, dhcpDirectory);
+  const announcer = new Announcer(run);
+  /** Of the last call: which of the system's own chains are the mode's, and which addresses. */
   let inForce: LocalPlan | null = null;
-  const of = ({ iptables: tables }: LocalPlan, name: string): readonly Table[] =>
-    tables.filter((table) => table.name === name);
-  const read = async (): Promise<LocalNetwork> => ({
-    sets: await readSets(run),
-    iptables: await readTables(run, "iptables"),
-    ebtables: await readTables(run, "ebtables"),
-  });
-  const clear = async (all: boolean): Promise<void> => {
+  const of = (plan: LocalPlan, name: string): readonly Table[] =>
+    allTables(plan).iptables.filter((table) => table.name === name);
+  const read = async (): Promise<LocalNetwork> => {
+    const [sets, filters, bridged, devices, server] = await Promise.all([
+      ...([readSets(run), readTables(run, "iptables"), readTables(run, "ebtables")] as const),
+      ...([readDevices(run), dhcp.read()] as const),
+    ]);
+    return { sets, iptables: filters, ebtables: bridged, devices, dhcp: server };
+  };
+  const clear = async (all: boolean): Promise<LocalNetwork> => {
     const found = await read();
-    await iptables.clear(inForce?.iptables ?? [], found.iptables, all);
-    await ebtables.clear(inForce?.ebtables ?? [], found.ebtables, all);
+    const tables = inForce === null ? { iptables: [], ebtables: [] } : allTables(inForce);
+    await iptables.clear(tables.iptables, found.iptables, all);
+    await ebtables.clear(tables.ebtables, found.ebtables, all);
     for (const name of staleSets(found.sets, [])) await run("ipset", ["destroy", name]);
+    return found;
   };
   return {
     init: () => missingPrograms(run),
@@ -38,17 +65,34 @@ export function createPlanDriver(run: Run): ModeDriver<LocalPlan, LocalNetwork, 
     read,
     scrub(plan, found) {
       const [filter, nat] = [of(plan, "filter"), of(plan, "nat")];
+      const all = allTables(plan);
       const isGroup =
         setChanges(found.sets, plan.sets).length > 0 ||
         staleSets(found.sets, plan.sets).length > 0 ||
         iptables.due(filter, found.iptables).length > 0 ||
-        iptables.stale(plan.iptables, found.iptables).length > 0;
+        iptables.stale(all.iptables, found.iptables).length > 0;
+      const { added, removed } = addressChanges(plan, found.devices);
       const isAddress =
-        iptables.due(nat, found.iptables).length > 0 || ebtables.due(plan.ebtables, found.ebtables).length > 0;
-      return (isGroup ? calls.securityGroup : 0) | (isAddress ? calls.addressing : 0);
+        iptables.due(nat, found.iptables).length > 0 ||
+        ebtables.due(all.ebtables, found.ebtables).length > 0 ||
+        ebtables.stale(all.ebtables, found.ebtables).length > 0 ||
+        added.length + removed.length + announcer.failed.length > 0 ||
+        dhcp.isDue(plan.dhcp, dhcpUser, found.dhcp);
+      return (
+        (deviceChanges(plan, found.devices).length > 0 ? calls.network : 0) |
+        (isGroup ? calls.securityGroup : 0) |
+        (isAddress ? calls.addressing : 0)
+      );
     },
-    flush: () => clear(false),
-    network: async () => {},
+    async flush() {
+      await clear(false);
+    },
+    async network(plan, found) {
+      inForce = plan;
+      // A tap is no port of a bridge before the guard is there: what nobody guards would speak for others.
+      await ebtables.apply(allTables(plan).ebtables, found.ebtables);
+      for (const [program, ...args] of deviceChanges(plan, found.devices)) await run(program, args);
+    },
     async securityGroup(plan, found) {
       inForce = plan;
       const changes = setChanges(found.sets, plan.sets);
@@ -59,8 +103,19 @@ export function createPlanDriver(run: Run): ModeDriver<LocalPlan, LocalNetwork, 
     async addressing(plan, found) {
       inForce = plan;
       await iptables.apply(of(plan, "nat"), found.iptables);
-      await ebtables.apply(plan.ebtables, found.ebtables);
+      await ebtables.apply(allTables(plan).ebtables, found.ebtables);
+      const changes = addressChanges(plan, found.devices);
+      await applyAddresses(run, changes);
+      announcer.announce([...changes.added.filter(({ announced }) => announced), ...announcer.failed]);
+      // A server hears at devices that have their addresses.
+      await dhcp.apply(plan.dhcp, dhcpUser, found.dhcp);
     },
-    cleanup: () => clear(true),
+    async cleanup() {
+      const found = await clear(true);
+      await dhcp.stop(found.dhcp);
+      const nothing = { addresses: [], managed: inForce?.managed ?? [], taps: [], bridge: null, forwards: false };
+      await applyAddresses(run, addressChanges(nothing, found.devices));
+      for (const [program, ...args] of deviceChanges(nothing, found.devices)) await run(program, args);
+    },
   };
 }

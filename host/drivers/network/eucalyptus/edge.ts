@@ -1,12 +1,13 @@
 import { formatIpv4 } from "../../../../model/addresses/addresses.ts";
-import { cidrOf, networkOf } from "../../../../model/eucalyptus/addresses/ranges.ts";
+import { cidrOf, networkOf, prefixOfNetmask } from "../../../../model/eucalyptus/addresses/ranges.ts";
 import type { Subnet } from "../../../../model/eucalyptus/configuration/effective.ts";
 import type { Instance, NetworkView, SecurityGroup } from "../../../../model/eucalyptus/view/network-view.ts";
 import { dhcpPlan } from "./plan/dhcp.ts";
-import { guardTables } from "./plan/guard.ts";
+import { guardTables, tapOf } from "./plan/guard.ts";
 import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
 import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
 import { metadataRule, metadataText } from "./plan/metadata.ts";
+import { ownGuard, planInput, planOutgoing } from "./plan/own.ts";
 import {
   type AddressSet,
   type DeviceAddress,
@@ -24,6 +25,7 @@ import { addCounters, counted, filterTable, joined, natTable, type TableBuilder 
  * dies where it is sent; public addresses of its own instances on the public interface.
  */
 
+const hook = "EUCA_FILTER_FWD_PREUSERHOOK";
 const [allPrivate, allOthers] = ["EUCA_ALLPRIVATE", "EUCA_ALLNONEUCA"] as const;
 /** Of packets to private addresses, which keep their source. */
 const privateMark = "0x2a";
@@ -48,16 +50,41 @@ export function planEdge(view: NetworkView, self: Self, local: LocalConfiguratio
   const dhcp =
     node === null
       ? null
-      : dhcpPlan(view, [{ subnet: first, netmask: subnet.netmask, broadcast: last, router: subnet.gateway }], own);
+      : dhcpPlan(
+          view,
+          [{ subnet: first, netmask: subnet.netmask, broadcast: last, router: subnet.gateway, device: local.bridge }],
+          own,
+        );
   const ebtables: readonly Table[] = guardTables(own, subnet.gateway, local.bridgeMac);
+  const prefixLength = prefixOfNetmask(subnet.netmask) ?? 32;
+  const gateways: readonly DeviceAddress[] =
+    node === null || local.siteGateway
+      ? []
+      : [{ device: local.bridge, address: subnet.gateway, prefixLength, announced: false }];
+  const isClosed = local.outgoingClosed && node !== null;
   return frozen({
     ...emptyPlan(view, self, warnings),
     iptables: [nat.table(), filter.table()],
     sets,
     ebtables,
+    own: {
+      iptables: [
+        planInput(allPrivate, local.bridge),
+        ...(isClosed ? [planOutgoing(view, lookup, own, hook, (id) => `-m set --match-set ${id} dst`)] : []),
+      ],
+      ebtables: ownGuard(local.siteGateway ? null : subnet.gateway, true),
+    },
     dhcp,
-    addresses: publicAddresses(own, local),
-    managed: [{ device: local.publicInterface, ranges: view.publicIps }],
+    bridge: node === null ? null : { name: local.bridge, mac: local.bridgeMac },
+    taps: own.map((instance) => ({ name: tapOf(instance), bridge: local.bridge })),
+    forwards: true,
+    addresses: [...gateways, ...publicAddresses(own, local)],
+    managed: [
+      { device: local.publicInterface, ranges: view.publicIps },
+      ...(local.siteGateway
+        ? []
+        : [{ device: local.bridge, ranges: [{ first: subnet.gateway, last: subnet.gateway }] }]),
+    ],
   });
 }
 
@@ -86,7 +113,7 @@ function planGroups(
   filter: TableBuilder,
   warnings: string[],
 ): readonly AddressSet[] {
-  for (const chain of ["EUCA_FILTER_FWD_PREUSERHOOK", "EUCA_FILTER_FWD", "EUCA_FILTER_FWD_POSTUSERHOOK"]) {
+  for (const chain of [hook, "EUCA_FILTER_FWD", "EUCA_FILTER_FWD_POSTUSERHOOK"]) {
     filter.chain(chain);
     filter.add("FORWARD", `-j ${chain}`);
   }

@@ -137,9 +137,14 @@ function networkHost(
   const bridges = bridgesOf(groups, subnets, lookup.clusterIndex);
   // The original declares the subnets of all groups of the view as soon as its cluster has an instance.
   const declared = own.length === 0 ? [] : view.securityGroups.flatMap(({ id }) => subnets.segmentOf(id) ?? []);
+  const deviceOf = (tag: number): string | null => {
+    const bridge = bridges.find((each) => each.tag === tag);
+    return bridge === undefined ? null : withVlans ? bridge.name : local.privateInterface;
+  };
   const dhcpSubnets = [...new Map(declared.map((segment) => [segment.tag, segment])).values()].map((segment) => ({
     ...{ subnet: segment.first, netmask: netmaskOf(subnet), broadcast: segment.last },
     router: gatewayOf(segment, lookup.clusterIndex),
+    device: deviceOf(segment.tag),
   }));
   const outside: readonly DeviceAddress[] = own.flatMap(({ publicIp }) =>
     publicIp === undefined
@@ -157,6 +162,7 @@ function networkHost(
     iptables: [nat.table(), filter.table()],
     dhcp: dhcpPlan(view, dhcpSubnets, own),
     bridges: withVlans ? bridges : [],
+    forwards: true,
     addresses: [...outside, ...inside, service],
     managed: [{ device: local.publicInterface, ranges: view.publicIps }],
     segments,

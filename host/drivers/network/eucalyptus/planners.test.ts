@@ -101,8 +101,8 @@ test("EDGE: chains and sets of all groups on each node, addresses of its own ins
     ["1.0.2.1"],
   );
   assert.deepEqual(
-    three.addresses.map(({ address }) => formatIpv4(address)),
-    ["10.111.101.62"],
+    three.addresses.map(({ device, address }) => `${device} ${formatIpv4(address)}`),
+    ["br0 1.0.2.1", "em1 10.111.101.62"],
   );
   assert.deepEqual(chain(one, "nat", "EUCA_NAT_OUT"), ["-d 10.111.101.60/32 -j DNAT --to-destination 1.0.1.10"]);
   assert.deepEqual(set(three, "EUCA_ALLPRIVATE").length, 5);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
@@ -136,12 +137,15 @@ test("a guest reaches its neighbour under its own address and MAC, and under no 
 
 test("the loop keeps a plan in place, begins anew at a flush, and leaves nothing but the site's rules", async () => {
   const machine = await Machine.start();
+  const directory = mkdtempSync(join(tmpdir(), "cells-euca-"));
   try {
+    machine.run("ip", "link", "add", "em1", "type", "veth", "peer", "name", "other");
+    machine.run("ip", "link", "add", "br0", "type", "bridge");
     const there = runner(["nsenter", "-t", String(machine.pid), "-n", "-m", "--"]);
     const service = new NetworkService<LocalPlan, LocalNetwork, unknown>({
       drivers: new Map([
-        ["EDGE", createPlanDriver(there)],
-        ["MANAGED", createPlanDriver(there)],
+        ["EDGE", createPlanDriver({ run: there, dhcpDirectory: join(directory, "edge") })],
+        ["MANAGED", createPlanDriver({ run: there, dhcpDirectory: join(directory, "managed") })],
       ]),
       configuration: async () => ({}),
     });
@@ -169,5 +173,6 @@ test("the loop keeps a plan in place, begins anew at a flush, and leaves nothing
     assert.equal(machine.run("ipset", "save"), "");
   } finally {
     await machine.stop();
+    rmSync(directory, { recursive: true, force: true });
   }
 });

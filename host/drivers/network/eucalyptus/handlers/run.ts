@@ -34,10 +34,16 @@ export const needed = [
   { program: "iptables-restore", package: "iptables" },
   { program: "ebtables-nft", package: "iptables" },
   { program: "ipset", package: "ipset" },
+  { program: "ip", package: "iproute2", asks: "-V" },
+  { program: "arping", package: "iputils-arping", asks: "-V" },
+  { program: "dnsmasq", package: "dnsmasq-base" },
+  { program: "sysctl", package: "procps" },
 ] as const;
 export async function missingPrograms(run: Run): Promise<readonly string[]> {
   const missing: string[] = [];
-  for (const { program, package: name } of needed)
-    await run(program, ["--version"]).catch(() => missing.push(`${program} is not on this machine: install ${name}`));
+  for (const { program, package: name, ...more } of needed) {
+    const asks = "asks" in more ? more.asks : "--version";
+    await run(program, [asks]).catch(() => missing.push(`${program} is not on this machine: install ${name}`));
+  }
   return missing;
 }

@@ -38,10 +38,10 @@ interface Applied {
 }
 const planOf = ({ policy, rules }: Chain): string => JSON.stringify([policy, rules]);
 const textOf = (printed: Printed, name: string): string => (printed.get(name) ?? ["absent"]).join("\n");
-/** Chains of the site's own rules: they are there, and nobody else writes into them. */
+/** Chains of the site's own rules: they are there, and nobody else writes into them but a jump of ours. */
 const isHook = (name: string): boolean => name.endsWith("USERHOOK");
 /** One of a mode, or of what came before it. */
-const isMode = (name: string): boolean => /^(?:EUCA_|EU_|sg-)/.test(name);
+const isMode = (name: string): boolean => /^(?:EUCA_|EU_|sg-|CELLS_)/.test(name);
 /** Of the mode: where a policy or nothing but jumps stands, others' rules may stand beside them. */
 const isShared = ({ policy, rules }: Chain): boolean => policy === "ACCEPT" && rules.every(([first]) => first === "-j");
 
@@ -65,14 +65,23 @@ export class TableHandler {
   }
   #isDue(table: string, chain: Chain, found: Printed): boolean {
     const name = key(table, chain.name);
-    if (isHook(chain.name)) return !found.has(name);
-    if (isShared(chain)) return this.#missingJumps(table, chain, found).length > 0;
+    if (isHook(chain.name) && !found.has(name)) return true;
+    if (isHook(chain.name) || isShared(chain)) return this.#missingJumps(table, chain, found).length > 0;
     const applied = this.#applied.get(name);
     return applied === undefined || applied.plan !== planOf(chain) || applied.printed !== textOf(found, name);
   }
   #missingJumps(table: string, { name, rules }: Chain, found: Printed): readonly string[] {
     const present = new Set(found.get(key(table, name)) ?? []);
-    return rules.map((rule) => `-A ${name} ${rule.join(" ")}`).filter((line) => !present.has(line));
+    const missing = rules.map((rule) => `-A ${name} ${rule.join(" ")}`).filter((line) => !present.has(line));
+    // What the original has not is asked before the site's own rules take anything.
+    return isHook(name) ? missing : missing.map((line) => line.replace(/^-A (\S+)( -j CELLS_)/, "-I $1 1$2"));
+  }
+  /** In chains that are not written whole. */
+  #jumpsTo(table: string, gone: readonly string[], found: Printed): readonly string[] {
+    const ends = gone.map((name) => ` -j ${name}`);
+    return [...found]
+      .filter(([name]) => name.startsWith(`${table} `) && (isHook(name) || !isMode(name.slice(table.length + 1))))
+      .flatMap(([, lines]) => lines.filter((line) => ends.some((end) => line.endsWith(end))));
   }
 
   /** Writes what is due, and takes away chains of groups that the plan has no more. */
@@ -84,20 +93,21 @@ export class TableHandler {
       const changed = chains.filter((chain) => due.has(key(table, chain.name)));
       const gone = stale.filter((name) => name.startsWith(`${table} `)).map((name) => name.slice(table.length + 1));
       if (changed.length === 0 && gone.length === 0) continue;
-      const own = changed.filter((chain) => !isShared(chain));
+      const own = changed.filter(
+        (chain) => !isShared(chain) && !(isHook(chain.name) && found.has(key(table, chain.name))),
+      );
       tables.set(table, [
         ...own.map(({ name, policy }) => this.#declared(name, policy)),
         ...gone.map((name) => this.#declared(name, null)),
-        ...changed
-          .filter((chain) => !isHook(chain.name))
-          .flatMap((chain) =>
-            isShared(chain)
-              ? this.#missingJumps(table, chain, found)
-              : [
-                  ...(chain.policy === null ? [] : [`-F ${chain.name}`]),
-                  ...chain.rules.map((rule) => `-A ${chain.name} ${rule.join(" ")}`),
-                ],
-          ),
+        ...this.#jumpsTo(table, gone, found).map((line) => line.replace(/^-A/, "-D")),
+        ...changed.flatMap((chain) =>
+          isShared(chain) || isHook(chain.name)
+            ? this.#missingJumps(table, chain, found)
+            : [
+                ...(chain.policy === null ? [] : [`-F ${chain.name}`]),
+                ...chain.rules.map((rule) => `-A ${chain.name} ${rule.join(" ")}`),
+              ],
+        ),
         ...gone.map((name) => `-X ${name}`),
       ]);
     }
@@ -137,10 +147,10 @@ export class TableHandler {
     const chains = [...found.keys()].map((name) => name.split(" ") as [string, string]);
     for (const [table, chain] of chains) {
       if (own.includes(key(table, chain))) say(table, `-P ${chain} ACCEPT`, `-F ${chain}`);
-      const jumps = (found.get(key(table, chain)) ?? []).filter((line) => / -j EUCA_\S*$/.test(line));
-      const isBuiltIn = !isMode(chain);
-      if (all && isBuiltIn && !own.includes(key(table, chain)))
-        say(table, ...jumps.filter((line) => !isHook(line)).map((line) => line.replace(/^-A/, "-D")));
+      const isOurs = all ? / -j (?:EUCA|CELLS)_\S*$/ : / -j CELLS_\S*$/;
+      const jumps = (found.get(key(table, chain)) ?? []).filter((line) => isOurs.test(line) && !isHook(line));
+      if ((isHook(chain) || !isMode(chain)) && !own.includes(key(table, chain)))
+        say(table, ...jumps.map((line) => line.replace(/^-A/, "-D")));
     }
     const ours = chains.filter(([, chain]) => isMode(chain) && !isHook(chain));
     for (const [table, chain] of ours) say(table, `-F ${chain}`);
@@ -153,6 +163,6 @@ export class TableHandler {
   /** Chains of groups, by table, that are in place and not in the plan. */
   stale(wanted: readonly Table[], found: Printed): readonly string[] {
     const keep = new Set(wanted.flatMap(({ name, chains }) => chains.map((chain) => key(name, chain.name))));
-    return [...found.keys()].filter((name) => / (?:sg-|EU_)\S+$/.test(name) && !keep.has(name));
+    return [...found.keys()].filter((name) => / (?:sg-|EU_|CELLS_)\S+$/.test(name) && !keep.has(name));
   }
 }

@@ -3,8 +3,8 @@ import { formatIpv4, parseIpv4 } from "../../../../../model/addresses/addresses.
 /** Where instances ask for what they are told (EC2's metadata), which answers at the cloud controller. */
 export const metadataText = "169.254.169.254";
 export const metadataAddress = parseIpv4(metadataText) ?? 0;
-const servicePort = 8773;
+export const metadataPort = 8773;
 
 /** Hands over to the service what an instance asks there. */
 export const metadataRule = (enabledClcIp: number): string =>
-  `-d ${metadataText}/32 -p tcp -m tcp --dport 80 -j DNAT --to-destination ${formatIpv4(enabledClcIp)}:${servicePort}`;
+  `-d ${metadataText}/32 -p tcp -m tcp --dport 80 -j DNAT --to-destination ${formatIpv4(enabledClcIp)}:${metadataPort}`;

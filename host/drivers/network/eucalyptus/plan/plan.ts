@@ -25,6 +25,10 @@ export interface LocalConfiguration {
   readonly bridgeMac: string;
   /** Instances reach the metadata service from their private address. */
   readonly metadataPrivate: boolean;
+  /** The site has a router at the gateway's address; otherwise each node is the gateway of its instances. */
+  readonly siteGateway: boolean;
+  /** What instances send out needs a rule of their groups; the original lets all out. */
+  readonly outgoingClosed: boolean;
 }
 export const localDefaults: LocalConfiguration = Object.freeze({
   publicInterface: "em1",
@@ -32,6 +36,8 @@ export const localDefaults: LocalConfiguration = Object.freeze({
   bridge: "br0",
   bridgeMac: "00:00:00:00:00:00",
   metadataPrivate: false,
+  siteGateway: false,
+  outgoingClosed: false,
 });
 
 /** Arguments of one rule behind the name of its chain. */
@@ -56,6 +62,8 @@ export interface DhcpSubnet {
   readonly netmask: number;
   readonly broadcast: number;
   readonly router: number;
+  /** By which it is asked; null: by none of this machine. */
+  readonly device: string | null;
 }
 export interface DhcpPlan {
   readonly domain: string;
@@ -70,6 +78,11 @@ export interface BridgePlan {
   /** Null: on nodes. */
   readonly gateway: number | null;
   readonly prefixLength: number;
+}
+/** A device of an instance, which is a port of a bridge. */
+export interface TapPlan {
+  readonly name: string;
+  readonly bridge: string;
 }
 /** An address that a device has. */
 export interface DeviceAddress {
@@ -86,7 +99,14 @@ export interface LocalPlan {
   readonly sets: readonly AddressSet[];
   readonly ebtables: readonly Table[];
   readonly dhcp: DhcpPlan | null;
+  /** What the original has not, in chains of other names. */
+  readonly own: { readonly iptables: readonly Table[]; readonly ebtables: readonly Table[] };
+  /** The machine's own bridge, whose MAC stays as it is; null: none is needed. */
+  readonly bridge: { readonly name: string; readonly mac: string } | null;
   readonly bridges: readonly BridgePlan[];
+  readonly taps: readonly TapPlan[];
+  /** Packets are passed from device to device here. */
+  readonly forwards: boolean;
   readonly addresses: readonly DeviceAddress[];
   /** Addresses that a device has only where the plan gives it them. */
   readonly managed: readonly { readonly device: string; readonly ranges: readonly AddressRange[] }[];
@@ -101,7 +121,7 @@ export type Planner = (view: NetworkView, self: Self, local: LocalConfiguration)
 /** Nothing to do. */
 export const emptyPlan = ({ mode }: NetworkView, { peer }: Self, warnings: readonly string[] = []): LocalPlan => ({
   ...{ mode, peer, iptables: [], sets: [], ebtables: [], dhcp: null, bridges: [], addresses: [], managed: [] },
-  ...{ segments: [], warnings },
+  ...{ own: { iptables: [], ebtables: [] }, bridge: null, taps: [], forwards: false, segments: [], warnings },
 });
 
 export const frozen = (plan: LocalPlan): LocalPlan => {

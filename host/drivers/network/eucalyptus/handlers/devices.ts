@@ -1,0 +1,168 @@
+import { formatIpv4, parseIpv4 } from "../../../../../model/addresses/addresses.ts";
+import type { DeviceAddress, LocalPlan } from "../plan/plan.ts";
+import type { Run } from "./run.ts";
+
+/*
+ * Devices of this machine and their addresses. What a site has of its own stays: an address goes only where the plan says that its range is
+ * the plan's, a device only where it is an instance's tap.
+ */
+
+export interface Link {
+  readonly name: string;
+  readonly mac: string;
+  /** Bridge of which it is a port. */
+  readonly master: string | null;
+  readonly isUp: boolean;
+  /** As a port it gives back what came by it: an instance reaches its own public address. */
+  readonly isHairpin: boolean;
+  /** As the kernel says it: `tun`, `veth`, `bridge`; null: a card. */
+  readonly kind: string | null;
+  /** As 10.0.0.1/24. */
+  readonly addresses: ReadonlySet<string>;
+}
+export interface Devices {
+  readonly links: ReadonlyMap<string, Link>;
+  readonly forwards: boolean;
+  /** What passes a bridge is seen by iptables. */
+  readonly filtersBridges: boolean;
+}
+interface ShownLink {
+  readonly ifname: string;
+  readonly address?: string;
+  readonly master?: string;
+  readonly flags: readonly string[];
+  readonly linkinfo?: { readonly info_kind?: string; readonly info_slave_data?: { readonly hairpin?: boolean } };
+  readonly addr_info?: readonly { readonly family: string; readonly local: string; readonly prefixlen: number }[];
+}
+const switches = ["net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"] as const;
+
+export async function readDevices(run: Run): Promise<Devices> {
+  const shown = JSON.parse(await run("ip", ["-j", "-d", "address", "show"])) as readonly ShownLink[];
+  const links = shown.map(({ ifname, address = "", master = null, flags, linkinfo, addr_info = [] }): Link => {
+    const addresses = addr_info.filter(({ family }) => family === "inet");
+    return {
+      ...{ name: ifname, mac: address, master, isUp: flags.includes("UP"), kind: linkinfo?.info_kind ?? null },
+      isHairpin: linkinfo?.info_slave_data?.hairpin === true,
+      addresses: new Set(addresses.map(({ local, prefixlen }) => `${local}/${prefixlen}`)),
+    };
+  });
+  // Where no bridge has been filtered yet, the kernel does not have the second one.
+  const said = await run("sysctl", ["-e", ...switches]);
+  const isOn = (name: string): boolean => said.includes(`${name} = 1`);
+  return {
+    links: new Map(links.map((link) => [link.name, link])),
+    forwards: isOn(switches[0]),
+    filtersBridges: isOn(switches[1]),
+  };
+}
+
+type Command = readonly [program: string, ...args: string[]];
+const ip = (...args: readonly string[]): Command => ["ip", ...args];
+
+/** What is to be run so that the plan's devices are there; none: they are. Addresses are another call. */
+export function deviceChanges(
+  { bridge, taps, forwards }: Pick<LocalPlan, "bridge" | "taps" | "forwards">,
+  { links, ...found }: Devices,
+): readonly Command[] {
+  const known = bridge === null ? undefined : links.get(bridge.name);
+  return [
+    ...(forwards && !found.forwards ? [["sysctl", "-q", "-w", `${switches[0]}=1`] as const] : []),
+    ...(forwards && !found.filtersBridges ? [["sysctl", "-q", "-w", `${switches[1]}=1`] as const] : []),
+    // Of itself a bridge has the MAC of one of its ports, and another one when that goes.
+    ...(bridge === null || known?.mac.toUpperCase() === bridge.mac.toUpperCase()
+      ? []
+      : [ip("link", "set", "dev", bridge.name, "address", bridge.mac)]),
+    ...(bridge === null || known?.isUp === true ? [] : [ip("link", "set", "dev", bridge.name, "up")]),
+    ...taps.flatMap((tap) => {
+      const link = links.get(tap.name);
+      return [
+        ...(link === undefined ? [ip("tuntap", "add", "dev", tap.name, "mode", "tap", "vnet_hdr")] : []),
+        ...(link?.master === tap.bridge ? [] : [ip("link", "set", "dev", tap.name, "master", tap.bridge)]),
+        ...(link?.master === tap.bridge && link.isHairpin
+          ? []
+          : [ip("link", "set", "dev", tap.name, "type", "bridge_slave", "hairpin", "on")]),
+        ...(link?.isUp === true ? [] : [ip("link", "set", "dev", tap.name, "up")]),
+      ];
+    }),
+    ...staleTaps(taps, links),
+  ];
+}
+/** Taps of instances that are not here any more; another kind of device is somebody's, and is no port any longer. */
+function staleTaps(taps: LocalPlan["taps"], links: Devices["links"]): readonly Command[] {
+  const keep = new Set(taps.map(({ name }) => name));
+  return [...links.values()].flatMap(({ name, kind, master }) => {
+    if (!name.startsWith("vn_i-") || keep.has(name)) return [];
+    if (kind === "tun") return [ip("link", "delete", "dev", name)];
+    return master === null ? [] : [ip("link", "set", "dev", name, "nomaster")];
+  });
+}
+
+const textOf = ({ address, prefixLength }: DeviceAddress): string => `${formatIpv4(address)}/${prefixLength}`;
+export interface AddressChanges {
+  readonly added: readonly DeviceAddress[];
+  readonly removed: readonly { readonly device: string; readonly address: string }[];
+}
+export function addressChanges(
+  { addresses, managed }: Pick<LocalPlan, "addresses" | "managed">,
+  { links }: Devices,
+): AddressChanges {
+  const wanted = new Set(addresses.map((each) => `${each.device} ${textOf(each)}`));
+  const added = addresses.filter((each) => links.get(each.device)?.addresses.has(textOf(each)) !== true);
+  const removed = managed.flatMap(({ device, ranges }) =>
+    [...(links.get(device)?.addresses ?? [])]
+      .filter((text) => {
+        const address = parseIpv4(text.split("/")[0] ?? "") ?? -1;
+        return (
+          ranges.some(({ first, last }) => first <= address && address <= last) && !wanted.has(`${device} ${text}`)
+        );
+      })
+      .map((address) => ({ device, address })),
+  );
+  return { added, removed };
+}
+export async function applyAddresses(run: Run, { added, removed }: AddressChanges): Promise<void> {
+  for (const { device, address } of removed) await run("ip", ["address", "del", address, "dev", device]);
+  for (const each of added) await run("ip", ["address", "add", textOf(each), "dev", each.device]);
+}
+
+/** Tells neighbours where addresses are now. Takes a second each, so nobody waits for it; what failed is due again. */
+export class Announcer {
+  readonly #run: Run;
+  readonly #failed = new Map<string, DeviceAddress>();
+  readonly #underWay = new Set<Promise<void>>();
+  readonly #waiting: DeviceAddress[] = [];
+
+  constructor(run: Run) {
+    this.#run = run;
+  }
+  /** Addresses whose announcement failed. */
+  get failed(): readonly DeviceAddress[] {
+    return [...this.#failed.values()];
+  }
+  announce(addresses: readonly DeviceAddress[]): void {
+    this.#waiting.push(...addresses);
+    while (this.#underWay.size < mostAtOnce) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      const work = this.#one(next).finally(() => {
+        this.#underWay.delete(work);
+        this.announce([]);
+      });
+      this.#underWay.add(work);
+    }
+  }
+  async #one(address: DeviceAddress): Promise<void> {
+    const text = formatIpv4(address.address);
+    try {
+      await this.#run("arping", ["-c", "5", "-w", "1", "-U", "-I", address.device, text]);
+      this.#failed.delete(text);
+    } catch {
+      this.#failed.set(text, address);
+    }
+  }
+  /** Done when all that was asked for has been tried. */
+  async settled(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+  }
+}
+const mostAtOnce = 16;

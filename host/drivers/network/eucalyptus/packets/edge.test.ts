@@ -1,0 +1,229 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { arp, dhcp, ethernet, everyone, ip, udp } from "../../diverter/testing/frames.testing.ts";
+import type { Agent, Machine } from "../../diverter/testing/namespaces.testing.ts";
+import type { NetworkService } from "../../service/network-service.ts";
+import type { LocalNetwork } from "../driver.ts";
+import type { LocalPlan } from "../plan/plan.ts";
+import { planOf, soon, type Watched, World } from "./world.testing.ts";
+
+/*
+ * EDGE with real packets: a node, two instances there and one on the site's network, each a network namespace. `outside` is the site: a
+ * router, the cloud controller that answers for metadata, and whoever comes from outside.
+ */
+
+const text = readFileSync(join(import.meta.dirname, "..", "cases", "edge-03-two-nodes-n1", "gni.xml"), "utf8");
+const bridgeMac = "02:00:00:00:00:FE";
+const [first, second] = [
+  { tap: "vn_i-a7f05959", mac: "d0:0d:a7:f0:59:59", address: "1.119.128.35" },
+  { tap: "vn_i-c1c2c3c4", mac: "d0:0d:c1:c2:c3:c4", address: "1.119.128.37" },
+] as const;
+const [elastic, gateway, site, controller] = ["10.111.101.60", "1.119.128.1", "10.111.0.1", "10.111.5.27"] as const;
+
+const world = new World();
+let node: Machine;
+let outside: Machine;
+let guests: readonly [Machine, Machine];
+let agents: readonly [guest: Agent, outside: Agent];
+let onTheWire: Watched;
+let service: NetworkService<LocalPlan, LocalNetwork, unknown>;
+const plan = (change = (view: string) => view): LocalPlan => planOf(change(text), "10.111.5.43", { bridgeMac });
+const offered = async (wanted: LocalPlan): Promise<void> => {
+  await service.offer({ mode: "EDGE", global: wanted });
+  assert.deepEqual(service.state.failed, {});
+};
+const pings = (from: Machine, to: string): boolean => from.succeeds("ping", "-c", "1", "-W", "1", to);
+/** Does a TCP connection open? */
+const opens = (from: Machine, to: string, port: number): boolean =>
+  from.succeeds("socat", "-u", "/dev/null", `TCP:${to}:${port},connect-timeout=1`);
+
+before(async () => {
+  [node, outside] = [await world.machine(), await world.machine()];
+  guests = [await world.machine(), await world.machine()];
+  node.cable("em1", outside, "net");
+  node.run("ip", "address", "add", "10.111.5.43/16", "dev", "em1");
+  node.run("ip", "route", "add", "default", "via", site);
+  for (const address of [site, controller, "10.111.9.9"])
+    outside.run("ip", "address", "add", `${address}/16`, "dev", "net");
+  node.run("ip", "link", "add", "br0", "type", "bridge");
+  for (const [index, { tap, mac }] of [first, second].entries()) node.cable(tap, guests[index as 0 | 1], "eth0", mac);
+  outside.run("ip", "route", "add", "1.119.128.0/24", "via", "10.111.5.43");
+  world.spawn(outside, "socat", `TCP-LISTEN:8773,bind=${controller},fork,reuseaddr`, "PIPE");
+  for (const port of [22, 80]) world.spawn(guests[0], "socat", `TCP-LISTEN:${port},fork,reuseaddr`, "PIPE");
+  agents = [world.agent(guests[0]), world.agent(outside)];
+  onTheWire = await world.watch(outside, "net", "arp");
+  service = world.service(node, "node");
+  await offered(plan());
+});
+after(() => world.end());
+
+test("an instance gets its address, gateway, name server and domain by DHCP, and nobody else any", async () => {
+  for (const [index, { address }] of [first, second].entries()) {
+    const guest = guests[index as 0 | 1];
+    assert.ok(world.lease(guest), "a lease");
+    assert.match(guest.run("ip", "-4", "address", "show", "dev", "eth0"), new RegExp(`${address}/24`));
+    assert.match(guest.run("ip", "route"), new RegExp(`default via ${gateway}`));
+  }
+  assert.ok(pings(guests[0], gateway), "the gateway answers");
+  guests[0].run("ip", "link", "set", "eth0", "address", "d0:0d:00:00:00:01");
+  assert.ok(!world.lease(guests[0], 1), "no lease for another MAC");
+  guests[0].run("ip", "link", "set", "eth0", "address", first.mac);
+  guests[0].run("ip", "route", "replace", "default", "via", gateway);
+  assert.ok(pings(guests[0], gateway));
+});
+
+test("an elastic address is announced, and reached from outside, by others and by its owner, where a rule opens the port", async () => {
+  assert.ok(
+    await soon(
+      () => onTheWire.text.includes(`Announcement ${elastic}`) || onTheWire.text.includes(`who-has ${elastic}`),
+    ),
+  );
+  for (const [who, from] of [
+    ["outside", outside],
+    ["another instance of the group", guests[1]],
+    ["its owner", guests[0]],
+  ] as const)
+    assert.ok(opens(from, elastic, 22), who);
+  assert.ok(pings(outside, elastic));
+  assert.ok(!opens(outside, elastic, 80), "a port that no rule opens");
+  const opened = (view: string): string =>
+    view.replace("<toPort>22</toPort>", "<toPort>80</toPort>").replace("-p 22-22", "-p 22-80");
+  await offered(plan(opened));
+  assert.ok(opens(outside, elastic, 80), "the rule opens it");
+  await offered(plan());
+  assert.ok(!opens(outside, elastic, 80), "and closes it again");
+});
+
+test("metadata answers, and nothing else of the node does", async () => {
+  for (const guest of guests) assert.ok(opens(guest, "169.254.169.254", 80), "metadata");
+  world.spawn(node, "socat", "TCP-LISTEN:9999,fork,reuseaddr", "PIPE");
+  assert.ok(await soon(() => opens(node, "127.0.0.1", 9999)));
+  for (const to of [gateway, "10.111.5.43"]) assert.ok(!opens(guests[0], to, 9999), to);
+  assert.ok(opens(outside, "10.111.5.43", 9999), "the site reaches it");
+});
+
+test("a forged MAC, address, ARP, RARP and DHCP server die, each beside its honest brother", async () => {
+  const [agent] = agents;
+  const [victim, bridge] = [await world.watch(guests[1], "eth0", "inbound"), await world.watch(node, "br0", "inbound")];
+  const frame = (source: string, port: number, from: string = first.mac, to: string = second.mac): string =>
+    ethernet(to, from, 0x0800, ip(source, second.address, 17, udp(5000, port, Buffer.from("x"))));
+  let marks = 6000;
+  /** What comes of frames, once an honest one behind them has come. */
+  const seen = async (...frames: readonly string[]): Promise<string> => {
+    const from = victim.text.length;
+    const mark = marks++;
+    await agent.call("inject", "eth0", [...frames, frame(first.address, mark)]);
+    assert.ok(await soon(() => victim.text.includes(`.${mark}: `)), "the honest packet arrives");
+    return victim.text.slice(from);
+  };
+  // The watchers may still be starting.
+  assert.ok(
+    await soon(async () => {
+      await agent.call("inject", "eth0", [frame(first.address, 5000)]);
+      return victim.text.includes(".5000: ");
+    }),
+  );
+  assert.match(await seen(frame(first.address, 5001)), /\.5001: /);
+  assert.ok(!(await seen(frame(first.address, 5002, "d0:0d:00:00:00:01"))).includes(".5002: "), "forged MAC");
+  assert.ok(!(await seen(frame("1.119.128.99", 5003))).includes(".5003: "), "forged address");
+  assert.ok(!(await seen(frame(gateway, 5004))).includes(".5004: "), "the gateway's address");
+  const asked = (source: string, mac: string = first.mac): string =>
+    ethernet(everyone, first.mac, 0x0806, arp(1, mac, source, second.address));
+  assert.match(await seen(asked(first.address)), /who-has 1\.119\.128\.37 .*tell 1\.119\.128\.35/);
+  assert.ok(!(await seen(asked(gateway))).includes(`tell ${gateway}`), "the gateway's ARP");
+  assert.ok(!(await seen(asked("1.119.128.99"))).includes("tell 1.119.128.99"), "another address by ARP");
+  assert.ok(!(await seen(asked(first.address, "d0:0d:00:00:00:01"))).includes("who-has"), "another MAC in ARP");
+  const answer = (source: string): string => {
+    const said = arp(2, first.mac, source, second.address).replace("000000000000", second.mac.replaceAll(":", ""));
+    return ethernet(second.mac, first.mac, 0x0806, said);
+  };
+  assert.match(await seen(answer(first.address)), /Reply 1\.119\.128\.35 is-at/);
+  assert.ok(!(await seen(answer(gateway))).includes(`Reply ${gateway}`), "an answer for the gateway");
+  // RARP of an instance reaches the bridge, and nobody else's does.
+  const reverse = (mac: string, from: string = first.mac): string => {
+    const address = mac.replaceAll(":", "");
+    return ethernet(everyone, from, 0x8035, `00010800060400${"03"}${address}00000000${address}00000000`);
+  };
+  await seen(reverse("d0:0d:00:00:00:02"), reverse(first.mac));
+  assert.ok(await soon(() => bridge.text.includes(`who-is ${first.mac}`)), bridge.text);
+  assert.ok(!bridge.text.includes("who-is d0:0d:00:00:00:02"), "RARP for another MAC");
+  // A DHCP server that speaks to its victim alone, under its own address and under the gateway's.
+  const offer = (source: string): string =>
+    ethernet(
+      second.mac,
+      first.mac,
+      0x0800,
+      ip(source, second.address, 17, udp(67, 68, dhcp(2, second.mac).subarray(8))),
+    );
+  for (const source of [first.address, gateway])
+    assert.ok(!(await seen(offer(source))).includes(".68: "), `a DHCP server at ${source}`);
+  const call = ethernet(everyone, second.mac, 0x0800, ip("0.0.0.0", "255.255.255.255", 17, dhcp(1, second.mac)));
+  assert.ok(!(await seen(call)).includes(".67: "), "another's DHCP request");
+  assert.ok(world.lease(guests[1]), "the node's own server answers");
+});
+
+test("what somebody takes away by hand comes back", async () => {
+  node.run("iptables", "-F", "sg-e33c6cf3");
+  node.run("ip", "address", "del", `${elastic}/32`, "dev", "em1");
+  node.run("ip", "link", "set", second.tap, "nomaster");
+  node.run("sysctl", "-q", "-w", "net.ipv4.ip_forward=0");
+  assert.ok(!opens(outside, elastic, 22));
+  await service.look();
+  assert.deepEqual(service.state.failed, {});
+  assert.ok(opens(outside, elastic, 22));
+  assert.ok(opens(guests[1], elastic, 22));
+});
+
+test("a service that ends in the middle of an apply converges when it starts anew, and a connection lives on", async () => {
+  const [guest, client] = agents;
+  await guest.call("listen", 23);
+  const opened = (view: string): string => view.replace("<toPort>22</toPort>", "<toPort>23</toPort>");
+  await offered(plan(opened));
+  assert.equal(await client.call("open", elastic, 23), "open");
+  assert.ok(await client.call("echo", 10, 2000));
+  const state = (): string =>
+    [
+      node.run("iptables-save").replace(/^#.*$|\[\d+:\d+\]/gm, ""),
+      node.run("ebtables-nft-save").replace(/^#.*$/gm, ""),
+      node.run("ipset", "save").split("\n").sort().join("\n"),
+      node.run("ip", "-4", "-o", "address", "show"),
+    ].join("\n");
+  const whole = state();
+  await service.stop();
+  const readers = new Set(["iptables-save", "ebtables-nft-save", "ip -j", "ipset save", "sysctl -e"]);
+  let most = 0;
+  for (let ends = 0; ends <= most; ends += 1) {
+    // Much is to be done: another view's rules, no address, no guard.
+    node.run("ipset", "del", "sg-e33c6cf3", `${second.address}/32`);
+    node.run("iptables", "-F", "EUCA_FILTER_FWD");
+    node.run("ip", "address", "del", `${elastic}/32`, "dev", "em1");
+    node.run("ebtables-nft", "-t", "nat", "-F", "EUCA_EBT_NAT_POST");
+    let done = 0;
+    const there = world.run(node);
+    const ending = world.service(node, "node", (program, args, input) => {
+      const isReader = readers.has(program) || readers.has(`${program} ${args[0]}`);
+      if (!isReader && args[0] !== "--version" && args[0] !== "-V") done += 1;
+      if (done > ends) return Promise.reject(new Error("the process has ended"));
+      return there(program, args, input);
+    });
+    await ending.offer({ mode: "EDGE", global: plan(opened) });
+    if (ends === 0) most = 4;
+    await ending.stop();
+    const anew = world.service(node, "node");
+    await anew.offer({ mode: "EDGE", global: plan(opened) });
+    await anew.stop();
+    assert.deepEqual([anew.state.failed, state()], [{}, whole], `ended at step ${ends}`);
+    assert.ok(await client.call("echo", 10, 2000), `the connection lives on after an end at step ${ends}`);
+  }
+});
+
+test("a machine that leaves keeps nothing", async () => {
+  await offered(plan());
+  await service.leave();
+  const left = [node.run("iptables-save"), node.run("ebtables-nft-save"), node.run("ipset", "save")].join("\n");
+  assert.ok(!/sg-|EUCA_ALL|CELLS_|vn_i/.test(left), left);
+  assert.ok(!node.run("ip", "address").includes(elastic));
+  assert.ok(!world.lease(guests[1], 1), "no DHCP server");
+});

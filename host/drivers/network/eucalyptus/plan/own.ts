@@ -1,0 +1,126 @@
+import { formatIpv4 } from "../../../../../model/addresses/addresses.ts";
+import type { Instance, NetworkView, SecurityGroup } from "../../../../../model/eucalyptus/view/network-view.ts";
+import { matchOf } from "./ingress.ts";
+import type { Lookup } from "./lookup.ts";
+import { metadataPort } from "./metadata.ts";
+import type { LocalPlan, Table } from "./plan.ts";
+import { joined, TableBuilder } from "./tables.ts";
+
+/*
+ * What the original has not, in chains of other names beside its own: what instances may send, what of a node they reach, and what they
+ * may not say at the bridge. There an instance could answer others' DHCP requests, since its rules for DHCP ask neither for an address nor
+ * for a direction; and nothing kept it from a node's own services.
+ */
+
+export const ownPrefix = "CELLS_";
+const [guard, asked, announced] = ["CELLS_GUARD", "CELLS_ASKED", "CELLS_ANNOUNCED"] as const;
+const [input, outgoing] = ["CELLS_INPUT", "CELLS_OUTGOING"] as const;
+
+/**
+ * At the bridge: no instance is a DHCP server, and with `gateway` none is heard by others' servers, and the gateway's address is known
+ * to this machine's instances alone, since each node has it.
+ */
+export function ownGuard(gateway: number | null, isServed: boolean): readonly Table[] {
+  const filter = new TableBuilder("filter", ["INPUT", "FORWARD", "OUTPUT"]);
+  filter.chain(guard);
+  filter.add("FORWARD", `-j ${guard}`);
+  const ports = isServed ? "67:68" : "68";
+  filter.add(guard, `-p IPv4 -i vn_i+ --ip-proto udp --ip-dport ${ports} -j DROP`);
+  if (gateway !== null) {
+    for (const [chain, own, rule] of [
+      ["INPUT", asked, `-i ! vn_i+ --arp-ip-dst`],
+      ["OUTPUT", announced, `-o ! vn_i+ --arp-ip-src`],
+    ] as const) {
+      filter.chain(own);
+      filter.add(chain, `-j ${own}`);
+      filter.add(own, `-p ARP ${rule} ${formatIpv4(gateway)} -j DROP`);
+    }
+  }
+  return [filter.table()];
+}
+
+/** What instances reach of the machine itself: echoes, DHCP and, where it is their name server, names. */
+export function planInput(set: string, bridge: string): Table {
+  const filter = new TableBuilder("filter", ["INPUT"]);
+  filter.chain(input);
+  filter.add("INPUT", `-j ${input}`);
+  // By the bridge: the set holds the loopback's address too.
+  const from = `-i ${bridge} -m set --match-set ${set} src`;
+  filter.add(input, "-m conntrack --ctstate ESTABLISHED -j RETURN");
+  filter.add(input, `${from} -p icmp -m icmp --icmp-type 8 -j RETURN`);
+  filter.add(input, `${from} -p udp -m udp --dport 67 -j RETURN`);
+  for (const protocol of ["udp", "tcp"])
+    filter.add(input, `${from} -d ${localResolver}/32 -p ${protocol} -m ${protocol} --dport 53 -j RETURN`);
+  filter.add(input, `${from} -j DROP`);
+  return filter.table();
+}
+/** Where instances ask for names if nobody says another address, as in EC2. */
+const localResolver = "169.254.169.253";
+
+/**
+ * What instances of this machine may send beyond it: what a rule of one of their groups lets out, answers, and what all need (metadata,
+ * names). Members of a group reach one another. A rule is about the address that the instance asked for, public or private.
+ * @param from chain from which it is entered
+ * @param matchGroup arguments for packets to members of a group; null: nobody knows them here
+ */
+export function planOutgoing(
+  view: NetworkView,
+  { groups }: Lookup,
+  own: readonly Instance[],
+  from: string,
+  matchGroup: (group: string) => string | null,
+): Table {
+  const filter = new TableBuilder("filter", ["FORWARD"]);
+  filter.chain(from, from === "FORWARD" ? "ACCEPT" : null);
+  filter.chain(outgoing);
+  filter.add(from, `-j ${outgoing}`);
+  filter.add(outgoing, "-m conntrack --ctstate ESTABLISHED -j RETURN");
+  filter.add(outgoing, `-d ${formatIpv4(view.enabledClcIp)}/32 -p tcp -m tcp --dport ${metadataPort} -j RETURN`);
+  for (const server of view.instanceDnsServers)
+    for (const protocol of ["udp", "tcp"])
+      filter.add(outgoing, `-d ${formatIpv4(server)}/32 -p ${protocol} -m ${protocol} --dport 53 -j RETURN`);
+  for (const { id, privateIp, securityGroups } of own) {
+    if (privateIp === undefined) continue;
+    const chain = `${ownPrefix}${id}`;
+    filter.chain(chain);
+    // What is let out goes on behind the chain from which all this was entered.
+    filter.add(outgoing, `-s ${formatIpv4(privateIp)}/32 -g ${chain}`);
+    for (const name of new Set(securityGroups)) {
+      const group = groups.get(name);
+      const members = matchGroup(name);
+      if (members !== null) filter.add(chain, `${members} -j RETURN`);
+      for (const match of group === undefined ? [] : letOut(group, matchGroup)) filter.add(chain, `${match} -j RETURN`);
+    }
+    filter.add(chain, "-j DROP");
+  }
+  return filter.table();
+}
+
+const letOut = ({ egress }: SecurityGroup, matchGroup: (group: string) => string | null): readonly string[] =>
+  egress.flatMap((rule) => {
+    const { cidr, group, ...what } = rule;
+    if (group === undefined && cidr === undefined) return [];
+    const to = group === undefined ? `-m conntrack --ctorigdst ${cidr}` : matchGroup(group);
+    return to === null ? [] : [joined(to, matchOf(what))];
+  });
+
+/** Tables as one of each name: chains of both, and the jumps of those that both have. */
+export function merged(...parts: readonly (readonly Table[])[]): readonly Table[] {
+  const tables = new Map<string, Map<string, Table["chains"][number]>>();
+  for (const { name, chains } of parts.flat()) {
+    const known = tables.get(name) ?? new Map<string, Table["chains"][number]>();
+    tables.set(name, known);
+    for (const chain of chains) {
+      const before = known.get(chain.name);
+      if (before === undefined) known.set(chain.name, chain);
+      // The first says what becomes of the rest, and the second's jumps come before it takes anything.
+      else known.set(chain.name, { ...before, rules: [...chain.rules, ...before.rules] });
+    }
+  }
+  return [...tables].map(([name, chains]) => ({ name, chains: [...chains.values()] }));
+}
+/** All that a machine has to have in its tables. */
+export const allTables = ({ iptables, ebtables, own }: LocalPlan): Pick<LocalPlan, "iptables" | "ebtables"> => ({
+  iptables: merged(iptables, own.iptables),
+  ebtables: merged(ebtables, own.ebtables),
+});
