@@ -4,7 +4,7 @@ import type { Cidr, ElementPath, HostName, Ipv4, Mac, Uid } from "../../model/ce
 import type { JsonObject } from "../../model/json/json.ts";
 import type { InUse } from "../documents/cells.ts";
 import type { PlacedTerms } from "../documents/pools.ts";
-import type { DesiredConnection, Phase } from "../documents/vocabulary.ts";
+import type { DesiredConnection, DesiredGrant, Phase } from "../documents/vocabulary.ts";
 
 export interface Hearing {
   /** An operator has let a store count that had forked. Record `lost`. */
@@ -61,6 +61,10 @@ export interface ElementRecord {
   readonly reserving?: boolean;
   /** A volume that nobody was ever given: it holds what it was made from and nothing more. Absent: it may hold data. */
   readonly unwritten?: true;
+  /** Of a volume that has left the model: grants whose copies it stays for (`volumes/holds.ts`). Absent: it stays for none. */
+  readonly held?: readonly DesiredGrant[];
+  /** Of a grant: the copy that its volume was held for, which has been made. */
+  readonly copied?: ElementPath;
   /** Of a VM, subnet or interface in compiled rules; 0 for other types. */
   readonly identity: number;
   /** Of an interface; kept until no incarnation uses it. */

@@ -20,7 +20,7 @@ import type { ActualRouter } from "./network/outside.ts";
 import type { PolicyNetwork, PolicyRouter, PolicyTraits, Sliced } from "./network/policy.ts";
 import type { PlacedTerms } from "./pools.ts";
 import type { SavedState } from "./saved-state.ts";
-import type { Grantee, GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volumes.ts";
+import type { Granted, GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volumes.ts";
 
 /**
  * The documents that services publish to each other: the whole vocabulary of "desired down, actual up". One table: who says it to whom, under which key. Those
@@ -123,16 +123,14 @@ export interface ActualConnection extends Progress {
    */
   readonly holder?: LeaseHolder | null;
 }
-export interface DesiredGrant {
+export interface DesiredGrant extends Granted {
   readonly uid: Uid;
-  readonly volume: Uid;
-  readonly to: Grantee;
-  readonly grant: "copy" | "connect";
 }
 
-/** With what is granted, once it is `ready`. */
+/** With what is granted, once it is `ready`. `copied`: the copy that it holds the volume for is made. */
 export interface ActualGrant extends Progress {
-  readonly grants?: Omit<DesiredGrant, "uid">;
+  readonly copied?: true;
+  readonly grants?: Granted;
 }
 
 /** One exported qcow2 file. The export serves the file's bytes; the qcow2 driver runs on the VM's host. */

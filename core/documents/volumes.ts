@@ -1,4 +1,4 @@
-import type { Uid } from "../../model/cell/identifiers.ts";
+import type { ElementPath, Uid } from "../../model/cell/identifiers.ts";
 
 /** What a Storage Manager says of a volume's size beside `sizeMiB`, which is what it promised. */
 export interface VolumeSize {
@@ -48,3 +48,12 @@ export type Grantee =
   | { readonly domain: string }
   | { readonly account: string }
   | { readonly tenants: string };
+
+/** What is granted of a volume of the cell that grants it. */
+export interface Granted {
+  readonly volume: Uid;
+  readonly to: Grantee;
+  readonly grant: "copy" | "connect";
+  /** Path of a copy in the cell that it is for: until that is made the volume is not taken back. */
+  readonly hold?: ElementPath;
+}

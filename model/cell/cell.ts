@@ -199,6 +199,8 @@ export interface VolumeGrantElement extends ElementBase {
     | { readonly kind: "cell"; readonly domain: string }
     | { readonly kind: "account" | "tenants"; readonly path: string };
   readonly grant: "copy" | "connect";
+  /** `x.hold`: path of a copy in that cell, until which the volume is not destroyed. */
+  readonly hold?: ElementPath;
 }
 export interface CellControllerElement extends ElementBase {
   readonly type: "CellController";

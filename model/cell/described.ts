@@ -184,7 +184,7 @@ function ownOfInstallation(element: HostElement | DedicationElement | PlaceEleme
 }
 
 function ownOfGrant(
-  { volume, to, grant }: VolumeGrantElement,
+  { volume, to, grant, hold }: VolumeGrantElement,
   rename: (path: ElementPath) => ElementPath,
 ): [string, Json | undefined][] {
   return [
@@ -194,6 +194,7 @@ function ownOfGrant(
     ["x.account", to.kind === "account" ? to.path : undefined],
     ["x.domain", to.kind === "tenants" ? to.path : undefined],
     ["x.grant", grant],
+    ["x.hold", hold],
   ];
 }
 

@@ -185,12 +185,8 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
         ...optional("port2", values.ports("x.port2")),
         direction: values.needChoice("x.direction", ["both", "1to2"]),
       };
-    case "VolumeGrant": {
-      return {
-        ...{ type, volume: values.link("x.volume"), grant: values.needChoice("x.grant", ["copy", "connect"]) },
-        to: grantee(values),
-      };
-    }
+    case "VolumeGrant":
+      return volumeGrant(values);
     case "CellController": {
       const gateway = values.text("x.gateway");
       return {
@@ -291,6 +287,19 @@ function vm(values: AttributeValues): Own<Element> {
     placement: values.group("x.placement."),
     priority: values.needNumber("x.priority"),
     ha: { isolated: values.needChoice("x.ha.isolated", ["keep", "restart"]) },
+  };
+}
+
+function volumeGrant(values: AttributeValues): Own<VolumeGrantElement> {
+  const hold = values.text("x.hold");
+  return {
+    ...{
+      type: "VolumeGrant",
+      volume: values.link("x.volume"),
+      grant: values.needChoice("x.grant", ["copy", "connect"]),
+    },
+    to: grantee(values),
+    ...optional("hold", hold === undefined ? undefined : elementPath(hold)),
   };
 }
 

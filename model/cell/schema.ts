@@ -3,6 +3,7 @@ import type { ElementType } from "./cell.ts";
 import { type HaSetting, haSettings, investigatorNames } from "./ha-settings.ts";
 import { affinityGroupAttributes } from "./tenants/affinity/attributes.ts";
 import { dedicationAttributes, hostPlaceAttributes } from "./tenants/dedication/attributes.ts";
+import { grantAttributes } from "./tenants/grants/attributes.ts";
 import { hostFlavorAttribute, poolDocs, poolSchemas } from "./tenants/pools/attributes.ts";
 import { tenantDocs, tenantSchemas } from "./tenants/schemas.ts";
 
@@ -417,24 +418,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       docs: 'Who may open a connection: both ends, or only the first ("1to2"); answers always pass.',
     },
   },
-  VolumeGrant: {
-    "x.volume": {
-      kind: link("Volume", "VolumeCopy"),
-      required: true,
-      effect: "change",
-      docs: "The volume that is opened to others.",
-    },
-    "x.vm": { kind: foreignLink("VM"), effect: "change", docs: "The VM that may use it." },
-    "x.cell": { kind: { kind: "domain" }, effect: "change", docs: "The cell that may use it, as `<ref://domain/>`." },
-    "x.account": { kind: { kind: "text" }, effect: "change", docs: 'The account whose cells may: "ROOT/acme/dev".' },
-    "x.domain": { kind: { kind: "text" }, effect: "change", docs: 'The domain whose cells may: "ROOT/acme", "ROOT".' },
-    "x.grant": {
-      kind: choice("copy", "connect"),
-      required: true,
-      effect: "change",
-      docs: 'What is permitted: to make copies of the volume ("copy"), or to connect it as a disk ("connect").',
-    },
-  },
+  VolumeGrant: grantAttributes,
   CellController: {
     "x.name": { kind: label, effect: "replace", docs: "Name of the child cell." },
     "x.cell": {

@@ -307,7 +307,12 @@ function checkMove(cell: Cell, element: Element, movedFrom: ElementPath, fault: 
 }
 
 function checkGrant(grant: VolumeGrantElement, fault: ReportFault): void {
-  const { to, path } = grant;
+  const { to, path, hold } = grant;
+  if (hold !== undefined && (to.kind !== "cell" || grant.grant !== "copy"))
+    fault("cell/grant", `\`${path}\` holds the volume for a copy, and lets no cell make one`, path, {
+      attribute: "x.hold",
+      hint: 'Give it `x.grant "copy"`, and as `x.cell` the cell that the copy stands in; or remove `x.hold`.',
+    });
   if (to.kind === "cell" && to.domain === "")
     fault("cell/grant", `\`${path}\` does not name the one who may use the volume`, path, {
       hint: 'Give it one of `x.vm`, `x.cell` such as "<ref://other.cells.example.com/>", `x.account` and `x.domain`.',

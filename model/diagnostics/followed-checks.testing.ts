@@ -44,6 +44,11 @@ const values: Readonly<Record<string, Followed>> = {
     grant('x.domain "acme";'),
     ...['x.domain "ROOT/acme";', 'x.domain "ROOT";'].map(grant),
   ),
+  'Give it `x.grant "copy"`, and as `x.cell`': within(
+    grant('x.account "ROOT/acme/dev"; x.hold "primary/kept/a1";'),
+    grant('x.cell "<ref://bank.example.com/>"; x.hold "bank/kept/a1";'),
+    grant('x.account "ROOT/acme/dev";'),
+  ),
   "Another cell is named by its domain": within(
     `${vm} ${grant('x.cell "<ref:../vm>";')}`,
     `${vm} ${grant('x.cell "<ref://bank.example.com/>";')}`,

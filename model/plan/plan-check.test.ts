@@ -311,11 +311,11 @@ test("settings of the HA Manager are causes like others, and the checker knows t
 test("the checker finds nothing wrong with what the planner makes, whatever was never written", () => {
   const seen = new Set<string>();
   fc.assert(
-    fc.property(anyChange, fc.array(fc.nat(4)), ([from, to], untouched) => {
-      const unwritten = new Set(untouched.map((n) => elementPath(`c/vol${n}`)));
-      const plan = planChange(from, to, unwritten);
+    fc.property(anyChange, fc.array(fc.nat(4)), fc.array(fc.nat(4)), ([from, to], ...kept) => {
+      const [unwritten, held] = kept.map((each) => new Set(each.map((n) => elementPath(`c/vol${n}`))));
+      const plan = planChange(from, to, unwritten, held);
       for (const { action, movedFrom } of plan.steps) seen.add(action).add(movedFrom === undefined ? "stays" : "moves");
-      assert.deepEqual(planFaults(from, to, plan, unwritten), []);
+      assert.deepEqual(planFaults(from, to, plan, unwritten, held), []);
     }),
     runs(600),
   );

@@ -31,6 +31,7 @@ interface Question {
   readonly from: Cell | null;
   readonly to: Cell | null;
   readonly unwritten: ReadonlySet<ElementPath>;
+  readonly held: ReadonlySet<ElementPath>;
   /** Where each element was that goes on, and where it is now. */
   readonly was: ReadonlyMap<ElementPath, ElementPath>;
   readonly is: ReadonlyMap<ElementPath, ElementPath>;
@@ -50,20 +51,22 @@ const weights: Readonly<Record<PlanAction, number>> = {
 const enough = 20;
 
 /**
- * What is wrong with a plan from one cell to another, a sentence each, the first few; empty if nothing is. `unwritten` as
- * for the planner: volumes of `from` that nobody was ever given.
+ * What is wrong with a plan from one cell to another, a sentence each, the first few; empty if nothing is. `unwritten` and
+ * `held` as for the planner: volumes of `from` that nobody was ever given, and those whose bytes stay.
  */
 export const planFaults = (
   from: Cell | null,
   to: Cell | null,
   plan: Plan,
   unwritten: ReadonlySet<ElementPath> = new Set(),
-): readonly string[] => inOneGo(planFaultsInSlices(from, to, plan, unwritten));
+  held: ReadonlySet<ElementPath> = new Set(),
+): readonly string[] => inOneGo(planFaultsInSlices(from, to, plan, unwritten, held));
 export function* planFaultsInSlices(
   from: Cell | null,
   to: Cell | null,
   plan: Plan,
   unwritten: ReadonlySet<ElementPath>,
+  held: ReadonlySet<ElementPath>,
 ): InSlices<readonly string[]> {
   const all = (from?.elements.size ?? 0) + (to?.elements.size ?? 0);
   const faults: string[] = [];
@@ -83,7 +86,7 @@ export function* planFaultsInSlices(
       wrong(step.path, "is an element of neither cell");
   }
   yield all;
-  const question: Question = { from, to, unwritten, was, is, steps, holders: new Map(), moves, position, wrong };
+  const question: Question = { from, to, unwritten, held, was, is, steps, holders: new Map(), moves, position, wrong };
   const consequences = vmConsequences(question);
   yield all;
   const [needs, needed] = [usesIn(to), usesIn(from)];
@@ -461,13 +464,14 @@ function lossOf(question: Question, element: Element): Json {
   return { sizeMiB: element.sizeMiB, ...(element.import === undefined ? {} : { image: element.import }) };
 }
 
-function holdsOwn({ from, is, steps, unwritten, holders }: Question, element: Element): boolean {
+function holdsOwn({ from, is, steps, unwritten, held, holders }: Question, element: Element): boolean {
   const passed: ElementPath[] = [];
   let holds: boolean | null = null;
   for (let at: Element = element; holds === null; ) {
     passed.push(at.path);
     const before = holders.get(at.path);
     if (before !== undefined) holds = before;
+    else if (held.has(at.path)) holds = false;
     else if (!unwritten.has(at.path)) holds = at.type === "VolumeCopy" || (at.type === "Volume" && at.access === "rw");
     else if (at.type !== "VolumeCopy") holds = false;
     else {

@@ -43,11 +43,21 @@ export const isEmptyPlan = (plan: Plan): boolean =>
 /**
  * What happens to the cell and to every element when `from` becomes `to`; null is a cell that is not there. Pure and
  * deterministic. A change of what the cell's `x.policy` opens without a rule shows as a change of its subnets as well.
- * `unwritten` are the volumes of `from` that nobody was ever given: nothing is lost with them.
+ * `unwritten` are the volumes of `from` that nobody was ever given: nothing is lost with them. Nor with `held` ones, whose
+ * bytes stay wherever they go.
  */
-export const planChange = (from: Cell | null, to: Cell | null, unwritten: ReadonlySet<ElementPath> = none): Plan =>
-  inOneGo(planInSlices(from, to, unwritten));
-export function* planInSlices(from: Cell | null, to: Cell | null, unwritten: ReadonlySet<ElementPath>): InSlices<Plan> {
+export const planChange = (
+  from: Cell | null,
+  to: Cell | null,
+  unwritten: ReadonlySet<ElementPath> = none,
+  held: ReadonlySet<ElementPath> = none,
+): Plan => inOneGo(planInSlices(from, to, unwritten, held));
+export function* planInSlices(
+  from: Cell | null,
+  to: Cell | null,
+  unwritten: ReadonlySet<ElementPath>,
+  held: ReadonlySet<ElementPath>,
+): InSlices<Plan> {
   const all = (from?.elements.size ?? 0) + (to?.elements.size ?? 0);
   const formers = pairs(from, to);
   const renamed = new Map<ElementPath, ElementPath>();
@@ -74,7 +84,7 @@ export function* planInSlices(from: Cell | null, to: Cell | null, unwritten: Rea
   yield all;
   drawConsequences(drafts, inOrder, gone, renamed);
   yield all;
-  const leaving: Leaving = { gone, from, renamed, drafts, unwritten };
+  const leaving: Leaving = { gone, from, renamed, drafts, unwritten, held };
   const steps = Object.freeze([...(yield* keptSteps(to, inOrder, leaving)), ...(yield* deleteSteps(leaving))]);
   const cell = cellStep(from, to);
   if (cell !== null) return Object.freeze({ cell, steps });
@@ -310,7 +320,7 @@ function ordered(cell: Cell, elements: Iterable<Element>): Element[] {
  * what it was made from. For a copy that is its origin, which must stay then or hold nothing itself: the copy may be
  * what somebody calls a backup.
  */
-function lossesIn({ from, renamed, drafts, unwritten }: Leaving): (element: Element) => DataLoss | null {
+function lossesIn({ from, renamed, drafts, unwritten, held }: Leaving): (element: Element) => DataLoss | null {
   const stays = (path: ElementPath): boolean => {
     const now = renamed.get(path);
     return now !== undefined && drafts.get(now)?.action !== "replace";
@@ -323,6 +333,7 @@ function lossesIn({ from, renamed, drafts, unwritten }: Leaving): (element: Elem
     for (; answer === undefined; at = from?.elements.get(at.image)) {
       // A copy of another cell's volume: nobody here knows whether that one stays.
       if (at === undefined) answer = true;
+      else if (held.has(at.path)) answer = false;
       else if (known.has(at.path) || (chain.length > 0 && stays(at.path))) answer = known.get(at.path) ?? false;
       else if (at.type !== "VolumeCopy") answer = at.type === "Volume" && at.access === "rw" && !unwritten.has(at.path);
       else if (!unwritten.has(at.path)) answer = true;
@@ -371,6 +382,7 @@ interface Leaving {
   readonly renamed: ReadonlyMap<ElementPath, ElementPath>;
   readonly drafts: ReadonlyMap<ElementPath, Draft>;
   readonly unwritten: ReadonlySet<ElementPath>;
+  readonly held: ReadonlySet<ElementPath>;
 }
 
 /** Reversed: what needed an element goes, or lets go of it, before it. */

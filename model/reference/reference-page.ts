@@ -114,7 +114,7 @@ const remarks: Readonly<Partial<Record<ElementType | "Cell", string>>> = {
     "`x.address` needs a subnet with `x.cidr`. Addresses, MAC addresses and host names are each the only ones of their cell.",
   NetworkRule: "At least one end is in the cell. Ports are those of `tcp` and `udp`; `icmp` has none.",
   VolumeGrant:
-    "It names one of `x.vm`, `x.cell`, `x.account` and `x.domain`. The other cell can see the volume only if that is `x.public`.",
+    'It names one of `x.vm`, `x.cell`, `x.account` and `x.domain`. The other cell can see the volume only if that is `x.public`. `x.hold` stands beside `x.cell` and `x.grant "copy"`.',
   Host: "It stands in the component `hosts` of the cell `root` and nowhere else, under the name of a machine that has joined. Each is written there by itself when it joins; a text that does not name it leaves it as it is. `cells host drain` and `cells host resume` write `x.state`.",
   Domain:
     "It stands in the component `tenants` of the cell `root` and nowhere else, or in another `Domain` there; its path below `tenants` is its path below `ROOT`. One that is there already is taken over with all that it has. A component around it that is no `Domain` stands for one that is made by commands.",

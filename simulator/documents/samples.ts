@@ -342,7 +342,8 @@ export const actualSamples = {
     "<peer>/fence/<uid>": { incarnation: 1, complete: false, volumes: [{ volume: "c1-1", epoch: 2 }], reason: "waits" },
     "<peer>/grant/<uid>": {
       ...progress,
-      grants: { volume: "c1-4", to: { domain: "bank.cells.internal" }, grant: "copy" },
+      grants: { volume: "c1-4", to: { domain: "bank.cells.internal" }, grant: "copy", hold: "bank/kept/a1" },
+      copied: true,
     },
   },
   agent: {

@@ -159,6 +159,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.account": { own: "instead of `x.cell`: granted by the same document; `../volumes/grants.test.ts`" },
     "x.domain": { own: "the same" },
     "x.grant": { fact: "the Storage Manager says what it grants", at: "grant", from: "copy", to: "connect" },
+    "x.hold": { fact: "the Storage Manager says what it grants", at: "grant", from: "a/b", to: "a/c" },
   },
   CellController: {
     "x.name": { fact: otherElement, at: "child", to: "kid" },

@@ -103,6 +103,7 @@ export function grantState(state: ControllerState, { uid }: ElementRecord): Stan
     ...(desired.volume === grants?.volume ? [] : ["x.volume"]),
     ...(sameJson(toJson(desired.to), grants && toJson(grants.to)) ? [] : [to]),
     ...(desired.grant === grants?.grant ? [] : ["x.grant"]),
+    ...(desired.hold === grants?.hold ? [] : ["x.hold"]),
   ];
   return unconfirmed(state, manager, other) ?? answerOf(state, manager, actual);
 }

@@ -142,6 +142,20 @@ const once = (first: string, second: string) => (): readonly string[] => {
   return codesOf(put(512, second));
 };
 
+/** A volume that is held, and is then written like that. */
+const heldAnew = (more: JsonObject) => (): readonly string[] => {
+  const world = new World();
+  const grant = {
+    "x.type": "VolumeGrant",
+    "x.volume": "<ref:/shop/disk>",
+    "x.cell": "<ref://primary.cells.internal/>",
+  };
+  const hold = { ...grant, "x.grant": "copy", "x.hold": "primary/volumes/a1" };
+  const disk = { "x.type": "Volume", "x.size": 64 };
+  world.put(cell({ disk, hold }));
+  return codesOf(world.ask({ method: "PUT", path: "", json: cell({ disk: { ...disk, ...more }, hold }) }));
+};
+
 const examples: Readonly<Record<string, readonly [wrong: () => readonly string[], right: () => readonly string[]]>> = {
   "cell/wrong-name": [ask(bundle("store extends Cell { }")), ask(bundle('store extends Cell { x.name "shop"; }'))],
   "cell/account": [given("dev"), given("ROOT/acme/dev")],
@@ -156,6 +170,7 @@ const examples: Readonly<Record<string, readonly [wrong: () => readonly string[]
   "cell/own-vm": [ownVm(640), ownVm(160)],
   "cell/volume-shrinks": [resized(32), resized(64)],
   "cell/volume-is-origin": [resized(128, aCopy), resized(128)],
+  "cell/held": [heldAnew({ "x.import": "tiny" }), heldAnew({})],
   "limit/document": [
     () => failing(checkDocument(nested(limits.nesting + 44))),
     () => failing(checkDocument(cell(nested(20)))),

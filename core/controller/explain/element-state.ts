@@ -44,6 +44,7 @@ import { requirementsOf } from "../vm/requirements.ts";
 import { retryDelayMs } from "../vm/retry-delay.ts";
 import { whyNoTurn } from "../vm/start-limit.ts";
 import { whyNotGrown } from "../volumes/growth.ts";
+import { whyHeldForCopy } from "../volumes/holds.ts";
 import { grantState, whyNotAsked, whyNotConfirmed, whyNotServed } from "./confirmed.ts";
 
 /** Works out every element's state; a change of phase or reason is durable and one event. */
@@ -114,6 +115,8 @@ function whyStillThere(state: ControllerState, record: ElementRecord): readonly 
     const actual = actualOf(actualVolume, state, manager, `volume/${record.uid}`);
     const kept = keptFor(state, record.uid);
     if (kept !== null) return [{ kind: "upgrade-kept", vm: kept }];
+    const held = whyHeldForCopy(record);
+    if (held !== null) return said(manager, held);
     return actual?.phase === "deleting" || actual?.available === false ? said(manager, actual.reason) : [];
   }
   return host === null ? [] : [{ kind: "stops", host }];

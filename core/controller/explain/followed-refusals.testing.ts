@@ -97,6 +97,19 @@ const copied = (size?: number): JsonObject => ({
   copy: { "x.type": "VolumeCopy", "x.image": "<ref:../disk>", ...(size === undefined ? {} : { "x.size": size }) },
 });
 
+const grantTo = { "x.type": "VolumeGrant", "x.volume": "<ref:../disk>", "x.cell": "<ref://primary.cells.internal/>" };
+const held = (more: JsonObject, hold: JsonObject = { "x.hold": "primary/volumes/a1" }): Change =>
+  cell({ disk: { "x.type": "Volume", "x.size": 64, ...more }, grant: { ...grantTo, "x.grant": "copy", ...hold } });
+/** The Storage Manager says that the copy is made for which a volume is held. */
+const makeCopies = (world: World): void => {
+  for (const [key, value] of world.desired.get(peerName("storage-manager")) ?? []) {
+    if (!key.startsWith("grant/")) continue;
+    const { uid: _uid, ...grants } = value as JsonObject;
+    const said = toJson({ phase: "ready", reason: null, grants, copied: true });
+    world.step({ kind: "actual", from: peerName("storage-manager"), key: `controller.shop/${key}`, value: said });
+  }
+};
+
 const uses = (vms: number): Usage => ({ ...noUsage, vms });
 /** The one child says what it has and what it asks for; its parent answers under another serial, which it then knows. */
 function childAsks(world: World, number: number, asks: number, holds: number): void {
@@ -368,6 +381,17 @@ export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
     arise: holding(root, own({})),
     wrong: own({ "x.memory": 640 }),
     ways: [own({}), own({}, { image: image("tiny-2") }), own({}, { more: serving({ placer: {} }) })],
+  },
+  "Wait for the copy, or take `x.hold` of": {
+    arise: holding(plain, held({})),
+    wrong: held({ "x.import": "tiny" }),
+    ways: [
+      { ...held({ "x.import": "tiny" }), before: (world) => makeCopies(world as World) },
+      {
+        ...held({ "x.import": "tiny" }, {}),
+        before: (world) => void world.ask({ method: "PUT", path: "", ...held({}, {}) }),
+      },
+    ],
   },
   "Write `x.size 64`. To have less, make a volume of 32 MiB under another name": {
     arise: holding(plain, disk(64)),

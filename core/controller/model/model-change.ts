@@ -23,13 +23,14 @@ import { withKept } from "../upgrade/former-images.ts";
 import { beginUpgrades, notesForUpgrade, serviceBootVolumes } from "../upgrade/upgrade.ts";
 import { stopRun } from "../vm/life-cycle.ts";
 import { presentFor, sizeRefusals } from "../volumes/growth.ts";
+import { heldIn, holdRefusals, holdsOf } from "../volumes/holds.ts";
 import { type Asked, auditDone } from "./audited.ts";
 import { accountRefusals } from "./owners.ts";
 import { createGrants } from "./quota.ts";
 import { keepVersion } from "./versions/versions.ts";
 
 export const planFor = (state: ControllerState, cell: Cell | null): InSlices<Plan> =>
-  planInSlices(presentFor(state, cell), cell, unwrittenIn(state));
+  planInSlices(presentFor(state, cell), cell, unwrittenIn(state), heldIn(state));
 
 /** Volumes of the model that were never anybody's to write, or whose writer kept nothing there. */
 const unwrittenIn = (state: ControllerState): ReadonlySet<ElementPath> =>
@@ -69,6 +70,7 @@ export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): read
     ...ownVmRefusals(state, cell, plan),
     ...rulesRefusals(state, cell),
     ...sizeRefusals(state, cell, plan),
+    ...holdRefusals(state, plan),
   ];
   if (cell.name === own) return refusals;
   return [
@@ -102,7 +104,7 @@ export function acceptModel(
  * plan must not be executed.
  */
 export function* wrongInPlan(state: ControllerState, cell: Cell | null, plan: Plan): InSlices<readonly string[]> {
-  const faults = yield* planFaultsInSlices(presentFor(state, cell), cell, plan, unwrittenIn(state));
+  const faults = yield* planFaultsInSlices(presentFor(state, cell), cell, plan, unwrittenIn(state), heldIn(state));
   if (faults.length > 0) log(state.outbox, "model/plan-refused", { path: state.options.cell, type: "Cell", faults });
   return faults;
 }
@@ -163,7 +165,8 @@ export function* adoptElements(
   if (nextIdentity !== state.counters.nextIdentity) saveCounters(state, { nextIdentity });
   for (const record of [...state.elements.values()]) {
     if (kept.has(record.uid) || record.deleting) continue;
-    saveElement(state, { ...record, deleting: true });
+    const held = holdsOf(state, record);
+    saveElement(state, { ...record, deleting: true, ...(held.length === 0 ? {} : { held }) });
     yield 1;
   }
   for (const path of [...state.uids.keys()]) if (!uids.has(path)) state.uids.delete(path);
@@ -178,7 +181,8 @@ function adoptElement(state: ControllerState, { path, type }: Element, uid: Uid,
   const known = state.elements.get(uid);
   if (known !== undefined) {
     if (known.path !== path) log(state.outbox, "element/moved", { path, type, uid, from: known.path });
-    if (known.path !== path || known.deleting) saveElement(state, { ...known, path, deleting: false });
+    const { held: _held, ...rest } = known;
+    if (known.path !== path || known.deleting) saveElement(state, { ...rest, path, deleting: false });
     return false;
   }
   saveElement(state, {

@@ -31,6 +31,7 @@ import {
 } from "../state.ts";
 import { seenByOthers } from "../upgrade/seen-by-others.ts";
 import { placedInterfaces } from "../vm/virtual-machines.ts";
+import { isHeld } from "../volumes/holds.ts";
 import { trueSizeMiB } from "../volumes/true-size.ts";
 
 /** Everything that should be known at the directory. */
@@ -46,14 +47,14 @@ function desireElement(state: ControllerState, record: ElementRecord, desires: D
     addDesire(desires, directory, key, document);
   };
   const element = elementOf(state, record);
-  if (element === undefined) return;
-  const shows = element.public ? shownOf(state, record) : null;
+  const shows = element?.public === true || isHeld(state, record) ? shownOf(state, record) : null;
   if (shows !== null) {
     const { uid, path } = record;
     const seen = seenByOthers(state)(uid, path);
     if (seen === uid) say(directoryKey.public(uid), { uid, path, shows } satisfies DesiredPublic);
     else if (seen !== null) keepDesire(state, desires, directory, directoryKey.public(seen));
   }
+  if (element === undefined) return;
   for (const want of wantsOf(element)) say(directoryKey.want(want), want);
   const reach = element.type === "NetworkRule" ? reachDocument(state, record.uid, element) : null;
   if (reach !== null) say(directoryKey.reach(record.uid), reach);

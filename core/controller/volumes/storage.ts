@@ -1,12 +1,12 @@
 import type { Element } from "../../../model/cell/cell.ts";
-import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
+import type { Uid } from "../../../model/cell/identifiers.ts";
 import { actualVolume, desiredVolume } from "../../documents/readers/storage.ts";
-import type { DesiredConnection, DesiredGrant, DesiredVolume } from "../../documents/vocabulary.ts";
+import type { DesiredConnection, DesiredVolume } from "../../documents/vocabulary.ts";
 import type { Desires } from "../changes/desires.ts";
 import { straysOf } from "../histories/fork.ts";
 import { keptDisks } from "../histories/kept-disks.ts";
 import type { ElementRecord, Run } from "../records.ts";
-import { foreignElement, foreignLink, foreignVolume } from "../references/foreign.ts";
+import { foreignLink, foreignVolume } from "../references/foreign.ts";
 import { isOwnVm } from "../services/service-data.ts";
 import {
   actualOf,
@@ -21,10 +21,12 @@ import {
   recordAt,
   storageManagerOf,
 } from "../state.ts";
+import { grantDocument } from "./grants.ts";
+import { noteCopied, stillHeld } from "./holds.ts";
 
 /**
  * Volumes, grants and connections at the Storage Manager. A copy is asked for at once: the Manager waits for its origin.
- * A volume that left the model stays desired while an incarnation still has it; a connection for as long as its
+ * A volume that left the model stays desired while an incarnation still has it, or it is held for a copy; a connection for as long as its
  * incarnation is not confirmed gone.
  */
 export function desireStorage(state: ControllerState): void {
@@ -45,11 +47,16 @@ function desireVolume(state: ControllerState, record: ElementRecord, desires: De
       element === undefined || isHeldBack(state, record) ? null : volumeDocument(state, record.uid, element);
     const key = `volume/${record.uid}`;
     if (volume !== null) addDesire(desires, storageManagerOf(state), key, volume);
-    else if (isInUse(state, record.uid)) keepDesire(state, desires, storageManagerOf(state), key);
+    else {
+      const held = record.deleting ? stillHeld(state, record) : [];
+      for (const grant of held) addDesire(desires, storageManagerOf(state), `grant/${grant.uid}`, grant);
+      if (held.length > 0 || isInUse(state, record.uid)) keepDesire(state, desires, storageManagerOf(state), key);
+    }
   } else if (element?.type === "VolumeGrant") {
     const grant = grantDocument(state, record.uid, element);
     if (grant === null) return;
     addDesire(desires, storageManagerOf(state), `grant/${record.uid}`, grant);
+    noteCopied(state, record, grant);
     if (grant.grant === "connect") mayBeWritten(state, grant.volume);
   }
 }
@@ -101,27 +108,4 @@ function foreignOrigin(state: ControllerState, copy: Uid, link: string): Uid | n
   if (before?.origin.kind !== "copy") return shown;
   const isHidden = actualOf(actualVolume, state, manager, `volume/${copy}`)?.hidden === true;
   return (isHidden ? shown : null) ?? before.origin.volume;
-}
-
-function grantDocument(
-  state: ControllerState,
-  uid: Uid,
-  element: Extract<Element, { type: "VolumeGrant" }>,
-): DesiredGrant | null {
-  const volume = recordAt(state, element.volume);
-  const vm = element.to.kind === "vm" ? grantedVm(state, element.to.vm) : null;
-  if (volume === undefined) return null;
-  const common = { uid, volume: volume.uid, grant: element.grant };
-  if (element.to.kind === "cell") return { ...common, to: { domain: element.to.domain } };
-  if (element.to.kind === "account") return { ...common, to: { account: element.to.path } };
-  if (element.to.kind === "tenants") return { ...common, to: { tenants: element.to.path } };
-  return vm === null ? null : { ...common, to: { vm } };
-}
-
-/** A VM of this cell, or one of another cell that is visible. */
-function grantedVm(state: ControllerState, link: ElementPath): Uid | null {
-  const want = foreignLink(link);
-  if (want === null) return recordAt(state, link)?.uid ?? null;
-  const found = foreignElement(state, want);
-  return found?.shows.kind === "addresses" && found.shows.type === "VM" ? found.uid : null;
 }

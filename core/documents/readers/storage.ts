@@ -180,12 +180,17 @@ const granted = {
     "an object with `vm`, `domain`, `account` or `tenants`",
   ),
   grant: oneOf("copy", "connect"),
+  hold: optional(pathText),
 };
 export const desiredGrant = document(object<DesiredGrant>({ uid: uidText, ...granted }), {
   key: { field: "uid", of: ({ uid }) => uid },
 });
 export const actualGrant = document(
-  object<ActualGrant>({ ...progressFields, grants: optional(object<NonNullable<ActualGrant["grants"]>>(granted)) }),
+  object<ActualGrant>({
+    ...progressFields,
+    copied: yes,
+    grants: optional(object<NonNullable<ActualGrant["grants"]>>(granted)),
+  }),
 );
 
 // --- Storage Manager ↔ storage agent -------------------------------------------------------------------------------

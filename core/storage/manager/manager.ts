@@ -15,13 +15,14 @@ import {
 import { documentsOf } from "../../documents/readers/table.ts";
 import { desiredCellOwner } from "../../documents/readers/tenancy.ts";
 import { isOffersRequest } from "../../documents/supply.ts";
-import { type ActualGrant, actualKey, type DesiredGrant } from "../../documents/vocabulary.ts";
+import { actualKey } from "../../documents/vocabulary.ts";
 import type { Input, Service } from "../../env.ts";
 import { cellOfController, log, progress, publish, sameJson, takeEffects, toJson, write } from "../../outbox.ts";
 import { storageOffersOf } from "../offers.ts";
 import { fenceConcerns, sayFences, takeFence } from "./fences/fences.ts";
-import { publishKept } from "./kept.ts";
 import { reconcileConnection, reconcileLease } from "./leases.ts";
+import { keepGrant, sayGrant, sayHolds } from "./left/holds.ts";
+import { publishKept } from "./left/kept.ts";
 import { forgetFormer, forgetMarks, takeMark } from "./marks.ts";
 import { measureStorageManager } from "./measure.ts";
 import { endUnclaimed, endUnknown, forgetEnded, lookForEnded, takeUnknownEnd } from "./recovery/ended.ts";
@@ -51,7 +52,6 @@ import {
   removeFrom,
   restoreManager,
   splitKey,
-  type Wanted,
 } from "./state.ts";
 import { freeze, publishVolume, reconcileVolume } from "./volumes.ts";
 
@@ -80,6 +80,7 @@ export function createStorageManager({
       take(state, input);
       if (state.started) settle(state);
       sayFences(state);
+      sayHolds(state);
       publishKept(state);
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
@@ -308,8 +309,7 @@ function takeGrant(state: ManagerState, client: PeerName, id: Uid, value: Json) 
     log(state.outbox, "document/refused", { from: client, key: `grant/${id}`, why: malformed("grant") });
     return publish(state.outbox, actualKey(client, `grant/${id}`), progress("failed", malformed("grant")));
   }
-  if (document === null) state.grants.delete(of);
-  else state.grants.set(of, { client, document });
+  keepGrant(state, of, document === null ? null : { client, document });
   if (document === null) publish(state.outbox, actualKey(client, `grant/${id}`), null);
   else if (state.started) sayGrant(state, { client, document });
   for (const grant of [before?.document, document]) if (grant) mark(state, grant.volume);
@@ -323,12 +323,6 @@ function takeCellOwner(state: ManagerState, cell: string, value: Json): void {
   else state.owners.set(cell, document.account);
   for (const { document } of state.grants.values())
     if ("account" in document.to || "tenants" in document.to) mark(state, document.volume);
-}
-
-function sayGrant(state: ManagerState, { client, document }: Wanted<DesiredGrant>): void {
-  const { uid, ...grants } = document;
-  const said: ActualGrant = { ...progress("ready"), grants };
-  publish(state.outbox, actualKey(client, `grant/${uid}`), said);
 }
 
 function takeActual(state: ManagerState, agent: AgentView, key: string, value: Json): void {

@@ -9,7 +9,7 @@ export interface WantedFence {
   concerned: Set<Uid> | null;
 }
 
-/** What stays of deleted volumes, and who pays for it (`kept.ts`). */
+/** What stays of deleted volumes, and who pays for it (`left/kept.ts`). */
 export interface Kept {
   /** What may be otherwise than it was counted. */
   readonly touched: Set<Uid>;

@@ -88,6 +88,12 @@ export interface Wanted<T> {
   readonly document: T;
 }
 
+/** Of volumes that are held for a copy: by volume their grants, as `grants` has them, and those of which a copy came or went. */
+export interface Holds {
+  readonly of: Map<Uid, Set<string>>;
+  readonly touched: Set<Uid>;
+}
+
 export interface ManagerState {
   readonly self: PeerName;
   readonly outbox: Outbox;
@@ -112,6 +118,7 @@ export interface ManagerState {
   readonly wantedConnections: Map<Uid, Wanted<DesiredConnection>>;
   /** By client and UID: a grant counts for its granter's volumes alone. */
   readonly grants: Map<string, Wanted<DesiredGrant>>;
+  readonly holds: Holds;
   /** By child cell of the root cell: path of the account that has it, and all cells in it. Of others nothing is known. */
   readonly owners: Map<string, string>;
   /** By VM: up to which incarnation it is fenced (`fences/fences.ts`). */
@@ -162,6 +169,7 @@ export function restoreManager(
     wantedVolumes: new Map(),
     wantedConnections: new Map(),
     grants: new Map(),
+    holds: { of: new Map(), touched: new Set() },
     owners: new Map(),
     fences: new Map(),
     rivals: new Map(),
@@ -219,14 +227,18 @@ export function keepVolume(state: ManagerState, volume: Uid, record: VolumeRecor
   if (agent !== undefined) agent.provisionedMiB += record.sizeMiB - (state.volumes.get(volume)?.sizeMiB ?? 0);
   state.kept.touched.add(volume);
   state.volumes.set(volume, record);
-  if (record.origin !== null) addTo(state.copiesOf, record.origin, volume);
+  if (record.origin === null) return;
+  addTo(state.copiesOf, record.origin, volume);
+  state.holds.touched.add(record.origin);
 }
 export function forgetVolume(state: ManagerState, volume: Uid, record: VolumeRecord): void {
   const agent = state.agents.get(record.agent);
   if (agent !== undefined) agent.provisionedMiB -= record.sizeMiB;
   state.volumes.delete(volume);
   state.kept.touched.add(volume);
-  if (record.origin !== null) removeFrom(state.copiesOf, record.origin, volume);
+  if (record.origin === null) return;
+  removeFrom(state.copiesOf, record.origin, volume);
+  state.holds.touched.add(record.origin);
 }
 
 /** Servers that say they have it. */

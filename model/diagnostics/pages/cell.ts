@@ -116,8 +116,8 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     `net extends Subnet { x.size 8; }\ncard extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; }\nvm extends VM {\n  x.memory 128; x.liveness.protocol "icmp"; x.liveness.interface "<ref:../card>";\n}`,
   ),
   "cell/grant": cellPage(
-    "a grant to nobody, or to several",
-    "A `VolumeGrant` says who may use the volume: a VM with `x.vm`, another cell with `x.cell`, the cells of an account with `x.account`, or those of a domain with `x.domain`. It names one of them.",
+    "a grant to nobody, to several, or one that holds for a copy that it does not allow",
+    "A `VolumeGrant` says who may use the volume: a VM with `x.vm`, another cell with `x.cell`, the cells of an account with `x.account`, or those of a domain with `x.domain`. It names one of them. With `x.hold` it holds the volume for a copy in the cell that `x.cell` names, and lets that cell make it.",
     'disk extends Volume { x.size 64; }\ngrant extends VolumeGrant { x.volume "<ref:../disk>"; x.grant "copy"; }',
     'disk extends Volume { x.size 64; }\ngrant extends VolumeGrant {\n  x.volume "<ref:../disk>"; x.grant "copy";\n  x.cell "<ref://other.cells.example.com/>";\n}',
   ),
@@ -186,6 +186,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     "What others were made from, or read, never changes. A copy can be larger than its origin: give the size to the copy that needs the room.",
     'PUT /model   (shop/golden has x.size 64, and copies)\nshop extends Cell {\n  golden extends Volume { x.size 128; }\n  disk extends VolumeCopy { x.image "<ref:../golden>"; }\n}',
     'PUT /model   (shop/golden has x.size 64, and copies)\nshop extends Cell {\n  golden extends Volume { x.size 64; }\n  disk extends VolumeCopy { x.image "<ref:../golden>"; x.size 128; }\n}',
+  ),
+  "cell/held": requestPage(
+    "a volume that is held for a copy, and would be made anew or lose its grant",
+    "`x.hold` of a VolumeGrant names a copy in another cell. Until that is made the volume stays, even where it leaves the model together with the grant, or its cell is deleted. It is not made anew meanwhile. To have it go without a copy, remove the grant, or its `x.hold`, in a change that leaves the volume as it is; then change the volume.",
+    'PUT /model   (shop/disk was held by shop/hold and is used)\nshop extends Cell {\n  disk extends Volume { x.size 64; x.import "tiny"; }\n  hold extends VolumeGrant { x.volume "<ref:../disk>"; x.hold "primary/volumes/a1"; … }\n}',
+    "PUT /model   (shop/disk was held by shop/hold and is used)\nshop extends Cell {\n  disk extends Volume { x.size 64; }\n}",
   ),
   "cell/wrong-name": requestPage(
     "the specification of another cell",

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
-import { connection, copyOf, StorageWorld, shop, volume } from "./manager.testing.ts";
-import type { VolumeRecord } from "./state.ts";
+import { type PeerName, peerName } from "../../../../model/cell/identifiers.ts";
+import { connection, copyOf, StorageWorld, shop, volume } from "../manager.testing.ts";
+import type { VolumeRecord } from "../state.ts";
 
 const empty = { kind: "empty" } as const;
 const oneServer = () => new StorageWorld({ s1: { freeMiB: 100_000 } });

@@ -1,10 +1,10 @@
-import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
-import { servicePeer } from "../../documents/service-roles.ts";
-import { type ActualKept, actualKey } from "../../documents/vocabulary.ts";
-import { toJson } from "../../outbox.ts";
-import type { Counted, Kept, Left } from "./records.ts";
-import { cellUidOf } from "./recovery/owner.ts";
-import type { ManagerState } from "./state.ts";
+import type { PeerName, Uid } from "../../../../model/cell/identifiers.ts";
+import { servicePeer } from "../../../documents/service-roles.ts";
+import { type ActualKept, actualKey } from "../../../documents/vocabulary.ts";
+import { toJson } from "../../../outbox.ts";
+import type { Counted, Kept, Left } from "../records.ts";
+import { cellUidOf } from "../recovery/owner.ts";
+import type { ManagerState } from "../state.ts";
 
 /*
  * Space of deleted volumes that is still taken. An origin is deleted only with its last copy, and a volume that others have

@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import { actualKey, type DesiredGrant, type DesiredVolume } from "../../documents/vocabulary.ts";
+import { toJson } from "../../outbox.ts";
+import { shopOptions } from "../shop.testing.ts";
+import { World } from "../world.testing.ts";
+
+const manager = peerName("storage-manager");
+const copyAt = "primary/volumes/a1";
+const hold: JsonObject = {
+  ...{ "x.type": "VolumeGrant", "x.volume": "<ref:/shop/disk>", "x.cell": "<ref://primary.cells.internal/>" },
+  ...{ "x.grant": "copy", "x.hold": copyAt },
+};
+const disk: JsonObject = { "x.type": "Volume", "x.size": 64 };
+const cell = (elements: JsonObject): JsonObject => ({ shop: { "x.type": "Cell", ...elements } });
+
+const held = (): World => {
+  const world = new World();
+  const { "x.hold": _hold, ...open } = hold;
+  // Somebody may have written it.
+  world.put(cell({ disk, hold, other: disk, use: { ...open, "x.grant": "connect" } }));
+  world.put(cell({ disk, hold, other: disk }));
+  return world;
+};
+const volumesOf = (world: World): readonly string[] =>
+  world.documents<DesiredVolume>("storage-manager", "volume").map(({ path }) => path);
+const grantsOf = (world: World): readonly DesiredGrant[] => world.documents<DesiredGrant>("storage-manager", "grant");
+const sayCopied = (world: World, grant: DesiredGrant): void => {
+  const { uid, ...grants } = grant;
+  const value = toJson({ phase: "ready", reason: null, grants, copied: true });
+  world.step({ kind: "actual", from: manager, key: actualKey(shopOptions.self, `grant/${uid}`), value });
+  world.settle();
+};
+const grantOf = (world: World): DesiredGrant => {
+  const [grant] = grantsOf(world);
+  assert.ok(grant !== undefined, "the grant is desired");
+  return grant;
+};
+
+test("what is held is shown to other cells until its copy is made, though it has left the model", () => {
+  const world = new World({ directory: true });
+  const shown = (): readonly string[] =>
+    world.documents<{ path: string }>("directory", "public").map(({ path }) => path);
+  world.put(cell({ disk, other: disk }));
+  assert.deepEqual(shown(), []);
+  world.put(cell({ disk, hold, other: disk }));
+  assert.deepEqual(shown(), ["shop/disk"]);
+  world.put(cell({ other: disk }));
+  world.crash();
+  world.settle();
+  assert.deepEqual(shown(), ["shop/disk"]);
+  sayCopied(world, grantOf(world));
+  assert.deepEqual(shown(), []);
+});
+
+for (const crashes of [false, true])
+  test(`a volume that is held stays, with its grant, until its copy is made${crashes ? ", over crashes" : ""}`, () => {
+    const world = held();
+    world.put(cell({ other: disk }), []);
+    if (crashes) world.crash();
+    world.settle();
+    assert.deepEqual(volumesOf(world), ["shop/disk", "shop/other"]);
+    const grant = grantOf(world);
+    assert.equal(grant.hold, copyAt);
+    const record = [...world.state.elements.values()].find(({ path }) => path === "shop/disk");
+    assert.deepEqual(
+      record?.causes.map((cause) => (cause.kind === "said" ? cause.sentence : cause.kind)),
+      [`it is held until primary.cells.internal has made its copy "${copyAt}"`],
+    );
+    sayCopied(world, { ...grant, hold: "primary/volumes/other" as never });
+    assert.equal(grantsOf(world).length, 1, "another copy is not what it waits for");
+    sayCopied(world, grant);
+    if (crashes) world.crash();
+    world.settle();
+    assert.deepEqual(volumesOf(world), ["shop/other"]);
+    assert.deepEqual(grantsOf(world), []);
+    assert.ok(![...world.state.elements.values()].some(({ path }) => path === "shop/disk"));
+  });
+
+test("a whole cell is deleted, and what is held of it stays without a word of what is lost", () => {
+  const world = held();
+  world.put(cell({ disk, hold }), ["shop/other"]);
+  const { status } = world.ask({ method: "DELETE", path: "" });
+  assert.equal(status, 200);
+  world.settle();
+  assert.deepEqual(volumesOf(world), ["shop/disk"]);
+  sayCopied(world, grantOf(world));
+  assert.deepEqual(volumesOf(world), []);
+  assert.equal(world.state.elements.size, 0);
+});
+
+test("that the copy was made is remembered, whatever becomes of it", () => {
+  const world = held();
+  sayCopied(world, grantOf(world));
+  assert.equal(world.recordOf("shop/hold").copied, copyAt);
+  world.crash();
+  world.settle();
+  // It is gone by now, so this is data that is lost.
+  assert.throws(() => world.put(cell({ other: disk })), /shop\/disk/);
+  world.put(cell({ other: disk }), ["shop/disk"]);
+  assert.deepEqual(volumesOf(world), ["shop/other"]);
+});
+
+test("what is held is not made anew, nor left without its grant; the hold is taken back first", () => {
+  const world = held();
+  const refused = (elements: JsonObject, what: RegExp): void => {
+    const { status, body } = world.ask({ method: "PUT", path: "", json: cell(elements), allowDestroy: ["shop/disk"] });
+    assert.equal(status, 400);
+    assert.match(JSON.stringify(body), what);
+  };
+  refused({ disk: { ...disk, "x.import": "tiny" }, hold, other: disk }, /"cell\/held".*would be made anew/);
+  refused(
+    { hold: { ...hold, "x.volume": "<ref:/shop/other>" }, other: disk },
+    /"cell\/held".*would be left without it/,
+  );
+  const { "x.hold": _hold, ...plain } = hold;
+  world.put(cell({ disk, hold: plain, other: disk }));
+  world.put(cell({ other: disk }), ["shop/disk"]);
+  assert.deepEqual(volumesOf(world), ["shop/other"]);
+});

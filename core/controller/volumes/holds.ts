@@ -1,0 +1,124 @@
+import type { Cell, VolumeGrantElement } from "../../../model/cell/cell.ts";
+import type { ElementPath } from "../../../model/cell/identifiers.ts";
+import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
+import type { Plan } from "../../../model/plan/plan-types.ts";
+import { actualGrant } from "../../documents/readers/storage.ts";
+import type { DesiredGrant } from "../../documents/vocabulary.ts";
+import type { ElementRecord } from "../records.ts";
+import { actualOf, type ControllerState, recordAt, saveElement, storageManagerOf } from "../state.ts";
+import { grantDocument } from "./grants.ts";
+
+/*
+ * Volumes that are held for a copy in another cell (`x.hold`): whoever harvests a volume has a copy of it made there, says so
+ * in a grant, and may delete the cell at once. The copy may be made much later: its cell's controller was away, or a VM here
+ * still writes.
+ *
+ * So a volume that is held stays desired when it has left the model, and with it the grant, which is kept in its record: both
+ * may leave in one change, and a crash forgets neither. It is let go once the Storage Manager has said that the copy at
+ * that path is made; an origin with a copy stays by itself then (decision 30). That it was made is remembered: what becomes
+ * of the copy later holds nothing up here.
+ *
+ * Whoever makes the copy finds its origin by its path, through the directory. So what is held is shown there, as with `x.public`,
+ * for as long as it is held.
+ *
+ * Rejected: a flag. Any copy that the other cell ever made would do then, and the one that is waited for would find its
+ * origin gone.
+ */
+
+const holdsByCell = new WeakMap<Cell, ReadonlyMap<ElementPath, readonly VolumeGrantElement[]>>();
+
+/** Grants that hold something, by their volumes. Indexed once per model. */
+function holdsIn(cell: Cell | null): ReadonlyMap<ElementPath, readonly VolumeGrantElement[]> {
+  if (cell === null) return new Map();
+  const known = holdsByCell.get(cell);
+  if (known !== undefined) return known;
+  const grants = [...cell.elements.values()].flatMap((element) =>
+    element.type === "VolumeGrant" && element.hold !== undefined ? [element] : [],
+  );
+  const index = Map.groupBy(grants, ({ volume }) => volume);
+  holdsByCell.set(cell, index);
+  return index;
+}
+
+const isOver = (state: ControllerState, { path, hold }: VolumeGrantElement): boolean =>
+  recordAt(state, path)?.copied === hold;
+
+/** Does the Storage Manager say so of exactly this? */
+function isCopied(state: ControllerState, { uid, volume, hold }: DesiredGrant): boolean {
+  const said = actualOf(actualGrant, state, storageManagerOf(state), `grant/${uid}`);
+  return said?.copied === true && said.grants?.volume === volume && said.grants.hold === hold;
+}
+
+/** For which copies a volume of the present model stays when it leaves that. */
+export const holdsOf = (state: ControllerState, { path }: ElementRecord): readonly DesiredGrant[] =>
+  (holdsIn(state.cell).get(path) ?? []).flatMap((grant) => {
+    const record = recordAt(state, grant.path);
+    if (record === undefined || isOver(state, grant)) return [];
+    return grantDocument(state, record.uid, grant) ?? [];
+  });
+
+/** It stays for a copy, and so is shown to whoever makes that (`rules/directory-desires.ts`). */
+export const isHeld = (state: ControllerState, record: ElementRecord): boolean =>
+  record.deleting ? record.held !== undefined : holdsOf(state, record).length > 0;
+
+/** Volumes of the present model of which nothing is lost when they leave it: they stay for a copy, or it is there. */
+export const heldIn = (state: ControllerState): ReadonlySet<ElementPath> =>
+  new Set(
+    [...holdsIn(state.cell)].flatMap(([path, grants]) => {
+      const safe = grants.some((grant) => {
+        const uid = recordAt(state, grant.path)?.uid;
+        const document = uid === undefined ? null : grantDocument(state, uid, grant);
+        return document !== null && (!isOver(state, grant) || isCopied(state, document));
+      });
+      return safe ? [path] : [];
+    }),
+  );
+
+/** Remembers of a grant of the model that its copy was made. */
+export function noteCopied(state: ControllerState, record: ElementRecord, document: DesiredGrant): void {
+  const { hold } = document;
+  if (hold === undefined || record.copied === hold || !isCopied(state, document)) return;
+  saveElement(state, { ...record, copied: hold });
+}
+
+/** What a volume that has left the model still stays for; that a copy was made is remembered. */
+export function stillHeld(state: ControllerState, record: ElementRecord): readonly DesiredGrant[] {
+  const { held, ...rest } = record;
+  if (held === undefined) return [];
+  const left = held.filter((document) => !isCopied(state, document));
+  if (left.length < held.length) saveElement(state, left.length === 0 ? rest : { ...rest, held: left });
+  return left;
+}
+
+/** For whoever waits for the end of the volume. */
+export function whyHeldForCopy({ held = [] }: ElementRecord): string | null {
+  const [first] = held;
+  if (first === undefined) return null;
+  const { to, hold } = first;
+  return `it is held until ${"domain" in to ? to.domain : "another cell"} has made its copy "${hold}"`;
+}
+
+/**
+ * What would destroy a volume that is held, or leave it without its grant. Whoever wants that takes the hold back first, in a
+ * change of its own.
+ */
+export function holdRefusals(state: ControllerState, plan: Plan): readonly Diagnostic[] {
+  const holds = holdsIn(state.cell);
+  if (holds.size === 0) return [];
+  const steps = new Map(plan.steps.map((step) => [step.movedFrom ?? step.path, step]));
+  return [...holds].flatMap(([volume, grants]) => {
+    const step = steps.get(volume);
+    return grants.flatMap((grant): readonly Diagnostic[] => {
+      const stays = steps.get(grant.path)?.action !== "delete";
+      const isDestroyed = step?.action === "replace" || (step?.action === "delete" && stays);
+      if (!isDestroyed || isOver(state, grant)) return [];
+      return [
+        {
+          ...{ code: "cell/held", path: step.path },
+          message: `\`${step.path}\` is held by \`${grant.path}\` until its copy \`${grant.hold}\` is made, and would be ${step.action === "replace" ? "made anew" : "left without it"}`,
+          hint: `Wait for the copy, or take \`x.hold\` of \`${grant.path}\` away first, in a change of its own.`,
+        },
+      ];
+    });
+  });
+}

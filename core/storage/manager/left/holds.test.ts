@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../../../model/cell/identifiers.ts";
+import { copyOf, StorageWorld, volume } from "../manager.testing.ts";
+
+const [primary, bank] = ["primary", "bank"].map((cell) => peerName(`controller.${cell}`)) as [never, never];
+const oneServer = () => new StorageWorld({ s1: { freeMiB: 10_000, images: { tiny: 100 } } });
+const image = (name: string) => ({ kind: "image", image: name }) as const;
+const granted = {
+  ...{ volume: "a-1", to: { domain: "primary.cells.internal" }, grant: "copy" },
+  hold: "primary/volumes/b-1",
+};
+
+test("of a volume that is held it says when that copy is made, and no other", () => {
+  const world = oneServer();
+  const said = () => world.published.get("controller.shop/grant/a-2") as unknown;
+  world.want("volume/a-1", volume("a-1", image("tiny")));
+  world.want("grant/a-2", { uid: "a-2", ...granted });
+  world.want("grant/a-3", { uid: "a-3", ...granted, to: { domain: "bank.cells.internal" }, hold: "bank/b-1" });
+  world.settle();
+  const ready = { phase: "ready", reason: null, grants: granted };
+  assert.deepEqual(said(), ready);
+  const copy = (id: string, cell: string, path: string) => ({ ...volume(id, copyOf("a-1"), null, cell), path });
+  world.want("volume/b-9", copy("b-9", "primary", "primary/volumes/b-9"), primary);
+  world.want("volume/b-8", copy("b-8", "bank", "primary/volumes/b-1"), bank);
+  world.settle();
+  assert.equal(world.volume("b-9", primary)?.phase, "ready");
+  assert.equal(world.volume("b-8", bank)?.phase, "ready");
+  assert.deepEqual(said(), ready, "another copy of that cell, and one at that path of another cell");
+  world.want("volume/b-1", copy("b-1", "primary", "primary/volumes/b-1"), primary);
+  assert.deepEqual(said(), ready, "it has a place, and its server has not made it");
+  world.settle();
+  assert.deepEqual(said(), { ...ready, copied: true });
+  world.restart();
+  assert.deepEqual(said(), { ...ready, copied: true }, "after a restart as well");
+  world.want("volume/b-1", null, primary);
+  world.settle();
+  assert.deepEqual(said(), ready, "and says so no more when it is gone");
+});
