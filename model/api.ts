@@ -106,6 +106,8 @@ export interface ElementState {
   readonly gateway?: string | null;
   // CellController: numbers of those of several services that decide for the child; absent: it was not made yet
   readonly services?: BoundServices;
+  // PoolHost: UIDs of all that stand there, whosever they are
+  readonly vms?: readonly string[];
 }
 export type BoundServices = { readonly placer: number; readonly storageManager: number };
 

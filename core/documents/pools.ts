@@ -20,13 +20,18 @@ export interface DesiredPooled {
   /** null: it is in none, and takes nothing. */
   readonly pool: PooledAs | null;
 }
-export interface PooledAs extends NonNullable<PoolRule["pool"]> {
+export interface PooledAs extends NonNullable<PoolRule["pool"]>, PoolWishes {
   /** The pool's, and its path in the cell that has it. */
   readonly uid: Uid;
   readonly cell: string;
   readonly path: ElementPath;
   /** What its owner calls the host. */
   readonly name: string;
+}
+/** How its owner has a pool's hosts used. Absent: as elsewhere, or the word is of a version before. */
+export interface PoolWishes {
+  readonly cpuRatio?: number;
+  readonly fill?: "spread" | "pack";
 }
 export const pooledKey = (host: HostName): string => `pooled/${host}`;
 
@@ -84,7 +89,7 @@ export interface ActualCellOwner {
 }
 
 /** Of a cell that the root cell has made: a pool of its account, and the hosts that it is to have. */
-export interface PoolAsked {
+export interface PoolAsked extends PoolWishes {
   readonly uid: Uid;
   readonly path: ElementPath;
   /** Paths of accounts. Absent: its own. */

@@ -155,6 +155,11 @@ export const noUse = (): HostUse => ({
   ...{ reservations: new Map(), cells: new Map(), taken: new Map(), members: new Map() },
 });
 /** MiB that VMs may have on a host, taken or not. */
+/** At a host of a pool its owner's ratio counts, which may be less than the usual one and never more: the host holds to that. */
+export function ratiosAt(pooled: Pooled | undefined, ratios: Ratios): Ratios {
+  const own = pooled?.pool?.cpuRatio;
+  return own === undefined || own >= ratios.cpu ? ratios : { ...ratios, cpu: own };
+}
 export const memoryFor = (actual: ActualHost, ratios: Ratios): number =>
   Math.max(0, Math.floor((actual.memoryMiB - actual.reservedMiB) * ratios.memory));
 /** What is promised already, each machine's own need included. */

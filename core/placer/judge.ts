@@ -11,6 +11,7 @@ import {
   memoryFor,
   noUse,
   type Ratios,
+  ratiosAt,
   takenMiB,
   type Usage,
   useWithout,
@@ -50,6 +51,8 @@ export interface Ranked {
   readonly held: number;
   readonly besides: number;
   readonly freeMiB: number;
+  /** The fullest host is the best, as the owner of its pool wants it; absent: the emptiest. */
+  readonly packs?: true;
 }
 export function isBetter(a: Ranked, b: Ranked): boolean {
   if (a.avoided !== b.avoided) return b.avoided;
@@ -57,7 +60,8 @@ export function isBetter(a: Ranked, b: Ranked): boolean {
   if (a.asked !== b.asked) return a.asked < b.asked;
   if (a.besides !== b.besides) return a.besides < b.besides;
   if (a.held !== b.held) return a.held < b.held;
-  return a.freeMiB > b.freeMiB || (a.freeMiB === b.freeMiB && a.host < b.host);
+  if (a.freeMiB === b.freeMiB) return a.host < b.host;
+  return a.packs === true ? a.freeMiB < b.freeMiB : a.freeMiB > b.freeMiB;
 }
 
 /** It is others', and nothing is said of it. */
@@ -66,6 +70,9 @@ export const isOfOthers = ({ rule, pooled }: HostView, request: DesiredPlacement
 /** Of the cloud's own VMs: how much rather they stand elsewhere. */
 export const othersRank = (isHeldThere: boolean, rule: HostView["rule"]): number =>
   isHeldThere ? 2 : rule === undefined ? 0 : 1;
+/** One pool is asked for at a time, so that hosts which are compared have one rule. */
+export const packsAt = (pooled: HostView["pooled"]): Pick<Ranked, "packs"> =>
+  pooled?.pool?.fill === "pack" ? { packs: true } : {};
 /** Where the rank of implicit dedication counts. */
 export const implicitRanks = (asks: boolean, rank: number): Pick<Ranked, "asked" | "held"> => ({
   asked: asks ? rank : 0,
@@ -92,7 +99,7 @@ export function judge(
     ...(memberships.length === 0 ? {} : { groups: memberships }),
   };
   for (const filter of filters) {
-    const refusal = filter(candidate, request, ratios, asker);
+    const refusal = filter(candidate, request, ratiosAt(pooled, ratios), asker);
     if (refusal !== null) return { host: shownName(host, pooled), ...refusal };
   }
   return {
@@ -103,5 +110,6 @@ export function judge(
     ...implicitRanks(implicitOf(request.placement) !== null, implicitRank(use, request, asker)),
     besides: besidesAt(use, request) + softRank(memberships, host),
     freeMiB: memoryFor(actual, ratios) - takenMiB(actual, use),
+    ...packsAt(pooled),
   };
 }

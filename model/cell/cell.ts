@@ -235,6 +235,10 @@ export interface PoolElement extends ElementBase {
   readonly type: "Pool";
   /** Paths of accounts. Absent: the cell's own. */
   readonly authorised?: readonly string[];
+  /** Virtual processors for each processor. Absent: as elsewhere. */
+  readonly cpuRatio?: number;
+  /** Absent: spread. */
+  readonly fill?: "spread" | "pack";
 }
 /** A host of a pool, whichever it is; its name is the last part of the path. */
 export interface PoolHostElement extends ElementBase {

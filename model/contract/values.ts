@@ -173,6 +173,7 @@ export const elementState = record<api.ElementState>(
     ...{ address: optional(maybe.text), mac: optional(maybe.text), name: optional(maybe.text) },
     ...{ server: optional(maybe.text), sizeMiB: optional(maybe.number) },
     ...{ cidr: optional(maybe.text), gateway: optional(maybe.text), services: optional(services) },
+    vms: optional(list(text())),
   },
   "ElementState",
 );

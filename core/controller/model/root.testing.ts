@@ -118,13 +118,14 @@ export class Root {
     this.step({ kind: "actual", from: peerName("placer"), key: "hosts", value: { hosts, complete } });
   }
   /** A child cell says which pools it has; `name`: of its PoolHosts, whose UIDs are the child's with that behind. */
-  hearPools(name: string, hosts: readonly JsonObject[], authorised?: readonly string[]): void {
+  hearPools(name: string, hosts: readonly JsonObject[], authorised?: readonly string[], wishes: JsonObject = {}): void {
     for (const [key, { cell, grant, uid }] of this.#cells()) {
       if (cell !== name) continue;
       const quota = { serial: grant.serial, holds: toJson(grant.amount), asks: null };
       const pool = {
         ...{ uid: `${uid}-pool`, path: `${name}/racks` },
         ...(authorised === undefined ? {} : { authorised: [...authorised] }),
+        ...wishes,
         hosts: hosts.map((host) => ({ flavor: "large", enabled: false, ...host, uid: `${uid}-${host.name}` })),
       };
       this.#says(key, { phase: "ready", controller: `controller.${cell}`, quota, ended: false, pools: [pool] });

@@ -12,6 +12,7 @@ import { isObject, toJson } from "../../outbox.ts";
 import { told } from "../changes/standing.ts";
 import { stuckIn } from "../explain/stuck.ts";
 import type { ElementRecord } from "../records.ts";
+import { vmsInPool } from "../services/pools/asked.ts";
 import { actualOf, addressManager, type ControllerState, cellManager, recordAt, storageManagerOf } from "../state.ts";
 import { actualVmOf } from "../vm/life-cycle.ts";
 import { trueSizeMiB } from "../volumes/true-size.ts";
@@ -108,6 +109,7 @@ function elementState(state: ControllerState, record: ElementRecord): ElementSta
     const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${uid}`);
     return { ...common, server: actual?.server ?? null, sizeMiB: trueSizeMiB(actual) };
   }
+  if (record.type === "PoolHost") return { ...common, vms: vmsInPool(state, uid) };
   if (record.type === "CellController") {
     const services = actualOf(actualCell, state, cellManager, `cell/${uid}`)?.services;
     return services === undefined ? common : { ...common, services };

@@ -1,5 +1,6 @@
 import { groupKinds } from "../../../model/cell/tenants/affinity/affinity.ts";
 import { implicitModes } from "../../../model/cell/tenants/dedication/implicit.ts";
+import { fills } from "../../../model/cell/tenants/pools/attributes.ts";
 import { boolean, count, document, list, nullable, object, oneOf, optional } from "../../../model/json/reader.ts";
 import type {
   ActualCellOwner,
@@ -18,10 +19,11 @@ import { accountPath, hostRule } from "./tenancy.ts";
 import { cellText, hostText, most, pathText, sentence, uidText, word, yes } from "./values.ts";
 
 /** Readers of what is said of whole hosts that are somebody's. */
+const wishes = { cpuRatio: optional(count), fill: optional(oneOf(...fills)) } as const;
 const accounts = list(word, most.authorised);
 const pooledAs = object<PooledAs>({
   ...{ uid: uidText, cell: word, path: pathText, name: word, enabled: boolean },
-  authorised: accounts,
+  ...{ authorised: accounts, ...wishes },
 });
 export const desiredPooled = document(
   object<DesiredPooled>({
@@ -57,7 +59,7 @@ const hostAsked = object<PoolHostAsked>({
 export const poolsAsked = list(
   object<PoolAsked>({
     ...{ uid: uidText, path: pathText, authorised: optional(accounts) },
-    hosts: list(hostAsked, most.poolHosts),
+    ...{ hosts: list(hostAsked, most.poolHosts), ...wishes },
   }),
   most.poolHosts,
 );

@@ -23,12 +23,13 @@ function cloud(pool: JsonObject | null = {}) {
     });
   if (pool !== null) pooled(pool, "first");
   say("pooled/h2", { host: "h2", flavor: "large", tag: "large", pool: null });
-  const start = (cell: string, vm: string, placement: JsonObject): string | null => {
+  const start = (cell: string, vm: string, placement: JsonObject, more: JsonObject = {}): string | null => {
     const from: PeerName = peerName(`controller.${cell}`);
     placer.input({
       ...{ kind: "desired", from, key: `placement/${vm}` },
       value: toJson({
         ...{ vm, path: `${cell}/${vm}`, cell, incarnation: 1, memoryMiB: 100, cpus: 1, cpuSpeedMHz: 0, placement },
+        ...more,
       }),
     });
     return placer.published.get(`${from}/placement/${vm}`)?.host ?? null;
@@ -96,4 +97,46 @@ test("the root controller hears what stands at hosts of flavours and at disabled
   assert.deepEqual(standing("h3"), { vms: [], tag: null });
   say("host/h3", null);
   assert.equal(standing("h3"), undefined);
+});
+
+test("a pool promises as many processors as its owner wants, and no more than a host holds", () => {
+  for (const [cpuRatio, most] of [
+    [1, 2],
+    [3, 6],
+    [64, 32],
+  ] as const) {
+    const { start, said } = cloud({ cpuRatio });
+    const more = (cpus: number): JsonObject => ({ cpus, memoryMiB: 1 });
+    assert.equal(start("shop", "a", { pool: "c1-4" }, more(most - 1)), "h1");
+    assert.equal(start("shop", "b", { pool: "c1-4" }, more(2)), null, `${cpuRatio}`);
+    assert.match(
+      JSON.stringify(said("shop", "b")),
+      new RegExp(`1 of ${most} \\(2 × ${Math.min(16, cpuRatio)}\\) are free`),
+    );
+    assert.equal(start("shop", "c", { pool: "c1-4" }, more(1)), "h1");
+    assert.equal(start("shop", "d", {}, more(30)), "h3", "elsewhere it is as ever");
+  }
+});
+
+test("a pool that packs fills one host before the next, and another one spreads", () => {
+  for (const [fill, hosts] of [
+    ["pack", ["h1", "h1", "h1"]],
+    ["spread", ["h1", "h2", "h1"]],
+  ] as const) {
+    const { start, say } = cloud({ fill });
+    const pool = {
+      uid: "c1-4",
+      cell: "shop",
+      path: "shop/racks",
+      name: "rack2",
+      enabled: true,
+      authorised: [dev],
+      fill,
+    };
+    say("pooled/h2", { host: "h2", flavor: "large", tag: "second", pool });
+    assert.deepEqual(
+      ["a", "b", "c"].map((vm) => start("shop", vm, { pool: "c1-4" })),
+      hosts,
+    );
+  }
 });

@@ -11,6 +11,7 @@ import {
   isOfOthers,
   judge,
   othersRank,
+  packsAt,
   type Ranked,
 } from "../judge.ts";
 import { roomFor } from "../machine-memory.ts";
@@ -62,15 +63,19 @@ function shapeOf({ index, ratios }: Indexed, request: DesiredPlacement, asker: A
 
 /** The best host of a class of which the request says nothing. */
 function bestOf(
-  { hosts, machineMiB }: HostClass,
+  { hosts, machineMiB, like: { pooled } }: HostClass,
   request: DesiredPlacement,
   special: ReadonlySet<HostName>,
 ): HostEntry | null {
+  let best: HostEntry | null = null;
+  const packs = packsAt(pooled).packs === true;
   for (const entry of hosts) {
-    if (request.memoryMiB > roomFor(entry.freeMiB, machineMiB)) return null;
-    if (entry.freeCpus >= request.cpus && !special.has(entry.host)) return entry;
+    if (request.memoryMiB > roomFor(entry.freeMiB, machineMiB)) break;
+    if (entry.freeCpus < request.cpus || special.has(entry.host)) continue;
+    if (!packs) return entry;
+    if (best === null || entry.freeMiB < best.freeMiB) best = entry;
   }
-  return null;
+  return best;
 }
 
 /** The host that `place` would choose among all; null: it would refuse, and say why. */
@@ -95,7 +100,10 @@ export function choose(indexed: Indexed, request: DesiredPlacement, asker: Asker
     const entry = each.hosts.length === 0 ? null : bestOf(each, request, special);
     if (entry === null) continue;
     const { host, freeMiB, view } = entry;
-    const ranked = { host, boot: view.actual?.boot, avoided: false, isOthers, asked: wish, held, besides, freeMiB };
+    const ranked: Ranked = {
+      ...{ host, boot: view.actual?.boot, avoided: false, isOthers, asked: wish, held, besides, freeMiB },
+      ...packsAt(view.pooled),
+    };
     if (best === null || isBetter(ranked, best)) best = ranked;
   }
   return best;

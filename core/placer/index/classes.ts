@@ -7,6 +7,7 @@ import {
   memoryFor,
   noUse,
   type Ratios,
+  ratiosAt,
   takenMiB,
   type UsageTable,
 } from "../candidate.ts";
@@ -95,7 +96,7 @@ function enter({ index, hosts, usage, ratios }: Indexed, host: HostName, account
   const use = usage.get(host) ?? noUse();
   const entry: HostEntry = {
     ...{ view, host, freeMiB: memoryFor(actual, ratios) - takenMiB(actual, use) },
-    freeCpus: cpusFor(actual, ratios) - use.cpus,
+    freeCpus: cpusFor(actual, ratiosAt(view.pooled, ratios)) - use.cpus,
     class: classOf(index, { ...view, actual }, use, accountOf),
   };
   entry.class.hosts.splice(placeIn(entry.class.hosts, entry), 0, entry);

@@ -30,6 +30,8 @@ class Cloud {
   readonly hosts = names.map((name) => peerName(`host.${name}`));
   readonly reserved = new Map<Uid, Reservation>();
   readonly #service;
+  /** Of all pools, since two may go by one path here. */
+  readonly #fill: JsonObject = this.is(2) ? { fill: "pack" } : {};
   constructor() {
     this.#service = createPlacer({ self: peerName("placer"), hosts: this.hosts });
     this.state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
@@ -106,7 +108,8 @@ class Cloud {
     else if (what === 12) {
       const [uid, cell] = [this.pick(["p-1", "p-2"]), this.pick(["k1", "k2"])];
       const as = { uid, cell, path: `${cell}/racks`, name: `own-${name}`, enabled: !this.is(3) };
-      const pool = this.is(3) ? null : { ...as, authorised: this.is(2) ? accounts : [this.pick(accounts)] };
+      const wishes = { ...this.#fill, ...(this.is(2) ? { cpuRatio: this.pick([1, 2, 3]) } : {}) };
+      const pool = this.is(3) ? null : { ...as, ...wishes, authorised: this.is(2) ? accounts : [this.pick(accounts)] };
       this.desire(root, `pooled/${name}`, this.is(2) ? null : { host: name, flavor: "large", tag: uid, pool });
     } else if (what === 1) {
       const owner = { kind: "domain", path: "ROOT/d1" };

@@ -4,6 +4,7 @@ import type { PoolAsked, PoolHostAsked, PoolHostGiven } from "../../../documents
 import { asSaid, standing } from "../../changes/standing.ts";
 import type { ElementRecord, Standing } from "../../records.ts";
 import { type ControllerState, cellManager, recordAt } from "../../state.ts";
+import { wishesOf } from "./given.ts";
 
 /* Pools in the cell that has them: what is asked of its parent, and what it says of each host that is asked for. */
 
@@ -33,6 +34,7 @@ export function poolsAsked(state: ControllerState): readonly PoolAsked[] | undef
         uid: record.uid,
         path,
         hosts: all.map(([, host]) => host),
+        ...wishesOf(element),
         ...(authorised === undefined ? {} : { authorised }),
       },
     ];
@@ -59,3 +61,5 @@ export function poolHostState(state: ControllerState, { uid }: ElementRecord): S
 /** Nobody has it any more, so that its name is free. */
 export const poolHostIsGone = (state: ControllerState, uid: Uid): boolean =>
   !hasPools(state) || (state.life !== null && givenOf(state, uid) === undefined);
+/** UIDs of all VMs that stand at a host of a pool, whosever they are. */
+export const vmsInPool = (state: ControllerState, uid: Uid): readonly Uid[] => givenOf(state, uid)?.vms ?? [];

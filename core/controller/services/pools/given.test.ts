@@ -159,3 +159,17 @@ test("what whole hosts cost is counted against the account and its domain, and w
   root.hearPools("shop", []);
   assert.equal(root.at<DesiredOwner>("tenancy", "owner/").find(({ cell }) => cell === "shop")?.has?.units, undefined);
 });
+
+test("how a pool's hosts are to be used is told to Placers, until its owner takes it back", () => {
+  const root = cloud();
+  const wishes = (): unknown =>
+    root
+      .at<DesiredPooled>("placer", "pooled/")
+      .flatMap(({ pool }) => (pool === null ? [] : [[pool.cpuRatio, pool.fill]]));
+  root.hearPools("shop", [{ name: "a" }], undefined, { cpuRatio: 2, fill: "pack" });
+  assert.deepEqual(wishes(), [[2, "pack"]]);
+  root.crash();
+  assert.deepEqual(wishes(), [[2, "pack"]]);
+  root.hearPools("shop", [{ name: "a" }]);
+  assert.deepEqual(wishes(), [[undefined, undefined]]);
+});

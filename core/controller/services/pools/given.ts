@@ -9,6 +9,7 @@ import {
   type PoolAsked,
   type PoolHostAsked,
   type PoolHostGiven,
+  type PoolWishes,
   pooledKey,
   standingKey,
 } from "../../../documents/pools.ts";
@@ -115,7 +116,7 @@ export function advancePools(state: ControllerState, known: PoolAccounts): void 
   const accounts = new Map(childRecords(state).map((child) => [child.uid, known.accountOf(state, child) ?? operators]));
   for (const record of [...state.pooled.values()]) {
     const asked = all.get(record.uid);
-    if (asked !== undefined) save(state, { ...record, ...wordOf(asked, accounts) });
+    if (asked !== undefined) save(state, { ...keptOf(record), ...wordOf(asked, accounts) });
     else if (heard.has(record.child) || !accounts.has(record.child)) leave(state, cell, record);
   }
   for (const [uid, asked] of all) {
@@ -135,12 +136,20 @@ export function advancePools(state: ControllerState, known: PoolAccounts): void 
     log(state.outbox, "pools/taken", { uid, host, flavor: asked.host.flavor, account });
   }
 }
+/** Of a record what no owner changes. */
+const keptOf = ({ uid, host, flavor, child }: PooledRecord) => ({ uid, host, flavor, child });
 const wordOf = (
   { pool, host, cell, child }: Asked,
   accounts: ReadonlyMap<Uid, string>,
 ): Omit<PooledRecord, "uid" | "host" | "flavor" | "child"> => ({
   ...{ cell, pool: pool.uid, path: pool.path, name: host.name, enabled: host.enabled },
   authorised: pool.authorised ?? [accounts.get(child) ?? operators],
+  ...wishesOf(pool),
+});
+/** Without what is absent. */
+export const wishesOf = ({ cpuRatio, fill }: PoolWishes): PoolWishes => ({
+  ...(cpuRatio === undefined ? {} : { cpuRatio }),
+  ...(fill === undefined ? {} : { fill }),
 });
 /** First nothing new comes there; once all Placers have said so, and nothing is left, it is its flavour's again. */
 function leave(state: ControllerState, cell: Cell, record: PooledRecord): void {
@@ -216,6 +225,7 @@ export function desirePooled(state: ControllerState, desires: Desires): void {
         : {
             ...{ uid: record.pool, cell: record.cell, path: record.path, name: record.name },
             ...{ enabled: record.enabled, authorised: record.authorised },
+            ...wishesOf(record),
           };
     const document: DesiredPooled = { host, flavor, tag: tagOf(flavor, record), pool };
     for (const peer of placersOf(cell)) addDesire(desires, peer, pooledKey(host), document);

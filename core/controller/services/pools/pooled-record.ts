@@ -1,7 +1,8 @@
 import type { ElementPath, HostName, Uid } from "../../../../model/cell/identifiers.ts";
+import type { PoolWishes } from "../../../documents/pools.ts";
 
 /** Record `pooled/<uid of the PoolHost>`, of the root controller: it has that host until nobody asks for it and nothing stands there. */
-export interface PooledRecord {
+export interface PooledRecord extends PoolWishes {
   readonly uid: Uid;
   readonly host: HostName;
   readonly flavor: string;

@@ -4,6 +4,10 @@ import type { ElementPath } from "../../identifiers.ts";
 import { mostUnits } from "./flavors.ts";
 
 /** Of host flavours and pools: their part of the one table (`model/cell/schema.ts`), and of what is made of it. */
+/** As everywhere: a host holds no more than that, whoever sends it a VM. */
+const mostCpuRatio = 16;
+export const fills = ["spread", "pack"] as const;
+
 const label = { kind: "label", mixedCase: false } as const;
 
 export const hostFlavorAttribute = {
@@ -34,6 +38,16 @@ export const poolSchemas = {
       kind: { kind: "labels", paths: true },
       effect: "change",
       docs: "Accounts whose VMs may stand at its hosts, by their paths. Absent: the cell's own; a list without that shuts it out.",
+    },
+    "x.cpuRatio": {
+      kind: { kind: "integer", minimum: 1, maximum: mostCpuRatio },
+      effect: "change",
+      docs: `How many virtual processors are promised for each processor of its hosts. Absent: ${mostCpuRatio}, as elsewhere.`,
+    },
+    "x.fill": {
+      kind: { kind: "choice", values: fills },
+      effect: "change",
+      docs: 'Which of its hosts a VM gets: "spread" the emptiest, "pack" the fullest that has room. Absent: "spread".',
     },
   },
   PoolHost: {
@@ -74,6 +88,8 @@ interface Values {
   needNumber(name: string): number;
   needText(name: string): string;
   needBoolean(name: string): boolean;
+  number(name: string): number | undefined;
+  needChoice<T extends string>(name: string, values: readonly T[]): T;
   text(name: string): string | undefined;
   texts(name: string): readonly string[] | undefined;
   link(name: string): ElementPath;
@@ -90,7 +106,14 @@ export function poolFields(type: OfPools["type"], values: Values): Fields<OfPool
     return { type, description: values.needText("x.description"), units: values.needNumber("x.units") };
   if (type === "Pool") {
     const authorised = values.texts("x.authorised");
-    return { type, ...(authorised === undefined ? {} : { authorised }) };
+    const cpuRatio = values.number("x.cpuRatio");
+    const fill = values.text("x.fill") === undefined ? undefined : values.needChoice("x.fill", fills);
+    return {
+      type,
+      ...(authorised === undefined ? {} : { authorised }),
+      ...(cpuRatio === undefined ? {} : { cpuRatio }),
+      ...(fill === undefined ? {} : { fill }),
+    };
   }
   const zone = values.text("x.zone");
   return {
@@ -112,7 +135,11 @@ export function describedPool(
         ["x.units", element.units],
       ];
     case "Pool":
-      return [["x.authorised", element.authorised]];
+      return [
+        ["x.authorised", element.authorised],
+        ["x.cpuRatio", element.cpuRatio],
+        ["x.fill", element.fill],
+      ];
     case "PoolHost":
       return [
         ["x.pool", rename(element.pool)],
