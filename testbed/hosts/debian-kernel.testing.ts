@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { cpSync, globSync, mkdirSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { emulatedProcessor } from "../../host/drivers/hypervisor/process/arguments.ts";
 
 /** Kernels of Debian, and guests that have nothing but one and what a test puts beside it. */
 export interface DebianKernel {
@@ -64,6 +65,6 @@ export function makeInitramfs(
 /** What QEMU is started with for a guest that says what it does on its serial line, and ends with its power. */
 export const guestOptions = (image: string, initrd: string, memoryMiB: number, words = ""): readonly string[] => [
   ...["-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio", "-m", String(memoryMiB)],
-  ...["-accel", "tcg", "-cpu", "max", "-kernel", image, "-initrd", initrd],
+  ...["-accel", "tcg", "-cpu", emulatedProcessor, "-kernel", image, "-initrd", initrd],
   ...["-append", `console=ttyS0 quiet panic=-1 random.trust_cpu=on ${words}`],
 ];

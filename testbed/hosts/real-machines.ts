@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { emulatedProcessor } from "../../host/drivers/hypervisor/process/arguments.ts";
 import { type MachineImage, makeFileSystem } from "../../image/machine.ts";
 import { type Ended, runCommand } from "../command.ts";
 import { endHolder, startHolder } from "./machines.testing.ts";
@@ -136,7 +137,17 @@ const qemuArguments = (
   return [
     // One processor: with two, QEMU 7.2 has been seen to run V8 into its own checks. `max` has AMD's virtualisation, too, so
     // that the machines in it are emulated but once: what runs them there is KVM.
-    ...["qemu-system-x86_64", "-name", name, "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max"],
+    ...[
+      "qemu-system-x86_64",
+      "-name",
+      name,
+      "-machine",
+      "q35",
+      "-accel",
+      "tcg,thread=multi",
+      "-cpu",
+      emulatedProcessor,
+    ],
     ...["-m", String(memoryMiB), "-nodefaults", "-no-user-config", "-display", "none"],
     ...["-kernel", kernel, "-initrd", initrd],
     // The clock: a busy host makes the kernel mistake the time-stamp counter of an emulated processor (image/service.ts).

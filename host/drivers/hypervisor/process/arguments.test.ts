@@ -136,6 +136,14 @@ test("an emulated machine of 256 MiB or more has room for twice the translated c
   ]);
 });
 
+test("an emulated processor has no string instructions that are fast elsewhere, a real one is the host's own", () => {
+  const processorOf = (accelerator: "tcg" | "kvm"): string | undefined => {
+    const args = machineArguments(machine([]), accelerator, places);
+    return args[args.indexOf("-cpu") + 1];
+  };
+  assert.deepEqual([processorOf("tcg"), processorOf("kvm")], ["max,-erms", "host"]);
+});
+
 /** Drivers of `-device` and types of `-object`, written as JSON or as `type,key=value`. */
 const kindsOf = (args: readonly string[]): ReadonlySet<unknown> =>
   new Set(
