@@ -19,6 +19,8 @@ import { machineUsages } from "./drivers/hypervisor/usage.ts";
 import { createDiverter } from "./drivers/network/diverter/diverter.ts";
 import { findDevice } from "./drivers/network/diverter/taps/devices.ts";
 import type { Uplink } from "./drivers/network/driver.ts";
+import { type AgentOptions, startAgent } from "./drivers/network/eucalyptus/agent/agent.ts";
+import { runner } from "./drivers/network/eucalyptus/handlers/run.ts";
 import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
 import { createHostEdge } from "./edge.ts";
 import { openWatchdog } from "./heartbeat/watchdog-device.ts";
@@ -118,6 +120,18 @@ const askGuests = ({ hypervisor, network, request, log }: ProberOptions & GuestW
     },
   };
 };
+
+/** The networking mode that this host offers beside Diverter, if there is one. */
+const otherNetworks = async (
+  { eucalyptus }: NonNullable<ProcessConfiguration["host"]>,
+  address: string,
+  log: AgentOptions["log"],
+): Promise<void> => {
+  if (eucalyptus === undefined) return;
+  const { directory, peer } = eucalyptus;
+  const agent = await startAgent({ directory, self: { address, peer }, run: runner(), signals: process, log });
+  stopAtSignals(() => agent.stop());
+};
 type Wakeable = Pick<Prober, "wake" | "close">;
 
 /**
@@ -179,6 +193,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   asking = askGuests({ hypervisor, network, request, log });
   stopAtSignals(async () => asking?.close());
   asking.wake();
+  await otherNetworks(part, configuration.address, log);
   const sessions = createHostSessions({ host: part.host, hypervisor, request, log });
   const usages = () => machineUsages(runDirectory);
   const { metrics, status } = createHostObservation({ network, request, usages, ...ownProcess });

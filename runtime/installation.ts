@@ -150,6 +150,8 @@ export interface ProcessConfiguration {
     readonly cpus: number;
     /** Device of the watchdog that resets this machine where what writes on it cannot be ended (decision 125), as `/dev/watchdog0`. Absent: none. */
     readonly watchdog?: string;
+    /** Networks by the rules of Eucalyptus beside Diverter's (decision 160): where its files lie, and what this machine is there. Absent: none. */
+    readonly eucalyptus?: { readonly directory: string; readonly peer: "node" | "network" };
     /** Parent cgroup directories (v1: one per controller; v2: one); empty where none can be used. */
     readonly cgroups: readonly string[];
   };

@@ -161,6 +161,11 @@ export const eventNames = {
   // Placement.
   "host/watchdog-counts":
     "VMs write here that others start elsewhere when nobody hears this host, so its watchdog counts: device",
+  "host/network-allocation-not-written":
+    "what became of addresses cannot be told to whoever gave the network view: why",
+  "host/network-configuration-refused":
+    "this machine's network configuration has faults, and the last good one stays in force: which",
+  "host/network-not-in-place": "a network view is not in force whole on this machine: why",
   "host/watchdog-failed": "a watchdog does not do what it is told: why",
   "host/watchdog-rests": "the watchdog of a host counts no more: device",
   "host/isolated": "no storage server hears a host, nor does it hear most hosts: it ends a machine that writes: vm",

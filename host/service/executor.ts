@@ -4,7 +4,9 @@ import type { Json } from "../../model/json/json.ts";
 import { wakeable } from "../../runtime/process/wakeable.ts";
 import type { HypervisorDriver } from "../drivers/hypervisor/driver.ts";
 import { NotConfirmedGone } from "../drivers/hypervisor/process/process.ts";
+import { diverterMode } from "../drivers/network/diverter/diverter-mode.ts";
 import type { GlobalNetwork, NetworkAllocation, NetworkDriver } from "../drivers/network/driver.ts";
+import { NetworkService } from "../drivers/network/service/network-service.ts";
 import type { ComposedDisk, StorageDriver } from "../drivers/storage/driver.ts";
 import type { HostRequest, Outcome } from "../host-requests.ts";
 import type { Action } from "./planner.ts";
@@ -32,7 +34,8 @@ export interface Executor {
 
 /** Carries out the planner's actions over the drivers and reports how each went. It decides nothing. */
 export const createExecutor = (options: ExecutorOptions): Executor => {
-  const { hypervisor, network } = options;
+  const { hypervisor } = options;
+  const implementNetwork = networkUnderLoop(options.network);
   const ask = (request: HostRequest): Promise<Json> => options.request(request as unknown as Json);
   const underWay = new Set<Promise<void>>();
   const waiting: Action[] = [];
@@ -108,7 +111,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     if (action.kind === "implement-network") {
       const { global, revision } = action;
       try {
-        return { kind: action.kind, revision, allocation: await implementNetwork(network, global), error: null };
+        return { kind: action.kind, revision, allocation: await implementNetwork(global), error: null };
       } catch (error) {
         return {
           kind: action.kind,
@@ -133,12 +136,17 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
   }
 };
 
-/** Rules before addresses: a packet must find its rules when it can first be delivered. */
-const implementNetwork = async (network: NetworkDriver, global: GlobalNetwork): Promise<NetworkAllocation> => {
-  const changes = network.scrub(global, await network.inspect());
-  if (changes.network) await network.implementNetwork(global);
-  if (changes.securityGroup) await network.implementSecurityGroup(global);
-  return network.implementAddressing(global);
+/** By the loop that drives every networking mode; what it could not do it does again when it is next asked. */
+const networkUnderLoop = (network: NetworkDriver): ((global: GlobalNetwork) => Promise<NetworkAllocation>) => {
+  const { driver, allocation } = diverterMode(network);
+  const mode = "DIVERTER";
+  const service = new NetworkService({ drivers: new Map([[mode, driver]]), configuration: async () => ({}) });
+  return async (global) => {
+    await service.offer({ mode, global });
+    const [why] = Object.values(service.state.failed);
+    if (why !== undefined) throw new Error(why);
+    return allocation();
+  };
 };
 
 /** A machine whose guest never writes to its disk goes on from the state of its image at every start, unasked. */

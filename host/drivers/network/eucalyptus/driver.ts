@@ -1,3 +1,4 @@
+import type { Mode } from "../../../../model/eucalyptus/modes.ts";
 import { calls, type ModeDriver } from "../service/mode-driver.ts";
 import {
   Announcer,
@@ -12,7 +13,7 @@ import { missingPrograms, type Run } from "./handlers/run.ts";
 import { applySets, readSets, type Sets, setChanges, staleSets } from "./handlers/sets.ts";
 import { type Printed, readTables, TableHandler } from "./handlers/tables.ts";
 import { allTables } from "./plan/own.ts";
-import type { LocalPlan, Table } from "./plan/plan.ts";
+import type { LocalPlan, Self, Table } from "./plan/plan.ts";
 
 /** What is in place on this machine. */
 export interface LocalNetwork {
@@ -26,17 +27,35 @@ export interface PlanDriverOptions {
   readonly run: Run;
   /** Of the DHCP server's files. */
   readonly dhcpDirectory: string;
-  /** As whom the DHCP server runs. */
+  /** What the mode needs of the machine; absent: nothing is asked of its devices. */
+  readonly machine?: { readonly mode: Mode; readonly peer: Self["peer"] };
+}
+/** Of a machine, as far as the driver itself needs it. */
+export interface DriverConfiguration {
+  readonly publicInterface?: string;
+  readonly privateInterface?: string;
+  readonly bridge?: string;
   readonly dhcpUser?: string;
 }
-export const defaultDhcpUser = "nobody";
+type Device = "publicInterface" | "privateInterface" | "bridge";
+/** Devices that have to be there, by the paper. */
+const needs: Readonly<Record<Mode, Readonly<Record<Self["peer"], readonly Device[]>>>> = {
+  EDGE: { node: ["publicInterface", "bridge"], network: [] },
+  MANAGED: { node: ["privateInterface"], network: ["publicInterface", "privateInterface"] },
+  "MANAGED-NOVLAN": { node: ["bridge"], network: ["publicInterface", "privateInterface"] },
+  STATIC: { node: ["bridge"], network: ["privateInterface"] },
+  SYSTEM: { node: ["bridge"], network: [] },
+};
+const keyOf = { publicInterface: "VNET_PUBINTERFACE", privateInterface: "VNET_PRIVINTERFACE", bridge: "VNET_BRIDGE" };
+const defaultDhcpUser = "nobody";
 
 /**
  * The driver of every Eucalyptus mode: its global view is the machine's plan, which the mode's planner has made. Devices are one call,
  * rules of groups and their sets another, addresses, DHCP and the guard at the bridge the third.
  */
-export function createPlanDriver(options: PlanDriverOptions): ModeDriver<LocalPlan, LocalNetwork, unknown> {
-  const { run, dhcpDirectory, dhcpUser = defaultDhcpUser } = options;
+export function createPlanDriver(options: PlanDriverOptions): ModeDriver<LocalPlan, LocalNetwork, DriverConfiguration> {
+  const { run, dhcpDirectory, machine } = options;
+  let dhcpUser = defaultDhcpUser;
   const [iptables, ebtables] = [new TableHandler(run, "iptables"), new TableHandler(run, "ebtables")];
   const dhcp = new DhcpHandler(run, dhcpDirectory);
   const announcer = new Announcer(run);
@@ -60,7 +79,18 @@ export function createPlanDriver(options: PlanDriverOptions): ModeDriver<LocalPl
     return found;
   };
   return {
-    init: () => missingPrograms(run),
+    async init(configuration) {
+      dhcpUser = configuration.dhcpUser ?? defaultDhcpUser;
+      const missing = await missingPrograms(run);
+      if (missing.length > 0 || machine === undefined) return missing;
+      const { links } = await readDevices(run);
+      return needs[machine.mode][machine.peer].flatMap((device) => {
+        const name = configuration[device];
+        return name === undefined || links.has(name)
+          ? []
+          : [`there is no device ${name} on this machine, which ${keyOf[device]} names`];
+      });
+    },
     upgrade: async () => {},
     read,
     scrub(plan, found) {

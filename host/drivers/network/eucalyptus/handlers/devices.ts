@@ -65,11 +65,12 @@ export function deviceChanges(
   { links, ...found }: Devices,
 ): readonly Command[] {
   const known = bridge === null ? undefined : links.get(bridge.name);
+  const isJoined = taps.some((tap) => tap.bridge === bridge?.name && links.get(tap.name)?.master !== tap.bridge);
   return [
     ...(forwards && !found.forwards ? [["sysctl", "-q", "-w", `${switches[0]}=1`] as const] : []),
     ...(forwards && !found.filtersBridges ? [["sysctl", "-q", "-w", `${switches[1]}=1`] as const] : []),
-    // Of itself a bridge has the MAC of one of its ports, and another one when that goes.
-    ...(bridge === null || known?.mac.toUpperCase() === bridge.mac.toUpperCase()
+    // Of itself a bridge takes the MAC of one of its ports, and another one when that goes; one that was set it keeps.
+    ...(bridge === null || (known?.mac.toUpperCase() === bridge.mac.toUpperCase() && !isJoined)
       ? []
       : [ip("link", "set", "dev", bridge.name, "address", bridge.mac)]),
     ...(bridge === null || known?.isUp === true ? [] : [ip("link", "set", "dev", bridge.name, "up")]),

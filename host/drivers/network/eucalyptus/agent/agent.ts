@@ -1,0 +1,210 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  type AllocatedAddress,
+  type InstanceAllocation,
+  writeAllocation,
+} from "../../../../../model/eucalyptus/allocation/allocation.ts";
+import { modes } from "../../../../../model/eucalyptus/modes.ts";
+import type { NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
+import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
+import { realFiles, renameDurably } from "../../../../../runtime/process/durable-files.ts";
+import { NetworkService, type NetworkServiceState } from "../../service/network-service.ts";
+import { createPlanDriver, type DriverConfiguration, type LocalNetwork } from "../driver.ts";
+import { readDevices } from "../handlers/devices.ts";
+import type { Run } from "../handlers/run.ts";
+import { lookUp } from "../plan/lookup.ts";
+import type { LocalPlan, Self } from "../plan/plan.ts";
+import { planFor } from "../planners.ts";
+import { type MachineConfiguration, readMachineFile } from "./machine-file.ts";
+
+/*
+ * The paper's daemon on one machine: a view and a local configuration come as files, what became of addresses goes back as one. It plans,
+ * and the service's loop puts in place. SIGUSR1 asks for a flush, SIGHUP says that the configuration is another one; each file is also
+ * looked at before every pass, so a word that is lost costs 5 seconds.
+ */
+
+export const viewFile = "global_network_info.xml";
+export const allocationFile = "network_resource_allocation.xml";
+export const machineFile = "eucalyptus.conf";
+
+export interface AgentOptions {
+  /** Of its files, which are the only things that it knows of others. */
+  readonly directory: string;
+  readonly self: Self;
+  readonly run: Run;
+  /** From which signals come: `process`. */
+  readonly signals: Pick<NodeJS.EventEmitter, "on" | "off">;
+  /** Told when something changed of what was told last. */
+  readonly log: (event: string, fields: Readonly<Record<string, string>>) => void;
+  readonly periodMs?: number;
+}
+export interface NetworkAgent {
+  readonly state: NetworkServiceState;
+  /** Looks at the files and at what is in place; done when that is as they say, or has failed. */
+  look(): Promise<void>;
+  /** Ends; all stays in place. */
+  stop(): Promise<void>;
+  /** The machine leaves: what was put in place goes. */
+  leave(): Promise<void>;
+}
+const periodMs = 5000;
+const mostText = 32 * 1024 * 1024;
+
+export async function startAgent(options: AgentOptions): Promise<NetworkAgent> {
+  const agent = new Agent(options);
+  await agent.look();
+  agent.start();
+  return agent;
+}
+
+class Agent implements NetworkAgent {
+  readonly #options: AgentOptions;
+  readonly #service: NetworkService<LocalPlan, LocalNetwork, DriverConfiguration>;
+  /** As they were read last. */
+  #texts: readonly [view: string | null, machine: string] = [null, ""];
+  #view: NetworkView | null = null;
+  #configuration: MachineConfiguration | null = null;
+  #bridgeMac = "";
+  #told = "";
+  #timer: NodeJS.Timeout | null = null;
+  #looking: Promise<void> | null = null;
+  #again = false;
+  readonly #flush = (): void => void this.#service.flush().then(() => this.#tell());
+  readonly #reconfigure = (): void => void this.look();
+
+  constructor(options: AgentOptions) {
+    this.#options = options;
+    const { run, directory, self } = options;
+    const configuration = async (): Promise<MachineConfiguration> => {
+      if (this.#configuration === null) throw new Error("the local configuration has faults");
+      return this.#configuration;
+    };
+    const driver = (mode: (typeof modes)[number]) =>
+      createPlanDriver({ run, dhcpDirectory: join(directory, "dhcp"), machine: { mode, peer: self.peer } });
+    this.#service = new NetworkService({
+      drivers: new Map(modes.map((mode) => [mode, driver(mode)])),
+      configuration,
+    });
+  }
+  get state(): NetworkServiceState {
+    return this.#service.state;
+  }
+  start(): void {
+    const { signals, periodMs: period = periodMs } = this.#options;
+    signals.on("SIGUSR1", this.#flush);
+    signals.on("SIGHUP", this.#reconfigure);
+    this.#timer = setInterval(() => void this.look(), period);
+  }
+  async stop(): Promise<void> {
+    const { signals } = this.#options;
+    signals.off("SIGUSR1", this.#flush);
+    signals.off("SIGHUP", this.#reconfigure);
+    if (this.#timer !== null) clearInterval(this.#timer);
+    await this.#looking;
+    await this.#service.stop();
+  }
+  async leave(): Promise<void> {
+    await this.stop();
+    await this.#service.leave();
+  }
+  look(): Promise<void> {
+    this.#again = true;
+    this.#looking ??= this.#looks().finally(() => {
+      this.#looking = null;
+    });
+    return this.#looking;
+  }
+  async #looks(): Promise<void> {
+    while (this.#again) {
+      this.#again = false;
+      await this.#look();
+      await this.#tell();
+    }
+  }
+
+  async #look(): Promise<void> {
+    const texts = [await this.#text(viewFile), (await this.#text(machineFile)) ?? ""] as const;
+    const [isView, isMachine] = [texts[0] !== this.#texts[0], texts[1] !== this.#texts[1]];
+    this.#texts = texts;
+    if (isMachine || this.#configuration === null) this.#readMachine(texts[1]);
+    if (isView && texts[0] !== null) {
+      const read = readView(texts[0]);
+      if (!read.ok)
+        return this.#service.refuse(read.error.map(({ line, message }) => `line ${line}: ${message}`).join("; "));
+      this.#view = read.value.view;
+    }
+    if (this.#view === null || this.#configuration === null) return;
+    const bridgeMac = await this.#macOf(this.#configuration.bridge);
+    const isSame = !isView && !isMachine && bridgeMac === this.#bridgeMac;
+    this.#bridgeMac = bridgeMac;
+    if (isSame) return this.#service.look();
+    if (isMachine) await this.#service.reconfigure();
+    const global = planFor(this.#view, this.#options.self, { ...this.#configuration, bridgeMac });
+    await this.#service.offer({ mode: this.#view.mode, global });
+  }
+  /** Null: there is none. One that is too long is one that is refused. */
+  async #text(name: string): Promise<string | null> {
+    const text = await readFile(join(this.#options.directory, name), "utf8").catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return null;
+      throw error;
+    });
+    return text !== null && text.length > mostText ? text.slice(0, mostText) : text;
+  }
+  #readMachine(text: string): void {
+    const read = readMachineFile(text);
+    if (read.ok) this.#configuration = read.value;
+    // The last good one stays in force.
+    else this.#options.log("network-configuration-refused", { why: read.error.join("; ") });
+  }
+  async #macOf(bridge: string): Promise<string> {
+    const link = (await readDevices(this.#options.run)).links.get(bridge);
+    return link?.mac.toUpperCase() ?? noMac;
+  }
+
+  /** What became of this machine's addresses, for whoever gave the view. */
+  async #tell(): Promise<void> {
+    if (this.#view === null) return;
+    const { directory, self, log } = this.#options;
+    const text = writeAllocation(allocationOf(this.#view, self, this.#service.state));
+    if (text === this.#told) return;
+    this.#told = text;
+    const [path, next] = [join(directory, allocationFile), join(directory, `${allocationFile}.new`)];
+    try {
+      await realFiles.write(next, text, 0o644);
+      await renameDurably(next, path);
+    } catch (error) {
+      this.#told = "";
+      log("network-allocation-not-written", { why: (error as Error).message });
+    }
+    const why = reasonOf(this.#service.state);
+    if (why !== null) log("network-not-in-place", { why });
+  }
+}
+const noMac = "00:00:00:00:00:00";
+
+/** Why the view is not in force whole, as one sentence; null: it is. */
+export function reasonOf({ missing, failed, refused }: NetworkServiceState): string | null {
+  const whys = [...missing, ...Object.values(failed), ...(refused === null ? [] : [refused])];
+  return whys.length === 0 ? null : whys.join("; ");
+}
+
+/** Of the instances of this machine; on a network host, of its cluster. A refused view leaves the last good one in force. */
+export function allocationOf(view: NetworkView, self: Self, state: NetworkServiceState): readonly InstanceAllocation[] {
+  const lookup = lookUp(view, self.address);
+  const nodes = self.peer === "network" ? (lookup.cluster?.nodes ?? []) : lookup.node === null ? [] : [lookup.node];
+  const why = reasonOf({ ...state, refused: null });
+  const become = (address: number): AllocatedAddress =>
+    state.mode === null
+      ? { address, state: "pending" }
+      : why === null
+        ? { address, state: "assigned" }
+        : { address, state: "failed", reason: why };
+  return nodes
+    .flatMap((node) => lookup.instancesOf(node))
+    .map(({ id, privateIp, publicIp }) => ({
+      id,
+      ...(privateIp === undefined ? {} : { privateIp: become(privateIp) }),
+      ...(publicIp === undefined ? {} : { publicIp: become(publicIp) }),
+    }));
+}
