@@ -1,0 +1,133 @@
+import type { AddressRange } from "../../model/eucalyptus/addresses/ranges.ts";
+import {
+  instancesOf,
+  type ManagedSubnet,
+  type Segment,
+  segmentOf,
+  usableTags,
+} from "../../model/eucalyptus/addresses/segments.ts";
+import { managedSubnetOf, type NetworkConfiguration } from "../../model/eucalyptus/configuration/configuration.ts";
+import { privateAddressesOf } from "../../model/eucalyptus/configuration/effective.ts";
+import { isManaged, otherMode } from "../../model/eucalyptus/modes.ts";
+
+/*
+ * Who has which address of an installation under the rules of Eucalyptus, and where it may still be in force.
+ *
+ * An address is free, pending, assigned or releasing. It is lost in the original where a machine went silent: nobody said that it was put
+ * in place, and nobody that it was gone. Here each address keeps the hosts that were ever told of it, each with the version of the view
+ * from which on it is told of it no more; only the host's own word about that version or a later one, or a fence, strikes a host off,
+ * and what stands at no host and belongs to nobody is free. Time frees nothing.
+ *
+ * Rejected: to believe what a host says last. What it said before it heard of an address looks like what it says when that is gone.
+ */
+
+/** An instance and what it is in the view. */
+export interface BookedInstance {
+  readonly id: string;
+  readonly owner: string;
+  readonly cluster: string;
+  /** The host that it is at; null: it was at one of which nothing runs any more, and is in no view. */
+  readonly node: string | null;
+  readonly mac: string;
+  readonly groups: readonly string[];
+  readonly privateIp: number;
+  /** Its host says that its private address is in place: it may start. */
+  readonly ready: boolean;
+}
+export type AddressKind = "private" | "elastic";
+/** An address that is not free. */
+export interface BookedAddress {
+  readonly kind: AddressKind;
+  readonly address: number;
+  /** Null: it belongs to nobody any more, and is free as soon as no host has it. */
+  readonly instance: string | null;
+  /**
+   * Hosts that may have it in place, by name. `since`: the version of the view that first told of it; `until`: that first told no more of
+   * it, null while it is told.
+   */
+  readonly hosts: ReadonlyMap<string, Told>;
+  /** Of a private address in a MANAGED mode. */
+  readonly segment: string | null;
+}
+export interface Told {
+  readonly since: number;
+  readonly until: number | null;
+}
+/** An elastic address that an account has, whether or not an instance uses it. */
+export interface ElasticLease {
+  readonly address: number;
+  readonly account: string;
+}
+export interface Book {
+  configuration: NetworkConfiguration | null;
+  /** Of the view: grows with each change. */
+  version: number;
+  readonly instances: Map<string, BookedInstance>;
+  /** By `addressKey`. */
+  readonly addresses: Map<string, BookedAddress>;
+  readonly elastic: Map<number, ElasticLease>;
+  /** Tag of each active group, MANAGED modes. */
+  readonly segments: Map<string, number>;
+}
+export const emptyBook = (): Book => ({
+  ...{ configuration: null, version: 0, instances: new Map(), addresses: new Map() },
+  ...{ elastic: new Map(), segments: new Map() },
+});
+export const addressKey = (kind: AddressKind, address: number): string => `${kind}/${address}`;
+
+export const isInSegments = ({ mode }: NetworkConfiguration): boolean => mode !== otherMode && isManaged(mode);
+export const managedOf = (configuration: NetworkConfiguration): ManagedSubnet | null =>
+  isInSegments(configuration) && configuration.managedSubnet !== undefined
+    ? managedSubnetOf(configuration.managedSubnet)
+    : null;
+
+/** The segment of a group: its own, or the first that no group has. Null: all are taken, or there are none. */
+export function segmentFor(book: Book, configuration: NetworkConfiguration, group: string): Segment | null {
+  const subnet = managedOf(configuration);
+  if (subnet === null) return null;
+  const own = book.segments.get(group);
+  if (own !== undefined) return segmentOf(subnet, own);
+  const taken = new Set(book.segments.values());
+  const { first, last } = usableTags(subnet);
+  for (let tag = first; tag <= last; tag += 1) if (!taken.has(tag)) return segmentOf(subnet, tag);
+  return null;
+}
+
+/** From which an instance gets its private address. */
+export const privateRanges = (
+  configuration: NetworkConfiguration,
+  cluster: string,
+  segment: Segment | null,
+): readonly AddressRange[] =>
+  isInSegments(configuration)
+    ? segment === null
+      ? []
+      : [instancesOf(segment)]
+    : privateAddressesOf(configuration, cluster);
+
+/** An address is told to a host from the next version on. */
+export const toldAt = (entry: BookedAddress, host: string, version: number): BookedAddress => {
+  const before = entry.hosts.get(host);
+  // Told again before it had said that it is gone: what it says of versions in between counts no more.
+  const told = before !== undefined && before.until === null ? before : { since: version, until: null };
+  return { ...entry, hosts: new Map([...entry.hosts, [host, told]]) };
+};
+/** From the next version on no host but `except` is told of it. */
+export const endedAt = (entry: BookedAddress, version: number, except: string | null = null): BookedAddress => ({
+  ...entry,
+  hosts: new Map(
+    [...entry.hosts].map(([host, told]) => [
+      host,
+      host === except || told.until !== null ? told : { ...told, until: version },
+    ]),
+  ),
+});
+export const without = (entry: BookedAddress, host: string): BookedAddress => ({
+  ...entry,
+  hosts: new Map([...entry.hosts].filter(([name]) => name !== host)),
+});
+
+/** `pending → assigned → releasing`; what is free is not in the book. */
+export type AddressState = "pending" | "assigned" | "releasing";
+export const stateOf = (book: Book, { instance }: BookedAddress): AddressState =>
+  instance === null ? "releasing" : book.instances.get(instance)?.ready === true ? "assigned" : "pending";

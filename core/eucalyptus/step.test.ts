@@ -1,0 +1,178 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatIpv4, parseIpv4 } from "../../model/addresses/addresses.ts";
+import type { NetworkConfiguration } from "../../model/eucalyptus/configuration/configuration.ts";
+import { readNetworkConfiguration } from "../../model/eucalyptus/configuration/read.ts";
+import { addressKey, emptyBook, stateOf } from "./book.ts";
+import { type Answer, type Request, step } from "./step.ts";
+import { viewOf } from "./view.ts";
+import { BookWorld, noPremises } from "./world.testing.ts";
+
+const configurationOf = (document: object): NetworkConfiguration => {
+  const read = readNetworkConfiguration(JSON.stringify(document));
+  return read.ok ? read.value.configuration : assert.fail(JSON.stringify(read.error));
+};
+const subnet = { Name: "s", Subnet: "10.0.0.0", Netmask: "255.255.255.0", Gateway: "10.0.0.1" };
+const edge = {
+  ...{ Mode: "EDGE", InstanceDnsServers: ["10.1.1.1"], PublicIps: ["192.0.2.1-192.0.2.4"] },
+  Subnets: [subnet],
+  Clusters: ["one", "two"].map((Name, index) => ({
+    ...{ Name, Subnet: { Name: "s" } },
+    PrivateIps: [`10.0.0.${index * 10 + 10}-10.0.0.${index * 10 + 15}`],
+  })),
+};
+const managed = {
+  ...{ Mode: "MANAGED", InstanceDnsServers: ["10.1.1.1"], PublicIps: ["192.0.2.1-192.0.2.4"] },
+  ManagedSubnet: { Subnet: "10.2.0.0", Netmask: "255.255.255.0", MinVlan: 2, MaxVlan: 6, SegmentSize: 16 },
+  Clusters: [{ Name: "one" }, { Name: "two" }],
+};
+const at = (text: string): number => parseIpv4(text) ?? 0;
+
+const manager = (document: object) => {
+  const book = emptyBook();
+  const ask = (request: Request): Answer => step(book, request).answer;
+  assert.equal(ask({ kind: "configure", configuration: configurationOf(document) }).refused, null);
+  const run = (id: string, node = "a", groups: readonly string[] = ["sg-1"], cluster = "one"): Answer =>
+    ask({ kind: "run", instance: { id, owner: "alice", cluster, node, groups } });
+  const heard = (host: string, version: number, ...ips: readonly (readonly [id: string, ip: number])[]): Answer =>
+    ask({
+      ...{ kind: "heard", host, version },
+      instances: ips.map(([id, address]) => ({ id, privateIp: { address, state: "assigned" } })),
+    });
+  return { book, ask, run, heard };
+};
+
+for (const [mode, document] of [
+  ["EDGE", edge],
+  ["MANAGED", managed],
+] as const)
+  test(`${mode}: no address has two owners, is reused before its host let it go, or is lost for good`, () => {
+    const premises = noPremises();
+    for (let seed = 1; seed <= 25; seed += 1) {
+      const world = new BookWorld(seed, configurationOf(document), premises);
+      try {
+        for (let turn = 0; turn < 300; turn += 1) world.turn();
+        world.settle();
+      } catch (error) {
+        throw new Error(`seed ${seed}: ${(error as Error).message}`, { cause: error });
+      }
+    }
+    for (const [premise, count] of Object.entries(premises))
+      if (premise !== "segments" || mode === "MANAGED") assert.ok(count > 20, `${premise}: ${count}`);
+  });
+
+test("an address goes from free over pending and assigned to releasing, and back by its host's word alone", () => {
+  const { book, ask, run, heard } = manager(edge);
+  const address = run("i-00000001").address ?? 0;
+  const entry = () => book.addresses.get(addressKey("private", address));
+  const state = (): string => {
+    const found = entry();
+    return found === undefined ? "free" : stateOf(book, found);
+  };
+  assert.deepEqual([formatIpv4(address), state()], ["10.0.0.10", "pending"]);
+  const [instance] = viewOf(book, world)?.instances ?? [];
+  assert.deepEqual([instance?.mac, instance?.privateIp], ["D0:0D:00:00:00:01", address]);
+  heard("a", book.version, ["i-00000001", address]);
+  assert.equal(state(), "assigned");
+  // It went, and came back: what its host said of its first time there is no word about the second.
+  const before = book.version;
+  for (const node of ["b", "a"]) ask({ kind: "move", id: "i-00000001", cluster: "one", node });
+  heard("a", before, ["i-00000001", address]);
+  assert.equal(state(), "pending");
+  heard("a", book.version, ["i-00000001", address]);
+  assert.equal(state(), "assigned");
+  ask({ kind: "terminate", id: "i-00000001" });
+  assert.equal(state(), "releasing");
+  assert.deepEqual(viewOf(book, world)?.instances, []);
+  // What it said of the view before is no word about this one, and another host's is none.
+  heard("a", book.version - 1);
+  heard("b", book.version);
+  assert.equal(state(), "releasing");
+  heard("b", book.version);
+  heard("a", book.version);
+  assert.equal(state(), "free");
+});
+const world = {
+  clusters: [{ name: "one", ccIp: 1, nodes: ["a", "b"] }],
+  ...{ clcIp: 9, dnsDefault: [9], securityGroups: [] },
+};
+
+test("a full cluster and a full segment say so, and a tag comes back with the last address of its group", () => {
+  const { book, ask, run, heard } = manager(managed);
+  for (let id = 0; id < 6; id += 1) assert.equal(run(`i-0000000${id}`).refused, null);
+  assert.match(run("i-00000009").refused ?? "", /no private address is free in the segment of the security group sg-1/);
+  for (let group = 2; group <= 5; group += 1)
+    assert.equal(run(`i-0000001${group}`, "a", [`sg-${group}`]).refused, null);
+  assert.match(run("i-00000020", "a", ["sg-6"]).refused ?? "", /no segment is free for the security group sg-6: all 5/);
+  assert.match(run("i-00000021", "a", ["sg-1", "sg-2"]).refused ?? "", /in mode MANAGED an instance is in one/);
+  ask({ kind: "terminate", id: "i-00000015" });
+  assert.equal(book.segments.get("sg-5"), 6);
+  assert.notEqual(run("i-00000020", "a", ["sg-6"]).refused, null, "its tag is still on its host");
+  heard("a", book.version);
+  assert.equal(run("i-00000020", "a", ["sg-6"]).refused, null);
+  assert.deepEqual([book.segments.get("sg-5"), book.segments.get("sg-6")], [undefined, 6]);
+});
+
+test("an elastic address is of one account, of one instance, and at one host", () => {
+  const { book, ask, run, heard } = manager(edge);
+  run("i-00000001", "a");
+  run("i-00000002", "b");
+  const { address = 0 } = ask({ kind: "allocate", account: "alice" });
+  const associate = (id: string, account = "alice") => ask({ kind: "associate", address, account, id }).refused;
+  assert.match(associate("i-00000001", "bob") ?? "", /the account bob does not have the address 192\.0\.2\.1/);
+  assert.equal(associate("i-00000001"), null);
+  assert.match(ask({ kind: "return", address, account: "alice" }).refused ?? "", /i-00000001 has the address/);
+  assert.match(associate("i-00000002") ?? "", /still in place at a/);
+  ask({ kind: "disassociate", address, account: "alice" });
+  assert.match(associate("i-00000002") ?? "", /still in place at a/);
+  // An account may give it back, and nobody gets it before its host let it go.
+  assert.equal(ask({ kind: "return", address, account: "alice" }).refused, null);
+  assert.equal(ask({ kind: "allocate", account: "bob" }).address, at("192.0.2.2"));
+  heard("a", book.version, ["i-00000001", at("10.0.0.10")]);
+  assert.equal(ask({ kind: "allocate", account: "alice" }).address, address);
+  assert.equal(associate("i-00000002"), null);
+});
+
+test("a configuration that would move what is in use is refused, naming the instances", () => {
+  const { book, ask, run } = manager(edge);
+  const refusal = (document: object): string =>
+    ask({ kind: "configure", configuration: configurationOf(document) }).refused ?? "";
+  const narrow = (text: string): object => JSON.parse(JSON.stringify(edge).replace("10.0.0.10-10.0.0.15", text));
+  assert.equal(refusal(narrow("10.0.0.100-10.0.0.115")), "");
+  assert.equal(refusal(edge), "");
+  run("i-00000001");
+  ask({ kind: "allocate", account: "alice" });
+  const { version } = book;
+  assert.match(refusal(narrow("10.0.0.11-10.0.0.15")), /in use would be others: i-00000001$/);
+  assert.match(refusal(JSON.parse(JSON.stringify(edge).replace('"10.0.0.1"', '"10.0.0.2"'))), /i-00000001$/);
+  assert.match(refusal(managed), /mode would be MANAGED instead of EDGE: i-00000001$/);
+  assert.match(
+    refusal({ ...edge, PublicIps: ["192.0.2.2"] }),
+    /elastic addresses that accounts have: 192\.0\.2\.1 of alice/,
+  );
+  assert.equal(book.version, version);
+  assert.equal(refusal(narrow("10.0.0.10")), "");
+  const other = manager(managed);
+  other.run("i-00000001");
+  const segments = (part: object): string =>
+    other.ask({
+      kind: "configure",
+      configuration: configurationOf({ ...managed, ManagedSubnet: { ...managed.ManagedSubnet, ...part } }),
+    }).refused ?? "";
+  assert.match(segments({ SegmentSize: 32 }), /i-00000001$/);
+  assert.match(segments({ MinVlan: 3 }), /i-00000001$/);
+  assert.equal(segments({ MaxVlan: 5 }), "");
+});
+
+test("what a fenced host had is nobody's there, and its instances keep their addresses wherever they go on", () => {
+  const { book, ask, run } = manager(edge);
+  const address = run("i-00000001", "a").address ?? 0;
+  run("i-00000002", "a");
+  ask({ kind: "terminate", id: "i-00000002" });
+  ask({ kind: "fenced", host: "a" });
+  assert.deepEqual([...book.addresses.keys()], [addressKey("private", address)]);
+  assert.deepEqual(viewOf(book, world)?.instances, []);
+  assert.equal(ask({ kind: "move", id: "i-00000001", cluster: "one", node: "b" }).refused, null);
+  assert.deepEqual([...(book.addresses.get(addressKey("private", address))?.hosts.keys() ?? [])], ["b"]);
+  assert.match(ask({ kind: "move", id: "i-00000001", cluster: "two", node: "d" }).refused ?? "", /cannot go to two/);
+});

@@ -1,0 +1,26 @@
+import { buildView, type World } from "../../model/eucalyptus/view/build-view.ts";
+import type { NetworkView } from "../../model/eucalyptus/view/network-view.ts";
+import type { Book } from "./book.ts";
+
+/**
+ * The global view of the book's version; null: there is no configuration, or its mode has no view.
+ * @param installation what is no matter of addresses: clusters with their hosts, groups, who answers for metadata and names
+ */
+export function viewOf(book: Book, installation: Omit<World, "instances">): NetworkView | null {
+  if (book.configuration === null) return null;
+  const elastic = new Map<string, number>();
+  for (const { kind, address, instance } of book.addresses.values())
+    if (kind === "elastic" && instance !== null) elastic.set(instance, address);
+  const instances = [...book.instances.values()].flatMap(({ id, owner, mac, cluster, node, groups, privateIp }) => {
+    const publicIp = elastic.get(id);
+    if (node === null) return [];
+    return [
+      {
+        ...{ id, owner, mac, cluster, node, privateIp, securityGroups: groups },
+        ...(publicIp === undefined ? {} : { publicIp }),
+      },
+    ];
+  });
+  const view = buildView(book.configuration, { ...installation, instances });
+  return view === null ? null : { ...view, version: String(book.version) };
+}
