@@ -5,6 +5,7 @@ import type { HostName, Ipv4, PeerName, Uid } from "../model/cell/identifiers.ts
 import type { FoundMachine } from "./drivers/hypervisor/driver.ts";
 import type { NetworkAllocation, RouterFact } from "./drivers/network/driver.ts";
 import type { BeatsState } from "./heartbeat/beats-state.ts";
+import type { ClaimState } from "./machine/claims/claims.ts";
 import type { Claims } from "./network/addresses.ts";
 import type { EntranceState } from "./network/entrances.ts";
 import type { PolicyAtHost } from "./network/policy-view.ts";
@@ -77,6 +78,8 @@ export interface HostState {
   audiences: ReadonlyMap<string, ReadonlySet<PeerName>>;
   readonly subscribed: Set<PeerName>;
   readonly presence: PresenceState;
+  /** Whose this host is, and whose the cells. */
+  readonly claimed: ClaimState;
   /** This host's part in bringing the root controller's VM back when its host is lost. */
   readonly succession: SuccessionState;
   /** Other hosts that are to be asked on the network, and how often they were, and answered. */

@@ -1,6 +1,7 @@
 import type { ActualLocation, CellPolicy, DesiredVm } from "../core/documents/vocabulary.ts";
 import type { PeerName, Uid } from "../model/cell/identifiers.ts";
 import type { NetworkAllocation } from "./drivers/network/driver.ts";
+import type { ClaimState } from "./machine/claims/claims.ts";
 import type { Claims } from "./network/addresses.ts";
 import type { Entrances } from "./network/management.ts";
 import type { VmRecord } from "./vm-record.ts";
@@ -19,6 +20,8 @@ export interface Wanted {
   readonly entrancesUnheard?: true;
   /** Addresses that are somebody's already. Absent: none is known. */
   readonly claims?: Claims;
+  /** Whose this host is, and whose the cells. Absent: nothing is known, and nobody is refused by it. */
+  readonly claimed?: ClaimState;
 }
 export interface Found {
   /** Reconciled with the machines that run; before that nothing is planned. */

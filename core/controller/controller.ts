@@ -1,13 +1,13 @@
 import { said } from "../../model/cause/cause.ts";
 import type { Cell } from "../../model/cell/cell.ts";
-import { type PeerName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
+import { cellName, type PeerName, peerName, type Uid, uid } from "../../model/cell/identifiers.ts";
 import { acceptedBefore } from "../../model/check/check-supply.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { checkDocument } from "../../model/specification/specification.ts";
 import { lifeKey } from "../documents/cells.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { documentsOf } from "../documents/readers/table.ts";
-import { tenancy } from "../documents/tenancy.ts";
+import { cellOwnerKey, tenancy } from "../documents/tenancy.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { audit, type Collections, createOutbox, isObject, type Outbox, takeEffects } from "../outbox.ts";
@@ -53,6 +53,7 @@ import { createAudiences } from "./rules/audiences.ts";
 import { controllerIdentity } from "./rules/cell-policy.ts";
 import { createDerived } from "./rules/derived.ts";
 import { createTurns, notePlaces, turnDue, turnTimer } from "./rules/told-places.ts";
+import { readClaim } from "./services/claims.ts";
 import type { PooledRecord } from "./services/pools/pooled-record.ts";
 import {
   type ControllerOptions,
@@ -107,7 +108,8 @@ export function createController(
     // What a controller knows is read through its edge. Only whoever made it as a child cell's hears how that is.
     audience: () => null,
     entitled: (_state, peer, key) =>
-      maySee("controller", peer, key) && (peer === tenancy || key === actualKey(cellManager, lifeKey)),
+      maySee("controller", peer, key) &&
+      (peer === tenancy || key === actualKey(cellManager, lifeKey) || key.startsWith(cellOwnerKey(cellName("")))),
     accepts: (peer, key) => mayDesire("controller", peer, key),
     read: documentsOf("controller"),
     record: (state, entry, now) => {
@@ -319,7 +321,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     ask: null,
     upRefusal: null,
     roomWaiting: [],
-    ...{ grants: make.map(), pooled: make.map() },
+    ...{ grants: make.map(), pooled: make.map(), claims: make.map() },
     accountLimits: new Map(),
     ending: restored.records.has("ending"),
     started: false,
@@ -357,6 +359,7 @@ function readRecords(state: ControllerState, restored: Restored): void {
       state.pooled.set(uid(key.slice("pooled/".length)), value as unknown as PooledRecord);
     } else if (key.startsWith("rules/")) {
       state.policyParts.set(uid(key.slice("rules/".length)), value as unknown as PolicyPart);
+    } else if (readClaim(state, key, value)) {
     } else if (isForeignRecord(key)) state.foreign.set(foreignKeyOf(key), value as unknown as ForeignRecord);
   }
 }

@@ -13,7 +13,7 @@ import { adoptHosts } from "./model/adopt-hosts.ts";
 import { followImages } from "./model/anew/follow-images.ts";
 import { recreateVolumes } from "./model/anew/recreate.ts";
 import { forgetDeleted } from "./model/deletion.ts";
-import { desireCellOwners, desireOwners } from "./model/owners.ts";
+import { cellOwners, desireCellOwners, desireOwners } from "./model/owners.ts";
 import { advanceGrants, giveBack } from "./model/quota.ts";
 import { allocateAddresses, desireSubnets } from "./network/addresses.ts";
 import { desireNames, desireZone } from "./network/names.ts";
@@ -23,6 +23,7 @@ import { desirePlaces, desirePolicies, settlePolicy } from "./rules/cell-policy.
 import { desireDirectory } from "./rules/directory-desires.ts";
 import { settlePlaces } from "./rules/places.ts";
 import { settleHostRules } from "./rules/rules-in-force.ts";
+import { advanceClaims, claimedHosts, desireClaims, publishOwners } from "./services/claims.ts";
 import { desireDedications } from "./services/dedications.ts";
 import { desireEnrolments } from "./services/enrolments.ts";
 import { desireGroups } from "./services/groups.ts";
@@ -72,6 +73,7 @@ export function* reconcile(state: ControllerState): Work {
   adoptHosts(state);
   advanceGrants(state);
   advancePools(state, poolAccounts);
+  advanceClaims(state);
   // What one pass forgets may set free what the next one takes back: an interface's address, then its subnet.
   for (let forgotten = true; forgotten; ) {
     advanceEnding(state);
@@ -100,6 +102,7 @@ export function* reconcile(state: ControllerState): Work {
   if (nothingLeft(state)) state.outbox.effects.push(...closeTickets(state.tickets));
   publishLife(state);
   publishGranted(state);
+  publishOwners(state, cellOwners);
 }
 
 function collectDesires(state: ControllerState): void {
@@ -122,6 +125,7 @@ function collectDesires(state: ControllerState): void {
   state.pass.always("hosts", (desires) => desireHosts(state, desires));
   state.pass.always("dedications", (desires) => desireDedications(state, desires));
   state.pass.always("pools", (desires) => desirePooled(state, desires));
+  state.pass.always("claims", (desires) => desireClaims(state, desires));
   state.pass.always("zone", (desires) => desireZone(state, desires));
   desireTenants(state);
   state.pass.always("owners", (desires) => {
@@ -141,7 +145,7 @@ export function followPeers(state: ControllerState): void {
 
 function follow(state: ControllerState): void {
   const wanted = new Set<PeerName>([storageManagerOf(state), addressManager, dnsManager, placerOf(state)]);
-  for (const peer of placersToFollow(state)) wanted.add(peer);
+  for (const peer of [...placersToFollow(state), ...claimedHosts(state)]) wanted.add(peer);
   for (const host of state.indexes.concerned.present.keys()) wanted.add(hostPeer(host));
   for (const host of state.afterRestore?.unheard ?? []) wanted.add(hostPeer(host));
   for (const host of successors(state)) wanted.add(host);

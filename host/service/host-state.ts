@@ -9,6 +9,7 @@ import type { NetworkAllocation, PolicyInForce } from "../drivers/network/driver
 import { restoreBeats } from "../heartbeat/beats-state.ts";
 import type { WatchdogWord } from "../heartbeat/watchdog.ts";
 import type { HostState } from "../known.ts";
+import { restoreClaims } from "../machine/claims/claims.ts";
 import { noteOver, restoreOver } from "../machine/over.ts";
 import type { Claims } from "../network/addresses.ts";
 import { restoreEntrances } from "../network/entrances.ts";
@@ -75,6 +76,7 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
     audiences: new Map(),
     subscribed: new Set(),
     presence: restorePresence(records),
+    claimed: restoreClaims(records),
     succession: createSuccession(host.host, restored),
     probes: new Map(),
     beats: restoreBeats(restored),
@@ -169,7 +171,7 @@ export const wantedOf = (state: HostState): Wanted => {
   const entrances = state.entrances.known;
   const unheard = state.entrances.heard ? {} : { entrancesUnheard: true as const };
   return withSuccession(
-    { vms: state.vms, policies, locations, entrances, ...unheard, claims: state.claims },
+    { vms: state.vms, policies, locations, entrances, ...unheard, claims: state.claims, claimed: state.claimed },
     state.succession,
     state.now,
   );

@@ -24,6 +24,8 @@ import {
   withHealth,
 } from "../liveness/health.ts";
 import type { HealthChange } from "../liveness/liveness.ts";
+import { confirmOwners, followOwners, hearOwner, rootController, takeClaim } from "../machine/claims/claims.ts";
+import { needsOwners } from "../machine/claims/standing.ts";
 import { confirmEntrances, takeEntrance } from "../network/entrances.ts";
 import { numbered, takeAddresses } from "../network/locations.ts";
 import { takeProbeDesire, takeProbed } from "../network/neighbours.ts";
@@ -87,6 +89,7 @@ export const createHostManager = (options: HostManagerOptions): Service<HostStat
     else if ((changed !== false || moved || isolates) && state.started) {
       adoptStrangers(state, effects);
       followPeers(state, options.host.host, effects);
+      followOwners(state.claimed, () => needsOwners(state, state.records), effects);
       timeGuests(state, effects);
       publish(state, options, effects);
       options.wake();
@@ -143,12 +146,14 @@ const handle = (
         if (takeEntrance(state.entrances, key, value, effects)) return true;
         options.onPin?.(key, value);
       }
+      if (from === rootController && hearOwner(state.claimed, key, value, effects)) return true;
       if (endsThisBoot(state.presence, options.host.host, input, wallMs, effects)) return true;
       return isOfLeases || (handleLocation(state, from, key, value, effects) && "elsewhere");
     }
     case "reachable":
       hearReachable(state.succession, input.peer, input.reachable);
       if (!input.reachable) return false;
+      if (input.peer === rootController && confirmOwners(state.claimed, effects)) return true;
       return input.peer === authorityName
         ? confirmEntrances(state.entrances, effects)
         : forgetUnconfirmed(state, input.peer, effects);
@@ -184,7 +189,7 @@ const handle = (
 const handleDesired = (
   state: HostState,
   { from, key, value }: Extract<Input, { kind: "desired" }>,
-  { onProbes }: HostManagerOptions,
+  { onProbes, host: { host } }: HostManagerOptions,
   effects: Effect[],
 ): boolean => {
   const [kind, name = "", slice = ""] = key.split("/");
@@ -198,14 +203,12 @@ const handleDesired = (
     return true;
   }
   if (key === beatsKey) return takeBeats(state, value);
-  if (kind === "probe") {
-    const taken = takeProbeDesire(state, name, value, onProbes);
-    return typeof taken === "string" ? refuse(taken) : taken;
-  }
-  if (kind === "places" || kind === "policy" || kind === "slice") {
-    const taken = takeRules(state, from, { kind, cell: name, name: slice, value }, effects);
-    return typeof taken === "string" ? refuse(taken) : taken;
-  }
+  let taken: boolean | string | null = null;
+  if (kind === "claim") taken = takeClaim(state.claimed, host, value, effects);
+  else if (kind === "probe") taken = takeProbeDesire(state, name, value, onProbes);
+  else if (kind === "places" || kind === "policy" || kind === "slice")
+    taken = takeRules(state, from, { kind, cell: name, name: slice, value }, effects);
+  if (taken !== null) return typeof taken === "string" ? refuse(taken) : taken;
   const vm = uid(name);
   const owner = state.vms.get(vm)?.client ?? state.records.get(vm)?.client;
   if (owner !== undefined && owner !== from) return refuse(`this VM belongs to ${owner}`);

@@ -3,6 +3,7 @@ import { machineShares } from "../../core/placer/machine-memory.ts";
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 import { dataExcess } from "../../model/check/data-size.ts";
 import type { GlobalNetwork, LocalInterface, NetworkAllocation } from "../drivers/network/driver.ts";
+import { standingHere } from "../machine/claims/standing.ts";
 import { isOver } from "../machine/over.ts";
 import {
   addressInUse,
@@ -139,6 +140,7 @@ const planVm = (
     earlierBoot(desired, found) ??
     endedBefore(client, desired, record, found) ??
     oversized(desired) ??
+    unlawful(client, desired, wanted, found) ??
     shortage(desired, found);
   if (reason !== null) return startsAgain(desired, record) ? null : { kind: "refuse-machine", vm, desired, reason };
   // What is being changed may just be taking the interfaces away that an earlier document did not name.
@@ -204,6 +206,12 @@ const endedBefore = (
     ? "this incarnation has ended here before, and its controller's store is older than that"
     : null;
 
+/** It must not stand at this host, or beside who is here. */
+const unlawful = (client: PeerName | undefined, desired: DesiredVm, wanted: Wanted, found: Found): string | null => {
+  const standing = standingHere(client, desired, wanted, found.records);
+  return standing !== null && "refused" in standing ? standing.refused : null;
+};
+
 /** A controller counts the same before it takes a specification, but it runs in its tenant's cell. */
 const oversized = ({ data }: DesiredVm): string | null => {
   const excess = dataExcess(data);
@@ -220,6 +228,8 @@ export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found, inUse
   const client = wanted.vms.get(desired.uid)?.client;
   if (wanted.entrancesUnheard === true && trespass(client, desired, wanted.entrances) !== null)
     return "waits for the authority to say whether this cell may be on the management network";
+  const standing = standingHere(client, desired, wanted, found.records);
+  if (standing !== null) return "waits" in standing ? standing.waits : standing.refused;
   if (desired.interfaces.length > 0 && !isSpokenOf(desired, policyOf(desired, wanted)))
     return `the rules of cell ${desired.cell} have not reached this host yet`;
   for (const link of desired.interfaces) {

@@ -1,5 +1,6 @@
 import { type ActualMachine, type ActualMachines, machinesKey } from "../../core/documents/ha.ts";
 import type { ActualPolicy } from "../../core/documents/network/network.ts";
+import { claimKey } from "../../core/documents/pools.ts";
 import {
   type ActualHost,
   type ActualLocation,
@@ -13,6 +14,7 @@ import { type CellName, type Ipv4, type PeerName, peerName, type Uid } from "../
 import type { Json } from "../../model/json/json.ts";
 import type { LocalInterface } from "../drivers/network/driver.ts";
 import { guestOf, healthOf, isUnaskable, probesOf } from "../liveness/health.ts";
+import { rootController } from "../machine/claims/claims.ts";
 import { trialState } from "../root-vm/boot-trial.ts";
 import type { VmRecord } from "../vm-record.ts";
 import type { Found, Wanted } from "../wanted.ts";
@@ -54,6 +56,8 @@ export const publications = (
     const actual = actualPolicy(cell, version, found, troubles.get("network"));
     result.set(actualKey(controllerOf(cell), `policy/${cell}`), actual as unknown as Json);
   }
+  if (wanted.claimed !== undefined && wanted.claimed.epoch > 0)
+    result.set(actualKey(rootController, claimKey(host.host)), { epoch: wanted.claimed.epoch });
   result.set(machinesKey, machinesHere(found, host) as unknown as Json);
   for (const [vm, taken] of takenHere(wanted, found)) result.set(takenKey(vm), taken as unknown as Json);
   return result;

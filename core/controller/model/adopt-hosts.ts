@@ -4,11 +4,12 @@ import type { HostName } from "../../../model/cell/identifiers.ts";
 import { acceptedBefore } from "../../../model/check/check-supply.ts";
 import { inOneGo } from "../../../model/slices.ts";
 import { checkDocument } from "../../../model/specification/specification.ts";
-import { pooledKey } from "../../documents/pools.ts";
+import { claimKey, pooledKey } from "../../documents/pools.ts";
 import { dedicatedKey } from "../../documents/tenancy.ts";
 import { hostKey } from "../../documents/vocabulary.ts";
 import { log } from "../../outbox.ts";
 import { forkReason, takeBack } from "../histories/fork.ts";
+import { claimKeys } from "../services/claims.ts";
 import { dedicatedKeys } from "../services/dedications.ts";
 import { closedHosts, hostPath, isRoot, offersOf } from "../services/hosts.ts";
 import { pooledKeys } from "../services/pools/given.ts";
@@ -44,13 +45,19 @@ export function adoptHosts(state: ControllerState): void {
  * host would stay closed of which nobody can see that it is.
  */
 function takeBackForgotten(state: ControllerState, cell: Cell): void {
-  const said = new Set([...closedHosts(cell).map(hostKey), ...dedicatedKeys(cell), ...pooledKeys(state, cell)]);
+  const said = new Set([
+    ...closedHosts(cell).map(hostKey),
+    ...dedicatedKeys(cell),
+    ...pooledKeys(state, cell),
+    ...claimKeys(state, cell),
+  ]);
   for (const [peer, keys] of state.forgotten)
     for (const key of keys.keys())
       if (
         (key.startsWith(hostKey("" as HostName)) ||
           key.startsWith(dedicatedKey("" as HostName)) ||
-          key.startsWith(pooledKey("" as HostName))) &&
+          key.startsWith(pooledKey("" as HostName)) ||
+          key.startsWith(claimKey("" as HostName))) &&
         !said.has(key) &&
         state.outbox.releasing.get(peer)?.has(key) !== true
       )

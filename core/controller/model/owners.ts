@@ -98,6 +98,14 @@ export function desireCellOwners(state: ControllerState, desires: Desires): void
   }
 }
 
+/** Each child of the root cell, with its account. */
+export function* cellOwners(state: ControllerState): Generator<readonly [cell: string, account: string | null]> {
+  for (const record of childRecords(state)) {
+    const owner = ownerOf(state, record);
+    if (owner !== null) yield [owner.cell, owner.account];
+  }
+}
+
 /** Path of the account that a child of the root cell belongs to, also while it is ending; null: the operator's. */
 export function accountOf(state: ControllerState, record: ElementRecord): string | null {
   return isRoot(state) ? (ownerOf(state, record)?.account ?? null) : null;

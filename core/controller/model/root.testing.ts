@@ -74,6 +74,7 @@ export class Root {
     }
     return effects;
   }
+  entitled = (peer: string, key: string): boolean => this.#service.entitled(this.#state, peerName(peer), key);
   ask(request: ControllerRequest): ControllerResponse {
     const effects = this.step({ kind: "request", id: 1, request: toJson(request) });
     const reply = effects.find((effect) => effect.kind === "reply");

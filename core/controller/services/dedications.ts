@@ -206,9 +206,11 @@ export function withoutBelow({ cell, options }: ControllerState, document: JsonO
 export function desireDedications(state: ControllerState, desires: Desires): void {
   if (!isRoot(state) || state.cell === null) return;
   const placers = placersOf(state.cell);
-  for (const [host, rule] of placesOf(state.cell).rules)
-    for (const peer of placers)
-      addDesire(desires, peer, dedicatedKey(host), { host, ...rule } satisfies DesiredDedicated);
+  for (const [host, rule] of placesOf(state.cell).rules) {
+    const { epoch } = state.claims.get(host) ?? {};
+    const document: DesiredDedicated = { host, ...rule, ...(epoch === undefined ? {} : { epoch }) };
+    for (const peer of placers) addDesire(desires, peer, dedicatedKey(host), document);
+  }
 }
 /** Keys under which something is said of this model's hosts. */
 export const dedicatedKeys = (cell: Cell): readonly string[] => [...placesOf(cell).rules.keys()].map(dedicatedKey);

@@ -209,10 +209,10 @@ export const flavorsOf = (cell: Cell): readonly string[] =>
     type === "HostFlavor" ? [path.slice(flavorsAt.length)] : [],
   );
 
-/** In which pool each host of a flavour is, to all Placers. */
-export function desirePooled(state: ControllerState, desires: Desires): void {
-  const { cell } = state;
-  if (!isRoot(state) || cell === null) return;
+type PooledHost = Pick<DesiredPooled, "flavor" | "tag" | "pool">;
+/** In which pool each host of a flavour is. */
+function pooledHosts(state: ControllerState, cell: Cell): ReadonlyMap<HostName, PooledHost> {
+  const all = new Map<HostName, PooledHost>();
   const records = new Map([...state.pooled.values()].map((record) => [record.host, record]));
   const hosts = new Map<HostName, string>(flavored(cell).map((element) => [hostOf(element), element.flavor ?? ""]));
   // What is in a pool stays its owner's, whatever a text says of it.
@@ -227,7 +227,23 @@ export function desirePooled(state: ControllerState, desires: Desires): void {
             ...{ enabled: record.enabled, authorised: record.authorised },
             ...wishesOf(record),
           };
-    const document: DesiredPooled = { host, flavor, tag: tagOf(flavor, record), pool };
+    all.set(host, { flavor, tag: tagOf(flavor, record), pool });
+  }
+  return all;
+}
+/** The same, without what is between Placers and the root controller alone. */
+export const pooledAt = (
+  state: ControllerState,
+  cell: Cell,
+): ReadonlyMap<HostName, Pick<PooledHost, "flavor" | "pool">> =>
+  new Map([...pooledHosts(state, cell)].map(([host, { flavor, pool }]) => [host, { flavor, pool }]));
+/** To all Placers. */
+export function desirePooled(state: ControllerState, desires: Desires): void {
+  const { cell, claims } = state;
+  if (!isRoot(state) || cell === null) return;
+  for (const [host, pooled] of pooledHosts(state, cell)) {
+    const { epoch } = claims.get(host) ?? {};
+    const document: DesiredPooled = { host, ...pooled, ...(epoch === undefined ? {} : { epoch }) };
     for (const peer of placersOf(cell)) addDesire(desires, peer, pooledKey(host), document);
   }
 }

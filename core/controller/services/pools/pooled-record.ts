@@ -18,4 +18,12 @@ export interface PooledRecord extends PoolWishes {
 export interface Pooling {
   /** Hosts that are in pools, by their PoolHosts; of the root controller. */
   readonly pooled: Map<Uid, PooledRecord>;
+  /** Since when each host is whose it is; of the root controller. */
+  readonly claims: Map<HostName, ClaimRecord>;
+}
+/** Record `claim/<host>`. It outlasts what it says, so that an epoch never comes twice. */
+export interface ClaimRecord {
+  readonly epoch: number;
+  /** The claim, as text; null: the host is everybody's. */
+  readonly what: string | null;
 }
