@@ -11,7 +11,7 @@ import { test } from "node:test";
 const layers = ["model", "core", "runtime", "host", "gateway", "cli"] as const;
 /** What stands on top of the layers, and which of the others there each may use. */
 const onTop: Readonly<Record<string, readonly string[]>> = {
-  web: [],
+  web: ["simulator"],
   image: [],
   simulator: [],
   testbed: ["image"],
@@ -26,6 +26,8 @@ interface Source {
 }
 /** A test, or what only tests use: both stand beside what they are about. */
 const isTest = (path: string): boolean => /\.(test|testing)\.ts$/.test(path);
+/** What runs in a browser: of ours it knows the model alone, as any client of the contract. */
+const isPage = (path: string): boolean => /^web\/(?:data|pages|parts|state|main)\b/.test(path) && !isTest(path);
 
 const list = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
   cwd: import.meta.dirname,
@@ -33,7 +35,7 @@ const list = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude
 });
 const tracked = list.split("\n").filter((path) => path !== "" && existsSync(join(import.meta.dirname, path)));
 const read = (path: string): Source => ({ path, text: readFileSync(join(import.meta.dirname, path), "utf8") });
-const sources: readonly Source[] = tracked.filter((path) => path.endsWith(".ts") && path !== "tidy.test.ts").map(read);
+const sources: readonly Source[] = tracked.filter((path) => /\.tsx?$/.test(path) && path !== "tidy.test.ts").map(read);
 /** Whatever may name a file that it runs or reads. */
 const texts: readonly Source[] = tracked
   .filter((path) =>
@@ -85,6 +87,12 @@ function layerFaults(source: Source): readonly string[] {
 }
 
 function topFaults(source: Source, folder: string): readonly string[] {
+  if (isPage(source.path))
+    return importsOf(source).flatMap((target) =>
+      /^(?:\.|react|model\/|web\/)/.test(target)
+        ? []
+        : [`${source.path} imports ${target}: the page is a client of model/contract/ like any other`],
+    );
   const allowed = onTop[folder];
   if (allowed === undefined) return [];
   return importsOf(source).flatMap((target) => {
@@ -249,8 +257,8 @@ function folderCircleFaults(all: readonly Source[]): readonly string[] {
 /** Lists of many of one kind, which nobody looks through. */
 const collections = ["model/cases", "simulator/mutations", "simulator/scenarios", "decisions"];
 const maximumEntries = 20;
-/** Git, the package manager, the linter, the compiler and the build look for these in the root and nowhere else (decision 75). */
-const forTools = [".ci", ".gitignore", "biome.json", "package-lock.json", "package.json", "tsconfig.json"];
+/** Git, the package manager, the linter, the compiler, the build and who looks for licences look for these in the root and nowhere else (decision 75). */
+const forTools = [".ci", ".gitignore", "LICENSE", "biome.json", "package-lock.json", "package.json", "tsconfig.json"];
 /** A folder is looked through at one glance, and the root, where everybody begins, too. */
 function folderFaults(paths: readonly string[]): readonly string[] {
   const entries = new Map<string, Set<string>>();
@@ -379,6 +387,8 @@ test("each rule catches what breaks it", () => {
   assert.equal(layerFaults({ path: "host/a.ts", text: 'import { x } from "../testbed/b.ts";' }).length, 1);
   assert.equal(layerFaults({ path: "host/a.ts", text: 'import { x } from "../core/b.ts";' }).length, 0);
   assert.equal(layerFaults({ path: "simulator/a.ts", text: 'import { x } from "../testbed/b.ts";' }).length, 1);
+  assert.equal(layerFaults({ path: "web/pages/a.tsx", text: 'import { x } from "../../runtime/b.ts";' }).length, 1);
+  assert.equal(layerFaults({ path: "web/pages/a.tsx", text: 'import { x } from "../../model/b.ts";' }).length, 0);
   assert.equal(layerFaults({ path: "bench/a.ts", text: 'import { x } from "../testbed/b.ts";' }).length, 0);
   const one = { path: "core/a.ts", text: 'import { x } from "./b.ts";' };
   assert.equal(circleFaults([one, { path: "core/b.ts", text: 'import type { y } from "./a.ts";' }]).length, 1);

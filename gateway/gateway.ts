@@ -40,6 +40,7 @@ import { createConnections } from "./observation/connections.ts";
 import { registerObservation } from "./observation/observation.ts";
 import { createStatus } from "./observation/status.ts";
 import { registerZone } from "./observation/zone.ts";
+import { isOfPage, registerPage } from "./page/page.ts";
 import { isChildName, requireCellName, requireFreeName } from "./requests/cell-names.ts";
 import { beyondScope, isPlainPath, type Scope, scopeOf } from "./requests/credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack, type Way } from "./requests/forward.ts";
@@ -116,9 +117,10 @@ export function createGateway(
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   const takePlace = createPlaces();
   const logins = loginPlaces();
+  const isOwnName = ownNames(configuration);
+  registerPage(app, options.page, isOwnName);
   const signIn = createSignIn(app, {
-    configuration,
-    isOwnName: ownNames(configuration),
+    ...{ configuration, isOwnName },
     scopeOf: async (authorization, address) => {
       const scope = await introducedUser(context, authorization, address);
       if (scope.kind === "cell") await introduction.introduce(scope.cell, authorization, address);
@@ -128,6 +130,7 @@ export function createGateway(
   app.addHook("onRequest", async (request, reply) => {
     if (!isPlainPath(request.url))
       throw refused(400, "bad-request", "a request names a path, from its `/` on and without a `#`: GET /cells");
+    if ((request.method === "GET" || request.method === "HEAD") && isOfPage(request.url)) return;
     if (match(request.method, request.url)?.route.who === "anyone") {
       takeLoginPlace(logins, request, reply);
       return;
@@ -175,7 +178,7 @@ export function createGateway(
   registerBin(app, configuration);
   registerBackup(app, configuration, supervisorSocket);
   registerOrphans(app, configuration);
-  registerHa(app, configuration);
+  const ha = registerHa(app, configuration);
   registerZone(app, configuration);
   const told: (() => void)[] = [];
   app.addHook("onReady", async () => {
@@ -188,7 +191,7 @@ export function createGateway(
   const timeline = registerObservation(app, configuration, supervisorSocket, observer, connections);
   const readers: Readers = {
     isOperator: (authorization) => isAuthorized(authorization, credentialHashes),
-    ...{ status, cells: summaries, timeline },
+    ...{ status, cells: summaries, timeline, ha },
     requireCell: (cell, authorization) => requireCell(context, cell, authorization),
     ask: (cell, path, authorization, options) => forwardRead(way, { cell, path, authorization }, options),
   };

@@ -195,6 +195,8 @@ export interface ProcessConfiguration {
      */
     readonly supervisorSocket?: string;
     readonly credentialHashes: readonly string[];
+    /** Directory with the files of the page; absent: the gateway has no page. */
+    readonly page?: string;
   };
 }
 /**

@@ -20,7 +20,14 @@ export const simulateCommand: Register = (program, context, withHelp) => {
       .option("--log", "print the whole log")
       .option("--many", "seed after seed, until interrupted or one fails; prints the rate")
       .option("--until <count>", "with --many: so many seeds")
+      .option("--serve", "the page over a simulated cloud in real time, until Ctrl-C: hosts fail by key and by seed")
+      .option("--machines <count>", "with --serve: VMs to begin with", "30")
+      .option("--port <number>", "with --serve: of the page; 0: any that is free", "0")
       .action(async (given: Given) => (await import("../commands/simulate.ts")).simulate(context(), given)),
-    ["cells simulate --seed 7 --faults partition,crash", "cells simulate --many --until 100"],
+    [
+      "cells simulate --seed 7 --faults partition,crash",
+      "cells simulate --many --until 100",
+      "cells simulate --serve --hosts 20 --machines 1000",
+    ],
   );
 };

@@ -39,6 +39,7 @@ function readers(more: Partial<Readers> = {}): Readers & { readonly asked: strin
         shop: { "x.type": "Cell", vm: { "x.type": "VM", $state: { phase: "ready" }, secret: "s" } },
       });
     },
+    ha: async () => ({ protected: 2, storm: null, items: [] }),
     timeline: { follow: () => () => undefined },
     ...more,
   };
@@ -58,6 +59,12 @@ test("each topic is read by what the same person could ask for, and has nothing 
   assert.deepEqual(Object.keys(await (await sourceOf(all, { kind: "status" }, "operator")).read(signal)), [
     "installation",
   ]);
+  await assert.rejects(sourceOf(all, { kind: "ha" }, "ann"), /the topic ha is for the operator/);
+  assert.deepEqual(await (await sourceOf(all, { kind: "ha" }, "operator")).read(signal), {
+    summary: { protected: 2, storm: null },
+  });
+  const none = readers({ ha: async () => Promise.reject(refused(404, "ha/none", "there is none")) });
+  assert.deepEqual(await (await sourceOf(none, { kind: "ha" }, "operator")).read(signal), {});
   const rows = await (await sourceOf(all, { kind: "cell", cell: "shop" }, "ann")).read(signal);
   assert.deepEqual(rows, { "shop/vm": { type: "VM", state: { phase: "ready" } } }, "states, and nothing of the model");
   assert.deepEqual(all.asked, ["ann shop model?state=true"]);

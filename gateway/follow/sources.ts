@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CellSummary, InstallationStatus } from "../../model/api.ts";
-import type { Topic } from "../../model/contract/follow/follow.ts";
-import { rowsOfCell, rowsOfCells, rowsOfStatus } from "../../model/contract/follow/rows.ts";
+import type { Rows, Topic } from "../../model/contract/follow/follow.ts";
+import { rowsOfCell, rowsOfCells, rowsOfHa, rowsOfStatus } from "../../model/contract/follow/rows.ts";
+import type { HaReport } from "../../model/contract/operator/ha.ts";
 import { parseJson } from "../../runtime/http/http.ts";
 import type { PeerResponse } from "../../runtime/http/https.ts";
 import type { Timeline } from "../observation/timeline.ts";
-import { refusalIn, refused } from "../requests/refused.ts";
+import { RefusedError, refusalIn, refused } from "../requests/refused.ts";
 import type { TopicSource } from "./topic.ts";
 
 /** How topics are read: each by the requests that the same person could make. */
@@ -22,6 +23,8 @@ export interface Readers {
     authorization: string,
     options: { readonly signal: AbortSignal; readonly follows: boolean },
   ): Promise<PeerResponse>;
+  /** Rejects with a refusal 404 where the installation has no HA Manager. */
+  ha(): Promise<HaReport>;
   readonly timeline: Pick<Timeline, "follow">;
 }
 
@@ -44,6 +47,10 @@ export async function sourceOf(readers: Readers, topic: Topic, authorization: st
       throw refused(403, "forbidden", "the topic status is for the operator, by the operator's credential");
     return { read: async () => rowsOfStatus(await readers.status()), watch: watchServices, everyMs: statusEveryMs };
   }
+  if (topic.kind === "ha") {
+    if (!isOperator) throw refused(403, "forbidden", "the topic ha is for the operator, by the operator's credential");
+    return { read: () => haRows(readers), watch: watchServices, everyMs: statusEveryMs };
+  }
   if (topic.kind === "cells")
     return {
       read: async () => rowsOfCells(await readers.cells(authorization)),
@@ -57,6 +64,16 @@ export async function sourceOf(readers: Readers, topic: Topic, authorization: st
     watch: (changed, signal) => void watchCell(readers, cell, authorization, { changed, signal }),
     everyMs: cellEveryMs,
   };
+}
+
+/** Where there is no HA Manager there is nothing that it works on. */
+async function haRows(readers: Readers): Promise<Rows> {
+  try {
+    return rowsOfHa(await readers.ha());
+  } catch (error) {
+    if (error instanceof RefusedError && error.statusCode === 404) return {};
+    throw error;
+  }
 }
 
 async function modelOf(readers: Readers, cell: string, authorization: string, signal: AbortSignal) {

@@ -26,9 +26,10 @@ const patienceMs = 10_000;
 /** Two hosts may be asked, and each tries for a while. */
 const powerPatienceMs = 45_000;
 
-/** `GET /ha`, and `POST /ha/pause`, `/ha/release`, `/ha/cancel` and `/ha/retry`, `/alerts`: what the HA Manager works on, for the operator. */
-export function registerHa(app: FastifyInstance, configuration: ProcessConfiguration): void {
-  serveRoute(app, "readHa", () => ask(configuration, "GET", "/ha"));
+/** `GET /ha`, and `POST /ha/pause`, `/ha/release`, `/ha/cancel` and `/ha/retry`, `/alerts`: what the HA Manager works on, for the operator. Returns how to read it. */
+export function registerHa(app: FastifyInstance, configuration: ProcessConfiguration): () => Promise<HaReport> {
+  const read = (): Promise<HaReport> => ask(configuration, "GET", "/ha");
+  serveRoute(app, "readHa", read);
   serveRoute(app, "pauseHa", () => ask(configuration, "POST", "/ha/pause"));
   serveRoute(app, "releaseHa", ({ query: { vm = null } }) =>
     ask(configuration, "POST", `/ha/release${vm === null ? "" : `?${new URLSearchParams({ vm })}`}`),
@@ -68,6 +69,7 @@ export function registerHa(app: FastifyInstance, configuration: ProcessConfigura
   serveRoute(app, "forgetPower", ({ parameters: { name } }) =>
     askFor(configuration, powerRemoved, { method: "DELETE", path: `/power/${encodeURIComponent(name)}` }),
   );
+  return read;
 }
 
 async function ask(configuration: ProcessConfiguration, method: string, path: string): Promise<HaReport> {

@@ -44,7 +44,8 @@ export interface Further {
   handler(asked: Asked): PeerHandler;
 }
 
-const answering =
+/** Answers the questions, and what else there is. */
+export const answering =
   (asked: Asked, at: ServiceKind, questions: readonly Question[], further: Further | undefined): PeerHandler =>
   async (incoming, response) => {
     const { method, url, peer } = incoming;

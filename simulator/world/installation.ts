@@ -112,7 +112,7 @@ export class Installation {
   readonly participants = new Map<HostName, Participant>();
   readonly hosts = new Map<HostName, Host>();
   readonly servers = new Map<string, ServerMachine>();
-  readonly cells: readonly string[];
+  readonly cells: string[];
   /** Whose stores were lost, or put back from a copy. */
   readonly losses = new Set<PeerName>();
   /** What the operator ended, since nobody wants it any more: UIDs of elements. */
@@ -184,11 +184,20 @@ export class Installation {
         "ha-manager",
         (life) => this.powers.follow(life),
       );
-    for (const [index, cell] of this.cells.entries()) {
-      const number = (index % history.services) + 1;
-      const services = { placer: number, storageManager: number };
-      this.#addController(cell, `cell${index + 1}`, index + 1, ipv4(network.controller(index + 1)), services);
-    }
+    for (const [index, cell] of this.cells.entries()) this.#addCell(cell, index + 1);
+  }
+
+  /** One more cell, whose controller starts at once. */
+  addCell(cell: string): void {
+    this.cells.push(cell);
+    this.#addCell(cell, this.cells.length);
+    this.processes.get(peerName(`controller.${cell}`))?.start();
+    this.#tellControllers();
+  }
+  #addCell(cell: string, number: number): void {
+    const service = ((number - 1) % this.history.services) + 1;
+    const services = { placer: service, storageManager: service };
+    this.#addController(cell, `cell${number}`, number, ipv4(network.controller(number)), services);
   }
 
   /** Everything comes up at once. */

@@ -52,6 +52,13 @@ export class ServerMachine {
     this.#random = kernel.random.fork(`server ${server}`);
   }
 
+  get address(): Ipv4 {
+    return this.#address;
+  }
+  /** What its files take. */
+  get use(): { readonly files: number; readonly usedMiB: number } {
+    return { files: this.#files.size, usedMiB: [...this.#files.values()].reduce((sum, sizeMiB) => sum + sizeMiB, 0) };
+  }
   get #exports(): readonly ExportTruth[] {
     return [...this.#truth.exports].filter(({ server }) => server === this.server);
   }

@@ -7,6 +7,7 @@ import { dictionary, integer, json, list, oneOf, optional, record, text, time } 
  * once, and then what becomes of it. What these events come to is in `reduce.ts`.
  *
  * - `status`: hosts (`host/h1`), storage servers (`server/s1`), services (`service/placer`) and the whole (`installation`), for the operator;
+ * - `ha`: what the HA Manager works on (`item/VM/INCARNATION`), alerts (`alert/KIND/SUBJECT`) and the `summary`, for the operator; nothing where there is none;
  * - `cells`: cells by their names, as in their list;
  * - `cell:shop`: elements of a cell by their paths, each with its type and state.
  */
@@ -42,15 +43,16 @@ export const followEvent = record<FollowEvent>(
 export const mostTopics = 16;
 export type Topic =
   | { readonly kind: "status" }
+  | { readonly kind: "ha" }
   | { readonly kind: "cells" }
   | { readonly kind: "cell"; readonly cell: string };
 
 export function topicOf(written: string): Result<Topic, string> {
-  if (written === "status" || written === "cells") return ok({ kind: written });
+  if (written === "status" || written === "cells" || written === "ha") return ok({ kind: written });
   const cell = /^cell:([a-z0-9][a-z0-9.-]{0,253})$/.exec(written)?.[1];
   if (cell !== undefined) return ok({ kind: "cell", cell });
   const shown = written.length > 60 ? `${written.slice(0, 60)}…` : written;
-  return fail(`there is no topic "${shown}": a topic is status, cells, or cell:NAME`);
+  return fail(`there is no topic "${shown}": a topic is status, ha, cells, or cell:NAME`);
 }
 
 /** Where somebody is in a topic. */

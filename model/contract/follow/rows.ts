@@ -1,5 +1,6 @@
 import type { CellSummary, ElementState, InstallationStatus } from "../../api.ts";
 import { isObject, type Json } from "../../json/json.ts";
+import type { HaReport } from "../operator/ha.ts";
 import type { Rows } from "./follow.ts";
 
 /** The rows of topics, made of what other requests answer, and back. */
@@ -45,4 +46,13 @@ export function statusOfRows(rows: Rows): InstallationStatus {
     Object.entries(rows).flatMap(([key, row]) => (key.startsWith(`${kind}/`) ? [row] : [])) as never;
   const { installation = {} } = rows;
   return { ...(installation as object), hosts: all("host"), servers: all("server"), services: all("service") };
+}
+
+/** What it works on by VM and incarnation, alerts by what they are about. */
+export function rowsOfHa({ items, alerts = [], protected: looked, storm }: HaReport): Rows {
+  return Object.fromEntries([
+    ["summary", { protected: looked, storm }],
+    ...alerts.map((alert) => [`alert/${alert.kind}/${alert.subject}`, alert]),
+    ...items.map((item) => [`item/${item.vm}/${item.incarnation}`, item]),
+  ]) as Rows;
 }

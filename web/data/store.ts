@@ -1,0 +1,81 @@
+import { type Followed, nothingFollowed, reduced } from "../../model/contract/follow/reduce.ts";
+import type { SignedIn } from "../../model/contract/tenancy/sign-in.ts";
+import { ask, Refused } from "./api.ts";
+import { aliveMs, type FromTab, type ToTab } from "./shared.ts";
+
+declare const WORKER_FILE: string;
+
+/** What the page knows. Every change makes another object. */
+export interface Known {
+  /** Null: nobody, so far as is known; undefined: it is being asked. */
+  readonly who: SignedIn | null | undefined;
+  /** Why nobody is in, where there is something to say. */
+  readonly out: string | null;
+  readonly followed: Followed;
+  /** When the stream was last heard (`Date.now`); null: not yet. */
+  readonly heardMs: number | null;
+}
+let known: Known = { who: undefined, out: null, followed: nothingFollowed, heardMs: null };
+const listeners = new Set<() => void>();
+const set = (change: Partial<Known>): void => {
+  known = { ...known, ...change };
+  for (const listener of listeners) listener();
+};
+export const store = {
+  get: (): Known => known,
+  subscribe: (listener: () => void): (() => void) => {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  },
+};
+
+let port: MessagePort | null = null;
+let topics: readonly string[] = [];
+const say = (said: FromTab): void => port?.postMessage(said);
+
+function connect(): void {
+  if (port !== null) return;
+  const policy = window.trustedTypes?.createPolicy("cells", { createScriptURL: () => `/ui/${WORKER_FILE}` });
+  const url = policy?.createScriptURL("") ?? `/ui/${WORKER_FILE}`;
+  port = new SharedWorker(url as string, { type: "module" }).port;
+  port.onmessage = ({ data }) => hear(data as ToTab);
+  setInterval(() => say({ kind: "alive" }), aliveMs);
+  window.addEventListener("pagehide", () => say({ kind: "leave" }));
+  window.addEventListener("pageshow", () => say({ kind: "follow", topics }));
+}
+function hear(said: ToTab): void {
+  if (said.kind === "signed-out") leave("the sign-in is over");
+  else if (said.kind === "event") {
+    const { followed } = reduced(known.followed, said.event);
+    set({ followed, heardMs: Date.now() });
+  }
+}
+/** What this tab shows. */
+export function show(wanted: readonly string[]): void {
+  if (wanted.join(" ") === topics.join(" ")) return;
+  topics = wanted;
+  connect();
+  say({ kind: "follow", topics });
+}
+
+const leave = (out: string | null): void => {
+  topics = [];
+  say({ kind: "follow", topics });
+  set({ who: null, out, followed: nothingFollowed, heardMs: null });
+};
+/** Who is in, by the cookie that the browser has. */
+export async function look(): Promise<void> {
+  try {
+    set({ who: (await ask("readSignIn", "GET", "/login")).value, out: null });
+  } catch (error) {
+    set({ who: null, out: error instanceof Refused && error.status !== 401 ? error.message : null });
+  }
+}
+/** Rejects with what the gateway has against it. */
+export async function signIn(body: object): Promise<void> {
+  set({ who: (await ask("signIn", "POST", "/login", { body: JSON.stringify(body) })).value, out: null });
+}
+export async function signOut(): Promise<void> {
+  await ask("signOut", "DELETE", "/login").catch(() => undefined);
+  leave(null);
+}

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { type Served, type ServedOptions, serveSimulation } from "../../simulator/serve/served.ts";
+import { buildPage } from "../build.ts";
+
+/**
+ * A person's way through the page, in Debian's Chromium without a screen, over a served simulation. What a person would not see fails it as
+ * well: an error in the console, a violation of the content security policy, a request that leaves the origin.
+ */
+const executablePath = "/usr/bin/chromium-headless-shell";
+
+export interface Journeys {
+  readonly served: Served;
+  readonly browser: Browser;
+  /** A browser that nobody has used yet. */
+  person(options?: Parameters<Browser["newContext"]>[0]): Promise<Person>;
+  end(): Promise<void>;
+}
+export interface Person {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** What went wrong that nobody sees; it is empty at the end of a journey. */
+  readonly faults: readonly string[];
+  /** These are expected in what comes: each is taken out once. */
+  expect(fault: RegExp): void;
+  signIn(): Promise<void>;
+  end(): Promise<void>;
+}
+
+export async function beginJourneys(
+  size: Pick<ServedOptions, "hosts" | "machines"> & { readonly seed?: number },
+): Promise<Journeys> {
+  assert.ok(existsSync(executablePath), "the browser is not there: run `./cells setup`");
+  const page = await mkdtemp(join(tmpdir(), "cells-journeys-"));
+  await buildPage(page);
+  const served = await serveSimulation({ seed: 1, ...size, port: 0, page });
+  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+  return {
+    served,
+    browser,
+    person: (options) => personWith(browser, served, options),
+    end: async () => {
+      await browser.close();
+      await served.stop();
+      await rm(page, { recursive: true, force: true });
+    },
+  };
+}
+
+async function personWith(
+  browser: Browser,
+  served: Served,
+  options: Parameters<Browser["newContext"]>[0] = {},
+): Promise<Person> {
+  const context = await browser.newContext({
+    reducedMotion: "reduce",
+    viewport: { width: 1280, height: 900 },
+    ...options,
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(30_000);
+  const faults: string[] = [];
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") faults.push(message.text());
+  });
+  page.on("pageerror", (error) => faults.push(error.message));
+  page.on("request", (request) => {
+    if (!request.url().startsWith(served.url)) faults.push(`a request to ${request.url()}`);
+  });
+  return {
+    page,
+    context,
+    faults,
+    expect: (expected) => {
+      const at = faults.findIndex((fault) => expected.test(fault));
+      assert.notEqual(at, -1, `nothing is like ${expected} in ${JSON.stringify(faults)}`);
+      faults.splice(at, 1);
+    },
+    signIn: async () => {
+      await page.goto(`${served.url}/ui/#code=${await served.code()}`);
+      await page.getByRole("heading", { name: "Overview" }).waitFor();
+    },
+    end: async () => {
+      await context.close();
+      assert.deepEqual(faults, []);
+    },
+  };
+}
+
+/**
+ * What a screen reader would be told is as `golden/NAME.txt` has it; with `CELLS_GOLDEN=write` that file is written anew. What differs from run to run
+ * (times, and which host has how much) is `‹…›`.
+ */
+export async function likeGolden(page: Page, name: string): Promise<void> {
+  const file = join(import.meta.dirname, "golden", `${name}.txt`);
+  const text = `${await page.locator("body").ariaSnapshot()}\n`
+    .replace(/\b\d+ (?:s|min|h|d)\b/g, "‹time›")
+    .replace(/[\d.]+ of ([\d.]+ [GM]iB)/g, "‹used› of $1")
+    .replace(/paragraph: \d+ machines?/g, "paragraph: ‹count› machines");
+  if (process.env.CELLS_GOLDEN === "write") await writeFile(file, text);
+  assert.equal(text, await readFile(file, "utf8").catch(() => ""), `${name}: CELLS_GOLDEN=write writes it anew`);
+}

@@ -1,0 +1,7 @@
+import { createRoot } from "react-dom/client";
+import { Shell } from "./pages/shell.tsx";
+import "./style/page.css";
+
+const place = document.getElementById("page");
+if (place === null) throw new Error("index.html has no element `page`");
+createRoot(place).render(<Shell />);

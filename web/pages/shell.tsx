@@ -1,0 +1,163 @@
+import { useEffect, useRef } from "react";
+import type { SignedIn } from "../../model/contract/tenancy/sign-in.ts";
+import { look, show, signOut } from "../data/store.ts";
+import { Link, Waiting } from "../parts/bits.tsx";
+import { go, useKnown, useNow, usePlace } from "../parts/use-known.ts";
+import { cellsIn } from "../state/known.ts";
+import type { Place } from "../state/place.ts";
+import { Machines } from "./machines.tsx";
+import { Overview } from "./overview.tsx";
+import { SignIn } from "./sign-in.tsx";
+import { Specification } from "./specification.tsx";
+
+/** One stream has so many topics. */
+const mostTopics = 16;
+/** Two beats of the gateway missed. */
+const staleMs = 25_000;
+const titles = { overview: "Overview", machines: "Machines", specification: "Specification" } as const;
+const keys: readonly (readonly [string, string])[] = [
+  ["/", "search"],
+  ["o", "overview"],
+  ["m", "machines"],
+  ["s", "specification"],
+  ["?", "these keys"],
+];
+
+export function Shell() {
+  const { who, out } = useKnown();
+  useEffect(() => void look(), []);
+  if (who === undefined) return <Waiting what="the gateway" />;
+  if (who === null) return <SignIn said={out} />;
+  return <Inside who={who} />;
+}
+
+function Inside({ who }: { who: SignedIn }) {
+  const { followed } = useKnown();
+  const place = usePlace();
+  const isOperator = who.kind === "operator";
+  const cells = cellsIn(followed)?.map(({ cell }) => cell) ?? [];
+  const open =
+    place.page === "specification" && place.cell !== null ? [place.cell] : place.page === "machines" ? cells : [];
+  useTopics([...(isOperator ? ["status", "ha"] : []), "cells"], open);
+  const keysShown = useRef<HTMLDialogElement>(null);
+  useKeys(keysShown);
+  const heading = useRef<HTMLElement>(null);
+  useEffect(() => {
+    document.title = place.page === "unknown" ? "Cells" : `${titles[place.page]} – Cells`;
+  }, [place.page]);
+  return (
+    <>
+      <a className="skip" href="#content">
+        To the content
+      </a>
+      <header>
+        <strong className="brand">Cells</strong>
+        <nav aria-label="Pages">
+          <Link to={{ page: "overview" }} current={place.page === "overview"}>
+            Overview
+          </Link>
+          <Link to={{ page: "machines", cell: null }} current={place.page === "machines"}>
+            Machines
+          </Link>
+          <Link to={{ page: "specification", cell: null }} current={place.page === "specification"}>
+            Specification
+          </Link>
+        </nav>
+        <span className="who">
+          {who.name ?? "operator"}
+          <button type="button" className="quiet" onClick={() => void signOut()}>
+            Sign out
+          </button>
+        </span>
+      </header>
+      <OfWhen />
+      <main id="content" ref={heading} tabIndex={-1}>
+        <Page place={place} isOperator={isOperator} />
+      </main>
+      <dialog ref={keysShown} aria-label="Keys">
+        <h2>Keys</h2>
+        <dl>
+          {keys.map(([key, what]) => (
+            <div key={key}>
+              <dt>
+                <kbd>{key}</kbd>
+              </dt>
+              <dd>{what}</dd>
+            </div>
+          ))}
+        </dl>
+        <form method="dialog">
+          <button type="submit">Close</button>
+        </form>
+      </dialog>
+    </>
+  );
+}
+
+function Page({ place, isOperator }: { place: Place; isOperator: boolean }) {
+  switch (place.page) {
+    case "overview":
+      return <Overview isOperator={isOperator} />;
+    case "machines":
+      return <Machines cell={place.cell} />;
+    case "specification":
+      return <Specification cell={place.cell} />;
+    case "unknown":
+      return (
+        <>
+          <h1>There is no such page</h1>
+          <p>
+            <code>{place.path}</code> leads nowhere. <Link to={{ page: "overview" }}>Overview</Link>
+          </p>
+        </>
+      );
+  }
+}
+
+function useTopics(always: readonly string[], cells: readonly string[]): void {
+  const topics = [...always, ...cells.slice(0, mostTopics - always.length).map((cell) => `cell:${cell}`)];
+  const written = topics.join(" ");
+  useEffect(() => show(written.split(" ")), [written]);
+}
+
+/** Whether what is shown is of now, and since when it is not. */
+function OfWhen() {
+  const { heardMs, followed } = useKnown();
+  const now = useNow(1000);
+  const stale = [...followed.topics].flatMap(([topic, { stale }]) => (stale === null ? [] : [`${topic}: ${stale}`]));
+  const ended = [...followed.ended]
+    .filter(([topic]) => !followed.topics.has(topic))
+    .map(([topic, why]) => `${topic}: ${why}`);
+  const isSilent = heardMs !== null && now - heardMs > staleMs;
+  useEffect(() => {
+    document.documentElement.classList.toggle("silent", isSilent);
+  }, [isSilent]);
+  if (!isSilent && stale.length === 0 && ended.length === 0) return null;
+  return (
+    <p className="of-when" role="status">
+      {isSilent &&
+        `The gateway was last heard at ${new Date(heardMs).toLocaleTimeString()}: what is shown may be old. `}
+      {[...stale, ...ended].join("; ")}
+    </p>
+  );
+}
+
+function useKeys(shown: React.RefObject<HTMLDialogElement | null>): void {
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      const { target, key } = event;
+      const types =
+        target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable]") !== null;
+      if (types || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (key === "?") shown.current?.showModal();
+      else if (key === "/") document.getElementById("search")?.focus();
+      else if (key === "o") go({ page: "overview" });
+      else if (key === "m") go({ page: "machines", cell: null });
+      else if (key === "s") go({ page: "specification", cell: null });
+      else return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [shown]);
+}

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ElementPath } from "../../model/cell/identifiers.ts";
+import type { Plan, PlanStep } from "../../model/plan/plan-types.ts";
+import { addressOf, placeOf } from "./place.ts";
+import { inShort, linesOf } from "./plan.ts";
+
+const step = (action: PlanStep["action"], more: Partial<PlanStep> = {}): PlanStep => ({
+  ...{ path: "shop/vm" as ElementPath, type: "VM", action, causes: [], waitsFor: [], losesData: false, ...more },
+});
+
+test("a plan is told in words, its causes and what is lost with it", () => {
+  const causes = [{ attribute: "x.memory", from: 256, to: null }];
+  const plan: Plan = { steps: [step("restart", { causes }), step("none"), step("delete", { losesData: true })] };
+  assert.deepEqual(
+    linesOf(plan).map(({ sign, says, causes, losesData }) => [sign, says, causes, losesData]),
+    [
+      ["↻", "VM is stopped and started again", ["x.memory: 256 → nothing"], false],
+      ["−", "VM is taken away", [], true],
+    ],
+  );
+  assert.equal(inShort(plan), "1 restarted, 1 taken away");
+  assert.equal(inShort({ steps: [step("none")] }), "Nothing would change");
+  assert.match(inShort({ steps: [], textOnly: true }), /text alone/);
+});
+
+test("each place has an address, and an address leads there", () => {
+  for (const place of [
+    { page: "overview" },
+    { page: "machines", cell: null },
+    { page: "specification", cell: "db.shop" },
+  ] as const) {
+    const [path = "", query] = addressOf(place).split("?");
+    assert.deepEqual(placeOf(path, query), place);
+  }
+  for (const path of ["/ui/elsewhere", "/ui/machines/more", "/other"]) assert.equal(placeOf(path).page, "unknown");
+});
