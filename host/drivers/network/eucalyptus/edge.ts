@@ -69,7 +69,7 @@ export function planEdge(view: NetworkView, self: Self, local: LocalConfiguratio
     ebtables,
     own: {
       iptables: [
-        planInput(allPrivate, local.bridge),
+        planInput(`-i ${local.bridge} -m set --match-set ${allPrivate} src`),
         ...(isClosed ? [planOutgoing(view, lookup, own, hook, (id) => `-m set --match-set ${id} dst`)] : []),
       ],
       ebtables: ownGuard(local.siteGateway ? null : subnet.gateway, true),

@@ -1,5 +1,5 @@
 import { formatIpv4 } from "../../../../model/addresses/addresses.ts";
-import { cidrOf, prefixOfNetmask } from "../../../../model/eucalyptus/addresses/ranges.ts";
+import { cidrOf, networkOf, prefixOfNetmask } from "../../../../model/eucalyptus/addresses/ranges.ts";
 import {
   firstTag,
   gatewayOf,
@@ -10,12 +10,14 @@ import {
   segmentAt,
   segmentOf,
 } from "../../../../model/eucalyptus/addresses/segments.ts";
+import { defaultMacPrefix } from "../../../../model/eucalyptus/modes.ts";
 import type { Instance, NetworkView, SecurityGroup } from "../../../../model/eucalyptus/view/network-view.ts";
 import { dhcpPlan } from "./plan/dhcp.ts";
-import { guardTables } from "./plan/guard.ts";
+import { guardTables, tapOf } from "./plan/guard.ts";
 import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
 import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
 import { metadataAddress, metadataRule } from "./plan/metadata.ts";
+import { type GuardedSegment, ownGuard, planInput, planOutgoing } from "./plan/own.ts";
 import {
   type BridgePlan,
   type DeviceAddress,
@@ -89,10 +91,22 @@ function plan(view: NetworkView, self: Self, local: LocalConfiguration, withVlan
       bridges: withVlans ? bridgesOf(groups, subnets, null) : [],
       // The paper's modes hold no instance to its MAC or address, and without VLANs nothing keeps groups apart at the bridge.
       ebtables: guardTables(own, null, null),
+      own: { iptables: [], ebtables: ownGuard(null, false, withVlans ? [] : guarded(own, subnets, lookup)) },
+      bridge: withVlans ? null : { name: local.bridge, mac: local.bridgeMac },
+      taps: withVlans ? [] : own.map((instance) => ({ name: tapOf(instance), bridge: local.bridge })),
       segments,
     });
   return frozen(networkHost(view, self, { lookup, subnets, groups, own, segments }, local, withVlans));
 }
+
+const guarded = (own: readonly Instance[], subnets: Subnets, { cluster }: Lookup): readonly GuardedSegment[] =>
+  own.flatMap((instance) => {
+    const [group] = instance.securityGroups;
+    const segment = group === undefined ? null : subnets.segmentOf(group);
+    if (segment === null) return [];
+    const macPrefix = cluster?.macPrefix ?? defaultMacPrefix;
+    return [{ tap: tapOf(instance), segment: cidrOfSegment(segment, subnets), macPrefix }];
+  });
 
 const allSegments = (subnet: ManagedSubnet): readonly Segment[] => {
   const last = lastSegment(subnet);
@@ -156,15 +170,29 @@ function networkHost(
     : bridges.map(({ gateway, prefixLength }) => ({
         ...{ device: local.privateInterface, address: gateway ?? 0, prefixLength, announced: false },
       }));
+  const toGroup = (group: string): string | null => {
+    const segment = subnets.segmentOf(group);
+    return segment === null ? null : `-d ${cidrOfSegment(segment, subnets)}`;
+  };
   const service = { device: local.privateInterface, address: metadataAddress, prefixLength: 32, announced: false };
   return {
     ...emptyPlan(view, self, warnings),
     iptables: [nat.table(), filter.table()],
     dhcp: dhcpPlan(view, dhcpSubnets, own),
     bridges: withVlans ? bridges : [],
+    own: {
+      iptables: [
+        planInput(`! -i lo -s ${cidr}`),
+        ...(local.outgoingClosed ? [planOutgoing(view, lookup, own, "FORWARD", toGroup)] : []),
+      ],
+      ebtables: [],
+    },
     forwards: true,
     addresses: [...outside, ...inside, service],
-    managed: [{ device: local.publicInterface, ranges: view.publicIps }],
+    managed: [
+      { device: local.publicInterface, ranges: view.publicIps },
+      ...(withVlans ? [] : [{ device: local.privateInterface, ranges: [networkOf(subnet.subnet, subnet.netmask)] }]),
+    ],
     segments,
   };
 }

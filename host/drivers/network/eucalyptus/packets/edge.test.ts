@@ -29,7 +29,8 @@ let guests: readonly [Machine, Machine];
 let agents: readonly [guest: Agent, outside: Agent];
 let onTheWire: Watched;
 let service: NetworkService<LocalPlan, LocalNetwork, unknown>;
-const plan = (change = (view: string) => view): LocalPlan => planOf(change(text), "10.111.5.43", { bridgeMac });
+const plan = (change = (view: string) => view, outgoingClosed = false): LocalPlan =>
+  planOf(change(text), "10.111.5.43", { bridgeMac, outgoingClosed });
 const offered = async (wanted: LocalPlan): Promise<void> => {
   await service.offer({ mode: "EDGE", global: wanted });
   assert.deepEqual(service.state.failed, {});
@@ -56,13 +57,13 @@ before(async () => {
   onTheWire = await world.watch(outside, "net", "arp");
   service = world.service(node, "node");
   await offered(plan());
+  for (const guest of guests) assert.ok(world.lease(guest), "a lease");
 });
 after(() => world.end());
 
 test("an instance gets its address, gateway, name server and domain by DHCP, and nobody else any", async () => {
   for (const [index, { address }] of [first, second].entries()) {
     const guest = guests[index as 0 | 1];
-    assert.ok(world.lease(guest), "a lease");
     assert.match(guest.run("ip", "-4", "address", "show", "dev", "eth0"), new RegExp(`${address}/24`));
     assert.match(guest.run("ip", "route"), new RegExp(`default via ${gateway}`));
   }
@@ -102,6 +103,25 @@ test("metadata answers, and nothing else of the node does", async () => {
   assert.ok(await soon(() => opens(node, "127.0.0.1", 9999)));
   for (const to of [gateway, "10.111.5.43"]) assert.ok(!opens(guests[0], to, 9999), to);
   assert.ok(opens(outside, "10.111.5.43", 9999), "the site reaches it");
+});
+
+test("where what instances send needs a rule, it is a rule of theirs that lets it out", async () => {
+  world.spawn(outside, "socat", "TCP-LISTEN:7000,fork,reuseaddr", "PIPE");
+  const stranger = "10.111.9.9";
+  assert.ok(await soon(() => opens(guests[0], stranger, 7000)), "in Eucalyptus all goes out");
+  await offered(plan((view) => view, true));
+  assert.ok(!opens(guests[0], stranger, 7000), "no rule lets it out");
+  assert.ok(!pings(guests[0], stranger));
+  assert.ok(opens(outside, elastic, 22), "answers go out");
+  assert.ok(opens(guests[1], first.address, 22), "members reach one another");
+  assert.ok(opens(guests[0], "169.254.169.254", 80) && pings(guests[0], gateway), "what all need");
+  const rule =
+    "<rule><protocol>6</protocol><fromPort>7000</fromPort><toPort>7000</toPort><cidr>10.111.9.0/24</cidr></rule>";
+  await offered(plan((view) => view.replace("<egressRules/>", `<egressRules>${rule}</egressRules>`), true));
+  assert.ok(opens(guests[0], stranger, 7000), "the rule lets it out");
+  assert.ok(!opens(guests[0], site, 7000), "and nothing else");
+  await offered(plan());
+  assert.ok(opens(guests[0], site, 7000));
 });
 
 test("a forged MAC, address, ARP, RARP and DHCP server die, each beside its honest brother", async () => {

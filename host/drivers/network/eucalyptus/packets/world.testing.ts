@@ -97,10 +97,15 @@ ip route replace default via "$router"
 echo "$ip $mask $router $dns $domain" > "/run/lease-$$"
 `;
 
-export const planOf = (text: string, address: string, local: Partial<LocalConfiguration>): LocalPlan => {
+export const planOf = (
+  text: string,
+  address: string,
+  local: Partial<LocalConfiguration>,
+  peer: "node" | "network" = "node",
+): LocalPlan => {
   const read = readView(text);
   if (!read.ok) throw new Error(JSON.stringify(read.error));
-  return planFor(read.value.view, { address, peer: "node" }, { ...localDefaults, ...local });
+  return planFor(read.value.view, { address, peer }, { ...localDefaults, ...local });
 };
 /** Over and over until it is so; false when it was not within 5 seconds. */
 export async function soon(isSo: () => boolean | Promise<boolean>): Promise<boolean> {

@@ -16,16 +16,34 @@ export const ownPrefix = "CELLS_";
 const [guard, asked, announced] = ["CELLS_GUARD", "CELLS_ASKED", "CELLS_ANNOUNCED"] as const;
 const [input, outgoing] = ["CELLS_INPUT", "CELLS_OUTGOING"] as const;
 
+/** Where groups share one bridge, an instance that is held to its group's segment there: what is for others goes by the gateway. */
+export interface GuardedSegment {
+  readonly tap: string;
+  /** `a.b.c.d/n` */
+  readonly segment: string;
+  /** Of instances: two bytes. */
+  readonly macPrefix: string;
+}
 /**
  * At the bridge: no instance is a DHCP server, and with `gateway` none is heard by others' servers, and the gateway's address is known
  * to this machine's instances alone, since each node has it.
  */
-export function ownGuard(gateway: number | null, isServed: boolean): readonly Table[] {
+export function ownGuard(
+  gateway: number | null,
+  isServed: boolean,
+  segments: readonly GuardedSegment[] = [],
+): readonly Table[] {
   const filter = new TableBuilder("filter", ["INPUT", "FORWARD", "OUTPUT"]);
   filter.chain(guard);
   filter.add("FORWARD", `-j ${guard}`);
   const ports = isServed ? "67:68" : "68";
   filter.add(guard, `-p IPv4 -i vn_i+ --ip-proto udp --ip-dport ${ports} -j DROP`);
+  for (const { tap, segment, macPrefix } of segments) {
+    // Who sends to all asks for an address, or speaks within its segment; to an instance's MAC goes what is for its segment.
+    filter.add(guard, `-p IPv4 -i ${tap} -d Broadcast --ip-proto udp --ip-dport 67 -j ACCEPT`);
+    for (const to of ["Multicast", `${macPrefix}:00:00:00:00/FF:FF:00:00:00:00`])
+      filter.add(guard, `-p IPv4 -i ${tap} -d ${to} --ip-dst ! ${segment} -j DROP`);
+  }
   if (gateway !== null) {
     for (const [chain, own, rule] of [
       ["INPUT", asked, `-i ! vn_i+ --arp-ip-dst`],
@@ -39,13 +57,14 @@ export function ownGuard(gateway: number | null, isServed: boolean): readonly Ta
   return [filter.table()];
 }
 
-/** What instances reach of the machine itself: echoes, DHCP and, where it is their name server, names. */
-export function planInput(set: string, bridge: string): Table {
+/**
+ * What instances reach of the machine itself: echoes, DHCP and, where it is their name server, names.
+ * @param from arguments for packets of instances, which come by a device and never from the machine itself
+ */
+export function planInput(from: string): Table {
   const filter = new TableBuilder("filter", ["INPUT"]);
   filter.chain(input);
   filter.add("INPUT", `-j ${input}`);
-  // By the bridge: the set holds the loopback's address too.
-  const from = `-i ${bridge} -m set --match-set ${set} src`;
   filter.add(input, "-m conntrack --ctstate ESTABLISHED -j RETURN");
   filter.add(input, `${from} -p icmp -m icmp --icmp-type 8 -j RETURN`);
   filter.add(input, `${from} -p udp -m udp --dport 67 -j RETURN`);
