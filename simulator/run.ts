@@ -77,7 +77,7 @@ class Run {
     this.#installation = new Installation(history, keepLog);
     this.#steps = new Steps(this.#installation);
     const { kernel, truth } = this.#installation;
-    const view = { kernel, truth, installation: this.#installation, users: this.#steps.users };
+    const view = { kernel, truth, installation: this.#installation, users: this.#steps.wishes.users };
     this.#verdicts = invariants.map((invariant) => {
       const verdict = new Verdict(kernel, `${invariant.number}`);
       const atRest = invariant.watch(view, verdict);
@@ -108,7 +108,7 @@ class Run {
   }
 
   #look(ms: number): void {
-    const { users } = this.#steps;
+    const { users } = this.#steps.wishes;
     this.#unsettled = [...unsettled(this.#installation, users), ...deafRules(this.#installation, users.accepted)];
     if (this.#unsettled.length > 0) this.#settledAfterMs = null;
     else this.#settledAfterMs ??= ms;

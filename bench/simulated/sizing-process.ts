@@ -100,9 +100,9 @@ export async function measure({ hosts, cells }: Size): Promise<SizingReport> {
     await kernel.runUntil(readyAfterMs);
     if (readyAfterMs > limitMs)
       throw new Error(
-        `not ready after ${limitMs / 1000} s: ${unsettled(installation, steps.users).slice(0, 3).join("; ")}`,
+        `not ready after ${limitMs / 1000} s: ${unsettled(installation, steps.wishes.users).slice(0, 3).join("; ")}`,
       );
-  } while (unsettled(installation, steps.users).length > 0);
+  } while (unsettled(installation, steps.wishes.users).length > 0);
   await kernel.runUntil(readyAfterMs + restMs);
   const growing = accounts.taken();
   await kernel.runUntil(readyAfterMs + restMs + idleMs);

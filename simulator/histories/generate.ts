@@ -61,6 +61,13 @@ export const generateHistory = ({
   const all = isAdministered
     ? [...withAdministration(steps, random.fork("administration"), { hosts, cells, untilMs })]
     : steps;
+  const patches = random.fork("patches");
+  all.forEach((step, index) => {
+    const [verb, cell = ""] = step.words;
+    // Of the root cell its administration has a part.
+    if (verb === "apply" && cell !== "root" && patches.chance(0.3))
+      all[index] = { ...step, words: ["patch", ...step.words.slice(1)] };
+  });
   all.sort((a, b) => a.atMs - b.atMs);
   const slices = random.fork("slices").chance(0.4);
   const operator = faults.includes("store");

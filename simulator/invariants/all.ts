@@ -43,6 +43,7 @@ import { neverBackwards } from "./services/23-never-backwards.ts";
 import { documentsRead } from "./services/33-documents-read.ts";
 import { takenRights } from "./services/70-taken-rights.ts";
 import { refusals } from "./services/74-refusals.ts";
+import { madeOnce } from "./services/78-made-once.ts";
 import { oneWriter } from "./storage/01-one-writer.ts";
 import { noOldWrite } from "./storage/02-no-old-write.ts";
 import { liveSource } from "./storage/15-live-source.ts";
@@ -97,6 +98,7 @@ export const invariants: readonly Invariant[] = [
   endedAccounts,
   usage,
   refusals,
+  madeOnce,
   declaredTenants,
   whoseHosts,
   affinityGroups,

@@ -1,7 +1,7 @@
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Installation } from "../world/installation.ts";
-import type { Users } from "../world/steps.ts";
 import type { Truth } from "../world/truth.ts";
+import type { Users } from "../world/wishes.ts";
 
 /**
  * An invariant looks on from outside: at what is physically so, at what crosses the network, at logs. It shares no code with

@@ -5,8 +5,8 @@ import type { Uid } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { type CellText, childOf, labelOf, ruleName } from "./cell-text.ts";
 import type { Installation } from "./installation.ts";
-import type { Users } from "./steps.ts";
 import { isAgreed } from "./traffic.ts";
+import type { Users } from "./wishes.ts";
 
 /**
  * Every cell that should be there, and what it should have; null: nothing. What the outermost cells should have their users

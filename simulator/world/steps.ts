@@ -1,63 +1,41 @@
-import { rootCell } from "../../core/documents/cells.ts";
 import { mayAsk } from "../../core/documents/permissions.ts";
 import type { MachineEnd } from "../../host/drivers/hypervisor/driver.ts";
 import { hostName, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
-import type { Json, JsonObject } from "../../model/json/json.ts";
+import type { Json } from "../../model/json/json.ts";
 import type { DiskHealth } from "../kernel/disk.ts";
 import { goodQuality } from "../kernel/network.ts";
 import type { CrashPoint } from "../kernel/process.ts";
 import { Administration, type SentAway } from "./administration.ts";
 import { beginCare } from "./caretaker.ts";
-import { type CellText, documentOf, familyOf, labelOf, parseCell } from "./cell-text.ts";
+import { labelOf, parseCell } from "./cell-text.ts";
 import type { Host, Installation } from "./installation.ts";
 import { groupOf, setJoined } from "./memberships.ts";
 import { adoptChild, sayPowerIsOff } from "./operator.ts";
 import { type ControllerMode, controllerModes } from "./power-controllers.ts";
 import type { ServerMachine } from "./server-machine.ts";
 import { sendFrom } from "./to-many.ts";
-
-/** What the user of a cell asked for last; null: that it be deleted. */
-export interface Wish {
-  readonly cell: string;
-  readonly text: CellText | null;
-  readonly serial: number;
-  answered: boolean;
-}
-/** Everything that a user was ever allowed, and what holds now. */
-export interface Users {
-  readonly wishes: Map<string, Wish>;
-  /** What the controller accepted last; null: deleted. */
-  readonly accepted: Map<string, CellText | null>;
-  /** Every version that was ever submitted. */
-  readonly submitted: Map<string, CellText[]>;
-  readonly sentAway: SentAway;
-}
-
-const askAgainMs = 1000;
-const patienceMs = 8000;
+import { Wishes } from "./wishes.ts";
 
 /** Carries out the steps of a history, and takes back in the end what they broke. */
 export class Steps {
-  readonly users: Users = {
-    ...{ wishes: new Map(), accepted: new Map(), submitted: new Map() },
-    sentAway: { hosts: new Set(), vms: new Set() },
-  };
   readonly administration: Administration;
+  readonly wishes: Wishes;
   readonly #installation: Installation;
   /** What ends the faults that last. */
   readonly #repairs = new Set<() => void>();
-  #serial = 0;
-  /** By cell, serial of the newest wish that its controller accepted. */
-  readonly #lastAccepted = new Map<string, number>();
-  /** Of a cell: what its user has given up without an answer, for what was asked for next. */
-  readonly #givenUp = new Map<string, Wish>();
   /** All faults have ended. */
   isHealing = false;
 
   constructor(installation: Installation) {
     this.#installation = installation;
-    this.administration = new Administration(installation, this.users.sentAway);
+    const sentAway: SentAway = { hosts: new Set(), vms: new Set() };
+    this.administration = new Administration(installation, sentAway);
+    this.wishes = new Wishes(installation, this.administration, sentAway);
     if (installation.history.operator) beginCare(installation, this);
+  }
+
+  wishAgain(cell: string): void {
+    this.wishes.wishAgain(cell);
   }
 
   /** Throws a sentence for a step that is none. */
@@ -91,120 +69,6 @@ export class Steps {
     for (const repair of [...this.#repairs]) repair();
     kernel.network.quality = goodQuality;
     this.#installation.startAll();
-  }
-
-  wish(cell: string, text: CellText | null): void {
-    this.#serial += 1;
-    const wish: Wish = { cell, text, serial: this.#serial, answered: false };
-    const before = this.users.wishes.get(cell);
-    if (before?.answered === false) this.#givenUp.set(cell, before);
-    this.users.wishes.set(cell, wish);
-    const all = this.users.submitted.get(cell) ?? [];
-    this.users.submitted.set(cell, all);
-    if (text !== null) all.push(text);
-    // What a child cell begins with counts as wished for, too.
-    for (const [name, below] of text === null ? [] : familyOf(cell, text).slice(1))
-      this.users.submitted.set(name, [...(this.users.submitted.get(name) ?? []), below]);
-    this.#submit(wish);
-  }
-
-  /** Cells that end with their account: nobody asks for them any more, and the root cell's user does not miss them. */
-  endWithAccount(cells: readonly string[]): void {
-    const { wishes, accepted } = this.users;
-    const end = (cell: string, text: CellText | null): void => {
-      this.#serial += 1;
-      wishes.set(cell, { cell, text, serial: this.#serial, answered: true });
-      accepted.set(cell, text);
-      this.#lastAccepted.set(cell, this.#serial);
-    };
-    for (const cell of cells) end(cell, null);
-    const text = wishes.get("root")?.text;
-    if (text == null) return;
-    end("root", { ...text, children: (text.children ?? []).filter(({ name }) => !cells.includes(name)) });
-  }
-
-  /** Whose controller has an older store again says once more what it wants. */
-  wishAgain(cell: string): void {
-    const wish = this.users.wishes.get(cell);
-    if (wish === undefined) return;
-    const again = { ...wish, answered: false };
-    this.users.wishes.set(cell, again);
-    this.#submit(again);
-  }
-
-  /** A user asks until there is an answer, or until something else is wanted. */
-  #submit(wish: Wish): void {
-    const { kernel, controllers } = this.#installation;
-    if (wish.answered || this.users.wishes.get(wish.cell) !== wish) return;
-    const controller = controllers.get(wish.cell);
-    const answer = this.#isUnheard(wish.cell) ? null : (controller?.request(this.#request(wish)) ?? null);
-    kernel.clock.after(answer === null ? askAgainMs : patienceMs, () => this.#submit(wish));
-    void answer?.then((response) => this.#answered(wish, response as unknown as { status: number; body: Json }));
-  }
-
-  /**
-   * Nobody asks anything of a controller without its store before it hears of that: one that is blank and cut off takes its
-   * first model, as a new cell's would, and gives out numbers a second time. Until the cloud sees to that, people do.
-   */
-  #isUnheard(cell: string): boolean {
-    const { controllers, losses } = this.#installation;
-    const controller = controllers.get(cell);
-    if (controller === undefined || !losses.has(controller.name)) return false;
-    return [...(controller.distribution?.targets.values() ?? [])].some(({ reachable }) => reachable !== true);
-  }
-
-  #answered(wish: Wish, { status, body }: { readonly status: number; readonly body: Json }): void {
-    // Also what its user has given up meanwhile: whatever is wished for instead may be refused.
-    const isDone = status === 200 || (wish.text === null && status === 404);
-    if (isDone && wish.serial >= (this.#lastAccepted.get(wish.cell) ?? 0)) {
-      this.#lastAccepted.set(wish.cell, wish.serial);
-      this.users.accepted.set(wish.cell, wish.text);
-    }
-    if (wish.answered || this.users.wishes.get(wish.cell) !== wish) return;
-    // A cell that is being deleted takes nothing now; its user asks again.
-    const refusal = status === 409 ? JSON.stringify(body) : "";
-    if (refusal.includes("is being deleted") && this.#installation.cells.includes(wish.cell)) return;
-    // Nothing is taken there until somebody has seen to its store.
-    if (refusal.includes("orphans release")) return;
-    wish.answered = true;
-    const why = status === 200 || status === 404 ? "" : JSON.stringify(body).slice(0, 300);
-    this.#installation.kernel.log(`user.${wish.cell}`, "answered", { status, why });
-    if (!isDone && !this.#askAgain(wish)) this.#restore(wish);
-  }
-
-  /** What was asked for before and never answered may have been taken, as a deletion: whoever is refused then asks for that again. */
-  #askAgain({ cell }: Wish): boolean {
-    const before = this.#givenUp.get(cell);
-    this.#givenUp.delete(cell);
-    if (before === undefined || before.serial <= (this.#lastAccepted.get(cell) ?? 0)) return false;
-    this.wish(cell, before.text);
-    return true;
-  }
-
-  /** A controller that has forgotten what it had accepted, and refuses what came after that, is told the former once more. */
-  #restore({ cell, text }: Wish): void {
-    const { controllers, losses } = this.#installation;
-    const last = this.users.accepted.get(cell);
-    const name = controllers.get(cell)?.name;
-    if (last == null || last === text || name === undefined || !losses.has(name)) return;
-    this.#serial += 1;
-    const again: Wish = { cell, text: last, serial: this.#serial, answered: false };
-    this.users.wishes.set(cell, again);
-    this.#submit(again);
-  }
-
-  #request({ cell, text }: Wish): Json {
-    const label = labelOf(cell);
-    const volumes = (this.users.submitted.get(cell) ?? []).flatMap(({ machines, copies = [] }) => [
-      ...machines.flatMap(({ name }) => [`${label}/${name}Disk`, `${label}/${name}Data`]),
-      ...copies.map(({ name }) => `${label}/${name}`),
-    ]);
-    const allowDestroy = [...new Set([`${label}/golden`, ...volumes])];
-    if (text === null) return { method: "DELETE", path: "", allowDestroy };
-    const document = documentOf(cell, text);
-    if (cell !== rootCell) return { method: "PUT", path: "", json: document, allowDestroy };
-    const json = { root: { ...(document.root as JsonObject), ...this.administration.elements() } };
-    return { method: "PUT", path: "", json, allowDestroy };
   }
 }
 
@@ -449,8 +313,9 @@ const lie = ({ installation, args: [name = "", kind, ...rest] }: Performance): v
 
 /** Drawn from a seed by `histories/generate.ts`; what each does is told in the README, Faults. */
 const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
-  apply: ({ steps, args: [cell = "", ...text] }) => steps.wish(cell, parseCell(text)),
-  delete: ({ steps, args: [cell = ""] }) => steps.wish(cell, null),
+  apply: ({ steps, args: [cell = "", ...text] }) => steps.wishes.wish(cell, parseCell(text)),
+  patch: ({ steps, args: [cell = "", ...text] }) => steps.wishes.wish(cell, parseCell(text), "patch"),
+  delete: ({ steps, args: [cell = ""] }) => steps.wishes.wish(cell, null),
   crash,
   copy,
   lose: loseStore("lose"),
@@ -484,7 +349,7 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
     installation.visitors.limit(path, { [key]: Number(amount) }),
   member: ({ installation, args: [path = "", user = ""] }) => installation.visitors.member(path, user),
   "delete-account": ({ steps, installation, args: [path = "", ...cells] }) => {
-    steps.endWithAccount(cells);
+    steps.wishes.endWithAccount(cells);
     installation.visitors.deleteAccount(path, cells);
   },
   invite: ({ installation, args: [cell = "", user = "", account = null] }) =>
