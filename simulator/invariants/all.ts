@@ -49,6 +49,7 @@ import { noOldWrite } from "./storage/02-no-old-write.ts";
 import { liveSource } from "./storage/15-live-source.ts";
 import { reconciled } from "./storage/19-reconciled.ts";
 import { lostStores } from "./storage/44-lost-stores.ts";
+import { heldVolumes } from "./storage/79-held-volumes.ts";
 
 /** Every invariant that existing code can violate; README.md says why the others are not here. */
 export const invariants: readonly Invariant[] = [
@@ -99,6 +100,7 @@ export const invariants: readonly Invariant[] = [
   usage,
   refusals,
   madeOnce,
+  heldVolumes,
   declaredTenants,
   whoseHosts,
   affinityGroups,

@@ -6,12 +6,13 @@ import type { JsonObject } from "../../model/json/json.ts";
  * A cell in one line, as scenarios write it and the generator makes it:
  *
  *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch]   rule:FROM>TO:PORT[:udp]   all-or-none
- *   grant:CELL   copy:NAME:CELL   limit:WHAT:AMOUNT   child:NAME ( … )
+ *   grant:CELL   copy:NAME:CELL   hold:VOLUME:CELL/COPY   keep:COPY:CELL/VOLUME   limit:WHAT:AMOUNT   child:NAME ( … )
  *   account:NAME:HOW[:VMS]   group:NAME:apart|together
  *
  * Every VM has a disk that is a copy of one golden image, an interface in one of two subnets, and with `data` a second, empty
  * volume. `live` gives it liveness probes; `once` leaves it down after a crash; what `scratch` writes may be lost; `shown` lets other cells refer to it, as
  * `CELL/NAME` in a rule. `grant` shows the golden image and lets another cell copy it, which that one does with `copy`.
+ * `hold` keeps a volume, such as `a1Data`, until the copy is made for which another cell says `keep`.
  * `child` is a child cell, named `NAME.CELL` from then on, or `NAME` where it is the root cell's, whose child may be an account's
  * (`child:NAME@ROOT/dev`); `limit` is a quota, such as `limit:vms:3`; `spare:N` of the root cell keeps room for the VMs of so many hosts.
  * `account` declares `ROOT/NAME` in the root cell as `enabled`, `locked` or `disabled`, with a limit of its VMs.
@@ -47,6 +48,9 @@ export interface CellText {
   readonly grants?: readonly string[];
   /** Copies of the golden images of other cells. */
   readonly copies?: readonly { readonly name: string; readonly of: string }[];
+  /** Volumes that stay until a copy is made, and copies that are made of such ones. */
+  readonly holds?: readonly HeldText[];
+  readonly keeps?: readonly HeldText[];
   readonly limits?: Readonly<Record<string, number>>;
   /** `x.ha.spareHosts`, of the root cell. */
   readonly spare?: number;
@@ -57,6 +61,11 @@ export interface CellText {
   readonly accounts?: readonly AccountText[];
 }
 
+/** `own`: a volume of the cell; `other`: its copy in another cell, or what it is a copy of there, as `CELL/NAME`. */
+export interface HeldText {
+  readonly own: string;
+  readonly other: string;
+}
 export interface AccountText {
   readonly name: string;
   readonly state: string;
@@ -77,6 +86,8 @@ export const parseCell = (words: readonly string[]): CellText => {
   const rules: RuleText[] = [];
   const grants: string[] = [];
   const copies: { name: string; of: string }[] = [];
+  const holds: HeldText[] = [];
+  const keeps: HeldText[] = [];
   const limits: Record<string, number> = {};
   let spare = 0;
   const children: ChildText[] = [];
@@ -110,6 +121,8 @@ export const parseCell = (words: readonly string[]): CellText => {
       rules.push({ from, to, port: Number(third), ...(isUdp ? { protocol: "udp" as const } : {}) });
     } else if (kind === "grant") grants.push(name);
     else if (kind === "copy") copies.push({ name, of: third });
+    else if (kind === "hold") holds.push({ own: name, other: third });
+    else if (kind === "keep") keeps.push({ own: name, other: third });
     else if (kind === "limit") limits[name] = Number(third);
     else if (kind === "group") groups.push({ name, kind: third === "apart" ? third : "together" });
     else if (kind === "spare") spare = Number(name);
@@ -129,6 +142,8 @@ export const parseCell = (words: readonly string[]): CellText => {
     ...{ machines, rules, allOrNone: words.includes("all-or-none") },
     ...(grants.length === 0 ? {} : { grants }),
     ...(copies.length === 0 ? {} : { copies }),
+    ...(holds.length === 0 ? {} : { holds }),
+    ...(keeps.length === 0 ? {} : { keeps }),
     ...(Object.keys(limits).length === 0 ? {} : { limits }),
     ...(spare === 0 ? {} : { spare }),
     ...(children.length === 0 ? {} : { children }),
@@ -165,6 +180,8 @@ export const formatCell = (text: CellText): string => {
     ),
     ...grants.map((cell) => `grant:${cell}`),
     ...copies.map(({ name, of }) => `copy:${name}:${of}`),
+    ...(text.holds ?? []).map(({ own, other }) => `hold:${own}:${other}`),
+    ...(text.keeps ?? []).map(({ own, other }) => `keep:${own}:${other}`),
     ...Object.entries(limits).map(([what, amount]) => `limit:${what}:${amount}`),
     ...(spare === 0 ? [] : [`spare:${spare}`]),
     ...children.map((child) => `child:${nameIn(child)} ( ${formatCell(child.text)} )`.replace("(  )", "( )")),
@@ -258,6 +275,14 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
       "x.grant": "copy",
     };
   }
+  for (const { own, other } of text.holds ?? []) {
+    const [there = "", copy = ""] = other.split("/");
+    elements[`${own}Hold`] = {
+      ...{ "x.type": "VolumeGrant", "x.volume": ref(own), "x.cell": `<ref://${there}.cells.internal/>` },
+      ...{ "x.grant": "copy", "x.hold": `${labelOf(there)}/${copy}` },
+    };
+  }
+  for (const { own, other } of text.keeps ?? []) elements[own] = { "x.type": "VolumeCopy", "x.image": ref(other) };
   for (const { name, of } of copies) elements[name] = { "x.type": "VolumeCopy", "x.image": ref(`${of}/golden`) };
   for (const child of children) {
     const below = documentOf(childOf(cell, child.name), child.text);

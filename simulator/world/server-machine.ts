@@ -121,6 +121,7 @@ export class ServerMachine {
         const isFresh = binned === undefined && !this.#files.has(volume);
         const size = this.#files.get(volume) ?? binned?.sizeMiB ?? sizeMiB ?? golden.sizeMiB;
         this.#files.set(volume, size);
+        this.#truth.tell((watcher) => watcher.fileMade?.(this.server, volume));
         const made = { sizeMiB: size, roomMiB: size * 4, ...(isFresh ? { fresh: true as const } : {}) };
         return source.kind === "image"
           ? { ...made, boot: this.#boot(), image: golden.digest }

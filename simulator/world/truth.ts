@@ -95,6 +95,8 @@ export interface TruthWatcher {
   /** It takes nothing any more and everything has landed. */
   exportEnded?(ended: ExportTruth): void;
   landed?(write: Landed): void;
+  /** A volume has a file from now on. */
+  fileMade?(server: ServerName, volume: Uid): void;
   /** A volume's file is removed, or put where removed ones are kept for a while. */
   fileRemoved?(server: ServerName, volume: Uid): void;
   /** An interface of a machine that runs, or is about to, can send and receive. */

@@ -164,9 +164,10 @@ export class Wishes {
 
   #request({ cell, text, patch, serial }: Wish): Json {
     const label = labelOf(cell);
-    const volumes = (this.users.submitted.get(cell) ?? []).flatMap(({ machines, copies = [] }) => [
+    const volumes = (this.users.submitted.get(cell) ?? []).flatMap(({ machines, copies = [], keeps = [] }) => [
       ...machines.flatMap(({ name }) => [`${label}/${name}Disk`, `${label}/${name}Data`]),
       ...copies.map(({ name }) => `${label}/${name}`),
+      ...keeps.map(({ own }) => `${label}/${own}`),
     ]);
     const allowDestroy = [...new Set([`${label}/golden`, ...volumes])];
     if (text === null) return { method: "DELETE", path: "", allowDestroy };
