@@ -22,7 +22,7 @@ import { zoneCommands } from "./zone-program.ts";
 
 /* What a command does is loaded when it is asked for: most of what all of them need together no single one does. */
 const bins = () => import("../commands/bin.ts");
-const credentials = () => import("../commands/credential.ts");
+const credentials = () => import("../commands/credentials/credential.ts");
 const images = () => import("../commands/images/image.ts");
 const changes = () => import("../commands/model/change.ts");
 const patches = () => import("../commands/model/patch.ts");

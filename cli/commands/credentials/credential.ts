@@ -1,7 +1,7 @@
-import { printable } from "../../model/diagnostics/render-diagnostic.ts";
-import { writeClientConfiguration } from "../connection/client-config.ts";
-import { type Context, printJson } from "../context/context.ts";
-import { usage } from "../terminal/failure.ts";
+import { printable } from "../../../model/diagnostics/render-diagnostic.ts";
+import { writeClientConfiguration } from "../../connection/client-config.ts";
+import { type Context, printJson } from "../../context/context.ts";
+import { usage } from "../../terminal/failure.ts";
 
 /** `cells credential`: what opens one cell and nothing else, for the people who look after it. */
 
