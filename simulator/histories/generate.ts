@@ -6,6 +6,7 @@ import type { FaultKind } from "./fault-kinds.ts";
 import { withAdministration } from "./generate-administration.ts";
 import { withOtherCells } from "./generate-family.ts";
 import { withGroups } from "./generate-groups.ts";
+import { withHarvest } from "./generate-harvest.ts";
 
 export interface Wanted {
   readonly seed: number;
@@ -58,6 +59,11 @@ export const generateHistory = ({
   withOtherCells(steps, random.fork("other cells"), { cells, services, untilMs });
   withGroups(steps, random.fork("groups"), { cells, untilMs });
   const isAdministered = faults.includes("administration");
+  // Of a store that was lost a person says what becomes of what it knew.
+  if (!isAdministered && !faults.includes("store")) {
+    withHarvest(steps, random.fork("harvest"), { cells, services, untilMs });
+    steps.sort((a, b) => a.atMs - b.atMs);
+  }
   const all = isAdministered
     ? [...withAdministration(steps, random.fork("administration"), { hosts, cells, untilMs })]
     : steps;

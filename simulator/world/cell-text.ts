@@ -214,9 +214,36 @@ const refFrom = (cell: string, name: string): string => {
 
 const kinds = { apart: "host anti-affinity", together: "host affinity" } as const;
 
+/** Volumes that others have a part in: grants, copies, what is held, and what is kept of theirs. */
+const withOthers = (
+  { grants = [], copies = [], holds = [], keeps = [] }: CellText,
+  ref: (name: string) => string,
+): Record<string, JsonObject> => {
+  const elements: Record<string, JsonObject> = {};
+  for (const other of grants) {
+    const domain = `<ref://${other}.cells.internal/>`;
+    elements[`for${other}`] = {
+      "x.type": "VolumeGrant",
+      "x.volume": ref("golden"),
+      "x.cell": domain,
+      "x.grant": "copy",
+    };
+  }
+  for (const { own, other } of holds) {
+    const [there = "", copy = ""] = other.split("/");
+    elements[`${own}Hold`] = {
+      ...{ "x.type": "VolumeGrant", "x.volume": ref(own), "x.cell": `<ref://${there}.cells.internal/>` },
+      ...{ "x.grant": "copy", "x.hold": `${labelOf(there)}/${copy}` },
+    };
+  }
+  for (const { own, other } of keeps) elements[own] = { "x.type": "VolumeCopy", "x.image": ref(other) };
+  for (const { name, of } of copies) elements[name] = { "x.type": "VolumeCopy", "x.image": ref(`${of}/golden`) };
+  return elements;
+};
+
 /** The specification's document. */
 export const documentOf = (cell: string, text: CellText): JsonObject => {
-  const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, spare = 0, children = [] } = text;
+  const { machines, rules, allOrNone, grants = [], limits = {}, spare = 0, children = [] } = text;
   const ref = (name: string): string => refFrom(cell, name);
   const subnet: JsonObject = { "x.type": "Subnet", "x.size": 64, "x.addressRange": "internal" };
   const elements: Record<string, JsonObject> = {
@@ -266,24 +293,7 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
     };
   }
   for (const { name, kind } of text.groups ?? []) elements[name] = { "x.type": "AffinityGroup", "x.kind": kinds[kind] };
-  for (const other of grants) {
-    const domain = `<ref://${other}.cells.internal/>`;
-    elements[`for${other}`] = {
-      "x.type": "VolumeGrant",
-      "x.volume": ref("golden"),
-      "x.cell": domain,
-      "x.grant": "copy",
-    };
-  }
-  for (const { own, other } of text.holds ?? []) {
-    const [there = "", copy = ""] = other.split("/");
-    elements[`${own}Hold`] = {
-      ...{ "x.type": "VolumeGrant", "x.volume": ref(own), "x.cell": `<ref://${there}.cells.internal/>` },
-      ...{ "x.grant": "copy", "x.hold": `${labelOf(there)}/${copy}` },
-    };
-  }
-  for (const { own, other } of text.keeps ?? []) elements[own] = { "x.type": "VolumeCopy", "x.image": ref(other) };
-  for (const { name, of } of copies) elements[name] = { "x.type": "VolumeCopy", "x.image": ref(`${of}/golden`) };
+  Object.assign(elements, withOthers(text, ref));
   for (const child of children) {
     const below = documentOf(childOf(cell, child.name), child.text);
     elements[child.name] = {

@@ -316,6 +316,7 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   apply: ({ steps, args: [cell = "", ...text] }) => steps.wishes.wish(cell, parseCell(text)),
   patch: ({ steps, args: [cell = "", ...text] }) => steps.wishes.wish(cell, parseCell(text), "patch"),
   delete: ({ steps, args: [cell = ""] }) => steps.wishes.wish(cell, null),
+  finish: ({ steps, args: [cell = ""] }) => steps.wishes.finish(cell),
   crash,
   copy,
   lose: loseStore("lose"),

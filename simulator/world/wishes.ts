@@ -62,6 +62,12 @@ export class Wishes {
     this.#submit(wish);
   }
 
+  /** Deletes it once it has taken in what was asked for last. */
+  finish(cell: string): void {
+    if (this.users.wishes.get(cell)?.answered === true) this.wish(cell, null);
+    else this.#installation.kernel.clock.after(askAgainMs, () => this.finish(cell));
+  }
+
   /** Cells that end with their account: nobody asks for them any more, and the root cell's user does not miss them. */
   endWithAccount(cells: readonly string[]): void {
     const { wishes, accepted } = this.users;
