@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { eventually } from "../../runtime/installation.testing.ts";
 import { type Served, type ServedOptions, serveSimulation } from "../../simulator/serve/served.ts";
 import { buildPage } from "../build.ts";
 
@@ -26,7 +27,7 @@ export interface Person {
   /** What went wrong that nobody sees; it is empty at the end of a journey. */
   readonly faults: readonly string[];
   /** These are expected in what comes: each is taken out once. */
-  expect(fault: RegExp): void;
+  expect(fault: RegExp): Promise<void>;
   signIn(): Promise<void>;
   end(): Promise<void>;
 }
@@ -69,16 +70,19 @@ async function personWith(
   });
   page.on("pageerror", (error) => faults.push(error.message));
   page.on("request", (request) => {
-    if (!request.url().startsWith(served.url)) faults.push(`a request to ${request.url()}`);
+    if (new URL(request.url()).hostname !== "127.0.0.1") faults.push(`a request to ${request.url()}`);
   });
   return {
     page,
     context,
     faults,
-    expect: (expected) => {
-      const at = faults.findIndex((fault) => expected.test(fault));
-      assert.notEqual(at, -1, `nothing is like ${expected} in ${JSON.stringify(faults)}`);
-      faults.splice(at, 1);
+    expect: async (expected) => {
+      // What a console says comes on its own way.
+      const at = await eventually(`a fault like ${expected}`, () => {
+        const found = faults.findIndex((fault) => expected.test(fault));
+        return found < 0 ? false : { found };
+      });
+      faults.splice(at.found, 1);
     },
     signIn: async () => {
       await page.goto(`${served.url}/ui/#code=${await served.code()}`);

@@ -36,8 +36,9 @@ function Inside({ who }: { who: SignedIn }) {
   const place = usePlace();
   const isOperator = who.kind === "operator";
   const cells = cellsIn(followed)?.map(({ cell }) => cell) ?? [];
-  const open =
-    place.page === "specification" && place.cell !== null ? [place.cell] : place.page === "machines" ? cells : [];
+  // Of a cell that is not there yet nothing can be followed.
+  const one = place.page === "specification" ? cells.filter((cell) => cell === place.cell) : [];
+  const open = place.page === "machines" ? cells : one;
   useTopics([...(isOperator ? ["status", "ha"] : []), "cells"], open);
   const keysShown = useRef<HTMLDialogElement>(null);
   useKeys(keysShown);
