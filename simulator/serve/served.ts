@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createGateway } from "../../gateway/gateway.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
@@ -69,7 +70,7 @@ export async function serveSimulation({ hosts, machines, seed, port, page }: Ser
   const clock = new RealTime(installation);
   const closers: (() => Promise<void>)[] = [() => place.close()];
   const stop = async (): Promise<void> => {
-    clock.stop();
+    await clock.stop();
     for (const close of closers.splice(0).reverse()) await close();
     await rm(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
   };
@@ -126,27 +127,31 @@ export async function serveSimulation({ hosts, machines, seed, port, page }: Ser
 class RealTime {
   readonly #installation: Installation;
   #isOver = false;
+  #lateMs = 0;
+  #going: Promise<void> = Promise.resolve();
   constructor(installation: Installation) {
     this.#installation = installation;
   }
   start(): void {
+    this.#going = this.#go();
+  }
+  async #go(): Promise<void> {
     const { kernel, processes } = this.#installation;
     const startedMs = performance.now();
     const wallOffsetMs = Date.now() - epochMs;
-    const look = async (): Promise<void> => {
-      if (this.#isOver) return;
+    while (!this.#isOver) {
       for (const process of processes.values()) if (process.wallOffsetMs === 0) process.wallOffsetMs = wallOffsetMs;
       // Where a step takes longer than its time, time goes on more slowly, rather than in leaps.
       await kernel.runUntil(Math.min(performance.now() - startedMs - this.#lateMs, kernel.clock.nowMs + longestStepMs));
       this.#lateMs = performance.now() - startedMs - kernel.clock.nowMs;
       if (this.#lateMs < 2 * stepMs) this.#lateMs = 0;
-      setTimeout(look, stepMs);
-    };
-    void look();
+      await sleep(stepMs);
+    }
   }
-  #lateMs = 0;
-  stop(): void {
+  /** Nothing happens any more once it resolves. */
+  stop(): Promise<void> {
     this.#isOver = true;
+    return this.#going;
   }
 }
 const longestStepMs = 250;
