@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { withTestbed } from "../harness.ts";
+import { onceSoon, withTestbed } from "../harness.ts";
 import {
   cells,
   inGuest,
@@ -65,7 +65,7 @@ test("a day's work with one cell", { skip: process.getuid?.() === 0 ? false : "n
     await t.test("power by verb, and what powered itself off is told and started again", async () => {
       assert.match(await cells(testbed, "stop", "day/web/vm"), /x\.desiredState: "on" → "off"[\s\S]*power off/);
       assert.match(await cells(testbed, "start", "day/web/vm"), /"off" → "on"[\s\S]*power on, on h1, incarnation 3/);
-      await inGuest(testbed, "day/web/vm", "(sleep 0.3; poweroff) >/dev/null 2>&1 </dev/null &");
+      await inGuest(testbed, "day/web/vm", onceSoon("left", "poweroff"));
       let plan = "";
       for (const end = performance.now() + 60_000; !plan.includes("Failed, and left so by this:"); ) {
         assert.ok(performance.now() < end, plan);

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ElementState, ServiceEvent } from "../../model/api.ts";
 import { runCommand } from "../command.ts";
-import type { Testbed } from "../harness.ts";
+import { onceSoon, type Testbed } from "../harness.ts";
 
 /** Parts of `daily-life.test.ts`: the cell `day`, with `day/web/vm` and all that belongs to it in one group. */
 const cli = fileURLToPath(new URL("../../cli/main.ts", import.meta.url));
@@ -80,7 +80,7 @@ export const tryExample = async (t: Testbed): Promise<void> => {
 
 /** What a guest that resets itself is, until it has come up again. */
 export const tryReset = async (t: Testbed): Promise<void> => {
-  await inGuest(t, "day/web/vm", "(sleep 0.3; reboot) >/dev/null 2>&1 </dev/null &");
+  await inGuest(t, "day/web/vm", onceSoon("reset", "reboot"));
   let state = await stateOf(t, "day/web/vm");
   for (const end = performance.now() + 120_000; state.reboots !== 1 || state.phase !== "ready"; ) {
     assert.ok(performance.now() < end, JSON.stringify(state));

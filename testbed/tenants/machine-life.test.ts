@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import type { ElementState, ServiceEvent } from "../../model/api.ts";
-import { type Testbed, withTestbed } from "../harness.ts";
+import { onceSoon, type Testbed, withTestbed } from "../harness.ts";
 
 /**
  * How the life of a VM ends, and goes on: guests that reboot, panic, power off, or run and do not answer, each told apart
@@ -69,8 +69,6 @@ const inGuest = async (t: Testbed, name: Name, command: string): Promise<string>
   });
   return output;
 };
-/** Started so that the agent has answered before the guest goes. */
-const soon = (command: string): string => `(sleep 0.3; ${command}) >/dev/null 2>&1 </dev/null &`;
 const isBack = (incarnation: number) => (state: ElementState) =>
   state.incarnation === incarnation && state.phase === "ready" && state.power === "on";
 
@@ -130,9 +128,9 @@ test("guests that reboot, panic, power off or fall silent are told apart and com
     await t.test("a reboot keeps the incarnation; a silent guest and a silent service get the next one", async () => {
       await inGuest(testbed, "plain", "echo kept > /root/note; sync");
       await Promise.all([
-        inGuest(testbed, "plain", soon("reboot")),
-        inGuest(testbed, "pinged", soon("ip link set eth0 down")),
-        inGuest(testbed, "asked", soon("killall socat")),
+        inGuest(testbed, "plain", onceSoon("rebooted", "reboot")),
+        inGuest(testbed, "pinged", onceSoon("silenced", "ip link set eth0 down")),
+        inGuest(testbed, "asked", onceSoon("silenced", "killall socat")),
       ]);
       const rebooted = await until(testbed, "plain", (state) => state.reboots === 1);
       assert.equal(rebooted.incarnation, 1);
@@ -159,11 +157,11 @@ test("guests that reboot, panic, power off or fall silent are told apart and com
     });
 
     await t.test("a panic is a crash with the kernel's own words; a power-off is none", async () => {
-      await inGuest(testbed, "plain", soon("echo c > /proc/sysrq-trigger"));
+      await inGuest(testbed, "plain", onceSoon("panicked", "echo c > /proc/sysrq-trigger"));
       const panicked = await until(testbed, "plain", isBack(2));
       assert.equal(panicked.lastEnd?.how, "crashed");
       assert.match(panicked.lastEnd?.reason ?? "", /^its guest's kernel panicked: Kernel panic - not syncing: sysrq/);
-      await inGuest(testbed, "plain", soon("poweroff"));
+      await inGuest(testbed, "plain", onceSoon("left", "poweroff"));
       const exited = await until(testbed, "plain", isBack(3));
       assert.deepEqual([exited.lastEnd?.how, exited.lastEnd?.incarnation], ["exited", 2]);
       assert.equal(await inGuest(testbed, "plain", "cat /root/note"), "kept");
