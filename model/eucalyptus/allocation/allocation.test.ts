@@ -15,9 +15,9 @@ test("what is written is read as it was, with the reason of what failed", () => 
     { id: "i-21fedcba", privateIp: { address: at("192.168.1.11"), state: "pending" } },
     { id: "i-00000001" },
   ] as const;
-  const text = writeAllocation(instances);
+  const text = writeAllocation({ instances, appliedVersion: "7" });
   assert.match(text, /<property name="192\.168\.1\.10">Assigned<\/property>/);
-  assert.deepEqual(readAllocation(text), { ok: true, value: instances });
+  assert.deepEqual(readAllocation(text), { ok: true, value: { instances, appliedVersion: "7" } });
 });
 
 test("the other shape of the paper is read too", () => {
@@ -32,13 +32,15 @@ test("the other shape of the paper is read too", () => {
   </network-resources>`;
   assert.deepEqual(readAllocation(text), {
     ok: true,
-    value: [
-      {
-        id: "i-bb321cba",
-        privateIp: { address: at("1.111.5.11"), state: "assigned" },
-        publicIp: { address: at("10.111.120.10"), state: "pending" },
-      },
-    ],
+    value: {
+      instances: [
+        {
+          id: "i-bb321cba",
+          privateIp: { address: at("1.111.5.11"), state: "assigned" },
+          publicIp: { address: at("10.111.120.10"), state: "pending" },
+        },
+      ],
+    },
   });
 });
 

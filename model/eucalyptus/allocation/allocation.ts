@@ -23,12 +23,18 @@ export interface InstanceAllocation {
   readonly publicIp?: AllocatedAddress;
 }
 
+export interface Allocation {
+  readonly instances: readonly InstanceAllocation[];
+  /** Of the latest view that is in place whole; absent: none is, or nobody says. */
+  readonly appliedVersion?: string;
+}
+
 const addressesOf = (instances: readonly InstanceAllocation[], kind: "privateIp" | "publicIp") =>
   instances.flatMap((instance) => instance[kind] ?? []);
 const shown = { pending: "Pending", assigned: "Assigned", failed: "Failed" } as const;
 
 /** As XML. */
-export function writeAllocation(instances: readonly InstanceAllocation[]): string {
+export function writeAllocation({ instances, appliedVersion }: Allocation): string {
   const states = (name: string, kind: "privateIp" | "publicIp"): readonly string[] => [
     `  <${name}>`,
     ...addressesOf(instances, kind).map(({ address, state, reason }) => {
@@ -39,7 +45,7 @@ export function writeAllocation(instances: readonly InstanceAllocation[]): strin
   ];
   return [
     '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>',
-    "<network-resource-allocation>",
+    `<network-resource-allocation${appliedVersion === undefined ? "" : ` applied-version="${escaped(appliedVersion)}"`}>`,
     "  <instances>",
     ...instances.flatMap(({ id, publicIp, privateIp }) => [
       `    <instance name="${escaped(id)}">`,
@@ -62,7 +68,7 @@ const stateOf = (text: string): AddressState | null =>
   addressStates.find((state) => state === text.trim().toLowerCase()) ?? null;
 
 /** Of either shape; the error is a sentence. An address whose state nobody says is pending. */
-export function readAllocation(text: string): Result<readonly InstanceAllocation[], string> {
+export function readAllocation(text: string): Result<Allocation, string> {
   const read = readXml(text);
   if (!read.ok) return fail(`line ${read.error.line}: ${read.error.message}`);
   const root = read.value;
@@ -94,7 +100,10 @@ export function readAllocation(text: string): Result<readonly InstanceAllocation
   });
   const unnamed = instances.some(({ id }) => id === "");
   if (unnamed) faults.push("an instance has no name");
-  return faults.length > 0 ? fail(faults.join("; ")) : ok(instances);
+  const appliedVersion = root.attributes.get("applied-version");
+  return faults.length > 0
+    ? fail(faults.join("; "))
+    : ok({ instances, ...(appliedVersion === undefined ? {} : { appliedVersion }) });
 }
 
 /** Of the second shape, by kind and address. */

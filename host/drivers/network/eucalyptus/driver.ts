@@ -7,6 +7,7 @@ import {
   type Devices,
   deviceChanges,
   readDevices,
+  renamedDevices,
 } from "./handlers/devices.ts";
 import { DhcpHandler, type FoundDhcp } from "./handlers/dhcp.ts";
 import { missingPrograms, type Run } from "./handlers/run.ts";
@@ -91,7 +92,16 @@ export function createPlanDriver(options: PlanDriverOptions): ModeDriver<LocalPl
           : [`there is no device ${name} on this machine, which ${keyOf[device]} names`];
       });
     },
-    upgrade: async () => {},
+    // Chains and sets of earlier names go with the first call that writes theirs.
+    async upgrade(plan) {
+      for (const { device, name } of renamedDevices(plan, await readDevices(run)))
+        await run("ip", ["link", "set", "dev", device, "name", name]).catch(async () => {
+          // An older kernel renames what is down alone.
+          await run("ip", ["link", "set", "dev", device, "down"]);
+          await run("ip", ["link", "set", "dev", device, "name", name]);
+          await run("ip", ["link", "set", "dev", name, "up"]);
+        });
+    },
     read,
     scrub(plan, found) {
       const [filter, nat] = [of(plan, "filter"), of(plan, "nat")];

@@ -26,7 +26,11 @@ const start = (): Promise<NetworkAgent> =>
   });
 const told = () => {
   const read = readAllocation(readFileSync(join(directory, allocationFile), "utf8"));
-  return read.ok ? read.value : assert.fail(read.error);
+  return read.ok ? read.value.instances : assert.fail(read.error);
+};
+const applied = (): string | undefined => {
+  const read = readAllocation(readFileSync(join(directory, allocationFile), "utf8"));
+  return read.ok ? read.value.appliedVersion : assert.fail(read.error);
 };
 const rules = (): string => node.run("iptables-save");
 
@@ -49,9 +53,11 @@ test("what is missing is told with the addresses that wait for it, and nothing i
   assert.ok(!rules().includes("EUCA_"));
   assert.deepEqual(told()[0]?.privateIp?.state, "failed");
   assert.match(told()[0]?.privateIp?.reason ?? "", /no device br9/);
+  assert.equal(applied(), undefined);
   node.run("ip", "link", "add", "br9", "type", "bridge");
   await agent.look();
   assert.deepEqual([agent.state.missing, agent.state.failed], [[], {}]);
+  assert.equal(applied(), "1");
   assert.deepEqual(
     told().map(({ id, privateIp, publicIp }) => [id, privateIp?.state, publicIp?.state]),
     [
@@ -71,8 +77,15 @@ test("a view that is refused leaves the last good one in force", async () => {
   node.run("iptables", "-F", "sg-e33c6cf3");
   await agent.look();
   assert.equal(rules().replace(/^#.*$|\[\d+:\d+\]/gm, ""), whole);
-  put(viewFile, view.replace("<toPort>22</toPort>", "<toPort>23</toPort>"));
+  // What is not in place whole is no version that is.
+  put(viewFile, view.replace('version="1"', 'version="2"'));
+  node.run("ip", "link", "set", "dev", "eno1", "name", "eno2");
   await agent.look();
+  assert.deepEqual([applied(), told()[0]?.publicIp?.state], ["1", "failed"]);
+  node.run("ip", "link", "set", "dev", "eno2", "name", "eno1");
+  put(viewFile, view.replace('version="1"', 'version="3"').replace("<toPort>22</toPort>", "<toPort>23</toPort>"));
+  await agent.look();
+  assert.equal(applied(), "3");
   assert.deepEqual(agent.state.refused, null);
   assert.match(rules(), /--dport 22:23/);
 });

@@ -66,6 +66,10 @@ class Agent implements NetworkAgent {
   #view: NetworkView | null = null;
   #configuration: MachineConfiguration | null = null;
   #bridgeMac = "";
+  /** The service has made a pass with it: what its state says is about this one, or about none yet. */
+  #offered: NetworkView | null = null;
+  /** Version of the view that is in place whole. */
+  #applied: string | undefined;
   #told = "";
   #timer: NodeJS.Timeout | null = null;
   #looking: Promise<void> | null = null;
@@ -141,7 +145,9 @@ class Agent implements NetworkAgent {
     if (isSame) return this.#service.look();
     if (isMachine) await this.#service.reconfigure();
     const global = planFor(this.#view, this.#options.self, { ...this.#configuration, bridgeMac });
-    await this.#service.offer({ mode: this.#view.mode, global });
+    const view = this.#view;
+    await this.#service.offer({ mode: view.mode, global });
+    this.#offered = view;
   }
   /** Null: there is none. One that is too long is one that is refused. */
   async #text(name: string): Promise<string | null> {
@@ -166,7 +172,12 @@ class Agent implements NetworkAgent {
   async #tell(): Promise<void> {
     if (this.#view === null) return;
     const { directory, self, log } = this.#options;
-    const text = writeAllocation(allocationOf(this.#view, self, this.#service.state));
+    const { state } = this.#service;
+    if (state.mode !== null && reasonOf({ ...state, refused: null }) === null) this.#applied = this.#offered?.version;
+    const text = writeAllocation({
+      instances: allocationOf(this.#view, self, state),
+      ...(this.#applied === undefined ? {} : { appliedVersion: this.#applied }),
+    });
     if (text === this.#told) return;
     this.#told = text;
     const [path, next] = [join(directory, allocationFile), join(directory, `${allocationFile}.new`)];

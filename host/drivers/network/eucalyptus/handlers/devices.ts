@@ -88,6 +88,27 @@ export function deviceChanges(
     ...staleTaps(taps, links),
   ];
 }
+/**
+ * Devices by the names that they had before 4.2, as they are called now: taps `vnetN`, whose instance the last four bytes of the MAC tell, and
+ * bridges `eucabrN` of the tag N. A device that is up can be renamed from Linux 6.2 on.
+ */
+export function renamedDevices(
+  { taps, bridges }: Pick<LocalPlan, "taps" | "bridges">,
+  { links }: Pick<Devices, "links">,
+): readonly { readonly device: string; readonly name: string }[] {
+  const wanted = new Set(taps.map(({ name }) => name));
+  return [...links.values()].flatMap(({ name, mac }) => {
+    const [, tag] = /^eucabr(\d{1,4})$/.exec(name) ?? [];
+    const tap = `vn_i-${mac.split(":").slice(2).join("").toLowerCase()}`;
+    const now = /^vnet\d+$/.test(name)
+      ? wanted.has(tap)
+        ? tap
+        : undefined
+      : bridges.find((bridge) => String(bridge.tag) === tag)?.name;
+    return now === undefined || links.has(now) ? [] : [{ device: name, name: now }];
+  });
+}
+
 /** Taps of instances that are not here any more; another kind of device is somebody's, and is no port any longer. */
 function staleTaps(taps: LocalPlan["taps"], links: Devices["links"]): readonly Command[] {
   const keep = new Set(taps.map(({ name }) => name));
