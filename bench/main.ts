@@ -37,6 +37,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   ha: async () => (await import("./simulated/ha.ts")).ha,
   tenancy: async () => (await import("./tenancy/tenancy.ts")).tenancy,
   placement: async () => (await import("./placement/placement.ts")).placement,
+  eucalyptus: async () => (await import("./eucalyptus/eucalyptus.ts")).eucalyptus,
   simulator: async () => (await import("./simulated/simulator.ts")).simulator,
 };
 

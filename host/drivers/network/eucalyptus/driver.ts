@@ -11,7 +11,7 @@ import {
 } from "./handlers/devices.ts";
 import { DhcpHandler, type FoundDhcp } from "./handlers/dhcp.ts";
 import { missingPrograms, type Run } from "./handlers/run.ts";
-import { applySets, readSets, type Sets, setChanges, staleSets } from "./handlers/sets.ts";
+import { applySets, destroySets, readSets, type Sets, setChanges, staleSets } from "./handlers/sets.ts";
 import { type Printed, readTables, TableHandler } from "./handlers/tables.ts";
 import { allTables } from "./plan/own.ts";
 import type { LocalPlan, Self, Table } from "./plan/plan.ts";
@@ -76,7 +76,7 @@ export function createPlanDriver(options: PlanDriverOptions): ModeDriver<LocalPl
     const tables = inForce === null ? { iptables: [], ebtables: [] } : allTables(inForce);
     await iptables.clear(tables.iptables, found.iptables, all);
     await ebtables.clear(tables.ebtables, found.ebtables, all);
-    for (const name of staleSets(found.sets, [])) await run("ipset", ["destroy", name]);
+    await destroySets(run, staleSets(found.sets, []));
     return found;
   };
   return {
@@ -138,7 +138,7 @@ export function createPlanDriver(options: PlanDriverOptions): ModeDriver<LocalPl
       const changes = setChanges(found.sets, plan.sets);
       if (changes.length > 0) await applySets(run, changes);
       await iptables.apply(of(plan, "filter"), found.iptables);
-      for (const name of staleSets(await readSets(run), plan.sets)) await run("ipset", ["destroy", name]);
+      await destroySets(run, staleSets(found.sets, plan.sets));
     },
     async addressing(plan, found) {
       inForce = plan;

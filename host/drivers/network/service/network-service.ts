@@ -154,16 +154,19 @@ export class NetworkService<Global, Local, Configuration> {
     });
     if (!isRead || local === null) return;
     this.#due |= driver.scrub(view.global, local) & allCalls;
-    if (this.#flush && !(await this.#flushed(driver))) return;
+    const wasFlushed = this.#flush;
+    if (wasFlushed && !(await this.#flushed(driver))) return;
+    // Each call sees what the one before has put in place, and the first what the pass has read.
+    let seen: Local | null = wasFlushed ? null : local;
     for (const call of order) {
-      if ((this.#due & calls[call]) === 0) this.#failed.delete(call);
-      else if (await this.#made(driver, call, view.global)) this.#due &= ~calls[call];
+      if ((this.#due & calls[call]) === 0) {
+        this.#failed.delete(call);
+        continue;
+      }
+      const isMade = await this.#try(call, async () => driver[call](view.global, seen ?? (await driver.read())));
+      if (isMade) this.#due &= ~calls[call];
+      seen = null;
     }
-  }
-
-  /** Each call sees what the one before has put in place. */
-  #made(driver: ModeDriver<Global, Local, Configuration>, call: Call, global: Global): Promise<boolean> {
-    return this.#try(call, async () => driver[call](global, await driver.read()));
   }
 
   async #flushed(driver: ModeDriver<Global, Local, Configuration>): Promise<boolean> {

@@ -36,3 +36,11 @@ export const staleSets = (found: Sets, wanted: readonly AddressSet[]): readonly 
 const asInput = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
 export const applySets = (run: Run, lines: readonly string[]): Promise<string> =>
   run("ipset", ["-exist", "restore"], asInput(lines));
+/** No rule names them any more. */
+export async function destroySets(run: Run, names: readonly string[]): Promise<void> {
+  if (names.length > 0)
+    await applySets(
+      run,
+      names.map((name) => `destroy ${name}`),
+    );
+}
