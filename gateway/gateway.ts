@@ -22,6 +22,7 @@ import { addressOf } from "../runtime/transport/admission.ts";
 import { readCredentials } from "../runtime/transport/mutual-tls.ts";
 import { type Cells, createCells } from "./cells/cells.ts";
 import { registerElements } from "./cells/elements.ts";
+import { registerPools } from "./cells/pools.ts";
 import { createSupervised } from "./cells/registry.ts";
 import { createRootCells } from "./cells/root-cells.ts";
 import { SupervisorError } from "./cells/supervisor.ts";
@@ -42,6 +43,7 @@ import { createStatus } from "./observation/status.ts";
 import { registerZone } from "./observation/zone.ts";
 import { isOfPage, registerPage } from "./page/page.ts";
 import { isChildName, requireCellName, requireFreeName } from "./requests/cell-names.ts";
+import { cellSourceOf } from "./requests/cell-source.ts";
 import { beyondScope, isPlainPath, type Scope, scopeOf } from "./requests/credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack, type Way } from "./requests/forward.ts";
 import { pageFor } from "./requests/paging.ts";
@@ -169,6 +171,7 @@ export function createGateway(
     pageFor("listCells", await summaries(request.headers.authorization ?? ""), query, reply),
   );
   registerElements(app, way, { owners: tenants.owners, names: cells.names, isOfSession, cellOf });
+  registerPools(app, (request) => cellSourceOf({ way, sessions: tenants, isOfSession, names: cells.names }, request));
   serveRoute(app, "readOpenApi", () => openApi());
   const connections = createConnections(configuration);
   app.addHook("onClose", async () => connections.close());

@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { registerExplain } from "../commands/explain.ts";
 import { clientFromConfiguration } from "../connection/client.ts";
 import { type Context, createContext } from "../context/context.ts";
+import { poolCommands } from "../tenancy/pool-program.ts";
 import { detailedExitCode, usage } from "../terminal/failure.ts";
 import { registerApi } from "./api-program.ts";
 import { assembled, withHelp } from "./assembled.ts";
@@ -452,6 +453,7 @@ export const createProgram = (
     managementCommands(program, context, withHelp);
     orphanCommands(program, context);
     serverCommands(program, context);
+    poolCommands(program, context, withHelp);
     zoneCommands(program, context, withHelp);
     networkCommands(program, context, withHelp);
     specCommands(program, context, withHelp);

@@ -103,6 +103,8 @@ export interface PoolHostAsked {
   readonly zone?: string;
   readonly enabled: boolean;
 }
+/** Why a host that is asked for waits, as long as nobody has said anything of it. */
+export const poolHostWaits = "its parent has not answered yet";
 /** What became of one of them, for as long as it is asked for or there. */
 export interface PoolHostGiven {
   readonly uid: Uid;

@@ -4,6 +4,7 @@ import { match } from "../../model/contract/match.ts";
 import { readQuery } from "../../model/contract/request.ts";
 import { routeNames, routeOf, type ServedAt } from "../../model/contract/routes.ts";
 import { nextHeader } from "../../model/contract/tenancy/pages.ts";
+import { poolRoutes } from "../../model/contract/tenancy/pool-routes.ts";
 import { type CellOwner, rootDomain, type WhoAmI } from "../../model/contract/tenancy/tenancy.ts";
 import type { Json } from "../../model/json/json.ts";
 import { bearerOf, hashCredential } from "../../runtime/http/bearer.ts";
@@ -277,7 +278,8 @@ const waitForWork: readonly string[] = [
 ];
 /** The audit is merged from what several services say (`audit.ts`), and of a signed login its signature alone is passed on (`credentials.ts`). */
 const byProvider = ["beginDeviceLogin", "beginPageLogin", "endOidcLogin", "logOutByProvider"] as const;
-const elsewhere: readonly string[] = ["readAudit", "logInSigned", "signIn", ...byProvider];
+/** Of whole hosts cells and the root controller are asked. */
+const elsewhere: readonly string[] = ["readAudit", "logInSigned", "signIn", ...byProvider, ...Object.keys(poolRoutes)];
 
 /** Logins from one address at a time: whoever waits for one takes a place of nobody else. */
 export const loginPlaces = (): Questions => new Questions({ inAll: 128, perAddress: 32, perCell: 128, perBoth: 32 });

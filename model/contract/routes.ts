@@ -33,6 +33,7 @@ import {
 } from "./route.ts";
 import { boolean, integer, jsonObject, oneOf, record, text, time } from "./schema.ts";
 import { mostOfPage } from "./tenancy/pages.ts";
+import { poolRoutes } from "./tenancy/pool-routes.ts";
 import { givesPages, givesPagesOf, paged, tenantRoutes } from "./tenancy/routes.ts";
 import { signInRoutes } from "./tenancy/sign-in.ts";
 import * as values from "./values.ts";
@@ -483,6 +484,7 @@ export const routes = {
   ...signInRoutes,
   // --- tenants ----------------------------------------------------------------------------------------------------
   ...tenantRoutes,
+  ...poolRoutes,
 } as const satisfies { readonly [name: string]: Route };
 
 export type Routes = typeof routes;
@@ -498,11 +500,11 @@ export const parameterDocs: Readonly<Record<string, string>> = {
   cell: "Name of the cell; a child cell's has those of the cells around it behind its own: `db.shop`.",
   path: element,
   id: "Of the credential: the part of it between the dots.",
-  name: "Name of the machine, image, process or backup.",
+  name: "Name of the machine, image, process or backup; of a host of a pool the one that its owner gave it.",
   server: "Name of the storage server.",
   key: "Id of the access key.",
   file: "Name of the file, as the list of the bin gives it.",
   peer: "Name of the service whose documents they are: `controller.shop`.",
   service: "Name of the service that keeps them.",
-  uid: "UID of the domain, account, user or role, as their lists have it.",
+  uid: "UID of the domain, account, user, role or pool, as their lists have it.",
 };

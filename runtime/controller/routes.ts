@@ -80,6 +80,11 @@ const handlers: Handlers = {
   removeHost: (exchange) => hosts(exchange),
   readHostEnd: (exchange) => hosts(exchange, "end"),
   endHost: (exchange) => hosts(exchange, "end"),
+  readHoldings: (exchange) => {
+    const { caller } = exchange;
+    const account = caller !== null && "tenant" in caller ? caller.tenant.account : null;
+    return relay(exchange, { method: "HOLDINGS", account });
+  },
 };
 const isServed = (name: RouteName): name is Served => Object.hasOwn(handlers, name);
 

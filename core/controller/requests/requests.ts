@@ -39,6 +39,7 @@ import { replacesGrown, withGrown, withPlaceFor, withPlacesFor } from "../model/
 import { keepText, sourceOf, textOf, versionsOf } from "../model/versions/versions.ts";
 import { whyStaysOpen } from "../network/entrance.ts";
 import { withoutBelow } from "../services/dedications.ts";
+import { holdingsFor } from "../services/pools/listed.ts";
 import { type ControllerState, offersOf, recordAt } from "../state.ts";
 import { upgradedBy } from "../upgrade/upgrade.ts";
 import { withSizes } from "../volumes/growth.ts";
@@ -107,7 +108,9 @@ export type ControllerRequest =
   | (ForceStopRequest & { readonly by?: Asker; readonly once?: Once })
   | RecordRequest
   /** Which child cells of the root cell have this name, and whose they are. */
-  | { readonly method: "CHILDREN-NAMED"; readonly name: string };
+  | { readonly method: "CHILDREN-NAMED"; readonly name: string }
+  /** Whole hosts, as this account may know of them; null: the operator. At the root controller. */
+  | { readonly method: "HOLDINGS"; readonly account: string | null };
 /** `status` is that of HTTP; `version` the model's after the request. */
 export interface ControllerResponse {
   readonly status: number;
@@ -218,6 +221,8 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
       return session(recorded(state, request));
     case "CHILDREN-NAMED":
       return ok(toJson(childrenNamed(state, request.name)));
+    case "HOLDINGS":
+      return ok(toJson(holdingsFor(state, request.account)));
     default:
       return fail(refused(400, "bad-request", "the method is none of this controller's"));
   }

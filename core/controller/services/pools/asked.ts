@@ -1,6 +1,6 @@
 import type { Cell, PoolHostElement } from "../../../../model/cell/cell.ts";
 import type { ElementPath, Uid } from "../../../../model/cell/identifiers.ts";
-import type { PoolAsked, PoolHostAsked, PoolHostGiven } from "../../../documents/pools.ts";
+import { type PoolAsked, type PoolHostAsked, type PoolHostGiven, poolHostWaits } from "../../../documents/pools.ts";
 import { asSaid, standing } from "../../changes/standing.ts";
 import type { ElementRecord, Standing } from "../../records.ts";
 import { type ControllerState, cellManager, recordAt } from "../../state.ts";
@@ -55,7 +55,7 @@ export const givenOf = ({ life }: ControllerState, uid: Uid): PoolHostGiven | un
 
 export function poolHostState(state: ControllerState, { uid }: ElementRecord): Standing {
   const given = givenOf(state, uid);
-  if (given === undefined) return asSaid(cellManager, { phase: "waiting", reason: "its parent has not answered yet" });
+  if (given === undefined) return asSaid(cellManager, { phase: "waiting", reason: poolHostWaits });
   return given.reason === null ? standing("ready") : asSaid(cellManager, { phase: "waiting", reason: given.reason });
 }
 /** Nobody has it any more, so that its name is free. */

@@ -1,0 +1,322 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { poolHostWaits } from "../../core/documents/pools.ts";
+import type { ElementState } from "../../model/api.ts";
+import { follow, referenceIn } from "../../model/cell/reference.ts";
+import type {
+  Authorised,
+  NewPool,
+  NewPoolHost,
+  PoolHostSummary,
+  PoolSummary,
+  PoolUse,
+} from "../../model/contract/tenancy/pools.ts";
+import { isObject, type Json, type JsonObject } from "../../model/json/json.ts";
+import type { CellSource } from "../requests/cell-source.ts";
+import { refused } from "../requests/refused.ts";
+import { serveRoute } from "../requests/serve.ts";
+
+/*
+ * Pools by requests: each is read off the documents of the cells that whoever asks may see, and each change is one of a document, by his own
+ * credential. So a pool is the same whoever has made it, and what somebody may is decided where it always is, by the cell's controller.
+ *
+ * A host is asked for by writing its element and looking what becomes of it: a specification would wait, a request is refused and leaves nothing.
+ */
+interface PoolHostThere extends PoolHostSummary {
+  readonly document: JsonObject;
+}
+interface PoolThere {
+  readonly summary: PoolSummary;
+  readonly hosts: readonly PoolHostThere[];
+  /** As it is written, without states. */
+  readonly document: JsonObject;
+  /** Of the cell's model. */
+  readonly version: string;
+}
+interface Element {
+  readonly path: string;
+  readonly json: JsonObject;
+  readonly state: ElementState | null;
+}
+
+/** All below it, in the order of the document. */
+function* elementsIn(json: JsonObject, path: string): Generator<Element> {
+  const { $state: state } = json;
+  if (typeof json["x.type"] === "string")
+    yield { path, json, state: isObject(state) ? (state as unknown as ElementState) : null };
+  for (const [name, value] of Object.entries(json))
+    if (isObject(value) && name !== "$state" && !name.startsWith("x."))
+      yield* elementsIn(value, path === "" ? name : `${path}/${name}`);
+}
+const textIn = (json: JsonObject, name: string): string | null => {
+  const value = json[name];
+  return typeof value === "string" ? value : null;
+};
+/** Without what is in it, and without its state. */
+const attributesOf = (json: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(json).filter(([name]) => name.startsWith("x.")));
+/** Path of the component to which an attribute leads; null: to none here. */
+function leadsTo(document: JsonObject, { path, json }: Element, name: string): string | null {
+  const reference = referenceIn(textIn(json, name) ?? "");
+  const target = reference === null ? null : follow(document, path.split("/"), reference);
+  return target?.kind === "component" ? target.path.join("/") : null;
+}
+const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+
+function poolsIn(cell: string, account: string | undefined, json: Json, version: string): readonly PoolThere[] {
+  if (!isObject(json)) return [];
+  const all = [...elementsIn(json, "")];
+  return all.flatMap((pool): readonly PoolThere[] => {
+    const { path, json: document, state } = pool;
+    if (document["x.type"] !== "Pool" || state === null || state.phase === "deleting") return [];
+    const hosts = all.flatMap((each): readonly PoolHostThere[] =>
+      each.json["x.type"] === "PoolHost" && each.state !== null && leadsTo(json, each, "x.pool") === path
+        ? [hostOf(each, each.state)]
+        : [],
+    );
+    const { "x.authorised": authorised, "x.cpuRatio": cpuRatio } = document;
+    const fill = textIn(document, "x.fill");
+    const summary: PoolSummary = {
+      ...{ uid: state.uid, cell, path, name: nameOf(path), account: account ?? null, hosts: hosts.length },
+      authorised: Array.isArray(authorised) ? (authorised as readonly string[]) : null,
+      ...(typeof cpuRatio === "number" ? { cpuRatio } : {}),
+      ...(fill === "spread" || fill === "pack" ? { fill } : {}),
+    };
+    return [{ summary, hosts, document: attributesOf(document), version }];
+  });
+}
+const hostOf = ({ path, json }: Element, { uid, phase, reason, vms = [] }: ElementState): PoolHostThere => ({
+  ...{ uid, path, name: nameOf(path), phase, reason, vms },
+  ...{ flavor: textIn(json, "x.flavor") ?? "", zone: textIn(json, "x.zone"), enabled: json["x.enabled"] === true },
+  document: attributesOf(json),
+});
+const shownOf = ({ document: _document, ...host }: PoolHostThere): PoolHostSummary => host;
+
+/** `missing`: cells that do not answer. */
+export async function listPools(
+  source: CellSource,
+): Promise<{ readonly pools: readonly PoolThere[]; readonly missing: readonly string[] }> {
+  const missing: string[] = [];
+  const left = [...(await source.cells())].sort(([one], [other]) => (one < other ? -1 : 1));
+  const pools: PoolThere[] = [];
+  while (left.length > 0) {
+    const found = await Promise.all(
+      left.splice(0, mostAtOnce).map(async ([cell, account]) => {
+        try {
+          const { json, version } = await source.ask(cell, { method: "GET", path: "model?state=true" });
+          return poolsIn(cell, account, json, version);
+        } catch (error) {
+          // One that has no model yet has no pools either.
+          if ((error as { statusCode?: number }).statusCode !== 404) missing.push(cell);
+          return [];
+        }
+      }),
+    );
+    pools.push(...found.flat());
+  }
+  return { pools, missing };
+}
+const mostAtOnce = 16;
+
+async function poolOf(source: CellSource, uid: string): Promise<PoolThere> {
+  const { pools, missing } = await listPools(source);
+  const found = pools.find(({ summary }) => summary.uid === uid);
+  if (found !== undefined) return found;
+  if (missing.length > 0)
+    throw refused(
+      503,
+      "busy",
+      `there is no pool ${uid} in cells that answer; these do not: ${missing.slice(0, 10).join(", ")}`,
+    );
+  throw refused(404, "not-found", `there is no pool ${uid}: \`GET /pools\` lists those that there are`);
+}
+function memberOf({ hosts, summary }: PoolThere, name: string): PoolHostThere {
+  const found = hosts.find((each) => each.name === name);
+  if (found !== undefined) return found;
+  const all = hosts.map((each) => each.name).sort();
+  const has = all.length === 0 ? "it has none" : `it has ${all.join(", ")}`;
+  throw refused(404, "not-found", `there is no host ${name} in the pool ${summary.name}: ${has}`);
+}
+
+/** A change that rests on what was looked at; others' changes in between are waited for. */
+async function changing<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1)
+    try {
+      return await work();
+    } catch (error) {
+      if ((error as { statusCode?: number }).statusCode !== 412 || attempt === attempts) throw error;
+      await sleep(againMs);
+    }
+}
+const attempts = 20;
+const againMs = 50;
+const put = (
+  source: CellSource,
+  { summary: { cell }, version }: Pick<PoolThere, "version"> & { readonly summary: { readonly cell: string } },
+  path: string,
+  body: JsonObject,
+): Promise<unknown> => source.ask(cell, { method: "PUT", path: `model/${path}`, body, version });
+
+const useOf = ({ cpuRatio, fill }: PoolUse): JsonObject => ({
+  ...(cpuRatio === undefined ? {} : { "x.cpuRatio": cpuRatio }),
+  ...(fill === undefined ? {} : { "x.fill": fill }),
+});
+
+export const addPool = (source: CellSource, { cell, name, ...use }: NewPool): Promise<PoolSummary> =>
+  changing(async () => {
+    if (!(await source.cells()).has(cell)) throw refused(404, "not-found", `there is no cell "${cell}"`);
+    const { json, version } = await source.ask(cell, { method: "GET", path: "model" });
+    const [component] = isObject(json) ? Object.keys(json).filter((key) => !key.startsWith("$")) : [];
+    const path = `${component}/${name}`;
+    if (isObject(json) && isObject(json[component ?? ""]) && Object.hasOwn(json[component ?? ""] as JsonObject, name))
+      throw refused(409, "conflict", `there is ${path} already: give the pool another name`);
+    await put(source, { summary: { cell }, version }, path, { "x.type": "Pool", ...useOf(use) });
+    const { pools } = await listPools(source);
+    const made = pools.find(({ summary }) => summary.cell === cell && summary.path === path);
+    if (made === undefined) throw refused(409, "conflict", `${path} was taken away meanwhile`);
+    return made.summary;
+  });
+
+export const readPool = async (source: CellSource, uid: string): Promise<PoolSummary> =>
+  (await poolOf(source, uid)).summary;
+export const listPoolHosts = async (source: CellSource, uid: string): Promise<readonly PoolHostSummary[]> =>
+  (await poolOf(source, uid)).hosts.map(shownOf);
+
+/** With what else is in it: hosts may stand inside of their pool. */
+async function rewrite(source: CellSource, pool: PoolThere, document: JsonObject): Promise<void> {
+  const { path, cell } = pool.summary;
+  const { json } = await source.ask(cell, { method: "GET", path: `model/${path}` });
+  const inside = Object.entries(isObject(json) ? json : {}).filter(([name]) => !name.startsWith("x."));
+  await put(source, pool, path, { ...document, ...Object.fromEntries(inside) });
+}
+export const changePool = async (source: CellSource, uid: string, use: PoolUse): Promise<PoolSummary> => {
+  await changing(async () => {
+    const pool = await poolOf(source, uid);
+    const { "x.cpuRatio": _ratio, "x.fill": _fill, ...kept } = pool.document;
+    await rewrite(source, pool, { ...kept, ...useOf(use) });
+  });
+  return await readPool(source, uid);
+};
+export const setAuthorised = async (
+  source: CellSource,
+  uid: string,
+  { authorised }: Authorised,
+): Promise<Authorised> => {
+  await changing(async () => {
+    const pool = await poolOf(source, uid);
+    const { "x.authorised": _before, ...kept } = pool.document;
+    await rewrite(source, pool, { ...kept, ...(authorised === null ? {} : { "x.authorised": [...authorised] }) });
+  });
+  return { authorised: (await readPool(source, uid)).authorised };
+};
+export const deletePool = (source: CellSource, uid: string): Promise<{ readonly removed: string }> =>
+  changing(async () => {
+    const { summary, hosts, version } = await poolOf(source, uid);
+    const names = hosts.map(({ name }) => name).sort();
+    if (names.length > 0)
+      throw refused(
+        409,
+        "conflict",
+        `the pool ${summary.name} has hosts: ${names.join(", ")}; take them out of it first`,
+      );
+    await source.ask(summary.cell, { method: "DELETE", path: `model/${summary.path}`, version });
+    return { removed: summary.name };
+  });
+
+/** @param longestMs within which it has to be said whether there is one */
+export async function addPoolHost(
+  source: CellSource,
+  uid: string,
+  { name, flavor, zone }: NewPoolHost,
+  longestMs = 30_000,
+): Promise<PoolHostSummary> {
+  const path = await changing(async () => {
+    const pool = await poolOf(source, uid);
+    const inPool = `${pool.summary.path}/${name}`;
+    if (pool.hosts.some((each) => each.name === name))
+      throw refused(409, "conflict", `the pool ${pool.summary.name} has a host ${name} already: give it another name`);
+    const { flavors } = await source.holdings();
+    if (!flavors.some((each) => each.name === flavor)) {
+      const all = flavors.map((each) => each.name).join(", ");
+      const there = all === "" ? "the operator has defined none" : `there are ${all}`;
+      throw refused(400, "bad-request", `there is no host flavour ${flavor}: ${there}`);
+    }
+    const element = { "x.type": "PoolHost", "x.pool": "<ref:..>", "x.flavor": flavor };
+    await put(source, pool, inPool, { ...element, ...(zone === undefined ? {} : { "x.zone": zone }) });
+    return inPool;
+  });
+  for (let waitedMs = 0; ; waitedMs += lookAgainMs) {
+    const pool = await poolOf(source, uid);
+    const host = pool.hosts.find((each) => each.path === path);
+    if (host === undefined) throw refused(409, "conflict", `${path} was taken away meanwhile`);
+    if (host.phase === "ready") return shownOf(host);
+    const isOver = waitedMs >= longestMs;
+    if (isOver || (host.reason !== null && host.reason !== poolHostWaits)) {
+      await changing(() => source.ask(pool.summary.cell, { method: "DELETE", path: `model/${path}` }));
+      if (isOver)
+        throw refused(503, "busy", `nobody has said in time whether a host of ${flavor} is free; nothing was kept`);
+      throw refused(409, "conflict", host.reason ?? "");
+    }
+    await sleep(lookAgainMs);
+  }
+}
+const lookAgainMs = 100;
+
+export const changePoolHost = async (
+  source: CellSource,
+  uid: string,
+  name: string,
+  { enabled }: { readonly enabled: boolean },
+): Promise<PoolHostSummary> => {
+  await changing(async () => {
+    const pool = await poolOf(source, uid);
+    const { path, document } = memberOf(pool, name);
+    const { "x.enabled": _before, ...kept } = document;
+    await put(source, pool, path, { ...kept, ...(enabled ? { "x.enabled": true } : {}) });
+  });
+  return shownOf(memberOf(await poolOf(source, uid), name));
+};
+export const removePoolHost = (source: CellSource, uid: string, name: string): Promise<{ readonly removed: string }> =>
+  changing(async () => {
+    const pool = await poolOf(source, uid);
+    const { path } = memberOf(pool, name);
+    await source.ask(pool.summary.cell, { method: "DELETE", path: `model/${path}`, version: pool.version });
+    return { removed: name };
+  });
+
+export function registerPools(app: FastifyInstance, sourceOf: (request: FastifyRequest) => CellSource): void {
+  serveRoute(app, "listFlavors", async ({ request }) => (await sourceOf(request).holdings()).flavors);
+  serveRoute(app, "listDedications", async ({ request }) => (await sourceOf(request).holdings()).dedications);
+  serveRoute(app, "listPools", async ({ request }, reply) => {
+    const { pools, missing } = await listPools(sourceOf(request));
+    if (missing.length > 0) reply.header("cells-missing", missing.slice(0, 50).join(","));
+    return pools.map(({ summary }) => summary);
+  });
+  serveRoute(app, "addPool", async ({ request, body }, reply) => {
+    reply.code(201);
+    return await addPool(sourceOf(request), body as NewPool);
+  });
+  serveRoute(app, "readPool", ({ request, parameters: { uid } }) => readPool(sourceOf(request), uid));
+  serveRoute(app, "changePool", ({ request, parameters: { uid }, body }) =>
+    changePool(sourceOf(request), uid, body as PoolUse),
+  );
+  serveRoute(app, "deletePool", ({ request, parameters: { uid } }) => deletePool(sourceOf(request), uid));
+  serveRoute(app, "listPoolHosts", ({ request, parameters: { uid } }) => listPoolHosts(sourceOf(request), uid));
+  serveRoute(app, "addPoolHost", async ({ request, parameters: { uid }, body }, reply) => {
+    reply.code(201);
+    return await addPoolHost(sourceOf(request), uid, body as NewPoolHost);
+  });
+  serveRoute(app, "changePoolHost", ({ request, parameters: { uid, name }, body }) =>
+    changePoolHost(sourceOf(request), uid, name, body as { readonly enabled: boolean }),
+  );
+  serveRoute(app, "removePoolHost", ({ request, parameters: { uid, name } }) =>
+    removePoolHost(sourceOf(request), uid, name),
+  );
+  serveRoute(app, "readAuthorised", async ({ request, parameters: { uid } }) => {
+    const { authorised } = await readPool(sourceOf(request), uid);
+    return { authorised };
+  });
+  serveRoute(app, "setAuthorised", ({ request, parameters: { uid }, body }) =>
+    setAuthorised(sourceOf(request), uid, body as Authorised),
+  );
+}

@@ -1,0 +1,99 @@
+import type { Level, Owner } from "../../cell/tenants/dedication/dedication.ts";
+import { levels } from "../../cell/tenants/dedication/dedication.ts";
+import { fills } from "../../cell/tenants/pools/attributes.ts";
+import { flavorPattern } from "../../cell/tenants/pools/flavors.ts";
+import { boolean, integer, list, nullable, oneOf, optional, pattern, record, text } from "../schema.ts";
+
+/*
+ * Whole hosts: what the operator has of them, and the pools in which accounts have some. What is asked here becomes, or is read off, elements of
+ * cells: the same that a specification writes.
+ */
+export interface ListedFlavor {
+  readonly name: string;
+  readonly description: string;
+  /** What one host costs of an account's units. */
+  readonly units: number;
+  /** How many whoever asks could have now. */
+  readonly free: number;
+  /** To the operator alone: which are of it. */
+  readonly hosts?: readonly string[];
+}
+export interface ListedDedication {
+  /** The place, or to the operator the host; null: a host, whose name is the operator's to know. */
+  readonly of: string | null;
+  readonly level: Level;
+  readonly to: Owner;
+}
+export interface Holdings {
+  readonly flavors: readonly ListedFlavor[];
+  readonly dedications: readonly ListedDedication[];
+}
+
+/** How a pool's hosts are used. Absent: as elsewhere. */
+export interface PoolUse {
+  readonly cpuRatio?: number;
+  readonly fill?: "spread" | "pack";
+}
+export interface PoolSummary extends PoolUse {
+  readonly uid: string;
+  readonly cell: string;
+  readonly path: string;
+  readonly name: string;
+  /** Whose it is; null: the operator's, or it is not known. */
+  readonly account: string | null;
+  /** Paths of accounts; null: the account of its cell alone. */
+  readonly authorised: readonly string[] | null;
+  /** How many it has, or waits for. */
+  readonly hosts: number;
+}
+export interface PoolHostSummary {
+  readonly uid: string;
+  readonly name: string;
+  readonly path: string;
+  readonly flavor: string;
+  readonly zone: string | null;
+  /** Whether new VMs come there. */
+  readonly enabled: boolean;
+  readonly phase: string;
+  readonly reason: string | null;
+  /** UIDs of all that stand there, whosever they are. */
+  readonly vms: readonly string[];
+}
+export interface NewPool extends PoolUse {
+  readonly cell: string;
+  readonly name: string;
+}
+export interface NewPoolHost {
+  readonly name: string;
+  readonly flavor: string;
+  readonly zone?: string;
+}
+/** All of them, in place of those before; null: the account of its cell alone. */
+export interface Authorised {
+  readonly authorised: readonly string[] | null;
+}
+
+const label = pattern(flavorPattern, "a label of small letters, digits and hyphens");
+const use = { cpuRatio: optional(integer(1, 16)), fill: optional(oneOf(...fills)) } as const;
+const owner = record<Owner>({ kind: oneOf("domain", "account"), path: text() });
+export const listedFlavor = record<ListedFlavor>({
+  ...{ name: text(), description: text(), units: integer(), free: integer() },
+  hosts: optional(list(text())),
+});
+export const listedDedication = record<ListedDedication>({
+  ...{ of: nullable(text()), level: oneOf(...levels), to: owner },
+});
+export const holdings = record<Holdings>({ flavors: list(listedFlavor), dedications: list(listedDedication) });
+export const poolSummary = record<PoolSummary>({
+  ...{ uid: text(), cell: text(), path: text(), name: text(), account: nullable(text()) },
+  ...{ authorised: nullable(list(text())), hosts: integer(), ...use },
+});
+export const poolHostSummary = record<PoolHostSummary>({
+  ...{ uid: text(), name: text(), path: text(), flavor: text(), zone: nullable(text()), enabled: boolean },
+  ...{ phase: text(), reason: nullable(text()), vms: list(text()) },
+});
+export const newPool = record<NewPool>({ cell: text(253), name: label, ...use });
+export const poolUse = record<PoolUse>(use);
+export const newPoolHost = record<NewPoolHost>({ name: label, flavor: label, zone: optional(label) });
+export const poolHostChange = record<{ readonly enabled: boolean }>({ enabled: boolean });
+export const authorisedOf = record<Authorised>({ authorised: nullable(list(text(1024), { most: 1000 })) });
