@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -245,5 +246,31 @@ test("what stands against a request is said, and nothing is touched", async (t) 
   assert.equal((await ask("DELETE", `${at}/hosts/rack1`)).status, 200);
   cell.answers();
   assert.equal((await ask("DELETE", at)).status, 200);
+  assert.deepEqual(cell.document(), empty);
+});
+
+test("every command about pools of the page for tenants does what it says there", async (t) => {
+  const cell = new Cell();
+  const { url } = await served(t, cell);
+  const page = readFileSync(join(import.meta.dirname, "../../docs/tenants.md"), "utf8");
+  const lines = [...page.matchAll(/^cells (pool .*?)(?: +#.*)?$/gm)].map(([, words = ""]) => words);
+  assert.ok(lines.length >= 10, `${lines.length} commands were found`);
+  const printed: string[] = [];
+  for (const line of lines) {
+    printed.push(await command(url, line.split(" ")));
+    cell.world.settle();
+    cell.answers();
+  }
+  const all = printed.join("\n");
+  for (const says of [
+    /^large +4 units +2 free/m,
+    /^the pool shop\/racks is there; VMs of other cells ask for it by \S+$/m,
+    /^shop\/racks has the host rack1, disabled/m,
+    /^rack1 +large +enabled +no VMs$/m,
+    /^shop\/racks is for ROOT\/acme\/dev, ROOT\/acme\/test$/m,
+    /^rack1 leaves shop\/racks$/m,
+    /^the pool shop\/racks is deleted$/m,
+  ])
+    assert.match(all, says);
   assert.deepEqual(cell.document(), empty);
 });

@@ -210,6 +210,8 @@ export async function tenantsPageRuns(
       await assert.rejects(run([...given, ...more], file("operator.json")), withoutHosts, line);
       continue;
     }
+    // Neither is one for a pool: `pools.test.ts` carries these out.
+    if (words[0] === "pool") continue;
     const right = printed.find(([begin]) => words.join(" ").startsWith(begin))?.[1];
     const isAwaited = words[1] === "list" || words[0] === "why";
     let stdout = await ask();
