@@ -69,12 +69,13 @@ function bestOf(
 ): HostEntry | null {
   let best: HostEntry | null = null;
   const packs = packsAt(pooled).packs === true;
-  for (const entry of hosts) {
-    if (request.memoryMiB > roomFor(entry.freeMiB, machineMiB)) break;
-    if (entry.freeCpus < request.cpus || special.has(entry.host)) continue;
-    if (!packs) return entry;
-    if (best === null || entry.freeMiB < best.freeMiB) best = entry;
-  }
+  for (const bucket of hosts.buckets)
+    for (const entry of bucket) {
+      if (request.memoryMiB > roomFor(entry.freeMiB, machineMiB)) return best;
+      if (entry.freeCpus < request.cpus || special.has(entry.host)) continue;
+      if (!packs) return entry;
+      if (best === null || entry.freeMiB < best.freeMiB) best = entry;
+    }
   return best;
 }
 
@@ -97,7 +98,7 @@ export function choose(indexed: Indexed, request: DesiredPlacement, asker: Asker
   for (const { kind, homes } of asked.memberships)
     if (kind === "non-strict host affinity" && homes.size > 0) besides += 1;
   for (const { class: each, isOthers, asked: wish, held } of shapeOf(indexed, request, asker)) {
-    const entry = each.hosts.length === 0 ? null : bestOf(each, request, special);
+    const entry = bestOf(each, request, special);
     if (entry === null) continue;
     const { host, freeMiB, view } = entry;
     const ranked: Ranked = {

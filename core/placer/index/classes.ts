@@ -1,4 +1,5 @@
 import { type HostName, type PeerName, peerName } from "../../../model/cell/identifiers.ts";
+import type { PlacedTerms } from "../../documents/pools.ts";
 import {
   type Asker,
   cpusFor,
@@ -13,6 +14,7 @@ import {
 } from "../candidate.ts";
 import type { HostTable } from "../tables.ts";
 import { keyOf, type Occupancy, occupancyOf } from "./occupancy.ts";
+import { Ordered } from "./ordered.ts";
 
 /*
  * Which host a VM gets, by looking at few. Hosts that no filter and no rank tells apart but by their room form a class, in which they stand by
@@ -21,8 +23,7 @@ import { keyOf, type Occupancy, occupancyOf } from "./occupancy.ts";
  * as `place` judges all of them, and the best of both is the same host: a property holds the two together.
  *
  * Classes are never taken away, so that a shape has to look only at those that came since; when there are far more than hosts, all begins
- * anew. Rejected: a heap for each class, in which a host whose room has changed would have to be looked for; a sorted list moves
- * a few thousand pointers, which is some microseconds.
+ * anew. Rejected: a heap for each class, in which a host whose room has changed would have to be looked for.
  */
 export interface HostEntry {
   readonly view: HostView;
@@ -36,8 +37,7 @@ export interface HostClass {
   readonly like: HostView & { readonly actual: NonNullable<HostView["actual"]> };
   readonly occupancy: Occupancy;
   readonly machineMiB: number;
-  /** By free memory, the most first, then by name. */
-  readonly hosts: HostEntry[];
+  readonly hosts: Ordered<HostEntry>;
 }
 /** A class that a kind of request may have, and its rank. */
 export interface Open {
@@ -56,11 +56,13 @@ export interface PlacerIndex {
   classes: HostClass[];
   byKey: Map<string, HostClass>;
   shapes: Map<string, Shape>;
+  /** By their text. */
+  terms: Map<string, PlacedTerms>;
   /** Whose cells are has changed. */
   isStale: boolean;
 }
 export const createIndex = (): PlacerIndex => ({
-  ...{ entries: new Map(), classes: [], byKey: new Map(), shapes: new Map(), isStale: false },
+  ...{ entries: new Map(), classes: [], byKey: new Map(), shapes: new Map(), terms: new Map(), isStale: false },
 });
 const spareClasses = 1024;
 
@@ -87,7 +89,7 @@ export function refresh(indexed: Indexed, accountOf: Asker["accountOf"]): void {
 function enter({ index, hosts, usage, ratios }: Indexed, host: HostName, accountOf: Asker["accountOf"]): void {
   const before = index.entries.get(host);
   if (before !== undefined) {
-    before.class.hosts.splice(placeIn(before.class.hosts, before), 1);
+    before.class.hosts.remove(before);
     index.entries.delete(host);
   }
   const view = hosts.get(peerName(`host.${host}`));
@@ -99,7 +101,7 @@ function enter({ index, hosts, usage, ratios }: Indexed, host: HostName, account
     freeCpus: cpusFor(actual, ratiosAt(view.pooled, ratios)) - use.cpus,
     class: classOf(index, { ...view, actual }, use, accountOf),
   };
-  entry.class.hosts.splice(placeIn(entry.class.hosts, entry), 0, entry);
+  entry.class.hosts.add(entry);
   index.entries.set(host, entry);
 }
 
@@ -118,20 +120,8 @@ function classOf(
   const key = `${pool}|${actual.state} ${closed ?? ""} ${actual.cpuSpeedMHz} ${machineMiB} ${whose}|${keyOf(occupancy)}`;
   const known = index.byKey.get(key);
   if (known !== undefined) return known;
-  const made: HostClass = { like, occupancy, machineMiB, hosts: [] };
+  const made: HostClass = { like, occupancy, machineMiB, hosts: new Ordered() };
   index.byKey.set(key, made);
   index.classes.push(made);
   return made;
-}
-
-/** Where it stands, or would stand. */
-function placeIn(hosts: readonly HostEntry[], { freeMiB, host }: HostEntry): number {
-  let [low, high] = [0, hosts.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    const at = hosts[middle] as HostEntry;
-    if (at.freeMiB > freeMiB || (at.freeMiB === freeMiB && at.host < host)) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
