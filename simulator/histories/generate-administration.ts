@@ -1,5 +1,5 @@
 import type { Random } from "../kernel/random.ts";
-import { formatCell } from "../world/cell-text.ts";
+import { formatCell, type MachineText } from "../world/cell-text.ts";
 import type { History, HistoryStep } from "../world/history.ts";
 
 type Size = Pick<History, "hosts" | "cells" | "untilMs">;
@@ -23,15 +23,22 @@ export const withAdministration = (
 
 const account = "ROOT/dev";
 const labels = ["i", "j"];
+/** Of another account. */
+const [rival, rivals] = ["ROOT/ops", "o"];
 const rootName = (word: string): string => word.replace(/\bk\.c1\b/g, "k").replace(/\bc1\b/g, "root");
 
+/** An account without cells, which the root cell declares now in this way and now in that. */
+const declared = (index: number): string =>
+  `account:other:${["enabled", "locked", "disabled"][index % 3]}:${1 + (index % 4)}`;
 /** The root cell is never deleted, and has the account's two cells, which begin with nothing. */
-const ofRootCell = ({ atMs, words }: HistoryStep): readonly HistoryStep[] => {
+const ofRootCell = ({ atMs, words }: HistoryStep, index: number): readonly HistoryStep[] => {
   const renamed = words.map(rootName);
   const [verb, cell] = renamed;
   if (cell !== "root" || verb !== "apply")
     return verb === "delete" && cell === "root" ? [] : [{ atMs, words: renamed }];
-  return [{ atMs, words: [...renamed, ...labels.flatMap((label) => [`child:${label}@${account}`, "(", ")"])] }];
+  const children = [...labels.map((label) => [label, account]), [rivals, rival]];
+  const text = children.flatMap(([label, of]) => [`child:${label}@${of}`, "(", ")"]);
+  return [{ atMs, words: [...renamed, ...text, declared(index)] }];
 };
 
 /** In half of all histories with hosts enough the root cell has room kept for one; in the end for none, so that what waits has a place. */
@@ -60,12 +67,13 @@ const drains = (random: Random, { hosts, cells, untilMs }: Size): readonly Histo
   return steps;
 };
 
-/** One host at a time is the account's for a while. None of its machines asks for that, so all of them go elsewhere meanwhile. */
+/** One host at a time is an account's for a while. Most machines do not ask for that, so these go elsewhere meanwhile. */
 const dedications = (random: Random, { hosts, untilMs }: Size): readonly HistoryStep[] => {
   const steps: HistoryStep[] = [];
   for (let atMs = random.between(3000, 20_000); atMs < untilMs; ) {
     const forMs = random.between(2000, 30_000);
-    steps.push({ atMs, words: ["dedicate", `h${random.between(1, hosts)}`, account, "for", String(forMs)] });
+    const owner = random.chance(0.7) ? account : rival;
+    steps.push({ atMs, words: ["dedicate", `h${random.between(1, hosts)}`, owner, "for", String(forMs)] });
     atMs += forMs + random.between(1000, 20_000);
   }
   return steps;
@@ -76,19 +84,33 @@ const limits = (random: Random, { untilMs }: Size): readonly HistoryStep[] => {
   const steps: HistoryStep[] = [];
   for (let atMs = random.between(2000, 12_000); atMs < untilMs; atMs += random.between(10_000, 40_000))
     steps.push({ atMs, words: ["limit", account, "vms", String(random.between(1, 5))] });
-  for (const label of labels) {
+  for (const label of [...labels, rivals]) {
     const own = random.fork(label);
+    const asking = random.fork(`wishes of ${label}`);
     for (let atMs = own.between(4000, 15_000); atMs < untilMs; atMs += own.between(2000, 20_000)) {
-      const machines = [1, 2, 3].flatMap((each) => (own.chance(0.5) ? [machineOf(`${label}w${each}`, own)] : []));
-      const text = formatCell({ machines, rules: [], allOrNone: false });
-      steps.push({ atMs, words: `apply ${label} ${text}`.trim().split(" ") });
+      const machines = [1, 2, 3].flatMap((each) =>
+        own.chance(0.5) ? [machineOf(`${label}w${each}`, own, wishOf(label, asking))] : [],
+      );
+      steps.push({ atMs, words: `apply ${label} ${grouped(machines)}`.trim().split(" ") });
     }
+    // What is waited for in the end must be had.
+    const machines = [machineOf(`${label}w1`, own, { group: "g" })];
+    steps.push({ atMs: untilMs - 1, words: `apply ${label} ${grouped(machines)}`.trim().split(" ") });
   }
   return steps;
 };
-const machineOf = (name: string, random: Random) => ({
+const grouped = (machines: readonly MachineText[]): string =>
+  formatCell({ machines, rules: [], allOrNone: false, groups: [{ name: "g", kind: "apart" }] });
+/** To have a host alone by what runs there, by dedication, or one for each of a group of all cells of the account. */
+function wishOf(label: string, random: Random): Partial<MachineText> {
+  if (random.chance(0.4)) return {};
+  if (random.chance(0.4)) return { strict: true };
+  return { group: random.chance(0.6) ? "g" : `DedicatedGrp-${label === rivals ? "ops" : "dev"}` };
+}
+const machineOf = (name: string, random: Random, wish: Partial<MachineText> = {}): MachineText => ({
   ...{ name, memoryMiB: 64, off: random.chance(0.5) },
   ...{ data: false, live: false, once: false, apart: null },
+  ...wish,
 });
 
 /** At the doors of the account's cells: one of its users, and a guest from another account. */

@@ -40,7 +40,8 @@ export const generateHistory = ({
 }: Wanted): History => {
   const random = createRandom(seed, "history");
   const untilMs = Math.round(minutes * 60_000);
-  const services = asked ?? (cells > 1 && random.fork("services").chance(0.3) ? 2 : 1);
+  const chosen = random.fork("services");
+  const services = asked ?? (cells > 1 && chosen.chance(0.3) ? (chosen.chance(0.3) ? 3 : 2) : 1);
   const servers = Math.max(1, Math.min(3, Math.ceil(hosts / 4)));
   const steps: HistoryStep[] = [];
   for (let cell = 1; cell <= cells; cell += 1) {

@@ -13,6 +13,7 @@ import { usage } from "./cells/73-usage.ts";
 import { declaredTenants } from "./cells/75-declared-tenants.ts";
 import { whoseHosts } from "./cells/76-whose-hosts.ts";
 import { affinityGroups } from "./cells/77-groups.ts";
+import { twoNeverHaveOneHost } from "./cells/80-two-never.ts";
 import { restartAfterEnd } from "./ha/05-restart-after-end.ts";
 import { oneItem } from "./ha/09-one-item.ts";
 import { fenceIsPhysical } from "./ha/31-fence-is-physical.ts";
@@ -104,4 +105,5 @@ export const invariants: readonly Invariant[] = [
   declaredTenants,
   whoseHosts,
   affinityGroups,
+  twoNeverHaveOneHost,
 ];

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from "../../model/json/json.ts";
-import { labelOf } from "./cell-text.ts";
+import { flavor, labelOf } from "./cell-text.ts";
 import type { Installation } from "./installation.ts";
 
 /**
@@ -26,15 +26,27 @@ export class Administration {
   readonly #sentAway: SentAway;
   readonly #hosts: Record<string, JsonObject> = {};
   readonly #dedications = new Map<string, JsonObject>();
+  #flavors: JsonObject | null = null;
+  /** By which the root controller knows of further Placers and Storage Managers; they are off, since those are processes here. */
+  readonly #services: readonly (readonly [name: string, vm: JsonObject])[];
 
   constructor(installation: Installation, sentAway: SentAway) {
     this.#installation = installation;
     this.#sentAway = sentAway;
+    this.#services = Array.from({ length: installation.history.services - 1 }, (_, index) => {
+      const number = index + 2;
+      const data = { service: { roles: { placer: { number }, "storage-manager": { number } } } };
+      return [`service${number}`, { "x.type": "VM", "x.memory": 16, "x.desiredState": "off", "x.data": data }] as const;
+    });
   }
 
   /** What the root cell's document has of hosts. */
   elements(): JsonObject {
-    const hosts = Object.keys(this.#hosts).length === 0 ? {} : { hosts: { ...this.#hosts } };
+    const hosts: JsonObject = {
+      ...(Object.keys(this.#hosts).length === 0 ? {} : { hosts: { ...this.#hosts } }),
+      ...(this.#flavors === null ? {} : { flavors: this.#flavors }),
+      ...Object.fromEntries(this.#services),
+    };
     return this.#dedications.size === 0 ? hosts : { ...hosts, dedications: Object.fromEntries(this.#dedications) };
   }
 
@@ -65,6 +77,25 @@ export class Administration {
     this.#say(`${host} ${state}`, host, "root", request);
   }
 
+  /** A host becomes one of those that accounts can have whole: disabled and empty first. */
+  flavor(host: string): void {
+    const [kind, at] = [{ "x.type": "HostFlavor", "x.units": 1 }, `root/flavors/${flavor}`];
+    const enters = { "x.type": "Host", "x.flavor": flavor };
+    const put = (words: string, path: string, json: JsonObject, then?: () => void): void =>
+      this.#say(words, path, "root", { method: "PUT", path, json }, then);
+    const own = `root/hosts/${host}`;
+    this.#flavors = { [flavor]: kind };
+    put("flavor", at, kind, () => {
+      this.#hosts[host] = { "x.type": "Host", "x.state": "disabled" };
+      put(`${host} disabled`, own, { "x.type": "Host", "x.state": "disabled" }, () =>
+        put(`${host} enters`, own, { ...enters, "x.state": "disabled" }, () => {
+          this.#hosts[host] = { ...enters, "x.state": "enabled" };
+          put(`${host} is whole`, own, { ...enters, "x.state": "enabled" });
+        }),
+      );
+    });
+  }
+
   /** `path`: `CELL/VM`. */
   move(path: string, to: string): void {
     const [cell = "", ...rest] = path.split("/");
@@ -73,15 +104,15 @@ export class Administration {
     this.#say(`${path} to ${to}`, vm, cell, { method: "MOVE", vm, to, tentative: false });
   }
 
-  #say(words: string, about: string, cell: string, request: Json): void {
+  #say(words: string, about: string, cell: string, request: Json, then?: () => void): void {
     this.#serial += 1;
     this.#last.set(about, this.#serial);
-    this.#ask(words, { about, serial: this.#serial }, cell, request);
+    this.#ask(words, { about, serial: this.#serial, ...(then === undefined ? {} : { then }) }, cell, request);
   }
 
   #ask(
     words: string,
-    word: { readonly about: string; readonly serial: number; isAnswered?: true },
+    word: { readonly about: string; readonly serial: number; readonly then?: () => void; isAnswered?: true },
     cell: string,
     request: Json,
   ): void {
@@ -94,9 +125,10 @@ export class Administration {
       const { status, body } = response as unknown as { readonly status: number; readonly body: Json };
       // It has no model yet, the host is not known yet, or the VM does not run now. A root cell that was never taken gets no element.
       if (this.isHealing && status === 404) word.isAnswered = true;
-      if (status !== 200) return;
+      if (status !== 200 || word.isAnswered) return;
       word.isAnswered = true;
       kernel.log("operator", "administers", { words, status, body: JSON.stringify(body).slice(0, 100) });
+      word.then?.();
     });
   }
 }

@@ -5,9 +5,9 @@ import type { JsonObject } from "../../model/json/json.ts";
 /**
  * A cell in one line, as scenarios write it and the generator makes it:
  *
- *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch]   rule:FROM>TO:PORT[:udp]   all-or-none
+ *   vm:NAME:MEMORY[:off][:data][:apart=OTHER][:live][:once][:shown][:scratch][:strict][:in=GROUP][:of=POOL]   rule:FROM>TO:PORT[:udp]   all-or-none
  *   grant:CELL   copy:NAME:CELL   hold:VOLUME:CELL/COPY   keep:COPY:CELL/VOLUME   limit:WHAT:AMOUNT   child:NAME ( … )
- *   account:NAME:HOW[:VMS]   group:NAME:apart|together
+ *   account:NAME:HOW[:VMS]   group:NAME:apart|together   pool:NAME   whole:NAME:POOL[:off]
  *
  * Every VM has a disk that is a copy of one golden image, an interface in one of two subnets, and with `data` a second, empty
  * volume. `live` gives it liveness probes; `once` leaves it down after a crash; what `scratch` writes may be lost; `shown` lets other cells refer to it, as
@@ -31,6 +31,8 @@ export interface MachineText {
   readonly strict?: true;
   /** The group by which it asks for dedicated hosts, or an affinity group of its account. */
   readonly group?: string;
+  /** A pool of its cell. */
+  readonly pool?: string;
 }
 /** An end in another cell is `CELL/NAME`. */
 export interface RuleText {
@@ -57,6 +59,9 @@ export interface CellText {
   readonly children?: readonly ChildText[];
   /** Affinity groups, strict. */
   readonly groups?: readonly GroupText[];
+  /** Pools, and whole hosts in them, of the only flavour. */
+  readonly pools?: readonly string[];
+  readonly wholes?: readonly WholeText[];
   /** Of the root cell. */
   readonly accounts?: readonly AccountText[];
 }
@@ -70,6 +75,11 @@ export interface AccountText {
   readonly name: string;
   readonly state: string;
   readonly vms?: number;
+}
+export interface WholeText {
+  readonly name: string;
+  readonly pool: string;
+  readonly off: boolean;
 }
 export interface GroupText {
   readonly name: string;
@@ -93,12 +103,15 @@ export const parseCell = (words: readonly string[]): CellText => {
   const children: ChildText[] = [];
   const accounts: AccountText[] = [];
   const groups: GroupText[] = [];
+  const pools: string[] = [];
+  const wholes: WholeText[] = [];
   for (let at = 0; at < words.length; at += 1) {
     const word = words[at] ?? "";
     const [kind, name = "", third = "", ...flags] = word.split(":");
     if (kind === "vm") {
       const apart = flags.find((flag) => flag.startsWith("apart="))?.slice("apart=".length) ?? null;
       const group = flags.find((flag) => flag.startsWith("in="))?.slice("in=".length);
+      const pool = flags.find((flag) => flag.startsWith("of="))?.slice("of=".length);
       const has = (flag: string): boolean => flags.includes(flag);
       const memoryMiB = Number(third);
       if (!(memoryMiB >= 16)) throw new Error(`"${word}" needs the form vm:NAME:MEMORY, with at least 16 MiB`);
@@ -114,6 +127,7 @@ export const parseCell = (words: readonly string[]): CellText => {
         ...(has("scratch") ? { scratch: true } : {}),
         ...(has("strict") ? { strict: true } : {}),
         ...(group === undefined ? {} : { group }),
+        ...(pool === undefined ? {} : { pool }),
       });
     } else if (kind === "rule") {
       const [from = "", to = ""] = name.split(">");
@@ -125,6 +139,8 @@ export const parseCell = (words: readonly string[]): CellText => {
     else if (kind === "keep") keeps.push({ own: name, other: third });
     else if (kind === "limit") limits[name] = Number(third);
     else if (kind === "group") groups.push({ name, kind: third === "apart" ? third : "together" });
+    else if (kind === "pool") pools.push(name);
+    else if (kind === "whole") wholes.push({ name, pool: third, off: flags.includes("off") });
     else if (kind === "spare") spare = Number(name);
     else if (kind === "account") {
       const [vms] = flags;
@@ -149,6 +165,8 @@ export const parseCell = (words: readonly string[]): CellText => {
     ...(children.length === 0 ? {} : { children }),
     ...(accounts.length === 0 ? {} : { accounts }),
     ...(groups.length === 0 ? {} : { groups }),
+    ...(pools.length === 0 ? {} : { pools }),
+    ...(wholes.length === 0 ? {} : { wholes }),
   };
 };
 
@@ -165,13 +183,15 @@ const closing = (words: readonly string[], from: number): number => {
 
 export const formatCell = (text: CellText): string => {
   const { machines, rules, allOrNone, grants = [], copies = [], limits = {}, spare = 0, children = [] } = text;
-  const { accounts = [], groups = [] } = text;
+  const { accounts = [], groups = [], pools = [], wholes = [] } = text;
   return [
+    ...pools.map((name) => `pool:${name}`),
+    ...wholes.map(({ name, pool, off }) => `whole:${name}:${pool}${off ? ":off" : ""}`),
     ...groups.map(({ name, kind }) => `group:${name}:${kind}`),
     ...machines.map(({ name, memoryMiB, off, data, live, once, apart, shown = false, scratch = false, ...asks }) => {
       const words = [off && "off", data && "data", live && "live", once && "once", shown && "shown"];
-      const { strict = false, group } = asks;
-      const wishes = [strict && "strict", group !== undefined && `in=${group}`];
+      const { strict = false, group, pool } = asks;
+      const wishes = [strict && "strict", group !== undefined && `in=${group}`, pool !== undefined && `of=${pool}`];
       const flags = [...words, scratch && "scratch", apart !== null && `apart=${apart}`, ...wishes];
       return ["vm", name, String(memoryMiB), ...flags.filter((flag) => flag !== false)].join(":");
     }),
@@ -212,6 +232,8 @@ const refFrom = (cell: string, name: string): string => {
     : `<ref://${other}.cells.internal/${labelOf(other)}/${own}>`;
 };
 
+/** Of whole hosts; the operator puts hosts into it by the step `flavor`. */
+export const flavor = "large";
 const kinds = { apart: "host anti-affinity", together: "host affinity" } as const;
 
 /** Volumes that others have a part in: grants, copies, what is held, and what is kept of theirs. */
@@ -241,6 +263,16 @@ const withOthers = (
   return elements;
 };
 
+/** Pools, and the whole hosts that they are to have. */
+const wholeHosts = ({ pools = [], wholes = [] }: CellText, ref: (name: string) => string): Record<string, JsonObject> =>
+  Object.fromEntries([
+    ...pools.map((name) => [name, { "x.type": "Pool" }]),
+    ...wholes.map(({ name, pool, off }) => [
+      name,
+      { "x.type": "PoolHost", "x.pool": ref(pool), "x.flavor": flavor, "x.enabled": !off },
+    ]),
+  ]);
+
 /** The specification's document. */
 export const documentOf = (cell: string, text: CellText): JsonObject => {
   const { machines, rules, allOrNone, grants = [], limits = {}, spare = 0, children = [] } = text;
@@ -254,7 +286,7 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
     net0: subnet,
     net1: subnet,
   };
-  machines.forEach(({ name, memoryMiB, off, data, live, once, apart, shown, scratch, strict, group }, index) => {
+  machines.forEach(({ name, memoryMiB, off, data, live, once, apart, shown, scratch, strict, group, pool }, index) => {
     const lossy: JsonObject = scratch ? { "x.recreatable": true } : {};
     elements[name] = {
       "x.type": "VM",
@@ -266,6 +298,7 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
       ...(apart === null ? {} : { "x.placement.apartFrom": [apart] }),
       ...(strict ? { "x.placement.dedication": "strict" } : {}),
       ...(group === undefined ? {} : { "x.placement.groups": [group] }),
+      ...(pool === undefined ? {} : { "x.placement.pool": pool }),
     };
     elements[`${name}Disk`] = { "x.type": "VolumeCopy", "x.image": ref("golden"), ...lossy };
     elements[`${name}Boot`] = connection(ref(name), ref(`${name}Disk`));
@@ -293,7 +326,7 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
     };
   }
   for (const { name, kind } of text.groups ?? []) elements[name] = { "x.type": "AffinityGroup", "x.kind": kinds[kind] };
-  Object.assign(elements, withOthers(text, ref));
+  Object.assign(elements, withOthers(text, ref), wholeHosts(text, ref));
   for (const child of children) {
     const below = documentOf(childOf(cell, child.name), child.text);
     elements[child.name] = {

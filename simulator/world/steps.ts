@@ -362,6 +362,7 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   "disable-user": ({ installation, args: [user = ""] }) => installation.visitors.disable(user),
   dead,
   dedicate: ({ steps, args, forMs }) => steps.administration.dedicated(args, (end) => steps.lasting(forMs, end)),
+  flavor: ({ steps, args: [host = ""] }) => steps.administration.flavor(host),
   drain,
   move: ({ steps, args: [path = "", host = ""] }) => steps.administration.move(path, host),
   pause,
