@@ -12,9 +12,9 @@ const layers = ["model", "core", "runtime", "host", "gateway", "cli"] as const;
 /** What stands on top of the layers, and which of the others there each may use. */
 const onTop: Readonly<Record<string, readonly string[]>> = {
   web: ["simulator"],
-  image: [],
+  image: ["web"],
   simulator: [],
-  testbed: ["image"],
+  testbed: ["image", "web"],
   bench: ["image", "simulator", "testbed"],
 };
 const maximumLines = 520;

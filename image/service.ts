@@ -5,6 +5,8 @@ import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import type { ImageManifest } from "../runtime/installation.ts";
 import { oneAtATime } from "../runtime/process/one-at-a-time.ts";
+import { pageInImage } from "../runtime/service-vm/service-data.ts";
+import { buildPage } from "../web/build.ts";
 import { kernelPackage, mergeUsr, type PackageVersion, resolvePackages, unpackPackages } from "./packages.ts";
 import {
   copyLibraries,
@@ -85,6 +87,7 @@ async function build(images: string, states: boolean, progress: (message: string
   const work = await mkdtemp(join(images, ".building-"));
   try {
     await makeBundle(work);
+    await buildPage(join(work, "page"));
     const inputs = await inputsOf(work);
     if ((await textOf(join(current, "inputs"))) === inputs) {
       if (states) await saveServiceStates(current, progress);
@@ -118,6 +121,7 @@ async function inputsOf(work: string): Promise<string> {
   return [
     await digestOfFiles(import.meta.dirname, ours),
     ...(await Promise.all(bundles.map(({ name }) => sha256(join(work, `${name}.js`))))),
+    await digestOfFiles(work, await filesBelow(work, "page")),
     ...[`node ${size} ${mtimeMs}`, `lists ${(await stat("/var/lib/apt/lists")).mtimeMs}`, ""],
   ].join("\n");
 }
@@ -200,6 +204,7 @@ async function makeRoot(stage: string, work: string, root: string): Promise<void
   await cp(join(here, "passwd"), join(root, "etc/passwd"));
   for (const file of bundles.flatMap(({ name }) => [`${name}.js`, `${name}.cache`]))
     await cp(join(work, file), join(root, "usr/lib/cells", file));
+  await cp(join(work, "page"), join(root, pageInImage), { recursive: true });
   await cp(join(here, "start.cjs"), join(root, "usr/lib/cells/start.cjs"));
   await compileReseed(join(root, "usr/lib/cells/reseed.node"));
   // Half of what Node's file holds are the names of its functions, for a debugger.

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { firstServices, otherThanFirst } from "../core/cells/binding.ts";
 import { network, type ProcessConfiguration } from "../runtime/installation.ts";
-import { memberDirectory, memberRunDirectory, type Places } from "./places.ts";
+import { memberDirectory, memberRunDirectory, type Places, pageDirectory } from "./places.ts";
 import type { InstallationRecord } from "./record.ts";
 import { type Member, macOf } from "./supervisor/members.ts";
 
@@ -80,6 +80,7 @@ const rolePart = (
           listenFd: listenDescriptor,
           supervisorSocket: at.supervisorSocket,
           credentialHashes: [record.credentialHash],
+          ...(record.profile === undefined ? { page: pageDirectory(at) } : {}),
         },
       };
     case "tenancy":

@@ -51,3 +51,6 @@ export const places = (directory: string): Places => {
 export const memberDirectory = (at: Places, member: string): string => join(at.directory, "members", member);
 /** Inside the private namespaces only: their `/run` is their own. */
 export const memberRunDirectory = (member: string): string => join("/run/members", member);
+
+/** Files of the page, as the gateway serves them. */
+export const pageDirectory = (at: Places): string => join(at.shared, "page");

@@ -10,9 +10,10 @@ import {
   writeClientConfiguration,
 } from "../cli/connection/client-config.ts";
 import { hashCredential } from "../runtime/http/bearer.ts";
+import { buildPage } from "../web/build.ts";
 import { readJson, writeJson } from "./files.ts";
 import { withLock } from "./lock.ts";
-import { cacheDirectory, defaultDirectory, type Places, places } from "./places.ts";
+import { cacheDirectory, defaultDirectory, type Places, pageDirectory, places } from "./places.ts";
 import { type InstallationRecord, readRecord, writeRecord } from "./record.ts";
 import { birthCredential, bootstrapHost, bootstrapProgress, type Profile, prepareBirth } from "./self-hosted.ts";
 import { prepareCompiled } from "./suite/compile-cache.ts";
@@ -255,7 +256,8 @@ const start = async (at: Places, options: UpOptions, say: (line: string) => void
   const imagesDirectory = options.imagesDirectory ?? (await images(say, record.profile));
   for (const path of [at.directory, at.logs, at.shared, at.run]) mkdirSync(path, { recursive: true, mode: 0o755 });
   if (record.profile !== undefined) prepareBirth(at, record.profile, credential);
-  await prepareCompiled(at, cacheDirectory());
+  const page = record.profile === undefined ? buildPage(pageDirectory(at)) : null;
+  await Promise.all([prepareCompiled(at, cacheDirectory()), page]);
   const { server, descriptor, port } = await listenAgain(options.port ?? 0, record.port);
   try {
     writeRecord(at, { ...record, port });

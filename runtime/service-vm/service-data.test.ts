@@ -79,7 +79,10 @@ test("the authority enrols nowhere, and a gateway listens with its certificate",
   );
   const files = { ...placer, "role/name": "gateway\n", "role/gateway/credentialHashes": "" };
   const { gateway } = configured(files, "gateway");
-  assert.deepEqual(gateway, { credentialHashes: [], listen: { address: "10.0.0.31", port: 7127 } });
+  assert.deepEqual(gateway, {
+    ...{ credentialHashes: [], page: "/usr/lib/cells/page" },
+    listen: { address: "10.0.0.31", port: 7127 },
+  });
 });
 
 test("the service of users is told by which credentials it knows the operator, and that it is no other's", () => {

@@ -57,6 +57,8 @@ export interface ServiceInterface {
 /** Changes when an older image could not read it. */
 const format = "2";
 const longestText = 16_384;
+/** Files of the page in the service image. */
+export const pageInImage = "/usr/lib/cells/page";
 /** Where in the seed a role's token is. */
 export const tokenPath = "role/token";
 
@@ -220,7 +222,9 @@ export const configureRole = (seed: ServiceSeed, places: RolePlaces): ProcessCon
         }),
     ...(controller === undefined ? {} : { controller: controllerOf(seed, controller, card.mac) }),
     ...(tenancy === undefined ? {} : { tenancy }),
-    ...(gateway === undefined ? {} : { gateway: { ...gateway, listen: { address: card.address, port: http } } }),
+    ...(gateway === undefined
+      ? {}
+      : { gateway: { ...gateway, page: pageInImage, listen: { address: card.address, port: http } } }),
   };
 };
 

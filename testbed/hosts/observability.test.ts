@@ -72,6 +72,25 @@ const logsOf = (t: Testbed): ReadonlyMap<string, string> =>
 const statusOf = async (t: Testbed): Promise<InstallationStatus & { readonly cells: readonly CellSummary[] }> =>
   JSON.parse(await cells(t, "status", "--json"));
 
+/** What `cells web` opens: the page's files, and a code that signs in the browser once. */
+const thePageIsServed = async (t: Testbed): Promise<void> => {
+  const { url } = t.client();
+  const page = await fetch(`${url}/ui/`);
+  assert.equal(page.status, 200);
+  const [, script = ""] = /<script[^>]* src="([^"]+)"/.exec(await page.text()) ?? [];
+  assert.equal((await fetch(new URL(script, `${url}/ui/`))).status, 200, script);
+  const { code: oneTimeCode } = JSON.parse(await cells(t, "api", "POST", "/login/codes")) as { readonly code: string };
+  const signIn = async () => {
+    const headers = { origin: url, "cells-page": "1", "content-type": "application/json" };
+    const answer = await fetch(`${url}/login`, { method: "POST", headers, body: JSON.stringify({ oneTimeCode }) });
+    return { status: answer.status, cookie: answer.headers.get("set-cookie")?.split(";")[0] ?? "" };
+  };
+  const { status, cookie } = await signIn();
+  assert.equal(status, 201);
+  assert.equal((await fetch(`${url}/cells`, { headers: { cookie } })).status, 200);
+  assert.deepEqual(await signIn(), { status: 401, cookie: "" });
+};
+
 const everyServiceIsMeasured = async (t: Testbed): Promise<void> => {
   const [metrics, status] = [await scrape(t), await statusOf(t)];
   const services = status.services.map(({ peer = "" }) => peer).sort();
@@ -253,6 +272,7 @@ test("an installation shows what it does, and none of its secrets", {
     const right = JSON.parse(await cells(t, "get", "look/right/nic", "--state", "--output", "json")) as {
       readonly $state: { readonly address: string };
     };
+    await context.test("the gateway has the page, and a one-time code signs in", () => thePageIsServed(t));
     await context.test("every service has metrics", () => everyServiceIsMeasured(t));
     await context.test("packets are counted and not logged", () => packetsAreCounted(t, right.$state.address));
     await context.test("the status is a true picture", () => thePictureIsTrue(t));

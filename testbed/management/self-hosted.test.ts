@@ -95,8 +95,9 @@ describe("the cloud that runs in itself", { skip }, () => {
         await t.kill("h1");
         reached(`${what}: killed the Host Manager`);
       }
-      await coming;
+      const { url } = await coming;
       reached("up");
+      assert.equal((await fetch(`${url}/ui/`)).status, 200, "its gateway has the page");
       const shown = told.join("\n");
       const steps = [/run as a process/, /bootstrap model was accepted/, /the process has ended/, /accepted the whole/];
       const places = steps.map((step) => shown.search(step));
