@@ -38,9 +38,6 @@ const cut = (_: IncomingMessage, response: ServerResponse): void => {
 const refuse = (_: IncomingMessage, response: ServerResponse): void => {
   response.writeHead(409).end(JSON.stringify({ error: { code: "conflict", message: "no" } }));
 };
-const away = (_: IncomingMessage, response: ServerResponse): void => {
-  response.writeHead(502).end(JSON.stringify({ error: { code: "controller-unreachable", message: "no controller" } }));
-};
 
 test("a change whose answer is lost or cut is asked for again under its key, and its maker is told", async (t) => {
   const { client, keys } = await gateway(t, reset, cut, answer, answer);
@@ -53,14 +50,6 @@ test("a change whose answer is lost or cut is asked for again under its key, and
   assert.deepEqual([keys, repeats], [["7f1c", "7f1c", "7f1c"], 2]);
   await client.delete("shop", "", false);
   assert.match(keys[3] ?? "", /^[0-9a-f-]{36}$/);
-});
-
-test("a change that the gateway has no answer of its controller to is asked for again", async (t) => {
-  const { client, keys } = await gateway(t, away, away, answer, away, away, away, away, away, answer);
-  assert.deepEqual(await client.put("shop", "shop/web", {}, false, { key: "7f1c" }), changed);
-  assert.deepEqual(keys, ["7f1c", "7f1c", "7f1c"]);
-  await assert.rejects(client.delete("shop", "", false), /no controller/);
-  assert.equal(keys.length, 8);
 });
 
 test("what only reads or plans has no key and is not repeated; what is refused is not repeated", async (t) => {

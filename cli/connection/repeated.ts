@@ -3,8 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 
 /**
- * A connection that breaks after a change was sent, here or between gateway and controller, leaves open whether it was made. It goes
- * under a key, so it is asked for again: made now, or answered as it was then (`Idempotency-Key`, docs/rest.md).
+ * A connection that breaks after a change was sent leaves open whether it was made. It goes under a key, so it is asked for again:
+ * made now, or answered as it was then (`Idempotency-Key`, docs/rest.md).
  */
 const attempts = 5;
 const pauseMs = 1000;
@@ -23,10 +23,6 @@ const isCut = (error: unknown): boolean => error instanceof TypeError && error.m
 const isUnreachable = (error: unknown): boolean =>
   error instanceof CommandFailure && error.exitCode === exitCodes.unreachable;
 
-/** The gateway has no answer of the controller. */
-const isWithoutController = (error: unknown): boolean =>
-  error instanceof CommandFailure && "code" in error && error.code === "controller-unreachable";
-
 /** @param onRepeat called before it is asked for again */
 export const repeated = async <T>(ask: () => Promise<T>, onRepeat: () => void = () => undefined): Promise<T> => {
   let isLost = false;
@@ -34,10 +30,9 @@ export const repeated = async <T>(ask: () => Promise<T>, onRepeat: () => void = 
     try {
       return await ask();
     } catch (error) {
-      isLost ||= error instanceof AnswerLost || isCut(error) || isWithoutController(error);
-      // A gateway or a controller that is started again is away for a moment.
-      if (!isLost || attempt === attempts || !(isUnreachable(error) || isCut(error) || isWithoutController(error)))
-        throw error;
+      isLost ||= error instanceof AnswerLost || isCut(error);
+      // A gateway that is started again is away for a moment.
+      if (!isLost || attempt === attempts || !(isUnreachable(error) || isCut(error))) throw error;
       onRepeat();
       await sleep(pauseMs);
     }
