@@ -147,6 +147,7 @@ const followed: Readonly<Record<string, () => void | Promise<void>>> = {
 const named = ["runtime/controller/why.test.ts", "what is no end says why, and what would be one"] as const;
 const busy = ["gateway/edge/admission.test.ts", "a cell's holder is let in, has a share of the gateway"] as const;
 const opening = ["gateway/edge/sessions.test.ts", "neither made-up capabilities nor a cell whose controller"] as const;
+const pools = ["gateway/cells/pools.test.ts", "what stands against a request is said, and nothing is touched"] as const;
 const force = "core/controller/requests/force-stop.test.ts";
 const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>> = {
   "`cells why ${vmPath}` says more": named,
@@ -180,6 +181,9 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
     "gateway/sign-in/attempts.test.ts",
     "after ten wrong sign-ins an address waits for a minute at most",
   ],
+  "already: give the pool another name": pools,
+  "has hosts: ${names.join(\", \")}; take them out of it first": pools,
+  "already: give it another name": pools,
   "see the API reference": ["gateway/requests/serve.test.ts", "the gateway serves every route of the table"],
   "take out of it what is not to run any more": [
     "gateway/cells/root-cells.test.ts",

@@ -240,6 +240,11 @@ test("what stands against a request is said, and nothing is touched", async (t) 
   assert.deepEqual(cell.document(), before);
   const [shown] = (await ask("GET", `${at}/hosts`)).body as unknown as readonly JsonObject[];
   assert.deepEqual(shown?.vms, ["c9-1"]);
+  // What was said to do is done.
+  const { body: other } = await ask("POST", "/pools", { cell: "shop", name: "another" });
+  assert.equal((await ask("DELETE", `/pools/${uidOf(other)}`)).status, 200);
+  assert.equal((await ask("POST", `${at}/hosts`, { name: "rack2", flavor: "large" })).status, 201);
+  assert.equal((await ask("DELETE", `${at}/hosts/rack2`)).status, 200);
   cell.vms.clear();
   cell.answers();
   await ask("PUT", `${at}/hosts/rack1`, { enabled: false });

@@ -81,7 +81,7 @@ async function holdingsFor({ way, sessions, isOfSession }: Means, authorization:
     const own = (await sessions.owners(authorization)).filter((each) => each.account === account);
     child = own.map(({ cell }) => cell).sort()[0];
     if (child === undefined)
-      throw refused(409, "conflict", "the account has no cell yet, and whole hosts are for its cells: make one first");
+      throw refused(409, "conflict", "whole hosts are for the cells of an account, and this one has none yet");
   }
   const ask = async () => {
     const shown = child === undefined ? authorization : await sessions.ticketFor(rootCell, authorization, child);
