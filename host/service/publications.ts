@@ -15,6 +15,7 @@ import type { Json } from "../../model/json/json.ts";
 import type { LocalInterface } from "../drivers/network/driver.ts";
 import { guestOf, healthOf, isUnaskable, probesOf } from "../liveness/health.ts";
 import { rootController } from "../machine/claims/claims.ts";
+import { keepsOff } from "../machine/claims/standing.ts";
 import { trialState } from "../root-vm/boot-trial.ts";
 import type { VmRecord } from "../vm-record.ts";
 import type { Found, Wanted } from "../wanted.ts";
@@ -91,14 +92,14 @@ const machinesHere = ({ records }: Found, { host, boot }: ActualHost): ActualMac
 });
 
 /** What each VM takes that runs here or is about to, and whose it is, for Placers whose VM it is not. */
-const takenHere = (wanted: Wanted, found: Found): ReadonlyMap<Uid, ActualTaken> => {
+const takenHere = (wanted: Wanted, { records }: Found): ReadonlyMap<Uid, ActualTaken> => {
   const taken = new Map<Uid, ActualTaken>();
-  const add = (by: PeerName, { uid, memoryMiB, cpus, terms }: DesiredVm): void => {
-    taken.set(uid, { memoryMiB, cpus, by, ...(terms === undefined ? {} : { terms }) });
+  const add = (by: PeerName, { uid, memoryMiB, cpus, terms }: DesiredVm, counts = true): void => {
+    taken.set(uid, { memoryMiB, cpus, by, ...(terms === undefined || !counts ? {} : { terms }) });
   };
   for (const { client, desired } of wanted.vms.values())
-    if (mayStart(desired, found.records.get(desired.uid))) add(client, desired);
-  for (const { client, vm, stage } of found.records.values()) if (stage !== "ended") add(client, vm);
+    if (mayStart(desired, records.get(desired.uid))) add(client, desired, keepsOff(client, desired, wanted, records));
+  for (const { client, vm, stage } of records.values()) if (stage !== "ended") add(client, vm);
   return taken;
 };
 

@@ -24,9 +24,9 @@ class Claimed extends Room {
     this.desire("claim/h1", value, root);
     this.settle();
   }
-  run(cell: string, name: string, terms?: PlacedTerms): void {
+  run(cell: string, name: string, terms?: PlacedTerms, more: { readonly [key: string]: Json } = {}): void {
     const from: PeerName = peerName(`controller.${cell}`);
-    const said = terms === undefined ? {} : { terms };
+    const said = { ...(terms === undefined ? {} : { terms }), ...more };
     const document = { ...desiredVm(name, 1, { interfaces: [], disks: [], ...said }), cell, path: `${cell}/${name}` };
     this.desire(`vm/${name}`, document, from);
     this.settle();
@@ -101,6 +101,21 @@ test("one that was placed by a later word waits for it, and one by an earlier wo
   room.run("shop", "d", plain);
   assert.equal(room.of("shop", "d")[0], "on");
   assert.deepEqual(room.published.get("controller.root/claim/h1"), { epoch: 4 });
+});
+
+test("a controller that calls its VM the cloud's own, or one that waits strict, has nothing by it", () => {
+  const room = new Claimed();
+  room.run("shop", "a", strict);
+  room.run("bank", "b", plain, { restart: "host" });
+  assert.match(room.of("bank", "b")[1] ?? "", /VMs of two accounts would stand beside one another/);
+  const other = new Claimed();
+  const taken = (name: string): Json | undefined => other.published.get(`taken/${name}`);
+  other.run("bank", "w", { ...strict, claim: 2 ** 40 });
+  assert.match(other.of("bank", "w")[1] ?? "", /has not said here yet/);
+  assert.deepEqual(taken("w"), { memoryMiB: 100, cpus: 1, by: "controller.bank" }, "room alone");
+  other.run("shop", "a", strict);
+  assert.equal(other.of("shop", "a")[0], "on");
+  assert.match(JSON.stringify(taken("a")), /"implicit":"strict"/);
 });
 
 test("an owner's VM does not start beside one of who was there before", () => {

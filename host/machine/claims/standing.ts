@@ -17,16 +17,17 @@ import { type ClaimState, rootController } from "./claims.ts";
  */
 export type Standing = { readonly refused: string } | { readonly waits: string };
 type Guest = Pick<VmRecord, "client" | "vm">;
+type Guests = ReadonlyMap<Uid, VmRecord>;
 
 /** Null: it may stand here now. */
 export function standingHere(
   client: PeerName | undefined,
   desired: DesiredVm,
   { claimed }: Pick<Wanted, "claimed">,
-  records: ReadonlyMap<Uid, VmRecord>,
+  records: Guests,
 ): Standing | null {
   // The root controller's own VM is started by hosts, wherever there is room for it.
-  if (client === undefined || claimed === undefined || desired.restart === "host") return null;
+  if (client === undefined || claimed === undefined || isRootsOwn(client, desired)) return null;
   const epoch = desired.terms?.claim;
   const { claim } = claimed;
   if (epoch !== undefined && epoch > claimed.epoch)
@@ -44,9 +45,18 @@ export function standingHere(
   return against === null ? null : { refused: sentenceOf(against) };
 }
 
+const isRootsOwn = (client: PeerName, { restart }: DesiredVm): boolean =>
+  client === rootController && restart === "host";
 const isApart = ({ terms }: DesiredVm): boolean => terms?.implicit !== undefined || (terms?.groups ?? []).length > 0;
 const areApart = ({ vm }: Guest, guests: readonly Guest[]): boolean =>
   isApart(vm) || guests.some((guest) => isApart(guest.vm));
+/**
+ * What it asks for keeps others off: it is here, or may start now. One that waits for a word which may never come keeps nobody off,
+ * or a controller could close each host by what it says of a VM that is nowhere.
+ */
+export const keepsOff = (client: PeerName, desired: DesiredVm, wanted: Wanted, found: Guests): boolean =>
+  found.has(desired.uid) || !isApart(desired) || standingHere(client, desired, wanted, found) === null;
+
 /** Does it matter here whose VMs are? */
 export const needsOwners = ({ vms }: Pick<Wanted, "vms">, records: ReadonlyMap<Uid, VmRecord>): boolean =>
   [...vms.values()].some(({ desired }) => isApart(desired)) ||
