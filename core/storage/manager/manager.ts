@@ -252,6 +252,8 @@ function takeVolume(state: ManagerState, client: PeerName, id: Uid, value: Json)
   }
   state.unread.delete(id);
   if (before?.document.origin.kind === "copy") removeFrom(state.waitingCopiesOf, before.document.origin.volume, id);
+  const origin = state.volumes.get(id)?.origin ?? null;
+  if (origin !== null) state.holds.touched.add(origin);
   if (document !== null) {
     state.wantedVolumes.set(id, { client, document });
     forgetEnded(state, client, id);

@@ -37,3 +37,18 @@ test("of a volume that is held it says when that copy is made, and no other", ()
   world.settle();
   assert.deepEqual(said(), ready, "and says so no more when it is gone");
 });
+
+test("a copy that its cell gives up while its server is away ends no hold", () => {
+  const world = oneServer();
+  world.want("volume/a-1", volume("a-1", image("tiny")));
+  world.want("grant/a-2", { uid: "a-2", ...granted });
+  world.want("volume/b-1", { ...volume("b-1", copyOf("a-1"), null, "primary"), path: "primary/volumes/b-1" }, primary);
+  world.settle();
+  const isCopied = () => (world.published.get("controller.shop/grant/a-2") as { copied?: true }).copied === true;
+  assert.ok(isCopied());
+  const [server] = world.agents.values();
+  assert.ok(server !== undefined);
+  world.cut(server);
+  world.want("volume/b-1", null, primary);
+  assert.ok(!isCopied(), "it is still at its server, and goes when that is back");
+});

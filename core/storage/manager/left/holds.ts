@@ -41,11 +41,16 @@ export function sayHolds(state: ManagerState): void {
   touched.clear();
 }
 
-/** The copy is the one at that path of that cell, and no other that was ever made for whomever it is. */
-function isCopied({ volumes, copiesOf, domain }: ManagerState, { volume, to, hold }: DesiredGrant): boolean {
+/** The copy is the one at that path of that cell, which its controller wants, and no other that was ever made for whomever it is. */
+function isCopied(
+  { volumes, wantedVolumes, copiesOf, domain }: ManagerState,
+  { volume, to, hold }: DesiredGrant,
+): boolean {
   if (hold === undefined || !("domain" in to)) return false;
   return [...(copiesOf.get(volume) ?? [])].some((copy) => {
     const record = volumes.get(copy);
+    // One that goes was taken back by whoever had it made.
+    if (wantedVolumes.get(copy)?.client !== record?.client) return false;
     return record?.made === true && record.path === hold && `${record.cell}.${domain}` === to.domain;
   });
 }
