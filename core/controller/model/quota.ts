@@ -132,7 +132,7 @@ function promisedFaults(state: ControllerState, cell: Cell, plan: Plan, children
     {
       code: "cell/limits",
       message: `The cell \`${cell.name}\` asks for ${asks} MiB of storage, its volumes were given ${beyond} MiB more than it says,${kept} and its limit is ${limit}`,
-      hint: `${way}. \`cells get ${state.options.cell} --state\` says which volumes have more than is declared: a volume never becomes smaller.`,
+      hint: `${way}. \`cells get ${state.options.cell} --state\` says which volumes have more than is declared, or are held for a copy: a volume never becomes smaller.`,
       path: cell.path,
     },
   ];

@@ -3,6 +3,8 @@ import { test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { lifeKey } from "../../documents/cells.ts";
+import { actualKey, type DesiredGrant } from "../../documents/vocabulary.ts";
+import { toJson } from "../../outbox.ts";
 import { quotaOf, roomNeeded } from "../model/quota.ts";
 import type { ControllerResponse } from "../requests/requests.ts";
 import { shop, World } from "../world.testing.ts";
@@ -110,4 +112,43 @@ test("a copy whose size is left out keeps what it has, which the plan says and t
   assert.equal(put(world, limited(copy(null), scratch(109))).status, 400, "64 + 128 + 64 + 109");
   assert.equal(put(world, limited(copy(null), scratch(108))).status, 200);
   assert.match(JSON.stringify(put(world, limited(copy(100))).body), /has 128 MiB, and a volume cannot be made smaller/);
+});
+
+test("what is held for a copy counts in the quota until that is made, also when the whole model has gone", () => {
+  const world = new World({ child: true });
+  const amount = {
+    ...{
+      vms: 9,
+      memoryMiB: 9999,
+      cpus: 9,
+      volumes: 9,
+      storageMiB: 9999,
+      subnets: 9,
+      addresses: 999,
+      publicAddresses: 0,
+    },
+  };
+  const life = { uid: "c1", model: {}, grant: { amount, serial: 1, answered: 0, refusal: null }, ending: false };
+  world.step({ kind: "desired", from: peerName("cell-manager"), key: lifeKey, value: life });
+  const holds = () => quotaOf(world.state).holds.storageMiB;
+  const grant = {
+    ...{ "x.type": "VolumeGrant", "x.volume": "<ref:/shop/scratch>", "x.cell": "<ref://nobody.cells.internal/>" },
+    ...{ "x.grant": "copy", "x.hold": "nobody/copy" },
+  };
+  world.put({ shop: { "x.type": "Cell", ...scratch(300), grant } });
+  world.settle();
+  const uid = world.uidOf("shop/scratch");
+  assert.equal(holds(), 300);
+  assert.equal(world.ask({ method: "DELETE", path: "" }).status, 200);
+  world.settle();
+  assert.equal(holds(), 300, "the volume is still there");
+  const manager = peerName("storage-manager");
+  for (const { uid: of, ...grants } of world.documents<DesiredGrant>("storage-manager", "grant"))
+    world.step({
+      ...{ kind: "actual", from: manager, key: actualKey(world.state.options.self, `grant/${of}`) },
+      value: toJson({ phase: "ready", reason: null, grants, copied: true }),
+    });
+  world.settle();
+  assert.equal(world.state.elements.has(uid), false);
+  assert.equal(holds(), 0);
 });
