@@ -348,6 +348,8 @@ declare module "cells/model" {
     readonly domain?: string;
     /** What is permitted: to make copies of the volume ("copy"), or to connect it as a disk ("connect"). A change takes effect in place. */
     readonly grant: "copy" | "connect";
+    /** The path of a copy in the cell that `x.cell` names, such as `primary/volumes/a1`. Until that copy has been made the volume is shown to other cells and not destroyed: it may leave the model, or its cell be deleted, and its bytes stay. Taken back by removing the grant or this attribute, and the volume not with it. A change takes effect in place. */
+    readonly hold?: string;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
     /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
@@ -418,6 +420,8 @@ declare module "cells/model" {
       readonly publicAddresses?: number;
       /** Most cells of all accounts in the domain and below together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
       readonly cells?: number;
+      /** Most units of whole hosts in pools of all accounts in the domain and below together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly units?: number;
     };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
@@ -449,6 +453,8 @@ declare module "cells/model" {
       readonly publicAddresses?: number;
       /** Most cells of all cells of the account together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
       readonly cells?: number;
+      /** Most units of whole hosts in pools of all cells of the account together. Absent: not limited. 0 to 1099511627776. A change takes effect in place. */
+      readonly units?: number;
     };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
@@ -546,6 +552,10 @@ declare module "cells/model" {
   export interface PoolAttributes {
     /** Accounts whose VMs may stand at its hosts, by their paths. Absent: the cell's own; a list without that shuts it out. A change takes effect in place. */
     readonly authorised?: readonly string[];
+    /** How many virtual processors are promised for each processor of its hosts. Absent: 16, as elsewhere. 1 to 16. A change takes effect in place. */
+    readonly cpuRatio?: number;
+    /** Which of its hosts a VM gets: "spread" the emptiest, "pack" the fullest that has room. Absent: "spread". A change takes effect in place. */
+    readonly fill?: "spread" | "pack";
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
     /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
