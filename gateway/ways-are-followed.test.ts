@@ -182,7 +182,7 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
     "after ten wrong sign-ins an address waits for a minute at most",
   ],
   "already: give the pool another name": pools,
-  "has hosts: ${names.join(\", \")}; take them out of it first": pools,
+  'has hosts: ${names.join(", ")}; take them out of it first': pools,
   "already: give it another name": pools,
   "see the API reference": ["gateway/requests/serve.test.ts", "the gateway serves every route of the table"],
   "take out of it what is not to run any more": [
