@@ -19,9 +19,13 @@ let node: Machine;
 let agent: NetworkAgent;
 const view = readFileSync(join(import.meta.dirname, "..", "cases", "edge-03-two-nodes-n1", "gni.xml"), "utf8");
 const put = (name: string, text: string): void => writeFileSync(join(directory, name), text);
+/** No program runs any more. */
+let broken = false;
 const start = (): Promise<NetworkAgent> =>
   startAgent({
-    ...{ directory, self: { address: "10.111.5.43", peer: "node" }, run: world.run(node), signals },
+    ...{ directory, self: { address: "10.111.5.43", peer: "node" }, signals },
+    run: (program, ...rest) =>
+      broken ? Promise.reject(new Error(`${program} is broken`)) : world.run(node)(program, ...rest),
     log: (event, { why }) => said.push(`${event}: ${why}`),
   });
 const told = () => {
@@ -88,6 +92,17 @@ test("a view that is refused leaves the last good one in force", async () => {
   assert.equal(applied(), "3");
   assert.deepEqual(agent.state.refused, null);
   assert.match(rules(), /--dport 22:23/);
+});
+
+test("a look that comes to no end is told once and ends nobody, and the view that it had read is not lost", async () => {
+  broken = true;
+  const next = view.replace("<toPort>22</toPort>", "<toPort>24</toPort>");
+  put(viewFile, next);
+  for (const _ of [1, 2]) await agent.look();
+  assert.equal(said.filter((each) => /is broken/.test(each)).length, 1, said.join("\n"));
+  broken = false;
+  await agent.look();
+  assert.match(rules(), /--dport 22:24/);
 });
 
 test("SIGHUP says that the configuration is another one, and a faulty one leaves the last good one in force", async () => {

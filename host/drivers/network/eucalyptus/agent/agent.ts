@@ -71,6 +71,8 @@ class Agent implements NetworkAgent {
   /** Version of the view that is in place whole. */
   #applied: string | undefined;
   #told = "";
+  /** Why the last look came to no end. */
+  #trouble = "";
   #timer: NodeJS.Timeout | null = null;
   #looking: Promise<void> | null = null;
   #again = false;
@@ -122,9 +124,21 @@ class Agent implements NetworkAgent {
   async #looks(): Promise<void> {
     while (this.#again) {
       this.#again = false;
-      await this.#look();
-      await this.#tell();
+      try {
+        await this.#look();
+        await this.#tell();
+        this.#trouble = "";
+      } catch (error) {
+        this.#failed((error as Error).message);
+      }
     }
+  }
+
+  /** Whatever was read counts as not read: the next look takes it from the beginning. */
+  #failed(why: string): void {
+    this.#texts = [null, ""];
+    if (why !== this.#trouble) this.#options.log("network-not-in-place", { why });
+    this.#trouble = why;
   }
 
   async #look(): Promise<void> {
