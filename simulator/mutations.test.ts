@@ -32,7 +32,7 @@ const drawn = (names: readonly string[]): readonly string[] => {
     .sort();
 };
 /** `docs`: tests carry out what a page shows. */
-const folders = ["model", "core", "runtime", "host", "gateway", "simulator", "docs"];
+const folders = ["model", "core", "runtime", "host", "gateway", "cli", "web", "simulator", "docs"];
 /** Nothing hangs for so long; beside a testbed (`testbed/run-tests`) a test has little of the processors. */
 const longestMs = 600_000;
 /** As many at a time as the cores that a test run may count on. */

@@ -76,7 +76,8 @@ test("files are given compressed to whoever takes that, and for ever; what is no
 test("under a name that was made to lead here there is no page, nor where the gateway has none", async () => {
   for (const host of ["evil.example", "127.0.0.1.evil.example"]) {
     const answer = await get("/ui/", { host });
-    assert.deepEqual([answer.statusCode, JSON.parse(answer.body).error.code], [403, "page-host"]);
+    assert.equal(answer.statusCode, 403);
+    assert.equal(JSON.parse(answer.body).error.code, "page-host");
   }
   assert.equal((await get("/ui/", { host: "localhost:8443" })).statusCode, 200);
   assert.equal((await without.inject({ url: "/ui/", headers: { host: "127.0.0.1" } })).statusCode, 404);
