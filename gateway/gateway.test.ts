@@ -85,6 +85,9 @@ async function makeController(cell: string): Promise<void> {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.write("id: 1\n\n");
       response.on("close", () => requests.push("left"));
+    } else if (asked.endsWith("/page")) {
+      response.writeHead(200, { "content-type": "text/html", "content-security-policy": "script-src *" });
+      response.end("<script>alert(1)</script>");
     } else if (method === "PUT") {
       if (putStatus === 200) Object.assign(state, { version: state.version + 1, empty: false });
       json(putStatus, { seen: true });
@@ -282,6 +285,21 @@ test("a first model makes the controller, and everything else passes through unc
   const first = await ask("GET", "/cells?limit=1");
   assert.deepEqual([(first.json as readonly object[]).length, first.headers.get("cells-next")], [1, null]);
   assert.equal((await ask("GET", "/cells?after=00")).status, 400);
+});
+
+test("what a controller calls a page is none to a browser, nor is a stream", async () => {
+  for (const [path, type] of [
+    ["model/page", "text/html"],
+    ["events?follow=true", "text/event-stream"],
+  ]) {
+    const abort = new AbortController();
+    const { headers } = await fetch(`${url}/cells/shop/${path}`, { headers: { authorization }, signal: abort.signal });
+    abort.abort();
+    assert.deepEqual(
+      ["content-type", "x-content-type-options", "content-security-policy"].map((name) => headers.get(name)),
+      [type, "nosniff", "default-src 'none'; sandbox; frame-ancestors 'none'"],
+    );
+  }
 });
 
 test("events pass one by one, and the controller sees when the client leaves", async () => {

@@ -46,6 +46,7 @@ import { isChildName, requireCellName, requireFreeName } from "./requests/cell-n
 import { cellSourceOf } from "./requests/cell-source.ts";
 import { beyondScope, isPlainPath, type Scope, scopeOf } from "./requests/credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack, type Way } from "./requests/forward.ts";
+import { asNoDocument } from "./requests/no-document.ts";
 import { pageFor } from "./requests/paging.ts";
 import type { Questions } from "./requests/places.ts";
 import { RefusedError, refused } from "./requests/refused.ts";
@@ -120,6 +121,7 @@ export function createGateway(
   const takePlace = createPlaces();
   const logins = loginPlaces();
   const isOwnName = ownNames(configuration);
+  app.addHook("onRequest", async (_request, reply) => asNoDocument(reply.raw));
   registerPage(app, options.page, isOwnName);
   const signIn = createSignIn(app, {
     ...{ configuration, isOwnName },

@@ -59,6 +59,7 @@ test("the page has a policy by which a script is a file of the gateway's, and a 
 test("files are given compressed to whoever takes that, and for ever; what is none of the page is not there", async () => {
   const plain = await get("/ui/main-1.js");
   assert.deepEqual([plain.body, plain.headers["content-encoding"]], [script, undefined]);
+  assert.equal(plain.headers["content-security-policy"], undefined, "a worker would have the policy of its script");
   assert.match(String(plain.headers["cache-control"]), /immutable/);
   const packed = await get("/ui/main-1.js", { "accept-encoding": "gzip, br" });
   assert.equal(packed.headers["content-encoding"], "gzip");
@@ -81,4 +82,16 @@ test("under a name that was made to lead here there is no page, nor where the ga
   }
   assert.equal((await get("/ui/", { host: "localhost:8443" })).statusCode, 200);
   assert.equal((await without.inject({ url: "/ui/", headers: { host: "127.0.0.1" } })).statusCode, 404);
+});
+
+test("whatever is not the page is nothing that a browser shows, also what is refused", async () => {
+  for (const url of ["/cells", "/cells/shop/model", "/nothing", "/ui/main-2.js", "/login"]) {
+    const { headers, statusCode } = await get(url);
+    assert.ok(statusCode >= 400, url);
+    assert.deepEqual(
+      [headers["x-content-type-options"], headers["content-security-policy"]],
+      ["nosniff", "default-src 'none'; sandbox; frame-ancestors 'none'"],
+      url,
+    );
+  }
 });

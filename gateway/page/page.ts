@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { asFileOfPage } from "../requests/no-document.ts";
 import { refused } from "../requests/refused.ts";
 import { hostFault } from "../sign-in/page-request.ts";
 
@@ -89,6 +90,7 @@ export function registerPage(
     // Where the page itself goes to has no dot in its first part; a file has.
     const file = files.get(name === "" || !/^[^/]+\.\w+$/.test(name) ? start : name);
     if (file === undefined) throw refused(404, "not-found", "the page has no such file: it may be of another version");
+    asFileOfPage(reply.raw);
     reply.type(file.type).headers(always);
     if (file === files.get(start)) {
       const nonce = randomBytes(16).toString("base64");
