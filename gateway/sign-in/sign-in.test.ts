@@ -127,6 +127,15 @@ test("a one-time code signs in once, as whoever made it", async () => {
   assert.deepEqual([second.status, second.code, second.cookie], [401, "login", undefined]);
 });
 
+test("a sign-in makes no other that would outlive it", async () => {
+  for (const body of [ann, { credential: operator }]) {
+    const { cookie } = await signIn(body);
+    const made = await ask("POST", "/login/codes", shown(cookie));
+    assert.deepEqual([made.status, made.code, made.json.code], [403, "forbidden", undefined]);
+    assert.match(JSON.stringify(made.json), /is made by a credential, .* and not by a sign-in/);
+  }
+});
+
 test("what opens nothing is refused in the same words, and after ten of them from one address it has to wait", async () => {
   const wrong = [
     { credential: "made-up" },

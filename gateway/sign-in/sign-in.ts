@@ -107,6 +107,12 @@ export function createSignIn(app: FastifyInstance, options: SignInOptions): Sign
     return {};
   });
   serveRoute(app, "makeSignInCode", async ({ request }, reply) => {
+    if (behind.has(request))
+      throw refused(
+        403,
+        "forbidden",
+        "a one-time code is made by a credential, as `cells web` does, and not by a sign-in: it would outlive that",
+      );
     const credential = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? "")?.[1] ?? "";
     const code = signIns.makeCode(credential);
     if (code === null) {

@@ -78,7 +78,7 @@ export const signInRoutes = {
   }),
   makeSignInCode: route("POST /login/codes", "cell", "gateway", {
     doc: "A code that signs a browser in as whoever asks, once, within 60 s. This is its only appearance.",
-    more: "Refused with 503 where too many wait to be used.",
+    more: "Refused with 403 to whoever shows a sign-in's cookie, since what the code opens would outlive it, and with 503 where too many wait to be used.",
     answer: gives(record<OneTimeCode>({ code: text(), expires: time }), 201),
   }),
 } as const satisfies { readonly [name: string]: Route };
