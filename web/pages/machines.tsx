@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { Command, Phase, Waiting } from "../parts/bits.tsx";
 import { useKnown } from "../parts/use-known.ts";
+import { commandOf } from "../state/command.ts";
 import { elementsIn, phaseSigns, statusIn } from "../state/known.ts";
 import { type Column, firstView, type Machine, machinesOf, sortedBy, viewed, windowOf } from "../state/machines.ts";
 
@@ -163,7 +164,7 @@ function Row({ machine: { path, phase, reason, host, load, memoryMiB }, number, 
         >
           {path}
         </button>
-        {isChosen && <Command text={`cells why ${path}`} />}
+        {isChosen && <Command text={commandOf("cells why", path)} />}
       </th>
       <td className="column-phase">
         <Phase phase={phase} />

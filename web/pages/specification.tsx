@@ -3,6 +3,7 @@ import { bundleMediaType, type Changed } from "../../model/api.ts";
 import { ask, Refused } from "../data/api.ts";
 import { Command, Link, Phase, Waiting } from "../parts/bits.tsx";
 import { go, useKnown } from "../parts/use-known.ts";
+import { commandOf } from "../state/command.ts";
 import { cellsIn, elementsIn } from "../state/known.ts";
 import { inShort, linesOf } from "../state/plan.ts";
 
@@ -185,7 +186,7 @@ function Editor({ cell }: { cell: string }) {
           <button type="button" disabled={busy !== null} onClick={() => void editing.send(true)}>
             Plan
           </button>
-          <Command text={`cells plan ${main}`} />
+          <Command text={commandOf("cells plan", main)} />
         </p>
       </section>
       <PlanSide cell={cell} editing={editing} />

@@ -36,9 +36,10 @@ export function Phase({ phase }: { phase: string }) {
   );
 }
 
-/** What the page does can be done by the command line. */
-export function Command({ text }: { text: string }) {
+/** What the page does can be done by the command line. Null: not by one that could be copied (`commandOf`). */
+export function Command({ text }: { text: string | null }) {
   const [copied, setCopied] = useState(false);
+  if (text === null) return null;
   const copy = (): void => {
     void navigator.clipboard?.writeText(text).then(
       () => setCopied(true),

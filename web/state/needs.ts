@@ -1,4 +1,5 @@
 import type { CellSummary, InstallationStatus } from "../../model/api.ts";
+import { commandOf } from "./command.ts";
 import type { KnownHa } from "./known.ts";
 
 /** What needs a person, why, and what he can do about it; and what is being done without him. */
@@ -63,7 +64,7 @@ function needsOfHa(ha: KnownHa | null): readonly Need[] {
     if (over.has(step) || (why === null && gaveUp !== true)) return [];
     const named = [cell, ...path.split("/").slice(1)].join("/");
     const reason = why ?? "Everybody who could say whether it still runs was asked, and nobody is asked any more.";
-    const command = gaveUp === true ? `cells ha retry ${named}` : `cells ha release ${named}`;
+    const command = commandOf(gaveUp === true ? "cells ha retry" : "cells ha release", named);
     return [{ key: `held/${vm}/${incarnation}`, title: `${path} waits for a person`, reason, command }];
   });
   const alerts = ha.alerts.map(({ kind, subject, sentence, acknowledged }) => ({
@@ -174,7 +175,7 @@ function standingOfCell({ cell, phases, waiting = [] }: CellSummary): Standing {
         key: `failed/${cell}/${path}`,
         title: `${path} has failed`,
         reason,
-        command: `cells why ${path}`,
+        command: commandOf("cells why", path),
       })),
       ...(rest > 0
         ? [
@@ -182,7 +183,7 @@ function standingOfCell({ cell, phases, waiting = [] }: CellSummary): Standing {
               key: `failed/${cell}`,
               title: `${rest} more elements of ${cell} have failed`,
               reason: null,
-              command: `cells list --filter cell=${cell}`,
+              command: commandOf("cells list --filter", `cell=${cell}`),
             },
           ]
         : []),
