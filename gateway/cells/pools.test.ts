@@ -11,6 +11,7 @@ import { toJson } from "../../core/outbox.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
 import { noUsage, type Usage } from "../../model/check/check-limits.ts";
 import { isObject, type Json, type JsonObject } from "../../model/json/json.ts";
+import { eventually } from "../../runtime/installation.testing.ts";
 import type { CellSource } from "../requests/cell-source.ts";
 import { RefusedError } from "../requests/refused.ts";
 import { registerPools } from "./pools.ts";
@@ -35,6 +36,7 @@ class Cell {
   }
   /** What it asks for is answered as the root controller does. */
   answers(): void {
+    if (!this.isHeard) return;
     const said = this.world.effects.findLast((effect) => effect.kind === "publish" && effect.key.endsWith("/life"));
     const life = said?.kind === "publish" ? (said.value as { readonly pools?: readonly PoolAsked[] } | null) : null;
     const asked = life?.pools ?? [];
@@ -61,12 +63,21 @@ class Cell {
     this.world.step({ kind: "desired", from: cellManager, key: "life", value: toJson(life) });
   }
   document = (): Json => this.world.ask({ method: "GET", path: "" }).body;
+  /** False: nobody answers what it asks for. */
+  isHeard = true;
+  /** What a second cell answers to everything; null: there is none. */
+  others: RefusedError | null = null;
+  /** Requests to it, in order. */
+  readonly asked: string[] = [];
   source: CellSource = {
-    cells: async () => new Map([["shop", "ROOT/acme/dev"]]),
-    ask: async (_cell, { method, path, body, version }) => {
+    cells: async () =>
+      new Map([["shop", "ROOT/acme/dev"], ...(this.others === null ? [] : ([["bank", "ROOT/acme"]] as const))]),
+    ask: async (cell, { method, path, body, version }) => {
+      this.asked.push(`${method} ${cell}`);
+      if (cell !== "shop") throw this.others;
       const [at = "", query = ""] = path.replace(/^model\/?/, "").split("?");
       const answer = this.world.ask({
-        ...{ method, path: at, state: query === "state=true" },
+        ...{ method, path: decodeURIComponent(at), state: query === "state=true" },
         ...(body === undefined ? {} : { json: body }),
         ...(version === undefined ? {} : { ifMatch: Number(version.replaceAll('"', "")) }),
       });
@@ -252,6 +263,82 @@ test("what stands against a request is said, and nothing is touched", async (t) 
   cell.answers();
   assert.equal((await ask("DELETE", at)).status, 200);
   assert.deepEqual(cell.document(), empty);
+});
+
+test("a pool whose path has signs of an address is the one that is changed, and no other element", async (t) => {
+  const cell = new Cell();
+  const racks: JsonObject = { "x.type": "Pool" };
+  const json = inShop({ "vm?x": { racks }, "vm#y": { racks }, "vm%3F": { racks } });
+  const put = cell.world.ask({ method: "PUT", path: "", json });
+  assert.equal(put.status, 200, JSON.stringify(put.body));
+  cell.world.settle();
+  const { ask } = await served(t, cell);
+  for (const path of ["shop/vm?x/racks", "shop/vm#y/racks", "shop/vm%3F/racks"]) {
+    const all = (await ask("GET", "/pools")).body as unknown as readonly JsonObject[];
+    const at = `/pools/${all.find((each) => each.path === path)?.uid}`;
+    const changed = await ask("PUT", at, { fill: "pack" });
+    assert.deepEqual([changed.status, (changed.body as JsonObject).path], [200, path], JSON.stringify(changed.body));
+    const added = await ask("POST", `${at}/hosts`, { name: "rack1", flavor: "large" });
+    assert.deepEqual([added.status, (added.body as JsonObject).path], [201, `${path}/rack1`]);
+    assert.equal((await ask("PUT", `${at}/hosts/rack1`, { enabled: false })).status, 200);
+    assert.equal((await ask("DELETE", `${at}/hosts/rack1`)).status, 200);
+    cell.answers();
+    assert.equal((await ask("DELETE", at)).status, 200);
+    cell.answers();
+  }
+  assert.deepEqual((cell.document() as { shop: JsonObject }).shop.vm, (empty.shop as JsonObject).vm);
+});
+
+test("a host is written over nothing that stands in its pool", async (t) => {
+  const cell = new Cell();
+  const { ask } = await served(t, cell);
+  const at = `/pools/${uidOf((await ask("POST", "/pools", { cell: "shop", name: "racks" })).body)}`;
+  const put = cell.world.ask({ method: "PUT", path: "shop/racks/disk", json: { inside: {} } });
+  assert.equal(put.status, 200, JSON.stringify(put.body));
+  cell.world.settle();
+  const before = cell.document();
+  const refused = await ask("POST", `${at}/hosts`, { name: "disk", flavor: "large" });
+  assert.equal(refused.status, 409);
+  assert.match(JSON.stringify(refused.body), /there is shop\/racks\/disk already: give the host another name/);
+  assert.deepEqual(cell.document(), before);
+});
+
+test("a cell that whoever asks may not read has no pools for him, and one that is silent is named", async (t) => {
+  const cell = new Cell();
+  const { ask } = await served(t, cell);
+  for (const [status, missing] of [
+    [403, 404],
+    [404, 404],
+    [502, 503],
+  ] as const) {
+    cell.others = new RefusedError(status, { code: "forbidden", message: "not for you" });
+    assert.equal((await ask("GET", "/pools/c9-9")).status, missing, String(status));
+  }
+});
+
+test("whoever waits for a host has its cell alone asked, and leaves nothing when he goes", async (t) => {
+  const cell = new Cell();
+  const { url, ask } = await served(t, cell);
+  const at = `/pools/${uidOf((await ask("POST", "/pools", { cell: "shop", name: "racks" })).body)}`;
+  const before = cell.document();
+  cell.others = new RefusedError(403, { code: "forbidden", message: "not for you" });
+  cell.isHeard = false;
+  const left = new AbortController();
+  const waits = fetch(`${url}${at}/hosts`, {
+    ...{ method: "POST", headers: { "content-type": "application/json" }, signal: left.signal },
+    body: JSON.stringify({ name: "rack1", flavor: "large" }),
+  });
+  const waiting = assert.rejects(waits, { name: "AbortError" });
+  const after = (count: number) => async () => cell.asked.slice(cell.asked.indexOf("PUT shop") + 1).length >= count;
+  cell.asked.length = 0;
+  await eventually("it is looked at", async () => cell.asked.includes("PUT shop") && (await after(3)()));
+  assert.ok(!cell.asked.slice(cell.asked.indexOf("PUT shop")).includes("GET bank"));
+  cell.asked.length = 0;
+  left.abort();
+  await waiting;
+  await eventually("it is taken back", async () => cell.asked.at(-1) === "DELETE shop");
+  assert.ok(cell.asked.length < 20, `and nothing is asked for nobody: ${cell.asked.length} requests`);
+  assert.deepEqual(cell.document(), before);
 });
 
 test("every command about pools of the page for tenants does what it says there", async (t) => {

@@ -28,6 +28,8 @@ interface PoolHostThere extends PoolHostSummary {
 interface PoolThere {
   readonly summary: PoolSummary;
   readonly hosts: readonly PoolHostThere[];
+  /** Names of all that stands in it, hosts or not. */
+  readonly inside: ReadonlySet<string>;
   /** As it is written, without states. */
   readonly document: JsonObject;
   /** Of the cell's model. */
@@ -66,14 +68,18 @@ const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 function poolsIn(cell: string, account: string | undefined, json: Json, version: string): readonly PoolThere[] {
   if (!isObject(json)) return [];
   const all = [...elementsIn(json, "")];
+  const hostsOf = new Map<string | null, PoolHostThere[]>();
+  for (const each of all) {
+    if (each.json["x.type"] !== "PoolHost" || each.state === null) continue;
+    const of = leadsTo(json, each, "x.pool");
+    const known = hostsOf.get(of);
+    if (known === undefined) hostsOf.set(of, [hostOf(each, each.state)]);
+    else known.push(hostOf(each, each.state));
+  }
   return all.flatMap((pool): readonly PoolThere[] => {
     const { path, json: document, state } = pool;
     if (document["x.type"] !== "Pool" || state === null || state.phase === "deleting") return [];
-    const hosts = all.flatMap((each): readonly PoolHostThere[] =>
-      each.json["x.type"] === "PoolHost" && each.state !== null && leadsTo(json, each, "x.pool") === path
-        ? [hostOf(each, each.state)]
-        : [],
-    );
+    const hosts = hostsOf.get(path) ?? [];
     const { "x.authorised": authorised, "x.cpuRatio": cpuRatio } = document;
     const fill = textIn(document, "x.fill");
     const summary: PoolSummary = {
@@ -82,7 +88,8 @@ function poolsIn(cell: string, account: string | undefined, json: Json, version:
       ...(typeof cpuRatio === "number" ? { cpuRatio } : {}),
       ...(fill === "spread" || fill === "pack" ? { fill } : {}),
     };
-    return [{ summary, hosts, document: attributesOf(document), version }];
+    const inside = new Set(Object.keys(document));
+    return [{ summary, hosts, inside, document: attributesOf(document), version }];
   });
 }
 const hostOf = ({ path, json }: Element, { uid, phase, reason, vms = [] }: ElementState): PoolHostThere => ({
@@ -106,8 +113,8 @@ export async function listPools(
           const { json, version } = await source.ask(cell, { method: "GET", path: "model?state=true" });
           return poolsIn(cell, account, json, version);
         } catch (error) {
-          // One that has no model yet has no pools either.
-          if ((error as { statusCode?: number }).statusCode !== 404) missing.push(cell);
+          // One that has no model yet has no pools, and neither has one that whoever asks may not read: not for him.
+          if (!noneThere.has((error as { statusCode?: number }).statusCode)) missing.push(cell);
           return [];
         }
       }),
@@ -117,6 +124,7 @@ export async function listPools(
   return { pools, missing };
 }
 const mostAtOnce = 16;
+const noneThere: ReadonlySet<number | undefined> = new Set([403, 404]);
 
 async function poolOf(source: CellSource, uid: string): Promise<PoolThere> {
   const { pools, missing } = await listPools(source);
@@ -150,12 +158,14 @@ async function changing<T>(work: () => Promise<T>): Promise<T> {
 }
 const attempts = 20;
 const againMs = 50;
+/** Where an element stands below its cell: a name may have anything in it that a path of HTTP reads otherwise. */
+const modelAt = (path: string): string => `model/${path.split("/").map(encodeURIComponent).join("/")}`;
 const put = (
   source: CellSource,
   { summary: { cell }, version }: Pick<PoolThere, "version"> & { readonly summary: { readonly cell: string } },
   path: string,
   body: JsonObject,
-): Promise<unknown> => source.ask(cell, { method: "PUT", path: `model/${path}`, body, version });
+): Promise<unknown> => source.ask(cell, { method: "PUT", path: modelAt(path), body, version });
 
 const useOf = ({ cpuRatio, fill }: PoolUse): JsonObject => ({
   ...(cpuRatio === undefined ? {} : { "x.cpuRatio": cpuRatio }),
@@ -185,7 +195,7 @@ export const listPoolHosts = async (source: CellSource, uid: string): Promise<re
 /** With what else is in it: hosts may stand inside of their pool. */
 async function rewrite(source: CellSource, pool: PoolThere, document: JsonObject): Promise<void> {
   const { path, cell } = pool.summary;
-  const { json } = await source.ask(cell, { method: "GET", path: `model/${path}` });
+  const { json } = await source.ask(cell, { method: "GET", path: modelAt(path) });
   const inside = Object.entries(isObject(json) ? json : {}).filter(([name]) => !name.startsWith("x."));
   await put(source, pool, path, { ...document, ...Object.fromEntries(inside) });
 }
@@ -219,22 +229,28 @@ export const deletePool = (source: CellSource, uid: string): Promise<{ readonly 
         "conflict",
         `the pool ${summary.name} has hosts: ${names.join(", ")}; take them out of it first`,
       );
-    await source.ask(summary.cell, { method: "DELETE", path: `model/${summary.path}`, version });
+    await source.ask(summary.cell, { method: "DELETE", path: modelAt(summary.path), version });
     return { removed: summary.name };
   });
 
-/** @param longestMs within which it has to be said whether there is one */
+interface AddLimits {
+  /** Within which it has to be said whether there is one. */
+  readonly longestMs: number;
+  /** Whoever asks has left. */
+  readonly signal: AbortSignal;
+}
 export async function addPoolHost(
   source: CellSource,
   uid: string,
   { name, flavor, zone }: NewPoolHost,
-  longestMs = 30_000,
+  { longestMs = 30_000, signal }: Partial<AddLimits> = {},
 ): Promise<PoolHostSummary> {
-  const path = await changing(async () => {
+  const { cell, path } = await changing(async () => {
     const pool = await poolOf(source, uid);
     const inPool = `${pool.summary.path}/${name}`;
     if (pool.hosts.some((each) => each.name === name))
       throw refused(409, "conflict", `the pool ${pool.summary.name} has a host ${name} already: give it another name`);
+    if (pool.inside.has(name)) throw refused(409, "conflict", `there is ${inPool} already: give the host another name`);
     const { flavors } = await source.holdings();
     if (!flavors.some((each) => each.name === flavor)) {
       const all = flavors.map((each) => each.name).join(", ");
@@ -243,16 +259,17 @@ export async function addPoolHost(
     }
     const element = { "x.type": "PoolHost", "x.pool": "<ref:..>", "x.flavor": flavor };
     await put(source, pool, inPool, { ...element, ...(zone === undefined ? {} : { "x.zone": zone }) });
-    return inPool;
+    return { cell: pool.summary.cell, path: inPool };
   });
   for (let waitedMs = 0; ; waitedMs += lookAgainMs) {
-    const pool = await poolOf(source, uid);
-    const host = pool.hosts.find((each) => each.path === path);
+    const { json, version } = await source.ask(cell, { method: "GET", path: "model?state=true" });
+    const pool = poolsIn(cell, undefined, json, version).find(({ summary }) => summary.uid === uid);
+    const host = pool?.hosts.find((each) => each.path === path);
     if (host === undefined) throw refused(409, "conflict", `${path} was taken away meanwhile`);
     if (host.phase === "ready") return shownOf(host);
-    const isOver = waitedMs >= longestMs;
+    const isOver = waitedMs >= longestMs || signal?.aborted === true;
     if (isOver || (host.reason !== null && host.reason !== poolHostWaits)) {
-      await changing(() => source.ask(pool.summary.cell, { method: "DELETE", path: `model/${path}` }));
+      await changing(() => source.ask(cell, { method: "DELETE", path: modelAt(path) }));
       if (isOver)
         throw refused(503, "busy", `nobody has said in time whether a host of ${flavor} is free; nothing was kept`);
       throw refused(409, "conflict", host.reason ?? "");
@@ -280,7 +297,7 @@ export const removePoolHost = (source: CellSource, uid: string, name: string): P
   changing(async () => {
     const pool = await poolOf(source, uid);
     const { path } = memberOf(pool, name);
-    await source.ask(pool.summary.cell, { method: "DELETE", path: `model/${path}`, version: pool.version });
+    await source.ask(pool.summary.cell, { method: "DELETE", path: modelAt(path), version: pool.version });
     return { removed: name };
   });
 
@@ -303,8 +320,10 @@ export function registerPools(app: FastifyInstance, sourceOf: (request: FastifyR
   serveRoute(app, "deletePool", ({ request, parameters: { uid } }) => deletePool(sourceOf(request), uid));
   serveRoute(app, "listPoolHosts", ({ request, parameters: { uid } }) => listPoolHosts(sourceOf(request), uid));
   serveRoute(app, "addPoolHost", async ({ request, parameters: { uid }, body }, reply) => {
+    const left = new AbortController();
+    reply.raw.once("close", () => left.abort());
     reply.code(201);
-    return await addPoolHost(sourceOf(request), uid, body as NewPoolHost);
+    return await addPoolHost(sourceOf(request), uid, body as NewPoolHost, { signal: left.signal });
   });
   serveRoute(app, "changePoolHost", ({ request, parameters: { uid, name }, body }) =>
     changePoolHost(sourceOf(request), uid, name, body as { readonly enabled: boolean }),
