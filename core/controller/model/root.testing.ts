@@ -124,7 +124,7 @@ export class Root {
       if (cell !== name) continue;
       const quota = { serial: grant.serial, holds: toJson(grant.amount), asks: null };
       const pool = {
-        ...{ uid: `${uid}-pool`, path: `${name}/racks` },
+        ...{ uid: wishes.uid ?? `${uid}-pool`, path: `${name}/racks` },
         ...(authorised === undefined ? {} : { authorised: [...authorised] }),
         ...wishes,
         hosts: hosts.map((host) => ({ flavor: "large", enabled: false, ...host, uid: `${uid}-${host.name}` })),

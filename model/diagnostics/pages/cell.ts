@@ -159,7 +159,7 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
   ),
   "cell/pool": requestPage(
     "a host flavour or a pool that cannot be so",
-    "A `HostFlavor` stands in the component `flavors` of the cell `root`, and `x.flavor` of a Host names one. A host goes into a flavour disabled and empty, since it takes nobody's VMs from then on but those of the pool that it is in; in a pool it keeps its flavour. A `Pool` and its `PoolHost`s stand in a cell that an account has in the cell `root`. Names are unique in a pool. A host leaves its pool disabled and empty: what is told names the VMs that are there.",
+    "A `HostFlavor` stands in the component `flavors` of the cell `root`, and `x.flavor` of a Host names one. A host goes into a flavour disabled and empty, since it takes nobody's VMs from then on but those of the pool that it is in; in a pool it keeps its flavour. A `Pool` and its `PoolHost`s stand in a cell that an account has in the cell `root`. A cell has at most 256 of the two together. Names are unique in a pool. A host leaves its pool disabled and empty: what is told names the VMs that are there.",
     'PUT /model   (to the cell "root")\nhosts extends { h1 extends Host { x.flavor "large"; } }   (h1 takes VMs)',
     'PUT /model   (to the cell "root")\nhosts extends { h1 extends Host { x.state "disabled"; } }\nand once h1 is empty\nhosts extends { h1 extends Host { x.flavor "large"; } }',
   ),

@@ -123,6 +123,19 @@ test("a child speaks of its own elements alone", () => {
   assert.deepEqual(given(root, "store"), ["a has one "]);
 });
 
+test("a child has a host in no pool of another's, by whatever UID it calls its own", () => {
+  const root = cloud();
+  for (let time = 0; time < 2; time += 1) root.hearPools("shop", [{ name: "a", enabled: true }]);
+  const uidOf = (name: string): string => (root.poolsOf(name)?.[0]?.uid ?? "").replace(/-[^-]*$/, "");
+  const [shop, before] = [uidOf("shop"), told(root)];
+  for (const uid of [`${shop}-pool`, shop, "pool"]) {
+    root.hearPools("store", [{ name: "b", enabled: true }], ["ROOT/other/ops"], { uid });
+    assert.deepEqual(told(root), before, uid);
+  }
+  root.hearPools("store", [{ name: "b" }]);
+  assert.equal(told(root).filter((each) => each.includes("store/b")).length, 1);
+});
+
 test("what whole hosts cost is counted against the account and its domain, and whoever has too many units waits", () => {
   const root = cloud();
   const limit = (path: string, units: number): void =>

@@ -51,10 +51,10 @@ function askedOf(state: ControllerState): { readonly all: ReadonlyMap<Uid, Asked
     const [pools, cell] = [said?.pools, said === undefined ? null : cellOfController(said.controller)];
     if (pools === undefined || cell === null) continue;
     heard.add(child.uid);
-    // A UID begins with that of its cell: no child speaks of another's.
-    for (const pool of pools)
-      for (const host of pool.hosts)
-        if (host.uid.startsWith(`${child.uid}-`)) all.set(host.uid, { child: child.uid, cell, pool, host });
+    // A UID begins with that of its cell: no child speaks of another's, neither of its hosts nor of its pools.
+    const isOwn = ({ uid }: { readonly uid: Uid }): boolean => uid.startsWith(`${child.uid}-`);
+    for (const pool of pools.filter(isOwn))
+      for (const host of pool.hosts.filter(isOwn)) all.set(host.uid, { child: child.uid, cell, pool, host });
   }
   return { all, heard };
 }

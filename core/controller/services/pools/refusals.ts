@@ -11,7 +11,11 @@ import { flavorsAt, flavorsOf, vmsAt } from "./given.ts";
 
 /** Why a model must not have the flavours and pools that it has; empty if it may. */
 export function poolRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
-  return [...misplaced(state, cell), ...(isRoot(state) ? flavorRefusals(state, cell) : ownersRefusals(state, cell))];
+  return [
+    ...misplaced(state, cell),
+    ...tooMany(state, cell),
+    ...(isRoot(state) ? flavorRefusals(state, cell) : ownersRefusals(state, cell)),
+  ];
 }
 type Told = { readonly path: ElementPath; readonly position?: Diagnostic["position"] };
 const told = ({ path, position }: Told, message: string, hint: string, attribute?: string): Diagnostic => ({
@@ -43,6 +47,27 @@ function misplaced(state: ControllerState, cell: Cell): readonly Diagnostic[] {
     ];
   });
 }
+
+/**
+ * Whatever waits for a host is looked at by the root controller whenever it looks, with all hosts, and costs nothing while it waits. What had more before
+ * there was such a limit may have no more of them, and goes on.
+ */
+const mostPooled = 256;
+function tooMany(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+  const [all, before] = [pooledIn(cell), state.cell === null ? [] : pooledIn(state.cell)];
+  const [beyond] = all.slice(Math.max(mostPooled, before.length));
+  return beyond === undefined
+    ? []
+    : [
+        told(
+          beyond,
+          `The cell has ${all.length} Pools and PoolHosts, and may have ${mostPooled} of them together`,
+          "Leave some out, or write them in another cell of the account.",
+        ),
+      ];
+}
+const pooledIn = (cell: Cell): readonly Told[] =>
+  [...cell.elements.values()].filter(({ type }) => type === "Pool" || type === "PoolHost");
 
 /** What is refused of a host and a flavour, and why, says the pure rule; here what is not known yet is not taken for empty. */
 function flavorRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
