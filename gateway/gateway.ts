@@ -196,7 +196,7 @@ export function createGateway(
   const timeline = registerObservation(app, configuration, supervisorSocket, observer, connections);
   const readers: Readers = {
     isOperator: (authorization) => isAuthorized(authorization, credentialHashes),
-    ...{ status, cells: summaries, timeline, ha },
+    ...{ cellOf, status, cells: summaries, timeline, ha },
     requireCell: (cell, authorization) => requireCell(context, cell, authorization),
     ask: (cell, path, authorization, options) => forwardRead(way, { cell, path, authorization }, options),
   };

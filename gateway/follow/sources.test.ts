@@ -21,6 +21,7 @@ function readers(more: Partial<Readers> = {}): Readers & { readonly asked: strin
   return {
     asked,
     isOperator: (authorization) => authorization === "operator",
+    cellOf: (authorization) => (authorization === "of-shop" ? "shop" : null),
     status: async () => ({ hosts: [], servers: [], services: [] }),
     cells: async (authorization) =>
       (authorization === "operator" ? ["shop", "bank"] : ["shop"]).map((cell) => ({
@@ -68,6 +69,24 @@ test("each topic is read by what the same person could ask for, and has nothing 
   const rows = await (await sourceOf(all, { kind: "cell", cell: "shop" }, "ann")).read(signal);
   assert.deepEqual(rows, { "shop/vm": { type: "VM", state: { phase: "ready" } } }, "states, and nothing of the model");
   assert.deepEqual(all.asked, ["ann shop model?state=true"]);
+});
+
+test("a cell's credential follows that cell, and of every other one learns the same and has nobody asked", async () => {
+  const required: string[] = [];
+  const all = readers({ requireCell: async (cell) => void required.push(cell) });
+  const [bank, none] = await Promise.all(
+    ["bank", "none"].map((cell) =>
+      sourceOf(all, { kind: "cell", cell }, "of-shop").then(
+        () => "followed",
+        ({ statusCode, message }: RefusedError) => `${statusCode} ${message}`,
+      ),
+    ),
+  );
+  assert.equal(bank, '403 the credential is one of the cell "shop" and opens no other');
+  assert.equal(none, bank);
+  assert.deepEqual([required, all.asked], [[], []]);
+  await (await sourceOf(all, { kind: "cell", cell: "shop" }, "of-shop")).read(signal);
+  assert.deepEqual(all.asked, ["of-shop shop model?state=true"]);
 });
 
 test("who may not see the cell any more is refused at the next reading, in the controller's words", async () => {

@@ -12,6 +12,8 @@ import type { TopicSource } from "./topic.ts";
 /** How topics are read: each by the requests that the same person could make. */
 export interface Readers {
   isOperator(authorization: string): boolean;
+  /** The only cell that this credential opens; null: it is none of a cell. */
+  cellOf(authorization: string): string | null;
   status(): Promise<InstallationStatus>;
   cells(authorization: string): Promise<readonly CellSummary[]>;
   /** Rejects with a refusal where there is no such cell for who shows this. */
@@ -58,6 +60,10 @@ export async function sourceOf(readers: Readers, topic: Topic, authorization: st
       everyMs: isOperator ? statusEveryMs : listEveryMs,
     };
   const { cell } = topic;
+  const own = readers.cellOf(authorization);
+  // Nobody is asked: that other cell's controller would be shown this credential, and what it says would tell whether there is one.
+  if (own !== null && own !== cell)
+    throw refused(403, "forbidden", `the credential is one of the cell "${own}" and opens no other`);
   await readers.requireCell(cell, authorization);
   return {
     read: async (signal) => rowsOfCell(await modelOf(readers, cell, authorization, signal)),
