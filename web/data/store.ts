@@ -58,7 +58,8 @@ export function show(wanted: readonly string[]): void {
   say({ kind: "follow", topics });
 }
 
-const leave = (out: string | null): void => {
+/** Nobody is in, so far as this page knows. */
+export const leave = (out: string | null): void => {
   topics = [];
   say({ kind: "follow", topics });
   set({ who: null, out, followed: nothingFollowed, heardMs: null });

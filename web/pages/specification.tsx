@@ -143,8 +143,11 @@ function useEditor(cell: string) {
         type: bundleMediaType,
         headers: { "if-match": `"${loaded.version}"` },
       });
-      if (dryRun) setPlanned({ changed: value, text });
-      else {
+      if (dryRun) {
+        // What was allowed was said of what an earlier text would do.
+        setAllowed([]);
+        setPlanned({ changed: value, text });
+      } else {
         setApplied(value);
         setAllowed([]);
         setLoaded({ text, main, version: version ?? value.version, note: null });
