@@ -182,6 +182,14 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
     "after ten wrong sign-ins an address waits for a minute at most",
   ],
   "already: give the pool another name": pools,
+  "already: give the host another name": [
+    "gateway/cells/pools.test.ts",
+    "a host is written over nothing that stands in its pool",
+  ],
+  "is made by a credential, as `cells web` does": [
+    "gateway/sign-in/sign-in.test.ts",
+    "a sign-in makes no other that would outlive it",
+  ],
   'has hosts: ${names.join(", ")}; take them out of it first': pools,
   "already: give it another name": pools,
   "see the API reference": ["gateway/requests/serve.test.ts", "the gateway serves every route of the table"],

@@ -301,6 +301,7 @@ test("a host is written over nothing that stands in its pool", async (t) => {
   assert.equal(refused.status, 409);
   assert.match(JSON.stringify(refused.body), /there is shop\/racks\/disk already: give the host another name/);
   assert.deepEqual(cell.document(), before);
+  assert.equal((await ask("POST", `${at}/hosts`, { name: "disk2", flavor: "large" })).status, 201);
 });
 
 test("a cell that whoever asks may not read has no pools for him, and one that is silent is named", async (t) => {

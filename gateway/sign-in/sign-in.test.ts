@@ -134,6 +134,7 @@ test("a sign-in makes no other that would outlive it", async () => {
     assert.deepEqual([made.status, made.code, made.json.code], [403, "forbidden", undefined]);
     assert.match(JSON.stringify(made.json), /is made by a credential, .* and not by a sign-in/);
   }
+  assert.equal((await ask("POST", "/login/codes", asOperator)).status, 201);
 });
 
 test("what opens nothing is refused in the same words, and after ten of them from one address it has to wait", async () => {
