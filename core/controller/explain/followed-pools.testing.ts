@@ -45,6 +45,8 @@ const pool: JsonObject = { racks: { "x.type": "Pool" } };
 const rack = (more: JsonObject = {}): JsonObject => ({
   ...{ "x.type": "PoolHost", "x.pool": "<ref:/shop/racks>", "x.flavor": "large", ...more },
 });
+const racks = (count: number): JsonObject =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`rack${at}`, rack()]));
 const child =
   (inside: JsonObject = pool) =>
   (): World => {
@@ -116,6 +118,11 @@ export const followedPools: Readonly<Record<string, FollowedRefusal>> = {
     arise: child(),
     wrong: cell({ ...pool, one: { rack: rack() }, two: { rack: rack() } }),
     ways: [cell({ ...pool, one: { rack: rack() }, two: { other: rack() } })],
+  },
+  "Leave some out: another cell of the account may have as many": {
+    arise: child(),
+    wrong: cell({ ...pool, ...racks(256) }),
+    ways: [cell({ ...pool, ...racks(255) })],
   },
   "Write `x.enabled false`, and have those VMs go or end first": {
     arise: child({ ...pool, rack: rack({ "x.enabled": true }) }),

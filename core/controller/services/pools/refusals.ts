@@ -62,7 +62,7 @@ function tooMany(state: ControllerState, cell: Cell): readonly Diagnostic[] {
         told(
           beyond,
           `The cell has ${all.length} Pools and PoolHosts, and may have ${mostPooled} of them together`,
-          "Leave some out, or write them in another cell of the account.",
+          "Leave some out: another cell of the account may have as many.",
         ),
       ];
 }
