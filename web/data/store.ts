@@ -58,8 +58,7 @@ export function show(wanted: readonly string[]): void {
   say({ kind: "follow", topics });
 }
 
-/** Nobody is in, so far as this page knows. */
-export const leave = (out: string | null): void => {
+const leave = (out: string | null): void => {
   topics = [];
   say({ kind: "follow", topics });
   set({ who: null, out, followed: nothingFollowed, heardMs: null });

@@ -1,13 +1,13 @@
 import { useEffect, useRef } from "react";
 import type { SignedIn } from "../../model/contract/tenancy/sign-in.ts";
-import { leave, look, show, signOut } from "../data/store.ts";
+import { look, show, signOut } from "../data/store.ts";
 import { Link, Waiting } from "../parts/bits.tsx";
 import { go, useKnown, useNow, usePlace } from "../parts/use-known.ts";
 import { cellsIn } from "../state/known.ts";
 import type { Place } from "../state/place.ts";
 import { Machines } from "./machines.tsx";
 import { Overview } from "./overview.tsx";
-import { codeInAddress, SignIn } from "./sign-in.tsx";
+import { SignIn } from "./sign-in.tsx";
 import { Specification } from "./specification.tsx";
 
 /** One stream has so many topics. */
@@ -25,8 +25,7 @@ const keys: readonly (readonly [string, string])[] = [
 
 export function Shell() {
   const { who, out } = useKnown();
-  // Whoever comes with a code is to be who made it, also where the browser has a cookie of somebody else's.
-  useEffect(() => void (codeInAddress() === null ? look() : leave(null)), []);
+  useEffect(() => void look(), []);
   if (who === undefined) return <Waiting what="the gateway" />;
   if (who === null) return <SignIn said={out} />;
   return <Inside who={who} />;

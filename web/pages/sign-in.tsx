@@ -4,11 +4,9 @@ import { signIn } from "../data/store.ts";
 
 type Way = "password" | "credential";
 
-/** Of an address that `cells web` has printed. */
-export const codeInAddress = (): string | null => new URLSearchParams(location.hash.slice(1)).get("code");
-/** It opens once, so it does not stay in the address. */
-function takeCode(): string | null {
-  const code = codeInAddress();
+/** Of an address that `cells web` has printed; it opens once, so it does not stay in the address. */
+function codeInAddress(): string | null {
+  const code = new URLSearchParams(location.hash.slice(1)).get("code");
   if (code !== null) history.replaceState(null, "", location.pathname + location.search);
   return code;
 }
@@ -31,7 +29,7 @@ export function SignIn({ said }: { said: string | null }) {
     }
   };
   useEffect(() => {
-    const code = takeCode();
+    const code = codeInAddress();
     if (code !== null) void enter({ oneTimeCode: code });
   }, []);
   const submit = (event: FormEvent<HTMLFormElement>): void => {
