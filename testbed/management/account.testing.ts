@@ -18,6 +18,12 @@ export const givesToAccount = async (t: Testbed, vm: string): Promise<string> =>
   const at = dirname(t.configFile);
   const [password, configuration] = [join(at, "ann.password"), join(at, "ann.json")];
   writeFileSync(password, "a horse of another colour\n", { mode: 0o600 });
+  // Its machine may have come back a moment ago.
+  await until(
+    "the service of accounts answers",
+    () => t.cells(["domain", "list"]),
+    ({ code }) => code === 0,
+  );
   await cells(t, "domain", "add", "acme");
   await cells(t, "account", "add", account);
   const who = ["--account", account, "--role", "account-admin", "--password-file", password];
