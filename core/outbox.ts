@@ -233,18 +233,24 @@ export const isReleasing = ({ releasing }: Outbox): boolean => [...releasing.val
 const areas = ["volume", "connection", "grant", "subnet", "name", "placement"] as const;
 const isArea = (text: string): text is (typeof areas)[number] => (areas as readonly string[]).includes(text);
 
+/** Says it unless it is said already; null takes it back. Nothing is logged. Returns whether it is another thing than before. */
+export function publishValue({ published, effects }: Outbox, key: string, said: object | null): boolean {
+  const [before, value] = [published.get(key), said === null ? null : toJson(said)];
+  if (value === null ? before === undefined : sameJson(before, value)) return false;
+  if (value === null) published.delete(key);
+  else published.set(key, value);
+  effects.push({ kind: "publish", key, value });
+  return true;
+}
+
 /**
  * Publishes an actual document with its progress, if that changes anything; a change of its phase or reason is one line
  * of log, `<kind>/state`. null takes it back. The key is `<client>/<kind>/<uid>`.
  */
 export function publish(outbox: Outbox, key: string, value: Progress | null): void {
   const before = outbox.published.get(key);
-  if (value === null ? before === undefined : sameJson(before, toJson(value))) return;
   const was = isObject(before) ? before : null;
-  if (value === null) outbox.published.delete(key);
-  else outbox.published.set(key, toJson(value));
-  outbox.effects.push({ kind: "publish", key, value: value === null ? null : toJson(value) });
-  if (outbox.quiet) return;
+  if (!publishValue(outbox, key, value) || outbox.quiet) return;
   const [client = "", area = "", uid = ""] = key.split("/");
   const cell = cellOfController(client as PeerName);
   if (!isArea(area)) return;

@@ -24,6 +24,7 @@ import {
   log,
   type Outbox,
   progress,
+  publishValue,
   sameJson,
   takeEffects,
   toJson,
@@ -474,13 +475,7 @@ function stateOf(state: CellManagerState, record: CellRecord, life: ActualLife |
 
 /** Tells the parent; null takes it back. */
 function say(state: CellManagerState, client: PeerName, id: Uid, value: ActualCell | null): void {
-  const key = actualKey(client, `cell/${id}`);
-  const { published, effects } = state.outbox;
-  const before = published.get(key);
-  if (value === null ? before === undefined : sameJson(before, toJson(value))) return;
-  if (value === null) published.delete(key);
-  else published.set(key, toJson(value));
-  effects.push({ kind: "publish", key, value: value === null ? null : toJson(value) });
+  publishValue(state.outbox, actualKey(client, `cell/${id}`), value);
 }
 
 function offerWork(state: CellManagerState): void {

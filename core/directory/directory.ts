@@ -12,7 +12,7 @@ import { desiredPublic, desiredReach, desiredWant } from "../documents/readers/c
 import { documentsOf } from "../documents/readers/table.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
-import { cellOfController, createOutbox, log, type Outbox, sameJson, takeEffects, toJson } from "../outbox.ts";
+import { cellOfController, createOutbox, log, type Outbox, publishValue, takeEffects } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { agreementOf, type Side } from "./agreement.ts";
 import { Sides } from "./sides.ts";
@@ -362,11 +362,5 @@ function sideOf(state: DirectoryState, client: PeerName, reach: DesiredReach): S
 }
 
 function say(state: DirectoryState, client: PeerName, key: string, value: object | null): void {
-  const { published, effects } = state.outbox;
-  const full = actualKey(client, key);
-  const before = published.get(full);
-  if (value === null ? before === undefined : sameJson(before, toJson(value))) return;
-  if (value === null) published.delete(full);
-  else published.set(full, toJson(value));
-  effects.push({ kind: "publish", key: full, value: value === null ? null : toJson(value) });
+  publishValue(state.outbox, actualKey(client, key), value);
 }

@@ -1,19 +1,14 @@
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { ActualPin } from "../documents/identity.ts";
 import { actualPin } from "../documents/readers/identity.ts";
-import { isObject, type Outbox, toJson } from "../outbox.ts";
+import { type Outbox, publishValue } from "../outbox.ts";
 
 /** Keys that the authority publishes, for whoever pins them: `pin/<name>`. */
 const pinKey = (name: string): string => `pin/${name}`;
 
 /** `key` null: nobody's any more. */
-export function publishPin({ effects, published }: Outbox, name: PeerName, key: string | null): void {
-  const known = published.get(pinKey(name));
-  if (key === null ? known === undefined : isObject(known) && known.key === key) return;
-  const pin: ActualPin | null = key === null ? null : { key };
-  if (pin === null) published.delete(pinKey(name));
-  else published.set(pinKey(name), toJson(pin));
-  effects.push({ kind: "publish", key: pinKey(name), value: pin === null ? null : toJson(pin) });
+export function publishPin(outbox: Outbox, name: PeerName, key: string | null): void {
+  publishValue(outbox, pinKey(name), key === null ? null : ({ key } satisfies ActualPin));
 }
 
 /** By name, as they were published. */

@@ -14,7 +14,7 @@ import { desiredPooled } from "../documents/readers/pools.ts";
 import { desiredCellOwner, desiredDedicated } from "../documents/readers/tenancy.ts";
 import { cellOwnerKey, dedicatedKey } from "../documents/tenancy.ts";
 import { actualKey } from "../documents/vocabulary.ts";
-import { log, sameJson, toJson } from "../outbox.ts";
+import { log, publishValue, sameJson, toJson } from "../outbox.ts";
 import type { Asker, Pooled } from "./candidate.ts";
 import { cellAround, groupNamed, isEmptied } from "./groups.ts";
 import type { PlacerState } from "./state.ts";
@@ -86,12 +86,7 @@ export function sayStandings({ outbox, hosts, usage, silent }: PlacerState): voi
     const vms = (): Uid[] => [...new Set([...(use?.reservations.keys() ?? []), ...(use?.taken.keys() ?? [])])];
     const standing: ActualStanding | null =
       isFollowed && isKnown ? { vms: vms().sort(), tag: view.pooled?.tag ?? null } : null;
-    const key = actualKey(rootController, standingKey(host));
-    const value = standing === null ? null : toJson(standing);
-    if (sameJson(outbox.published.get(key) ?? null, value)) continue;
-    if (value === null) outbox.published.delete(key);
-    else outbox.published.set(key, value);
-    outbox.effects.push({ kind: "publish", key, value });
+    publishValue(outbox, actualKey(rootController, standingKey(host)), standing);
   }
   hosts.unsaid.clear();
   usage.unsaid.clear();

@@ -2,7 +2,7 @@ import { type CellName, cellName } from "../../model/cell/identifiers.ts";
 import { allows } from "../../model/contract/tenancy/rules.ts";
 import { rootCell } from "../documents/cells.ts";
 import type { ActualLook } from "../documents/tenancy.ts";
-import { cellOfController, sameJson, toJson } from "../outbox.ts";
+import { cellOfController, publishValue } from "../outbox.ts";
 import { delegatedTo } from "./delegations/given.ts";
 import { givenTo, isFree, isKept, ownerOf } from "./owners/owners.ts";
 import type { RoleRecord, UserRecord } from "./records.ts";
@@ -88,13 +88,7 @@ export function publishLooks(state: TenancyState, tickets: ReadonlySet<string> |
     if (tickets === "all" || tickets.has(look.ticket)) publishLook(state, key, look);
 }
 function publishLook(state: TenancyState, key: string, look: Look | null): void {
-  const { outbox } = state;
-  const value = look === null ? null : toJson(worthOf(state, look));
-  const before = outbox.published.get(key) ?? null;
-  if (sameJson(before, value)) return;
-  if (value === null) outbox.published.delete(key);
-  else outbox.published.set(key, value);
-  outbox.effects.push({ kind: "publish", key, value });
+  publishValue(state.outbox, key, look === null ? null : worthOf(state, look));
 }
 
 /** Of a session, or of those sessions that are over. */

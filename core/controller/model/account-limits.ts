@@ -7,7 +7,7 @@ import type { Json } from "../../../model/json/json.ts";
 import { desiredLimits } from "../../documents/readers/tenancy.ts";
 import { type DesiredLimits, tenancy } from "../../documents/tenancy.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
-import { sameJson, toJson } from "../../outbox.ts";
+import { publishValue } from "../../outbox.ts";
 import type { ElementRecord } from "../records.ts";
 import { type PoolAccounts, unitsOf } from "../services/pools/given.ts";
 import { type ControllerState, childRecords } from "../state.ts";
@@ -178,17 +178,11 @@ export function publishGranted(state: ControllerState): void {
     const granted = Object.fromEntries(limitKeys.map((key) => [key, sumOf(limit, all, key)]));
     said.add(`${prefix}${uid}`);
     const left = limit.ending === true ? { left: cellsOf(state, limit.path) } : {};
-    say(state, `${prefix}${uid}`, { granted, ...left });
+    publishValue(outbox, `${prefix}${uid}`, { granted, ...left });
   }
-  for (const key of [...outbox.published.keys()]) if (key.startsWith(prefix) && !said.has(key)) say(state, key, null);
+  for (const key of [...outbox.published.keys()])
+    if (key.startsWith(prefix) && !said.has(key)) publishValue(outbox, key, null);
 }
 /** Those included that have yet to end. */
 const cellsOf = (state: ControllerState, account: string): number =>
   childRecords(state).filter((record) => accountOf(state, record) === account).length;
-function say({ outbox }: ControllerState, key: string, document: object | null): void {
-  const value = document === null ? null : toJson(document);
-  if (sameJson(outbox.published.get(key) ?? null, value)) return;
-  if (value === null) outbox.published.delete(key);
-  else outbox.published.set(key, value);
-  outbox.effects.push({ kind: "publish", key, value });
-}

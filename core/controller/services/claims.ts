@@ -4,7 +4,7 @@ import { rootCell } from "../../documents/cells.ts";
 import { type ActualCellOwner, claimKey, type DesiredClaim } from "../../documents/pools.ts";
 import { actualClaim } from "../../documents/readers/pools.ts";
 import { cellOwnerKey } from "../../documents/tenancy.ts";
-import { sameJson, toJson, write } from "../../outbox.ts";
+import { publishValue, write } from "../../outbox.ts";
 import type { Desires } from "../changes/desires.ts";
 import { actualOf, addDesire, type ControllerState } from "../state.ts";
 import { placesOf } from "./dedications.ts";
@@ -83,16 +83,10 @@ export function publishOwners(
   const said = new Set<string>();
   for (const [name, account] of owners(state)) {
     const cell = cellName(name);
-    const [key, value] = [cellOwnerKey(cell), toJson({ cell, account } satisfies ActualCellOwner)];
-    said.add(key);
-    if (sameJson(outbox.published.get(key) ?? null, value)) continue;
-    outbox.published.set(key, value);
-    outbox.effects.push({ kind: "publish", key, value });
+    said.add(cellOwnerKey(cell));
+    publishValue(outbox, cellOwnerKey(cell), { cell, account } satisfies ActualCellOwner);
   }
-  for (const key of [...outbox.published.keys()]) {
-    if (!key.startsWith(ownerPrefix) || said.has(key)) continue;
-    outbox.published.delete(key);
-    outbox.effects.push({ kind: "publish", key, value: null });
-  }
+  for (const key of [...outbox.published.keys()])
+    if (key.startsWith(ownerPrefix) && !said.has(key)) publishValue(outbox, key, null);
 }
 const ownerPrefix = cellOwnerKey(cellName(""));

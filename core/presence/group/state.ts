@@ -1,6 +1,6 @@
 import type { HostName, PeerName } from "../../../model/cell/identifiers.ts";
 import type { ActualPresenceDeath, ActualPresenceVote } from "../../documents/presence.ts";
-import { type Outbox, sameJson, toJson } from "../../outbox.ts";
+import { type Outbox, publishValue } from "../../outbox.ts";
 
 /** A life of a host, as far as it has answered suspicions. */
 export interface Life {
@@ -77,11 +77,7 @@ export const thresholdOf = (hosts: number, cap: number): number => Math.min(cap,
 
 /** Says something unless it is said already; null takes it back. */
 export function publish(state: GroupState, key: string, value: object | null): void {
-  const before = state.outbox.published.get(key);
-  if (value === null ? before === undefined : sameJson(before, toJson(value))) return;
-  if (value === null) state.outbox.published.delete(key);
-  else state.outbox.published.set(key, toJson(value));
-  state.outbox.effects.push({ kind: "publish", key, value: value === null ? null : toJson(value) });
+  publishValue(state.outbox, key, value);
 }
 
 /** The life of a host that a word about its end is for (`end.ts`). */

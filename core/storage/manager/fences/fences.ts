@@ -3,7 +3,7 @@ import type { Json } from "../../../../model/json/json.ts";
 import { type ActualFence, type FencedVolume, fenceKey } from "../../../documents/ha.ts";
 import { desiredFence } from "../../../documents/readers/ha.ts";
 import { actualKey, type LeaseHolder } from "../../../documents/vocabulary.ts";
-import { cellOfController, log, sameJson, toJson } from "../../../outbox.ts";
+import { cellOfController, log, publishValue } from "../../../outbox.ts";
 import type { WantedFence } from "../records.ts";
 import { type ManagerState, mark, nameOf, serverOf, serverTrouble } from "../state.ts";
 
@@ -74,14 +74,7 @@ export function sayFences(state: ManagerState): void {
 }
 
 function say(state: ManagerState, client: PeerName, vm: Uid, fence: ActualFence | null): void {
-  const key = actualKey(client, fenceKey(vm));
-  const { published, effects } = state.outbox;
-  const value = fence === null ? null : toJson(fence);
-  const before = published.get(key);
-  if (value === null ? before === undefined : sameJson(before, value)) return;
-  if (value === null) published.delete(key);
-  else published.set(key, value);
-  effects.push({ kind: "publish", key, value });
+  if (!publishValue(state.outbox, actualKey(client, fenceKey(vm)), fence)) return;
   if (fence?.complete === true)
     log(state.outbox, "ha/fenced", { vm, incarnation: fence.incarnation, volumes: fence.volumes.length });
 }
