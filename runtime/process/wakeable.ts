@@ -1,6 +1,7 @@
 /**
  * What looks again whenever something may have changed: one look at a time, and after it another one if somebody has woken it
- * meanwhile. `isClosed`: no further look. An error ends this look and is the caller's to tell; the next wake looks again.
+ * meanwhile. `isClosed`: no further look. An error ends this look and is the caller's to tell; the next wake looks again. What a
+ * wake returns is done when all looks are that it has asked for.
  */
 export const wakeable = (
   look: () => Promise<void>,
@@ -9,9 +10,8 @@ export const wakeable = (
 ): (() => Promise<void>) => {
   let looking = false;
   let again = false;
-  return async () => {
-    again = true;
-    if (looking) return;
+  let looks = Promise.resolve();
+  const lookOn = async (): Promise<void> => {
     looking = true;
     try {
       while (again && !isClosed()) {
@@ -23,5 +23,10 @@ export const wakeable = (
     } finally {
       looking = false;
     }
+  };
+  return () => {
+    again = true;
+    if (!looking) looks = lookOn();
+    return looks;
   };
 };

@@ -1,3 +1,4 @@
+import { wakeable } from "../../../../runtime/process/wakeable.ts";
 import { allCalls, type Call, calls, type ModeDriver } from "./mode-driver.ts";
 
 /**
@@ -53,8 +54,7 @@ export class NetworkService<Global, Local, Configuration> {
   #due = 0;
   #flush = false;
   #changed = true;
-  #running: Promise<void> | null = null;
-  #again = false;
+  #isStopped = false;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(options: NetworkServiceOptions<Global, Local, Configuration>) {
@@ -101,8 +101,9 @@ export class NetworkService<Global, Local, Configuration> {
   async stop(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
-    this.#again = false;
-    await this.#running;
+    this.#isStopped = true;
+    await this.look();
+    this.#isStopped = false;
   }
   /** The machine leaves: what the driver has put there goes. */
   async leave(): Promise<void> {
@@ -113,20 +114,16 @@ export class NetworkService<Global, Local, Configuration> {
   }
 
   /** A pass, and another one where it was asked for meanwhile; done when both are. */
-  look(): Promise<void> {
-    this.#again = true;
-    this.#running ??= this.#passes().finally(() => {
-      this.#running = null;
-    });
-    return this.#running;
-  }
-  async #passes(): Promise<void> {
-    while (this.#again) {
-      this.#again = false;
+  readonly look = wakeable(
+    async () => {
       await this.#pass();
       this.#options.report?.(this.state);
-    }
-  }
+    },
+    () => this.#isStopped,
+    (error) => {
+      throw error;
+    },
+  );
 
   #driver(): ModeDriver<Global, Local, Configuration> | undefined {
     return this.#view === null ? undefined : this.#options.drivers.get(this.#view.mode);

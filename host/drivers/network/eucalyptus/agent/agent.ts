@@ -9,6 +9,7 @@ import { modes } from "../../../../../model/eucalyptus/modes.ts";
 import type { NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
 import { realFiles, renameDurably } from "../../../../../runtime/process/durable-files.ts";
+import { wakeable } from "../../../../../runtime/process/wakeable.ts";
 import { NetworkService, type NetworkServiceState } from "../../service/network-service.ts";
 import { createPlanDriver, type DriverConfiguration, type LocalNetwork } from "../driver.ts";
 import { readDevices } from "../handlers/devices.ts";
@@ -74,8 +75,7 @@ class Agent implements NetworkAgent {
   /** Why the last look came to no end. */
   #trouble = "";
   #timer: NodeJS.Timeout | null = null;
-  #looking: Promise<void> | null = null;
-  #again = false;
+  #isStopped = false;
   readonly #flush = (): void => void this.#service.flush().then(() => this.#tell());
   readonly #reconfigure = (): void => void this.look();
 
@@ -107,23 +107,16 @@ class Agent implements NetworkAgent {
     signals.off("SIGUSR1", this.#flush);
     signals.off("SIGHUP", this.#reconfigure);
     if (this.#timer !== null) clearInterval(this.#timer);
-    await this.#looking;
+    this.#isStopped = true;
+    await this.look();
     await this.#service.stop();
   }
   async leave(): Promise<void> {
     await this.stop();
     await this.#service.leave();
   }
-  look(): Promise<void> {
-    this.#again = true;
-    this.#looking ??= this.#looks().finally(() => {
-      this.#looking = null;
-    });
-    return this.#looking;
-  }
-  async #looks(): Promise<void> {
-    while (this.#again) {
-      this.#again = false;
+  readonly look = wakeable(
+    async () => {
       try {
         await this.#look();
         await this.#tell();
@@ -131,8 +124,9 @@ class Agent implements NetworkAgent {
       } catch (error) {
         this.#failed((error as Error).message);
       }
-    }
-  }
+    },
+    () => this.#isStopped,
+  );
 
   /** Whatever was read counts as not read: the next look takes it from the beginning. */
   #failed(why: string): void {
