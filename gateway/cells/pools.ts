@@ -68,18 +68,14 @@ const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 function poolsIn(cell: string, account: string | undefined, json: Json, version: string): readonly PoolThere[] {
   if (!isObject(json)) return [];
   const all = [...elementsIn(json, "")];
-  const hostsOf = new Map<string | null, PoolHostThere[]>();
-  for (const each of all) {
-    if (each.json["x.type"] !== "PoolHost" || each.state === null) continue;
-    const of = leadsTo(json, each, "x.pool");
-    const known = hostsOf.get(of);
-    if (known === undefined) hostsOf.set(of, [hostOf(each, each.state)]);
-    else known.push(hostOf(each, each.state));
-  }
+  const hostsOf = Map.groupBy(
+    all.filter(({ json: element, state }) => element["x.type"] === "PoolHost" && state !== null),
+    (each) => leadsTo(json, each, "x.pool"),
+  );
   return all.flatMap((pool): readonly PoolThere[] => {
     const { path, json: document, state } = pool;
     if (document["x.type"] !== "Pool" || state === null || state.phase === "deleting") return [];
-    const hosts = hostsOf.get(path) ?? [];
+    const hosts = (hostsOf.get(path) ?? []).flatMap((each) => (each.state === null ? [] : [hostOf(each, each.state)]));
     const { "x.authorised": authorised, "x.cpuRatio": cpuRatio } = document;
     const fill = textIn(document, "x.fill");
     const summary: PoolSummary = {
@@ -99,6 +95,10 @@ const hostOf = ({ path, json }: Element, { uid, phase, reason, vms = [] }: Eleme
 });
 const shownOf = ({ document: _document, ...host }: PoolHostThere): PoolHostSummary => host;
 
+async function poolsOfCell(source: CellSource, cell: string, account?: string): Promise<readonly PoolThere[]> {
+  const { json, version } = await source.ask(cell, { method: "GET", path: "model?state=true" });
+  return poolsIn(cell, account, json, version);
+}
 /** `missing`: cells that do not answer. */
 export async function listPools(
   source: CellSource,
@@ -110,8 +110,7 @@ export async function listPools(
     const found = await Promise.all(
       left.splice(0, mostAtOnce).map(async ([cell, account]) => {
         try {
-          const { json, version } = await source.ask(cell, { method: "GET", path: "model?state=true" });
-          return poolsIn(cell, account, json, version);
+          return await poolsOfCell(source, cell, account);
         } catch (error) {
           // One that has no model yet has no pools, and neither has one that whoever asks may not read: not for him.
           if (!noneThere.has((error as { statusCode?: number }).statusCode)) missing.push(cell);
@@ -174,15 +173,15 @@ const useOf = ({ cpuRatio, fill }: PoolUse): JsonObject => ({
 
 export const addPool = (source: CellSource, { cell, name, ...use }: NewPool): Promise<PoolSummary> =>
   changing(async () => {
-    if (!(await source.cells()).has(cell)) throw refused(404, "not-found", `there is no cell "${cell}"`);
+    const cells = await source.cells();
+    if (!cells.has(cell)) throw refused(404, "not-found", `there is no cell "${cell}"`);
     const { json, version } = await source.ask(cell, { method: "GET", path: "model" });
     const [component] = isObject(json) ? Object.keys(json).filter((key) => !key.startsWith("$")) : [];
     const path = `${component}/${name}`;
     if (isObject(json) && isObject(json[component ?? ""]) && Object.hasOwn(json[component ?? ""] as JsonObject, name))
       throw refused(409, "conflict", `there is ${path} already: give the pool another name`);
     await put(source, { summary: { cell }, version }, path, { "x.type": "Pool", ...useOf(use) });
-    const { pools } = await listPools(source);
-    const made = pools.find(({ summary }) => summary.cell === cell && summary.path === path);
+    const made = (await poolsOfCell(source, cell, cells.get(cell))).find(({ summary }) => summary.path === path);
     if (made === undefined) throw refused(409, "conflict", `${path} was taken away meanwhile`);
     return made.summary;
   });
@@ -262,8 +261,7 @@ export async function addPoolHost(
     return { cell: pool.summary.cell, path: inPool };
   });
   for (let waitedMs = 0; ; waitedMs += lookAgainMs) {
-    const { json, version } = await source.ask(cell, { method: "GET", path: "model?state=true" });
-    const pool = poolsIn(cell, undefined, json, version).find(({ summary }) => summary.uid === uid);
+    const pool = (await poolsOfCell(source, cell)).find(({ summary }) => summary.uid === uid);
     const host = pool?.hosts.find((each) => each.path === path);
     if (host === undefined) throw refused(409, "conflict", `${path} was taken away meanwhile`);
     if (host.phase === "ready") return shownOf(host);

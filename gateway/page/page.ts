@@ -49,19 +49,15 @@ interface PageFile {
   readonly type: string;
 }
 function filesIn(directory: string): ReadonlyMap<string, PageFile> {
-  const names = readdirSync(directory).filter((name) => Object.hasOwn(types, extname(name)));
-  const read = (name: string): Buffer | null => {
-    try {
-      return readFileSync(join(directory, name));
-    } catch {
-      return null;
-    }
-  };
+  const names = readdirSync(directory);
+  const read = (name: string): Buffer => readFileSync(join(directory, name));
   return new Map(
-    names.map((name) => [
-      name,
-      { bytes: read(name) ?? Buffer.alloc(0), gzip: read(`${name}.gz`), type: types[extname(name)] ?? "" },
-    ]),
+    names.flatMap((name) => {
+      const type = types[extname(name)];
+      const compressed = `${name}.gz`;
+      if (type === undefined) return [];
+      return [[name, { bytes: read(name), gzip: names.includes(compressed) ? read(compressed) : null, type }]];
+    }),
   );
 }
 
