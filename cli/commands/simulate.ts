@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { parseFaults, simulateMany, simulateSeed, simulateText } from "../../simulator/command.ts";
 import type { Context } from "../context/context.ts";
 import { CommandFailure, exitCodes } from "../terminal/failure.ts";
+import { untilInterrupted } from "../terminal/interrupted.ts";
 
 /** What stood on the command line. */
 export interface Given {
@@ -76,7 +77,7 @@ const serve = async (
       terminal.print(served.credential);
       const faults = createFaults(served, options.seed);
       for (const [key, { says }] of faultKeys) terminal.print(`${key}  ${says}`);
-      await untilInterrupted((key) => {
+      await untilLeft((key) => {
         const done = faults(key);
         if (done !== null) terminal.print(done);
       });
@@ -88,11 +89,11 @@ const serve = async (
   }
 };
 /** Keys one by one, where somebody sits there; until Ctrl-C, `q`, or a signal. */
-const untilInterrupted = async (press: (key: string) => void): Promise<void> => {
+const untilLeft = async (press: (key: string) => void): Promise<void> => {
   const { stdin } = process;
   const isPerson = stdin.isTTY === true;
   await new Promise<void>((resolve) => {
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
+    void untilInterrupted().then(resolve);
     if (!isPerson) return;
     stdin.setRawMode(true);
     stdin.setEncoding("utf8").on("data", (text: string) => {

@@ -2,6 +2,7 @@ import { Refused } from "../connection/client.ts";
 import { serveLoopback } from "../connection/loopback.ts";
 import { type Context, printJson } from "../context/context.ts";
 import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
+import { untilInterrupted } from "../terminal/interrupted.ts";
 
 export interface WebOptions {
   readonly port: string;
@@ -37,8 +38,3 @@ export const web = async (context: Context, { port: written }: WebOptions): Prom
     await loopback.stop();
   }
 };
-
-const untilInterrupted = (): Promise<void> =>
-  new Promise((resolve) => {
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
-  });

@@ -23,3 +23,9 @@ export const leavable = async <T>(message: string, work: Promise<T>): Promise<T>
     process.off("SIGINT", leave);
   }
 };
+
+/** Until Ctrl-C, or somebody ends the process: what goes on until then is to be ended in order. */
+export const untilInterrupted = (): Promise<void> =>
+  new Promise((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
+  });

@@ -41,7 +41,7 @@ export function standingHere(
   const unknown = [{ client, vm: desired }, ...guests].find((guest) => isUnheard(claimed, guest));
   if (unknown !== undefined)
     return { waits: `the root controller has not said here yet whose the cell ${cellAround(unknown.client)} is` };
-  const against = mayStandTogether(thereOf(claimed, desired, guests), newcomerOf(claimed, client, desired, guests));
+  const against = mayStandTogether(thereOf(claimed, guests), newcomerOf(claimed, client, desired, guests));
   return against === null ? null : { refused: sentenceOf(against) };
 }
 
@@ -73,14 +73,12 @@ const accountOf = ({ owners }: ClaimState, client: PeerName): string | null => o
 const ownerOf = (claimed: ClaimState, client: PeerName): string =>
   accountOf(claimed, client) ?? `of ${cellAround(client)}`;
 
-function thereOf(claimed: ClaimState, { uid }: DesiredVm, guests: readonly Guest[]): There {
+function thereOf(claimed: ClaimState, guests: readonly Guest[]): There {
   const { claim } = claimed;
-  const neighbours = guests
-    .filter(({ vm }) => vm.uid !== uid)
-    .map(({ client, vm }): Neighbour => {
-      const known = { account: accountOf(claimed, client), mode: vm.terms?.implicit ?? null };
-      return client === rootController ? { ...known, isSystem: true } : known;
-    });
+  const neighbours = guests.map(({ client, vm }): Neighbour => {
+    const known = { account: accountOf(claimed, client), mode: vm.terms?.implicit ?? null };
+    return client === rootController ? { ...known, isSystem: true } : known;
+  });
   return { host: here, rule: claim?.rule ?? null, pooled: claim?.pooled ?? null, neighbours: () => neighbours };
 }
 /** Of all hosts only this one is looked at. */
