@@ -71,12 +71,14 @@ export function createPlanDriver(options: PlanDriverOptions): ModeDriver<LocalPl
     ]);
     return { sets, iptables: filters, ebtables: bridged, devices, dhcp: server };
   };
-  const clear = async (all: boolean): Promise<LocalNetwork> => {
+  /** Sets that nobody wants any more and that rules of the site's own still name. */
+  let left: readonly string[] = [];
+  const clear = async (): Promise<LocalNetwork> => {
     const found = await read();
     const tables = inForce === null ? { iptables: [], ebtables: [] } : allTables(inForce);
-    await iptables.clear(tables.iptables, found.iptables, all);
-    await ebtables.clear(tables.ebtables, found.ebtables, all);
-    await destroySets(run, staleSets(found.sets, []));
+    await iptables.clear(tables.iptables, found.iptables);
+    await ebtables.clear(tables.ebtables, found.ebtables);
+    left = await destroySets(run, staleSets(found.sets, []));
     return found;
   };
   return {
@@ -108,7 +110,7 @@ export function createPlanDriver(options: PlanDriverOptions): ModeDriver<LocalPl
       const all = allTables(plan);
       const isGroup =
         setChanges(found.sets, plan.sets).length > 0 ||
-        staleSets(found.sets, plan.sets).length > 0 ||
+        staleSets(found.sets, plan.sets).some((name) => !left.includes(name)) ||
         iptables.due(filter, found.iptables).length > 0 ||
         iptables.stale(all.iptables, found.iptables).length > 0;
       const { added, removed } = addressChanges(plan, found.devices);
@@ -116,7 +118,7 @@ export function createPlanDriver(options: PlanDriverOptions): ModeDriver<LocalPl
         iptables.due(nat, found.iptables).length > 0 ||
         ebtables.due(all.ebtables, found.ebtables).length > 0 ||
         ebtables.stale(all.ebtables, found.ebtables).length > 0 ||
-        added.length + removed.length + announcer.failed.length > 0 ||
+        added.length + removed.length + announcer.failedOf(plan.addresses).length > 0 ||
         dhcp.isDue(plan.dhcp, dhcpUser, found.dhcp);
       return (
         (deviceChanges(plan, found.devices).length > 0 ? calls.network : 0) |
@@ -124,8 +126,10 @@ export function createPlanDriver(options: PlanDriverOptions): ModeDriver<LocalPl
         (isAddress ? calls.addressing : 0)
       );
     },
+    // The calls that follow write each table anew, in one transaction each: nothing is open meanwhile.
     async flush() {
-      await clear(false);
+      iptables.forget();
+      ebtables.forget();
     },
     async network(plan, found) {
       inForce = plan;
@@ -137,21 +141,24 @@ export function createPlanDriver(options: PlanDriverOptions): ModeDriver<LocalPl
       inForce = plan;
       const changes = setChanges(found.sets, plan.sets);
       if (changes.length > 0) await applySets(run, changes);
-      await iptables.apply(of(plan, "filter"), found.iptables);
-      await destroySets(run, staleSets(found.sets, plan.sets));
+      await iptables.apply(of(plan, "filter"), found.iptables, allTables(plan).iptables);
+      left = await destroySets(run, staleSets(found.sets, plan.sets));
     },
     async addressing(plan, found) {
       inForce = plan;
-      await iptables.apply(of(plan, "nat"), found.iptables);
+      await iptables.apply(of(plan, "nat"), found.iptables, allTables(plan).iptables);
       await ebtables.apply(allTables(plan).ebtables, found.ebtables);
       const changes = addressChanges(plan, found.devices);
       await applyAddresses(run, changes);
-      announcer.announce([...changes.added.filter(({ announced }) => announced), ...announcer.failed]);
+      const again = announcer.failedOf(plan.addresses);
+      announcer.announce([...changes.added.filter(({ announced }) => announced), ...again]);
       // A server hears at devices that have their addresses.
       await dhcp.apply(plan.dhcp, dhcpUser, found.dhcp);
     },
+    left: () =>
+      left.map((name) => `the set ${name} stays, since a rule of the site's own names it; nothing keeps it up to date`),
     async cleanup() {
-      const found = await clear(true);
+      const found = await clear();
       await dhcp.stop(found.dhcp);
       const nothing = { addresses: [], managed: inForce?.managed ?? [], taps: [], bridge: null, forwards: false };
       await applyAddresses(run, addressChanges(nothing, found.devices));

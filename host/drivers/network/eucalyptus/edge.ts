@@ -7,7 +7,7 @@ import { guardTables, tapOf } from "./plan/guard.ts";
 import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
 import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
 import { metadataRule, metadataText } from "./plan/metadata.ts";
-import { ownGuard, planInput, planOutgoing } from "./plan/own.ts";
+import { merged, ownGuard, planInput, planOutgoing } from "./plan/own.ts";
 import {
   type AddressSet,
   type DeviceAddress,
@@ -31,8 +31,8 @@ const [allPrivate, allOthers] = ["EUCA_ALLPRIVATE", "EUCA_ALLNONEUCA"] as const;
 const privateMark = "0x2a";
 
 export function planEdge(view: NetworkView, self: Self, local: LocalConfiguration): LocalPlan {
-  // Network hosts carry nothing in this mode.
-  if (self.peer === "network") return frozen(emptyPlan(view, self));
+  // Network hosts carry nothing in this mode, and may have been something else before.
+  if (self.peer === "network") return frozen({ ...emptyPlan(view, self), managed: publicOf(view, local) });
   const lookup = lookUp(view, self.address);
   const { cluster, node } = lookup;
   const own = node === null ? [] : lookup.instancesOf(node);
@@ -43,7 +43,12 @@ export function planEdge(view: NetworkView, self: Self, local: LocalConfiguratio
   const subnet = cluster?.subnet;
   if (subnet === undefined) {
     warnings.push(unknownSelf(self.address));
-    return frozen({ ...emptyPlan(view, self, warnings), iptables: [nat.table(), filter.table()], sets });
+    return frozen({
+      ...{ ...emptyPlan(view, self, warnings), iptables: [nat.table(), filter.table()], sets },
+      // It may have been in one before: what it had goes, and nobody is let through at the bridge.
+      own: { iptables: [], ebtables: merged(guardTables([], null, null), ownGuard(null, true)) },
+      managed: [...publicOf(view, local), ...gatewaysOf(view, local)],
+    });
   }
   planAddresses(view, own, subnet, local, nat, filter);
   const { first, last } = networkOf(subnet.subnet, subnet.netmask);
@@ -79,14 +84,18 @@ export function planEdge(view: NetworkView, self: Self, local: LocalConfiguratio
     taps: own.map((instance) => ({ name: tapOf(instance), bridge: local.bridge })),
     forwards: true,
     addresses: [...gateways, ...publicAddresses(own, local)],
-    managed: [
-      { device: local.publicInterface, ranges: view.publicIps },
-      ...(local.siteGateway
-        ? []
-        : [{ device: local.bridge, ranges: [{ first: subnet.gateway, last: subnet.gateway }] }]),
-    ],
+    managed: [...publicOf(view, local), ...gatewaysOf(view, local)],
   });
 }
+/** Elastic addresses, of which a machine has those alone that its plan has. */
+const publicOf = ({ publicIps }: NetworkView, { publicInterface }: LocalConfiguration): LocalPlan["managed"] => [
+  { device: publicInterface, ranges: publicIps },
+];
+/** Gateways of all clusters: a machine may have been in another one. */
+const gatewaysOf = ({ clusters }: NetworkView, { siteGateway, bridge }: LocalConfiguration): LocalPlan["managed"] => {
+  const gateways = new Set(clusters.flatMap(({ subnet }) => (subnet === undefined ? [] : [subnet.gateway])));
+  return siteGateway ? [] : [{ device: bridge, ranges: [...gateways].map((first) => ({ first, last: first })) }];
+};
 
 class SetBuilder {
   readonly #sets = new Map<string, Set<string>>();

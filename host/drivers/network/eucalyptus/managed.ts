@@ -17,7 +17,7 @@ import { guardTables, tapOf } from "./plan/guard.ts";
 import { matchOf, PublicAddresses, privateOf } from "./plan/ingress.ts";
 import { type Lookup, lookUp, unknownSelf } from "./plan/lookup.ts";
 import { metadataAddress, metadataRule } from "./plan/metadata.ts";
-import { type GuardedSegment, ownGuard, planInput, planOutgoing } from "./plan/own.ts";
+import { type GuardedSegment, merged, ownGuard, planInput, planOutgoing } from "./plan/own.ts";
 import {
   type BridgePlan,
   type DeviceAddress,
@@ -78,7 +78,7 @@ function plan(view: NetworkView, self: Self, local: LocalConfiguration, withVlan
   const lookup = lookUp(view, self.address);
   const { managedSubnet } = view;
   if (managedSubnet === undefined || lookup.cluster === null || (self.peer === "node" && lookup.node === null))
-    return frozen(emptyPlan(view, self, [unknownSelf(self.address)]));
+    return frozen(nobody(view, self, local, withVlans));
   const subnets = subnetsOf(managedSubnet, lookup);
   const nodes = self.peer === "node" ? (lookup.node === null ? [] : [lookup.node]) : lookup.cluster.nodes;
   const own = nodes.flatMap((node) => lookup.instancesOf(node));
@@ -97,6 +97,32 @@ function plan(view: NetworkView, self: Self, local: LocalConfiguration, withVlan
       segments,
     });
   return frozen(networkHost(view, self, { lookup, subnets, groups, own, segments }, local, withVlans));
+}
+
+/**
+ * Of a machine that is in no cluster, or is not the active network host of one: it may have been before. What it had goes; a network host
+ * passes nothing on between groups, and at a node's bridge nobody is let through.
+ */
+function nobody(view: NetworkView, self: Self, local: LocalConfiguration, withVlans: boolean): LocalPlan {
+  const nothing = emptyPlan(view, self, [unknownSelf(self.address)]);
+  if (self.peer === "node")
+    return { ...nothing, own: { iptables: [], ebtables: merged(guardTables([], null, null), ownGuard(null, false)) } };
+  const empty = (name: string, policy: "ACCEPT" | "DROP") =>
+    ({ ...{ name, policy, rules: [] }, isWhole: true }) as const;
+  const nat = { name: "nat", chains: ["PREROUTING", "OUTPUT", "POSTROUTING"].map((name) => empty(name, "ACCEPT")) };
+  const { managedSubnet } = view;
+  const ranges = managedSubnet === undefined ? [] : [networkOf(managedSubnet.subnet, managedSubnet.netmask)];
+  return {
+    ...nothing,
+    own: { iptables: [nat, { name: "filter", chains: [empty("FORWARD", "DROP")] }], ebtables: [] },
+    managed: [
+      { device: local.publicInterface, ranges: view.publicIps },
+      {
+        device: local.privateInterface,
+        ranges: [...(withVlans ? [] : ranges), { first: metadataAddress, last: metadataAddress }],
+      },
+    ],
+  };
 }
 
 const guarded = (own: readonly Instance[], subnets: Subnets, { cluster }: Lookup): readonly GuardedSegment[] =>

@@ -148,6 +148,14 @@ test("EDGE: a global subnet is none of the instances', a node without instances 
 test("EDGE: a machine that the view does not have, and a network host, do nothing of their own", () => {
   const stranger = plan(edge, node("n7"));
   assert.match(stranger.warnings.join(), /no cluster of the view has the machine n7/);
+  // It may have been in one before.
+  assert.deepEqual(
+    stranger.managed.map(({ device, ranges }) => [device, ranges.length]),
+    [
+      [localDefaults.publicInterface, 1],
+      [localDefaults.bridge, 2],
+    ],
+  );
   assert.deepEqual([stranger.dhcp, stranger.addresses, stranger.ebtables], [null, [], []]);
   assert.deepEqual(plan(edge, host("10.111.5.1")).iptables, []);
 });

@@ -18,11 +18,13 @@ export interface ModeDriver<Global, Local, Configuration> {
   read(): Promise<Local>;
   /** Which calls are to be made, as bits of `calls`. */
   scrub(global: Global, local: Local): number;
-  /** Takes away all that the driver puts on a machine. */
+  /** Whatever is in place counts as something else: the three calls, which follow, write all of it anew. What is closed stays closed meanwhile. */
   flush(): Promise<void>;
   network(global: Global, local: Local): Promise<void>;
   securityGroup(global: Global, local: Local): Promise<void>;
   addressing(global: Global, local: Local): Promise<void>;
   /** The machine leaves; a service that stops takes nothing away. */
   cleanup(): Promise<void>;
+  /** What nobody wants any more and cannot be taken away, as sentences: it keeps nothing else from being in place. */
+  left?(): readonly string[];
 }

@@ -64,7 +64,7 @@ test("what the scrub says is done in order, after one upgrade; what is in place 
   place.securityGroup = "somebody deleted it";
   await service.look();
   assert.deepEqual(taken(), ["securityGroup"]);
-  assert.deepEqual(service.state, { mode: "TEN-LINES", missing: [], failed: {}, refused: null });
+  assert.deepEqual(service.state, { mode: "TEN-LINES", missing: [], failed: {}, refused: null, left: [] });
 });
 
 test("a flush makes all three due, and stays asked for until it works", async () => {

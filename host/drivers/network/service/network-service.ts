@@ -29,6 +29,8 @@ export interface NetworkServiceState {
   readonly failed: Readonly<Partial<Record<Call | "configuration" | "upgrade" | "read" | "flush", string>>>;
   /** Why the latest view is not in force; null: it is. */
   readonly refused: string | null;
+  /** What nobody wants any more and stays in place, as sentences; nothing is due because of it. */
+  readonly left: readonly string[];
 }
 export interface OfferedView<Global> {
   /** Name of the driver. */
@@ -67,6 +69,7 @@ export class NetworkService<Global, Local, Configuration> {
       missing: this.#missing,
       failed: Object.fromEntries(this.#failed),
       refused: this.#refused,
+      left: this.#driver()?.left?.() ?? [],
     };
   }
 
@@ -87,7 +90,7 @@ export class NetworkService<Global, Local, Configuration> {
     this.#changed = true;
     return this.look();
   }
-  /** All is taken away and put in place anew. */
+  /** All is put in place anew. */
   flush(): Promise<void> {
     this.#flush = true;
     return this.look();

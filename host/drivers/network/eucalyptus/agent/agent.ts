@@ -72,6 +72,7 @@ class Agent implements NetworkAgent {
   /** Version of the view that is in place whole. */
   #applied: string | undefined;
   #told = "";
+  #left = "";
   /** Why the last look came to no end. */
   #trouble = "";
   #timer: NodeJS.Timeout | null = null;
@@ -181,6 +182,9 @@ class Agent implements NetworkAgent {
     if (this.#view === null) return;
     const { directory, self, log } = this.#options;
     const { state } = this.#service;
+    const left = state.left.join("; ");
+    if (left !== this.#left && left !== "") log("network-left-in-place", { what: left });
+    this.#left = left;
     if (state.mode !== null && reasonOf({ ...state, refused: null }) === null) this.#applied = this.#offered?.version;
     const text = writeAllocation({
       instances: allocationOf(this.#view, self, state),

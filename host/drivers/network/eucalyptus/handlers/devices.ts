@@ -128,7 +128,7 @@ export function addressChanges(
   { addresses, managed }: Pick<LocalPlan, "addresses" | "managed">,
   { links }: Devices,
 ): AddressChanges {
-  const wanted = new Set(addresses.map((each) => `${each.device} ${textOf(each)}`));
+  const wanted = new Set(addresses.map(keyOf));
   const added = addresses.filter((each) => links.get(each.device)?.addresses.has(textOf(each)) !== true);
   const removed = managed.flatMap(({ device, ranges }) =>
     [...(links.get(device)?.addresses ?? [])]
@@ -147,6 +147,7 @@ export async function applyAddresses(run: Run, { added, removed }: AddressChange
   for (const each of added) await run("ip", ["address", "add", textOf(each), "dev", each.device]);
 }
 
+const keyOf = (each: DeviceAddress): string => `${each.device} ${textOf(each)}`;
 /** Tells neighbours where addresses are now. Takes a second each, so nobody waits for it; what failed is due again. */
 export class Announcer {
   readonly #run: Run;
@@ -157,8 +158,10 @@ export class Announcer {
   constructor(run: Run) {
     this.#run = run;
   }
-  /** Addresses whose announcement failed. */
-  get failed(): readonly DeviceAddress[] {
+  /** Of the addresses that a plan has, those whose announcement failed; what it has no more is nobody's to announce. */
+  failedOf(wanted: readonly DeviceAddress[]): readonly DeviceAddress[] {
+    const keep = new Set(wanted.map(keyOf));
+    for (const [key] of this.#failed) if (!keep.has(key)) this.#failed.delete(key);
     return [...this.#failed.values()];
   }
   announce(addresses: readonly DeviceAddress[]): void {
@@ -174,12 +177,12 @@ export class Announcer {
     }
   }
   async #one(address: DeviceAddress): Promise<void> {
-    const text = formatIpv4(address.address);
     try {
-      await this.#run("arping", ["-c", "5", "-w", "1", "-U", "-I", address.device, text]);
-      this.#failed.delete(text);
+      const { device, address: number } = address;
+      await this.#run("arping", ["-c", "5", "-w", "1", "-U", "-I", device, formatIpv4(number)]);
+      this.#failed.delete(keyOf(address));
     } catch {
-      this.#failed.set(text, address);
+      this.#failed.set(keyOf(address), address);
     }
   }
   /** Done when all that was asked for has been tried. */

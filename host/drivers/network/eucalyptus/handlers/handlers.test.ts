@@ -9,6 +9,7 @@ import { NetworkService } from "../../service/network-service.ts";
 import { createPlanDriver, type LocalNetwork } from "../driver.ts";
 import { type LocalPlan, localDefaults } from "../plan/plan.ts";
 import { planFor } from "../planners.ts";
+import { Announcer } from "./devices.ts";
 import { missingPrograms, type Run, runner } from "./run.ts";
 import { applySets, readSets, setChanges, staleSets } from "./sets.ts";
 import { readTables, TableHandler } from "./tables.ts";
@@ -174,5 +175,45 @@ test("the loop keeps a plan in place, begins anew at a flush, and leaves nothing
   } finally {
     await machine.stop();
     rmSync(directory, { recursive: true, force: true });
+  }
+});
+
+test("an announcement that failed is due while the plan has the address, and no longer", async () => {
+  const announcer = new Announcer(() => Promise.reject(new Error("arping ended with 1")));
+  const [gone, kept] = [1, 2].map((address) => ({ device: "em1", address, prefixLength: 32, announced: true }));
+  assert.ok(gone !== undefined && kept !== undefined);
+  announcer.announce([gone, kept]);
+  await announcer.settled();
+  assert.deepEqual(announcer.failedOf([kept]), [kept]);
+  assert.deepEqual(announcer.failedOf([gone, kept]), [kept]);
+});
+
+test("a set that a rule of the site's own names stays and is told, and keeps nothing else from going", async () => {
+  const machine = await Machine.start();
+  try {
+    const there = runner(["nsenter", "-t", String(machine.pid), "-n", "-m", "--"]);
+    const directory = mkdtempSync(join(tmpdir(), "cells-euca-"));
+    machine.run("ip", "link", "add", "em1", "type", "veth", "peer", "name", "other");
+    machine.run("ip", "link", "add", "br0", "type", "bridge");
+    const driver = createPlanDriver({ run: there, dhcpDirectory: directory });
+    const service = new NetworkService<LocalPlan, LocalNetwork, unknown>({
+      drivers: new Map([["EDGE", driver]]),
+      configuration: async () => ({}),
+    });
+    await service.offer({ mode: "EDGE", global: plan("edge-03-two-nodes-n1", "10.111.5.43") });
+    const hook = ["EUCA_FILTER_FWD_PREUSERHOOK", "-m", "set", "--match-set", "sg-11aa22bb", "src", "-j", "DROP"];
+    machine.run("iptables", "-A", ...hook);
+    await service.flush();
+    assert.deepEqual([service.state.failed, service.state.left], [{}, []]);
+    // Its group ends.
+    await service.offer({ mode: "EDGE", global: plan("edge-02-ssh-icmp", "10.111.5.43") });
+    assert.deepEqual(service.state.failed, {});
+    assert.match(service.state.left.join(), /the set sg-11aa22bb stays, since a rule of the site's own names it/);
+    await service.leave();
+    assert.deepEqual([...(await readSets(there)).keys()], ["sg-11aa22bb"]);
+    assert.ok(!machine.run("iptables-save").includes("EUCA_ALL"));
+    rmSync(directory, { recursive: true, force: true });
+  } finally {
+    await machine.stop();
   }
 });

@@ -36,11 +36,24 @@ export const staleSets = (found: Sets, wanted: readonly AddressSet[]): readonly 
 const asInput = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
 export const applySets = (run: Run, lines: readonly string[]): Promise<string> =>
   run("ipset", ["-exist", "restore"], asInput(lines));
-/** No rule names them any more. */
-export async function destroySets(run: Run, names: readonly string[]): Promise<void> {
-  if (names.length > 0)
+/**
+ * Sets that no rule of ours names any more. One that a rule of the site's own still names stays, and keeps no other from going.
+ * @returns the names of those that stay
+ */
+export async function destroySets(run: Run, names: readonly string[]): Promise<readonly string[]> {
+  if (names.length === 0) return [];
+  try {
     await applySets(
       run,
       names.map((name) => `destroy ${name}`),
     );
+    return [];
+  } catch {
+    // The first that is in use has ended that.
+  }
+  const there = await readSets(run);
+  const left: string[] = [];
+  for (const name of names)
+    if (there.has(name)) await run("ipset", ["destroy", name]).catch(() => void left.push(name));
+  return left;
 }

@@ -43,7 +43,8 @@ const isHook = (name: string): boolean => name.endsWith("USERHOOK");
 /** One of a mode, or of what came before it. */
 const isMode = (name: string): boolean => /^(?:EUCA_|EU_|sg-|CELLS_)/.test(name);
 /** Of the mode: where a policy or nothing but jumps stands, others' rules may stand beside them. */
-const isShared = ({ policy, rules }: Chain): boolean => policy === "ACCEPT" && rules.every(([first]) => first === "-j");
+const isShared = ({ policy, rules, isWhole }: Chain): boolean =>
+  isWhole !== true && policy === "ACCEPT" && rules.every(([first]) => first === "-j");
 
 export class TableHandler {
   readonly #run: Run;
@@ -84,12 +85,22 @@ export class TableHandler {
       .flatMap(([, lines]) => lines.filter((line) => ends.some((end) => line.endsWith(end))));
   }
 
-  /** Writes what is due, and takes away chains of groups that the plan has no more. */
-  async apply(wanted: readonly Table[], found: Printed): Promise<void> {
+  /** Whatever is in place counts as something else: the next `apply` writes each chain anew, each table in one transaction. */
+  forget(): void {
+    this.#applied.clear();
+  }
+
+  /**
+   * Writes what is due, and takes away chains of the mode's that the plan has no more.
+   * @param all tables of the plan, of which `wanted` are those to be written
+   */
+  async apply(wanted: readonly Table[], found: Printed, all = wanted): Promise<void> {
     const due = new Set(this.due(wanted, found));
-    const stale = this.stale(wanted, found);
+    const stale = this.stale(all, found);
     const tables = new Map<string, readonly string[]>();
-    for (const { name: table, chains } of wanted) {
+    const named = new Set(wanted.map(({ name }) => name));
+    const others = new Set(stale.map((name) => name.split(" ")[0] ?? "").filter((name) => !named.has(name)));
+    for (const { name: table, chains } of [...wanted, ...[...others].map((name) => ({ name, chains: [] }))]) {
       const changed = chains.filter((chain) => due.has(key(table, chain.name)));
       const gone = stale.filter((name) => name.startsWith(`${table} `)).map((name) => name.slice(table.length + 1));
       if (changed.length === 0 && gone.length === 0) continue;
@@ -134,10 +145,10 @@ export class TableHandler {
   }
 
   /**
-   * Empties the mode's chains and takes those of groups away; the site's own rules stay, and with `all` only these do.
+   * Takes the mode's chains away, and the jumps to them; the site's own rules stay.
    * @param wanted of the plan in force: which of the system's own chains are the mode's
    */
-  async clear(wanted: readonly Table[], found: Printed, all = false): Promise<void> {
+  async clear(wanted: readonly Table[], found: Printed): Promise<void> {
     const own = wanted.flatMap(({ name, chains }) =>
       chains.filter((chain) => chain.policy !== null && !isShared(chain)).map((chain) => key(name, chain.name)),
     );
@@ -147,22 +158,25 @@ export class TableHandler {
     const chains = [...found.keys()].map((name) => name.split(" ") as [string, string]);
     for (const [table, chain] of chains) {
       if (own.includes(key(table, chain))) say(table, `-P ${chain} ACCEPT`, `-F ${chain}`);
-      const isOurs = all ? / -j (?:EUCA|CELLS)_\S*$/ : / -j CELLS_\S*$/;
-      const jumps = (found.get(key(table, chain)) ?? []).filter((line) => isOurs.test(line) && !isHook(line));
+      const jumps = (found.get(key(table, chain)) ?? []).filter(
+        (line) => / -j (?:EUCA|CELLS)_\S*$/.test(line) && !isHook(line),
+      );
       if ((isHook(chain) || !isMode(chain)) && !own.includes(key(table, chain)))
         say(table, ...jumps.map((line) => line.replace(/^-A/, "-D")));
     }
     const ours = chains.filter(([, chain]) => isMode(chain) && !isHook(chain));
     for (const [table, chain] of ours) say(table, `-F ${chain}`);
-    for (const [table, chain] of ours) if (all || !chain.startsWith("EUCA_")) say(table, `-X ${chain}`);
-    this.#applied.clear();
+    for (const [table, chain] of ours) say(table, `-X ${chain}`);
+    this.forget();
     if (tables.size === 0) return;
     await this.#restore(tables);
   }
 
-  /** Chains of groups, by table, that are in place and not in the plan. */
+  /** Chains of the mode's, by table, that are in place and not in the plan. */
   stale(wanted: readonly Table[], found: Printed): readonly string[] {
     const keep = new Set(wanted.flatMap(({ name, chains }) => chains.map((chain) => key(name, chain.name))));
-    return [...found.keys()].filter((name) => / (?:sg-|EU_|CELLS_)\S+$/.test(name) && !keep.has(name));
+    return [...found.keys()].filter(
+      (name) => isMode(name.slice(name.indexOf(" ") + 1)) && !isHook(name) && !keep.has(name),
+    );
   }
 }

@@ -196,6 +196,51 @@ test("what somebody takes away by hand comes back", async () => {
   assert.ok(opens(guests[1], elastic, 22));
 });
 
+test("a flush lets nothing through meanwhile: neither what no rule opens nor a forged frame", async () => {
+  const [agent] = agents;
+  const [open, victim] = [
+    await world.watch(guests[0], "eth0", "inbound"),
+    await world.watch(guests[1], "eth0", "inbound"),
+  ];
+  const sender =
+    'const s=require("node:dgram").createSocket("udp4");const send=()=>s.send("x",PORT,"1.119.128.35",()=>setTimeout(send,1));send()';
+  const spawned = (port: number) => world.spawn(outside, process.execPath, "-e", sender.replace("PORT", String(port)));
+  spawned(7777);
+  const frame = (port: number, source: string): string =>
+    ethernet(second.mac, first.mac, 0x0800, ip(source, second.address, 17, udp(5000, port, Buffer.from("x"))));
+  const opening = (view: string): string =>
+    view.replace("<fromPort>22</fromPort>", "<fromPort>7777</fromPort>").replace("<protocol>6<", "<protocol>17<");
+  await offered(plan((view) => opening(view.replace("<toPort>22<", "<toPort>7777<"))));
+  assert.ok(await soon(() => open.text.includes(".7777: ")), "where a rule opens the port, it arrives");
+  await offered(plan());
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  let isFlushing = true;
+  const [from, of] = [open.text.length, victim.text.length];
+  const both = [frame(6666, first.address), frame(6667, gateway)];
+  const forging = (async () => {
+    while (isFlushing) await agent.call("inject", "eth0", both);
+  })();
+  for (const _ of [1, 2]) await service.flush();
+  isFlushing = false;
+  await forging;
+  await agent.call("inject", "eth0", [frame(6668, first.address)]);
+  assert.ok(await soon(() => victim.text.includes(".6668: ")));
+  assert.deepEqual(service.state.failed, {});
+  assert.ok(victim.text.slice(of).includes(".6666: "), "honest frames have passed meanwhile");
+  assert.ok(!victim.text.slice(of).includes(".6667: "), "a forged frame passed");
+  assert.ok(!open.text.slice(from).includes(".7777: "), "what no rule opens passed");
+});
+
+test("a machine that is in no cluster any more has no elastic address, no gateway and no instance's tap", async () => {
+  await offered(plan((view) => view.replace('<node name="10.111.5.43">', '<node name="10.111.5.99">')));
+  const addresses = (): string => node.run("ip", "-4", "-o", "address", "show");
+  assert.ok(!addresses().includes(elastic) && !addresses().includes(`${gateway}/`), addresses());
+  assert.ok(!opens(outside, elastic, 22));
+  await offered(plan());
+  assert.ok(addresses().includes(elastic) && addresses().includes(`${gateway}/`), addresses());
+  assert.ok(await soon(() => opens(outside, elastic, 22)));
+});
+
 test("a service that ends in the middle of an apply converges when it starts anew, and a connection lives on", async () => {
   const [guest, client] = agents;
   await guest.call("listen", 23);

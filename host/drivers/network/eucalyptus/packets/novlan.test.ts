@@ -32,6 +32,13 @@ const guest = ({ tap }: { readonly tap: string }): Machine => of(tap);
 const opens = (from: Machine, to: string, port: number): boolean =>
   from.succeeds("socat", "-u", "/dev/null", `TCP:${to}:${port},connect-timeout=1`);
 
+let services: Readonly<Record<"network" | "node", ReturnType<World["service"]>>>;
+const offered = async (peer: "network" | "node", address: string): Promise<void> => {
+  const local = { privateInterface: "em2", bridgeMac: "02:00:00:00:00:FD" };
+  await services[peer].offer({ mode: "MANAGED-NOVLAN", global: planOf(text, address, local, peer) });
+  assert.deepEqual(services[peer].state.failed, {});
+};
+
 before(async () => {
   for (const name of ["node", "network", "outside", ...instances.map(({ tap }) => tap)])
     machines.set(name, await world.machine());
@@ -46,15 +53,9 @@ before(async () => {
   for (const { tap, mac } of instances) node.cable(tap, of(tap), "eth0", mac);
   for (const port of [22, 80]) world.spawn(guest(first), "socat", `TCP-LISTEN:${port},fork,reuseaddr`, "PIPE");
   world.spawn(outside, "socat", "TCP-LISTEN:8773,fork,reuseaddr", "PIPE");
-  for (const [machine, address, peer] of [
-    [network, "10.111.1.54", "network"],
-    [node, "10.111.1.173", "node"],
-  ] as const) {
-    const service = world.service(machine, peer);
-    const local = { privateInterface: "em2", bridgeMac: "02:00:00:00:00:FD" };
-    await service.offer({ mode: "MANAGED-NOVLAN", global: planOf(text, address, local, peer) });
-    assert.deepEqual(service.state.failed, {});
-  }
+  services = { network: world.service(network, "network"), node: world.service(node, "node") };
+  await offered("network", "10.111.1.54");
+  await offered("node", "10.111.1.173");
   for (const instance of instances) assert.ok(world.lease(guest(instance)), instance.address);
 });
 after(() => world.end());
@@ -113,4 +114,21 @@ test("MANAGED-NOVLAN: two groups on one bridge do not reach each other past the 
   await sends(second, frame(second, 5005, other.address));
   await honest(6001);
   for (const port of [5001, 5002, 5003, 5004, 5005]) assert.ok(!victim.text.includes(`.${port}: `), `${port}`);
+});
+
+test("MANAGED-NOVLAN: who is the network host no more has nothing of it, and a node of no cluster lets nobody through", async () => {
+  const network = of("network");
+  const place = (): string => [network.run("iptables-save"), network.run("ip", "-4", "-o", "address")].join("\n");
+  assert.ok(place().includes(elastic) && place().includes("1.111.32.1/28"));
+  await offered("network", "10.111.1.55");
+  for (const gone of [elastic, "1.111.32.", "169.254.169.254", "sg-", "MASQUERADE"])
+    assert.ok(!place().includes(gone), `${gone} in ${place()}`);
+  assert.match(place(), /:FORWARD DROP/);
+  await offered("network", "10.111.1.54");
+  assert.ok(await soon(() => opens(of("outside"), elastic, 22)));
+  await offered("node", "10.111.1.174");
+  assert.ok(!opens(of("outside"), elastic, 22));
+  assert.match(of("node").run("ebtables-nft-save"), /-A EUCA_EBT_NAT_PRE -i vn_i\+ -j DROP/);
+  await offered("node", "10.111.1.173");
+  assert.ok(await soon(() => opens(of("outside"), elastic, 22)));
 });

@@ -47,6 +47,8 @@ export interface Chain {
   /** Of the system's own chains: what happens to what no rule takes. */
   readonly policy: "ACCEPT" | "DROP" | null;
   readonly rules: readonly Rule[];
+  /** One of the system's own chains that has these rules and no others; otherwise jumps alone stand beside the site's. */
+  readonly isWhole?: true;
 }
 export interface Table {
   readonly name: string;
