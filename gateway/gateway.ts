@@ -167,7 +167,7 @@ export function createGateway(
   const summaries = async (authorization: string) => {
     const own = cellOf(authorization);
     const only = isOfSession(authorization) ? await tenants.cells(authorization) : own === null ? null : [own];
-    return cells.summaries(authorization, only);
+    return cells.summaries(authorization, only, isOfSession(authorization));
   };
   serveRoute(app, "listCells", async ({ request, query }, reply) =>
     pageFor("listCells", await summaries(request.headers.authorization ?? ""), query, reply),

@@ -14,8 +14,10 @@ export interface Cells
   /**
    * Of all cells, or of these alone, of which nothing is said unless their controllers know the credential. A cell that was
    * deleted is there no longer once nothing is left of it, though its controller has yet to end.
+   *
+   * @param areKnown somebody else has said that whoever asks may see these: of one whose controller does not answer that is said
    */
-  summaries(authorization: string, only: readonly string[] | null): Promise<readonly CellSummary[]>;
+  summaries(authorization: string, only: readonly string[] | null, areKnown?: boolean): Promise<readonly CellSummary[]>;
   /** Runs `work` while nothing else makes or ends this cell's controller. */
   exclusively<T>(cell: string, work: () => Promise<T>): Promise<T>;
   /** Ends a cell that was made and never got a model. To be called inside `exclusively`. */
@@ -69,8 +71,8 @@ export function createCells(
   };
   const isGone = async (cell: string): Promise<boolean> => removing.has(cell) || !(await registry.has(cell));
 
-  /** null: its controller does not answer. */
-  const summaryOf = async (cell: string, authorization: string): Promise<Summary | null> => {
+  /** `unknown`: its controller knows nothing of it, or not this credential. `silent`: it does not answer. */
+  const askedOf = async (cell: string, authorization: string): Promise<Summary | "unknown" | "silent"> => {
     try {
       const timeout = AbortSignal.timeout(registry.empties ? vmTimeoutMs : summaryTimeoutMs);
       const answer = await present(cell, authorization, (shown) =>
@@ -82,10 +84,16 @@ export function createCells(
         }),
       );
       const text = await answer.text();
-      return answer.status === 200 ? { ...answerAs(saidStanding, text, controllerOf(cell)), cell } : null;
+      if (answer.status === 200) return { ...answerAs(saidStanding, text, controllerOf(cell)), cell };
+      return [401, 403, 404].includes(answer.status) ? "unknown" : "silent";
     } catch {
-      return null;
+      return "silent";
     }
+  };
+  /** null: its controller does not answer. */
+  const summaryOf = async (cell: string, authorization: string): Promise<Summary | null> => {
+    const said = await askedOf(cell, authorization);
+    return typeof said === "string" ? null : said;
   };
   /** True when the cell's controller has ended, or lives on with a new model. */
   const endIfEmpty = (cell: string, authorization: string): Promise<boolean> =>
@@ -127,14 +135,16 @@ export function createCells(
       await registry.make(cell, authorization, signal);
       log("cell/made", { cell });
     },
-    summaries: async (authorization, only) => {
+    summaries: async (authorization, only, areKnown = false) => {
       const all = await Promise.all(
         (await namesFor(authorization, only)).map(async (cell): Promise<CellSummary | null> => {
-          const summary = await summaryOf(cell, authorization);
-          if (summary === null)
-            return only !== null || (await isGone(cell))
+          const summary = await askedOf(cell, authorization);
+          if (typeof summary === "string") {
+            const isSaid = only === null || (areKnown && summary === "silent");
+            return !isSaid || (await isGone(cell))
               ? null
               : { cell, version: 0, phases: { unreachable: 1 }, elements: 0 };
+          }
           const { empty, ...told } = summary;
           if (!empty || told.version === 0) return told;
           // Left over by a gateway that ended while it followed the deletion.

@@ -2,6 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Supply, unknownSupply } from "../../model/check/check-supply.ts";
 import { smallInstallation } from "../../model/testing/small-installation.testing.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import type { Way } from "../requests/forward.ts";
+import { createCells } from "./cells.ts";
+import type { Registry } from "./registry.ts";
 import { firstPlan, readFirstModel } from "./unknown-cell.ts";
 
 const json = "application/json";
@@ -48,4 +52,35 @@ test("the plan of a first model says what will not become ready, as that of any 
   assert.match(image ?? "", /^shop\/golden: it will wait: there is no image "tny"; did you mean "tiny"\?/);
   assert.match(vm ?? "", boots);
   assert.equal((await foreseen("tny", unknownSupply)).length, 1, "of images nothing is known");
+});
+
+/** Controllers that answer so; null: not at all. */
+function cellsWith(answers: Readonly<Record<string, number | null>>) {
+  const names = Object.keys(answers);
+  const present = async (cell: string): Promise<unknown> => {
+    const status = answers[cell];
+    if (status == null) throw new Error("nobody answers");
+    return { status, text: async () => "{}" };
+  };
+  const way = { configuration: {} as ProcessConfiguration, present } as unknown as Way;
+  const registry = { names: async () => names, has: async (cell: string) => names.includes(cell) };
+  return createCells(
+    way,
+    registry as unknown as Registry,
+    () => undefined,
+    async () => undefined,
+  );
+}
+const silent = (cell: string) => ({ cell, version: 0, phases: { unreachable: 1 }, elements: 0 });
+
+test("a user's cell whose controller does not answer is named, and one that does not know him is not", async () => {
+  const cells = cellsWith({ shop: null, bank: 503, other: 401, gone: 404, barred: 403 });
+  const all = ["shop", "bank", "other", "gone", "barred", "never"];
+  assert.deepEqual(await cells.summaries("Bearer session", all, true), [silent("shop"), silent("bank")]);
+  assert.deepEqual(
+    await cells.summaries("Bearer cell", all),
+    [],
+    "who names a cell himself does not learn whether there is one",
+  );
+  assert.equal((await cells.summaries("Bearer operator", null)).length, 5);
 });

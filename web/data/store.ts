@@ -1,7 +1,9 @@
-import { type Followed, nothingFollowed, reduced } from "../../model/contract/follow/reduce.ts";
+import { type Followed, narrowed, nothingFollowed } from "../../model/contract/follow/reduce.ts";
 import type { SignedIn } from "../../model/contract/tenancy/sign-in.ts";
+import { dropDrafts } from "../state/drafts.ts";
+import { isOut, isTouchDue } from "../state/signed-in.ts";
+import { aliveMs, type FromTab, heardBy, type ToTab } from "../state/tabs.ts";
 import { ask, Refused } from "./api.ts";
-import { aliveMs, type FromTab, type ToTab } from "./shared.ts";
 
 declare const WORKER_FILE: string;
 
@@ -46,14 +48,16 @@ function connect(): void {
 function hear(said: ToTab): void {
   if (said.kind === "signed-out") leave("the sign-in is over");
   else if (said.kind === "event") {
-    const { followed } = reduced(known.followed, said.event);
+    const { followed, isGap } = heardBy(known.followed, said.event, topics);
     set({ followed, heardMs: Date.now() });
+    if (isGap) say({ kind: "follow", topics, anew: true });
   }
 }
 /** What this tab shows. */
 export function show(wanted: readonly string[]): void {
   if (wanted.join(" ") === topics.join(" ")) return;
   topics = wanted;
+  set({ followed: narrowed(known.followed, new Set(topics)) });
   connect();
   say({ kind: "follow", topics });
 }
@@ -75,7 +79,21 @@ export async function look(): Promise<void> {
 export async function signIn(body: object): Promise<void> {
   set({ who: (await ask("signIn", "POST", "/login", { body: JSON.stringify(body) })).value, out: null });
 }
+/** Rejects where the gateway has not said that the cookie is over: whoever sits here is in still. */
 export async function signOut(): Promise<void> {
-  await ask("signOut", "DELETE", "/login").catch(() => undefined);
+  await ask("signOut", "DELETE", "/login").catch((error: unknown) => {
+    if (!isOut(error)) throw error;
+  });
+  dropDrafts(sessionStorage);
   leave(null);
+}
+
+let touchedMs = Date.now();
+/** Somebody uses the page: the gateway hears it now and then, so that whoever writes for an hour is not idle. */
+export function touch(): void {
+  if (known.who == null || !isTouchDue(touchedMs, Date.now())) return;
+  touchedMs = Date.now();
+  void ask("readSignIn", "GET", "/login").catch((error: unknown) => {
+    if (isOut(error)) leave("the sign-in is over");
+  });
 }

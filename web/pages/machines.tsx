@@ -1,8 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from "react";
-import { Command, Phase, Waiting } from "../parts/bits.tsx";
-import { useKnown } from "../parts/use-known.ts";
+import { Command, Link, Phase, Waiting } from "../parts/bits.tsx";
+import { go, useKnown } from "../parts/use-known.ts";
 import { commandOf } from "../state/command.ts";
-import { elementsIn, phaseSigns, statusIn } from "../state/known.ts";
+import { cellsIn, elementsIn, phaseSigns, statusIn } from "../state/known.ts";
 import { type Column, firstView, type Machine, machinesOf, sortedBy, viewed, windowOf } from "../state/machines.ts";
 
 const rowPx = 56;
@@ -10,8 +10,12 @@ const names: Readonly<Record<Column, string>> = {
   ...{ path: "Machine", phase: "State", host: "Host", load: "CPU", memoryMiB: "Memory" },
 };
 
-/** Where is it, and how is it? */
-export function Machines({ cell }: { cell: string | null }) {
+/**
+ * Where is it, and how is it?
+ *
+ * @param left cells that the stream has no room for
+ */
+export function Machines({ cell, left }: { cell: string | null; left: readonly string[] }) {
   const { followed } = useKnown();
   const [view, setView] = useState({ ...firstView, cell });
   const [chosen, setChosen] = useState<string | null>(null);
@@ -19,7 +23,7 @@ export function Machines({ cell }: { cell: string | null }) {
   const status = statusIn(followed);
   const all = useMemo(() => machinesOf(elementsIn(followed), status), [followed]);
   const rows = useMemo(() => viewed(all, view), [all, view]);
-  const cells = [...new Set(all.map((each) => each.cell))].sort();
+  const cells = cellsIn(followed)?.map((each) => each.cell) ?? [];
   const isKnown = [...followed.topics.keys()].some((topic) => topic.startsWith("cell:"));
   return (
     <>
@@ -49,7 +53,7 @@ export function Machines({ cell }: { cell: string | null }) {
         </label>
         <label>
           Cell
-          <select value={view.cell ?? ""} onChange={(event) => setView({ ...view, cell: event.target.value || null })}>
+          <select value={cell ?? ""} onChange={(event) => go({ page: "machines", cell: event.target.value || null })}>
             <option value="">all</option>
             {cells.map((each) => (
               <option key={each}>{each}</option>
@@ -60,6 +64,7 @@ export function Machines({ cell }: { cell: string | null }) {
       <p className="hint" role="status">
         {rows.length === all.length ? `${all.length} machines` : `${rows.length} of ${all.length} machines`}
       </p>
+      {cell === null && left.length > 0 && <Left cells={left} />}
       {isKnown ? (
         <List
           rows={rows}
@@ -72,6 +77,22 @@ export function Machines({ cell }: { cell: string | null }) {
         <Waiting what="the cells' controllers" />
       )}
     </>
+  );
+}
+
+const mostNamed = 20;
+function Left({ cells }: { cells: readonly string[] }) {
+  return (
+    <p className="notice">
+      Machines of {cells.length} more {cells.length === 1 ? "cell" : "cells"} are not in this list, which follows a few
+      cells at once. Choose one to see its machines:{" "}
+      {cells.slice(0, mostNamed).map((each) => (
+        <span key={each} className="count">
+          <Link to={{ page: "machines", cell: each }}>{each}</Link>
+        </span>
+      ))}
+      {cells.length > mostNamed && `and ${cells.length - mostNamed} more, in the list of cells above.`}
+    </p>
   );
 }
 

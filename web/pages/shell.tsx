@@ -1,17 +1,16 @@
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { SignedIn } from "../../model/contract/tenancy/sign-in.ts";
-import { look, show, signOut } from "../data/store.ts";
+import { look, show, signOut, touch } from "../data/store.ts";
 import { Link, Waiting } from "../parts/bits.tsx";
 import { go, useKnown, useNow, usePlace } from "../parts/use-known.ts";
 import { cellsIn } from "../state/known.ts";
 import type { Place } from "../state/place.ts";
+import { followedCells } from "../state/tabs.ts";
 import { Machines } from "./machines.tsx";
 import { Overview } from "./overview.tsx";
 import { SignIn } from "./sign-in.tsx";
 import { Specification } from "./specification.tsx";
 
-/** One stream has so many topics. */
-const mostTopics = 16;
 /** Two beats of the gateway missed. */
 const staleMs = 25_000;
 const titles = { overview: "Overview", machines: "Machines", specification: "Specification" } as const;
@@ -38,8 +37,11 @@ function Inside({ who }: { who: SignedIn }) {
   const cells = cellsIn(followed)?.map(({ cell }) => cell) ?? [];
   // Of a cell that is not there yet nothing can be followed.
   const one = place.page === "specification" ? cells.filter((cell) => cell === place.cell) : [];
-  const open = place.page === "machines" ? cells : one;
-  useTopics([...(isOperator ? ["status", "ha"] : []), "cells"], open);
+  const always = [...(isOperator ? ["status", "ha"] : []), "cells"];
+  const chosen = place.page === "machines" ? place.cell : null;
+  const { shown, left } = followedCells(place.page === "machines" ? cells : one, chosen, always.length);
+  useTopics([...always, ...shown.map((cell) => `cell:${cell}`)]);
+  useUse();
   const keysShown = useRef<HTMLDialogElement>(null);
   useKeys(keysShown);
   const heading = useRef<HTMLElement>(null);
@@ -66,14 +68,12 @@ function Inside({ who }: { who: SignedIn }) {
         </nav>
         <span className="who">
           {who.name ?? "operator"}
-          <button type="button" className="quiet" onClick={() => void signOut()}>
-            Sign out
-          </button>
+          <SignOut />
         </span>
       </header>
       <OfWhen />
       <main id="content" ref={heading} tabIndex={-1}>
-        <Page place={place} isOperator={isOperator} />
+        <Page place={place} who={who} left={left} />
       </main>
       <dialog ref={keysShown} aria-label="Keys">
         <h2>Keys</h2>
@@ -95,14 +95,14 @@ function Inside({ who }: { who: SignedIn }) {
   );
 }
 
-function Page({ place, isOperator }: { place: Place; isOperator: boolean }) {
+function Page({ place, who, left }: { place: Place; who: SignedIn; left: readonly string[] }) {
   switch (place.page) {
     case "overview":
-      return <Overview isOperator={isOperator} />;
+      return <Overview isOperator={who.kind === "operator"} />;
     case "machines":
-      return <Machines cell={place.cell} />;
+      return <Machines cell={place.cell} left={left} />;
     case "specification":
-      return <Specification cell={place.cell} />;
+      return <Specification cell={place.cell} who={who.name ?? who.kind} />;
     case "unknown":
       return (
         <>
@@ -115,10 +115,39 @@ function Page({ place, isOperator }: { place: Place; isOperator: boolean }) {
   }
 }
 
-function useTopics(always: readonly string[], cells: readonly string[]): void {
-  const topics = [...always, ...cells.slice(0, mostTopics - always.length).map((cell) => `cell:${cell}`)];
+function useTopics(topics: readonly string[]): void {
   const written = topics.join(" ");
   useEffect(() => show(written.split(" ")), [written]);
+}
+/** Who writes, points or scrolls is not idle. */
+function useUse(): void {
+  useEffect(() => {
+    const events = ["keydown", "pointerdown", "wheel", "touchmove"] as const;
+    for (const event of events) addEventListener(event, touch, { passive: true });
+    return () => {
+      for (const event of events) removeEventListener(event, touch);
+    };
+  }, []);
+}
+
+function SignOut() {
+  const [failed, setFailed] = useState<string | null>(null);
+  const leave = (): void => {
+    setFailed(null);
+    signOut().catch((error: Error) => setFailed(error.message));
+  };
+  return (
+    <>
+      <button type="button" className="quiet" onClick={leave}>
+        Sign out
+      </button>
+      {failed !== null && (
+        <span className="wrong" role="alert">
+          You are still signed in: {failed}
+        </span>
+      )}
+    </>
+  );
 }
 
 /** Whether what is shown is of now, and since when it is not. */

@@ -4,6 +4,7 @@ import { ask, Refused } from "../data/api.ts";
 import { Command, Link, Phase, Waiting } from "../parts/bits.tsx";
 import { go, useKnown } from "../parts/use-known.ts";
 import { commandOf } from "../state/command.ts";
+import { draftOf, dropDraft, keepDraft } from "../state/drafts.ts";
 import { cellsIn, elementsIn } from "../state/known.ts";
 import { inShort, linesOf } from "../state/plan.ts";
 
@@ -16,6 +17,7 @@ interface Text {
   /** What one should know of it, a sentence. */
   readonly note: string | null;
 }
+const draftNote = "This is what you had written and not applied, against the version that is named above.";
 const emptyCell = (cell: string): string => `${cell} extends Cell {\n}\n`;
 
 async function load(cell: string): Promise<Text> {
@@ -50,13 +52,13 @@ interface Planned {
 }
 
 /** What would this change do? */
-export function Specification({ cell }: { cell: string | null }) {
+export function Specification({ cell, who }: { cell: string | null; who: string }) {
   const cells = cellsIn(useKnown().followed);
   return (
     <>
       <h1>Specification</h1>
       <Choice cells={(cells ?? []).map((each) => each.cell)} cell={cell} />
-      {cell !== null && <Editor key={cell} cell={cell} />}
+      {cell !== null && <Editor key={cell} cell={cell} who={who} />}
     </>
   );
 }
@@ -107,20 +109,23 @@ function Choice({ cells, cell }: { cells: readonly string[]; cell: string | null
 }
 
 /** A text, what it would do, and what has become of it. */
-function useEditor(cell: string) {
+function useEditor(cell: string, who: string) {
   const [loaded, setLoaded] = useState<Text | null>(null);
-  const [text, setText] = useState("");
+  const [text, setText_] = useState("");
   const [planned, setPlanned] = useState<Planned | null>(null);
   const [applied, setApplied] = useState<Changed | null>(null);
   const [said, setSaid] = useState<Refused | null>(null);
   const [busy, setBusy] = useState<string | null>(null);
   const [allowed, setAllowed] = useState<readonly string[]>([]);
 
-  const begin = async (): Promise<void> => {
+  /** @param draft what was written before, and has not been applied */
+  const begin = async (draft = draftOf(sessionStorage, who, cell)): Promise<void> => {
     try {
       const found = await load(cell);
-      setLoaded(found);
-      setText(found.text);
+      const isDraft = draft !== null && draft.text !== found.text;
+      if (!isDraft) dropDraft(sessionStorage, who, cell);
+      setLoaded(isDraft ? { ...draft, note: draftNote } : found);
+      setText_(isDraft ? draft.text : found.text);
       setPlanned(null);
       setSaid(null);
     } catch (error) {
@@ -128,6 +133,13 @@ function useEditor(cell: string) {
     }
   };
   useEffect(() => void begin(), [cell]);
+  const setText = (written: string): void => {
+    setText_(written);
+    if (loaded !== null) {
+      const { main, version } = loaded;
+      keepDraft(sessionStorage, who, cell, { text: written, main, version });
+    }
+  };
 
   const send = async (dryRun: boolean): Promise<void> => {
     if (loaded === null) return;
@@ -150,6 +162,7 @@ function useEditor(cell: string) {
       } else {
         setApplied(value);
         setAllowed([]);
+        dropDraft(sessionStorage, who, cell);
         setLoaded({ text, main, version: version ?? value.version, note: null });
       }
     } catch (error) {
@@ -161,8 +174,8 @@ function useEditor(cell: string) {
 }
 type Editing = ReturnType<typeof useEditor>;
 
-function Editor({ cell }: { cell: string }) {
-  const editing = useEditor(cell);
+function Editor({ cell, who }: { cell: string; who: string }) {
+  const editing = useEditor(cell, who);
   const { loaded, text, said, busy } = editing;
   const field = useId();
   if (loaded === null) return said === null ? <Waiting what={`the controller of ${cell}`} /> : <Fault said={said} />;
@@ -173,7 +186,16 @@ function Editor({ cell }: { cell: string }) {
         <h2 id={`${field}-title`}>
           {main} <small>version {loaded.version}</small>
         </h2>
-        {loaded.note !== null && <p className="hint">{loaded.note}</p>}
+        {loaded.note !== null && (
+          <p className="hint">
+            {loaded.note}{" "}
+            {loaded.note === draftNote && (
+              <button type="button" className="quiet" onClick={() => void editing.begin(null)}>
+                Throw it away
+              </button>
+            )}
+          </p>
+        )}
         <label htmlFor={field} className="hidden">
           Text of the specification
         </label>
@@ -203,7 +225,9 @@ function PlanSide({ cell, editing }: { cell: string; editing: Editing }) {
     <section aria-label="Plan" aria-live="polite">
       <h2>Plan</h2>
       {busy !== null && <Waiting what={busy} />}
-      {said !== null && <Fault said={said} onReload={said.status === 412 ? () => void editing.begin() : undefined} />}
+      {said !== null && (
+        <Fault said={said} onReload={said.status === 412 ? () => void editing.begin(null) : undefined} />
+      )}
       {planned === null && applied === null && said === null && busy === null && (
         <p className="hint">
           Plan says what would be made, changed and taken away. Nothing is done before you apply it.

@@ -36,7 +36,15 @@ export function reduced(
   else if (before?.run === run && n === before.n + 1)
     topics.set(topic, { run, n, stale, rows: patched(before.rows, rows, gone) });
   else topics.delete(topic);
-  return { followed: { ...followed, topics }, isGap: !topics.has(topic) };
+  const ended = new Map(followed.ended);
+  ended.delete(topic);
+  return { followed: { topics, ended }, isGap: !topics.has(topic) };
+}
+/** What is followed no more is forgotten. */
+export function narrowed({ topics, ended }: Followed, wanted: ReadonlySet<string>): Followed {
+  const within = <T>(all: ReadonlyMap<string, T>): ReadonlyMap<string, T> =>
+    new Map([...all].filter(([topic]) => wanted.has(topic)));
+  return { topics: within(topics), ended: within(ended) };
 }
 function patched(before: Rows, rows: Rows, gone: readonly string[]): Rows {
   const after = { ...before, ...rows };
