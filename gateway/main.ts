@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
-import { runGateway } from "./run.ts";
 
-/** `node gateway/main.ts CONFIG.json`: serves the contract on the listening socket that it was started with. */
+/** `node gateway/main.ts CONFIG.json`: serves the contract, or a personality, at the place that the configuration names. */
 const [, , file] = process.argv;
 if (file === undefined) {
   process.stderr.write("usage: node gateway/main.ts CONFIG.json\n");
   process.exit(2);
 }
-await runGateway(JSON.parse(readFileSync(file, "utf8")) as ProcessConfiguration);
+const configuration = JSON.parse(readFileSync(file, "utf8")) as ProcessConfiguration;
+if (configuration.role === "gateway") await (await import("./run.ts")).runGateway(configuration);
+else await (await import("./shared/run.ts")).runPersonality(configuration);

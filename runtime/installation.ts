@@ -13,6 +13,7 @@ export const network = {
   /** Underlay and management. */
   underlay: "10.0.0.0/16",
   gateway: "10.0.0.2",
+  caas: "10.0.0.3",
   authority: "10.0.0.10",
   addressManager: "10.0.0.11",
   dnsManager: "10.0.0.12",
@@ -197,6 +198,17 @@ export interface ProcessConfiguration {
     readonly credentialHashes: readonly string[];
     /** Directory with the files of the page; absent: the gateway has no page. */
     readonly page?: string;
+    /** Beside a listening socket that was handed over: HTTPS for personalities, which ask it from inside the installation. */
+    readonly inside?: { readonly address: string; readonly port: number };
+  };
+  /** Of a personality: a door beside the gateway, which it asks with the credential of whoever asks it (decision 147). */
+  readonly personality?: {
+    /** Where its clients find it, over TLS with its own certificate. */
+    readonly listen?: { readonly address: string; readonly port: number };
+    /** In its place: descriptor of a listening socket handed over at the start. */
+    readonly listenFd?: number;
+    /** Where the gateway is, over TLS. */
+    readonly gateway: { readonly address: string; readonly port: number };
   };
 }
 /**

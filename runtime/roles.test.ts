@@ -51,6 +51,8 @@ const start = (file: string): Program => {
 const triedElsewhere: readonly string[] = [
   // Has a program of its own, gateway/main.ts.
   "gateway",
+  // The same program: gateway/shared/contract.test.ts.
+  "personality.caas",
   // Its process needs the keys that it signs with: identity/authority/authority.test.ts.
   "authority",
 ];

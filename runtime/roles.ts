@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { AddressReport } from "../core/address/manager.ts";
-import { serviceRoles } from "../core/documents/service-roles.ts";
+import { isPersonality, serviceRoles } from "../core/documents/service-roles.ts";
 import { toJson } from "../core/outbox.ts";
 import { unconfirmedFile } from "./backup/put-back.ts";
 import { servePeers } from "./http/https.ts";
@@ -211,6 +211,7 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
       return;
     }
     case "gateway":
+    case "personality.caas":
     case "host":
     case "agent":
       throw notRunHere(name, role);
@@ -222,7 +223,7 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
 };
 
 const notRunHere = (name: string, role: string): Error => {
-  const run = Object.keys(serviceRoles).filter((one) => one !== "gateway");
+  const run = Object.keys(serviceRoles).filter((one) => one !== "gateway" && !isPersonality(one));
   return new Error(
     `"${name}" has the role "${role}", which has a program of its own or is unknown; this one runs ${run.join(", ")}`,
   );

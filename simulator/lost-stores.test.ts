@@ -36,6 +36,9 @@ const losers: Readonly<Record<ServiceRole | "host" | "agent", Loser | Elsewhere>
     why: "it is not simulated: core/identity/authority/beside.test.ts and runtime/identity/authority/store-lost.test.ts take its store away or put an older one back",
   },
   gateway: { why: "it desires nothing of anybody and is nobody's receiver" },
+  "personality.caas": {
+    why: "it has no part in state distribution, and its truth is in the model of the primary cell",
+  },
 };
 
 const first = "vm:a:128:data vm:b:128 rule:a>b:80";

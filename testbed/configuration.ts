@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { firstServices, otherThanFirst } from "../core/cells/binding.ts";
+import { serviceRoles } from "../core/documents/service-roles.ts";
 import { network, type ProcessConfiguration } from "../runtime/installation.ts";
 import { memberDirectory, memberRunDirectory, type Places, pageDirectory } from "./places.ts";
 import type { InstallationRecord } from "./record.ts";
@@ -42,7 +43,13 @@ export const memberFiles = (at: Places, member: Member): MemberFiles => {
 /** Memory of a host that its own management keeps. */
 const reservedMiB = 256;
 
-type RolePart = Pick<ProcessConfiguration, "controller" | "host" | "presence" | "agent" | "gateway" | "tenancy">;
+/** Where personalities find the gateway, which is a process beside theirs. */
+const insideGateway = { address: network.gateway, port: serviceRoles.gateway.http };
+
+type RolePart = Pick<
+  ProcessConfiguration,
+  "controller" | "host" | "presence" | "agent" | "gateway" | "personality" | "tenancy"
+>;
 const rolePart = (
   at: Places,
   record: InstallationRecord,
@@ -81,8 +88,11 @@ const rolePart = (
           supervisorSocket: at.supervisorSocket,
           credentialHashes: [record.credentialHash],
           ...(record.profile === undefined ? { page: pageDirectory(at) } : {}),
+          ...(record.doors === undefined ? {} : { inside: insideGateway }),
         },
       };
+    case "personality.caas":
+      return { personality: { listenFd: listenDescriptor, gateway: insideGateway } };
     case "tenancy":
       return { tenancy: { credentialHashes: [record.credentialHash] } };
     default:

@@ -1,5 +1,6 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import type { ServiceRole } from "../core/documents/service-roles.ts";
 import { createAuthority } from "../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { heapOptions } from "../runtime/life/heap.ts";
@@ -12,7 +13,7 @@ import { bootstrapHost, bootstrapPart, firstPeers, ownPeersFile, writeFirstPeers
 import { compiledDirectory } from "./suite/compile-cache.ts";
 import { makeCgroups } from "./supervisor/cgroups.ts";
 import type { Instructions } from "./supervisor/instructions.ts";
-import { controllerMember, type Member, membersOf, peersOf } from "./supervisor/members.ts";
+import { controllerMember, doorsOf, isOutside, type Member, membersOf, peersOf } from "./supervisor/members.ts";
 import { makeMember, makeUnderlay, removeMember } from "./supervisor/namespaces.ts";
 import { type Launch, type MemberStatus, Supervised } from "./supervisor/supervised.ts";
 
@@ -76,6 +77,11 @@ export class Installation {
   /** Its management runs in VMs, the gateway too; undefined: as processes. */
   get profile(): InstallationRecord["profile"] {
     return this.#record.profile;
+  }
+
+  /** What is passed on outside, in the order of its sockets. */
+  outside(): readonly ServiceRole[] {
+    return ["gateway", ...doorsOf(this.#record).map((door) => `personality.${door}` as const)];
   }
 
   cells(): readonly string[] {
@@ -153,7 +159,9 @@ export class Installation {
       command: [...command, files.configuration],
       logFile: this.#logFile(member),
       onEvent: this.#log,
-      ...(member.role === "gateway" ? { descriptor: listenDescriptor } : {}),
+      ...(isOutside(member.role)
+        ? { descriptor: listenDescriptor + this.outside().indexOf(member.role as ServiceRole) }
+        : {}),
     });
     this.#members.set(member.name, supervised);
     return supervised;

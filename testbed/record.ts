@@ -12,6 +12,10 @@ export interface CellRecord {
   /** Absent: the first ones. */
   readonly services?: CellServices;
 }
+/** A personality that `up` starts. */
+export const doors = ["caas"] as const;
+export type Door = (typeof doors)[number];
+
 /** What a testbed is, durable: the next `up` finds it here. */
 export interface InstallationRecord {
   readonly hosts: number;
@@ -27,6 +31,8 @@ export interface InstallationRecord {
   readonly services?: number;
   /** There is an HA Manager. */
   readonly ha?: true;
+  /** Loopback ports of the personalities beside the gateway, by their names, as `caas`; absent: there are none. */
+  readonly doors?: Readonly<Partial<Record<Door, number>>>;
   readonly nextCellNumber: number;
   readonly cells: Readonly<Record<string, CellRecord>>;
 }

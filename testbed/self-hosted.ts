@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { connect } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { bootstrapModel, firstPlaces, gatewayAddress } from "../core/bootstrap/bootstrap-model.ts";
-import { serviceRoles } from "../core/documents/service-roles.ts";
+import { type ServiceRole, serviceRoles } from "../core/documents/service-roles.ts";
 import { type BootstrapProgress, progressFile, readBundle, readRoot } from "../host/bootstrap/bootstrap.ts";
 import { peerName } from "../model/cell/identifiers.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
@@ -12,6 +12,7 @@ import { expectPeer } from "../runtime/transport/mutual-tls.ts";
 import { listenDescriptor, memberFiles } from "./configuration.ts";
 import { readJson, writeAtomically, writeJson } from "./files.ts";
 import { memberDirectory, type Places } from "./places.ts";
+import type { Door } from "./record.ts";
 import { hostMember, type Member } from "./supervisor/members.ts";
 
 /**
@@ -36,12 +37,21 @@ export const birthCredential = (at: Places): string | undefined => {
 };
 
 /** What the birth needs and `up` alone has: the specification as it was chosen, and the operator's credential. */
-export const prepareBirth = (at: Places, profile: Profile, credential: string): void => {
+export const prepareBirth = (at: Places, profile: Profile, credential: string, doors: readonly Door[] = []): void => {
   mkdirSync(memberDirectory(at, bootstrapHost.name), { recursive: true });
   const from = fileURLToPath(new URL("../examples/root", import.meta.url));
   if (!existsSync(rootSpecification(at, profile)))
     cpSync(from, dirname(rootSpecification(at, profile)), { recursive: true });
+  if (doors.length > 0) openDoors(join(dirname(rootSpecification(at, profile)), "service.sf"), doors);
   writeAtomically(credentialFile(at), `${credential}\n`, 0o600);
+};
+
+/** The gateway's VM carries personalities as well, which that file names in comments. */
+const openDoors = (file: string, doors: readonly Door[]): void => {
+  let text = readFileSync(file, "utf8");
+  for (const door of doors) text = text.replace(new RegExp(`// (personality\\.${door} extends \\{ \\})`), "$1");
+  text = text.replace(/memory 176;.*\n/, "memory 256;\n    cpus 2;\n");
+  writeAtomically(file, text, 0o644);
 };
 
 /** The part of the bootstrap host's configuration. Its copy of the authority is what the installation goes on with. */
@@ -85,8 +95,16 @@ export const bootstrapProgress = (at: Places): BootstrapProgress | undefined =>
 /**
  * Passes connections from the machine's loopback on to the gateway's VM, over TLS: the supervisor is the only one who is in
  * both networks. What it cannot reach it ends, and the client sees a closed connection.
+ *
+ * @param role the gateway, or a personality in the same VM
+ * @param descriptor of the listening socket
  */
-export const relayToGateway = async (at: Places, profile: Profile): Promise<Server> => {
+export const relayToGateway = async (
+  at: Places,
+  profile: Profile,
+  role: ServiceRole = "gateway",
+  descriptor = listenDescriptor,
+): Promise<Server> => {
   const host = gatewayAddress(readRoot(await readBundle(rootSpecification(at, profile))));
   const server = createServer((client) => {
     client.on("error", () => client.destroy());
@@ -95,8 +113,8 @@ export const relayToGateway = async (at: Places, profile: Profile): Promise<Serv
       return;
     }
     const gateway = connect({
-      ...{ host, port: serviceRoles.gateway.http, ca: readFileSync(join(at.authority, "authority.pem")) },
-      checkServerIdentity: expectPeer(peerName("gateway")),
+      ...{ host, port: serviceRoles[role].http, ca: readFileSync(join(at.authority, "authority.pem")) },
+      checkServerIdentity: expectPeer(peerName(role)),
       timeout: 10_000,
     });
     gateway.once("secureConnect", () => gateway.setTimeout(0));
@@ -106,6 +124,6 @@ export const relayToGateway = async (at: Places, profile: Profile): Promise<Serv
     client.once("close", () => gateway.destroy());
     client.pipe(gateway).pipe(client);
   });
-  server.listen({ fd: listenDescriptor });
+  server.listen({ fd: descriptor });
   return server;
 };

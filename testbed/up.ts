@@ -14,7 +14,7 @@ import { buildPage } from "../web/build.ts";
 import { readJson, writeJson } from "./files.ts";
 import { withLock } from "./lock.ts";
 import { cacheDirectory, defaultDirectory, type Places, pageDirectory, places } from "./places.ts";
-import { type InstallationRecord, readRecord, writeRecord } from "./record.ts";
+import { type Door, type InstallationRecord, readRecord, writeRecord } from "./record.ts";
 import { birthCredential, bootstrapHost, bootstrapProgress, type Profile, prepareBirth } from "./self-hosted.ts";
 import { prepareCompiled } from "./suite/compile-cache.ts";
 import { cgroupRoots, removeCgroups } from "./supervisor/cgroups.ts";
@@ -27,6 +27,7 @@ import {
   startFirstProcess,
 } from "./supervisor/first-process.ts";
 import type { Instructions } from "./supervisor/instructions.ts";
+import { doorsOf } from "./supervisor/members.ts";
 import type { MemberStatus } from "./supervisor/supervised.ts";
 import { memberStatus } from "./supervisor/supervisor-client.ts";
 
@@ -45,6 +46,8 @@ export interface UpOptions {
   readonly profile?: Profile | "processes";
   /** Default: small. */
   readonly newProfile?: Profile | "processes";
+  /** Personalities beside the gateway; default: as many as there are, or none. */
+  readonly personalities?: readonly Door[];
   /** Loopback port of the gateway; 0: the one of the last start, or any free one. */
   readonly port?: number;
   readonly hostMemoryMiB?: number;
@@ -115,10 +118,25 @@ const nextRecord = (
     port: found?.port ?? 0,
     ...(services === 1 ? {} : { services }),
     ...(options.ha === true || found?.ha === true ? { ha: true as const } : {}),
+    ...doorsAsked(found, options),
     nextCellNumber: found?.nextCellNumber ?? 1,
     cells: found?.cells ?? {},
     credentialHash: hashCredential(credential),
   };
+};
+
+/** With their ports of the last start; 0: any free one. */
+const doorsAsked = (
+  found: InstallationRecord | undefined,
+  { personalities = [] }: UpOptions,
+): Pick<InstallationRecord, "doors"> => {
+  const open = { ...Object.fromEntries(personalities.map((door) => [door, 0])), ...found?.doors };
+  const isNew = personalities.some((door) => found?.doors?.[door] === undefined);
+  if (isNew && found?.profile !== undefined)
+    throw new Error(
+      `this testbed was made without ${personalities.join(", ")}: begin anew with \`cells down --purge\`, or in another --directory`,
+    );
+  return Object.keys(open).length === 0 ? {} : { doors: open };
 };
 
 const profileOf = (found: InstallationRecord | undefined, options: UpOptions): Profile | undefined => {
@@ -255,12 +273,16 @@ const start = async (at: Places, options: UpOptions, say: (line: string) => void
   const record = nextRecord(found, options, credential);
   const imagesDirectory = options.imagesDirectory ?? (await images(say, record.profile));
   for (const path of [at.directory, at.logs, at.shared, at.run]) mkdirSync(path, { recursive: true, mode: 0o755 });
-  if (record.profile !== undefined) prepareBirth(at, record.profile, credential);
+  if (record.profile !== undefined) prepareBirth(at, record.profile, credential, doorsOf(record));
   const page = record.profile === undefined ? buildPage(pageDirectory(at)) : null;
   await Promise.all([prepareCompiled(at, cacheDirectory()), page]);
   const { server, descriptor, port } = await listenAgain(options.port ?? 0, record.port);
+  const outside = await Promise.all(
+    doorsOf(record).map(async (door) => ({ door, ...(await listenAgain(0, record.doors?.[door] ?? 0)) })),
+  );
+  const ports = Object.fromEntries(outside.map((each) => [each.door, each.port]));
   try {
-    writeRecord(at, { ...record, port });
+    writeRecord(at, { ...record, port, ...(outside.length === 0 ? {} : { doors: ports }) });
     const instructions: Instructions = {
       directory: at.directory,
       cacheDirectory: cacheDirectory(),
@@ -271,9 +293,10 @@ const start = async (at: Places, options: UpOptions, say: (line: string) => void
     writeJson(at.instructionsFile, instructions);
     const rest = record.profile === undefined ? " and the services" : ": everything else will run in VMs";
     say(`starting ${record.hosts} hosts, ${record.servers} storage servers${rest}`);
-    startFirstProcess(at, descriptor);
+    startFirstProcess(at, [descriptor, ...outside.map((each) => each.descriptor)]);
   } finally {
     server.close();
+    for (const each of outside) each.server.close();
   }
   const client = { url: `http://127.0.0.1:${port}`, credential };
   try {
@@ -336,6 +359,12 @@ export const up = async (options: UpOptions = {}): Promise<ClientConfiguration> 
     if (left !== null) writeClientConfiguration(client, left);
     return client;
   });
+};
+
+/** Where the personalities of a testbed are, by their names. */
+export const doorsAt = (directory: string | undefined): Readonly<Record<string, string>> => {
+  const open = readRecord(places(directory || defaultDirectory()))?.doors ?? {};
+  return Object.fromEntries(Object.entries(open).map(([door, port]) => [door, `http://127.0.0.1:${port}`]));
 };
 
 const durable = (at: Places): readonly string[] => [

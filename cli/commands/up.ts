@@ -8,6 +8,7 @@ export interface UpArguments {
   readonly servers: number | undefined;
   readonly port: number | undefined;
   readonly directory: string | undefined;
+  readonly personalities?: readonly "caas"[] | undefined;
   readonly profile?: "small" | "large" | "processes" | undefined;
   /** Of a testbed that is not there yet, where `profile` is not given. */
   readonly newProfile?: "processes";
@@ -24,7 +25,7 @@ const failing = async <T>(work: () => Promise<T>): Promise<T> => {
 /** Progress goes to standard error where standard output is for JSON. */
 export const up = async (
   context: Context,
-  { hosts, servers, port, directory, profile, newProfile }: UpArguments,
+  { hosts, servers, port, directory, profile, newProfile, personalities }: UpArguments,
 ): Promise<void> => {
   const { terminal } = context;
   const testbed = await import("../../testbed/up.ts");
@@ -44,10 +45,17 @@ export const up = async (
       ...(directory === undefined ? {} : { directory }),
       ...(profile === undefined ? {} : { profile }),
       ...(newProfile === undefined ? {} : { newProfile }),
+      ...(personalities === undefined ? {} : { personalities }),
     }),
   );
-  if (context.json) printJson(context, { url });
-  else terminal.print(`${terminal.paint("green", "up")}: the gateway is at ${url}; \`cells status\` shows everything`);
+  const doors = testbed.doorsAt(directory);
+  if (context.json) {
+    printJson(context, { url, ...(Object.keys(doors).length === 0 ? {} : { personalities: doors }) });
+    return;
+  }
+  for (const [door, at] of Object.entries(doors))
+    terminal.print(`${terminal.paint("green", "up")}: ${door} is at ${at}`);
+  terminal.print(`${terminal.paint("green", "up")}: the gateway is at ${url}; \`cells status\` shows everything`);
 };
 
 export const down = async (context: Context, directory: string | undefined, purge: boolean): Promise<void> => {

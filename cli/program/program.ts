@@ -60,9 +60,15 @@ const testbedCommands = (program: Command, context: () => Context): void => {
       .addOption(
         new Option("--profile <p>", "where the management runs (default: as before, or small)").choices(profiles),
       )
+      .addOption(
+        new Option("--personality <name...>", "a door beside the gateway (default: as before, or none)").choices([
+          "caas",
+        ]),
+      )
       .addOption(directory)
       .action(async (options) =>
         (await testbed()).up(context(), {
+          personalities: options.personality,
           profile: options.profile,
           hosts: options.hosts,
           servers: options.servers,
@@ -74,6 +80,7 @@ const testbedCommands = (program: Command, context: () => Context): void => {
       "sudo cells up                                  in three VMs and a gateway: examples/root/small.sf",
       "sudo cells up --profile large --hosts 4        every service in a VM of its own",
       "sudo cells up --profile processes              as processes in namespaces: there in seconds",
+      "sudo cells up --personality caas               with CaaS beside the gateway, which has persistent volumes",
     ],
   );
   withHelp(

@@ -40,6 +40,9 @@ const strangers = [
     "gateway.shop",
     "gateway.2",
     "gateway.",
+    "personality",
+    "personality.",
+    "personality.x.y",
     "placer.x",
     "placer.",
     "placer.0",
@@ -353,6 +356,15 @@ test("names that only look like a service's are refused everything everywhere", 
         for (const what of [...things, `${peer}/x/u-1`])
           assert.ok(!allowed(at, verb, peer, what), `${peer} ${at} ${what}`);
   }
+});
+
+test("the certificate of a personality opens nothing, not even what everybody may ask", () => {
+  const caas = peerName("personality.caas");
+  assert.equal(kindOf(caas), "personality");
+  for (const at of services)
+    for (const [verb, things] of Object.entries(verbs) as [keyof typeof verbs, readonly string[]][])
+      for (const what of [...things, `${caas}/x/u-1`, "GET /peers", "GET /status"])
+        assert.ok(!allowed(at, verb, caas, what), `${at} ${verb} ${what}`);
 });
 
 test("keys and paths are matched as wholes", () => {

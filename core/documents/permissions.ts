@@ -22,6 +22,8 @@ const kinds: ReadonlyMap<string, RegExp> = new Map([
   ["cell-manager", whole],
   ["ha-manager", several],
   ["tenancy", whole],
+  // Of no kind below: its certificate shows its clients who it is, and opens nothing (decision 147).
+  ["personality", named],
 ]);
 
 /**
@@ -30,9 +32,9 @@ const kinds: ReadonlyMap<string, RegExp> = new Map([
  */
 export const user = peerName("user");
 
-/** Whatever runs for the installation: each follows where the others are. */
+/** Whatever runs for the installation: each follows where the others are. A personality knows the gateway beside it alone. */
 const everybody = (pattern: string): Readonly<Record<string, readonly string[]>> =>
-  Object.fromEntries([...kinds.keys()].map((kind) => [kind, [pattern]]));
+  Object.fromEntries([...kinds.keys()].filter((kind) => kind !== "personality").map((kind) => [kind, [pattern]]));
 
 /** Whose stores hold what nobody else knows: each may have its own from a backup that was restored (decision 59). */
 const keepers = ["controller", "cell-manager", "address-manager", "tenancy"] as const;

@@ -21,6 +21,8 @@ export const serviceRoles = {
   gateway: { distribution: 7126, http: 7127 },
   "ha-manager": { distribution: 7128, http: 7129 },
   tenancy: { distribution: 7132, http: 7133 },
+  // Personalities (decision 147): they stand beside the gateway, and have no part in state distribution.
+  "personality.caas": { distribution: 7442, http: 7443 },
 } as const satisfies Readonly<Record<string, ServicePorts>>;
 
 export interface ServicePorts {
@@ -32,6 +34,15 @@ export type ServiceRole = keyof typeof serviceRoles;
 /** Where a role of a VM is found, as an entry of the peers file: address, then its two ports. */
 export const placeOf = (role: ServiceRole, address: string): string =>
   `${address}:${serviceRoles[role].distribution}:${serviceRoles[role].http}`;
+
+/** A role that is a door beside the gateway, and opens nothing by itself (decision 147). */
+export const isPersonality = (role: string): role is PersonalityRole =>
+  isServiceRole(role) && role.startsWith("personality.");
+export type PersonalityRole = Extract<ServiceRole, `personality.${string}`>;
+
+/** What a VM at the way into the cloud may carry (decision 38): the gateway, and beside it personalities. */
+export const isEntranceVm = (roles: readonly string[]): boolean =>
+  roles.includes("gateway") && roles.every((role) => role === "gateway" || isPersonality(role));
 
 export const isServiceRole = (name: string): name is ServiceRole => Object.hasOwn(serviceRoles, name);
 

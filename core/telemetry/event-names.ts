@@ -306,6 +306,7 @@ export const eventNames = {
   "host/executor-stopped": "a host's executor stopped asking for actions",
   // Gateway.
   "gateway/listening": "the gateway takes requests",
+  "personality/listening": "a personality takes requests",
   "timeline/incomplete":
     "the last line of a time line that is not whole: which services did not answer when they were asked for theirs, and how many older events were too many; in no log",
   "gateway/failed": "the gateway failed to answer a request by a defect of its own",

@@ -91,9 +91,14 @@ test("the child that the authority says is the way in has its gateway there, at 
   const wanted = { ...wantedOf(shop, gateway), entrances };
   assert.deepEqual(refusals(wanted, nothing), []);
   assert.equal(localInterfaces(wanted, new Map()).length, 1);
+  const beside = { ...wantedOf(shop, { ...gateway, data: roles("gateway", "personality.caas") }), entrances };
+  assert.deepEqual(refusals(beside, nothing), [], "personalities stand beside it");
+  assert.equal(localInterfaces(beside, new Map()).length, 1);
   const elsewhere = new Map([[shop, ipv4("10.0.0.31")]]);
   const others: readonly [DesiredVm, Wanted["entrances"]][] = [
     [{ ...gateway, data: roles("gateway", "placer") }, entrances],
+    [{ ...gateway, data: roles("personality.caas") }, entrances],
+    [{ ...gateway, data: roles("gateway", "personality.other") }, entrances],
     [{ ...gateway, data: roles() }, entrances],
     [{ ...gateway, data: null }, entrances],
     [gateway, elsewhere],

@@ -1,3 +1,4 @@
+import { isEntranceVm } from "../../core/documents/service-roles.ts";
 import type { DesiredInterface, DesiredVm } from "../../core/documents/vocabulary.ts";
 import { isObject } from "../../core/outbox.ts";
 import { type Ipv4, type PeerName, peerName } from "../../model/cell/identifiers.ts";
@@ -14,7 +15,7 @@ const rootController = peerName("controller.root");
 export type Entrances = ReadonlyMap<PeerName, Ipv4>;
 
 const isGateway = ({ data }: DesiredVm): boolean =>
-  isObject(data) && isObject(data.roles) && Object.keys(data.roles).join() === "gateway";
+  isObject(data) && isObject(data.roles) && isEntranceVm(Object.keys(data.roles));
 
 const mayHave = (client: PeerName | undefined, vm: DesiredVm, link: DesiredInterface, entrances: Entrances): boolean =>
   link.management !== true ||

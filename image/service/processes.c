@@ -46,6 +46,7 @@ void confine(int input, int beats, int changes_user) {
 /* The bundle that has the role; as in start.cjs. */
 static const char *program_of(const struct process *process) {
     const char *role = process->roles[0];
+    if (strncmp(role, "personality.", strlen("personality.")) == 0) return "gateway";
     return strcmp(role, "gateway") == 0 || strcmp(role, "authority") == 0 ? role : "service";
 }
 

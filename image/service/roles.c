@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 /*
- * Who has a process and a user of its own in any case: who signs certificates, who decides that hosts are dead, and who
- * talks to the outside. All others read what tenants wrote, and trust one another with it.
+ * Who has a process and a user of its own in any case: who signs certificates, who decides that hosts are dead, and all who
+ * talk to the outside. All others read what tenants wrote, and trust one another with it.
  */
-static const char *const apart[] = {"authority", "presence", "gateway", NULL};
+static const char *const apart[] = {"authority", "presence", "gateway", "personality.caas", NULL};
 /* The user of the process that several roles share, and its name in the log. */
 const char shared_name[] = "services";
 

@@ -61,4 +61,5 @@ const wait = async (program) => {
 
 const roles = process.argv.slice(2);
 if (roles[0] === "--wait") wait(roles[1]);
+else if (roles[0].startsWith("personality.")) load("gateway").serve(roles);
 else load(["gateway", "authority"].find((alone) => roles.includes(alone)) ?? "service").serve(roles);

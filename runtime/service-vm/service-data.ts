@@ -1,4 +1,10 @@
-import { isServiceRole, placeOf, type ServiceRole, serviceRoles } from "../../core/documents/service-roles.ts";
+import {
+  isPersonality,
+  isServiceRole,
+  placeOf,
+  type ServiceRole,
+  serviceRoles,
+} from "../../core/documents/service-roles.ts";
 import { isPinnable } from "../../core/identity/presented.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
@@ -209,7 +215,9 @@ export const configureRole = (seed: ServiceSeed, places: RolePlaces): ProcessCon
       keyFile: `${identity}/key.pem`,
       caFile: `${identity}/authority.pem`,
     },
-    ...{ peersFile: `${directory}/peers.json`, followPeers: true },
+    peersFile: `${directory}/peers.json`,
+    // It asks the gateway beside it, and where anybody else is nobody tells it.
+    ...(isPersonality(role) ? {} : { followPeers: true as const }),
     ...(isPinnable(name) ? { pinsFile: `${directory}/pins.json` } : {}),
     ...{ distributionPort: distribution, httpPort: http },
     ...(role === "authority"
@@ -222,6 +230,14 @@ export const configureRole = (seed: ServiceSeed, places: RolePlaces): ProcessCon
         }),
     ...(controller === undefined ? {} : { controller: controllerOf(seed, controller, card.mac) }),
     ...(tenancy === undefined ? {} : { tenancy }),
+    ...(isPersonality(role)
+      ? {
+          personality: {
+            listen: { address: card.address, port: http },
+            gateway: { address: card.address, port: serviceRoles.gateway.http },
+          },
+        }
+      : {}),
     ...(gateway === undefined
       ? {}
       : { gateway: { ...gateway, page: pageInImage, listen: { address: card.address, port: http } } }),

@@ -242,7 +242,7 @@ test("every key that the table of permissions allows has its reader, and a good 
   const served = Object.keys(serviceRoles).filter((role) => !(kinds as readonly string[]).includes(role));
   assert.deepEqual(
     served,
-    ["gateway"],
+    ["gateway", "personality.caas"],
     "a role is a service that is tried below, or has nothing of state distribution",
   );
 });

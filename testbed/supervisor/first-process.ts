@@ -82,8 +82,8 @@ export const listenOnLoopback = (port: number): Promise<{ server: Server; descri
     });
   });
 
-/** Starts process 1 in new PID, mount and network namespaces, in a session of its own. */
-export const startFirstProcess = (at: Places, listenDescriptor: number): ProcessIdentity => {
+/** Starts process 1 in new PID, mount and network namespaces, in a session of its own, with listening sockets from descriptor 3 on. */
+export const startFirstProcess = (at: Places, descriptors: readonly number[]): ProcessIdentity => {
   const log = openSync(`${at.logs}/supervisor.log`, "a");
   const supervisor = fileURLToPath(new URL("supervisor.ts", import.meta.url));
   const child = spawn(
@@ -92,7 +92,7 @@ export const startFirstProcess = (at: Places, listenDescriptor: number): Process
       ...["--pid", "--net", "--mount", "--fork", "--kill-child"],
       ...["sh", "-c", firstProcessScript, at.tag, at.run, process.execPath, supervisor, at.instructionsFile],
     ],
-    { stdio: ["ignore", log, log, listenDescriptor], detached: true, cwd: "/" },
+    { stdio: ["ignore", log, log, ...descriptors], detached: true, cwd: "/" },
   );
   closeSync(log);
   child.on("error", () => undefined);

@@ -1,7 +1,7 @@
-import { servicePeer } from "../../core/documents/service-roles.ts";
+import { isPersonality, servicePeer } from "../../core/documents/service-roles.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import { network, type ProcessConfiguration, ports } from "../../runtime/installation.ts";
-import type { InstallationRecord } from "../record.ts";
+import { type Door, doors, type InstallationRecord } from "../record.ts";
 
 export type Role = ProcessConfiguration["role"];
 
@@ -19,13 +19,17 @@ export interface Member {
   readonly number: number;
 }
 
+/** Whose own port is outside, on a socket that it is handed. */
+export const isOutside = (role: Role): boolean => role === "gateway" || isPersonality(role);
+export const doorMember = (door: Door): Member => service(`personality.${door}`, network[door]);
+
 const service = (name: Role, address: string): Member => ({
   name,
   peer: peerName(name),
   role: name,
   address,
-  main: name === "gateway" ? "gateway/main.ts" : "runtime/main.ts",
-  answersOn: name === "gateway" ? [] : [ports.distribution],
+  main: isOutside(name) ? "gateway/main.ts" : "runtime/main.ts",
+  answersOn: isOutside(name) ? [] : [ports.distribution],
   number: 0,
 });
 
@@ -102,12 +106,16 @@ const substrateOf = (record: InstallationRecord): readonly Member[] => [
 const edgeOf = (record: InstallationRecord): readonly Member[] => [
   ...Object.entries(record.cells).map(([cell, { cellNumber }]) => controllerMember(cell, cellNumber)),
   service("gateway", network.gateway),
+  ...doorsOf(record).map(doorMember),
 ];
+/** In the order in which their sockets were handed over. */
+export const doorsOf = ({ doors: open = {} }: InstallationRecord): readonly Door[] =>
+  doors.filter((door) => open[door] !== undefined);
 
 /** A locally administered address that says whose it is: `02:00` and the four bytes of the underlay address. */
 export const macOf = (address: string): string =>
   ["02", "00", ...address.split(".").map((byte) => Number(byte).toString(16).padStart(2, "0"))].join(":");
 
-/** Peer → address, for `peers.json`. */
+/** Peer → address, for `peers.json`. No service asks a personality. */
 export const peersOf = (members: readonly Member[]): Readonly<Record<string, string>> =>
-  Object.fromEntries(members.map((member) => [member.peer, member.address]));
+  Object.fromEntries(members.flatMap(({ role, peer, address }) => (isPersonality(role) ? [] : [[peer, address]])));

@@ -1,4 +1,5 @@
 import { createObserver, lineWriterTo, logFatalErrors } from "../../runtime/observation/observer.ts";
+import { listenDescriptor } from "../configuration.ts";
 import { readJson } from "../files.ts";
 import { Installation } from "../installation.ts";
 import { places } from "../places.ts";
@@ -32,6 +33,9 @@ process.once("SIGTERM", () => {
 server.listen(supervisorSocket, () => log("supervisor/serving", { socket: supervisorSocket }));
 await installation.start();
 const { profile } = installation;
-const relay = profile === undefined ? null : await relayToGateway(places(instructions.directory), profile);
-relay?.on("error", (error) => log("supervisor/relay-failed", { why: error.message }));
+for (const [at, role] of installation.outside().entries()) {
+  if (profile === undefined) break;
+  const relay = await relayToGateway(places(instructions.directory), profile, role, listenDescriptor + at);
+  relay.on("error", (error) => log("supervisor/relay-failed", { why: error.message }));
+}
 log("supervisor/started", { members: installation.status().length });

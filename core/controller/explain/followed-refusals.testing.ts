@@ -350,10 +350,13 @@ export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
     wrong: wayIn({ card: card("gateway", other) }),
     ways: [wayIn({ card: card("gateway", entrance) })],
   },
-  "Only a VM with `x.data { service { roles { gateway {} } } }`, and no other role": {
+  "Only a VM with `x.data { service { roles { gateway {} } } }`, and beside it no role": {
     arise: wayInWorld,
     wrong: wayIn({ gateway: serving({ gateway: {}, placer: {} }) }),
-    ways: [wayIn({ gateway: serving({ gateway: {} }) })],
+    ways: [
+      wayIn({ gateway: serving({ gateway: {} }) }),
+      wayIn({ gateway: serving({ gateway: {}, "personality.caas": {} }) }),
+    ],
   },
   "Let a VM with `x.data { service { roles { gateway {} } } }` have an interface there": {
     arise: wayInWorld,

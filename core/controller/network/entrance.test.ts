@@ -10,6 +10,7 @@ import { toJson } from "../../outbox.ts";
 import { createCheckedController } from "../changes/agreement.ts";
 import { rootMeans } from "../model/root.testing.ts";
 import type { ControllerRequest, ControllerResponse } from "../requests/requests.ts";
+import { servicesOf } from "../services/service-data.ts";
 import { World } from "../world.testing.ts";
 
 const [authority, cellManager] = [peerName("authority"), peerName("cell-manager")];
@@ -222,7 +223,50 @@ test("nothing else of that child comes onto the management network, and its gate
   // The same roles elsewhere in the cell are refused at the VM: it has no other service.
   assert.equal(put(world, primary({ other: gateway({ placer: {} }) })), "");
   const { detail } = world.cause("shop/other", "services-malformed");
-  assert.match(detail, /the role "placer", and a VM of this cell may have the role gateway alone/);
+  assert.match(detail, /the role "placer", and a VM of this cell may have the gateway and personalities alone/);
+});
+
+const caas = { gateway: {}, "personality.caas": {} };
+test("beside the gateway the way in may have personalities, enrolled under their own names at its address", () => {
+  const world = childWorld({ gateway: at, model: primary() });
+  assert.equal(put(world, primary({ gateway: gateway(caas) })), "");
+  const id = world.uidOf("shop/gateway");
+  world.ended.set(`${id}@1`, { phase: "failed", power: "off", ended: "stopped" });
+  world.settle();
+  const { roles } = (world.vm("shop/gateway")?.document.data ?? {}) as { readonly roles: JsonObject };
+  assert.deepEqual(roles["personality.caas"], { name: "personality.caas", token: `token ${id} 2 personality.caas` });
+  assert.deepEqual(
+    world
+      .documents<DesiredEnrolment>("authority", "enrolment")
+      .map(({ grants: [grant] }) => [grant?.name, grant?.addresses]),
+    [
+      ["gateway", [at]],
+      ["personality.caas", [at]],
+    ],
+  );
+  for (const roles of [{ "personality.caas": {} }, { ...caas, placer: {} }, { ...caas, "personality.other": {} }])
+    assert.match(put(world, primary({ gateway: gateway(roles) })), /`shop\/card` puts shop\/gateway on the management/);
+  // Taken out again, its name ends with it.
+  assert.equal(put(world, primary()), "");
+  const names = world.documents<DesiredEnrolment>("authority", "enrolment").flatMap(({ grants }) => grants);
+  assert.deepEqual(
+    names.map(({ name }) => name),
+    ["gateway"],
+  );
+});
+
+test("the root cell has no personality, and none stands without the gateway", () => {
+  const data = (roles: JsonObject): JsonObject => ({ service: { roles } });
+  const options = new World({ root: rootMeans }).state.options;
+  const { root: _root, ...others } = options;
+  const fault = (roles: JsonObject, of = options): string => {
+    const read = servicesOf(of, data(roles));
+    return read.ok ? "" : read.error;
+  };
+  assert.match(fault(caas), /"personality.caas", which stands beside the gateway of the cell that is the way in/);
+  assert.match(fault({ "personality.caas": {} }, others), /personality.caas, which stands beside the gateway alone/);
+  assert.match(fault({ gateway: {}, "personality.x": {} }, others), /"personality.x", which there is not/);
+  assert.equal(fault(caas, others), "");
 });
 
 test("a child without that right has no management network and no services, whatever it writes", () => {

@@ -6,6 +6,7 @@ import { isManagementSubnet } from "../../../model/check/check-management.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";
 import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
+import { isEntranceVm } from "../../documents/service-roles.ts";
 import type { ElementRecord } from "../records.ts";
 import type { ControllerState, RootOptions } from "../state.ts";
 import { addressOf, isUsable } from "./ipv4-range.ts";
@@ -87,7 +88,7 @@ function childRefusals(cell: Cell, entrance: Ipv4): readonly Diagnostic[] {
   for (const element of cell.elements.values()) {
     if (element.type !== "VirtualInterface" || !isManagementSubnet(cell, element.subnet)) continue;
     const vm = cell.elements.get(element.vm);
-    const isGateway = vm?.type === "VM" && Object.keys(rolesOf(vm)).join() === "gateway";
+    const isGateway = vm?.type === "VM" && isEntranceVm(Object.keys(rolesOf(vm)));
     if (element.address === entrance && isGateway) {
       isThere = true;
       continue;
@@ -98,7 +99,7 @@ function childRefusals(cell: Cell, entrance: Ipv4): readonly Diagnostic[] {
       : `\`${path}\` puts ${element.vm} on the management network, where this cell may have its gateway alone`;
     const hint = isGateway
       ? `Write \`x.address "${entrance}"\`.`
-      : "Only a VM with `x.data { service { roles { gateway {} } } }`, and no other role, may be there.";
+      : "Only a VM with `x.data { service { roles { gateway {} } } }`, and beside it no role but personalities, may be there.";
     refusals.push({ code, message, hint, path });
   }
   if (isThere || refusals.length > 0) return refusals;

@@ -4,7 +4,13 @@ import type { CellName, ElementPath, PeerName, Uid } from "../../../model/cell/i
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { DesiredEnrolment } from "../../documents/identity.ts";
-import { isServiceRole, type ServiceRole, servicePeer, serviceRoles } from "../../documents/service-roles.ts";
+import {
+  isPersonality,
+  isServiceRole,
+  type ServiceRole,
+  servicePeer,
+  serviceRoles,
+} from "../../documents/service-roles.ts";
 import { isObject } from "../../outbox.ts";
 import { meansOf } from "../network/entrance.ts";
 import {
@@ -66,9 +72,18 @@ export function servicesOf(options: ControllerOptions, data: JsonObject): Result
     if (!read.ok) return read;
     found.push(read.value);
   }
-  const beyond = options.root === undefined ? found.find(({ role }) => role !== "gateway") : undefined;
+  const doors = found.filter(({ role }) => isPersonality(role));
+  const [door] = doors;
+  if (door !== undefined && !found.some(({ role }) => role === "gateway"))
+    return fail(`its x.data names the role ${door.role}, which stands beside the gateway alone: add gateway {}`);
+  const beyond =
+    options.root === undefined ? found.find(({ role }) => role !== "gateway" && !isPersonality(role)) : door;
   if (beyond !== undefined)
-    return fail(`its x.data names the role "${beyond.role}", and a VM of this cell may have the role gateway alone`);
+    return fail(
+      options.root === undefined
+        ? `its x.data names the role "${beyond.role}", and a VM of this cell may have the gateway and personalities alone`
+        : `its x.data names the role "${beyond.role}", which stands beside the gateway of the cell that is the way in`,
+    );
   if (found.some(({ role }) => role === "ha-manager"))
     return fail("its x.data names the role ha-manager, which runs with the root controller in any case: leave it out");
   if (found.length === 0) return fail(`its x.data names no role; name at least one of ${allRoles.join(", ")}`);

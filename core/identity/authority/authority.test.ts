@@ -414,6 +414,23 @@ test("the operator's gateway is enrolled by the child that the root controller l
     world.desireEnrolment(primary, "g", wrong);
     assert.equal(phase(), "failed", JSON.stringify(wrong));
   }
+  // A door beside it, under its own name, at the same address alone.
+  const caas = "personality.caas";
+  world.desireEnrolment(primary, "g", at("10.0.0.40", caas, caas));
+  assert.equal(phase(), "waiting");
+  for (const wrong of [
+    at("10.0.0.41", caas, caas),
+    at("10.0.0.40", caas, "gateway"),
+    at("10.0.0.40", "gateway", caas),
+    at("10.0.0.40", caas, "personality.primary"),
+    at("10.0.0.40", "personality.other", "personality.other"),
+    at("10.0.0.40", caas, caas, "shop"),
+  ]) {
+    world.desireEnrolment(primary, "g", wrong);
+    assert.equal(phase(), "failed", JSON.stringify(wrong));
+  }
+  world.desireEnrolment(shop, "g", at("10.0.0.40", caas, caas, "shop"));
+  assert.equal(phase(shop), "failed");
   world.desireEnrolment(shop, "g", at("10.0.0.40", "gateway", "gateway", "shop"));
   world.desireEnrolment(shop, "g", at("10.0.0.40"));
   assert.equal(phase(shop), "failed");

@@ -2,6 +2,7 @@ import { type Ipv4, ipv4, type PeerName } from "../../../model/cell/identifiers.
 import type { Json } from "../../../model/json/json.ts";
 import type { DesiredEnrolment, IdentityGrant } from "../../documents/identity.ts";
 import { desiredEnrolment } from "../../documents/readers/identity.ts";
+import { isPersonality } from "../../documents/service-roles.ts";
 import { cellOfController } from "../../outbox.ts";
 
 /**
@@ -37,9 +38,9 @@ export type ParentOf = (cell: string) => string | null;
 /** Where the operator's gateway is in a cell that the root cell lets have it; null in every other. */
 export type EntranceOf = (cell: string) => Ipv4 | null;
 
-/** The operator's gateway in a child of the root cell: that name, at that one address (decision 38). */
+/** The operator's gateway in a child of the root cell, and personalities beside it: those names, at that one address (decisions 38, 147). */
 const isEntrance = ({ name, role, addresses }: IdentityGrant, entrance: Ipv4 | null): boolean =>
-  entrance !== null && role === "gateway" && name === "gateway" && addresses.join() === entrance;
+  entrance !== null && (role === "gateway" || isPersonality(role)) && name === role && addresses.join() === entrance;
 
 const grantFault = (cell: string, grant: IdentityGrant, entrance: Ipv4 | null): string | null => {
   const { name, role } = grant;
@@ -83,7 +84,7 @@ export function enrolmentFault(
     if (fault !== null) return fault;
     if (own !== rootCell && desire.cell === own && grant.role === "controller")
       return `the controller of ${own} cannot enrol itself: its parent cell's controller does`;
-    if (own !== rootCell && !(cellRoles as readonly string[]).includes(grant.role))
+    if (own !== rootCell && !isPersonality(grant.role) && !(cellRoles as readonly string[]).includes(grant.role))
       return `only the root cell's controller enrols a ${grant.role}`;
   }
   return null;

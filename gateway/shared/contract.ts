@@ -1,0 +1,128 @@
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { Agent, request } from "node:https";
+import type { Duplex } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { connect } from "node:tls";
+import type { Refusal } from "../../model/api.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import { readBody } from "../../runtime/http/http.ts";
+import { joinStreams } from "../../runtime/http/websocket-hop.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { expectPeer, readCredentials } from "../../runtime/transport/mutual-tls.ts";
+
+/**
+ * The published contract as a personality asks it: at the gateway beside it, with the credential of whoever asks the personality.
+ * It shows no certificate of its own there, since that opens nothing.
+ */
+export interface Contract {
+  /** The answer as it comes. Rejects where the gateway does not answer. */
+  open(asked: Asked): Promise<IncomingMessage>;
+  /** The whole answer, of at most 8 MiB. */
+  ask(asked: Asked): Promise<Answered>;
+  /** Gives the client what the gateway answers to its request, bytes as they come. */
+  passOn(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void>;
+  /** The same for a request that leaves HTTP. */
+  passUpgradeOn(incoming: IncomingMessage, socket: Duplex, head: Buffer): void;
+  close(): void;
+}
+export interface Asked {
+  readonly method: string;
+  /** Path and query. */
+  readonly path: string;
+  readonly headers: OutgoingHttpHeaders;
+  readonly body?: string | IncomingMessage;
+  readonly signal?: AbortSignal;
+}
+export interface Answered {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+const gateway = peerName("gateway");
+const longestAnswer = 8 * 1024 * 1024;
+const mostConnections = 256;
+/** Of one hop alone (RFC 9110, section 7.6.1). */
+const ofOneHop: ReadonlySet<string> = new Set([
+  ...["connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding"],
+  ...["upgrade", "proxy-connection"],
+]);
+const passed = (headers: IncomingHttpHeaders): OutgoingHttpHeaders => {
+  const named = String(headers.connection ?? "")
+    .split(",")
+    .map((name) => name.trim().toLowerCase());
+  return Object.fromEntries(
+    Object.entries(headers).filter(([name]) => !ofOneHop.has(name) && !named.includes(name)),
+  ) as OutgoingHttpHeaders;
+};
+
+export function createContract(configuration: ProcessConfiguration): Contract {
+  const { personality } = configuration;
+  if (personality === undefined)
+    throw new Error('the configuration has no "personality" part, which this process needs');
+  const { address: host, port } = personality.gateway;
+  const tls = () => ({ host, port, ca: readCredentials(configuration).ca, checkServerIdentity: expectPeer(gateway) });
+  const agent = new Agent({ keepAlive: true, maxSockets: mostConnections });
+  const open: Contract["open"] = ({ method, path, headers, body, signal }) =>
+    new Promise((resolve, reject) => {
+      const outgoing = request({
+        ...{ ...tls(), agent, method, path, headers },
+        ...(signal === undefined ? {} : { signal }),
+      });
+      outgoing.once("response", resolve);
+      outgoing.on("error", reject);
+      if (body === undefined || typeof body === "string") outgoing.end(body);
+      else pipeline(body, outgoing).catch(reject);
+    });
+  return {
+    open,
+    ask: async (asked) => {
+      const answer = await open(asked);
+      const text = await readBody(answer, longestAnswer);
+      if (!text.ok) throw new Error(`the gateway's answer cannot be read: ${text.error}`);
+      return { status: answer.statusCode ?? 502, headers: answer.headers, text: text.value };
+    },
+    passOn: async (incoming, outgoing) => {
+      const gone = new AbortController();
+      outgoing.once("close", () => gone.abort());
+      const { method = "GET", url = "/", headers } = incoming;
+      const hasBody = headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
+      try {
+        const answer = await open({
+          ...{ method, path: url, headers: passed(headers), signal: gone.signal },
+          ...(hasBody ? { body: incoming } : {}),
+        });
+        outgoing.writeHead(answer.statusCode ?? 502, passed(answer.headers));
+        outgoing.flushHeaders();
+        await pipeline(answer, outgoing);
+      } catch {
+        if (outgoing.headersSent) outgoing.destroy();
+        else refuse(outgoing);
+      }
+    },
+    passUpgradeOn: (incoming, socket, head) => {
+      const onward = connect(tls());
+      const end = (): void => {
+        onward.destroy();
+        socket.destroy();
+      };
+      socket.on("error", end);
+      onward.on("error", end);
+      onward.once("secureConnect", () => {
+        const lines = [`${incoming.method} ${incoming.url} HTTP/1.1`];
+        for (let at = 0; at < incoming.rawHeaders.length; at += 2)
+          lines.push(`${incoming.rawHeaders[at]}: ${incoming.rawHeaders[at + 1]}`);
+        onward.write(`${lines.join("\r\n")}\r\n\r\n`);
+        if (head.length > 0) onward.write(head);
+        void joinStreams(socket, onward);
+      });
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function refuse(outgoing: ServerResponse): void {
+  const message = "the gateway behind this door does not answer";
+  outgoing.writeHead(502, { "content-type": "application/json" });
+  outgoing.end(JSON.stringify({ error: { code: "unreachable", message } } satisfies Refusal));
+}
