@@ -105,6 +105,8 @@ export interface Conditions {
   readonly version?: number;
   /** Volumes whose data may be lost with it; each a path, or several with commas in between. */
   readonly allowDestroy?: readonly string[];
+  /** Of `delete`: what has left the model there and is held, in place of what is in it. */
+  readonly dropHeld?: boolean;
   /** Under which it is asked for, however often; absent: by this call alone. */
   readonly key?: string;
   /** Its answer was lost, and it is asked for again. */
@@ -255,7 +257,8 @@ export class Client {
   }
 
   delete(cell: string, path: string, dryRun: boolean, conditions: Conditions = {}): Promise<Changed> {
-    const asking = { query: queryOf(dryRun, conditions), headers: headersOf(conditions) };
+    const query = { ...queryOf(dryRun, conditions), dropHeld: conditions.dropHeld };
+    const asking = { query, headers: headersOf(conditions) };
     return path === ""
       ? this.#planned("deleteModel", { parameters: { cell }, ...asking }, dryRun, conditions)
       : this.#planned("deleteElement", { parameters: { cell, path }, ...asking }, dryRun, conditions);

@@ -182,12 +182,19 @@ const changeCommands = (program: Command, context: () => Context): void => {
       .argument("<path>", "cell/group/element")
       .option("-y, --yes", "do not ask")
       .addOption(allowDestroyOption())
+      .option("--drop-held", "give up what has left the model there and is held for a copy (x.hold), and nothing else")
       .option("--no-wait", "return when the change is accepted")
       .addOption(timeoutOption())
-      .action(async (path, { yes, allowDestroy, wait, timeout: seconds }) =>
-        (await changes()).remove(context(), path, { yes: yes === true, allowDestroy, wait, timeoutMs: seconds * 1000 }),
+      .action(async (path, { yes, allowDestroy, dropHeld, wait, timeout: seconds }) =>
+        (await changes()).remove(context(), path, {
+          ...{ yes: yes === true, allowDestroy, dropHeld: dropHeld === true, wait, timeoutMs: seconds * 1000 },
+        }),
       ),
-    ["cells delete shop/web", "cells delete shop/db --yes --allow-destroy shop/db/data,shop/db/bootvol"],
+    [
+      "cells delete shop/web",
+      "cells delete shop/db --yes --allow-destroy shop/db/data,shop/db/bootvol",
+      "cells delete shop/data --drop-held",
+    ],
   );
 };
 

@@ -117,6 +117,8 @@ export const eventNames = {
     "an all-or-none deployment could not have everything and gave back what it had: what was short, and when it asks again",
   "vm/forced":
     "the operator frees a VM of a host that cannot say whether it has ended, and nobody has looked: incarnation and host",
+  "volume/hold-dropped":
+    "somebody gave up what is held, of a volume that had left the model: its path and UID, and the copies that it stayed for",
   "volume/recreated":
     "a volume with `x.recreatable` is made anew for a machine whose host is lost, since nothing could end what may write there: `uid` is the one that is given up",
   "upgrade/image-changed":

@@ -82,6 +82,8 @@ export interface CauseFacts {
   readonly "no-storage": { readonly sentence: string };
   /** Its liveness is to be asked at an interface that the incarnation which runs was started without. */
   readonly "asked-next-start": OfVm & Commanded & { readonly interface: ElementPath };
+  /** A volume that has left the model stays until the copy at that path of another cell is made (`x.hold`). */
+  readonly "held-for-copy": Foreign & Commanded;
   /** The element has left the model. */
   readonly deleting: Nothing;
 

@@ -32,6 +32,8 @@ const remedies: Remedies = {
     "delete volumes that nobody needs, or let the operator give the storage servers more room, and it goes on by itself",
   "asked-next-start": ({ target }) =>
     `\`cells restart ${target}\`; or leave x.liveness.interface out, and the first that it has is asked`,
+  "held-for-copy": ({ domain, path, target }) =>
+    `let ${domain} have a VolumeCopy of it at ${path}, which may be deleted once it is made; or give its data up: \`cells delete ${target} --drop-held\``,
   "service-unreachable": () => nothing("it goes on as soon as the service answers"),
   "host-unreachable": ({ host }) => hostBack(host),
   "host-declared-dead": ({ host }) => hostBack(host),

@@ -61,6 +61,11 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
     "its liveness probes begin at the next start of shop/web: it was started without shop/card, which x.liveness.interface names",
     "`cells restart shop/web`; or leave x.liveness.interface out, and the first that it has is asked",
   ],
+  "held-for-copy": [
+    { domain: "primary.cells.internal", path: "primary/volumes/a1", target: "shop/disk" },
+    'it is held until primary.cells.internal has made its copy "primary/volumes/a1"',
+    "let primary.cells.internal have a VolumeCopy of it at primary/volumes/a1, which may be deleted once it is made; or give its data up: `cells delete shop/disk --drop-held`",
+  ],
   deleting: [{}, "it is being deleted", null],
 
   "service-unreachable": [

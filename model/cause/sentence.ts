@@ -68,6 +68,7 @@ const words: Words = {
   "no-storage": ({ sentence }) => sentence,
   "asked-next-start": ({ vm, interface: at }) =>
     `its liveness probes begin at the next start of ${vm}: it was started without ${at}, which x.liveness.interface names`,
+  "held-for-copy": ({ domain, path }) => `it is held until ${domain} has made its copy "${path}"`,
   deleting: () => "it is being deleted",
 
   "service-unreachable": ({ service }) => `${serviceNamed(service)} is not reachable`,

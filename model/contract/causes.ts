@@ -51,6 +51,7 @@ const facts: { readonly [Kind in CauseKind]: Fields<CauseFacts[Kind]> } = {
   "no-image": { image: text(), sentence: text(), damaged: optional(exactly(true)) },
   "no-storage": { sentence: text() },
   "asked-next-start": { ...ofVm, ...commanded, interface: path },
+  "held-for-copy": { ...foreign, ...commanded },
   deleting: {},
 
   "service-unreachable": { service },

@@ -57,6 +57,13 @@ const allowDestroy = several(
   "Volume whose data may be lost with the change, by its path. It may be given several times, or as a list with commas, and may name more than are lost.",
 );
 const change = { dryRun, allowDestroy };
+const deletion = {
+  ...change,
+  dropHeld: may(
+    boolean,
+    "Destroys volumes at the path or below it that have left the model and stay for a copy (`x.hold`), each named in `allowDestroy`, and takes nothing out of the model. 404: there is none.",
+  ),
+};
 const once = {
   "Idempotency-Key": {
     schema: text(),
@@ -165,14 +172,14 @@ export const routes = {
   deleteModel: route("DELETE /cells/{cell}/model", "cell", "controller", {
     doc: "Deletes all of the cell. When nothing of it is left the cell itself ends, if the operator asked.",
     more: ofChange,
-    query: change,
+    query: deletion,
     headers: changeHeaders,
     answer: gives(values.changed),
   }),
   deleteElement: route("DELETE /cells/{cell}/model/{path*}", "cell", "controller", {
     doc: "Deletes a part of it.",
     more: ofChange,
-    query: change,
+    query: deletion,
     headers: changeHeaders,
     answer: gives(values.changed),
   }),

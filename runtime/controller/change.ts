@@ -37,7 +37,8 @@ export async function change(exchange: Exchange<Changes>): Promise<void> {
     ...(version === undefined ? {} : { ifMatch: Number(version) }),
   };
   if (incoming.method === "DELETE") {
-    await relay(exchange, { method: "DELETE", ...common, ...onceOf(exchange) });
+    const more = "dropHeld" in query && query.dropHeld === true ? { dropHeld: true } : {};
+    await relay(exchange, { method: "DELETE", ...common, ...more, ...onceOf(exchange) });
     return;
   }
   const isPatch = incoming.method === "PATCH";

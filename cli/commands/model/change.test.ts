@@ -54,6 +54,36 @@ test("a person is asked with the volumes named, with --yes too, and a yes is wha
   assert.deepEqual(careful.asked, []);
 });
 
+test("what is held is given up by name, whatever the model has at its path by now", async (t) => {
+  const held = {
+    ...one("Volume", "deleting"),
+    $state: {
+      ...{ phase: "deleting", reason: "it is held", since: "", uid: "c1-1" },
+      causes: [{ kind: "held-for-copy", domain: "primary.cells.internal", path: "primary/a", target: "shop/db" }],
+    },
+  };
+  let looks = 0;
+  let isLast = false;
+  const { context, asked, printed } = await scene(t, ({ method, url, dryRun }) => {
+    if (method === "DELETE")
+      return changed({ plan: planChange(cellOf({ db: { "x.type": "Volume", "x.size": 8 } }), null), dryRun });
+    if (url.includes("events")) return { status: 404, body: {} };
+    if (!url.includes("/model")) return known;
+    looks += 1;
+    const db = isLast && looks > 2 ? one("Volume", "ready") : held;
+    return { status: 200, body: { shop: { "x.type": "Cell", db } } };
+  });
+  const drop = { ...options, dropHeld: true, wait: true, allowDestroy: ["shop/db"] };
+  const late = await failure(remove(context, "shop", { ...drop, timeoutMs: 1 }));
+  assert.match(late.message, /To lift that: .*`cells delete shop\/db --drop-held`/);
+  looks = 0;
+  isLast = true;
+  await remove(context, "shop", { ...drop, timeoutMs: 60_000 });
+  assert.match(asked.at(-1) ?? "", /^DELETE \/cells\/shop\/model\?allowDestroy=shop%2Fdb&dropHeld=true "4"/);
+  assert.ok(looks > 2, "it has waited");
+  assert.match(printed.at(-1) ?? "", /^shop is gone/);
+});
+
 test("plan says which option applying it needs", async (t) => {
   const smaller = planChange(volumes, cellOf({ db: { "x.type": "Volume", "x.size": 4 } }));
   const { context, file, printed } = await scene(t, ({ method }) =>

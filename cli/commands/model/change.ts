@@ -1,4 +1,5 @@
 import type { Changed } from "../../../model/api.ts";
+import { remedy } from "../../../model/cause/remedy.ts";
 import type { Bundle, Cell } from "../../../model/cell/cell.ts";
 import type { ElementWithState } from "../../../model/contract/follow/rows.ts";
 import { printable, printableLines } from "../../../model/diagnostics/render-diagnostic.ts";
@@ -174,23 +175,36 @@ export const untilRemoved = async (
   cell: string,
   terminal: Terminal,
   plan: Plan,
-  { timeoutMs, whole = false }: { readonly timeoutMs: number; readonly whole?: boolean },
+  { timeoutMs, whole = false, dropHeld = false }: Pick<WaitOptions, "timeoutMs" | "dropHeld"> & { whole?: boolean },
 ): Promise<void> => {
   const changes = watchCell(client, cell);
   try {
-    await untilLeft(client, cell, terminal, plan, { timeoutMs, whole, changes });
+    await untilLeft(client, cell, terminal, plan, { timeoutMs, whole, dropHeld, changes });
   } finally {
     changes.close();
   }
 };
 
+/** What would lift that they are held, each once. */
+const waysOut = (elements: readonly ElementWithState[]): readonly string[] => {
+  const held = elements.flatMap(({ state }) => (state.causes ?? []).filter(({ kind }) => kind === "held-for-copy"));
+  return [...new Set(held.map((cause) => printable(`To lift that: ${remedy(cause)}.`)))];
+};
+
 const lastLookMs = 500;
+interface Waiting {
+  readonly timeoutMs: number;
+  readonly whole: boolean;
+  /** Elements of the model may have the paths of what goes. */
+  readonly dropHeld: boolean;
+  readonly changes: Changes;
+}
 const untilLeft = async (
   client: Client,
   cell: string,
   terminal: Terminal,
   { steps }: Plan,
-  { timeoutMs, whole, changes }: { readonly timeoutMs: number; readonly whole: boolean; readonly changes: Changes },
+  { timeoutMs, whole, dropHeld, changes }: Waiting,
 ): Promise<void> => {
   const end = performance.now() + timeoutMs;
   const left = steps.filter(({ action }) => action !== "delete").length;
@@ -205,7 +219,8 @@ const untilLeft = async (
     const summary = (await asked(() => client.cells())).find((each) => each.cell === cell);
     if (summary === undefined) return;
     const isAway = summary.phases.unreachable !== undefined;
-    if (!whole && !isAway) {
+    if (dropHeld && !isAway && (await held()).length === 0) return;
+    if (!whole && !isAway && !dropHeld) {
       if (summary.elements <= left) return;
       // Those that no text has, as the root cell's hosts, are in no plan.
       if (left === 0 && !(await present()).some(({ path }) => removed.has(path))) return;
@@ -225,6 +240,7 @@ const untilLeft = async (
         [
           `${Math.max(those.length, 1)} removed elements are not gone after ${timeoutMs / 1000} s:`,
           ...renderElements(those, terminal.paint).map((line) => `  ${line}`),
+          ...waysOut(those),
           `They go as soon as they can: \`cells watch ${cell}\` shows it.`,
         ].join("\n"),
       );
@@ -240,6 +256,8 @@ export interface WaitOptions {
   readonly allowDestroy?: readonly string[];
   readonly wait: boolean;
   readonly timeoutMs: number;
+  /** Of `delete`: what has left the model there and is held for a copy. */
+  readonly dropHeld?: boolean;
   /** Of `apply`: see `planOf`. */
   readonly cell?: string | undefined;
 }
@@ -357,15 +375,18 @@ export const remove = async (context: Context, pathText: string, options: WaitOp
   const { terminal, json } = context;
   const { cell, path, whole } = cellOfPath(pathText);
   const client = context.client();
-  const asked = () => client.delete(cell, whole ? "" : path, true);
+  const { dropHeld = false } = options;
+  const of = dropHeld ? { dropHeld } : {};
+  const asked = () => client.delete(cell, whole ? "" : path, true, of);
   const planned = await untilThere(context, options.timeoutMs, asked);
   if (!json) terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
-  const allowDestroy = await confirm(context, options, `Delete ${pathText}?`, planned.plan);
+  const question = dropHeld ? `Give up what is held of ${pathText}?` : `Delete ${pathText}?`;
+  const allowDestroy = await confirm(context, options, question, planned.plan);
   let wasAway = false;
   const onRepeat = () => {
     wasAway = true;
   };
-  const conditions = { version: planned.version, allowDestroy, key: newKey(), onRepeat };
+  const conditions = { version: planned.version, allowDestroy, key: newKey(), onRepeat, ...of };
   const send = () => client.delete(cell, whole ? "" : path, false, conditions);
   const changed = await untilThere(context, options.timeoutMs, send, onRepeat).catch(async (error: unknown) => {
     // It was accepted, and only the answer was lost.
@@ -375,7 +396,8 @@ export const remove = async (context: Context, pathText: string, options: WaitOp
   if (options.wait) {
     const back =
       "`cells apply` of a text that has it makes it anew, with its data as far as `cells bin list` shows that.";
-    const removed = untilRemoved(client, cell, terminal, changed.plan, { timeoutMs: options.timeoutMs, whole });
+    const how = { timeoutMs: options.timeoutMs, whole: whole && !dropHeld, ...of };
+    const removed = untilRemoved(client, cell, terminal, changed.plan, how);
     await leavable(`${goesOn(cell)} ${back}`, removed);
   }
   if (json) printJson(context, changed);

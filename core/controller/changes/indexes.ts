@@ -16,6 +16,8 @@ export interface Indexes {
   readonly occupied: Counted<Uid>;
   readonly identities: TrackedMap<Uid, number>;
   readonly deleting: TrackedMap<Uid, true>;
+  /** Volumes that have left the model and stay for a copy. */
+  readonly held: TrackedMap<Uid, true>;
   /** Members of an all-or-none deployment. */
   readonly reserving: TrackedMap<Uid, true>;
   /** Accepted, and not looked at by any pass. */
@@ -88,6 +90,7 @@ export function indexesOf(
     occupied: counted(),
     identities: map(),
     deleting: map(),
+    held: map(),
     reserving: map(),
     unseen: map(),
     children: map(),
@@ -127,6 +130,7 @@ function followElement(
   if (after === undefined) indexes.identities.delete(uid);
   else indexes.identities.set(uid, after.identity);
   flag(indexes.deleting, uid, after?.deleting === true);
+  flag(indexes.held, uid, after?.deleting === true && after.held !== undefined);
   flag(indexes.reserving, uid, after?.reserving === true);
   flag(indexes.unseen, uid, after?.phase === null);
   flag(indexes.staying, uid, after !== undefined && !after.deleting && stays(after));

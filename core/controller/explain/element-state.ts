@@ -115,8 +115,8 @@ function whyStillThere(state: ControllerState, record: ElementRecord): readonly 
     const actual = actualOf(actualVolume, state, manager, `volume/${record.uid}`);
     const kept = keptFor(state, record.uid);
     if (kept !== null) return [{ kind: "upgrade-kept", vm: kept }];
-    const held = whyHeldForCopy(record);
-    if (held !== null) return said(manager, held);
+    const held = whyHeldForCopy(state, record);
+    if (held.length > 0) return held;
     return actual?.phase === "deleting" || actual?.available === false ? said(manager, actual.reason) : [];
   }
   return host === null ? [] : [{ kind: "stops", host }];

@@ -22,6 +22,10 @@ export const notHere: Readonly<Record<string, Elsewhere | Never>> = {
     test: "what needs an image that no server has is stuck until somebody adds it or names another one",
   },
   "no-storage": { why: "volumes are deleted, and servers are given more room, at the Storage Manager" },
+  "held-for-copy": {
+    file: "volumes/holds.test.ts",
+    test: "what is held for a copy that never comes says so, and is given up by name",
+  },
   "host-doubts-store": {
     file: "histories/one-host-forked.test.ts",
     test: "a VM that ends while another host says that it was told to run it waits, and a release of that host takes it back there",

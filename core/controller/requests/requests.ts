@@ -42,6 +42,7 @@ import { withoutBelow } from "../services/dedications.ts";
 import { holdingsFor } from "../services/pools/listed.ts";
 import { type ControllerState, offersOf, recordAt } from "../state.ts";
 import { upgradedBy } from "../upgrade/upgrade.ts";
+import { dropHeld, heldBelow, nothingHeld, planOfDropping } from "../volumes/drop-held.ts";
 import { withSizes } from "../volumes/growth.ts";
 import { whyEnds } from "./connection-ends.ts";
 import { addCredential, openedBy, revokeCredential } from "./credentials/credentials.ts";
@@ -51,7 +52,7 @@ import { type ForceStopRequest, forceStop } from "./force-stop.ts";
 import { type MoveRequest, move } from "./move.ts";
 import { answeredBefore, keepAnswer, type Once } from "./once.ts";
 import { type RecordRequest, recorded } from "./recorded.ts";
-import { execTarget, prefixesOf, recordOf } from "./session-requests.ts";
+import { execTarget, leavingAt, prefixesOf, recordOf } from "./session-requests.ts";
 import { shownAt, shownWithState } from "./shown.ts";
 import type { TicketRequest } from "./tickets.ts";
 
@@ -71,6 +72,8 @@ export type ControllerRequest =
       readonly ifMatch?: number;
       /** Paths of volumes whose data may be lost, or several with commas in between. */
       readonly allowDestroy?: readonly string[];
+      /** Of DELETE: what has left the model there and is held, in place of what is in it. */
+      readonly dropHeld?: boolean;
       readonly state?: boolean;
       /** Who changes it; absent: who made the cell gives it its first model. */
       readonly by?: Asker;
@@ -267,12 +270,14 @@ export const askedIn = ({
   method,
   path,
   patch,
+  dropHeld,
   by,
-}: Pick<ChangeRequest, "method" | "path" | "patch" | "by">): Asked => ({
+}: Pick<ChangeRequest, "method" | "path" | "patch" | "dropHeld" | "by">): Asked => ({
   ...(by === undefined ? {} : { by }),
   verb: `${method.toLowerCase()}${path === "" ? "Model" : "Element"}`,
   target: path,
   ...(Array.isArray(patch) ? { what: `${patch.length} operations` } : {}),
+  ...(dropHeld === true ? { what: "what is held there" } : {}),
 });
 
 type ChangeRequest = Extract<ControllerRequest, { readonly dryRun?: boolean }> & {
@@ -289,11 +294,12 @@ type OtherRequest =
 function* change(state: ControllerState, request: ChangeRequest): Generator<void, Result<Json, Refused>> {
   const { ifMatch, dryRun = false, allowDestroy = [], within } = request;
   const closed = whyClosed(state);
-  if (closed !== null && !dryRun) return fail(refused(409, "conflict", closed));
+  if (closed !== null && !dryRun && !isOfHeld(request)) return fail(refused(409, "conflict", closed));
   if (ifMatch !== undefined && ifMatch !== state.model.version) {
     const message = `the model has version ${state.model.version}, not ${ifMatch}: somebody changed it meanwhile`;
     return fail(refused(412, "version-mismatch", message));
   }
+  if (isOfHeld(request)) return giveUpHeld(state, request);
   const target = yield* inSlices(state, targetOf(state, request));
   if (!target.ok) return target;
   const cell = target.value;
@@ -350,6 +356,25 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
   }
   const body = done(more);
   yield* lookedAt(state, cell);
+  return ok(body);
+}
+
+const isOfHeld = ({ method, dropHeld }: ChangeRequest): boolean => method === "DELETE" && dropHeld === true;
+/** It takes nothing out of the model, and so makes no version; a cell that is closed for changes may wait for it. */
+function giveUpHeld(state: ControllerState, request: ChangeRequest): Result<Json, Refused> {
+  const { path, dryRun = false, allowDestroy = [] } = request;
+  const held = heldBelow(state, path);
+  if (held.length === 0) return fail(notFound(nothingHeld(state, path)));
+  const plan = planOfDropping(state, held);
+  const body = toJson({ plan, version: state.model.version, dryRun } satisfies Changed);
+  if (dryRun) return ok(body);
+  const forked = forkReason(state);
+  if (forked !== null) return fail(refused(409, "conflict", forked));
+  const losses = unnamedLosses(plan, allowDestroy);
+  if (losses.length > 0) return fail({ status: 409, error: destroysDataRefusal(losses) });
+  dropHeld(state, held);
+  auditDone(state, askedIn(request));
+  keepAnswer(state, toJson(request), body);
   return ok(body);
 }
 
@@ -464,7 +489,7 @@ function read(state: ControllerState, path: string, withState: boolean): Result<
 }
 
 function elementAnswer(state: ControllerState, path: string): ReturnType<typeof whyElement> {
-  const record = recordOf(state, path);
+  const record = recordOf(state, path) ?? leavingAt(state, path);
   if (record !== undefined) return whyElement(state, record);
   const forked = forkReason(state);
   if (forked !== null) return fail({ status: 409, message: `${path} is not known here: ${forked}` });

@@ -24,6 +24,14 @@ export function recordOf(state: ControllerState, path: string): ReturnType<typeo
   }
   return undefined;
 }
+/** What has left the model there, and is not gone. */
+export function leavingAt(state: ControllerState, path: string): ReturnType<typeof recordAt> {
+  for (const uid of state.indexes.deleting.keys()) {
+    const record = state.elements.get(uid);
+    if (record?.path === normal(path)) return record;
+  }
+  return undefined;
+}
 
 export interface ExecTarget {
   readonly path: string;

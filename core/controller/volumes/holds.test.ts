@@ -65,10 +65,9 @@ for (const crashes of [false, true])
     const grant = grantOf(world);
     assert.equal(grant.hold, copyAt);
     const record = [...world.state.elements.values()].find(({ path }) => path === "shop/disk");
-    assert.deepEqual(
-      record?.causes.map((cause) => (cause.kind === "said" ? cause.sentence : cause.kind)),
-      [`it is held until primary.cells.internal has made its copy "${copyAt}"`],
-    );
+    assert.deepEqual(record?.causes, [
+      { kind: "held-for-copy", domain: "primary.cells.internal", path: copyAt, target: "shop/disk" },
+    ]);
     sayCopied(world, { ...grant, hold: "primary/volumes/other" as never });
     assert.equal(grantsOf(world).length, 1, "another copy is not what it waits for");
     sayCopied(world, grant);
@@ -120,3 +119,37 @@ test("what is held is not made anew, nor left without its grant; the hold is tak
   world.put(cell({ other: disk }), ["shop/disk"]);
   assert.deepEqual(volumesOf(world), ["shop/other"]);
 });
+
+for (const crashes of [false, true])
+  test(`what is held for a copy that never comes says so, and is given up by name${crashes ? ", over crashes" : ""}`, () => {
+    const world = held();
+    world.put(cell({ disk, hold }), ["shop/other"]);
+    const drop = (path: string, more: object = {}) =>
+      world.ask({ method: "DELETE", path, dropHeld: true, allowDestroy: [], ...more });
+    const early = drop("shop/disk", { allowDestroy: ["shop/disk"] });
+    assert.equal(early.status, 404, "the model holds it, and a change takes that back");
+    assert.match(JSON.stringify(early.body), /remove the grant or its `x.hold`/);
+    assert.equal(world.ask({ method: "DELETE", path: "" }).status, 200);
+    if (crashes) world.crash();
+    world.settle();
+    const why = world.ask({ method: "WHY-ELEMENT", path: "shop/disk" }).body as JsonObject;
+    assert.match(String(why.verdict), /has made its copy.*To lift that: .*`cells delete shop\/disk --drop-held`$/);
+    const planned = drop("shop", { dryRun: true });
+    assert.equal(planned.status, 200);
+    assert.match(
+      JSON.stringify(planned.body),
+      /"path":"shop\/disk","type":"Volume","action":"delete".*"losesData":true/,
+    );
+    for (const each of [drop("shop/disk"), drop("", { allowDestroy: ["shop/other"] })]) {
+      assert.equal(each.status, 409);
+      assert.match(JSON.stringify(each.body), /change\/destroys-data.*--allow-destroy shop\/disk/);
+    }
+    assert.equal(drop("shop/dis", { allowDestroy: ["shop/disk"] }).status, 404);
+    world.settle();
+    assert.deepEqual(volumesOf(world), ["shop/disk"], "nothing has changed by then");
+    assert.equal(drop("shop", { allowDestroy: ["shop/disk"] }).status, 200);
+    if (crashes) world.crash();
+    world.settle();
+    assert.deepEqual([volumesOf(world), grantsOf(world)], [[], []]);
+    assert.equal(world.state.elements.size, 0, "and the cell can end");
+  });

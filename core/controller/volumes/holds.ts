@@ -1,9 +1,11 @@
+import type { Cause } from "../../../model/cause/cause.ts";
 import type { Cell, VolumeGrantElement } from "../../../model/cell/cell.ts";
 import type { ElementPath } from "../../../model/cell/identifiers.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";
 import { actualGrant } from "../../documents/readers/storage.ts";
 import type { DesiredGrant } from "../../documents/vocabulary.ts";
+import { target } from "../changes/standing.ts";
 import type { ElementRecord } from "../records.ts";
 import { actualOf, type ControllerState, recordAt, saveElement, storageManagerOf } from "../state.ts";
 import { grantDocument } from "./grants.ts";
@@ -91,12 +93,12 @@ export function stillHeld(state: ControllerState, record: ElementRecord): readon
 }
 
 /** For whoever waits for the end of the volume. */
-export function whyHeldForCopy({ held = [] }: ElementRecord): string | null {
-  const [first] = held;
-  if (first === undefined) return null;
-  const { to, hold } = first;
-  return `it is held until ${"domain" in to ? to.domain : "another cell"} has made its copy "${hold}"`;
-}
+export const whyHeldForCopy = (state: ControllerState, { path, held = [] }: ElementRecord): readonly Cause[] =>
+  held.flatMap(({ to, hold }): readonly Cause[] =>
+    hold === undefined || !("domain" in to)
+      ? []
+      : [{ kind: "held-for-copy", domain: to.domain, path: hold, target: target(state, path) }],
+  );
 
 /**
  * What would destroy a volume that is held, or leave it without its grant. Whoever wants that takes the hold back first, in a

@@ -33,9 +33,7 @@ export function beyondModel(state: ControllerState, cell: Cell | null, plan: Pla
 /** MiB of volumes that have left the model and stay until their copies are made (`holds.ts`): their cell has them until then. */
 function heldMiB(state: ControllerState): number {
   let sum = 0;
-  for (const { uid, deleting, held } of state.elements.values()) {
-    if (!deleting || held === undefined) continue;
+  for (const uid of state.indexes.held.keys())
     sum += actualOf(actualVolume, state, storageManagerOf(state), `volume/${uid}`)?.sizeMiB ?? 0;
-  }
   return sum;
 }
