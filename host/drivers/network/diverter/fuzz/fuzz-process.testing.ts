@@ -14,9 +14,9 @@ import { newTally } from "./trial.testing.ts";
 import type { HostKey } from "./world.testing.ts";
 
 /**
- * The fuzz, for a network and mount namespace of its own: `--seed` the first world, `--frames` how many in all, `--object`
- * another program than the committed one, `--whole` tells a failure as it came up, not the shortest. Ends with one line of
- * JSON.
+ * The fuzz, for a network and mount namespace of its own: `--seed` the first world, `--frames` how many in all, `--episode`
+ * how many in one world, `--changes` in a thousand frames, `--object` another program than the committed one, `--whole` tells a failure as it came up, not the shortest. Ends
+ * with one line of JSON.
  */
 export interface FuzzReport {
   readonly frames: number;
@@ -36,12 +36,14 @@ function main(): void {
     options: {
       seed: { type: "string", default: "1" },
       frames: { type: "string", default: "100000" },
+      episode: { type: "string", default: String(framesAnEpisode) },
       changes: { type: "string", default: "6" },
       object: { type: "string" },
       whole: { type: "boolean", default: false },
     },
   });
   const [first, frames, changes] = [Number(values.seed), Number(values.frames), Number(values.changes)];
+  const episode = Number(values.episode);
   const directory = mkdtempSync(join(tmpdir(), "diverter-fuzz-"));
   const bpffs = join(directory, "bpf");
   mountBpffs(bpffs);
@@ -61,7 +63,7 @@ function main(): void {
     let story: string | null = null;
     let crossings = 0;
     for (let seed = first; tally.frames < frames && story === null; seed += 1) {
-      const failure = runEpisode(seed, subjects, tally, Math.min(framesAnEpisode, frames - tally.frames), changes);
+      const failure = runEpisode(seed, subjects, tally, Math.min(episode, frames - tally.frames), changes);
       if (failure === null) continue;
       if (failure.isCrossing) crossings += 1;
       story = describe(values.whole ? failure : shortest(failure, subjects));

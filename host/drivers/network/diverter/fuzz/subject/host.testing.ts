@@ -39,7 +39,7 @@ export interface Counted {
   readonly drops: ReadonlyMap<string, number>;
 }
 /** Room for more flows than an episode has frames, so that none is evicted. */
-const memoryMiB = 1024;
+const memoryMiB = 4096;
 const closeEvery = 40;
 const key = (value: number): Buffer => word.encode({ value });
 
@@ -54,6 +54,8 @@ export class HostUnderTest {
   readonly #names: Names;
   readonly #run: ProgramRun;
   readonly #open = new Set<number>();
+  /** Key of an open interface's slot, which a frame needs each time. */
+  readonly #slots = new Map<number, Buffer>();
   #leaves = 0;
   /** What the former world left is still there; the first that is told in this one takes its place. */
   #isStale = false;
@@ -142,7 +144,9 @@ export class HostUnderTest {
   #openTap(at: number): void {
     const index = this.#devices.taps[at]!;
     openInterface(this.#dataplane, index, memoryMiB);
-    this.#dataplane.maps.counters.clear(key(slotOf(this.#dataplane, index)!));
+    const slot = key(slotOf(this.#dataplane, index)!);
+    this.#dataplane.maps.counters.clear(slot);
+    this.#slots.set(at, slot);
     this.#open.add(at);
   }
   /** Its tables are taken away now and then; to empty them does the same, and takes no moment of all CPUs. */
@@ -194,7 +198,7 @@ export class HostUnderTest {
   }
   #tablesOf(at: number): readonly BpfMap[] {
     const { maps } = this.#dataplane;
-    const slot = key(slotOf(this.#dataplane, this.#devices.taps[at]!)!);
+    const slot = this.#slots.get(at)!;
     return (["flows", "openings"] as const).flatMap((name) => {
       const id = maps[name].get(slot);
       return id === null ? [] : (openInner(word.decode(id).value, flowKey.size, flow.size) ?? []);
@@ -203,19 +207,20 @@ export class HostUnderTest {
   run(port: Port, frame: Buffer, pieces: number): Ran {
     if (this.#isStale) this.tell({ rules: new Map(), here: [], elsewhere: [] });
     const { programs } = this.#dataplane;
-    // As if a while had gone by: what an interface may have copied is tried elsewhere.
-    if (port.kind === "tap" && this.#open.has(port.interface))
-      this.#dataplane.maps.copies_left.clear(key(slotOf(this.#dataplane, this.#devices.taps[port.interface]!)!));
     if (port.kind === "tap") return this.#run.run(programs.from_vm, frame, this.#devices.taps[port.interface]!, pieces);
     return port.kind === "wire"
       ? this.#run.run(programs.from_wire, frame, this.#devices.uplink, pieces)
       : this.#run.run(programs.from_outside, frame, this.#devices.outside, pieces);
   }
+  /** As if a while had gone by since an interface sent to many: how much of that it may have copied is tried elsewhere. */
+  rest(at: number): void {
+    const slot = this.#slots.get(at);
+    if (slot !== undefined) this.#dataplane.maps.copies_left.clear(slot);
+  }
   /** What was counted for an interface since it is here. */
   counted(at: number): Counted {
-    const index = this.#devices.taps[at]!;
     const values = this.#dataplane.maps.counters
-      .getPerCpu(key(slotOf(this.#dataplane, index)!))
+      .getPerCpu(this.#slots.get(at)!)
       .map((bytes) => interfaceCounters.decode(bytes));
     const sum = (of: (value: (typeof values)[number]) => bigint): number =>
       Number(values.reduce((total, value) => total + of(value), 0n));
