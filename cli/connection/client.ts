@@ -31,7 +31,7 @@ import type {
 } from "../../model/api.ts";
 import type { Bundle } from "../../model/cell/cell.ts";
 import type { SessionGrant, SessionRequest } from "../../model/cell/session-messages.ts";
-import { type Asking, addressOf, type ContractClient, createClient } from "../../model/contract/client.ts";
+import { type Asking, addressOf, type ContractClient, createClient } from "../../model/contract/client/client.ts";
 import type {
   HaReport,
   MailRegistered,

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { poolHostWaits } from "../../core/documents/pools.ts";
 import type { ElementState } from "../../model/api.ts";
 import { follow, referenceIn } from "../../model/cell/reference.ts";
+import { whyNot } from "../../model/contract/actions/actions.ts";
 import type {
   Authorised,
   NewPool,
@@ -221,13 +222,8 @@ export const setAuthorised = async (
 export const deletePool = (source: CellSource, uid: string): Promise<{ readonly removed: string }> =>
   changing(async () => {
     const { summary, hosts, version } = await poolOf(source, uid);
-    const names = hosts.map(({ name }) => name).sort();
-    if (names.length > 0)
-      throw refused(
-        409,
-        "conflict",
-        `the pool ${summary.name} has hosts: ${names.join(", ")}; take them out of it first`,
-      );
+    const against = whyNot("deletePool", null, { pool: summary.name, hosts: hosts.map(({ name }) => name) });
+    if (against !== null) throw refused(409, "conflict", against.why);
     await source.ask(summary.cell, { method: "DELETE", path: modelAt(summary.path), version });
     return { removed: summary.name };
   });

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HostAdministration } from "../../../model/cell/cell.ts";
+import { whyNot } from "../../../model/contract/actions/actions.ts";
 import { type ElementWithState, elementsOf } from "../../../model/contract/follow/rows.ts";
 import { printable } from "../../../model/diagnostics/render-diagnostic.ts";
 import { isObject, type Json } from "../../../model/json/json.ts";
@@ -56,6 +57,8 @@ const stateOf = async (client: Client, host: string): Promise<HostAdministration
   throw usage(`there is no host ${host}; ${names === "" ? "the root cell has none yet" : `the hosts are ${names}`}`);
 };
 
+const subjectOf = (host: string, administration: HostAdministration) =>
+  ({ host, administration, presence: "unknown" }) as const;
 const statePath = (host: string): string => `${hosts}/${host}/x.state`;
 const put = async (client: Client, host: string, state: HostAdministration): Promise<void> => {
   const path = statePath(host);
@@ -85,9 +88,7 @@ export const drainHost = async (context: Context, host: string, options: DrainOp
   const before = await stateOf(client, host);
   const guests = (await allVms(client, terminal.warn)).filter(isAt(host));
   if (!json) {
-    terminal.print(
-      before === "maintenance" ? `${host} is in maintenance already` : `${host} takes nothing new from then on`,
-    );
+    terminal.print(whyNot("drain", null, subjectOf(host, before))?.why ?? `${host} takes nothing new from then on`);
     for (const guest of guests) terminal.print(lineOf(guest, host));
     if (guests.length === 0) terminal.print(`no VM is there`);
   }
@@ -157,14 +158,10 @@ const staysFor = ({ state }: ElementWithState): boolean =>
 export const resumeHost = async (context: Context, host: string): Promise<void> => {
   const client = context.client();
   const before = await stateOf(client, host);
-  if (before !== "enabled") await put(client, host, "enabled");
+  const against = whyNot("resume", null, subjectOf(host, before));
+  if (against === null) await put(client, host, "enabled");
   if (context.json) printJson(context, { host, state: "enabled" });
-  else
-    context.terminal.print(
-      before === "enabled"
-        ? `${host} takes VMs already`
-        : `${host} takes VMs again; those that left stay where they are`,
-    );
+  else context.terminal.print(against?.why ?? `${host} takes VMs again; those that left stay where they are`);
 };
 
 export const moveVm = async (

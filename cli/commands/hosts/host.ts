@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import type { HostJoin } from "../../../model/api.ts";
+import { whyNot } from "../../../model/contract/actions/actions.ts";
 import type { Context } from "../../context/context.ts";
 import { printJson } from "../../context/context.ts";
 import { writeSecret } from "../../secrets/secret-file.ts";
@@ -115,9 +116,10 @@ export const hostDead = async (context: Context, name: string, powerIsOff: boole
         `\`cells host dead ${name} --power-is-off\``,
     );
   const isNews = ended === null || ended < boot;
+  const said = whyNot("dead", null, { host: name, administration: "enabled", presence: isNews ? "dead" : "off" });
   if (isNews) await client.endHost(name, { powerIsOff: true, generation, boot });
   if (context.json) printJson(context, { host: name, generation, boot, news: isNews });
-  else if (!isNews) context.terminal.print(`that was said already of ${name}, which has not started since`);
+  else if (said !== null) context.terminal.print(said.why);
   else
     context.terminal.print(
       `the VMs of ${name} have ended; those with x.restartOnFailure start elsewhere. When the machine comes back, it is a host as before`,

@@ -1,4 +1,5 @@
 import type { Changed, ElementState } from "../../../model/api.ts";
+import { whyNot } from "../../../model/contract/actions/actions.ts";
 import { elementsOf } from "../../../model/contract/follow/rows.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { isEmptyPlan } from "../../../model/plan/plan.ts";
@@ -41,11 +42,14 @@ const vmAt = async (client: Client, pathText: string): Promise<Vm> => {
 
 /** What is put, by its name and value. The same value as before: nothing is to be done. */
 const orderOf = (verb: PowerVerb, pathText: string, { state, wanted, counter }: Vm): readonly [string, Json] => {
+  const { phase, reason, power = null, host = null } = state;
+  const so = { phase, reason, power, host, wanted: wanted === "off" ? "off" : "on", isHostHeard: null } as const;
+  const against = whyNot(verb, null, { path: pathText, ...so });
+  if (against !== null && !against.isSo) throw new CommandFailure(exitCodes.refused, against.why);
   const again = ["x.restart", counter + 1] as const;
   if (verb === "stop") return ["x.desiredState", "off"];
   if (verb === "start") return wanted !== "off" && state.phase === "failed" ? again : ["x.desiredState", "on"];
-  if (wanted !== "off") return again;
-  throw new CommandFailure(exitCodes.refused, `${pathText} is off: \`cells start ${pathText}\` starts it`);
+  return again;
 };
 
 const takenBack: Readonly<Record<PowerVerb, PowerVerb | null>> = { start: "stop", stop: "start", restart: null };

@@ -1,5 +1,6 @@
 import type { ForcedStop } from "../../../model/api.ts";
 import { elementPath, hostPeer } from "../../../model/cell/identifiers.ts";
+import { whyNot } from "../../../model/contract/actions/actions.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import { log } from "../../outbox.ts";
 import { forkReason } from "../histories/fork.ts";
@@ -36,11 +37,13 @@ export function forceStop(
     return refused(409, `the root controller runs in ${path} itself, and hosts start it: it is not stopped by hand`);
   const vm = state.vms.get(record.uid);
   const run = vm?.run ?? null;
-  if (vm === undefined || run === null || run.host === null || !run.handedOver)
-    return refused(409, `nothing of ${path} runs anywhere: \`cells stop ${path}\` is enough`);
-  const { host, incarnation } = run;
-  if (state.reachable.get(hostPeer(host)) === true && run.unsure === undefined)
-    return refused(409, `${host} is heard, and stops what it runs: \`cells stop ${path}\` waits for its word`);
+  const host = run?.handedOver === true ? run.host : null;
+  const isHostHeard = host !== null && state.reachable.get(hostPeer(host)) === true && run?.unsure === undefined;
+  const so = { path, phase: "working", reason: null, wanted: null, power: null, host, isHostHeard };
+  const against = whyNot("forceStop", null, so);
+  if (against !== null) return refused(409, against.why);
+  if (vm === undefined || run === null || host === null) throw new Error(`${path} has no run to be freed of its host`);
+  const { incarnation } = run;
   const answer: ForcedStop = {
     ...{ vm: path, host, incarnation },
     unchecked: [

@@ -1,6 +1,7 @@
 import type { Moved } from "../../../model/api.ts";
 import { sentenceOf } from "../../../model/cause/sentence.ts";
 import { elementPath, hostName } from "../../../model/cell/identifiers.ts";
+import { whyNot } from "../../../model/contract/actions/actions.ts";
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import { log } from "../../outbox.ts";
@@ -41,11 +42,12 @@ export function move(state: ControllerState, { vm: path, to, tentative }: MoveRe
   }
   const vm = state.vms.get(record.uid);
   const run = vm?.run ?? null;
-  if (vm === undefined || run?.host == null || actualVmOf(state, record.uid, run)?.power !== "on")
-    return refused(
-      409,
-      `${path} does not run: ${sentenceOf(record.causes) ?? "it is off"}. It is placed anew when it starts`,
-    );
+  const power = run === null ? null : (actualVmOf(state, record.uid, run)?.power ?? null);
+  const reason = sentenceOf(record.causes);
+  const so = { path, phase: "working", reason, wanted: null, power, host: run?.host ?? null, isHostHeard: null };
+  const against = whyNot("move", null, so);
+  if (against !== null) return refused(409, against.why);
+  if (vm === undefined || run?.host == null) throw new Error(`${path} runs at no host`);
   if (isOwnVm(state, record.uid))
     return refused(
       409,

@@ -1,8 +1,9 @@
+import { whyNot } from "../../../model/contract/actions/actions.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { Instant } from "../../env.ts";
 import { isObject, log } from "../../outbox.ts";
 import { beginPause, endStorm } from "../guards.ts";
-import { isActive, type OrderlyType, type WorkItem } from "../item.ts";
+import { isActive, type WorkItem } from "../item.ts";
 import { type HaState, saveItem } from "../state.ts";
 import { acknowledge } from "./alerts.ts";
 
@@ -65,27 +66,15 @@ function release(state: HaState, about: About): void {
   state.dirty.add(item.vm);
 }
 
-const instead: Readonly<Record<OrderlyType, string>> = {
-  Migration: "`cells host resume` lets the VMs of a host stay",
-  CheckStop: "`cells start` wants it on again",
-  ForceStop: "its host ends it when it is heard",
-};
-
 /** This incarnation is left alone until somebody has it tried again; what has begun to be fenced is not half alive. */
 function cancel(state: HaState, about: About): ByHandRefusal | null {
   const item = activeOf(state, about);
   const inOrder = [...state.orderly.active.values()].find(isAbout(about));
-  if (inOrder !== undefined)
-    return {
-      status: 409,
-      message: `${about.path} is no VM of a lost host, and what is done there (${inOrder.type}) is another's: ${instead[inOrder.type]}`,
-    };
-  if (item === undefined) return cancelledOf(state, about) === undefined ? nothing(about) : null;
-  if (item.step !== "Scheduled" && item.step !== "Investigating")
-    return {
-      status: 409,
-      message: `${item.path} is at ${item.step}: a fence that has begun is carried through, since it may have ended some of its leases; \`cells stop ${item.path}\` keeps it off afterwards`,
-    };
+  const work = inOrder ?? item;
+  if (work === undefined) return cancelledOf(state, about) === undefined ? nothing(about) : null;
+  const { path, type, step } = work;
+  const against = whyNot("cancelWork", null, { path, type, step, isHeld: false });
+  if (against !== null || item === undefined) return against === null ? null : { status: 409, message: against.why };
   log(state.outbox, "ha/cancelled", { vm: item.vm, path: item.path, cell: item.cell, incarnation: item.incarnation });
   saveItem(state, { ...item, cancelled: true });
   state.dirty.add(item.vm);

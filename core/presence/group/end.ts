@@ -1,4 +1,5 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
+import { whyNot as whyNotNow } from "../../../model/contract/actions/actions.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { isBoot, isGeneration } from "../../documents/life-numbers.ts";
 import type { ActualPresenceDeath } from "../../documents/presence.ts";
@@ -135,9 +136,10 @@ function whyNotThat(
 
 function whyNot(state: GroupState, view: HostView): string | null {
   const { host } = view;
-  if (view.reachable === true) return `host ${host} is being heard: it runs`;
-  // Just started: whether it hears the host will show in a moment.
-  if (view.reachable === null) return `whether host ${host} answers is not known yet: try again in a moment`;
+  // Just started (null): whether it hears the host will show in a moment.
+  const presence = view.reachable === null ? "unknown" : view.reachable ? "up" : "dead";
+  const against = whyNotNow("dead", null, { host, administration: "enabled", presence });
+  if (against !== null) return against.why;
   const seers = seersOf(state, view);
   return seers.length === 0
     ? null

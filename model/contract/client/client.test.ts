@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { match } from "../match.ts";
+import { readQuery } from "../request.ts";
 import { addressOf, createClient } from "./client.ts";
-import { match } from "./match.ts";
-import { readQuery } from "./request.ts";
 
 test("an address is read back as what it was made from", () => {
   const parameters = { cell: "a b/c", path: "shop/we?b/ü" };

@@ -1,5 +1,5 @@
-import type { AnswerOf, BodyOf, ParameterNames, QueryOf } from "./route.ts";
-import { type RouteName, type Routes, routeOf } from "./routes.ts";
+import type { AnswerOf, BodyOf, ParameterNames, QueryOf } from "../route.ts";
+import { type RouteName, type Routes, routeOf } from "../routes.ts";
 
 /*
  * A client of the contract as functions over `fetch`, which is handed in: for the command line, a browser, or a test without
