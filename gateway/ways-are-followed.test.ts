@@ -17,7 +17,7 @@ import { loginPlaces } from "./tenancy/tenants.ts";
  * or in the test that the table names. The sentences are read out of the code, so a new one needs a line.
  */
 const root = join(import.meta.dirname, "..");
-const folders = ["core/controller/requests", "gateway"];
+const folders = ["core/controller/requests", "gateway", "model/contract/actions"];
 
 const verbs = "use|name|send|try|revoke|take|give|ask|choose|replace|apply|see|add|write|make|move|look|wait|leave|set";
 const says = new RegExp(`(?:^|[:;.,(] )(?:${verbs})\\b|[Dd]id you mean|\`cells \\w|must be the same|a bundle is`, "i");
@@ -149,6 +149,7 @@ const busy = ["gateway/edge/admission.test.ts", "a cell's holder is let in, has 
 const opening = ["gateway/edge/sessions.test.ts", "neither made-up capabilities nor a cell whose controller"] as const;
 const pools = ["gateway/cells/pools.test.ts", "what stands against a request is said, and nothing is touched"] as const;
 const force = "core/controller/requests/force-stop.test.ts";
+const power = ["cli/commands/model/power.test.ts", "each verb puts what it takes, and nothing where it is so"] as const;
 const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>> = {
   "`cells why ${vmPath}` says more": named,
   "name one of them, such as": named,
@@ -190,7 +191,25 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
     "gateway/sign-in/sign-in.test.ts",
     "a sign-in makes no other that would outlive it",
   ],
-  'has hosts: ${names.join(", ")}; take them out of it first': pools,
+  "`cells host resume` lets the VMs of a host stay": [
+    "cli/commands/hosts/drain.test.ts",
+    "resume takes back what drain wrote, and nothing where it is so",
+  ],
+  "`cells start` wants it on again": power,
+  "is off: `cells start ${path}` starts it": power,
+  "; `cells ha` shows what is": [
+    "core/ha/people/by-hand.test.ts",
+    "of what nothing is being done about, that is said; another cell's VM of that name is not meant",
+  ],
+  "; `cells stop ${path}` keeps it off afterwards": [
+    "core/ha/people/by-hand.test.ts",
+    "a fence that has begun is not cancelled: it says why, and what keeps the VM off",
+  ],
+  "answers is not known yet: try again in a moment": [
+    "core/presence/group/end.test.ts",
+    "a host that is heard, here or by other hosts, has not ended, whatever is said",
+  ],
+  "take them out of it first": pools,
   "already: give it another name": pools,
   "see the API reference": ["gateway/requests/serve.test.ts", "the gateway serves every route of the table"],
   "take out of it what is not to run any more": [

@@ -155,7 +155,7 @@ export const actions = {
     },
   }),
   cancelWork: row({
-    ...{ about: "work", label: "Leave alone", route: "cancelHa", ends: true },
+    ...{ about: "work", label: "Cancel", route: "cancelHa", ends: true },
     when: ({ path, type, step }) => {
       if (inOrder[type] !== undefined) return anothers(path, type);
       if (step === "Cancelled") return so(`${path} is left alone already`);
@@ -222,7 +222,7 @@ export const actions = {
     when: ({ name, isEnabled }) => (isEnabled ? null : so(`${name} is disabled already`)),
   }),
   removePoolHost: row({
-    ...{ about: "poolHost", label: "Give back", route: "removePoolHost", verb: "cell.change", ends: true },
+    ...{ about: "poolHost", label: "Remove", route: "removePoolHost", verb: "cell.change", ends: true },
     when: ({ name, isEnabled, vms }) => {
       if (isEnabled) return no(`${name} is enabled: disable it first`);
       return vms.length === 0
