@@ -194,7 +194,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   stopAtSignals(async () => asking?.close());
   asking.wake();
   await otherNetworks(part, configuration.address, log);
-  const sessions = createHostSessions({ host: part.host, hypervisor, request, log });
+  const sessions = createHostSessions({ hypervisor, request, log });
   const usages = () => machineUsages(runDirectory);
   const { metrics, status } = createHostObservation({ network, request, usages, ...ownProcess });
   running.observer.measures(metrics);

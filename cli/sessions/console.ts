@@ -3,7 +3,7 @@ import type { SessionMessage } from "../../model/cell/session-messages.ts";
 import { type Context, cellOfPath } from "../context/context.ts";
 import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 import { withoutQueries } from "./replay.ts";
-import { type Ending, isPassing, openSession, type Session } from "./session.ts";
+import { type Ending, isPassing, onHost, openSession, type Session } from "./session.ts";
 
 /**
  * `cells console`: this terminal becomes the VM's serial console. Every key goes to the guest, Ctrl-C too; Ctrl-] leaves,
@@ -222,7 +222,7 @@ class Seat {
     const what = known === null ? "" : known === incarnation ? "connected again: " : "started anew: ";
     const others = viewers > 1 ? ` ${viewers} are at it; all see it, all may type.` : "";
     const wayOut = this.#interactive ? " Ctrl-] leaves." : "";
-    this.#say(`${what}console of ${this.#path}, incarnation ${incarnation} on host ${host}.${others}${wayOut}`);
+    this.#say(`${what}console of ${this.#path}, incarnation ${incarnation}${onHost(host)}.${others}${wayOut}`);
   }
 
   /** Beside the guest's own output, which has the standard output for itself. */

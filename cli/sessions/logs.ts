@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Context, cellOfPath } from "../context/context.ts";
 import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 import { withoutQueries } from "./replay.ts";
-import { type Ending, isPassing, openSession, type Session } from "./session.ts";
+import { type Ending, isPassing, onHost, openSession, type Session } from "./session.ts";
 
 /** `cells logs`: what a VM has written to its serial console, as its host has recorded it; nothing is typed. */
 export interface LogsOptions {
@@ -46,7 +46,7 @@ const show = async (context: Context, vmText: string, { follow }: LogsOptions, k
         if (message.kind !== "opened") return;
         past = message.pastBytes;
         if (follow && message.incarnation !== incarnation)
-          say(`incarnation ${message.incarnation} of ${vmText} on host ${message.host}`);
+          say(`incarnation ${message.incarnation} of ${vmText}${onHost(message.host)}`);
         incarnation = message.incarnation;
         if (!follow && past === 0) left();
       },

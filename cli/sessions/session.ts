@@ -76,8 +76,12 @@ export const openSession = async (
 };
 
 /** The guest's output is its own affair; what is said of it in our name is text, also where a guest's words are in it. */
-const plain = (message: SessionMessage): SessionMessage =>
-  "sentence" in message ? { ...message, sentence: printable(message.sentence) } : message;
+const plain = (message: SessionMessage, { host }: SessionGrant): SessionMessage => {
+  if ("sentence" in message) return { ...message, sentence: printable(message.sentence) };
+  return message.kind === "opened" && message.host === "" ? { ...message, host: printable(host ?? "") } : message;
+};
+/** Who may not learn of machines is told none. */
+export const onHost = (host: string): string => (host === "" ? "" : ` on host ${host}`);
 
 class OpenSession implements Session {
   readonly grant: SessionGrant;
@@ -148,7 +152,7 @@ class OpenSession implements Session {
       this.#listener.output(bytes[0] === channels.error ? "error" : "output", bytes.subarray(1));
       return;
     }
-    const message = plain(JSON.parse(bytes.toString("utf8")) as SessionMessage);
+    const message = plain(JSON.parse(bytes.toString("utf8")) as SessionMessage, this.grant);
     if (message.kind === "taken") {
       this.#untaken -= message.bytes;
       this.#giveRoom();

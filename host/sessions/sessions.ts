@@ -23,7 +23,6 @@ import { serveExec } from "./session-exec.ts";
  * this incarnation and verb. When that incarnation ends, so do its sessions.
  */
 export interface HostSessionsOptions {
-  readonly host: string;
   readonly hypervisor: HypervisorDriver;
   readonly request: (request: Json) => Promise<Json>;
   readonly log?: (event: string, fields: { readonly [key: string]: Json }) => void;
@@ -60,7 +59,7 @@ interface Refused {
 const refused = (status: number, code: string, message: string): Refused => ({ status, code, message });
 
 export const createHostSessions = (options: HostSessionsOptions): HostSessions => {
-  const { host, hypervisor } = options;
+  const { hypervisor } = options;
   const limits = { ...defaultLimits, ...options.limits };
   const used = new UsedCapabilities(options.now ?? Date.now);
   const open = new Set<Open>();
@@ -97,7 +96,7 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
     if (running === null || running.incarnation !== incarnation)
       return refused(409, "not-running", `incarnation ${incarnation} of "${vm}" does not run here any more`);
     if (closing)
-      return refused(503, "closing", `the Host Manager of ${host} is about to restart; try again in a moment`);
+      return refused(503, "closing", `the Host Manager of its host is about to restart; try again in a moment`);
     const ofMachine = [...open].filter((session) => session.vm === target.vm).length;
     if (ofMachine >= limits.perMachine)
       return refused(
@@ -106,11 +105,7 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
         `${ofMachine} sessions into this VM are open, and that is the limit; close one first`,
       );
     if (open.size >= limits.perHost)
-      return refused(
-        429,
-        "busy",
-        `${open.size} sessions are open at host ${host}, and that is the limit; try again later`,
-      );
+      return refused(429, "busy", `${open.size} sessions are open at its host, and that is the limit; try again later`);
     const why = used.use(capability);
     return why === null ? { ...capability, vm: target.vm } : refused(403, "capability", why);
   };
@@ -130,7 +125,8 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
       channel.end("machine-ended", `incarnation ${incarnation} of this VM has just ended`);
       return;
     }
-    const opened = { kind: "opened", incarnation, host } as const;
+    // Whoever looks may be nobody to learn of machines: the grant says it to the operator.
+    const opened = { kind: "opened", incarnation, host: "" } as const;
     if (verb === "console") serveConsole(channel, running.console, opened);
     else serveExec(channel, (command, output) => hypervisor.run(vm, command, output), opened);
   };
@@ -143,7 +139,7 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
     },
     close: async () => {
       closing = true;
-      const sentence = `the Host Manager of ${host} restarts; the VM goes on, and its console can be opened again in a moment`;
+      const sentence = `the Host Manager of its host restarts; the VM goes on, and its console can be opened again in a moment`;
       const channels = [...open].map(({ channel }) => channel);
       for (const channel of channels) channel.end("closing", sentence);
       await Promise.all(channels.map(({ closed }) => closed));

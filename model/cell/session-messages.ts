@@ -29,7 +29,8 @@ export interface SessionGrant {
   readonly expires: string;
   readonly vm: string;
   readonly incarnation: number;
-  readonly host: string;
+  /** To the operator; null or absent: it is not told. */
+  readonly host?: string | null;
 }
 
 /** First byte of a binary message to the client. A console has only `output`. */
@@ -58,6 +59,7 @@ export type SessionMessage =
   | {
       readonly kind: "opened";
       readonly incarnation: number;
+      /** Of a host of a version before; empty: the grant says it to whom it may be told. */
       readonly host: string;
       readonly viewers: number;
       readonly pastBytes: number;

@@ -73,7 +73,7 @@ function checkVm(vm: VmElement, all: readonly HostOffer[], fault: ReportFault): 
       typeof pin === "string" ? `There is no host \`${pin}\`` : "The installation has no host that could hold a VM";
     fault("cell/no-host", message, vm.path, {
       ...(typeof pin === "string" ? { attribute: "x.placement.host" } : {}),
-      hint: names === "" ? "A host must join first." : `Its hosts are ${names}.`,
+      hint: names === "" ? "A host must join first." : `Name one that is there: ${names}.`,
     });
     return;
   }

@@ -249,7 +249,7 @@ export const forcedStop = record<api.ForcedStop>(
 );
 export const sessionRequest = record<SessionRequest>({ vm: text(), verb: oneOf(...sessionVerbs) }, "SessionRequest");
 export const sessionGrant = record<SessionGrant>(
-  { session: text(), expires: time, vm: text(), incarnation: integer(), host: text() },
+  { session: text(), expires: time, vm: text(), incarnation: integer(), host: optional(maybe.text) },
   "SessionGrant",
 );
 

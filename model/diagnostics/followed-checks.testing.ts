@@ -383,7 +383,7 @@ const supplied: Readonly<Record<string, Followed>> = {
     "net extends Subnet { x.size 8; }",
   ),
   "At most 5120 MiB can be had": asked(installation, all(machines(6)), all(machines(5)), some(machines(6))),
-  "Its hosts are h1, h2": asked(
+  "Name one that is there: h1, h2": asked(
     installation,
     vmWith('x.placement.host "h7";'),
     vmWith('x.placement.host "h1";'),

@@ -15,6 +15,7 @@ import type { Returning } from "./backups/return-store.ts";
 import type { CellEvents } from "./events.ts";
 import type { ControllerSessions } from "./sessions.ts";
 import type { Caller } from "./tenants/callers.ts";
+import type { Veils } from "./tenants/veiled.ts";
 
 /** One request at a controller's edge: who asks what, and how it is answered. */
 export interface EdgeContext {
@@ -35,6 +36,8 @@ export interface Exchange<N extends RouteName = Served> {
   /** Null: the Cell Manager. */
   readonly caller: Caller | null;
   readonly sessions: ControllerSessions | null;
+  /** Null: the operator asks, who may learn of machines. */
+  readonly veil: Veils | null;
   readonly incoming: PeerRequest;
   readonly response: ServerResponse;
   readonly query: QueryOf<Routes[N]["query"]>;

@@ -28,6 +28,7 @@ import { askHost } from "./ask-host.ts";
 import { orderBackup } from "./backups/order.ts";
 import { returnStore } from "./backups/return-store.ts";
 import { change } from "./change.ts";
+import type { CellEvents } from "./events.ts";
 import { ask, bodyOf, bodyOnce, type EdgeContext, type Exchange, onceOf, relay, type Served } from "./exchange.ts";
 import { hostHandler } from "./hosts/hosts.ts";
 import { longPoll } from "./long-poll.ts";
@@ -36,6 +37,7 @@ import { answerAudit, askerOf, recordedFirst } from "./tenants/audit.ts";
 import { callerOf, partMayNotAsk, withinOf } from "./tenants/callers.ts";
 import { isRead } from "./tenants/child-cells.ts";
 import { sessionHolder, TenantAnswers, TicketHolds, tenantMayNotAsk } from "./tenants/tenants.ts";
+import { Veils } from "./tenants/veiled.ts";
 import { answerIssue, answerSpending, createTicketCheck } from "./tickets.ts";
 import { connectionAnswer, type Examined, examinedChecks, type Question } from "./why.ts";
 
@@ -95,6 +97,7 @@ export const createRoutes = (
   answers = new TenantAnswers(new TicketHolds(context.request)),
 ): PeerHandler => {
   const issued = new IssuedTickets(() => performance.now());
+  const veils = new Veils(context.request);
   const tickets = createTicketCheck(context.configuration, issuerOf(context.controller));
   return async (incoming, response) => {
     if (!mayAsk("controller", incoming.peer, incoming.method, incoming.url)) {
@@ -133,6 +136,8 @@ export const createRoutes = (
       return;
     }
     const tenant = caller !== null && "tenant" in caller ? caller.tenant : null;
+    const veil = Veils.isFor(caller, cell) ? veils : null;
+    await veil?.over(response, found.name);
     const part = partMayNotAsk(caller, found.name);
     const no = part ?? (tenant === null || cell === rootCell ? null : tenantMayNotAsk(tenant, found.name));
     if (no !== null) {
@@ -148,7 +153,8 @@ export const createRoutes = (
     )
       return;
     if (tenant !== null) answers.follow(tenant, found.name, response);
-    await serve(found.name, { context, caller, sessions, incoming, response, parameters: found.parameters });
+    const { parameters } = found;
+    await serve(found.name, { context, caller, sessions, veil, incoming, response, parameters });
   };
 };
 
@@ -283,7 +289,7 @@ async function read(exchange: Exchange<"readModel" | "readElement">): Promise<vo
  * The past, oldest first; with `follow=true` the stream stays open. `Last-Event-ID` leaves out what was seen, `since` what happened
  * before that time, `past=false` everything that has happened.
  */
-async function events({ context, incoming, response, query }: Exchange<"followCell">): Promise<void> {
+async function events({ context, veil, incoming, response, query }: Exchange<"followCell">): Promise<void> {
   const last = Number(incoming.headers["last-event-id"] ?? 0);
   const { since, subscribe } = context.events;
   const sinceMs = query.since === undefined ? 0 : Date.parse(query.since);
@@ -291,9 +297,30 @@ async function events({ context, incoming, response, query }: Exchange<"followCe
   streamEvents<CellEvent>(response, {
     past: query.past === false ? [] : since(Number.isSafeInteger(last) ? last : 0).filter(isAsked),
     heading: ({ id, event }) => ({ id, event }),
-    ...(query.follow === true ? { follow: subscribe } : {}),
+    ...(query.follow === true ? { follow: veil === null ? subscribe : lookedAtFirst(veil, response, subscribe) } : {}),
   });
 }
+
+/** A host that joined since the stream was opened is not told either. Who hears it is let go when too much waits for that. */
+const lookedAtFirst =
+  (veil: Veils, response: ServerResponse, subscribe: CellEvents["subscribe"]): CellEvents["subscribe"] =>
+  (listener) => {
+    let [before, behind] = [Promise.resolve(), 0];
+    const tell = async (event: CellEvent, turn: Promise<void>): Promise<void> => {
+      await turn;
+      await veil.look().then(
+        () => listener(event),
+        () => response.destroy(),
+      );
+      behind -= 1;
+    };
+    return subscribe((event) => {
+      behind += 1;
+      if (behind > mostBehind) response.destroy();
+      else before = tell(event, before);
+    });
+  };
+const mostBehind = 2_000;
 
 function questionOf(query: Exchange<"explain">["query"]): Result<Question, string> {
   const port = query.port ?? null;

@@ -65,7 +65,10 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
   };
   const refusal = (status: number, code: string, message: string) => ({ status, body: { error: { code, message } } });
 
-  const passOn = async ({ socket, head, headers }: PeerUpgrade, { path, verb, target }: Grant): Promise<void> => {
+  const passOn = async (
+    { socket, head, headers }: PeerUpgrade,
+    { path, verb, target, holder }: Grant,
+  ): Promise<void> => {
     const capability = {
       vm: target.uid,
       incarnation: target.incarnation,
@@ -86,7 +89,8 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
       });
     } catch (error) {
       const why = (error as Error).message;
-      refuseUpgrade(socket, 502, "unreachable", `host ${target.host}, where ${path} runs, does not answer: ${why}`);
+      const told = holder === null ? `host ${target.host}, where ${path} runs, does not answer: ${why}` : null;
+      refuseUpgrade(socket, 502, "unreachable", told ?? `the host where ${path} runs does not answer`);
       return;
     } finally {
       // From now on the two streams end with one another, each whole.
@@ -105,7 +109,7 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
         return refusal(429, "busy", `${mostGranted} sessions are granted and not opened yet; try again in a minute`);
       const { path, incarnation, host } = target;
       const expires = new Date(Date.now() + capabilityLifetimeMs).toISOString();
-      return { status: 201, body: { session, expires, vm: path, incarnation, host } };
+      return { status: 201, body: { session, expires, vm: path, incarnation, host: holder === null ? host : null } };
     },
     open: async (upgrade) => {
       const { socket, headers } = upgrade;

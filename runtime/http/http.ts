@@ -7,9 +7,17 @@ import { fail, ok, type Result } from "../../model/result.ts";
 
 export const bodyLimitBytes = 16 * 1024 * 1024;
 
+/** What becomes of an answer before it is sent; `status` null: one event of a stream. */
+export type Through = (body: Json, status: number | null) => Json;
+const through = new WeakMap<ServerResponse, Through>();
+/** All that is sent as JSON, or as events, goes through this from now on. */
+export const answerThrough = (response: ServerResponse, change: Through): void => void through.set(response, change);
+export const sentThrough = (response: ServerResponse, body: object | Json, status: number | null): object | Json =>
+  through.get(response)?.(body as Json, status) ?? body;
+
 export function sendJson(response: ServerResponse, status: number, body: object | Json, headers = {}): void {
   response.writeHead(status, { "content-type": "application/json; charset=utf-8", ...headers });
-  response.end(JSON.stringify(body));
+  response.end(JSON.stringify(sentThrough(response, body, status)));
 }
 export function sendRefusal(response: ServerResponse, status: number, code: string, message: string): void {
   sendJson(response, status, { error: { code, message } } satisfies Refusal);

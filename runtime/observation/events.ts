@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { LogLine } from "../../core/distribution/node/types.ts";
 import type { ServiceEvent } from "../../model/api.ts";
+import { sentThrough } from "../http/http.ts";
 
 /** A line of log with its time, milliseconds since 1970. */
 export interface LogEvent extends LogLine {
@@ -87,7 +88,9 @@ export const streamEvents = <E>(response: ServerResponse, { past, follow, headin
   response.flushHeaders();
   const send = (event: E): void => {
     const { id, event: name } = heading(event);
-    response.write(`id: ${id}\nevent: ${name}\ndata: ${JSON.stringify(event)}\n\n`);
+    response.write(
+      `id: ${id}\nevent: ${name}\ndata: ${JSON.stringify(sentThrough(response, event as object, null))}\n\n`,
+    );
   };
   for (const event of past) send(event);
   if (follow === undefined) {

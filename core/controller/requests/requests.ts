@@ -27,6 +27,7 @@ import { isObject, sameJson, toJson } from "../../outbox.ts";
 import { beginEnding, hasChildren, whyClosed } from "../cells/life.ts";
 import { inSlices, lookedAt } from "../changes/slices.ts";
 import { told } from "../changes/standing.ts";
+import { machinesOf } from "../explain/machines.ts";
 import { summary } from "../explain/summary.ts";
 import { whyElement } from "../explain/why-element.ts";
 import { whyPart } from "../explain/why-part.ts";
@@ -49,6 +50,7 @@ import { addCredential, openedBy, revokeCredential } from "./credentials/credent
 import { saidWithin, shownWithin, type Within, whyNotWithin, whyPlanNotWithin } from "./credentials/within.ts";
 import { type ElementsRequest, elementsPage } from "./elements.ts";
 import { type ForceStopRequest, forceStop } from "./force-stop.ts";
+
 import { type MoveRequest, move } from "./move.ts";
 import { answeredBefore, keepAnswer, type Once } from "./once.ts";
 import { type RecordRequest, recorded } from "./recorded.ts";
@@ -112,6 +114,8 @@ export type ControllerRequest =
   | RecordRequest
   /** Which child cells of the root cell have this name, and whose they are. */
   | { readonly method: "CHILDREN-NAMED"; readonly name: string }
+  /** Names of machines, for whoever is not to tell them. */
+  | { readonly method: "MACHINES" }
   /** Whole hosts, as this account may know of them; null: the operator. At the root controller. */
   | { readonly method: "HOLDINGS"; readonly account: string | null };
 /** `status` is that of HTTP; `version` the model's after the request. */
@@ -224,6 +228,8 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
       return session(recorded(state, request));
     case "CHILDREN-NAMED":
       return ok(toJson(childrenNamed(state, request.name)));
+    case "MACHINES":
+      return ok(toJson(machinesOf(state)));
     case "HOLDINGS":
       return ok(toJson(holdingsFor(state, request.account)));
     default:
