@@ -1,4 +1,3 @@
-import { X509Certificate } from "node:crypto";
 import {
   type FastifyInstance,
   type FastifyReply,
@@ -19,7 +18,6 @@ import { IssuedTickets } from "../runtime/identity/tickets.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { createObserver, type Observer } from "../runtime/observation/observer.ts";
 import { addressOf } from "../runtime/transport/admission.ts";
-import { readCredentials } from "../runtime/transport/mutual-tls.ts";
 import { type Cells, createCells } from "./cells/cells.ts";
 import { registerElements } from "./cells/elements.ts";
 import { registerPools } from "./cells/pools.ts";
@@ -30,6 +28,7 @@ import { installationSupply } from "./cells/supply.ts";
 import { firstPlan, readFirstModel } from "./cells/unknown-cell.ts";
 import { createIntroduction, createPlaces, type Introduction } from "./edge/admission.ts";
 import { GrantedSessions } from "./edge/granted.ts";
+import { ownNames } from "./edge/own-names.ts";
 import { registerSessions } from "./edge/sessions.ts";
 import { createPresent } from "./edge/tickets.ts";
 import { registerFollow } from "./follow/follow.ts";
@@ -44,7 +43,7 @@ import { registerZone } from "./observation/zone.ts";
 import { isOfPage, registerPage } from "./page/page.ts";
 import { isChildName, requireCellName, requireFreeName } from "./requests/cell-names.ts";
 import { cellSourceOf } from "./requests/cell-source.ts";
-import { beyondScope, isPlainPath, type Scope, scopeOf } from "./requests/credentials.ts";
+import { beyondScope, isPlainPath, type Person, type Scope, scopeOf } from "./requests/credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack, type Way } from "./requests/forward.ts";
 import { asNoDocument } from "./requests/no-document.ts";
 import { pageFor } from "./requests/paging.ts";
@@ -123,8 +122,12 @@ export function createGateway(
   const isOwnName = ownNames(configuration);
   app.addHook("onRequest", async (_request, reply) => asNoDocument(reply.raw));
   registerPage(app, options.page, isOwnName);
+  const whoIs = (authorization: string): Person => {
+    const scope = knownScope(context, authorization);
+    return { scope, person: tenants.userOf(authorization) ?? JSON.stringify(scope) };
+  };
   const signIn = createSignIn(app, {
-    ...{ configuration, isOwnName },
+    ...{ configuration, isOwnName, whoIs },
     scopeOf: async (authorization, address) => {
       const scope = await introducedUser(context, authorization, address);
       if (scope.kind === "cell") await introduction.introduce(scope.cell, authorization, address);
@@ -200,7 +203,7 @@ export function createGateway(
     requireCell: (cell, authorization) => requireCell(context, cell, authorization),
     ask: (cell, path, authorization, options) => forwardRead(way, { cell, path, authorization }, options),
   };
-  registerFollow(app, { sourceOf: (topic, authorization) => sourceOf(readers, topic, authorization) });
+  registerFollow(app, { sourceOf: (topic, authorization) => sourceOf(readers, topic, authorization), whoIs });
   registerSessions(app, configuration, granted);
   // Also what the table does not name: a controller of the next version may serve it.
   for (const url of ["/cells/:cell", "/cells/:cell/*"]) {
@@ -209,19 +212,12 @@ export function createGateway(
   return app;
 }
 
-/** Names that this process' certificate is for, as it is now. */
-function ownNames(configuration: ProcessConfiguration): (name: string) => boolean {
-  return (name) => {
-    try {
-      return new X509Certificate(readCredentials(configuration).cert).checkHost(name) !== undefined;
-    } catch {
-      return false;
-    }
-  };
-}
 /** Who shows this. Rejects with a refusal where nobody is known by it; of a cell's credential its controller is not asked yet. */
 async function introducedUser(context: Context, authorization: string, address: string): Promise<Scope> {
   if (isOfSession(authorization)) await context.tenants.introduce(authorization, address);
+  return knownScope(context, authorization);
+}
+function knownScope(context: Context, authorization: string): Scope {
   const scope = scopeHere(context, authorization);
   if (scope === null)
     throw refused(401, "unauthorized", "a valid credential is needed: Authorization: Bearer <credential>");

@@ -4,7 +4,7 @@ import { type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import { type IssuedTickets, newTicket, shownAgainMs, ticketPath } from "../../runtime/identity/tickets.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { controllerOf } from "../requests/cell-names.ts";
-import type { Present } from "../requests/forward.ts";
+import { type Present, withTicket } from "../requests/forward.ts";
 import { refused } from "../requests/refused.ts";
 import { isOfSession, type Tenants } from "../tenancy/tenants.ts";
 
@@ -50,22 +50,23 @@ export const createPresent = (
     }
     return made;
   };
-  const forget = (ticket: Kept): void => {
+  const forget = (ticket: Kept | null): void => {
     for (const [key, each] of kept) if (each === ticket) kept.delete(key);
   };
 
   return async (cell, authorization, send) => {
     if (isOfSession(authorization)) return presentSession(tenants, cell, authorization, send);
     if (!isAuthorized(authorization, operatorHashes) || (own === null && cell === rootCell)) return send(authorization);
-    for (const attempt of [1, 2]) {
-      const ticket = ticketFor(cell, authorization);
-      const answer = await send(await ticket.authorization);
-      if (answer.status !== 401) return answer;
-      // It began anew, and remembers nothing of what it spent.
-      answer.body.destroy();
-      forget(ticket);
-      if (attempt === 2) break;
-    }
+    let shown: Kept | null = null;
+    const ticket = {
+      get: () => {
+        shown = ticketFor(cell, authorization);
+        return shown.authorization;
+      },
+      forget: () => forget(shown),
+    };
+    const answer = await withTicket(ticket, send);
+    if (answer !== null) return answer;
     const message = `the controller of the cell "${cell}" takes no ticket in place of the operator's credential, which is shown to the root cell's alone: it is of the previous version, and is open to the operator again when it is upgraded. A credential of the cell opens it meanwhile`;
     throw refused(502, "controller-unreachable", message);
   };
@@ -78,15 +79,12 @@ const presentSession = async (
   authorization: string,
   send: (authorization: string) => Promise<PeerResponse>,
 ): Promise<PeerResponse> => {
-  const answer = await send(await tenants.ticketFor(cell, authorization));
-  if (answer.status !== 401) return answer;
-  // The ticket is too old, or its user is out: then there is no other.
-  answer.body.destroy();
-  tenants.forget(cell, authorization);
-  const again = await send(await tenants.ticketFor(cell, authorization));
-  if (again.status !== 401) return again;
-  again.body.destroy();
-  tenants.forget(cell, authorization);
+  const ticket = {
+    get: () => tenants.ticketFor(cell, authorization),
+    forget: () => tenants.forget(cell, authorization),
+  };
+  const answer = await withTicket(ticket, send);
+  if (answer !== null) return answer;
   throw refused(
     502,
     "controller-unreachable",

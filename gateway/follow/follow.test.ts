@@ -10,20 +10,26 @@ import { faultIn } from "../../model/contract/schema.ts";
 import type { Json } from "../../model/json/json.ts";
 import { readEventStream } from "../../runtime/http/event-stream.ts";
 import { eventually } from "../../runtime/installation.testing.ts";
+import type { Person } from "../requests/credentials.ts";
 import { type RefusedError, refused } from "../requests/refused.ts";
 import { type FollowLimits, followLimits, registerFollow } from "./follow.ts";
+import { topicTimes } from "./topic.ts";
 
+/** Waits a while for it, and then goes on: the test looks at what has come. */
+const soon = async (look: () => boolean): Promise<void> => {
+  for (let n = 0; n < 500 && !look(); n += 1) await sleep(20);
+};
 const until = (look: () => boolean | Promise<boolean>) => eventually("it is so", async () => look());
 
 /** A gateway with topics whose rows a test sets. Who shows `bad` may see no cell. */
-async function world(t: TestContext, limits: Partial<FollowLimits> = {}) {
-  const rows: { [topic: string]: Rows | RefusedError | Error } = {
+async function world(t: TestContext, limits: Partial<FollowLimits> = {}, everyMs = 60_000) {
+  const rows: { [topic: string]: Rows | RefusedError | Error | "silent" } = {
     status: { a: 1 },
     cells: {},
     "cell:shop": { vm: 1 },
   };
   const wakes = new Set<() => void>();
-  const reads = { count: 0 };
+  const reads = { count: 0, topics: [] as string[] };
   const app = fastify({ forceCloseConnections: true });
   app.setErrorHandler((error, _request, reply) => {
     const { statusCode = 500, refusal } = error as unknown as Partial<RefusedError>;
@@ -36,7 +42,9 @@ async function world(t: TestContext, limits: Partial<FollowLimits> = {}) {
       return {
         read: async () => {
           reads.count += 1;
+          reads.topics.push(name);
           const found = rows[name];
+          if (found === "silent") return new Promise<Rows>(() => undefined);
           if (found === undefined) throw refused(404, "not-found", `there is no ${name}`);
           if (found instanceof Error) throw found;
           return found;
@@ -45,8 +53,13 @@ async function world(t: TestContext, limits: Partial<FollowLimits> = {}) {
           wakes.add(changed);
           signal.addEventListener("abort", () => wakes.delete(changed));
         },
-        everyMs: 60_000,
+        everyMs,
       };
+    },
+    // `Bearer ann-2` is another credential of ann.
+    whoIs: (authorization: string): Person => {
+      const person = authorization.replace("Bearer ", "").replace(/-\d+$/, "");
+      return { person, scope: { kind: "account", account: person } };
     },
   };
   registerFollow(app, sources, { ...followLimits, ...limits });
@@ -87,7 +100,7 @@ async function world(t: TestContext, limits: Partial<FollowLimits> = {}) {
       leave: () => stop.abort(),
     };
   };
-  const set = (topic: string, now: Rows | Error): void => {
+  const set = (topic: string, now: Rows | Error | "silent"): void => {
     rows[topic] = now;
     for (const wake of wakes) wake();
   };
@@ -191,8 +204,16 @@ test("one person has eight streams, all together so many, and who leaves makes r
   assert.deepEqual([followLimits.perPerson, followLimits.inAll], [8, 128]);
 });
 
+test("another credential of the same person is no other person", async (t) => {
+  const { ask, follow } = await world(t, { perPerson: 2 });
+  await follow("topic=status", { authorization: "Bearer ann-1" });
+  await follow("topic=status", { authorization: "Bearer ann-2" });
+  assert.equal((await ask("topic=status", { authorization: "Bearer ann-3" })).status, 503);
+  await follow("topic=status", { authorization: "Bearer bob-1" });
+});
+
 test("who takes nothing is cut off, and whoever reads is not", async (t) => {
-  const { follow, set, port } = await world(t, { backlog: 64 * 1024 });
+  const { follow, set, port } = await world(t, { takenWithinMs: 300 });
   const reader = await follow("topic=status");
   const slow = connect(port, "127.0.0.1").pause();
   let isCut = false;
@@ -202,18 +223,40 @@ test("who takes nothing is cut off, and whoever reads is not", async (t) => {
   slow.on("error", () => undefined);
   slow.write("GET /follow?topic=status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ann\r\n\r\n");
   await sleep(200);
-  for (let n = 0; n < 12; n += 1) {
+  for (let n = 0; n < 8; n += 1) {
     set("status", { a: `${n}${"x".repeat(2_000_000)}` });
     await until(() => String(reader.rows("status")?.a).startsWith(`${n}x`));
   }
   slow.resume();
-  await until(() => isCut);
+  await soon(() => isCut);
+  assert.equal(isCut, true);
   assert.equal(reader.is.isOver, false);
 });
 
+test("first rows of more than 4 MiB together arrive, also where they are taken slowly", async (t) => {
+  const { follow, set, port } = await world(t);
+  const names = ["status", "cells", "cell:a", "cell:b", "cell:c", "cell:d"];
+  for (const name of names) set(name, { a: "é".repeat(1_000_000) });
+  const query = names.map((name) => `topic=${name}`).join("&");
+  const one = await follow(query);
+  await soon(() => one.is.isOver || names.every((name) => one.rows(name)?.a === "é".repeat(1_000_000)));
+  assert.equal(one.seen.length, names.length);
+
+  const slow = connect(port, "127.0.0.1").pause();
+  let taken = "";
+  slow.setEncoding("utf8").on("data", (text: string) => {
+    taken += text;
+  });
+  slow.write(`GET /follow?${query} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ann\r\n\r\n`);
+  await sleep(300);
+  slow.resume();
+  await until(() => taken.split("event: snapshot").length === names.length + 1);
+  slow.destroy();
+});
+
 test("so many topics are read, and one that nobody follows any more makes room", async (t) => {
-  const { ask, follow } = await world(t, { topics: 1 });
-  const one = await follow("topic=status");
+  const { ask, follow } = await world(t, { topics: { inAll: 1, reserved: 0, perCell: 1 } });
+  const one = await follow("topic=status", { authorization: "Bearer ann-1" });
   const bob = { authorization: "Bearer bob" };
   assert.deepEqual(await refusalOf(await ask("topic=status", bob)), [
     503,
@@ -221,4 +264,71 @@ test("so many topics are read, and one that nobody follows any more makes room",
   ]);
   one.leave();
   await until(async () => (await ask("topic=status", bob)).status === 200);
+});
+
+test("one account has its share of topics, and no other goes without", async (t) => {
+  const { ask, follow } = await world(t, { topics: { inAll: 8, reserved: 1, perCell: 2 } });
+  const one = await follow("topic=status&topic=cells");
+  const [status, why] = await refusalOf(await ask("topic=cell:shop", { authorization: "Bearer ann-2" }));
+  assert.deepEqual(
+    [status, why],
+    [503, "as many topics are followed as you and those you share with may have: close one"],
+  );
+  await follow("topic=status&topic=cells", { authorization: "Bearer bob" });
+  one.leave();
+  await until(async () => (await ask("topic=cell:shop", { authorization: "Bearer ann-2" })).status === 200);
+});
+
+test("a topic that was asked for and never followed is not read for ever", async (t) => {
+  const { ask, follow, reads } = await world(t, { times: { ...topicTimes, lingerMs: 300 } }, 50);
+  // The other one is refused, so nobody ever follows this one.
+  assert.equal((await ask("topic=status&topic=cell:none")).status, 404);
+  const bob = await follow("topic=cells", { authorization: "Bearer bob" });
+  await sleep(600);
+  const before = reads.topics.filter((name) => name === "status").length;
+  const cells = reads.topics.filter((name) => name === "cells").length;
+  await sleep(800);
+  assert.equal(reads.topics.filter((name) => name === "status").length, before);
+  assert.ok(reads.topics.filter((name) => name === "cells").length > cells, "what is followed is read on");
+  assert.equal(bob.is.isOver, false);
+});
+
+test("one cell that says nothing withholds no other topic, and is named", async (t) => {
+  const { follow, set } = await world(t, { times: { ...topicTimes, firstMs: 100 } });
+  set("cell:shop", "silent");
+  const one = await Promise.race([follow("topic=status&topic=cell:shop"), sleep(5_000)]);
+  assert.ok(one, "the stream begins");
+  await until(() => one.rows("status") !== undefined);
+  await until(() => one.is.followed.unheard.get("cell:shop") === 'nothing was heard of the cell "shop" yet');
+  assert.equal(one.rows("cell:shop"), undefined, "and it has no rows by that, not even none");
+});
+
+test("a reading that says nothing is given up and made anew, and what was read meanwhile may be old", async (t) => {
+  const { follow, set } = await world(t, { times: { ...topicTimes, firstMs: 100, laterMs: 100, givenUpMs: 400 } });
+  set("cell:shop", "silent");
+  const one = await follow("topic=cell:shop");
+  set("cell:shop", { vm: 2 });
+  await until(() => one.rows("cell:shop")?.vm === 2);
+  assert.equal(one.is.followed.unheard.size, 0);
+  set("cell:shop", "silent");
+  await until(() => one.is.followed.topics.get("cell:shop")?.stale !== null);
+  assert.deepEqual(
+    [one.is.followed.topics.get("cell:shop")?.stale, one.rows("cell:shop")],
+    ['nothing was heard of the cell "shop" for a while', { vm: 2 }],
+  );
+});
+
+test("a topic that is not read any more says so to who follows it, and the stream ends", async (t) => {
+  const times = { ...topicTimes, firstMs: 400 };
+  const { ask, follow, set } = await world(t, { topics: { inAll: 1, reserved: 0, perCell: 1 }, times });
+  set("status", "silent");
+  const ann = follow("topic=status");
+  await sleep(100);
+  assert.equal((await ask("topic=cells", { authorization: "Bearer bob" })).status, 200);
+  const one = await ann;
+  await soon(() => one.is.isOver);
+  assert.deepEqual(
+    one.seen.map(({ kind, why }) => [kind, why]),
+    [["ended", "others are followed in its place"]],
+  );
 });

@@ -1,20 +1,13 @@
 import { randomBytes } from "node:crypto";
-import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
-import {
-  type FollowEvent,
-  mostTopics,
-  type Position,
-  positionsIn,
-  positionsText,
-  type Topic,
-  topicOf,
-} from "../../model/contract/follow/follow.ts";
+import { mostTopics, positionsIn, type Topic, topicOf } from "../../model/contract/follow/follow.ts";
 import { bearerOf, hashCredential } from "../../runtime/http/bearer.ts";
-import { Counts } from "../requests/places.ts";
+import type { Person, Scope } from "../requests/credentials.ts";
+import { Counts, type PlaceLimits, Places } from "../requests/places.ts";
 import { refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
-import { FollowedTopic, type TopicSource } from "./topic.ts";
+import { streamTopics } from "./stream.ts";
+import { FollowedTopic, type TopicSource, type TopicTimes, topicTimes } from "./topic.ts";
 
 /**
  * `GET /follow`: each person's topics are read by what he shows himself, so a topic has nothing that he could not ask for, and is kept apart from
@@ -23,43 +16,66 @@ import { FollowedTopic, type TopicSource } from "./topic.ts";
 export interface FollowSources {
   /** Rejects with a refusal where a topic is not there for who shows this. */
   sourceOf(topic: Topic, authorization: string): Promise<TopicSource>;
+  /** Who it is, whichever of his credentials he shows, and whose share his topics are of. */
+  whoIs(authorization: string): Person;
 }
 export interface FollowLimits {
   readonly perPerson: number;
   readonly inAll: number;
-  /** Topics that are read, of all people. */
-  readonly topics: number;
-  /** What may wait for one who is slow, in octets. */
-  readonly backlog: number;
+  /** Topics that are read, of all people; of one cell or account there is a share. */
+  readonly topics: PlaceLimits;
+  /** Who takes nothing for so long is cut off. */
+  readonly takenWithinMs: number;
+  readonly times: TopicTimes;
 }
-export const followLimits: FollowLimits = { perPerson: 8, inAll: 128, topics: 512, backlog: 4 * 1024 * 1024 };
-const beatMs = 10_000;
+export const followLimits: FollowLimits = {
+  ...{ perPerson: 8, inAll: 128, topics: { inAll: 512, reserved: 64, perCell: 128 }, takenWithinMs: 30_000 },
+  times: topicTimes,
+};
+
+interface Kept {
+  readonly topic: FollowedTopic;
+  readonly owner: string;
+}
 
 export function registerFollow(app: FastifyInstance, sources: FollowSources, limits = followLimits): void {
-  const topics = new Map<string, FollowedTopic>();
+  const topics = new Map<string, Kept>();
+  const places = new Places(limits.topics);
   const followers = new Counts();
   app.addHook("onClose", async () => {
-    for (const each of [...topics.values()]) each.stop();
+    for (const { topic } of [...topics.values()]) topic.stop("the gateway ends");
   });
 
-  const topicFor = async (person: string, written: string, authorization: string): Promise<FollowedTopic> => {
-    const key = `${person} ${written}`;
+  /** Who has his share may give up what nobody follows of it; where all are taken, anybody's that nobody follows goes. */
+  const placeFor = (scope: Scope): (() => void) => {
+    for (;;) {
+      const place = places.take(scope);
+      if (typeof place === "function") return place;
+      const owner = JSON.stringify(scope);
+      const idle = [...topics.values()].find((each) => each.topic.isIdle && (place === "full" || each.owner === owner));
+      if (idle !== undefined) idle.topic.stop("others are followed in its place");
+      else if (place === "full") throw refused(503, "busy", "too many topics are followed; try again in a moment");
+      else
+        throw refused(503, "busy", "as many topics are followed as you and those you share with may have: close one");
+    }
+  };
+  const topicFor = ({ scope }: Person, written: string, authorization: string): FollowedTopic => {
+    const key = `${hashCredential(bearerOf(authorization) ?? "")} ${written}`;
     const known = topics.get(key);
-    if (known !== undefined) return known;
-    const topic = topicOf(written);
-    if (!topic.ok) throw refused(400, "bad-request", topic.error);
-    const source = await sources.sourceOf(topic.value, authorization);
-    const other = topics.get(key);
-    if (other !== undefined) return other;
-    const idle = topics.size < limits.topics ? undefined : [...topics.values()].find(({ isIdle }) => isIdle);
-    if (topics.size >= limits.topics && idle === undefined)
-      throw refused(503, "busy", "too many topics are followed; try again in a moment");
-    idle?.stop();
-    const made: FollowedTopic = new FollowedTopic(written, randomBytes(6).toString("hex"), source, () => {
-      if (topics.get(key) === made) topics.delete(key);
-    });
-    topics.set(key, made);
-    return made;
+    if (known !== undefined) return known.topic;
+    const wanted = topicOf(written);
+    if (!wanted.ok) throw refused(400, "bad-request", wanted.error);
+    const leave = placeFor(scope);
+    const topic: FollowedTopic = new FollowedTopic(
+      { topic: written, run: randomBytes(6).toString("hex"), times: limits.times },
+      () => sources.sourceOf(wanted.value, authorization),
+      () => {
+        leave();
+        topics.delete(key);
+      },
+    );
+    topics.set(key, { topic, owner: JSON.stringify(scope) });
+    return topic;
   };
 
   serveRoute(app, "follow", async ({ request, query }, reply) => {
@@ -71,54 +87,22 @@ export function registerFollow(app: FastifyInstance, sources: FollowSources, lim
       throw refused(400, "bad-request", `one stream has at most ${mostTopics} topics, not ${wanted.length}`);
     const wrong = wanted.map(topicOf).find((topic) => !topic.ok);
     if (wrong?.ok === false) throw refused(400, "bad-request", wrong.error);
-    const person = hashCredential(bearerOf(authorization) ?? "");
+    const who = sources.whoIs(authorization);
+    const { person } = who;
     if (followers.of(person) >= limits.perPerson || followers.all >= limits.inAll) {
       reply.header("retry-after", "5");
       const most = `at most ${limits.perPerson} of one person, ${limits.inAll} in all`;
       throw refused(503, "busy", `as many streams as may be are followed (${most}): close one`);
     }
+    if (reply.raw.destroyed) return;
     followers.add(person, 1);
     reply.raw.once("close", () => followers.add(person, -1));
-    const followed = await Promise.all(wanted.map((topic) => topicFor(person, topic, authorization)));
-    await Promise.all(followed.map((topic) => topic.ready()));
+    const followed = new Map<string, FollowedTopic>();
+    for (const each of wanted) followed.set(each, topicFor(who, each, authorization));
+    await Promise.all([...followed.values()].map((topic) => topic.ready()));
     if (reply.raw.destroyed) return;
     reply.hijack();
     const last = positionsIn(String(request.headers["last-event-id"] ?? ""));
-    const by = new Map(followed.map((topic, at) => [wanted[at] ?? "", topic]));
-    stream(reply.raw, by, { last, backlog: limits.backlog });
-  });
-}
-
-function stream(
-  response: ServerResponse,
-  topics: ReadonlyMap<string, FollowedTopic>,
-  { last, backlog }: { readonly last: ReadonlyMap<string, Position>; readonly backlog: number },
-): void {
-  response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store" });
-  response.flushHeaders();
-  const seen = new Map<string, Position>();
-  const open = new Set(topics.keys());
-  const tell = (event: FollowEvent): void => {
-    if (response.destroyed) return;
-    // Who has not taken what was told before, long as one event may be. He comes back, says where he was, and gets what he missed or all of it.
-    if (response.writableLength > backlog) {
-      response.destroy();
-      return;
-    }
-    const { topic, run, n, kind } = event;
-    if (topic !== undefined && run !== undefined && n !== undefined) seen.set(topic, { run, n });
-    response.write(`id: ${positionsText(seen)}\nevent: ${kind}\ndata: ${JSON.stringify(event)}\n\n`);
-    if (kind === "ended" && topic !== undefined) open.delete(topic);
-    if (open.size === 0) response.end();
-  };
-  const ends = [...topics].map(([name, topic]) => {
-    const position = last.get(name);
-    if (position !== undefined) seen.set(name, position);
-    return topic.follow({ tell }, position);
-  });
-  const beat = setInterval(() => tell({ kind: "beat", time: new Date().toISOString() }), beatMs);
-  response.once("close", () => {
-    clearInterval(beat);
-    for (const end of ends) end();
+    streamTopics(reply.raw, followed, { last, takenWithinMs: limits.takenWithinMs });
   });
 }

@@ -6,7 +6,7 @@ import type { Json, JsonObject } from "../../model/json/json.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import { addressOf } from "../../runtime/transport/admission.ts";
 import { controllerOf } from "./cell-names.ts";
-import { forward, type Way } from "./forward.ts";
+import { forward, type Way, withTicket } from "./forward.ts";
 import { answerAs } from "./peer-answer.ts";
 import { RefusedError, refusalIn, refused } from "./refused.ts";
 
@@ -83,21 +83,18 @@ async function holdingsFor({ way, sessions, isOfSession }: Means, authorization:
     if (child === undefined)
       throw refused(409, "conflict", "whole hosts are for the cells of an account, and this one has none yet");
   }
-  const ask = async () => {
-    const shown = child === undefined ? authorization : await sessions.ticketFor(rootCell, authorization, child);
-    return await peerRequest(way.configuration, controllerOf(rootCell), {
+  const ask = (shown: string) =>
+    peerRequest(way.configuration, controllerOf(rootCell), {
       ...{ method: "GET", path: `/cells/${rootCell}/holdings` },
       ...{ headers: { authorization: shown }, signal: AbortSignal.timeout(patienceMs) },
     });
+  const ticket = {
+    get: () => sessions.ticketFor(rootCell, authorization, child),
+    forget: () => sessions.forget(rootCell, authorization, child),
   };
   try {
-    let answer = await ask();
-    if (answer.status === 401 && child !== undefined) {
-      // The ticket is too old, or its user is out: then there is no other.
-      answer.body.destroy();
-      sessions.forget(rootCell, authorization, child);
-      answer = await ask();
-    }
+    const answer = child === undefined ? await ask(authorization) : await withTicket(ticket, ask);
+    if (answer === null) throw refused(401, "unauthorized", "the root controller takes no ticket of this session");
     const text = await answer.text();
     if (answer.status !== 200) throw refusalIn(answer.status, text, "controller", "the root controller refuses it");
     return answerAs(holdings, text, controllerOf(rootCell));

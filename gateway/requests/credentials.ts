@@ -10,6 +10,12 @@ export type Scope =
   | { readonly kind: "cell"; readonly cell: string }
   | { readonly kind: "account"; readonly account: string };
 
+/** Somebody, whichever of his credentials he shows: what one may have of something counts for the person, and for whose share it is of. */
+export interface Person {
+  readonly person: string;
+  readonly scope: Scope;
+}
+
 /** Null: neither. What a cell's credential is worth, its controller says; here it only narrows what may be asked. */
 export function scopeOf(header: string | undefined, operatorHashes: readonly string[]): Scope | null {
   if (isAuthorized(header, operatorHashes)) return { kind: "operator" };

@@ -87,3 +87,20 @@ export async function passBack(answer: PeerResponse, to: ServerResponse): Promis
     // One of the two went away; the pipeline has closed the other.
   }
 }
+
+/**
+ * Asks with a ticket, and once more with another one where the first is not taken: it is too old, its controller began anew, or its user is out, for whom there
+ * is no other. Null: none is taken.
+ */
+export async function withTicket<A extends { readonly status: number; readonly body: { destroy(): unknown } }>(
+  ticket: { get(): Promise<string>; forget(): void },
+  send: (authorization: string) => Promise<A>,
+): Promise<A | null> {
+  for (const _attempt of [1, 2]) {
+    const answer = await send(await ticket.get());
+    if (answer.status !== 401) return answer;
+    answer.body.destroy();
+    ticket.forget();
+  }
+  return null;
+}

@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { signInTimes } from "../../model/contract/tenancy/sign-in.ts";
+import type { Person } from "../requests/credentials.ts";
 
 /**
  * Who is signed in, and codes that sign in. Each secret (a cookie's, or a code's) is kept as a hash, and the credential behind it sealed
@@ -13,8 +14,9 @@ interface Sealed {
 }
 interface Kept {
   readonly sealed: Sealed;
-  /** Of the credential: whose it is. */
   readonly person: string;
+  /** Whose share it is of. */
+  readonly owner: string;
   /** The session behind it began with it, and ends with it. */
   readonly isOwn: boolean;
   readonly endsMs: number;
@@ -30,10 +32,12 @@ export interface Opened {
 }
 export interface KeptLimits {
   readonly inAll: number;
+  /** Of the people of one account, or of whoever holds credentials of one cell. */
+  readonly perOwner: number;
   readonly perPerson: number;
 }
-const signIns: KeptLimits = { inAll: 4096, perPerson: 32 };
-const oneTimeCodes: KeptLimits = { inAll: 1024, perPerson: 8 };
+const signIns: KeptLimits = { inAll: 4096, perOwner: 512, perPerson: 32 };
+const oneTimeCodes: KeptLimits = { inAll: 1024, perOwner: 128, perPerson: 8 };
 
 export class SignIns {
   readonly #now: () => number;
@@ -45,15 +49,20 @@ export class SignIns {
     this.#now = now;
   }
 
-  /** The cookie's value; of one person, and of all, the oldest ends where there are too many. @param leftMs of the credential; it ends then at the latest */
-  begin(credential: string, isOwn: boolean, leftMs = Number.POSITIVE_INFINITY): string {
-    const person = hashOf("person", credential);
-    const all = [...this.#kept].filter(([, kept]) => kept.person === person);
-    const [oldest] = this.#kept.keys();
-    if (all.length >= signIns.perPerson) this.#drop(all[0]?.[0] ?? "");
-    else if (this.#kept.size >= signIns.inAll) this.#drop(oldest ?? "");
+  /**
+   * The cookie's value. Where there are too many, the oldest of the same person ends, or of those it shares with; where all places are taken, the oldest of
+   * whoever has most: nobody is thrown out by how often somebody else signs in.
+   * @param leftMs of the credential; it ends then at the latest
+   */
+  begin(
+    credential: string,
+    { isOwn, leftMs = Number.POSITIVE_INFINITY }: { readonly isOwn: boolean; readonly leftMs?: number },
+    who: Person,
+  ): string {
+    const gone = this.#tooMany(this.#kept, signIns, who);
+    if (gone !== null) this.#drop(gone);
     const endsMs = this.#now() + Math.min(signInTimes.longestMs, leftMs);
-    return this.#keep(this.#kept, credential, { isOwn, endsMs, idleMs: signInTimes.idleMs });
+    return this.#keep(this.#kept, credential, { isOwn, endsMs, idleMs: signInTimes.idleMs }, who);
   }
 
   /** What the cookie stands for; null: it is unknown, or over. Whoever asks is not idle. */
@@ -81,14 +90,16 @@ export class SignIns {
     this.#drop(hashOf("id", cookie));
   }
 
-  /** Null: as many as may be wait to be used. */
-  makeCode(credential: string): string | null {
+  /** Null: as many as may be of this person, or of those he shares with, wait to be used. */
+  makeCode(credential: string, who: Person): string | null {
     this.sweep();
-    const person = hashOf("person", credential);
-    const own = [...this.#codes.values()].filter((kept) => kept.person === person).length;
-    if (own >= oneTimeCodes.perPerson || this.#codes.size >= oneTimeCodes.inAll) return null;
+    const gone = this.#tooMany(this.#codes, oneTimeCodes, who);
+    const [person, owner] = [who.person, ownerOf(who)];
+    const old = gone === null ? undefined : this.#codes.get(gone);
+    if (old?.person === person || old?.owner === owner) return null;
+    this.#codes.delete(gone ?? "");
     const endsMs = this.#now() + signInTimes.codeMs;
-    return this.#keep(this.#codes, credential, { isOwn: false, endsMs, idleMs: signInTimes.codeMs });
+    return this.#keep(this.#codes, credential, { isOwn: false, endsMs, idleMs: signInTimes.codeMs }, who);
   }
 
   /** The credential behind the code, which opens nothing a second time; null: it is unknown, used, or over. */
@@ -110,13 +121,27 @@ export class SignIns {
     to: Map<string, Kept>,
     credential: string,
     { isOwn, endsMs, idleMs }: { readonly isOwn: boolean; readonly endsMs: number; readonly idleMs: number },
+    who: Person,
   ): string {
     const secret = randomBytes(32).toString("base64url");
     to.set(hashOf("id", secret), {
-      ...{ sealed: sealedWith(credential, secret), person: hashOf("person", credential), isOwn, endsMs },
+      ...{ sealed: sealedWith(credential, secret), person: who.person, owner: ownerOf(who), isOwn, endsMs },
       ...{ idleUntilMs: this.#now() + idleMs, held: new Set() },
     });
     return secret;
+  }
+  /** Which one makes room for another of this person; null: there is room. */
+  #tooMany(kept: ReadonlyMap<string, Kept>, limits: KeptLimits, who: Person): string | null {
+    const all = [...kept];
+    const owner = ownerOf(who);
+    const own = all.filter(([, each]) => each.person === who.person);
+    if (own.length >= limits.perPerson) return own[0]?.[0] ?? null;
+    const shared = all.filter(([, each]) => each.owner === owner);
+    if (shared.length >= limits.perOwner) return (own[0] ?? shared[0])?.[0] ?? null;
+    if (all.length < limits.inAll) return null;
+    const owners = Object.values(Object.groupBy(all, ([, each]) => each.owner));
+    const [most = all] = owners.sort((one = [], other = []) => other.length - one.length);
+    return most[0]?.[0] ?? null;
   }
   #drop(id: string): void {
     const kept = this.#kept.get(id);
@@ -128,7 +153,8 @@ export class SignIns {
 /** One secret gives a name and a key, neither of which says anything of the other. */
 const digest = (purpose: string, secret: string): Buffer =>
   createHash("sha256").update(`cells sign-in ${purpose} ${secret}`).digest();
-const hashOf = (purpose: "id" | "person", secret: string): string => digest(purpose, secret).toString("hex");
+const hashOf = (purpose: "id", secret: string): string => digest(purpose, secret).toString("hex");
+const ownerOf = ({ scope }: Person): string => JSON.stringify(scope);
 
 const cipher = "aes-256-gcm";
 function sealedWith(text: string, secret: string): Sealed {

@@ -5,7 +5,7 @@ import { rootDomain, type WhoAmI } from "../../model/contract/tenancy/tenancy.ts
 import { parseJson } from "../../runtime/http/http.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { addressOf } from "../../runtime/transport/admission.ts";
-import type { Scope } from "../requests/credentials.ts";
+import type { Person, Scope } from "../requests/credentials.ts";
 import { RefusedError, refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
 import { sessionFor } from "../tenancy/credentials.ts";
@@ -31,6 +31,8 @@ export interface SignInOptions {
   readonly isOwnName: (name: string) => boolean;
   /** Who shows this. Rejects with a refusal where it opens nothing. */
   readonly scopeOf: (authorization: string, address: string) => Promise<Scope>;
+  /** Of what `scopeOf` knows, whose it is. */
+  readonly whoIs: (authorization: string) => Person;
   /** Milliseconds, monotonic. */
   readonly now?: () => number;
 }
@@ -72,7 +74,9 @@ export function createSignIn(app: FastifyInstance, options: SignInOptions): Sign
       if (shown.retryAfter !== undefined) reply.header("retry-after", shown.retryAfter);
       if ("refused" in shown) throw shown.refused;
       const who = await describe(`Bearer ${shown.credential}`, address);
-      const cookie = signIns.begin(shown.credential, shown.isOwn, who.leftMs);
+      const { isOwn } = shown;
+      const person = options.whoIs(`Bearer ${shown.credential}`);
+      const cookie = signIns.begin(shown.credential, { isOwn, leftMs: who.leftMs }, person);
       const longestMs = Math.min(signInTimes.longestMs, who.leftMs);
       reply.code(201).headers({
         ...{ "set-cookie": cookieSet(cookie, Math.ceil(longestMs / 1000)), "cache-control": "no-store" },
@@ -113,8 +117,9 @@ export function createSignIn(app: FastifyInstance, options: SignInOptions): Sign
         "forbidden",
         "a one-time code is made by a credential, as `cells web` does, and not by a sign-in: it would outlive that",
       );
-    const credential = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? "")?.[1] ?? "";
-    const code = signIns.makeCode(credential);
+    const { authorization = "" } = request.headers;
+    const credential = /^Bearer +(\S+)$/i.exec(authorization)?.[1] ?? "";
+    const code = signIns.makeCode(credential, options.whoIs(authorization));
     if (code === null) {
       reply.header("retry-after", "60");
       throw refused(503, "busy", "as many one-time codes as may be wait to be used; each ends after a minute");

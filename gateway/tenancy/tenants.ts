@@ -31,6 +31,8 @@ export interface Tenants {
   introduce(authorization: string, address: string): Promise<string>;
   /** The account of a session that was introduced not long ago; null: it was not. */
   accountOf(authorization: string): string | null;
+  /** The user of a session that was introduced not long ago, by his UID; null: it was not, or is of nobody by name. */
+  userOf(authorization: string): string | null;
   /**
    * What the controller of the cell is shown in place of the session; of the root cell for one child cell of that alone. Rejects with a refusal
    * where the cell is not there for it.
@@ -77,6 +79,11 @@ interface Answer {
   readonly headers: Readonly<Record<string, string>>;
 }
 const passedBack = ["retry-after", "etag", nextHeader] as const;
+interface Known {
+  readonly account: string;
+  readonly user: string | null;
+  readonly until: number;
+}
 interface Kept {
   readonly ticket: Promise<string>;
   readonly until: number;
@@ -88,7 +95,7 @@ export function createTenants(
   now: () => number = () => performance.now(),
 ): Tenants {
   const questions = new Questions(strangers);
-  const accounts = new Map<string, { readonly account: string; readonly until: number }>();
+  const known = new Map<string, Known>();
   const tickets = new Map<string, Kept>();
 
   const ask = (method: string, path: string, authorization: string, body?: object): Promise<Answer> =>
@@ -112,24 +119,25 @@ export function createTenants(
   };
   const keyOf = (cell: string, authorization: string, child = ""): string =>
     `${cell} ${child} ${sessionOf(authorization)}`;
-  const accountOf = (authorization: string): string | null => {
-    const known = accounts.get(sessionOf(authorization));
-    return known !== undefined && known.until > now() ? known.account : null;
+  const knownOf = (authorization: string): Known | null => {
+    const found = known.get(sessionOf(authorization));
+    return found !== undefined && found.until > now() ? found : null;
   };
 
   return {
-    accountOf,
+    accountOf: (authorization) => knownOf(authorization)?.account ?? null,
+    userOf: (authorization) => knownOf(authorization)?.user ?? null,
     introduce: async (authorization, address) => {
-      const known = accountOf(authorization);
-      if (known !== null) return known;
+      const found = knownOf(authorization);
+      if (found !== null) return found.account;
       const end = questions.begin("", address);
       if (end === null) throw refused(503, "busy", "too many requests are under way; try again in a second");
       try {
         const { user } = (await demand("GET", "/whoami", authorization)) as unknown as WhoAmI;
         const account = user?.account ?? rootDomain;
-        accounts.delete(sessionOf(authorization));
-        accounts.set(sessionOf(authorization), { account, until: now() + rememberedMs });
-        trim(accounts);
+        known.delete(sessionOf(authorization));
+        known.set(sessionOf(authorization), { account, user: user?.uid ?? null, until: now() + rememberedMs });
+        trim(known);
         return account;
       } finally {
         end();
@@ -137,8 +145,8 @@ export function createTenants(
     },
     ticketFor: (cell, authorization, child) => {
       const key = keyOf(cell, authorization, child);
-      const known = tickets.get(key);
-      if (known !== undefined && known.until > now()) return known.ticket;
+      const kept = tickets.get(key);
+      if (kept !== undefined && kept.until > now()) return kept.ticket;
       const made: Kept = { ticket: issue(cell, authorization, child), until: now() + shownAgainMs };
       tickets.delete(key);
       tickets.set(key, made);

@@ -155,6 +155,7 @@ function OfWhen() {
   const { heardMs, followed } = useKnown();
   const now = useNow(1000);
   const stale = [...followed.topics].flatMap(([topic, { stale }]) => (stale === null ? [] : [`${topic}: ${stale}`]));
+  const unheard = [...followed.unheard.values()];
   const ended = [...followed.ended]
     .filter(([topic]) => !followed.topics.has(topic))
     .map(([topic, why]) => `${topic}: ${why}`);
@@ -162,12 +163,13 @@ function OfWhen() {
   useEffect(() => {
     document.documentElement.classList.toggle("silent", isSilent);
   }, [isSilent]);
-  if (!isSilent && stale.length === 0 && ended.length === 0) return null;
+  const said = [...unheard, ...stale, ...ended];
+  if (!isSilent && said.length === 0) return null;
   return (
     <p className="of-when" role="status">
       {isSilent &&
         `The gateway was last heard at ${new Date(heardMs).toLocaleTimeString()}: what is shown may be old. `}
-      {[...stale, ...ended].join("; ")}
+      {said.join("; ")}
     </p>
   );
 }

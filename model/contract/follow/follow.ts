@@ -17,7 +17,7 @@ export interface FollowEvent {
   readonly kind: "snapshot" | "delta" | "ended" | "beat";
   /** ISO 8601. */
   readonly time: string;
-  /** Absent in a `beat`. */
+  /** Absent in a `beat`, unless nothing was heard of this topic yet: `stale` says so. */
   readonly topic?: string;
   /** Whose count `n` is: after the gateway began anew it is another one's. */
   readonly run?: string;

@@ -15,8 +15,10 @@ export interface Followed {
   readonly topics: ReadonlyMap<string, FollowedTopic>;
   /** Nothing more comes of these, and why. */
   readonly ended: ReadonlyMap<string, string>;
+  /** Nothing was heard of these so far, and why. */
+  readonly unheard: ReadonlyMap<string, string>;
 }
-export const nothingFollowed: Followed = { topics: new Map(), ended: new Map() };
+export const nothingFollowed: Followed = { topics: new Map(), ended: new Map(), unheard: new Map() };
 
 export function reduced(
   followed: Followed,
@@ -25,9 +27,15 @@ export function reduced(
   const { kind, topic, run, n, rows = {}, gone = [], stale = null, why = "" } = event;
   if (topic === undefined) return { followed, isGap: false };
   const topics = new Map(followed.topics);
+  const unheard = new Map(followed.unheard);
+  unheard.delete(topic);
   if (kind === "ended") {
     topics.delete(topic);
-    return { followed: { topics, ended: new Map([...followed.ended, [topic, why]]) }, isGap: false };
+    return { followed: { topics, unheard, ended: new Map([...followed.ended, [topic, why]]) }, isGap: false };
+  }
+  if (kind === "beat") {
+    if (stale === null || topics.has(topic)) return { followed, isGap: false };
+    return { followed: { ...followed, unheard: unheard.set(topic, stale) }, isGap: false };
   }
   if (run === undefined || n === undefined) return { followed, isGap: false };
   const before = topics.get(topic);
@@ -38,13 +46,13 @@ export function reduced(
   else topics.delete(topic);
   const ended = new Map(followed.ended);
   ended.delete(topic);
-  return { followed: { topics, ended }, isGap: !topics.has(topic) };
+  return { followed: { topics, ended, unheard }, isGap: !topics.has(topic) };
 }
 /** What is followed no more is forgotten. */
-export function narrowed({ topics, ended }: Followed, wanted: ReadonlySet<string>): Followed {
+export function narrowed({ topics, ended, unheard }: Followed, wanted: ReadonlySet<string>): Followed {
   const within = <T>(all: ReadonlyMap<string, T>): ReadonlyMap<string, T> =>
     new Map([...all].filter(([topic]) => wanted.has(topic)));
-  return { topics: within(topics), ended: within(ended) };
+  return { topics: within(topics), ended: within(ended), unheard: within(unheard) };
 }
 function patched(before: Rows, rows: Rows, gone: readonly string[]): Rows {
   const after = { ...before, ...rows };
