@@ -321,7 +321,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     ask: null,
     upRefusal: null,
     roomWaiting: [],
-    ...{ grants: make.map(), pooled: make.map(), claims: make.map() },
+    ...{ grants: make.map(), pooled: make.map(), claims: new TrackedMap(tracking) },
     accountLimits: new Map(),
     ending: restored.records.has("ending"),
     started: false,

@@ -125,7 +125,7 @@ function collectDesires(state: ControllerState): void {
   state.pass.always("hosts", (desires) => desireHosts(state, desires));
   state.pass.always("dedications", (desires) => desireDedications(state, desires));
   state.pass.always("pools", (desires) => desirePooled(state, desires));
-  state.pass.always("claims", (desires) => desireClaims(state, desires));
+  desireClaims(state);
   state.pass.always("zone", (desires) => desireZone(state, desires));
   desireTenants(state);
   state.pass.always("owners", (desires) => {

@@ -49,7 +49,7 @@ function takeBackForgotten(state: ControllerState, cell: Cell): void {
     ...closedHosts(cell).map(hostKey),
     ...dedicatedKeys(cell),
     ...pooledKeys(state, cell),
-    ...claimKeys(state, cell),
+    ...claimKeys(state),
   ]);
   for (const [peer, keys] of state.forgotten)
     for (const key of keys.keys())

@@ -29,7 +29,7 @@ test("a host that is somebody's hears it itself, by an epoch that grows with eac
   root.crash();
   assert.deepEqual([claims(root), epochs(root)], [["h1 1 ROOT/acme/dev"], [1]], "it is the same word");
   root.ask({ method: "DELETE", path: "root/dedications/one" });
-  assert.deepEqual(claims(root), []);
+  assert.deepEqual(claims(root), ["h1 2 undefined"], "a host that did not hear the first word hears that it is over");
   root.put("root/dedications/one", owned("dev"));
   assert.deepEqual([claims(root), epochs(root)], [["h1 3 ROOT/acme/dev"], [3]], "no epoch comes twice");
 });
@@ -49,9 +49,30 @@ test("a host that has taken a later word than the root controller knows is claim
   assert.deepEqual(epochs(root), [8]);
 });
 
+test("a host that lies about what it has taken has no epoch become one that is none", () => {
+  const root = cloud();
+  root.put("root/dedications/one", owned("dev"));
+  const say = (epoch: number): unknown =>
+    root.step({
+      ...{ kind: "actual", from: peerName("host.h1"), key: "controller.root/claim/h1" },
+      value: { epoch },
+    });
+  for (const epoch of [2 ** 48, 2 ** 53 - 1, 2 ** 30]) say(epoch);
+  assert.deepEqual([claims(root), epochs(root)], [["h1 1 ROOT/acme/dev"], [1]]);
+  root.put("root/dedications/one", owned("ops"));
+  assert.deepEqual([claims(root), epochs(root)], [["h1 2 ROOT/acme/ops"], [2]]);
+  say(2 ** 20);
+  assert.deepEqual(epochs(root), [2 ** 20 + 1], "a newer store may have made many changes");
+});
+
 test("hosts hear whose cells are, of those of no account as well, and nobody else does", () => {
   const root = cloud();
   const said = [...root.published].filter(([key]) => key.startsWith("owner/")).sort();
+  assert.deepEqual(
+    said.splice(1, 1),
+    [["owner/root", { cell: "root", account: null }]],
+    "there is a word of each cell",
+  );
   assert.deepEqual(said, [
     ["owner/ours", { cell: "ours", account: null }],
     ["owner/shop", { cell: "shop", account: "ROOT/acme/dev" }],

@@ -5,7 +5,6 @@ import { type ActualCellOwner, claimKey, type DesiredClaim } from "../../documen
 import { actualClaim } from "../../documents/readers/pools.ts";
 import { cellOwnerKey } from "../../documents/tenancy.ts";
 import { publishValue, write } from "../../outbox.ts";
-import type { Desires } from "../changes/desires.ts";
 import { actualOf, addDesire, type ControllerState } from "../state.ts";
 import { placesOf } from "./dedications.ts";
 import { hostElements, hostOf, isRoot } from "./hosts.ts";
@@ -14,8 +13,8 @@ import type { ClaimRecord } from "./pools/pooled-record.ts";
 
 /*
  * A claim says to a host itself whose it is, by dedication or as a pool's, and since when: its epoch grows with each change and stands in what Placers
- * hear as well. So a VM that was placed by an earlier word is refused there, and one that was placed by a later one waits for it. Hosts that are
- * everybody's hear nothing. The epochs are records; a host that has taken a higher one than this store knows says so, and is claimed above it.
+ * hear as well. So a VM that was placed by an earlier word is refused there, and one that was placed by a later one waits for it. Hosts that were
+ * never anybody's hear nothing. The epochs are records; a host that has taken a higher one than this store knows says so, and is claimed above it.
  */
 const recordPrefix = "claim/";
 export function readClaim({ claims }: ControllerState, key: string, value: unknown): boolean {
@@ -35,41 +34,58 @@ const claimed = (state: ControllerState, cell: Cell): ReadonlyMap<HostName, Omit
   );
 };
 
-/** Gives each host of which something else is to be said the next epoch, before anybody hears of it. */
+/**
+ * Gives each host of which something else is to be said the next epoch, before anybody hears of it. What is to be said follows from the model and
+ * the pools, and is looked at again when one of these has changed; what a host says it has taken, by that host.
+ */
 export function advanceClaims(state: ControllerState): void {
+  if (!isRoot(state)) return;
+  state.pass.whole("claims-change", () => followModel(state));
+  state.pass.each("claims-taken", state.claims, ({ epoch, what }, host) => {
+    const said = actualOf(actualClaim, state, hostPeer(host), claimKey(host))?.epoch ?? 0;
+    if (said > epoch && said - epoch <= mostAhead) save(state, host, { epoch: said + 1, what });
+  });
+}
+/**
+ * A host is believed to have taken a word of a store that was newer, by so many changes at most: one that lies cannot have the next epoch be
+ * none any more. If it goes on to say so it refuses its claims, and has nobody's VMs that were placed by one.
+ */
+const mostAhead = 2 ** 20;
+
+function followModel(state: ControllerState): void {
   const { cell, claims } = state;
-  if (!isRoot(state) || cell === null) return;
+  if (cell === null) return;
   const now = claimed(state, cell);
   const kept = new Set<HostName>([...now.keys(), ...hostElements(cell).map(hostOf)]);
-  for (const host of [...claims.keys()])
-    if (!kept.has(host)) {
-      claims.delete(host);
-      write(state.outbox, `${recordPrefix}${host}`, null);
-    }
+  for (const host of [...claims.keys()]) if (!kept.has(host)) save(state, host, null);
   for (const host of new Set([...now.keys(), ...claims.keys()])) {
     const { epoch = 0, what = null } = claims.get(host) ?? {};
     const claim = now.get(host);
     const text = claim === undefined ? null : JSON.stringify(claim);
-    const said = actualOf(actualClaim, state, hostPeer(host), claimKey(host))?.epoch ?? 0;
-    if (text === what && said <= epoch) continue;
-    const record: ClaimRecord = { epoch: Math.max(epoch, said) + 1, what: text };
-    claims.set(host, record);
-    write(state.outbox, `${recordPrefix}${host}`, record);
+    if (text !== what) save(state, host, { epoch: epoch + 1, what: text });
   }
+}
+function save({ claims, outbox }: ControllerState, host: HostName, record: ClaimRecord | null): void {
+  if (record === null) claims.delete(host);
+  else claims.set(host, record);
+  write(outbox, `${recordPrefix}${host}`, record);
 }
 
-export function desireClaims(state: ControllerState, desires: Desires): void {
-  const { cell, claims } = state;
-  if (!isRoot(state) || cell === null) return;
-  for (const [host, claim] of claimed(state, cell)) {
-    const { epoch } = claims.get(host) ?? {};
-    if (epoch !== undefined)
-      addDesire(desires, hostPeer(host), claimKey(host), { host, epoch, ...claim } satisfies DesiredClaim);
-  }
+/**
+ * A host that was somebody's once and is everybody's now hears that as well, with its epoch: else one that was away while it was claimed would not know that
+ * the claim by which a VM was placed is over, and the VM would wait there for it.
+ */
+export function desireClaims(state: ControllerState): void {
+  if (!isRoot(state)) return;
+  state.pass.each("claims", state.claims, ({ epoch, what }, host, desires) => {
+    if (state.cell !== null) addDesire(desires, hostPeer(host), claimKey(host), { host, epoch, ...claimIn(what) });
+  });
 }
+const claimIn = (what: string | null): Omit<DesiredClaim, "host" | "epoch"> =>
+  what === null ? { rule: null, pooled: null } : JSON.parse(what);
+
 /** Keys under which something is said to this model's hosts. */
-export const claimKeys = (state: ControllerState, cell: Cell): readonly string[] =>
-  [...claimed(state, cell).keys()].map(claimKey);
+export const claimKeys = ({ claims }: ControllerState): readonly string[] => [...claims.keys()].map(claimKey);
 /** Hosts that say which epoch they have taken. */
 export const claimedHosts = ({ claims }: ControllerState): readonly PeerName[] => [...claims.keys()].map(hostPeer);
 
@@ -80,7 +96,12 @@ export function publishOwners(
 ): void {
   const { outbox, options } = state;
   if (options.cell !== rootCell || state.cell === null) return;
-  const said = new Set<string>();
+  // That of the root cell says that there will be a word of each cell.
+  const said = new Set([cellOwnerKey(cellName(rootCell))]);
+  publishValue(outbox, cellOwnerKey(cellName(rootCell)), {
+    cell: cellName(rootCell),
+    account: null,
+  } satisfies ActualCellOwner);
   for (const [name, account] of owners(state)) {
     const cell = cellName(name);
     said.add(cellOwnerKey(cell));

@@ -175,3 +175,30 @@ test("whose a cell is says the root controller alone: until it has, what concern
   room.settle();
   assert.match(room.of("bank", "b")[1] ?? "", /two accounts/);
 });
+
+test("a VM that was placed by a claim which came and went before the host heard of it is refused, and waits for no word", () => {
+  const room = new Claimed();
+  const group: PlacedTerms = { ...plain, groups: [{ name: "DedicatedGrp-dev", kind: null }], claim: 5 };
+  room.run("shop", "a", group);
+  assert.match(room.of("shop", "a")[1] ?? "", /has not said here yet whose this host is/);
+  room.claim(6, {});
+  assert.match(room.of("shop", "a")[1] ?? "", /has changed since it was chosen/);
+  room.run("bank", "b", plain);
+  assert.equal(room.of("bank", "b")[0], "on", "it is everybody's");
+});
+
+test("a cell that is made after the root controller has said all is waited for where a Placer knows of its account", () => {
+  const room = new Claimed({ root: null, shop: "ROOT/dev" });
+  room.run("shop", "a", strict);
+  room.tell({ root: null, shop: "ROOT/dev" });
+  room.input({ kind: "reachable", peer: root, reachable: true });
+  room.settle();
+  room.run("more", "b", strict);
+  assert.match(room.of("more", "b")[1] ?? "", /has not said here yet whose the cell more is/);
+  // Of no account, by its Placer: nothing is waited for.
+  room.run("free", "c", {});
+  assert.match(room.of("free", "c")[1] ?? "", /two accounts/);
+  room.tell({ more: "ROOT/dev" });
+  room.settle();
+  assert.equal(room.of("more", "b")[0], "on");
+});

@@ -51,7 +51,7 @@ export function takeClaim(state: ClaimState, host: HostName, value: Json, effect
     return `its epoch is ${claim.epoch}, and ${state.epoch} was taken before: it is the word of an older store`;
   if (claim.epoch > state.epoch) effects.push({ kind: "write", key: epochRecord, value: claim.epoch });
   state.epoch = claim.epoch;
-  state.claim = claim;
+  state.claim = claim.rule === null && claim.pooled === null ? null : claim;
   return true;
 }
 

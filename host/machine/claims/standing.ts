@@ -1,3 +1,4 @@
+import { rootCell } from "../../../core/documents/cells.ts";
 import type { PlacedTerms } from "../../../core/documents/pools.ts";
 import type { DesiredVm } from "../../../core/documents/vocabulary.ts";
 import { cellAround } from "../../../core/placer/groups.ts";
@@ -62,12 +63,15 @@ export const needsOwners = ({ vms }: Pick<Wanted, "vms">, records: ReadonlyMap<U
   [...vms.values()].some(({ desired }) => isApart(desired)) ||
   [...records.values()].some(({ stage, vm }) => stage !== "ended" && isApart(vm));
 
-/** Its Placer knows of an account, or is of a version that does not say so; this host has not heard which. */
-const isUnheard = ({ owners, heard }: ClaimState, { client, vm: { terms } }: Guest): boolean =>
-  !heard &&
-  client !== rootController &&
-  (terms === undefined || terms.owned === true) &&
-  !owners.has(cellAround(client));
+/**
+ * Its Placer knows of an account, or is of a version that does not say so; this host has not heard which. A cell may be made at any time, so that
+ * a root controller which has said all that it knew may still say whose this one is; one of the version before says nothing of any cell.
+ */
+const isUnheard = ({ owners, heard }: ClaimState, { client, vm: { terms } }: Guest): boolean => {
+  if (client === rootController || owners.has(cellAround(client))) return false;
+  if (terms?.owned === true) return !heard || owners.has(rootCell);
+  return !heard && terms === undefined;
+};
 const accountOf = ({ owners }: ClaimState, client: PeerName): string | null => owners.get(cellAround(client)) ?? null;
 /** Cells of no account are with those in the same child cell alone. */
 const ownerOf = (claimed: ClaimState, client: PeerName): string =>
