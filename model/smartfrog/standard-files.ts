@@ -3,7 +3,7 @@ import { functionPackage } from "./phases/functions.ts";
 /**
  * The include files of HP's distribution whose templates mean something without Java, under the names by which
  * documents include them: the functions, and the types of schemas. They are in scope where a document includes them and
- * not otherwise, beside the document rather than in it, so that they are no part of a cell.
+ * not otherwise, beside the document rather than in it, so that they are no part of a cell. One of our own is beside them.
  */
 const functionTemplates: Readonly<Record<string, string>> = {
   ...{ vector: "Vector", append: "Append", concat: "Concatenate", formatString: "Format", sum: "Sum", plus: "Sum" },
@@ -56,9 +56,24 @@ Optional extends SchemaElement { optional true; }
 ${types.join("\n")}`;
 };
 
+/**
+ * What nearly every machine is, for documents of cells: a VM that boots from a copy of `image` and has a card in `subnet`.
+ * The parts are elements of the cell like any others: `card:x.forwards ["internet"];` in the machine says more of one.
+ */
+const machineText = (): string => `
+Machine extends {
+  image TBD; subnet TBD; memory 128;
+  boot extends VolumeCopy { x.image image; }
+  vm extends VM { x.memory memory; x.restartOnFailure true; }
+  disk extends VolumeConnection { x.vm "<ref:../vm>"; x.volume "<ref:../boot>"; x.bootOrder 0; }
+  card extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet subnet; }
+}
+`;
+
 export const standardFiles: ReadonlyMap<string, () => string> = new Map([
   ["/org/smartfrog/functions.sf", functionsText],
   ["/org/smartfrog/predicates.sf", predicatesText],
+  ["/cells/machine.sf", machineText],
 ]);
 
 /** The standard include file that has a template of that name; undefined: none has. */

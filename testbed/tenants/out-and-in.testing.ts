@@ -26,12 +26,12 @@ const request = 'printf "GET / HTTP/1.0\\r\\n\\r\\n" | busybox nc -w 3 "$0" "$1"
 const why = async (t: Testbed, question: string): Promise<ConnectionAnswer> =>
   JSON.parse((await t.cells(["why", question, "--output", "json"])).stdout) as ConnectionAnswer;
 const toSomebody = `  out extends NetworkRule {
-    x.address1 "<ref:/web/interface>"; x.address2 "internet"; x.protocol "icmp"; x.direction "1to2";
+    x.address1 "<ref:/web/server/card>"; x.address2 "internet"; x.protocol "icmp"; x.direction "1to2";
   }`;
 
 /** Names are asked of the cell's controller, at its port. */
 const asksBy = (protocol: "udp" | "tcp"): string => `  names${protocol} extends NetworkRule {
-    x.address1 "<ref:/web/interface>"; x.address2 "controller"; x.protocol "${protocol}"; x.port2 53; x.direction "1to2";
+    x.address1 "<ref:/web/server/card>"; x.address2 "controller"; x.protocol "${protocol}"; x.port2 53; x.direction "1to2";
   }`;
 const names = `${asksBy("udp")}\n${asksBy("tcp")}`;
 /** A query of TXT by TCP, as a shell writes it: the guest's own programs ask by UDP alone. */
@@ -68,7 +68,7 @@ const asked = async (t: Testbed): Promise<readonly string[]> =>
 async function namesOutside(t: Testbed): Promise<void> {
   await startResolver(t);
   const look = (name: string, type = "a"): Promise<Ended> =>
-    t.cells(["exec", "web/vm", "--", "nslookup", `-type=${type}`, name]);
+    t.cells(["exec", "web/server/vm", "--", "nslookup", `-type=${type}`, name]);
   await apply(t, names);
   const closed = await until(
     "the cell's name server answers",
@@ -89,7 +89,7 @@ async function namesOutside(t: Testbed): Promise<void> {
   assert.match((await look("www.web.cells.internal")).stdout, /198\.18\./);
   const server = "$(sed -n 's/^nameserver //p' /etc/resolv.conf)";
   const asks = `printf '${queryByTcp("long.example.org")}' | socat -t10 - TCP4:${server}:53 | wc -c`;
-  const { stdout: bytes } = await t.cells(["exec", "web/vm", "--", "sh", "-c", asks]);
+  const { stdout: bytes } = await t.cells(["exec", "web/server/vm", "--", "sh", "-c", asks]);
   assert.ok(Number(bytes) > 9 * 200, `nine texts of 200 bytes are there by TCP, and ${bytes} bytes came`);
   for (const inside of ["db.web.cells.internal", "db", "printer.local", "10.64.0.2"]) await look(inside);
   assert.deepEqual(
@@ -189,7 +189,7 @@ async function hasAGatewayOfItsOwn(t: Testbed): Promise<void> {
 
 /** Where `cells demo` has been. */
 export async function outAndIn(t: Testbed): Promise<void> {
-  const address = (await stateOf(t, "web/interface"))?.address ?? assert.fail("the server has no address");
+  const address = (await stateOf(t, "web/server/card"))?.address ?? assert.fail("the server has no address");
   assert.match(address, /^198\.18\./);
   await until(
     "the page is fetched from outside",
@@ -198,27 +198,35 @@ export async function outAndIn(t: Testbed): Promise<void> {
   );
   const refused = await fetch(t, address, 22);
   assert.deepEqual([refused.code, refused.stdout], [1, ""], "no other port is open");
-  const within = await t.cells(["exec", "web/vm", "--", "sh", "-c", "echo here | socat -t2 - TCP4:127.0.0.1:22"]);
+  const within = await t.cells([
+    "exec",
+    "web/server/vm",
+    "--",
+    "sh",
+    "-c",
+    "echo here | socat -t2 - TCP4:127.0.0.1:22",
+  ]);
   assert.equal(within.stdout, "here\n", "although somebody listens there, too");
-  const opened = await why(t, "internet -> web/vm:443");
+  const opened = await why(t, "internet -> web/server/vm:443");
   assert.equal(opened.allowed, true, opened.verdict);
-  assert.match(opened.verdict, /opened by web\/everybody/);
-  const closed = await why(t, `${outside.somebody} -> web/vm:80`);
+  assert.match(opened.verdict, /opened by web\/in/);
+  const closed = await why(t, `${outside.somebody} -> web/server/vm:80`);
   assert.equal(closed.allowed, false);
   assert.match(closed.verdict, /To open it, add: allow extends NetworkRule \{ x\.address1 "203\.0\.113\.9\/32"/);
 
-  const ping = (): Promise<Ended> => t.cells(["exec", "web/vm", "--", "ping", "-c", "1", "-W", "2", outside.somebody]);
+  const ping = (): Promise<Ended> =>
+    t.cells(["exec", "web/server/vm", "--", "ping", "-c", "1", "-W", "2", outside.somebody]);
   assert.notEqual((await ping()).code, 0, "nothing goes out without a rule");
   await apply(t, toSomebody);
   await until("somebody outside answers", ping, ({ code }) => code === 0);
-  const out = await why(t, `web/vm -> ${outside.somebody} icmp`);
+  const out = await why(t, `web/server/vm -> ${outside.somebody} icmp`);
   assert.equal(out.allowed, true, out.verdict);
   assert.ok(out.checks.some(({ check, detail }) => check === "outside" && detail.includes(outside.router)));
   await namesOutside(t);
   await leadsOutside(t);
   await hasAGatewayOfItsOwn(t);
   for (const [cell, disks] of [
-    ["web", "web/boot"],
+    ["web", "web/server/boot"],
     ["team", "team/worker/boot,team/egress/boot"],
     ["desk", "desk/boot"],
   ] as const)

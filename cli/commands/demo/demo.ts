@@ -127,7 +127,7 @@ export const demo = async (
     "cells status                                     everything there is",
     "cells get shop --state                           the cell's elements",
     'cells why "shop/web/vm -> shop/db/vm:5432"       what decides about a connection',
-    'cells why "internet -> web/vm:443"               and what about one from outside',
+    'cells why "internet -> web/server/vm:443"        and what about one from outside',
     "cells exec shop/web/vm -- sh -c 'ip a; hostname' a command in a guest",
     "cells down                                       ends it; --purge removes its data",
   ]) {

@@ -11,7 +11,7 @@ import { CommandFailure, exitCodes } from "../../terminal/failure.ts";
  */
 const example = (name: string): string => fileURLToPath(new URL(`../../../examples/${name}.sf`, import.meta.url));
 export const outAndInExamples = [
-  { cell: "web", file: example("public-web"), guests: ["web/vm"] },
+  { cell: "web", file: example("public-web"), guests: ["web/server/vm"] },
   { cell: "team", file: example("egress"), guests: ["team/egress/vm", "team/worker/vm"] },
 ] as const;
 
@@ -32,10 +32,10 @@ export interface Answered {
 const answersAt = 8080;
 const closedPort = 22;
 export const outAndInAttempts = (somebody: string): readonly Attempt[] => [
-  { cell: "web", from: somebody, to: "web/vm", port: 443, expected: "passes" },
+  { cell: "web", from: somebody, to: "web/server/vm", port: 443, expected: "passes" },
   { cell: "team", from: "team/worker/vm", to: somebody, port: answersAt, expected: "passes" },
-  { cell: "web", from: somebody, to: "web/vm", port: closedPort, expected: "blocked" },
-  { cell: "web", from: "web/vm", to: somebody, port: answersAt, expected: "blocked" },
+  { cell: "web", from: somebody, to: "web/server/vm", port: closedPort, expected: "blocked" },
+  { cell: "web", from: "web/server/vm", to: somebody, port: answersAt, expected: "blocked" },
   { cell: "team", from: somebody, to: "team/egress/vm", port: closedPort, expected: "blocked" },
 ];
 

@@ -40,7 +40,8 @@ export function* runPhasesInSlices(
   const attributes = withoutPhaseList(parsed, diagnostics);
   if (!attributes) return "type";
   yield cost;
-  const known = new Map([...standardTypes(standard), ...standardTemplates(standardIncludes)]);
+  const types = standardTypes(standard);
+  const known = new Map([...types, ...standardTemplates(standardIncludes, types)]);
   const origin = { file: bundle.main, line: 1, column: 1, length: 1 };
   const run = <T>(phase: () => T): T | null => (goOn ? bounded(phase) : guarded(diagnostics, phase));
   const document = { attributes, prototypes, faulty: !diagnostics.none };

@@ -24,13 +24,13 @@ export interface ParsedBundle {
   /** What the document itself extends: `extends A, { … }` in front of all attributes of the main file. */
   readonly prototypes: readonly Prototype[];
   readonly extendsAt: Position | null;
-  /** Paths of HP's own files that are included, which are no part of the bundle. */
+  /** Paths of standard files that are included, which are no part of the bundle. */
   readonly standardIncludes: ReadonlySet<string>;
 }
 
-/** HP's own include files that are known here. */
+/** Include files that are known here by their names: HP's own, and one of machines. */
 export const isStandardInclude = (path: string): boolean =>
-  path === "/org/smartfrog/functions.sf" || path === "/org/smartfrog/predicates.sf";
+  path === "/org/smartfrog/functions.sf" || path === "/org/smartfrog/predicates.sf" || path === "/cells/machine.sf";
 
 const mostNamed = 8;
 const someOf = (names: readonly string[]): string =>
