@@ -209,6 +209,8 @@ export interface ProcessConfiguration {
     readonly listenFd?: number;
     /** Where the gateway is, over TLS. */
     readonly gateway: { readonly address: string; readonly port: number };
+    /** File with the credential of its own part of the primary cell, mode 0600; absent, or not there yet: it has none. */
+    readonly credentialFile?: string;
   };
 }
 /**

@@ -309,6 +309,7 @@ export const eventNames = {
   // Gateway.
   "gateway/listening": "the gateway takes requests",
   "personality/listening": "a personality takes requests",
+  "personality/failed": "a personality failed to answer a request by a defect of its own",
   "timeline/incomplete":
     "the last line of a time line that is not whole: which services did not answer when they were asked for theirs, and how many older events were too many; in no log",
   "gateway/failed": "the gateway failed to answer a request by a defect of its own",

@@ -1,11 +1,21 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { type FastifyInstance, type FastifyServerFactory, fastify } from "fastify";
+import type { Refusal } from "../../model/api.ts";
+import { match } from "../../model/contract/match.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import type { Observer } from "../../runtime/observation/observer.ts";
-import { createContract } from "../shared/contract.ts";
+import { RefusedError } from "../requests/refused.ts";
+import { type Contract, createContract } from "../shared/contract.ts";
+import { createPrimary, credentialIn } from "./volumes/primary.ts";
+import { openIndex } from "./volumes/search.ts";
+import { serveVolumes } from "./volumes/serve.ts";
+import { createVolumes } from "./volumes/volumes.ts";
 
 /*
  * CaaS, the personality for users who make cells themselves (Section IV.C of the Cells paper): the whole published contract, which
- * it passes on to the gateway as it comes, with the credential of whoever asks.
+ * it passes on to the gateway as it comes, with the credential of whoever asks, and persistent volumes, which it keeps in a part
+ * of the primary cell.
  */
 
 const bodyLimitBytes = 1024 * 1024;
@@ -13,19 +23,48 @@ const bodyLimitBytes = 1024 * 1024;
 /** Ready to listen, by `serve` where it is there. */
 export function createCaas(
   configuration: ProcessConfiguration,
-  _observer: Pick<Observer, "log">,
+  { log }: Pick<Observer, "log">,
   serve?: FastifyServerFactory,
+  contract: Contract = createContract(configuration),
 ): FastifyInstance {
-  const contract = createContract(configuration);
+  const { directory, personality } = configuration;
   const app = fastify({
-    ...{ bodyLimit: bodyLimitBytes, forceCloseConnections: true },
+    ...{ bodyLimit: bodyLimitBytes, forceCloseConnections: true, routerOptions: { maxParamLength: 512 } },
     ...(serve === undefined ? {} : { serverFactory: serve }),
   });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   app.addHook("onRequest", async (request, reply) => {
+    if (match(request.method, request.url)?.route.at === "caas") return;
     reply.hijack();
     await contract.passOn(request.raw, reply.raw);
   });
   app.server.on("upgrade", contract.passUpgradeOn);
-  app.addHook("onClose", async () => contract.close());
+  app.setErrorHandler((error, _request, reply) => {
+    const known = error as { readonly statusCode?: number; readonly message?: string };
+    const status = known.statusCode ?? 500;
+    // The cause may hold what is none of the client's business; it goes to this process's own log.
+    if (status >= 500 && !(error instanceof RefusedError))
+      log("personality/failed", { why: known.message ?? String(error) });
+    const refusal: Refusal["error"] =
+      error instanceof RefusedError
+        ? error.refusal
+        : status === 413
+          ? { code: "too-large", message: "the body is larger than the 1 MiB that one here may have" }
+          : status < 500
+            ? { code: "bad-request", message: known.message ?? "the request is not valid HTTP" }
+            : { code: "internal", message: "CaaS failed to answer this request; its log says why" };
+    reply.code(status).type("application/json").send({ error: refusal });
+  });
+  // What is found in it is made from the model each time anew: it may be deleted at any moment.
+  const file = join(directory, "volumes.sqlite");
+  rmSync(file, { force: true });
+  const index = openIndex(file);
+  const primary = createPrimary(contract, credentialIn(personality?.credentialFile));
+  serveVolumes(app, contract, createVolumes({ primary, index, nowMs: Date.now }));
+  app.addHook("onClose", async () => {
+    contract.close();
+    index.close();
+  });
   return app;
 }

@@ -7,7 +7,7 @@ import { addressOf } from "../../runtime/transport/admission.ts";
 import { forClient } from "./ask-peer.ts";
 import { refused } from "./refused.ts";
 
-type Served = ServedAt<"gateway">;
+type Served = ServedAt<"gateway" | "caas">;
 /** A request that was held to the table of routes. */
 export interface Asked<N extends Served> {
   readonly parameters: { readonly [name in ParameterNames<Routes[N]["path"]>]: string };
@@ -17,7 +17,7 @@ export interface Asked<N extends Served> {
   readonly request: FastifyRequest;
 }
 
-/** Serves one row of the table of routes (`model/contract/routes.ts`). Nothing else is served by the gateway itself. */
+/** Serves one row of the table of routes (`model/contract/routes.ts`). Nothing else is served by the gateway or CaaS itself. */
 export function serveRoute<N extends Served>(
   app: FastifyInstance,
   name: N,

@@ -15,10 +15,10 @@ export type Method = "GET" | "PUT" | "PATCH" | "POST" | "DELETE";
 export type Who = "operator" | "cell" | "tenant" | "capability" | "anyone";
 
 /**
- * Which process answers: the gateway itself, the cell's controller (the gateway passes the request on), or the controller of
- * the root cell alone.
+ * Which process answers: the gateway itself, the cell's controller (the gateway passes the request on), the controller of
+ * the root cell alone, or CaaS, which stands before a gateway and passes all the rest on to it.
  */
-export type Server = "gateway" | "controller" | "root-controller";
+export type Server = "gateway" | "controller" | "root-controller" | "caas";
 
 /** A parameter in a header. */
 export interface Parameter {

@@ -36,6 +36,7 @@ import { mostOfPage } from "./tenancy/pages.ts";
 import { poolRoutes } from "./tenancy/pool-routes.ts";
 import { givesPages, givesPagesOf, paged, tenantRoutes } from "./tenancy/routes.ts";
 import { signInRoutes } from "./tenancy/sign-in.ts";
+import { volumeRoutes } from "./tenancy/volumes/volume-routes.ts";
 import * as values from "./values.ts";
 import { modelSource, modelVersions } from "./versions.ts";
 
@@ -492,6 +493,7 @@ export const routes = {
   // --- tenants ----------------------------------------------------------------------------------------------------
   ...tenantRoutes,
   ...poolRoutes,
+  ...volumeRoutes,
 } as const satisfies { readonly [name: string]: Route };
 
 export type Routes = typeof routes;
@@ -506,12 +508,12 @@ export const routeOf = (name: RouteName): Route => routes[name];
 export const parameterDocs: Readonly<Record<string, string>> = {
   cell: "Name of the cell; a child cell's has those of the cells around it behind its own: `db.shop`.",
   path: element,
-  id: "Of the credential: the part of it between the dots.",
+  id: "Of the credential, the part of it between the dots; of a share, as its volume has it.",
   name: "Name of the machine, image, process or backup; of a host of a pool the one that its owner gave it.",
   server: "Name of the storage server.",
   key: "Id of the access key.",
   file: "Name of the file, as the list of the bin gives it.",
   peer: "Name of the service whose documents they are: `controller.shop`.",
   service: "Name of the service that keeps them.",
-  uid: "UID of the domain, account, user, role or pool, as their lists have it.",
+  uid: "UID of the domain, account, user, role, pool or persistent volume, as their lists have it.",
 };

@@ -32,6 +32,7 @@ const orders = {
   listBin: ({ deleted, server, file }) => `${beforeOthers(`${deleted}`)} ${server} ${file}`,
   listOrphans: ({ service }) => `${service}`,
   listBackups: ({ name }) => `${name}`,
+  listVolumes: ({ uid }) => `${uid}`,
   listUsage: ({ day, account, number }) => `${day} ${account} ${number}`,
 } as const satisfies Readonly<Record<string, (item: JsonObject) => string>>;
 export type PagedList = keyof typeof orders;

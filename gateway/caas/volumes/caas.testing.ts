@@ -1,0 +1,146 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { FastifyInstance } from "fastify";
+import type { ControllerResponse } from "../../../core/controller/requests/requests.ts";
+import { World } from "../../../core/controller/world.testing.ts";
+import { cellName, peerName } from "../../../model/cell/identifiers.ts";
+import { builtInRoles } from "../../../model/contract/tenancy/rules.ts";
+import { assertConforms } from "../../../model/contract/testing/conforms.testing.ts";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import type { ProcessConfiguration } from "../../../runtime/installation.ts";
+import type { Answered, Asked, Contract } from "../../shared/contract.ts";
+import { createCaas } from "../caas.ts";
+import { volumesPath } from "./layout.ts";
+
+export interface Answer {
+  readonly status: number;
+  readonly json: JsonObject;
+  readonly list: readonly JsonObject[];
+  readonly headers: Readonly<Record<string, unknown>>;
+}
+/** Who there is, by credential: his account, his role, and the cells that he may see and change. */
+export interface Person {
+  readonly account: string | null;
+  readonly role?: "user" | "reader" | "domain-admin" | "account-admin";
+  readonly cells: readonly string[];
+}
+
+/**
+ * CaaS before cells whose controllers are the real ones, step by step, and a gateway that only knows who somebody is and hands
+ * requests on: by a credential of a part where it is CaaS' own.
+ */
+export class CaasWorld {
+  readonly directory = mkdtempSync(join(tmpdir(), "cells-caas-"));
+  readonly cells = new Map<string, World>();
+  readonly people: Record<string, Person>;
+  /** What was asked of cells: `PATCH primary`. */
+  readonly asked: string[] = [];
+  /** Called before a cell is asked; what it throws is a connection that broke. */
+  before: (what: string) => void = () => undefined;
+  /** The same behind it: an answer that is lost. */
+  behind: (what: string) => void = () => undefined;
+  readonly logged: string[] = [];
+  app: FastifyInstance;
+
+  constructor(people: Record<string, Person>, ...cells: readonly string[]) {
+    this.people = { operator: { account: null, cells: ["primary", ...cells] }, ...people };
+    for (const cell of ["primary", ...cells]) {
+      const world = new World({ cell: cellName(cell), directory: true });
+      world.put({ [cell]: { "x.type": "Cell", "x.name": cell } });
+      this.cells.set(cell, world);
+    }
+    writeFileSync(join(this.directory, "credential"), "caas\n");
+    this.app = this.#start();
+  }
+  #start(): FastifyInstance {
+    const contract: Contract = {
+      ask: (asked) => this.#contract(asked),
+      open: () => Promise.reject(new Error("nothing is opened here")),
+      passOn: async (_incoming, outgoing) => void outgoing.writeHead(418).end("{}"),
+      passUpgradeOn: () => undefined,
+      close: () => undefined,
+    };
+    const configuration = {
+      ...{ name: peerName("personality.caas"), role: "personality.caas", directory: this.directory },
+      personality: { gateway: { address: "127.0.0.1", port: 1 }, credentialFile: join(this.directory, "credential") },
+    } as unknown as ProcessConfiguration;
+    return createCaas(
+      configuration,
+      { log: (event, fields) => void this.logged.push(`${event} ${JSON.stringify(fields)}`) },
+      undefined,
+      contract,
+    );
+  }
+  cell(name: string): World {
+    const found = this.cells.get(name);
+    if (found === undefined) throw new Error(name);
+    return found;
+  }
+  async #contract({ method, path, headers, body = "" }: Asked): Promise<Answered> {
+    const who = String(headers.authorization ?? "").replace("Bearer ", "");
+    const refusal = (status: number, message: string): Answered => ({
+      ...{ status, headers: {}, text: JSON.stringify({ error: { code: "refused", message } }) },
+    });
+    const person = this.people[who];
+    if (person === undefined && who !== "caas") return refusal(401, "a valid credential is needed");
+    if (path === "/whoami" && person !== undefined) return this.#whoAmI(who, person);
+    if (path === "/cells" && person !== undefined)
+      return { status: 200, headers: {}, text: JSON.stringify(person.cells.map((cell) => ({ cell }))) };
+    const { pathname, searchParams } = new URL(path, "http://gateway");
+    const [, , cell = "", kind, ...below] = pathname.split("/").map(decodeURIComponent);
+    const world = this.cells.get(cell);
+    const mayAsk = who === "caas" ? cell === "primary" : person?.cells.includes(cell) === true;
+    if (world === undefined || !mayAsk) return refusal(404, `there is no cell "${cell}"`);
+    if (who !== "caas" && method !== "GET" && person?.role === "reader")
+      return refusal(403, "your role does not allow it");
+    const what = `${method} ${cell}${searchParams.get("dryRun") === "true" ? " dry" : ""}`;
+    this.before(what);
+    if (method !== "GET") this.asked.push(what);
+    const within = who === "caas" ? { within: { path: volumesPath, access: "write" } } : {};
+    const answer: ControllerResponse =
+      kind === "elements"
+        ? world.ask({ method: "ELEMENTS", limit: 1, name: "none", ...within })
+        : world.ask({
+            ...{ method, path: below.join("/"), state: searchParams.get("state") === "true", ...within },
+            ...(method === "PATCH" ? { patch: JSON.parse(String(body)) as Json } : {}),
+            ...{ dryRun: searchParams.get("dryRun") === "true", allowDestroy: searchParams.getAll("allowDestroy") },
+          });
+    world.settle();
+    this.behind(what);
+    return { status: answer.status, headers: { etag: `"${answer.version}"` }, text: JSON.stringify(answer.body) };
+  }
+  #whoAmI(who: string, { account, role = "user" }: Person): Answered {
+    const found = builtInRoles.find(({ name }) => name === role);
+    const user = account === null ? null : { uid: who, account };
+    const { reach, rules } =
+      account === null ? { reach: "installation", rules: [] } : (found ?? { reach: "account", rules: [] });
+    return { status: 200, headers: {}, text: JSON.stringify({ user, reach, rules, expires: null }) };
+  }
+  async ask(who: string, line: string, body?: object, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    const [method = "GET", url = "/"] = line.split(" ");
+    const answer = await this.app.inject({
+      ...{ method: method as "GET", url },
+      headers: { authorization: `Bearer ${who}`, "content-type": "application/json", ...headers },
+      ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
+    });
+    const { statusCode: status, body: text } = answer;
+    assertConforms(method, url, { status, type: String(answer.headers["content-type"] ?? ""), text });
+    const json = JSON.parse(text) as JsonObject;
+    return { status, json, list: Array.isArray(json) ? (json as readonly JsonObject[]) : [], headers: answer.headers };
+  }
+  /** Its process ends and another one begins, whose store is empty. */
+  async restart(): Promise<void> {
+    await this.app.close();
+    this.app = this.#start();
+  }
+  /** As it stands in the primary cell. */
+  volumes(): JsonObject {
+    const { body } = this.cell("primary").ask({ method: "GET", path: volumesPath });
+    return (body as JsonObject).error === undefined ? (body as JsonObject) : {};
+  }
+  async end(): Promise<void> {
+    await this.app.close();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,108 @@
+import { createHash } from "node:crypto";
+import type { NewShare, NewVolume, Share, VolumeChange } from "../../../model/contract/tenancy/volumes/volumes.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import type { JsonPatchOperation } from "../../../model/json/patch.ts";
+import { grantsFor, pointerOf, type StoredVolume, sharesOf, written } from "./layout.ts";
+
+/*
+ * Requests about persistent volumes as changes of the primary cell's model: each rests by a `test` on just what it goes by, and on
+ * nothing else.
+ */
+type Operations = readonly JsonPatchOperation[];
+const put = (path: string, value: JsonPatchOperation["value"]): JsonPatchOperation => ({
+  ...{ op: "add", path },
+  ...(value === undefined ? {} : { value }),
+});
+const test = (path: string, value: NonNullable<JsonPatchOperation["value"]>): JsonPatchOperation => ({
+  ...{ op: "test", path, value },
+});
+
+/** A new one, whose first version is this element. */
+export function newGroup(
+  { name, tags = [], text = "" }: NewVolume,
+  { account, made, element }: { readonly account: string | null; readonly made: string; readonly element: JsonObject },
+): JsonObject {
+  return {
+    ...{ name, ...(account === null ? {} : { account }), tags: tags.map(written), text: written(text), made },
+    ...{ version: 1, versions: 1, shares: {}, v1: element },
+    ...Object.assign({}, ...sharesOf({ account, shares: [] }).map((share) => grantsFor(1, share))),
+  };
+}
+
+const sharesAsData = (shares: readonly Share[]): JsonObject =>
+  Object.fromEntries(
+    shares.map(({ id, kind, path, right }) => [id, { kind, ...(path === undefined ? {} : { path }), right }]),
+  );
+
+/** The next version, with what all may do with it that may do something with the others. */
+export function withVersion(volume: StoredVolume, element: JsonObject): Operations {
+  const at = pointerOf(volume.uid);
+  const number = volume.last + 1;
+  const grants = Object.assign({}, ...sharesOf(volume).map((share) => grantsFor(number, share))) as JsonObject;
+  return [
+    test(`${at}/versions`, volume.last),
+    test(`${at}/shares`, sharesAsData(volume.shares)),
+    put(`${at}/v${number}`, element),
+    ...Object.entries(grants).map(([name, grant]) => put(`${at}/${name}`, grant)),
+    put(`${at}/versions`, number),
+    put(`${at}/version`, number),
+  ];
+}
+/** Takes that back, where it could not be done as a whole. */
+export function withoutVersion(volume: StoredVolume, number: number, before: number): Operations {
+  const at = pointerOf(volume.uid);
+  if (!volume.versions.some((each) => each.number === number)) return [];
+  return [
+    ...sharesOf(volume).flatMap((share) =>
+      Object.keys(grantsFor(number, share)).map((name) => ({ op: "remove", path: `${at}/${name}` }) as const),
+    ),
+    { op: "remove", path: `${at}/v${number}` },
+    ...(volume.version === number ? [put(`${at}/version`, before)] : []),
+  ];
+}
+
+export function changed(volume: StoredVolume, { name, tags, text, sizeMiB, version }: VolumeChange): Operations {
+  const at = pointerOf(volume.uid);
+  const of = version ?? volume.version;
+  return [
+    ...(name === undefined || name === volume.name ? [] : [test(`${at}/name`, volume.name), put(`${at}/name`, name)]),
+    ...(tags === undefined ? [] : [put(`${at}/tags`, tags.map(written))]),
+    ...(text === undefined ? [] : [put(`${at}/text`, written(text))]),
+    ...(version === undefined || version === volume.version
+      ? []
+      : [test(`${at}/version`, volume.version), put(`${at}/version`, version)]),
+    ...(sizeMiB === undefined ? [] : [test(`${at}/version`, of), put(`${at}/v${of}/x.size`, sizeMiB)]),
+  ];
+}
+
+/** The same for the same: who shares twice has shared once. */
+export const shareId = ({ kind, path = "", right }: NewShare): string =>
+  `s-${createHash("sha256")
+    .update(JSON.stringify([kind, path, right]))
+    .digest("hex")
+    .slice(0, 12)}`;
+
+export function shared(volume: StoredVolume, share: Share): Operations {
+  const at = pointerOf(volume.uid);
+  if (volume.shares.some(({ id }) => id === share.id)) return [];
+  const { id, ...data } = share;
+  return [
+    test(`${at}/versions`, volume.last),
+    put(`${at}/shares/${id}`, data as JsonObject),
+    ...volume.versions.flatMap(({ number }) =>
+      Object.entries(grantsFor(number, share)).map(([name, grant]) => put(`${at}/${name}`, grant)),
+    ),
+  ];
+}
+export function unshared(volume: StoredVolume, id: string): Operations {
+  const at = pointerOf(volume.uid);
+  const share = volume.shares.find((each) => each.id === id);
+  if (share === undefined) return [];
+  return [
+    test(`${at}/versions`, volume.last),
+    { op: "remove", path: `${at}/shares/${id}` },
+    ...volume.versions.flatMap(({ number }) =>
+      Object.keys(grantsFor(number, share)).map((name) => ({ op: "remove", path: `${at}/${name}` }) as const),
+    ),
+  ];
+}

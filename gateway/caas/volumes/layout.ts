@@ -1,0 +1,113 @@
+import type { Share, VolumeRight } from "../../../model/contract/tenancy/volumes/volumes.ts";
+import { granteeKinds, uidPattern, volumeRights } from "../../../model/contract/tenancy/volumes/volumes.ts";
+import { isObject, type Json, type JsonObject } from "../../../model/json/json.ts";
+import { network } from "../../../runtime/installation.ts";
+
+/*
+ * Persistent volumes as they stand in the model of the primary cell, which is the only truth about them:
+ *
+ *   primary/volumes/<uid> { name, account, tags, text, made, version, versions, shares { <id> { kind, path, right } }
+ *                           v1 (Volume or VolumeCopy), v2, …
+ *                           v1-copy-owner, v1-connect-owner, v1-copy-<share>, … (VolumeGrant) }
+ *
+ * All of it is plain data and elements that name nothing but each other and volumes of other cells, so a credential of
+ * `primary/volumes` suffices (decision 140). A UID names it and nothing else does: an account may be given another name.
+ */
+export const primaryCell = "primary";
+export const volumesPath = `${primaryCell}/volumes`;
+export const pathOf = (uid: string): string => `${volumesPath}/${uid}`;
+export const pointerOf = (uid: string): string => `/${pathOf(uid)}`;
+export const referenceOf = (uid: string, version: number): string =>
+  `<ref://${primaryCell}.${network.domain}/${pathOf(uid)}/v${version}>`;
+
+export interface StoredVersion {
+  readonly number: number;
+  readonly access: "rw" | "ro";
+  readonly sizeMiB: number | null;
+  readonly phase: string;
+  readonly reason: string | null;
+}
+export interface StoredVolume {
+  readonly uid: string;
+  readonly name: string;
+  readonly account: string | null;
+  readonly tags: readonly string[];
+  readonly text: string;
+  readonly made: string;
+  readonly version: number;
+  /** The number that was given last. */
+  readonly last: number;
+  readonly versions: readonly StoredVersion[];
+  readonly shares: readonly Share[];
+}
+
+/** What people wrote stands behind a blank there: so no text of theirs is a reference, or anything else of the language. */
+export const written = (text: string): string => ` ${text}`;
+const unwritten = (json: Json | undefined): string => (typeof json === "string" ? json.replace(/^ /, "") : "");
+
+const textIn = (json: Json | undefined, otherwise = ""): string => (typeof json === "string" ? json : otherwise);
+const numberIn = (json: Json | undefined): number | null => (typeof json === "number" ? json : null);
+
+/** Null: it is none. Somebody may have written there by hand, so whatever is missing is made up for. */
+export function readVolume(uid: string, json: Json | undefined): StoredVolume | null {
+  if (!uidPattern.test(uid) || !isObject(json)) return null;
+  const versions = Object.entries(json).flatMap(([name, element]) => {
+    const number = /^v([1-9]\d{0,6})$/.exec(name)?.[1];
+    return number === undefined || !isObject(element) ? [] : [versionOf(Number(number), element)];
+  });
+  versions.sort((one, other) => one.number - other.number);
+  const newest = versions.at(-1)?.number ?? 0;
+  const { account, tags } = json;
+  return {
+    ...{ uid, name: textIn(json.name, uid), account: typeof account === "string" ? account : null },
+    tags: Array.isArray(tags) ? tags.map(unwritten) : [],
+    ...{ text: unwritten(json.text), made: textIn(json.made, "1970-01-01T00:00:00.000Z") },
+    ...{ version: numberIn(json.version) ?? newest, last: Math.max(numberIn(json.versions) ?? 0, newest), versions },
+    shares: Object.entries(isObject(json.shares) ? json.shares : {}).flatMap(([id, share]) => shareOf(id, share)),
+  };
+}
+function versionOf(number: number, element: JsonObject): StoredVersion {
+  const state = isObject(element.$state) ? element.$state : {};
+  return {
+    ...{ number, access: element["x.access"] === "ro" ? "ro" : "rw" },
+    sizeMiB: numberIn(state.sizeMiB) ?? numberIn(element["x.size"]),
+    ...{ phase: textIn(state.phase, "waiting"), reason: typeof state.reason === "string" ? state.reason : null },
+  };
+}
+function shareOf(id: string, json: Json): readonly Share[] {
+  if (!isObject(json)) return [];
+  const kind = granteeKinds.find((each) => each === json.kind);
+  const right = volumeRights.find((each) => each === json.right);
+  if (kind === undefined || right === undefined) return [];
+  return [{ id, kind, right, ...(typeof json.path === "string" ? { path: json.path } : {}) }];
+}
+export const versionIn = ({ versions }: StoredVolume, number: number): StoredVersion | undefined =>
+  versions.find((each) => each.number === number);
+
+// --- grants ---------------------------------------------------------------------------------------------------------
+
+/** What the storage layer must let somebody do for a right. */
+const grantsOf: Readonly<Record<VolumeRight, readonly ("copy" | "connect")[]>> = {
+  copy: ["copy"],
+  read: ["connect"],
+  write: ["connect"],
+  manage: ["copy", "connect"],
+};
+const granteeOf = ({ kind, path = "" }: Share): JsonObject => {
+  if (kind === "cell") return { "x.cell": `<ref://${path}.${network.domain}/>` };
+  if (kind === "account") return { "x.account": path };
+  return { "x.domain": kind === "all" ? "ROOT" : path };
+};
+/** The account that has it may do all with it, as somebody with whom it is shared. */
+const ownerShare = (account: string): Share => ({ id: "owner", kind: "account", path: account, right: "manage" });
+export const sharesOf = ({ account, shares }: Pick<StoredVolume, "account" | "shares">): readonly Share[] =>
+  account === null ? shares : [ownerShare(account), ...shares];
+
+/** By their names, beside the version. */
+export const grantsFor = (version: number, share: Share): Readonly<Record<string, JsonObject>> =>
+  Object.fromEntries(
+    grantsOf[share.right].map((grant) => [
+      `v${version}-${grant}-${share.id}`,
+      { "x.type": "VolumeGrant", "x.volume": `<ref:../v${version}>`, ...granteeOf(share), "x.grant": grant },
+    ]),
+  );

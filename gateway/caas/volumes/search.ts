@@ -1,0 +1,177 @@
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import type { Json, JsonObject } from "../../../model/json/json.ts";
+import { readVolume, type StoredVolume, versionIn } from "./layout.ts";
+import { type Asker, domainOf } from "./rights.ts";
+
+/**
+ * Where volumes are looked for: by words (FTS5), tags, owner, size and age, and only among those that somebody may see, so that
+ * what he may not see costs him nothing and tells him nothing. All of it is made from the model of the primary cell, and made
+ * anew whenever it is lost.
+ */
+export interface Question {
+  readonly text?: string | undefined;
+  readonly tag?: readonly string[] | undefined;
+  readonly name?: string | undefined;
+  readonly account?: string | undefined;
+  readonly leastMiB?: number | undefined;
+  readonly mostMiB?: number | undefined;
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+  /** UID behind which it goes on. */
+  readonly behind?: string | undefined;
+  readonly limit: number;
+}
+export interface VolumeIndex {
+  /** Version of the model that it is of; null: of none yet. */
+  readonly version: string | null;
+  /** All of them, in place of those before. */
+  fill(version: string, groups: Json): void;
+  /** One of them as it is now; null: it is gone. */
+  set(version: string, uid: string, group: Json | null): void;
+  find(asker: Asker, question: Question): readonly StoredVolume[];
+  close(): void;
+}
+
+const schema = `
+  CREATE TABLE volume (uid TEXT PRIMARY KEY, called TEXT NOT NULL, account TEXT NOT NULL, size INTEGER, made TEXT NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
+  CREATE INDEX volume_account ON volume (account);
+  CREATE TABLE share (kind TEXT NOT NULL, path TEXT NOT NULL, uid TEXT NOT NULL, PRIMARY KEY (kind, path, uid)) WITHOUT ROWID;
+  CREATE INDEX share_uid ON share (uid);
+  CREATE TABLE tag (tag TEXT NOT NULL, uid TEXT NOT NULL, PRIMARY KEY (tag, uid)) WITHOUT ROWID;
+  CREATE INDEX tag_uid ON tag (uid);
+  CREATE VIRTUAL TABLE words USING fts5 (uid UNINDEXED, called, tags, text, tokenize = 'unicode61');
+  CREATE TABLE word_of (uid TEXT PRIMARY KEY, row INTEGER NOT NULL) WITHOUT ROWID;
+`;
+/** Of the operator's own. No account has such a path. */
+const noAccount = "";
+/** More words than these narrow nothing down. */
+const mostWords = 16;
+
+/** What FTS5 takes literally: each word as text, of which there may be more. */
+const matchOf = (text: string): string =>
+  (text.match(/[\p{L}\p{N}]+/gu) ?? [])
+    .slice(0, mostWords)
+    .map((word) => `"${word}"*`)
+    .join(" AND ");
+
+/** @param file `:memory:`, or where it is: it may be deleted at any moment */
+export function openIndex(file: string): VolumeIndex {
+  const database = new DatabaseSync(file);
+  database.exec(`PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; ${schema}`);
+  const insert = {
+    volume: database.prepare("INSERT INTO volume VALUES (?, ?, ?, ?, ?, ?)"),
+    share: database.prepare("INSERT OR IGNORE INTO share VALUES (?, ?, ?)"),
+    tag: database.prepare("INSERT OR IGNORE INTO tag VALUES (?, ?)"),
+    words: database.prepare("INSERT INTO words VALUES (?, ?, ?, ?)"),
+    word: database.prepare("INSERT INTO word_of VALUES (?, ?)"),
+  };
+  const remove = ["volume", "share", "tag"].map((table) => database.prepare(`DELETE FROM ${table} WHERE uid = ?`));
+  const rowOf = database.prepare("SELECT row FROM word_of WHERE uid = ?");
+  const removeWords = database.prepare("DELETE FROM words WHERE rowid = ?");
+  const removeRow = database.prepare("DELETE FROM word_of WHERE uid = ?");
+  let version: string | null = null;
+
+  const take = (uid: string): void => {
+    for (const statement of remove) statement.run(uid);
+    const { row } = (rowOf.get(uid) ?? {}) as { readonly row?: number };
+    if (row === undefined) return;
+    removeWords.run(row);
+    removeRow.run(uid);
+  };
+  const add = (uid: string, json: Json): void => {
+    const volume = readVolume(uid, json);
+    if (volume === null) return;
+    const { name, account, made, tags, text, shares } = volume;
+    const size = versionIn(volume, volume.version)?.sizeMiB ?? null;
+    insert.volume.run(uid, name, account ?? noAccount, size, made, JSON.stringify(json));
+    for (const { kind, path = "" } of shares) insert.share.run(kind, path, uid);
+    for (const tag of tags) insert.tag.run(tag, uid);
+    const { lastInsertRowid } = insert.words.run(uid, name, tags.join(" "), text);
+    insert.word.run(uid, lastInsertRowid);
+  };
+  const atOnce = (work: () => void): void => {
+    database.exec("BEGIN");
+    try {
+      work();
+    } finally {
+      database.exec("COMMIT");
+    }
+  };
+  return {
+    get version() {
+      return version;
+    },
+    fill: (of, groups) =>
+      atOnce(() => {
+        for (const table of ["volume", "share", "tag", "words", "word_of"]) database.exec(`DELETE FROM ${table}`);
+        for (const [uid, json] of Object.entries((groups ?? {}) as JsonObject)) add(uid, json);
+        version = of;
+      }),
+    set: (of, uid, group) =>
+      atOnce(() => {
+        take(uid);
+        if (group !== null) add(uid, group);
+        version = of;
+      }),
+    find: (asker, question) => {
+      const { sql, values } = selectOf(asker, question);
+      const rows = database.prepare(sql).all(...values) as unknown as readonly { uid: string; json: string }[];
+      return rows.flatMap(({ uid, json }) => readVolume(uid, JSON.parse(json) as Json) ?? []);
+    },
+    close: () => database.close(),
+  };
+}
+
+interface Condition {
+  readonly sql: string;
+  readonly values: readonly SQLInputValue[];
+}
+function selectOf(asker: Asker, question: Question): Condition {
+  const { text, tag = [], name, account, leastMiB, mostMiB, since, until, behind, limit } = question;
+  const match = text === undefined ? "" : matchOf(text);
+  const all: Condition[] = [
+    visibleTo(asker),
+    ...(match === "" ? [] : [{ sql: "uid IN (SELECT uid FROM words WHERE words MATCH ?)", values: [match] }]),
+    ...tag.map((each) => ({
+      sql: "EXISTS (SELECT 1 FROM tag WHERE tag = ? AND tag.uid = volume.uid)",
+      values: [each],
+    })),
+    ...(name === undefined ? [] : [{ sql: "called = ?", values: [name] }]),
+    ...(account === undefined ? [] : [{ sql: "account = ?", values: [account] }]),
+    ...(leastMiB === undefined ? [] : [{ sql: "size >= ?", values: [leastMiB] }]),
+    ...(mostMiB === undefined ? [] : [{ sql: "size <= ?", values: [mostMiB] }]),
+    ...(since === undefined ? [] : [{ sql: "made >= ?", values: [new Date(since).toISOString()] }]),
+    ...(until === undefined ? [] : [{ sql: "made < ?", values: [new Date(until).toISOString()] }]),
+    ...(behind === undefined ? [] : [{ sql: "uid > ?", values: [behind] }]),
+  ];
+  return {
+    sql: `SELECT uid, json FROM volume WHERE ${all.map(({ sql }) => `(${sql})`).join(" AND ")} ORDER BY uid LIMIT ?`,
+    values: [...all.flatMap(({ values }) => values), limit],
+  };
+}
+
+/** The same as `rightsOf`, which decides: of what is found here nothing is shown that it does not show. */
+function visibleTo({ account, reach, mayRead, cells }: Asker): Condition {
+  if (!mayRead) return { sql: "0", values: [] };
+  if (account === null || reach === "installation") return { sql: "1", values: [] };
+  const domain = domainOf(account);
+  const own =
+    reach === "domain"
+      ? { sql: "account > ? AND account < ?", values: [`${domain}/`, `${domain}0`] }
+      : { sql: "account = ?", values: [account] };
+  const above = account
+    .split("/")
+    .map((_part, at, parts) => parts.slice(0, at).join("/"))
+    .filter((path) => path !== "");
+  const shared: readonly Condition[] = [
+    { sql: "kind = 'all'", values: [] },
+    { sql: "kind = 'account' AND path = ?", values: [account] },
+    { sql: "kind = 'domain' AND path IN (SELECT value FROM json_each(?))", values: [JSON.stringify(above)] },
+    { sql: "kind = 'cell' AND path IN (SELECT value FROM json_each(?))", values: [JSON.stringify([...cells])] },
+  ];
+  const subselects = shared.map(({ sql }) => `uid IN (SELECT uid FROM share WHERE ${sql})`);
+  return {
+    sql: [`(${own.sql})`, ...subselects].join(" OR "),
+    values: [...own.values, ...shared.flatMap(({ values }) => values)],
+  };
+}

@@ -1,0 +1,89 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { keyHeader } from "../../../model/contract/request.ts";
+import { cursorIn, cursorOf, mostOfPage, nextHeader } from "../../../model/contract/tenancy/pages.ts";
+import { allows } from "../../../model/contract/tenancy/rules.ts";
+import type { WhoAmI } from "../../../model/contract/tenancy/tenancy.ts";
+import { parseJson } from "../../../runtime/http/http.ts";
+import { refusalIn, refused } from "../../requests/refused.ts";
+import { serveRoute } from "../../requests/serve.ts";
+import type { Contract } from "../../shared/contract.ts";
+import { createHarvest, createUsers } from "./harvest.ts";
+import type { Asker } from "./rights.ts";
+import type { Asked } from "./sources.ts";
+import type { Volumes } from "./volumes.ts";
+
+/** Requests about persistent volumes, each for whoever the gateway says that it comes from. */
+export function serveVolumes(app: FastifyInstance, contract: Pick<Contract, "ask">, volumes: Volumes): void {
+  const askedBy = (request: FastifyRequest) => whoAsks(contract, request);
+  serveRoute(app, "listVolumes", async ({ request, query }, reply) => {
+    const { asker } = await askedBy(request);
+    const { limit = mostOfPage, after, tag, ...more } = query;
+    const behind = after === undefined ? undefined : cursorIn("listVolumes", after);
+    if (behind === null)
+      throw refused(400, "bad-request", "after in the query: it is no cursor that this list has given");
+    const found = await volumes.find(asker, { ...more, tag: tag ?? [], behind, limit: limit + 1 });
+    const page = found.slice(0, limit);
+    const last = page.at(-1);
+    if (found.length > limit && last !== undefined) reply.header(nextHeader, cursorOf("listVolumes", last.uid));
+    return page;
+  });
+  serveRoute(app, "addVolume", async ({ request, body }, reply) => {
+    if (body === null) throw refused(400, "bad-request", "a volume is needed");
+    const asked = await askedBy(request);
+    const key = request.headers[keyHeader];
+    const once = typeof key === "string" ? [asked.who, key] : null;
+    const made = await volumes.add(asked, body, once);
+    reply.code(201);
+    return made;
+  });
+  serveRoute(app, "readVolume", async ({ request, parameters }) =>
+    volumes.read((await askedBy(request)).asker, parameters.uid),
+  );
+  serveRoute(app, "changeVolume", async ({ request, parameters, body }) =>
+    volumes.change((await askedBy(request)).asker, parameters.uid, body ?? {}),
+  );
+  serveRoute(app, "addVolumeVersion", async ({ request, parameters, body }) =>
+    volumes.addVersion(await askedBy(request), parameters.uid, body ?? {}),
+  );
+  serveRoute(app, "deleteVolume", async ({ request, parameters, query }) =>
+    volumes.remove(await askedBy(request), parameters.uid, query),
+  );
+  serveRoute(app, "shareVolume", async ({ request, parameters, body }) => {
+    if (body === null) throw refused(400, "bad-request", "a share is needed");
+    return volumes.share((await askedBy(request)).asker, parameters.uid, body);
+  });
+  serveRoute(app, "unshareVolume", async ({ request, parameters }) =>
+    volumes.unshare((await askedBy(request)).asker, parameters.uid, parameters.id),
+  );
+}
+
+/** By what the gateway says, each time anew: what was taken from him counts at once. */
+async function whoAsks(
+  contract: Pick<Contract, "ask">,
+  request: FastifyRequest,
+): Promise<Asked & { readonly who: string }> {
+  const { authorization = "" } = request.headers;
+  const headers = { authorization };
+  const ask = async (path: string): Promise<unknown> => {
+    const answer = await contract.ask({ method: "GET", path, headers }).catch(() => {
+      throw refused(502, "unreachable", "the gateway behind this door does not answer");
+    });
+    if (answer.status !== 200) throw refusalIn(answer.status, answer.text, "unreachable", "the gateway refuses it");
+    const read = parseJson(answer.text);
+    return read.ok ? read.value : null;
+  };
+  const [{ user, reach, rules }, cells] = (await Promise.all([ask("/whoami"), ask("/cells")])) as [
+    WhoAmI,
+    readonly { readonly cell: string }[],
+  ];
+  const names = new Set(cells.map(({ cell }) => cell));
+  const asker: Asker = {
+    ...{ account: user?.account ?? null, reach: user === null ? "installation" : reach, cells: names },
+    mayRead: user === null || allows(rules, "cell.read"),
+    mayChange: user === null || allows(rules, "cell.change"),
+  };
+  return {
+    ...{ asker, who: user?.uid ?? "operator" },
+    ...{ users: createUsers(contract, headers, names), harvest: createHarvest(contract, headers) },
+  };
+}

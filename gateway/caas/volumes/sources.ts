@@ -1,0 +1,65 @@
+import type { VolumeSource } from "../../../model/contract/tenancy/volumes/volumes.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import { refused } from "../../requests/refused.ts";
+import type { Harvest, Users } from "./harvest.ts";
+import { pathOf, type StoredVolume, versionIn } from "./layout.ts";
+import { type Asker, rightsOf } from "./rights.ts";
+
+/** Where the bytes of a version come from, as the element that it is. */
+export interface Asked {
+  readonly asker: Asker;
+  /** By the credential of who asks. */
+  readonly users: Users;
+  readonly harvest: Harvest;
+}
+export interface Made {
+  readonly element: JsonObject;
+  /** What has to be done once it is there. */
+  readonly next?: () => Promise<void>;
+}
+
+/**
+ * @param at path that it gets
+ * @param stored another volume, if who asks may see it
+ */
+export async function elementFrom(
+  { asker, harvest }: Asked,
+  source: VolumeSource,
+  { at, stored }: { readonly at: string; readonly stored: (asker: Asker, uid: string) => Promise<StoredVolume> },
+): Promise<Made> {
+  requireOneSource(source);
+  const { sizeMiB, image, from, access } = source;
+  const size = sizeMiB === undefined ? {} : { "x.size": sizeMiB };
+  const common = { "x.public": true, ...size };
+  if (from?.cell !== undefined && from.path !== undefined) {
+    const hold = await harvest({ cell: from.cell, path: from.path, hold: at });
+    return { element: { "x.type": "VolumeCopy", "x.image": hold.reference, ...common }, next: hold.grant };
+  }
+  if (from?.volume !== undefined) {
+    const origin = await stored(asker, from.volume);
+    const number = from.version ?? origin.version;
+    if (versionIn(origin, number) === undefined)
+      throw refused(404, "not-found", `${origin.name} has no version ${number}`);
+    if (!rightsOf(asker, origin).includes("copy"))
+      throw refused(403, "forbidden", `${origin.name} is shared with you, and not to be copied`);
+    return { element: { "x.type": "VolumeCopy", "x.image": `<ref:/${pathOf(origin.uid)}/v${number}>`, ...common } };
+  }
+  const imported = image === undefined ? {} : { "x.import": image };
+  const readOnly = access === undefined ? {} : { "x.access": access };
+  return { element: { "x.type": "Volume", ...common, ...imported, ...readOnly } };
+}
+
+function requireOneSource({ sizeMiB, image, from, access }: VolumeSource): void {
+  const wrong = (why: string) => refused(400, "bad-request", why);
+  if (from !== undefined) {
+    const ofCell = from.cell !== undefined && from.path !== undefined;
+    const isVolume = from.volume !== undefined && from.cell === undefined && from.path === undefined;
+    const isCell = ofCell && from.volume === undefined && from.version === undefined;
+    if (!isVolume && !isCell)
+      throw wrong(
+        "from names a persistent volume, with a version or without, or a cell and the path of a volume there",
+      );
+    if (image !== undefined) throw wrong("a volume is of an image or from another one, and not both");
+    if (access === "ro") throw wrong("a copy is writable: access is for what is empty or of an image");
+  } else if (sizeMiB === undefined) throw wrong("an empty volume, or one of an image, needs a sizeMiB");
+}

@@ -1,0 +1,257 @@
+import { randomUUID } from "node:crypto";
+import type {
+  NewShare,
+  NewVolume,
+  PersistentVolume,
+  VolumeChange,
+  VolumeDeletion,
+  VolumeDetails,
+  VolumeRight,
+  VolumeSource,
+  VolumeVersion,
+} from "../../../model/contract/tenancy/volumes/volumes.ts";
+import type { JsonPatchOperation } from "../../../model/json/patch.ts";
+import { refused } from "../../requests/refused.ts";
+import { applyEdit } from "../../shared/edits.ts";
+import { uuidOf } from "../../shared/uuid.ts";
+import { changed, newGroup, shared, shareId, unshared, withoutVersion, withVersion } from "./edits.ts";
+import { usersIn } from "./harvest.ts";
+import { pathOf, pointerOf, readVolume, referenceOf, type StoredVolume, versionIn } from "./layout.ts";
+import type { Primary } from "./primary.ts";
+import { type Asker, manages, reaches, rightsOf } from "./rights.ts";
+import type { Question, VolumeIndex } from "./search.ts";
+import { requireFits, requireGrantee } from "./shares.ts";
+import { type Asked, elementFrom, type Made } from "./sources.ts";
+
+/*
+ * The Persistent Volume Manager. It decides who may do what, by `rights.ts` alone; what is asked becomes a change of the primary
+ * cell's model by its own credential, and of a cell that is harvested by the credential of who asks. *Missing* and *not yours* are
+ * told in the same words.
+ */
+export interface Volumes {
+  find(asker: Asker, question: Question): Promise<readonly PersistentVolume[]>;
+  read(asker: Asker, uid: string): Promise<VolumeDetails>;
+  /** @param once what names the request, and who asks it; null: nothing does */
+  add(asked: Asked, volume: NewVolume, once: readonly string[] | null): Promise<VolumeDetails>;
+  change(asker: Asker, uid: string, change: VolumeChange): Promise<VolumeDetails>;
+  addVersion(asked: Asked, uid: string, source: VolumeSource): Promise<VolumeDetails>;
+  share(asker: Asker, uid: string, share: NewShare): Promise<VolumeDetails>;
+  unshare(asker: Asker, uid: string, id: string): Promise<VolumeDetails>;
+  remove(
+    asked: Asked,
+    uid: string,
+    options: { readonly allowDestroy?: string | undefined; readonly dryRun?: boolean | undefined },
+  ): Promise<VolumeDeletion>;
+}
+interface Means {
+  readonly primary: Primary;
+  readonly index: VolumeIndex;
+  readonly nowMs: () => number;
+}
+
+const mostOfAccount = 1000;
+const mostVersions = 100;
+const mostShares = 100;
+
+const missing = (uid: string) => refused(404, "not-found", `there is no persistent volume ${uid.slice(0, 80)}`);
+const forbidden = () => refused(403, "forbidden", "your role does not let you change persistent volumes");
+
+const shownOf = (asker: Asker, volume: StoredVolume): PersistentVolume => {
+  const { uid, name, account, tags, text, made, version } = volume;
+  const { sizeMiB = null, access = "rw" } = versionIn(volume, version) ?? {};
+  return {
+    ...{ uid, name, account, tags, text, made, version, sizeMiB, access },
+    ...{ reference: referenceOf(uid, version), rights: rightsOf(asker, volume).filter(fits(access)) },
+  };
+};
+/** To read and to write: one of the two there is. */
+const fits =
+  (access: "rw" | "ro") =>
+  (right: VolumeRight): boolean =>
+    right !== (access === "rw" ? "read" : "write");
+
+const detailsOf = (asker: Asker, volume: StoredVolume): VolumeDetails => ({
+  ...shownOf(asker, volume),
+  versions: volume.versions.map(
+    ({ number, sizeMiB, access, phase, reason }): VolumeVersion => ({
+      ...{ number, sizeMiB, access, phase, reason, reference: referenceOf(volume.uid, number) },
+    }),
+  ),
+  shares: manages(asker, volume) ? volume.shares : null,
+});
+
+/** One request that adds or names a volume after the other: names are unique in an account, and this is the only one who gives them. */
+function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const next = last.then(work, work);
+    last = next.catch(() => undefined);
+    return next;
+  };
+}
+
+export function createVolumes({ primary, index, nowMs }: Means): Volumes {
+  const inTurn = createTurns();
+  /** The index is of the model as it is now. */
+  const refresh = async (): Promise<void> => {
+    const version = await primary.version();
+    if (version !== null && version === index.version) return;
+    const all = await primary.read("");
+    index.fill(version ?? all.version, all.json ?? {});
+  };
+  const stored = async (asker: Asker, uid: string): Promise<StoredVolume> => {
+    const { json } = await primary.read(uid);
+    const volume = json === null ? null : readVolume(uid, json);
+    if (volume === null || rightsOf(asker, volume).length === 0) throw missing(uid);
+    return volume;
+  };
+  const managed = async (asker: Asker, uid: string): Promise<StoredVolume> => {
+    const volume = await stored(asker, uid);
+    if (!asker.mayChange) throw forbidden();
+    if (!manages(asker, volume))
+      throw refused(403, "forbidden", `${volume.name} is shared with you, and changed by those who manage it alone`);
+    return volume;
+  };
+  /** What is asked is looked at by each try anew: somebody may have taken the right back. */
+  const edit = async (
+    asker: Asker,
+    uid: string,
+    of: (volume: StoredVolume) => readonly JsonPatchOperation[],
+  ): Promise<StoredVolume> => {
+    let volume = await managed(asker, uid);
+    const document = {
+      read: async () => {
+        volume = await managed(asker, uid);
+        return null;
+      },
+      patch: (operations: readonly JsonPatchOperation[]) => primary.patch(operations),
+    };
+    if (!(await applyEdit(document, () => of(volume))))
+      throw refused(409, "conflict", `${volume.name} is changed by others all the time`);
+    return volume;
+  };
+  const details = async (asker: Asker, uid: string): Promise<VolumeDetails> =>
+    detailsOf(asker, await stored(asker, uid));
+  const requireFree = async (name: string, account: string | null, uid: string): Promise<void> => {
+    await refresh();
+    const of = { ...everybody, account: null };
+    const same = index.find(of, { name, account: account ?? "", limit: 2 });
+    if (same.some((each) => each.uid !== uid))
+      throw refused(409, "conflict", `the account has a persistent volume ${name} already`);
+    if (index.find(of, { account: account ?? "", limit: mostOfAccount }).length >= mostOfAccount)
+      throw refused(409, "conflict", `an account has at most ${mostOfAccount} persistent volumes`);
+  };
+  return {
+    find: async (asker, question) => {
+      await refresh();
+      const found = index.find(asker, question).filter((each) => rightsOf(asker, each).length > 0);
+      return found.map((each) => shownOf(asker, each));
+    },
+    read: details,
+    add: (asked, volume, once) =>
+      inTurn(async () => {
+        const { asker } = asked;
+        const account = volume.account ?? asker.account;
+        if (!asker.mayChange) throw forbidden();
+        if (!reaches(asker, account)) throw refused(404, "not-found", `there is no account ${account ?? ""}`);
+        const uid = `pv-${once === null ? randomUUID() : uuidOf("volume", ...once)}`;
+        await requireFree(volume.name, account, uid);
+        const { element, next } = await elementFrom(asked, volume, { at: `${pathOf(uid)}/v1`, stored });
+        const made = new Date(nowMs()).toISOString();
+        if (once === null || (await primary.read(uid)).json === null) {
+          const value = newGroup(volume, { account, made, element });
+          if (!(await primary.patch([{ op: "add", path: pointerOf(uid), value }])))
+            throw refused(409, "conflict", "the primary cell has no place for persistent volumes");
+        }
+        await granted(next, async () => {
+          await primary.patch([{ op: "remove", path: pointerOf(uid) }], [`${pathOf(uid)}/v1`]);
+        });
+        return details(asker, uid);
+      }),
+    addVersion: (asked, uid, source) =>
+      inTurn(async () => {
+        const before = await managed(asked.asker, uid);
+        if (before.versions.length >= mostVersions)
+          throw refused(409, "conflict", `a persistent volume has at most ${mostVersions} versions`);
+        const number = before.last + 1;
+        const { element, next } = await elementFrom(asked, source, { at: `${pathOf(uid)}/v${number}`, stored });
+        await edit(asked.asker, uid, (volume) => {
+          // What is held elsewhere is held for this number.
+          if (next !== undefined && volume.last + 1 !== number)
+            throw refused(409, "conflict", `${volume.name} was given a version ${volume.last} meanwhile`);
+          return withVersion(volume, element);
+        });
+        await granted(next, async () => {
+          const { json } = await primary.read(uid);
+          const volume = json === null ? null : readVolume(uid, json);
+          if (volume !== null)
+            await primary.patch(withoutVersion(volume, number, before.version), [`${pathOf(uid)}/v${number}`]);
+        });
+        return details(asked.asker, uid);
+      }),
+    change: (asker, uid, change) =>
+      inTurn(async () => {
+        const { name, version, sizeMiB } = change;
+        const volume = await managed(asker, uid);
+        if (name !== undefined && name !== volume.name) await requireFree(name, volume.account, uid);
+        if (version !== undefined && versionIn(volume, version) === undefined)
+          throw refused(404, "not-found", `${volume.name} has no version ${version}`);
+        const { sizeMiB: has = null } = versionIn(volume, version ?? volume.version) ?? {};
+        if (sizeMiB !== undefined && has !== null && sizeMiB < has)
+          throw refused(409, "conflict", `${volume.name} has ${has} MiB, and a volume only grows`);
+        await edit(asker, uid, (found) => changed(found, change));
+        return details(asker, uid);
+      }),
+    share: async (asker, uid, share) => {
+      requireGrantee(share);
+      const id = shareId(share);
+      const before = await managed(asker, uid);
+      requireFits(share, before);
+      if (before.shares.length >= mostShares && !before.shares.some((each) => each.id === id))
+        throw refused(409, "conflict", `a persistent volume is shared with at most ${mostShares}`);
+      await edit(asker, uid, (volume) => shared(volume, { id, ...share }));
+      return details(asker, uid);
+    },
+    unshare: async (asker, uid, id) => {
+      const before = await managed(asker, uid);
+      if (!before.shares.some((each) => each.id === id))
+        throw refused(404, "not-found", `${before.name} has no share ${id.slice(0, 80)}`);
+      await edit(asker, uid, (volume) => unshared(volume, id));
+      const { json } = await primary.read(uid);
+      const left = json === null ? null : readVolume(uid, json);
+      if (left === null) throw missing(uid);
+      return detailsOf(asker, left);
+    },
+    remove: async ({ asker, users }, uid, { allowDestroy, dryRun = false }) => {
+      const volume = await managed(asker, uid);
+      const found = usersIn(await users(), uid);
+      const { name, versions } = volume;
+      const answer = { uid, name, versions: versions.map(({ number }) => number), users: found, dryRun };
+      if (dryRun) return answer;
+      if (allowDestroy !== uid && allowDestroy !== name) {
+        const used = found.length === 0 ? "" : `, which is used by ${found.slice(0, 10).join(", ")}`;
+        throw refused(
+          409,
+          "change/destroys-data",
+          `the data of ${name}${used} would be lost, and allowDestroy does not name it`,
+        );
+      }
+      const paths = versions.map(({ number }) => `${pathOf(uid)}/v${number}`);
+      if (!(await primary.patch([{ op: "remove", path: pointerOf(uid) }], paths))) throw missing(uid);
+      return answer;
+    },
+  };
+}
+/** Who looks whether a name is free sees all of them. */
+const everybody: Asker = { account: null, reach: "installation", mayRead: true, mayChange: true, cells: new Set() };
+
+/** What cannot be done as a whole is taken back. */
+async function granted(next: Made["next"], takeBack: () => Promise<void>): Promise<void> {
+  if (next === undefined) return;
+  try {
+    await next();
+  } catch (error) {
+    await takeBack();
+    throw error;
+  }
+}
