@@ -3,6 +3,7 @@ import {
   instancesOf,
   type ManagedSubnet,
   type Segment,
+  segmentAt,
   segmentOf,
   usableTags,
 } from "../../model/eucalyptus/addresses/segments.ts";
@@ -68,10 +69,33 @@ export interface Book {
   readonly elastic: Map<number, ElasticLease>;
   /** Tag of each active group, MANAGED modes. */
   readonly segments: Map<string, number>;
+  /** Of each cluster, MANAGED modes. */
+  readonly networkHosts: Map<string, NetworkHosts>;
+  /** What this store knew was lost, or is old. Null: it was not. */
+  recovery: Recovery | null;
 }
+/**
+ * A store that was lost or is an older one. Nothing that is free by it is given out before all hosts have said what they have in place:
+ * whoever is silent may have anything. What they say counts more than this store; what it has and none of them names is given up, and
+ * its owner asks for it again.
+ */
+export interface Recovery {
+  /** All that are to be heard: durable, so that a crash begins anew. */
+  readonly hosts: readonly string[];
+  readonly unheard: ReadonlySet<string>;
+  /** Of addresses that a host has named. */
+  readonly found: ReadonlySet<string>;
+}
+/** Who carries a cluster to the outside: gateways, elastic addresses. Never two at a time. */
+export interface NetworkHosts {
+  readonly active: string | null;
+  /** Hosts that were, each with the version of the view that first did not name it: until its word about that, it may still be. */
+  readonly leaving: ReadonlyMap<string, number>;
+}
+export const noNetworkHost: NetworkHosts = Object.freeze({ active: null, leaving: new Map<string, number>() });
 export const emptyBook = (): Book => ({
   ...{ configuration: null, version: 0, instances: new Map(), addresses: new Map() },
-  ...{ elastic: new Map(), segments: new Map() },
+  ...{ elastic: new Map(), segments: new Map(), networkHosts: new Map(), recovery: null },
 });
 export const addressKey = (kind: AddressKind, address: number): string => `${kind}/${address}`;
 
@@ -81,13 +105,26 @@ export const managedOf = (configuration: NetworkConfiguration): ManagedSubnet | 
     ? managedSubnetOf(configuration.managedSubnet)
     : null;
 
-/** The segment of a group: its own, or the first that no group has. Null: all are taken, or there are none. */
-export function segmentFor(book: Book, configuration: NetworkConfiguration, group: string): Segment | null {
+/**
+ * The segment of a group: its own, or the first that no group has. Null: all are taken, or there are none.
+ * @param address that a member of it has in place: its segment is the group's
+ */
+export function segmentFor(
+  book: Book,
+  configuration: NetworkConfiguration,
+  group: string,
+  address?: number,
+): Segment | null {
   const subnet = managedOf(configuration);
   if (subnet === null) return null;
   const own = book.segments.get(group);
   if (own !== undefined) return segmentOf(subnet, own);
   const taken = new Set(book.segments.values());
+  const found = address === undefined ? null : segmentAt(subnet, address);
+  if (found !== null) return taken.has(found.tag) ? null : found;
+  // Hosts have addresses there of a group that has not said yet that they are its own.
+  for (const { kind, address: held, segment } of book.addresses.values())
+    if (kind === "private" && segment === null) taken.add(segmentAt(subnet, held)?.tag ?? 0);
   const { first, last } = usableTags(subnet);
   for (let tag = first; tag <= last; tag += 1) if (!taken.has(tag)) return segmentOf(subnet, tag);
   return null;
@@ -104,6 +141,16 @@ export const privateRanges = (
       ? []
       : [instancesOf(segment)]
     : privateAddressesOf(configuration, cluster);
+
+/** Where an instance's address of a kind is put in place; null: nowhere yet. In the MANAGED modes a cluster's network host has the elastic ones. */
+export const placeOf = (
+  { configuration, networkHosts }: Book,
+  kind: AddressKind,
+  { node, cluster }: Pick<BookedInstance, "node" | "cluster">,
+): string | null =>
+  kind === "elastic" && configuration !== null && isInSegments(configuration)
+    ? (networkHosts.get(cluster)?.active ?? null)
+    : node;
 
 /** An address is told to a host from the next version on. */
 export const toldAt = (entry: BookedAddress, host: string, version: number): BookedAddress => {

@@ -4,7 +4,8 @@ import { formatIpv4, parseIpv4 } from "../../model/addresses/addresses.ts";
 import type { NetworkConfiguration } from "../../model/eucalyptus/configuration/configuration.ts";
 import { readNetworkConfiguration } from "../../model/eucalyptus/configuration/read.ts";
 import { addressKey, emptyBook, stateOf } from "./book.ts";
-import { type Answer, type Request, step } from "./step.ts";
+import type { Answer, Request } from "./request.ts";
+import { step } from "./step.ts";
 import { viewOf } from "./view.ts";
 import { BookWorld, noPremises } from "./world.testing.ts";
 
@@ -48,7 +49,7 @@ for (const [mode, document] of [
 ] as const)
   test(`${mode}: no address has two owners, is reused before its host let it go, or is lost for good`, () => {
     const premises = noPremises();
-    for (let seed = 1; seed <= 25; seed += 1) {
+    for (let seed = 1; seed <= 40; seed += 1) {
       const world = new BookWorld(seed, configurationOf(document), premises);
       try {
         for (let turn = 0; turn < 300; turn += 1) world.turn();
@@ -58,7 +59,8 @@ for (const [mode, document] of [
       }
     }
     for (const [premise, count] of Object.entries(premises))
-      if (premise !== "segments" || mode === "MANAGED") assert.ok(count > 20, `${premise}: ${count}`);
+      if (mode === "MANAGED" || !["segments", "takeovers", "stillActive", "carried"].includes(premise))
+        assert.ok(count > 5, `${premise}: ${count}`);
   });
 
 test("an address goes from free over pending and assigned to releasing, and back by its host's word alone", () => {

@@ -1,5 +1,6 @@
 import { formatIpv4 } from "../../model/addresses/addresses.ts";
 import { firstFree } from "../../model/eucalyptus/addresses/allocators.ts";
+import { segmentAt } from "../../model/eucalyptus/addresses/segments.ts";
 import type { InstanceAllocation } from "../../model/eucalyptus/allocation/allocation.ts";
 import type { NetworkConfiguration } from "../../model/eucalyptus/configuration/configuration.ts";
 import { macPrefixOf } from "../../model/eucalyptus/configuration/effective.ts";
@@ -12,62 +13,22 @@ import {
   emptyBook,
   endedAt,
   isInSegments,
+  managedOf,
+  type NetworkHosts,
+  noNetworkHost,
+  placeOf,
   privateRanges,
   segmentFor,
   toldAt,
   without,
 } from "./book.ts";
 import { whatWouldMove } from "./in-use.ts";
+import type { Request, Stepped, Write } from "./request.ts";
 
 /*
  * The Network View Manager as a step function over its book. What a step writes is durable before anybody is told of it: whoever runs it
  * stores the writes, and only then gives out the answer and the new view.
  */
-
-export type Request =
-  /** Another configuration: one that would move what is in use is refused, naming the instances. */
-  | { readonly kind: "configure"; readonly configuration: NetworkConfiguration }
-  /** An instance is to start at a host: it gets a private address. */
-  | {
-      readonly kind: "run";
-      readonly instance: Pick<BookedInstance, "id" | "owner" | "cluster" | "groups"> & { readonly node: string };
-    }
-  /** Its owner ends it. Addresses stay until its host says that they are gone. */
-  | { readonly kind: "terminate"; readonly id: string }
-  /** It goes on at another host, with its addresses. */
-  | { readonly kind: "move"; readonly id: string; readonly cluster: string; readonly node: string }
-  /** An account wants an elastic address; answered with it. */
-  | { readonly kind: "allocate"; readonly account: string }
-  /** It gives it back; refused while an instance has it. */
-  | { readonly kind: "return"; readonly address: number; readonly account: string }
-  | { readonly kind: "associate"; readonly address: number; readonly account: string; readonly id: string }
-  | { readonly kind: "disassociate"; readonly address: number; readonly account: string }
-  /** What a host says of the view that it has put in place (NRA). */
-  | {
-      readonly kind: "heard";
-      readonly host: string;
-      /** Of the latest view that it has put in place whole: one of which something failed is none. */
-      readonly version: number;
-      readonly instances: readonly InstanceAllocation[];
-    }
-  /** Nothing of the host runs any more, for certain. */
-  | { readonly kind: "fenced"; readonly host: string };
-
-/** A record by its key, null where it ends; `restoreBook` takes them. */
-export interface Write {
-  readonly key: string;
-  readonly value: unknown;
-}
-export interface Answer {
-  /** A sentence; null: it was done. */
-  readonly refused: string | null;
-  /** Of `run` and `allocate`. */
-  readonly address?: number;
-}
-export interface Stepped {
-  readonly answer: Answer;
-  readonly writes: readonly Write[];
-}
 
 /** The answer, and what is to be durable before it is given; the book is changed. */
 export function step(book: Book, request: Request): Stepped {
@@ -83,7 +44,7 @@ class Turn {
   readonly #book: Book;
   readonly #writes = new Map<string, unknown>();
   /** Of the view that this step makes, should it change anything in it. */
-  readonly #next: number;
+  #next: number;
   #changed = false;
 
   constructor(book: Book) {
@@ -109,13 +70,19 @@ class Turn {
       case "move":
         return this.#move(request.id, request.cluster, request.node);
       case "allocate":
-        return this.#allocate(request.account);
+        return this.#allocate(request.account, request.has);
       case "return":
         return this.#giveBack(request.address, request.account);
       case "associate":
         return this.#associate(request.address, request.account, request.id);
       case "disassociate":
         return this.#disassociate(request.address, request.account);
+      case "network-host":
+        return this.#networkHost(request.cluster, request.host);
+      case "recover":
+        return this.#recover(request.hosts);
+      case "settled":
+        return this.#settled();
       case "heard":
         return this.#heard(request.host, request.version, request.instances);
       case "fenced":
@@ -137,10 +104,13 @@ class Turn {
     }
     this.#book.addresses.delete(key);
     this.#writes.set(`address/${key}`, null);
-    const { segment } = entry;
-    if (segment === null || [...this.#book.addresses.values()].some((other) => other.segment === segment)) return;
-    this.#book.segments.delete(segment);
-    this.#writes.set(`segment/${segment}`, null);
+    if (entry.segment !== null) this.#endSegment(entry.segment);
+  }
+  /** Unless an address is in it. */
+  #endSegment(group: string): void {
+    if ([...this.#book.addresses.values()].some(({ segment }) => segment === group)) return;
+    this.#book.segments.delete(group);
+    this.#writes.set(`segment/${group}`, null);
   }
   #address(kind: AddressKind, address: number): BookedAddress | undefined {
     return this.#book.addresses.get(addressKey(kind, address));
@@ -149,7 +119,30 @@ class Turn {
     return [...this.#book.addresses.values()].filter(({ instance }) => instance === id);
   }
 
+  #putNetworkHosts(cluster: string, hosts: NetworkHosts): void {
+    const { active, leaving } = hosts;
+    const isNobody = active === null && leaving.size === 0;
+    if (isNobody) this.#book.networkHosts.delete(cluster);
+    else this.#book.networkHosts.set(cluster, hosts);
+    this.#writes.set(`network-host/${cluster}`, isNobody ? null : { active, leaving: [...leaving] });
+  }
+  /** Why nothing is given out that nobody has in place; null: it is. */
+  #unsettled(): string | null {
+    return this.#book.recovery === null
+      ? null
+      : (this.#forgotten() ??
+          "what was known of addresses is lost or old, and its owners have yet to say what they have");
+  }
+  /** Why nothing is given out at all; null: it is. */
+  #forgotten(): string | null {
+    const silent = [...(this.#book.recovery?.unheard ?? [])];
+    if (silent.length === 0) return null;
+    return `what was known of addresses is lost or old, and ${silent.slice(0, 5).join(", ")} has yet to say what is in place there`;
+  }
+
   #configure(configuration: NetworkConfiguration): Said {
+    const forgotten = this.#forgotten();
+    if (forgotten !== null && this.#book.configuration !== null) return forgotten;
     const moved = whatWouldMove(this.#book, configuration);
     if (moved !== null) return moved;
     this.#book.configuration = configuration;
@@ -169,11 +162,16 @@ class Turn {
     const hasSegment = isInSegments(configuration);
     if (hasSegment && groups.length > 1)
       return `the instance ${id} is in ${groups.length} security groups, and in mode ${configuration.mode} an instance is in one`;
-    const segment = segmentFor(this.#book, configuration, group);
+    // A host has it in place already, as it said when this store knew nothing of it.
+    const found = this.#of(id).find(({ kind }) => kind === "private");
+    const forgotten = found === undefined ? this.#unsettled() : this.#forgotten();
+    if (forgotten !== null) return forgotten;
+    if (hasSegment && found !== undefined) this.#clearSegmentOf(configuration, found.address, group);
+    const segment = segmentFor(this.#book, configuration, group, found?.address);
     if (hasSegment && segment === null)
       return `no segment is free for the security group ${group}: all ${this.#book.segments.size} are in use`;
     const ranges = privateRanges(configuration, cluster, segment);
-    const address = firstFree(ranges, (each) => this.#address("private", each) !== undefined);
+    const address = found?.address ?? firstFree(ranges, (each) => this.#address("private", each) !== undefined);
     if (address === null)
       return segment === null
         ? `no private address is free in the cluster ${cluster}`
@@ -184,8 +182,10 @@ class Turn {
     }
     const mac = macOf(configuration, id);
     this.#putInstance({ ...{ id, owner, cluster, node, groups, mac }, privateIp: address, ready: false });
-    const entry = { kind: "private", address, instance: id, hosts: new Map(), segment: segment && group } as const;
-    this.#putAddress(toldAt(entry, node, this.#next));
+    const fresh = { kind: "private", address, instance: id, hosts: new Map() } as const;
+    const entry = { ...(found ?? fresh), segment: segment && group };
+    this.#putAddress(toldAt(endedAt(entry, this.#next, node), node, this.#next));
+    for (const other of this.#of(id)) if (other.kind === "elastic") this.#tellElastic(other, { node, cluster });
     this.#changed = true;
     return { address };
   }
@@ -208,17 +208,134 @@ class Turn {
     if (instance.node === node) return done;
     if (instance.cluster !== cluster && !this.#hasSegments())
       return `the instance ${id} has an address of the cluster ${instance.cluster}, and cannot go to ${cluster}`;
+    const held = this.#of(id);
+    const elastic = held.find((entry) => entry.kind === "elastic");
+    if (instance.cluster !== cluster && elastic !== undefined)
+      return `the instance ${id} has the address ${formatIpv4(elastic.address)} at the network host of ${instance.cluster}, and cannot go to ${cluster} with it`;
     this.#putInstance({ ...instance, cluster, node, ready: false });
-    for (const entry of this.#of(id)) this.#putAddress(toldAt(endedAt(entry, this.#next, node), node, this.#next));
+    for (const entry of held)
+      if (entry.kind === "elastic") this.#tellElastic(entry, { node, cluster });
+      else this.#putAddress(toldAt(endedAt(entry, this.#next, node), node, this.#next));
     this.#changed = true;
     return done;
   }
 
-  #allocate(account: string): Said {
+  /** To where it is put in place now, and to nobody else. */
+  #tellElastic(entry: BookedAddress, instance: Pick<BookedInstance, "node" | "cluster">): void {
+    const place = placeOf(this.#book, "elastic", instance);
+    const ended = endedAt(entry, this.#next, place);
+    this.#putAddress(place === null ? ended : toldAt(ended, place, this.#next));
+  }
+  #networkHost(cluster: string, host: string | null): Said {
+    const { active, leaving } = this.#book.networkHosts.get(cluster) ?? noNetworkHost;
+    if (active === host) return done;
+    const others = [...leaving.keys(), ...(active === null ? [] : [active])].filter((each) => each !== host);
+    if (host !== null && others.length > 0)
+      return `${others.join(", ")} may still carry the cluster ${cluster}, and has to say that it does not`;
+    const left = new Map([...leaving].filter(([name]) => name !== host));
+    if (active !== null) left.set(active, this.#next);
+    this.#putNetworkHosts(cluster, { active: host, leaving: left });
+    for (const entry of [...this.#book.addresses.values()]) {
+      const instance = entry.instance === null ? undefined : this.#book.instances.get(entry.instance);
+      if (entry.kind === "elastic" && instance?.cluster === cluster) this.#tellElastic(entry, instance);
+    }
+    this.#changed = true;
+    return done;
+  }
+
+  #recover(hosts: readonly string[]): Said {
+    this.#book.recovery = { hosts, unheard: new Set(hosts), found: new Set() };
+    this.#writes.set("recovery", hosts);
+    if (hosts.length === 0) this.#recovered(new Set());
+    return done;
+  }
+  /** A host has said what it has in place, or nothing of it runs. */
+  #spoke(host: string, version: number, allocated: readonly InstanceAllocation[]): void {
+    const { recovery } = this.#book;
+    if (recovery?.unheard.has(host) !== true) return;
+    const found = new Set([...recovery.found, ...this.#find(host, version, allocated)]);
+    const unheard = new Set([...recovery.unheard].filter((each) => each !== host));
+    this.#book.recovery = { ...recovery, unheard, found };
+    if (unheard.size === 0) this.#recovered(found);
+  }
+  /** What a host has in place of which this store knows nothing, or another owner: the host knows better. */
+  #find(host: string, version: number, allocated: readonly InstanceAllocation[]): readonly string[] {
+    // Whatever it is told from now on is later than anything that it was told.
+    this.#next = Math.max(this.#next, version + 1);
+    this.#changed = true;
+    const keys: string[] = [];
+    for (const { id, privateIp, publicIp } of allocated)
+      for (const [kind, said] of [
+        ["private", privateIp],
+        ["elastic", publicIp],
+      ] as const) {
+        if (said === undefined) continue;
+        keys.push(addressKey(kind, said.address));
+        const fresh: BookedAddress = { kind, address: said.address, instance: id, hosts: new Map(), segment: null };
+        const entry = this.#address(kind, said.address) ?? fresh;
+        const isAnother = entry.instance !== id;
+        if (isAnother && entry.instance !== null) this.#dropInstance(entry.instance);
+        const told = entry.hosts.get(host) ?? { since: 0, until: this.#next };
+        const hosts = new Map([...entry.hosts, [host, told]]);
+        this.#putAddress({ ...entry, instance: id, hosts, segment: isAnother ? null : entry.segment });
+      }
+    return keys;
+  }
+  /** A member of a group is in place in a segment that by an older store is another group's, or not this one's: one without members gives it up. */
+  #clearSegmentOf(configuration: NetworkConfiguration, address: number, group: string): void {
+    const subnet = managedOf(configuration);
+    const tag = subnet === null ? undefined : segmentAt(subnet, address)?.tag;
+    for (const [former, its] of [...this.#book.segments]) {
+      if ((former === group) === (its === tag)) continue;
+      const entries = [...this.#book.addresses.values()].filter(({ segment }) => segment === former);
+      if (entries.some(({ instance }) => instance !== null)) continue;
+      for (const entry of entries) this.#putAddress({ ...entry, segment: null });
+      this.#endSegment(former);
+    }
+  }
+  #dropInstance(id: string): void {
+    if (this.#book.instances.delete(id)) this.#writes.set(`instance/${id}`, null);
+    for (const entry of this.#of(id)) this.#putAddress(endedAt({ ...entry, instance: null }, this.#next));
+  }
+  /** All hosts have spoken: what none of them has is nobody's by the word of this store alone. */
+  #recovered(found: ReadonlySet<string>): void {
+    for (const instance of [...this.#book.instances.values()])
+      if (!found.has(addressKey("private", instance.privateIp))) this.#dropInstance(instance.id);
+      // It may have moved since.
+      else if (instance.ready) this.#putInstance({ ...instance, ready: false });
+    for (const [key, entry] of [...this.#book.addresses])
+      if (!found.has(key)) this.#putAddress(endedAt({ ...entry, instance: null }, this.#next));
+    for (const address of [...this.#book.elastic.keys()]) this.#endLease(address);
+    for (const group of [...this.#book.segments.keys()]) this.#endSegment(group);
+    this.#changed = true;
+  }
+  /** What hosts have of instances that nobody has: it belongs to nobody, and goes when they say so. */
+  #settled(): Said {
+    const forgotten = this.#forgotten();
+    if (forgotten !== null) return forgotten;
+    for (const entry of [...this.#book.addresses.values()])
+      if (entry.instance !== null && !this.#book.instances.has(entry.instance)) {
+        this.#putAddress(endedAt({ ...entry, instance: null }, this.#next));
+        this.#changed = true;
+      }
+    this.#book.recovery = null;
+    this.#writes.set("recovery", null);
+    return done;
+  }
+  #endLease(address: number): void {
+    this.#book.elastic.delete(address);
+    this.#writes.set(`elastic/${address}`, null);
+  }
+
+  #allocate(account: string, has?: number): Said {
+    if (has !== undefined && this.#book.elastic.get(has)?.account === account) return { address: has };
+    const forgotten = has === undefined ? this.#unsettled() : this.#forgotten();
+    if (forgotten !== null) return forgotten;
     const ranges = this.#book.configuration?.publicIps ?? [];
     const isTaken = (address: number): boolean =>
-      this.#book.elastic.has(address) || this.#address("elastic", address) !== undefined;
-    const address = firstFree(ranges, isTaken);
+      this.#book.elastic.has(address) || (address !== has && this.#address("elastic", address) !== undefined);
+    const isPublic = has !== undefined && ranges.some(({ first, last }) => first <= has && has <= last);
+    const address = isPublic && !isTaken(has) ? has : firstFree(ranges, isTaken);
     if (address === null) return "no elastic address is free";
     const lease = { address, account };
     this.#book.elastic.set(address, lease);
@@ -236,8 +353,7 @@ class Turn {
     if (why !== null) return why;
     const user = this.#address("elastic", address)?.instance ?? null;
     if (user !== null) return `the instance ${user} has the address ${formatIpv4(address)}`;
-    this.#book.elastic.delete(address);
-    this.#writes.set(`elastic/${address}`, null);
+    this.#endLease(address);
     return done;
   }
   #associate(address: number, account: string, id: string): Said {
@@ -247,15 +363,17 @@ class Turn {
     if (instance === undefined || instance.owner !== account) return `the account ${account} has no instance ${id}`;
     const entry = this.#address("elastic", address);
     if (entry?.instance === id) return done;
+    const forgotten = this.#forgotten();
+    if (forgotten !== null) return forgotten;
     const others = this.#of(id).filter(({ kind }) => kind === "elastic");
     // What another host may still have in place would be answered for by two.
-    const elsewhere = [...(entry?.hosts.keys() ?? [])].filter((host) => host !== instance.node);
+    const place = placeOf(this.#book, "elastic", instance);
+    const elsewhere = [...(entry?.hosts.keys() ?? [])].filter((host) => host !== place);
     if (elsewhere.length > 0)
       return `the address ${formatIpv4(address)} is still in place at ${elsewhere.join(", ")}, which has to say that it is gone`;
     for (const other of others) this.#putAddress(endedAt({ ...other, instance: null }, this.#next));
     const fresh: BookedAddress = { kind: "elastic", address, instance: id, hosts: new Map(), segment: null };
-    const owned = { ...(entry ?? fresh), instance: id };
-    this.#putAddress(instance.node === null ? owned : toldAt(owned, instance.node, this.#next));
+    this.#tellElastic({ ...(entry ?? fresh), instance: id }, instance);
     this.#changed = true;
     return done;
   }
@@ -270,6 +388,12 @@ class Turn {
   }
 
   #heard(host: string, version: number, allocated: readonly InstanceAllocation[]): Said {
+    this.#spoke(host, version, allocated);
+    for (const [cluster, { active, leaving }] of this.#book.networkHosts) {
+      const until = leaving.get(host);
+      if (until !== undefined && version >= until)
+        this.#putNetworkHosts(cluster, { active, leaving: new Map([...leaving].filter(([name]) => name !== host)) });
+    }
     const named = new Set(
       allocated.flatMap(({ privateIp, publicIp }) => [
         ...(privateIp === undefined ? [] : [addressKey("private", privateIp.address)]),
@@ -298,6 +422,14 @@ class Turn {
   #fenced(host: string): Said {
     for (const entry of [...this.#book.addresses.values()])
       if (entry.hosts.has(host)) this.#putAddress(without(entry, host));
+    this.#spoke(host, 0, []);
+    const { networkHosts } = this.#book;
+    for (const [cluster, { active, leaving }] of networkHosts)
+      if (active === host || leaving.has(host)) {
+        const left = new Map([...leaving].filter(([name]) => name !== host));
+        this.#putNetworkHosts(cluster, { active: active === host ? null : active, leaving: left });
+        this.#changed = true;
+      }
     for (const instance of [...this.#book.instances.values()])
       if (instance.node === host) {
         this.#putInstance({ ...instance, node: null, ready: false });
@@ -322,7 +454,13 @@ export function restoreBook(records: ReadonlyMap<string, unknown>): Book {
     else if (kind === "instance") book.instances.set(name, value as BookedInstance);
     else if (kind === "elastic") book.elastic.set(Number(name), value as { address: number; account: string });
     else if (kind === "segment") book.segments.set(name, value as number);
-    else if (kind === "address") {
+    else if (kind === "recovery") {
+      const hosts = value as readonly string[];
+      book.recovery = { hosts, unheard: new Set(hosts), found: new Set() };
+    } else if (kind === "network-host") {
+      const stored = value as { readonly active: string | null; readonly leaving: readonly [string, number][] };
+      book.networkHosts.set(name, { active: stored.active, leaving: new Map(stored.leaving) });
+    } else if (kind === "address") {
       const stored = value as Omit<BookedAddress, "hosts"> & {
         readonly hosts: [string, { since: number; until: null }][];
       };

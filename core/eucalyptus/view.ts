@@ -3,11 +3,12 @@ import type { NetworkView } from "../../model/eucalyptus/view/network-view.ts";
 import type { Book } from "./book.ts";
 
 /**
- * The global view of the book's version; null: there is no configuration, or its mode has no view.
+ * The global view of the book's version; null: there is no configuration, its mode has no view, or the book is still gathering what it has
+ * lost: hosts keep the view that they have.
  * @param installation what is no matter of addresses: clusters with their hosts, groups, who answers for metadata and names
  */
 export function viewOf(book: Book, installation: Omit<World, "instances">): NetworkView | null {
-  if (book.configuration === null) return null;
+  if (book.configuration === null || book.recovery !== null) return null;
   const elastic = new Map<string, number>();
   for (const { kind, address, instance } of book.addresses.values())
     if (kind === "elastic" && instance !== null) elastic.set(instance, address);

@@ -4,14 +4,16 @@ import { instancesOf, segmentOf } from "../../model/eucalyptus/addresses/segment
 import type { InstanceAllocation } from "../../model/eucalyptus/allocation/allocation.ts";
 import type { NetworkConfiguration } from "../../model/eucalyptus/configuration/configuration.ts";
 import { below, seedOf } from "../random.ts";
-import { addressKey, type Book, emptyBook, isInSegments, managedOf } from "./book.ts";
-import { type Answer, type Request, restoreBook, step } from "./step.ts";
+import { addressKey, type Book, emptyBook, isInSegments, managedOf, placeOf } from "./book.ts";
+import type { Answer, Request } from "./request.ts";
+import { restoreBook, step } from "./step.ts";
 import { viewOf } from "./view.ts";
 
 /** What one host of the world has in place, which is the truth that the book is held against. */
 interface Host {
   readonly name: string;
   readonly cluster: string;
+  readonly peer: "node" | "network";
   /** Instance by address. */
   placed: Map<string, string>;
   /** Of the view that is in place whole; 0: none. */
@@ -33,10 +35,31 @@ export interface Premises {
   moves: number;
   segments: number;
   elsewhere: number;
+  /** A store was lost, and one was an older one. */
+  lost: number;
+  older: number;
+  /** Something was given up that nobody else may have meanwhile. */
+  waited: number;
+  takeovers: number;
+  /** A network host had elastic addresses. */
+  carried: number;
+  /** Another one might still be active. */
+  stillActive: number;
 }
 export const noPremises = (): Premises => ({
   ...{ grants: 0, besideReleasing: 0, staleWords: 0, fences: 0, crashes: 0, moves: 0, segments: 0, elsewhere: 0 },
+  ...{ lost: 0, older: 0, waited: 0, takeovers: 0, carried: 0, stillActive: 0 },
 });
+
+/** What owners want, by their own stores. */
+interface Owned {
+  readonly owner: string;
+  readonly cluster: string;
+  readonly node: string;
+  readonly groups: readonly string[];
+  /** That it was told. */
+  readonly address: number;
+}
 
 /** The Network View Manager, its store, hosts that hear late or never, and words that overtake nothing but come late. */
 export class BookWorld {
@@ -48,13 +71,24 @@ export class BookWorld {
   readonly #words: Word[] = [];
   #book: Book = emptyBook();
   #next = 0;
+  readonly #configuration: NetworkConfiguration;
+  readonly #owned = new Map<string, Owned>();
+  readonly #elasticOf = new Map<number, { readonly account: string; instance: string | null }>();
+  /** A copy of the store from before. */
+  #copy: ReadonlyMap<string, unknown> = new Map();
+  /** Owners have yet to repeat what they want. */
+  #isRepeating = false;
+  #refusals: readonly string[] = [];
   readonly #accounts = ["alice", "bob"];
 
   constructor(seed: number, configuration: NetworkConfiguration, premises: Premises) {
     this.#random = { random: seedOf(seed) };
     this.premises = premises;
-    this.#hosts = ["a", "b", "c", "d"].map((name, index): Host => {
-      return { name, cluster: index < 3 ? "one" : "two", placed: new Map(), version: 0, up: true };
+    this.#configuration = configuration;
+    const names = ["a", "b", "c", "d", ...(isInSegments(configuration) ? ["n", "m", "o"] : [])];
+    this.#hosts = names.map((name, index): Host => {
+      const cluster = name === "d" || name === "o" ? "two" : "one";
+      return { ...{ name, cluster, placed: new Map(), version: 0, up: true }, peer: index < 4 ? "node" : "network" };
     });
     this.ask({ kind: "configure", configuration });
   }
@@ -89,17 +123,90 @@ export class BookWorld {
       () => this.#apply(this.#host()),
       () => this.#deliver(),
       () => this.#deliver(),
+      () => this.#deliver(),
       () => this.#fail(),
+      () => this.#networkHost(),
+      () => this.#repeat(),
+      () => this.#lose(),
     ];
     this.#one(acts)?.();
     this.check();
   }
-  #host(): Host {
-    return this.#one(this.#hosts) as Host;
+  #host(peer?: Host["peer"]): Host {
+    return this.#one(this.#hosts.filter((host) => peer === undefined || host.peer === peer)) as Host;
+  }
+  #networkHost(): void {
+    const host = this.#one(this.#hosts.filter(({ peer }) => peer === "network"));
+    if (host === undefined) return;
+    const isActive = this.#book.networkHosts.get(host.cluster)?.active === host.name;
+    if (isActive && this.#below(4) > 0) return;
+    const request = { kind: "network-host", cluster: host.cluster, host: isActive ? null : host.name } as const;
+    const { refused } = this.ask(request);
+    if (refused !== null) this.premises.stillActive += 1;
+    else if (!isActive) this.premises.takeovers += 1;
+  }
+  /** The store is lost, or another one is put in its place that is older; the hosts are as they are. */
+  #lose(): void {
+    if (this.#below(8) > 0) return;
+    if (this.#below(3) === 0) {
+      this.#copy = structuredClone(this.#store);
+      return;
+    }
+    const isOlder = this.#copy.size > 0 && this.#below(2) === 0;
+    this.premises[isOlder ? "older" : "lost"] += 1;
+    this.#store.clear();
+    if (isOlder) for (const [key, value] of structuredClone(this.#copy)) this.#store.set(key, value);
+    this.#book = restoreBook(structuredClone(this.#store));
+    this.#isRepeating = true;
+    // Which words were on their way does not come to another process.
+    this.#words.length = 0;
+    if (!isOlder) this.ask({ kind: "configure", configuration: this.#configuration });
+    this.ask({ kind: "recover", hosts: this.#hosts.map(({ name }) => name) });
+  }
+  /** Owners say again what they want, as they do after a start. */
+  #repeat(): void {
+    if (!this.#isRepeating) return;
+    const refusals: string[] = [];
+    const end = (): void => {
+      for (const id of [...this.#book.instances.keys()]) if (!this.#owned.has(id)) this.ask({ kind: "terminate", id });
+    };
+    const isFirst = this.#below(2) === 0;
+    if (isFirst) end();
+    for (const [id, { address, ...instance }] of this.#owned) {
+      const said = this.ask({ kind: "run", instance: { id, ...instance } });
+      if (said.refused !== null) {
+        // One that is in place nowhere may wait for room that comes once hosts have a view again.
+        const isInPlace = this.#hosts.some(({ placed }) => placed.get(addressKey("private", address)) === id);
+        if (isInPlace || said.refused.includes("has yet to say")) refusals.push(said.refused);
+      } else if (said.address !== address) {
+        // None that is in place becomes another one.
+        const key = addressKey("private", address);
+        assert.ok(!this.#hosts.some(({ placed }) => placed.get(key) === id), `${id} had ${key}, and is given another`);
+        this.#owned.set(id, { ...instance, address: said.address ?? 0 });
+      }
+      const now = this.#book.instances.get(id);
+      if (now !== undefined && now.node !== instance.node) {
+        const { cluster, node } = instance;
+        const { refused } = this.ask({ kind: "move", id, cluster, node });
+        if (refused !== null) refusals.push(refused);
+      }
+    }
+    if (!isFirst) end();
+    for (const [has, { account, instance }] of this.#elasticOf) {
+      const { address, refused } = this.ask({ kind: "allocate", account, has });
+      if (address !== has) refusals.push(refused ?? `another elastic address than ${has}`);
+      else if (instance !== null) {
+        const why = this.ask({ kind: "associate", address, account, id: instance }).refused;
+        if (why?.includes("has yet to say") === true) refusals.push(why);
+      }
+    }
+    this.#refusals = refusals;
+    if (refusals.length > 0 || this.ask({ kind: "settled" }).refused !== null) return;
+    this.#isRepeating = false;
   }
 
   #run(): void {
-    const host = this.#host();
+    const host = this.#host("node");
     const id = `i-${(this.#next++).toString(16).padStart(8, "0")}`;
     const groups = [`sg-${this.#below(4)}`];
     const owner = this.#one(this.#accounts) as string;
@@ -109,7 +216,9 @@ export class BookWorld {
       kind: "run",
       instance: { id, owner, cluster: host.cluster, node: host.name, groups },
     });
+    if (refused?.includes("yet to say") === true) this.premises.waited += 1;
     if (refused !== null || address === undefined) return;
+    this.#owned.set(id, { owner, cluster: host.cluster, node: host.name, groups, address });
     this.premises.grants += 1;
     if (isFresh) this.premises.segments += 1;
     if ([...this.#book.addresses.values()].some(({ instance }) => instance === null))
@@ -126,41 +235,59 @@ export class BookWorld {
   }
   #terminate(): void {
     const instance = this.#one([...this.#book.instances.values()]);
-    if (instance !== undefined) this.ask({ kind: "terminate", id: instance.id });
+    if (instance === undefined) return;
+    this.ask({ kind: "terminate", id: instance.id });
+    this.#owned.delete(instance.id);
+    for (const lease of this.#elasticOf.values()) if (lease.instance === instance.id) lease.instance = null;
   }
   #move(): void {
     const instance = this.#one([...this.#book.instances.values()]);
-    const host = this.#one(this.#hosts.filter(({ up }) => up));
-    if (instance === undefined || host === undefined) return;
-    if (this.ask({ kind: "move", id: instance.id, cluster: host.cluster, node: host.name }).refused === null)
-      this.premises.moves += 1;
+    const host = this.#one(this.#hosts.filter(({ up, peer }) => up && peer === "node"));
+    const owned = this.#owned.get(instance?.id ?? "");
+    if (instance === undefined || host === undefined || owned === undefined) return;
+    const { name: node, cluster } = host;
+    if (this.ask({ kind: "move", id: instance.id, cluster, node }).refused !== null) return;
+    this.#owned.set(instance.id, { ...owned, cluster, node });
+    this.premises.moves += 1;
   }
   #elastic(): void {
     const account = this.#one(this.#accounts) as string;
     const own = [...this.#book.elastic.values()].filter((lease) => lease.account === account);
     const address = this.#one(own)?.address;
     switch (this.#below(4)) {
-      case 0:
-        this.ask({ kind: "allocate", account });
+      case 0: {
+        if (this.#isRepeating) return;
+        const given = this.ask({ kind: "allocate", account }).address;
+        if (given !== undefined) this.#elasticOf.set(given, { account, instance: null });
         return;
-      case 1:
-        if (address !== undefined) this.ask({ kind: "disassociate", address, account });
+      }
+      case 1: {
+        const lease = this.#elasticOf.get(address ?? -1);
+        if (address === undefined || lease === undefined) return;
+        if (this.ask({ kind: "disassociate", address, account }).refused === null) lease.instance = null;
         return;
+      }
       case 2:
-        if (address !== undefined) this.ask({ kind: "return", address, account });
+        if (address === undefined) return;
+        if (this.ask({ kind: "return", address, account }).refused === null) this.#elasticOf.delete(address);
         return;
       default: {
         const instance = this.#one([...this.#book.instances.values()].filter(({ owner }) => owner === account));
-        if (address === undefined || instance === undefined) return;
+        const lease = this.#elasticOf.get(address ?? -1);
+        if (address === undefined || instance === undefined || lease === undefined) return;
         const { refused } = this.ask({ kind: "associate", address, account, id: instance.id });
         if (refused?.includes("still in place") === true) this.premises.elsewhere += 1;
-        if (refused === null) this.#nobodyElse(addressKey("elastic", address), instance.id, instance.node);
+        if (refused !== null) return;
+        for (const other of this.#elasticOf.values()) if (other.instance === instance.id) other.instance = null;
+        lease.instance = instance.id;
+        const place = placeOf(this.#book, "elastic", instance);
+        this.#nobodyElse(addressKey("elastic", address), instance.id, place);
       }
     }
   }
 
   /** What the present view tells a host. */
-  #told(host: Host): ReadonlyMap<string, string> {
+  #told(host: Host): ReadonlyMap<string, string> | null {
     const view = viewOf(this.#book, {
       clusters: ["one", "two"].map((name, index) => ({
         ...{ name, ccIp: index + 1 },
@@ -168,29 +295,44 @@ export class BookWorld {
       })),
       ...{ clcIp: 9, dnsDefault: [9], securityGroups: [] },
     });
+    if (view === null) return null;
+    const isActive = this.#book.networkHosts.get(host.cluster)?.active === host.name;
     const ids = new Set(
-      view?.clusters
-        .flatMap(({ nodes }) => nodes.filter(({ name }) => name === host.name))
+      view.clusters
+        .filter(({ name }) => host.peer === "node" || (isActive && name === host.cluster))
+        .flatMap(({ nodes }) => nodes.filter(({ name }) => host.peer === "network" || name === host.name))
         .flatMap(({ instances }) => instances),
     );
-    const own = view?.instances.filter(({ id }) => ids.has(id)) ?? [];
+    const own = view.instances.filter(({ id }) => ids.has(id));
+    const hasElastic = host.peer === "network" || !isInSegments(this.#configuration);
     return new Map(
       own.flatMap(({ id, privateIp, publicIp }) => [
-        ...(privateIp === undefined ? [] : [[addressKey("private", privateIp), id] as const]),
-        ...(publicIp === undefined ? [] : [[addressKey("elastic", publicIp), id] as const]),
+        ...(privateIp === undefined || host.peer === "network"
+          ? []
+          : [[addressKey("private", privateIp), id] as const]),
+        ...(publicIp === undefined || !hasElastic ? [] : [[addressKey("elastic", publicIp), id] as const]),
       ]),
     );
   }
   /** A host puts the present view in place, or a part of it, and says so. */
-  #apply(host: Host): void {
+  #apply(host: Host, wholly = false): void {
     if (!host.up) return;
-    const told = this.#told(host);
-    const isWhole = this.#below(4) > 0;
-    if (isWhole) {
+    const view = this.#told(host);
+    // Before all is known again there is none: who has one keeps it.
+    const told = view ?? new Map<string, string>();
+    const isWhole = wholly || this.#below(4) > 0;
+    if (view !== null && isWhole) {
+      if (host.peer === "network" && view.size > 0) this.premises.carried += 1;
+      // A store that was lost takes nothing from who runs.
+      if (this.#book.recovery !== null)
+        for (const [key, id] of host.placed)
+          assert.ok(!this.#owned.has(id) || view.has(key), `taken away: ${key} of ${id} at ${host.name}`);
       host.placed = new Map(told);
       host.version = this.#book.version;
     } else for (const [key, id] of told) if (this.#below(2) === 0 && !host.placed.has(key)) host.placed.set(key, id);
-    this.#words.push({ kind: "heard", host: host.name, version: host.version, instances: this.#said(host, told) });
+    // What it has not taken away yet it names, too: nobody else knows of that where this store is lost.
+    const named = new Map([...[...host.placed].map(([key, id]) => [key, id] as const), ...told]);
+    this.#words.push({ kind: "heard", host: host.name, version: host.version, instances: this.#said(host, named) });
     if (this.#words.length > 30) this.#words.shift();
   }
   #said(host: Host, told: ReadonlyMap<string, string>): readonly InstanceAllocation[] {
@@ -241,7 +383,8 @@ export class BookWorld {
     const { instances, addresses, segments, configuration } = this.#book;
     for (const [key, entry] of addresses) {
       assert.ok(entry.segment === null || segments.has(entry.segment), `segment: ${key} is in one that is free`);
-      if (entry.kind === "private" && entry.instance !== null)
+      const isClaimed = this.#book.recovery !== null && !instances.has(entry.instance ?? "");
+      if (entry.kind === "private" && entry.instance !== null && !isClaimed)
         assert.equal(instances.get(entry.instance)?.privateIp, entry.address, `owner: ${key}`);
     }
     const owners = new Map<string, string>();
@@ -250,10 +393,17 @@ export class BookWorld {
       assert.equal(before, undefined, `two owners of ${formatIpv4(privateIp)}: ${before} and ${id}`);
       owners.set(addressKey("private", privateIp), id);
     }
-    // What is in place somewhere is not free.
-    for (const { name, placed } of this.#hosts)
-      for (const [key] of placed)
-        assert.ok(addresses.has(key), `free: ${name} has ${key} in place, and the book has it not`);
+    // What is in place somewhere is not free, once all hosts were heard; before, nothing is given.
+    if (this.#book.recovery === null || this.#book.recovery.unheard.size === 0)
+      for (const { name, placed } of this.#hosts)
+        for (const [key] of placed)
+          assert.ok(addresses.has(key), `free: ${name} has ${key} in place, and the book has it not`);
+    const carriers = new Map<string, string>();
+    for (const { name, cluster, peer, placed } of this.#hosts) {
+      if (peer !== "network" || placed.size === 0) continue;
+      assert.equal(carriers.get(cluster), undefined, `two network hosts carry ${cluster}: ${name} is one`);
+      carriers.set(cluster, name);
+    }
     assert.equal(new Set(segments.values()).size, segments.size, "two groups have one segment");
     const managed = configuration === null ? null : managedOf(configuration);
     if (managed !== null)
@@ -277,6 +427,18 @@ export class BookWorld {
 
   /** All instances end, hosts come back or are fenced, all words arrive: nothing is lost. */
   settle(): void {
+    for (const host of this.#hosts) {
+      host.up = true;
+      this.#apply(host, true);
+    }
+    while (this.#words.length > 0) this.#deliver();
+    for (let tries = 0; tries < 3 && this.#isRepeating; tries += 1) {
+      this.#repeat();
+      for (const host of this.#hosts) this.#apply(host, true);
+      while (this.#words.length > 0) this.#deliver();
+    }
+    assert.ok(!this.#isRepeating, `what owners repeat is not taken: ${this.#refusals.join("; ")}`);
+    for (const cluster of ["one", "two"]) this.ask({ kind: "network-host", cluster, host: null });
     for (const id of [...this.#book.instances.keys()]) this.ask({ kind: "terminate", id });
     for (const { address, account } of [...this.#book.elastic.values()]) {
       this.ask({ kind: "disassociate", address, account });
@@ -287,7 +449,7 @@ export class BookWorld {
         this.fence(host.name);
         continue;
       }
-      host.placed = new Map(this.#told(host));
+      host.placed = new Map(this.#told(host) ?? []);
       host.version = this.#book.version;
       this.ask({ kind: "heard", host: host.name, version: host.version, instances: [] });
     }

@@ -81,11 +81,15 @@ test("a view that is refused leaves the last good one in force", async () => {
   node.run("iptables", "-F", "sg-e33c6cf3");
   await agent.look();
   assert.equal(rules().replace(/^#.*$|\[\d+:\d+\]/gm, ""), whole);
-  // What is not in place whole is no version that is.
-  put(viewFile, view.replace('version="1"', 'version="2"'));
+  // What is not in place whole is no version that is, and what it has no more may still be there.
+  put(viewFile, view.replace('version="1"', 'version="2"').replace("<value>i-c1c2c3c4</value>", ""));
   node.run("ip", "link", "set", "dev", "eno1", "name", "eno2");
   await agent.look();
   assert.deepEqual([applied(), told()[0]?.publicIp?.state], ["1", "failed"]);
+  assert.deepEqual(
+    told().map(({ id }) => id),
+    ["i-a7f05959", "i-c1c2c3c4"],
+  );
   node.run("ip", "link", "set", "dev", "eno2", "name", "eno1");
   put(viewFile, view.replace('version="1"', 'version="3"').replace("<toPort>22</toPort>", "<toPort>23</toPort>"));
   await agent.look();

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import {
   type AllocatedAddress,
   type InstanceAllocation,
+  readAllocation,
   writeAllocation,
 } from "../../../../../model/eucalyptus/allocation/allocation.ts";
 import { modes } from "../../../../../model/eucalyptus/modes.ts";
@@ -72,6 +73,8 @@ class Agent implements NetworkAgent {
   /** Version of the view that is in place whole. */
   #applied: string | undefined;
   #told = "";
+  /** What may be in place of views before the last one that is in place whole. Null: not read yet. */
+  #before: readonly InstanceAllocation[] | null = null;
   #left = "";
   /** Why the last look came to no end. */
   #trouble = "";
@@ -177,6 +180,12 @@ class Agent implements NetworkAgent {
     return link?.mac.toUpperCase() ?? noMac;
   }
 
+  /** Of the process before this one, which may have ended in the middle. */
+  async #allocationBefore(): Promise<readonly InstanceAllocation[]> {
+    const text = await this.#text(allocationFile);
+    const read = text === null ? null : readAllocation(text);
+    return read?.ok === true ? read.value.instances : [];
+  }
   /** What became of this machine's addresses, for whoever gave the view. */
   async #tell(): Promise<void> {
     if (this.#view === null) return;
@@ -185,9 +194,13 @@ class Agent implements NetworkAgent {
     const left = state.left.join("; ");
     if (left !== this.#left && left !== "") log("network-left-in-place", { what: left });
     this.#left = left;
-    if (state.mode !== null && reasonOf({ ...state, refused: null }) === null) this.#applied = this.#offered?.version;
+    const before = this.#before ?? (await this.#allocationBefore());
+    const now = allocationOf(this.#view, self, state);
+    const isWhole = state.mode !== null && reasonOf({ ...state, refused: null }) === null;
+    if (isWhole) this.#applied = this.#offered?.version;
+    this.#before = isWhole ? now : withLeft(now, before);
     const text = writeAllocation({
-      instances: allocationOf(this.#view, self, state),
+      instances: this.#before,
       ...(this.#applied === undefined ? {} : { appliedVersion: this.#applied }),
     });
     if (text === this.#told) return;
@@ -204,6 +217,26 @@ class Agent implements NetworkAgent {
     if (why !== null) log("network-not-in-place", { why });
   }
 }
+/** What a view does not have any more stays named until a view is in place whole: nobody else knows that it may still be there. */
+export function withLeft(
+  now: readonly InstanceAllocation[],
+  before: readonly InstanceAllocation[],
+): readonly InstanceAllocation[] {
+  const kept = (said: AllocatedAddress): AllocatedAddress => ({
+    ...{ address: said.address, state: "failed" as const, reason: "it is to go, and has not gone yet" },
+  });
+  const byId = new Map(now.map((each) => [each.id, each]));
+  for (const { id, privateIp, publicIp } of before) {
+    const known = byId.get(id);
+    byId.set(id, {
+      ...{ id, ...(privateIp === undefined ? {} : { privateIp: kept(privateIp) }) },
+      ...(publicIp === undefined ? {} : { publicIp: kept(publicIp) }),
+      ...known,
+    });
+  }
+  return [...byId.values()];
+}
+
 const noMac = "00:00:00:00:00:00";
 
 /** Why the view is not in force whole, as one sentence; null: it is. */
