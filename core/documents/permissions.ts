@@ -93,7 +93,7 @@ export const permissions = {
   },
   "storage-manager": {
     desires: {
-      controller: ["volume/<uid>", "connection/<uid>", "grant/<uid>"],
+      controller: ["volume/<uid>", "connection/<uid>", "grant/<uid>", "let-go/<uid>"],
       // Whose the cells are, for what is granted to accounts.
       "controller.root": ["owner/<name>"],
       "ha-manager": ["fence/<uid>"],

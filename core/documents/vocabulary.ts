@@ -20,7 +20,7 @@ import type { ActualRouter } from "./network/outside.ts";
 import type { PolicyNetwork, PolicyRouter, PolicyTraits, Sliced } from "./network/policy.ts";
 import type { PlacedTerms } from "./pools.ts";
 import type { SavedState } from "./saved-state.ts";
-import type { Granted, GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volumes.ts";
+import type { Granted, GrownDisk, Holding, Kept, MadeOf, OriginLacks, VolumeSize } from "./volumes.ts";
 
 /**
  * The documents that services publish to each other: the whole vocabulary of "desired down, actual up". One table: who says it to whom, under which key. Those
@@ -32,6 +32,7 @@ import type { Granted, GrownDisk, MadeOf, OriginLacks, VolumeSize } from "./volu
  * | connection/<uid>        | controller → storage-manager       | storage-manager → that controller |
  * | host/<name>             | controller.root → placers, ha-manager |                                |
  * | grant/<uid>             | controller → storage-manager       | storage-manager → that controller |
+ * | let-go/<volume uid>     | controller → storage-manager       |                                   |
  * | volume/<uid>            | storage-manager → agent.<server>   | agent → storage-manager           |
  * | lease/, readers/<volume uid> | storage-manager → agent.<server> | agent → storage-manager        |
  * | succession/<volume uid> | host → agent.<server>              | agent → that host                 |
@@ -75,7 +76,7 @@ export interface Progress {
 
 // --- storage: controller ↔ Storage Manager ---------------------------------------------------------------------
 
-export interface DesiredVolume {
+export interface DesiredVolume extends Holding {
   readonly uid: Uid;
   readonly cell: CellName;
   readonly path: ElementPath;
@@ -88,7 +89,7 @@ export interface DesiredVolume {
   readonly sizeMiB: number | null;
   readonly access: "rw" | "ro";
 }
-export interface ActualVolume extends Progress, VolumeSize, OriginLacks {
+export interface ActualVolume extends Progress, VolumeSize, OriginLacks, Kept {
   readonly server: ServerName | null;
   readonly sizeMiB: number | null;
   /** False: it is there, but cannot be read or written now; `reason` says why. Absent: nothing is known against it. */

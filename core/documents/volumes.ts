@@ -12,6 +12,32 @@ export interface VolumeSize {
   readonly owes?: { readonly phase: "waiting" | "failed"; readonly reason: string };
 }
 
+/** The copy for which a volume is held, in another cell (`x.hold`). */
+export interface HeldFor {
+  /** Of the cell. */
+  readonly domain: string;
+  /** Of the copy in it. */
+  readonly path: ElementPath;
+}
+/**
+ * What a volume is held for, said with the desire for it. A Storage Manager keeps that, and destroys nothing that is held, whoever takes it back: a controller of a
+ * version that does not know of holds would. Absent: it is held for nothing.
+ */
+export interface Holding {
+  /** At most `mostHeldFor`. */
+  readonly heldFor?: readonly HeldFor[];
+}
+export const mostHeldFor = 1000;
+/** Desired as `let-go/<uid>`: what the volume is held for is given up, and whoever takes it back has it destroyed. */
+export interface DesiredLetGo {
+  readonly uid: Uid;
+}
+export const letGoKey = (uid: Uid): string => `let-go/${uid}`;
+/** What a Storage Manager says of a volume that it keeps for a copy that is not made. */
+export interface Kept {
+  readonly held?: true;
+}
+
 /** A disk that was to grow while its machine runs, as its host says. */
 export interface GrownDisk {
   readonly connection: Uid;

@@ -177,6 +177,7 @@ export const desiredSamples = {
       origin: { kind: "image", image: "tiny" },
       sizeMiB: 100,
       access: "rw",
+      heldFor: [{ domain: "bank.cells.internal", path: "bank/copy" }],
     },
     "connection/<uid>": {
       uid: "c1-4",
@@ -188,6 +189,7 @@ export const desiredSamples = {
       succession: true,
     },
     "grant/<uid>": { uid: "c1-4", volume: "c1-4", to: { domain: "bank.cells.internal" }, grant: "copy" },
+    "let-go/<uid>": { uid: "c1-4" },
     "owner/<name>": { cell: "shop", account: "ROOT/acme/dev" },
     "fence/<uid>": { vm: "c1-4", cell: "shop", incarnation: 1 },
   },

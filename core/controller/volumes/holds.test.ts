@@ -154,3 +154,39 @@ test("what is held for a copy that never comes says so, and is given up by name"
     assert.equal(world.state.elements.size, 0, "and the cell can end");
   }
 });
+
+test("what a volume is held for is said with the desire for it, and given up where the Storage Manager still keeps it", () => {
+  const world = held();
+  const volume = (): DesiredVolume | undefined =>
+    world.documents<DesiredVolume>("storage-manager", "volume").find(({ path }) => path === "shop/disk");
+  const letGo = () => world.documents<{ uid: string }>("storage-manager", "let-go").map(({ uid }) => uid);
+  assert.deepEqual(volume()?.heldFor, [{ domain: "primary.cells.internal", path: copyAt }]);
+  const uid = world.uidOf("shop/disk");
+  world.volumesAre.set(uid, { held: true });
+  world.put(cell({ disk, hold }), ["shop/other"]);
+  world.ask({ method: "DELETE", path: "" });
+  world.settle();
+  assert.deepEqual([volume()?.uid, letGo()], [uid, []], "it is held");
+  // A controller of the version before, which an upgrade went back to, took both back; the Storage Manager keeps the volume.
+  for (const key of [...(world.desired.get(manager)?.keys() ?? [])]) world.desired.get(manager)?.delete(key);
+  world.crash();
+  const said = { ...{ phase: "deleting", reason: "it is held", server: "s1", sizeMiB: 64 }, held: true } as const;
+  const say = (value: object | null) =>
+    world.step({
+      kind: "actual",
+      from: manager,
+      key: actualKey(shopOptions.self, `volume/${uid}`),
+      value: value as never,
+    });
+  say(said);
+  world.settle();
+  assert.equal(grantsOf(world).length, 1, "it goes on waiting for the copy");
+  assert.deepEqual(letGo(), []);
+  const drop = world.ask({ method: "DELETE", path: "", dropHeld: true, allowDestroy: ["shop/disk"] });
+  assert.equal(drop.status, 200);
+  say(said);
+  assert.deepEqual(letGo(), [uid]);
+  say(null);
+  world.settle();
+  assert.deepEqual([letGo(), world.state.elements.size], [[], 0]);
+});

@@ -5,6 +5,7 @@ import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";
 import { actualGrant } from "../../documents/readers/storage.ts";
 import type { DesiredGrant } from "../../documents/vocabulary.ts";
+import type { HeldFor } from "../../documents/volumes.ts";
 import { target } from "../changes/standing.ts";
 import type { ElementRecord } from "../records.ts";
 import { actualOf, type ControllerState, recordAt, saveElement, storageManagerOf } from "../state.ts";
@@ -58,6 +59,10 @@ export const holdsOf = (state: ControllerState, { path }: ElementRecord): readon
     if (record === undefined || isOver(state, grant)) return [];
     return grantDocument(state, record.uid, grant) ?? [];
   });
+
+/** The same, as the Storage Manager keeps it with the volume: whoever takes that back meanwhile does not know of holds. */
+export const heldForOf = (holds: readonly DesiredGrant[]): readonly HeldFor[] =>
+  holds.flatMap(({ to, hold }) => ("domain" in to && hold !== undefined ? [{ domain: to.domain, path: hold }] : []));
 
 /** It stays for a copy, and so is shown to whoever makes that (`rules/directory-desires.ts`). */
 export const isHeld = (state: ControllerState, record: ElementRecord): boolean =>

@@ -2,6 +2,7 @@ import type { Element } from "../../../model/cell/cell.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import { actualVolume, desiredVolume } from "../../documents/readers/storage.ts";
 import type { DesiredConnection, DesiredVolume } from "../../documents/vocabulary.ts";
+import { type DesiredLetGo, letGoKey, mostHeldFor } from "../../documents/volumes.ts";
 import type { Desires } from "../changes/desires.ts";
 import { straysOf } from "../histories/fork.ts";
 import { keptDisks } from "../histories/kept-disks.ts";
@@ -22,7 +23,7 @@ import {
   storageManagerOf,
 } from "../state.ts";
 import { grantDocument } from "./grants.ts";
-import { noteCopied, stillHeld } from "./holds.ts";
+import { heldForOf, holdsOf, noteCopied, stillHeld } from "./holds.ts";
 
 /**
  * Volumes, grants and connections at the Storage Manager. A copy is asked for at once: the Manager waits for its origin.
@@ -43,14 +44,15 @@ export function desireStorage(state: ControllerState): void {
 function desireVolume(state: ControllerState, record: ElementRecord, desires: Desires): void {
   const element = elementOf(state, record);
   if (record.type === "Volume" || record.type === "VolumeCopy") {
-    const volume =
-      element === undefined || isHeldBack(state, record) ? null : volumeDocument(state, record.uid, element);
+    const volume = element === undefined || isHeldBack(state, record) ? null : volumeDocument(state, record, element);
     const key = `volume/${record.uid}`;
     if (volume !== null) addDesire(desires, storageManagerOf(state), key, volume);
     else {
       const held = record.deleting ? stillHeld(state, record) : [];
       for (const grant of held) addDesire(desires, storageManagerOf(state), `grant/${grant.uid}`, grant);
       if (held.length > 0 || isInUse(state, record.uid)) keepDesire(state, desires, storageManagerOf(state), key);
+      else if (record.deleting && actualOf(actualVolume, state, storageManagerOf(state), key)?.held === true)
+        addDesire(desires, storageManagerOf(state), letGoKey(record.uid), { uid: record.uid } satisfies DesiredLetGo);
     }
   } else if (element?.type === "VolumeGrant") {
     const grant = grantDocument(state, record.uid, element);
@@ -78,15 +80,19 @@ function desireConnections(state: ControllerState, vm: Uid, run: Run, desires: D
   }
 }
 
-function volumeDocument(state: ControllerState, uid: Uid, element: Element): DesiredVolume | null {
-  const common = { uid, cell: state.options.cell, path: element.path };
+function volumeDocument(state: ControllerState, record: ElementRecord, element: Element): DesiredVolume | null {
+  const heldFor = heldForOf(holdsOf(state, record)).slice(0, mostHeldFor);
+  const common = {
+    ...{ uid: record.uid, cell: state.options.cell, path: element.path },
+    ...(heldFor.length === 0 ? {} : { heldFor }),
+  };
   if (element.type === "Volume") {
     const origin: DesiredVolume["origin"] =
       element.import === undefined ? { kind: "empty" } : { kind: "image", image: element.import };
     return { ...common, origin, sizeMiB: element.sizeMiB, access: element.access };
   }
   if (element.type !== "VolumeCopy") return null;
-  const origin = recordAt(state, element.image)?.uid ?? foreignOrigin(state, uid, element.image);
+  const origin = recordAt(state, element.image)?.uid ?? foreignOrigin(state, record.uid, element.image);
   if (origin === null) return null;
   return {
     ...common,

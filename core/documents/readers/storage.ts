@@ -45,7 +45,7 @@ import type {
   LeaseHolder,
   StorageOffers,
 } from "../vocabulary.ts";
-import type { VolumeSize } from "../volumes.ts";
+import { type DesiredLetGo, type HeldFor, mostHeldFor, type VolumeSize } from "../volumes.ts";
 import {
   address,
   amountMiB,
@@ -83,6 +83,7 @@ export const desiredVolume = document(
       }),
       sizeMiB: nullable(fileMiB),
       access: oneOf("rw", "ro"),
+      heldFor: optional(list(object<HeldFor>({ domain: word, path: pathText }), mostHeldFor)),
     }),
     ({ origin, sizeMiB }) => (origin.kind === "empty" && sizeMiB === null ? "an empty volume with a size" : null),
   ),
@@ -101,8 +102,12 @@ export const actualVolume = document(
     hidden: yes,
     noImage: yes,
     noRoom: yes,
+    held: yes,
   }),
 );
+export const desiredLetGo = document(object<DesiredLetGo>({ uid: uidText }), {
+  key: { field: "uid", of: ({ uid }) => uid },
+});
 
 export const desiredConnection = document(
   object<DesiredConnection>({

@@ -10,6 +10,7 @@ import {
   agentVolumeActual,
   desiredConnection,
   desiredGrant,
+  desiredLetGo,
   desiredVolume,
 } from "../../documents/readers/storage.ts";
 import { documentsOf } from "../../documents/readers/table.ts";
@@ -21,7 +22,7 @@ import { cellOfController, log, progress, publish, sameJson, takeEffects, toJson
 import { storageOffersOf } from "../offers.ts";
 import { fenceConcerns, sayFences, takeFence } from "./fences/fences.ts";
 import { reconcileConnection, reconcileLease } from "./leases.ts";
-import { keepGrant, sayGrant, sayHolds } from "./left/holds.ts";
+import { keepGrant, letGoOf, lookAtHeld, sayGrant, sayHolds } from "./left/holds.ts";
 import { publishKept } from "./left/kept.ts";
 import { forgetFormer, forgetMarks, takeMark } from "./marks.ts";
 import { measureStorageManager } from "./measure.ts";
@@ -79,6 +80,7 @@ export function createStorageManager({
     step: (state, input) => {
       take(state, input);
       if (state.started) settle(state);
+      if (state.started && lookAtHeld(state)) settle(state);
       sayFences(state);
       sayHolds(state);
       publishKept(state);
@@ -232,6 +234,7 @@ function takeDesired(state: ManagerState, client: PeerName, key: string, value: 
   if (kind === "volume") takeVolume(state, client, id, value);
   else if (kind === "connection") takeConnection(state, client, id, value);
   else if (kind === "grant") takeGrant(state, client, id, value);
+  else if (kind === "let-go") takeLetGo(state, client, id, value);
   else if (kind === "fence") takeFence(state, client, id, value);
   else if (kind === "owner") takeCellOwner(state, id, value);
 }
@@ -315,6 +318,12 @@ function takeGrant(state: ManagerState, client: PeerName, id: Uid, value: Json) 
   if (document === null) publish(state.outbox, actualKey(client, `grant/${id}`), null);
   else if (state.started) sayGrant(state, { client, document });
   for (const grant of [before?.document, document]) if (grant) mark(state, grant.volume);
+}
+
+function takeLetGo(state: ManagerState, client: PeerName, id: Uid, value: Json): void {
+  if (desiredLetGo.of(value, id) === null) state.letGo.delete(letGoOf(client, id));
+  else state.letGo.add(letGoOf(client, id));
+  mark(state, id);
 }
 
 /** One that is malformed changes nothing. What is granted to accounts and domains is looked at anew. */

@@ -22,7 +22,7 @@ import type {
   DesiredVolume,
   LeaseHolder,
 } from "../../documents/vocabulary.ts";
-import type { Grantee } from "../../documents/volumes.ts";
+import type { Grantee, HeldFor } from "../../documents/volumes.ts";
 import type { Restored } from "../../env.ts";
 import { createOutbox, type Outbox } from "../../outbox.ts";
 import type { Kept, Recovery, WantedFence } from "./records.ts";
@@ -45,6 +45,8 @@ export interface VolumeRecord {
   readonly found?: true;
   /** It begins with a file of its agent's bin, which was that volume's. */
   readonly from?: { readonly file: string; readonly volume: Uid };
+  /** Copies in other cells that its own cell has said it is held for, and that are not made (`left/holds.ts`). Absent: none. */
+  readonly heldFor?: readonly HeldFor[];
   /** Digest of the image that its origin is, unwritten. Absent: not so, or not known. */
   readonly originImage?: string;
 }
@@ -119,6 +121,8 @@ export interface ManagerState {
   /** By client and UID: a grant counts for its granter's volumes alone. */
   readonly grants: Map<string, Wanted<DesiredGrant>>;
   readonly holds: Holds;
+  /** By client and UID: volumes of which what they are held for is given up. */
+  readonly letGo: Set<string>;
   /** By child cell of the root cell: path of the account that has it, and all cells in it. Of others nothing is known. */
   readonly owners: Map<string, string>;
   /** By VM: up to which incarnation it is fenced (`fences/fences.ts`). */
@@ -170,6 +174,7 @@ export function restoreManager(
     wantedConnections: new Map(),
     grants: new Map(),
     holds: { of: new Map(), touched: new Set() },
+    letGo: new Set(),
     owners: new Map(),
     fences: new Map(),
     rivals: new Map(),

@@ -17,6 +17,7 @@ import { holdsNothing, isInBin } from "../bin.ts";
 import { copyNeedsMiB, overcommit } from "../offers.ts";
 import { binnedOf, hasOnlyBinned, leaveToBin } from "./binned.ts";
 import { grow, sizes } from "./growth.ts";
+import { heldSentence, noteHeldFor, stillHeldFor } from "./left/holds.ts";
 import { aboutOf, imageUnderCopies, noteOriginImage, otherImage } from "./recovery/origin-image.ts";
 import { adopt, adoptOrigins, findVolume } from "./recovery/recovery.ts";
 import { heldCopy } from "./recovery/unclaimed.ts";
@@ -71,6 +72,7 @@ export function publishVolume(
     ...what,
     server: record === null ? null : serverOf(record.agent),
     sizeMiB: record?.sizeMiB ?? null,
+    ...(record?.heldFor === undefined ? {} : { held: true as const }),
   };
   publish(state.outbox, actualKey(client, `volume/${volume}`), actual);
 }
@@ -232,7 +234,9 @@ function planOrigin(state: ManagerState, client: PeerName, origin: Uid): Result<
     const own = state.wantedVolumes.get(origin)?.client === client;
     return own ? waiting(`"${nameOf(state, origin)}" has no place yet`) : hidden(origin);
   }
-  if (!state.wantedVolumes.has(origin)) return waiting(`"${record.path}" is being deleted`);
+  // What is held is there to be copied, whoever has taken it back.
+  if (!state.wantedVolumes.has(origin) && record.heldFor === undefined)
+    return waiting(`"${record.path}" is being deleted`);
   if (record.frozen) return ok(record);
   const actual = state.agents.get(record.agent)?.volumes.get(origin);
   if (actual?.phase !== "ready") return waiting(notReady(state, origin));
@@ -342,7 +346,7 @@ const noSpace = (state: ManagerState, agents: readonly AgentView[], needsMiB: nu
 function followVolume(state: ManagerState, volume: Uid, before: VolumeRecord, document: DesiredVolume): void {
   const agent = state.agents.get(before.agent);
   const actual = agent?.volumes.get(volume);
-  const named = rename(state, volume, before, document);
+  const named = noteHeldFor(state, volume, rename(state, volume, before, document), document);
   const made = actual?.phase === "ready" ? keepMade(state, volume, named) : named;
   const record = grow(state, volume, noteOriginImage(state, volume, made), document);
   const { source, sizeMiB } = record;
@@ -417,7 +421,8 @@ function leaveWithProvider(state: ManagerState, volume: Uid, record: VolumeRecor
 }
 
 /** Tombstones at the agent once nobody uses the volume; the record goes when the agent has confirmed. */
-function deleteVolume(state: ManagerState, volume: Uid, record: VolumeRecord) {
+function deleteVolume(state: ManagerState, volume: Uid, before: VolumeRecord) {
+  const record = stillHeldFor(state, volume, before);
   const say = (reason: string) =>
     record.client === provider
       ? undefined
@@ -426,6 +431,7 @@ function deleteVolume(state: ManagerState, volume: Uid, record: VolumeRecord) {
     .map((id) => state.connections.get(id))
     .find((connection) => connection?.volume === volume);
   if (connected !== undefined) return say(`it is still connected to ${describeHolder(connected.holder)}`);
+  if (record.heldFor !== undefined) return say(heldSentence(record.heldFor));
   const copies = [...(state.copiesOf.get(volume) ?? [])].map((copy) => `"${nameOf(state, copy)}"`);
   if (copies.length > 0) {
     if (record.client === provider) return;

@@ -52,3 +52,71 @@ test("a copy that its cell gives up while its server is away ends no hold", () =
   world.want("volume/b-1", null, primary);
   assert.ok(!isCopied(), "it is still at its server, and goes when that is back");
 });
+
+const heldVolume = {
+  ...volume("a-1", image("tiny")),
+  heldFor: [{ domain: "primary.cells.internal", path: granted.hold }],
+};
+const theCopy = { ...volume("b-1", copyOf("a-1"), null, "primary"), path: "primary/volumes/b-1" };
+
+/** A controller of the version before takes back all that has left its model: the volume, its grant, in either order. */
+for (const order of [
+  ["volume/a-1", "grant/a-2"],
+  ["grant/a-2", "volume/a-1"],
+])
+  test(`what is held is destroyed for nobody who does not know of holds: it takes back ${order.join(", then ")}`, () => {
+    const world = oneServer();
+    const [server] = world.agents.values();
+    const isThere = () => server?.desired.has("volume/a-1") === true;
+    world.want("volume/a-1", heldVolume);
+    world.want("grant/a-2", { uid: "a-2", ...granted });
+    world.settle();
+    assert.equal((world.volume("a-1") as { held?: true } | undefined)?.held, true);
+    for (const key of order) world.want(key, null);
+    world.settle();
+    world.restart();
+    world.settle();
+    assert.ok(isThere(), "it is kept");
+    assert.match(
+      world.volume("a-1")?.reason ?? "",
+      /held for the copy "primary\/volumes\/b-1" of primary\.cells\.internal/,
+    );
+    // The later version is back, and knows of it: the copy is made, and it goes with that.
+    world.want("grant/a-2", { uid: "a-2", ...granted });
+    world.want("volume/b-1", theCopy, primary);
+    world.settle();
+    assert.equal(world.volume("b-1", primary)?.phase, "ready");
+    assert.equal((world.published.get("controller.shop/grant/a-2") as { copied?: true }).copied, true);
+    assert.equal(world.volume("a-1"), undefined, "it is the provider's");
+    world.want("volume/b-1", null, primary);
+    world.settle();
+    assert.ok(!isThere(), "nothing is held for a copy that was made and is gone");
+  });
+
+test("what its controller gives up is destroyed, whatever it hears of that first, and nothing for another's word", () => {
+  for (const isFirst of [true, false]) {
+    const world = oneServer();
+    const [server] = world.agents.values();
+    world.want("volume/a-1", heldVolume);
+    world.settle();
+    world.want("let-go/a-1", { uid: "a-1" }, bank);
+    if (isFirst) world.want("let-go/a-1", { uid: "a-1" });
+    world.want("volume/a-1", null);
+    world.settle();
+    assert.equal(server?.desired.has("volume/a-1"), !isFirst);
+    world.restart();
+    world.want("let-go/a-1", { uid: "a-1" });
+    world.settle();
+    assert.equal(server?.desired.has("volume/a-1"), false);
+    assert.equal(world.volume("a-1"), undefined);
+    world.want("let-go/a-1", null);
+  }
+  // A hold that the model takes back is over with the next desire for the volume.
+  const world = oneServer();
+  world.want("volume/a-1", heldVolume);
+  world.settle();
+  world.want("volume/a-1", volume("a-1", image("tiny")));
+  world.want("volume/a-1", null);
+  world.settle();
+  assert.equal(world.volume("a-1"), undefined);
+});
