@@ -1,8 +1,8 @@
 import { Refused } from "../connection/client.ts";
-import { serveLoopback } from "../connection/loopback.ts";
 import { type Context, printJson } from "../context/context.ts";
 import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
 import { untilInterrupted } from "../terminal/interrupted.ts";
+import { serveLoopback } from "./loopback.ts";
 
 export interface WebOptions {
   readonly port: string;

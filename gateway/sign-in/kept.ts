@@ -102,6 +102,12 @@ export class SignIns {
     return this.#keep(this.#codes, credential, { isOwn: false, endsMs, idleMs: signInTimes.codeMs }, who);
   }
 
+  /** The credential behind the code, which goes on opening it; null as of `takeCode`. */
+  readCode(code: string): string | null {
+    const kept = this.#codes.get(hashOf("id", code));
+    return kept === undefined || this.#now() >= kept.endsMs ? null : unsealed(kept.sealed, code);
+  }
+
   /** The credential behind the code, which opens nothing a second time; null: it is unknown, used, or over. */
   takeCode(code: string): string | null {
     const id = hashOf("id", code);

@@ -117,14 +117,52 @@ test("a pasted credential signs in, and its sign-in alone ends", async () => {
   assert.deepEqual([direct.json.kind, direct.json.cookie, direct.json.expires], ["operator", false, null]);
 });
 
+const readCode = (oneTimeCode: string, headers = {}, remoteAddress = `192.0.2.${++addresses}`) =>
+  ask("POST", "/login/codes/read", {
+    ...{ payload: JSON.stringify({ oneTimeCode }), headers: { ...page, ...headers }, remoteAddress },
+  });
+
 test("a one-time code signs in once, as whoever made it", async () => {
   const made = await ask("POST", "/login/codes", asOperator);
   assert.equal(made.status, 201);
   const { code } = made.json as { readonly code: string };
-  const first = await signIn({ oneTimeCode: code });
+  const first = await signIn({ oneTimeCode: code, as: "the operator" });
   assert.deepEqual([first.status, first.json.kind], [201, "operator"]);
-  const second = await signIn({ oneTimeCode: code });
+  const second = await signIn({ oneTimeCode: code, as: "the operator" });
   assert.deepEqual([second.status, second.code, second.cookie], [401, "login", undefined]);
+});
+
+test("whoever follows a link with a code is told first whom it signs in, and nobody is signed in unseen", async () => {
+  const { json: session } = await ask("POST", "/logins", { payload: JSON.stringify(ann) });
+  const asAnn = { headers: { authorization: `Bearer ${session.session}` } };
+  const { code } = (await ask("POST", "/login/codes", asAnn)).json as { readonly code: string };
+  for (const as of [undefined, "the operator", "", "ann"]) {
+    const unseen = await signIn({ oneTimeCode: code, as });
+    assert.deepEqual([unseen.status, unseen.cookie], [as === undefined ? 400 : 409, undefined], as);
+  }
+  const foreign = await readCode(code, { origin: "https://evil.example" });
+  assert.deepEqual([foreign.status, foreign.code], [403, "page-foreign"]);
+  for (const _ of [1, 2]) {
+    const { status, json } = await readCode(code);
+    assert.deepEqual(
+      [status, json],
+      [200, { kind: "user", name: "ann@ROOT/acme", account: "ROOT/acme/dev", as: "ann@ROOT/acme" }],
+    );
+  }
+  const seen = await signIn({ oneTimeCode: code, as: "ann@ROOT/acme" });
+  assert.deepEqual([seen.status, seen.json.name], [201, "ann@ROOT/acme"]);
+  assert.equal((await readCode(code)).status, 401, "and it is used");
+  const from = "198.51.100.77";
+  for (let n = 0; n < 10; n += 1) assert.equal((await readCode("made-up", {}, from)).status, 401);
+  assert.equal((await readCode("made-up", {}, from)).status, 429, "nor are codes guessed by it");
+});
+
+test("who signs in again in the same browser is out of the sign-in before", async () => {
+  const before = await signIn({ credential: operator });
+  const { status, cookie } = await signIn(ann, { cookie: `__Host-cells=${before.cookie}` });
+  assert.equal(status, 201);
+  assert.equal((await ask("GET", "/login", shown(before.cookie))).status, 401);
+  assert.equal((await ask("GET", "/login", shown(cookie))).json.name, "ann@ROOT/acme");
 });
 
 test("a sign-in makes no other that would outlive it", async () => {

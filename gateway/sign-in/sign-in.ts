@@ -1,6 +1,13 @@
 import type { TLSSocket } from "node:tls";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { cookieName, type SignedIn, type SignInRequest, signInTimes } from "../../model/contract/tenancy/sign-in.ts";
+import {
+  type CodeOf,
+  cookieName,
+  type SignedIn,
+  type SignInRequest,
+  signedInAs,
+  signInTimes,
+} from "../../model/contract/tenancy/sign-in.ts";
 import { rootDomain, type WhoAmI } from "../../model/contract/tenancy/tenancy.ts";
 import { parseJson } from "../../runtime/http/http.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
@@ -61,7 +68,12 @@ export function createSignIn(app: FastifyInstance, options: SignInOptions): Sign
     return whoIs(configuration, scope, authorization);
   };
 
-  serveRoute(app, "signIn", async ({ body, request }, reply) => {
+  /** One attempt of the page, from an address that may make one now. */
+  const attempt = async <T>(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    work: (address: string) => Promise<T>,
+  ): Promise<T> => {
     requirePage(request);
     const address = addressOf(request.raw.socket);
     const waitS = attempts.waitS(address);
@@ -70,23 +82,42 @@ export function createSignIn(app: FastifyInstance, options: SignInOptions): Sign
       throw refused(429, "login", "too many sign-ins from this address have failed; try again in a minute");
     }
     try {
+      return await work(address);
+    } catch (error) {
+      if (error instanceof RefusedError && error.statusCode === 401) attempts.wrong(address);
+      throw error;
+    }
+  };
+
+  serveRoute(app, "signIn", ({ body, request }, reply) =>
+    attempt(request, reply, async (address) => {
       const shown = await credentialIn(options, signIns, body ?? {}, address);
       if (shown.retryAfter !== undefined) reply.header("retry-after", shown.retryAfter);
       if ("refused" in shown) throw shown.refused;
       const who = await describe(`Bearer ${shown.credential}`, address);
+      if (body?.oneTimeCode !== undefined) takeAs(signIns, body, signedInAs(who.is));
       const { isOwn } = shown;
       const person = options.whoIs(`Bearer ${shown.credential}`);
+      // Whoever signs in anew in the same browser has no use for the sign-in before.
+      const before = cookieIn(request.headers);
+      if (before !== null) signIns.end(before);
       const cookie = signIns.begin(shown.credential, { isOwn, leftMs: who.leftMs }, person);
       const longestMs = Math.min(signInTimes.longestMs, who.leftMs);
       reply.code(201).headers({
         ...{ "set-cookie": cookieSet(cookie, Math.ceil(longestMs / 1000)), "cache-control": "no-store" },
       });
       return { ...who.is, cookie: true, expires: inMs(longestMs) } satisfies SignedIn;
-    } catch (error) {
-      if (error instanceof RefusedError && error.statusCode === 401) attempts.wrong(address);
-      throw error;
-    }
-  });
+    }),
+  );
+  serveRoute(app, "readSignInCode", ({ body, request }, reply) =>
+    attempt(request, reply, async (address) => {
+      const credential = signIns.readCode(body?.oneTimeCode ?? "");
+      if (credential === null) throw opensNothing;
+      const { is } = await describe(`Bearer ${credential}`, address);
+      reply.header("cache-control", "no-store");
+      return { ...is, as: signedInAs(is) } satisfies CodeOf;
+    }),
+  );
   serveRoute(app, "readSignIn", async ({ request }, reply) => {
     const { is } = await describe(request.headers.authorization ?? "", addressOf(request.raw.socket));
     reply.header("cache-control", "no-store");
@@ -187,7 +218,7 @@ async function credentialIn(
     );
   if (credential !== undefined) return { credential: credential.trim(), isOwn: false };
   if (oneTimeCode !== undefined) {
-    const taken = signIns.takeCode(oneTimeCode);
+    const taken = signIns.readCode(oneTimeCode);
     return taken === null ? { refused: opensNothing, retryAfter: undefined } : { credential: taken, isOwn: false };
   }
   const person = { user: user ?? "", password: password ?? "", ...(code === undefined ? {} : { code }) };
@@ -197,6 +228,22 @@ async function credentialIn(
   );
   if (entered.ok) return { credential: entered.value.session, isOwn: true };
   return { refused: entered.error.refused, retryAfter: entered.error.retryAfter };
+}
+
+/**
+ * Uses the code up. Whoever follows a link with a code would be signed in as its maker, and work in his name without noticing: so a sign-in says whom
+ * somebody has seen it to be.
+ */
+function takeAs(signIns: SignIns, { oneTimeCode = "", as }: SignInRequest, is: string): void {
+  if (as !== is)
+    throw refused(
+      as === undefined ? 400 : 409,
+      as === undefined ? "bad-request" : "conflict",
+      as === undefined
+        ? "a sign-in by a one-time code says `as` whom, as POST /login/codes/read tells; a page that does not is of an earlier version: load it again"
+        : `this code signs in ${is}, and not ${as.slice(0, 100)}`,
+    );
+  if (signIns.takeCode(oneTimeCode) === null) throw opensNothing;
 }
 
 type Who = Pick<SignedIn, "kind" | "name" | "account">;

@@ -287,7 +287,14 @@ const waitForWork: readonly string[] = [
 /** The audit is merged from what several services say (`audit.ts`), and of a signed login its signature alone is passed on (`credentials.ts`). */
 const byProvider = ["beginDeviceLogin", "beginPageLogin", "endOidcLogin", "logOutByProvider"] as const;
 /** Of whole hosts cells and the root controller are asked. */
-const elsewhere: readonly string[] = ["readAudit", "logInSigned", "signIn", ...byProvider, ...Object.keys(poolRoutes)];
+const elsewhere: readonly string[] = [
+  "readAudit",
+  "logInSigned",
+  "signIn",
+  "readSignInCode",
+  ...byProvider,
+  ...Object.keys(poolRoutes),
+];
 
 /** Logins from one address at a time: whoever waits for one takes a place of nobody else. */
 export const loginPlaces = (): Questions => new Questions({ inAll: 128, perAddress: 32, perCell: 128, perBoth: 32 });

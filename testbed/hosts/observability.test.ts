@@ -82,7 +82,11 @@ const thePageIsServed = async (t: Testbed): Promise<void> => {
   const { code: oneTimeCode } = JSON.parse(await cells(t, "api", "POST", "/login/codes")) as { readonly code: string };
   const signIn = async () => {
     const headers = { origin: url, "cells-page": "1", "content-type": "application/json" };
-    const answer = await fetch(`${url}/login`, { method: "POST", headers, body: JSON.stringify({ oneTimeCode }) });
+    const answer = await fetch(`${url}/login`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ oneTimeCode, as: "the operator" }),
+    });
     return { status: answer.status, cookie: answer.headers.get("set-cookie")?.split(";")[0] ?? "" };
   };
   const { status, cookie } = await signIn();

@@ -1,5 +1,5 @@
 import { type Followed, narrowed, nothingFollowed } from "../../model/contract/follow/reduce.ts";
-import type { SignedIn } from "../../model/contract/tenancy/sign-in.ts";
+import type { CodeOf, SignedIn } from "../../model/contract/tenancy/sign-in.ts";
 import { dropDrafts } from "../state/drafts.ts";
 import { isOut, isTouchDue } from "../state/signed-in.ts";
 import { aliveMs, type FromTab, heardBy, type ToTab } from "../state/tabs.ts";
@@ -74,6 +74,10 @@ export async function look(): Promise<void> {
   } catch (error) {
     set({ who: null, out: error instanceof Refused && error.status !== 401 ? error.message : null });
   }
+}
+/** Whom a one-time code signs in. Rejects with what the gateway has against it. */
+export async function readCode(oneTimeCode: string): Promise<CodeOf> {
+  return (await ask("readSignInCode", "POST", "/login/codes/read", { body: JSON.stringify({ oneTimeCode }) })).value;
 }
 /** Rejects with what the gateway has against it. */
 export async function signIn(body: object): Promise<void> {

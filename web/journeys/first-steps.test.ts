@@ -19,6 +19,14 @@ test("from nothing to the page: a one-time code signs in once", async () => {
   const address = `${served.url}/ui/#code=${await served.code()}`;
   const first = await journeys.person();
   await first.page.goto(address);
+  const enter = first.page.getByRole("button", { name: "Sign in as the operator" });
+  await enter.waitFor();
+  await likeGolden(first.page, "code-asks-first");
+  const { status } = await first.page.request
+    .get(`${served.url}/login`)
+    .then((answer) => ({ status: answer.status() }));
+  assert.equal(status, 401, "a link alone signs nobody in");
+  await enter.click();
   await first.page.getByText("All is well.").waitFor();
   assert.ok(!first.page.url().includes("code"), "the code does not stay in the address");
   await first.expect(/401/);
@@ -53,11 +61,19 @@ test("`cells web` has the page on this machine, signed in, and changes pass thro
   });
   try {
     const [address] = (await once(createInterface(command.stdout), "line")) as [string];
-    assert.match(address, /^http:\/\/127\.0\.0\.1:\d+\/ui\/#code=/);
+    assert.match(address, /^http:\/\/[0-9a-f]{32}\.localhost:\d+\/ui\/#code=/);
     assert.ok(!address.startsWith(url));
-    const { page, expect, end } = await journeys.person();
+    const { page, context, expect, end } = await journeys.person();
     await page.goto(address);
+    await page.getByRole("button", { name: "Sign in as the operator" }).click();
     await page.getByText("All is well.").waitFor();
+    const kept = await context.cookies();
+    assert.deepEqual(
+      kept.map(({ domain, httpOnly, sameSite }) => [domain, httpOnly, sameSite]),
+      [[new URL(address).hostname, true, "Strict"]],
+      "the browser has one cookie, of that name alone",
+    );
+    assert.ok(!kept.some(({ name }) => name.includes("__Host")), "and none of the gateway");
     await expect(/401/);
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByRole("button", { name: "Sign in" }).waitFor();

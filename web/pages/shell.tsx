@@ -8,7 +8,7 @@ import type { Place } from "../state/place.ts";
 import { followedCells } from "../state/tabs.ts";
 import { Machines } from "./machines.tsx";
 import { Overview } from "./overview.tsx";
-import { SignIn } from "./sign-in.tsx";
+import { codeInAddress, SignIn, SignInByCode } from "./sign-in.tsx";
 import { Specification } from "./specification.tsx";
 
 /** Two beats of the gateway missed. */
@@ -24,8 +24,11 @@ const keys: readonly (readonly [string, string])[] = [
 
 export function Shell() {
   const { who, out } = useKnown();
+  // Also where somebody is in: a code of the address is asked about, and never stays there.
+  const [code, setCode] = useState(codeInAddress);
   useEffect(() => void look(), []);
   if (who === undefined) return <Waiting what="the gateway" />;
+  if (code !== null) return <SignInByCode code={code} who={who} done={() => setCode(null)} />;
   if (who === null) return <SignIn said={out} />;
   return <Inside who={who} />;
 }

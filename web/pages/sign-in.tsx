@@ -1,14 +1,72 @@
 import { type FormEvent, useEffect, useState } from "react";
+import { type CodeOf, type SignedIn, signedInAs } from "../../model/contract/tenancy/sign-in.ts";
 import { Refused } from "../data/api.ts";
-import { signIn } from "../data/store.ts";
+import { readCode, signIn } from "../data/store.ts";
+import { Waiting } from "../parts/bits.tsx";
 
 type Way = "password" | "credential";
 
 /** Of an address that `cells web` has printed; it opens once, so it does not stay in the address. */
-function codeInAddress(): string | null {
+export function codeInAddress(): string | null {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
   if (code !== null) history.replaceState(null, "", location.pathname + location.search);
   return code;
+}
+
+/** Anybody can make a link with a code of his own: nobody is signed in by it before he has read as whom, and pressed. */
+export function SignInByCode({ code, who, done }: { code: string; who: SignedIn | null; done: () => void }) {
+  const [is, setIs] = useState<CodeOf | null>(null);
+  const [wrong, setWrong] = useState<string | null>(null);
+  const [busy, setBusy] = useState(false);
+  useEffect(() => {
+    readCode(code).then(setIs, (error: Error) => setWrong(error.message));
+  }, [code]);
+  const enter = async (): Promise<void> => {
+    setBusy(true);
+    setWrong(null);
+    try {
+      await signIn({ oneTimeCode: code, as: is?.as });
+      done();
+    } catch (error) {
+      setWrong((error as Error).message);
+      setBusy(false);
+    }
+  };
+  if (is === null && wrong === null) return <Waiting what="the gateway" />;
+  return (
+    <main className="sign-in" id="content">
+      <h1>Cells</h1>
+      {is !== null && (
+        <p>
+          This address signs you in as <strong>{is.as}</strong>
+          {is.account !== null && (
+            <>
+              {" "}
+              of the account <strong>{is.account}</strong>
+            </>
+          )}
+          . Go on if you asked for it yourself, as <code>cells web</code> does; whoever sent it to you sees what you do
+          then.
+          {who !== null && ` You are signed in as ${signedInAs(who)} now.`}
+        </p>
+      )}
+      {wrong !== null && (
+        <p className="wrong" role="alert">
+          {wrong}
+        </p>
+      )}
+      <p className="choices">
+        {is !== null && (
+          <button type="button" disabled={busy} onClick={() => void enter()}>
+            {busy ? "Signing in …" : `Sign in as ${is.as}`}
+          </button>
+        )}
+        <button type="button" className="quiet" onClick={done}>
+          {who === null ? "Sign in otherwise" : `Stay ${signedInAs(who)}`}
+        </button>
+      </p>
+    </main>
+  );
 }
 
 export function SignIn({ said }: { said: string | null }) {
@@ -28,10 +86,6 @@ export function SignIn({ said }: { said: string | null }) {
       setBusy(false);
     }
   };
-  useEffect(() => {
-    const code = codeInAddress();
-    if (code !== null) void enter({ oneTimeCode: code });
-  }, []);
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const fields = new FormData(event.currentTarget);

@@ -6,7 +6,7 @@ import { boolean, nullable, oneOf, optional, record, text, time } from "../schem
  * credential as before.
  */
 
-/** One of three ways: user, domain, password and a second factor's `code`; a `credential` that was pasted; or a one-time code. */
+/** One of three ways: user, domain, password and a second factor's `code`; a `credential` that was pasted; or a one-time code, and whom it signs in. */
 export interface SignInRequest {
   readonly user?: string;
   /** Path of the domain; absent: the first one, `ROOT`. */
@@ -15,6 +15,16 @@ export interface SignInRequest {
   readonly code?: string;
   readonly credential?: string;
   readonly oneTimeCode?: string;
+  /** With a one-time code: who it signs in, as `readSignInCode` has said and somebody has seen. */
+  readonly as?: string;
+}
+/** Whom a one-time code signs in, which is not used by that. */
+export interface CodeOf {
+  readonly kind: SignedIn["kind"];
+  readonly name: string | null;
+  readonly account: string | null;
+  /** A few words for people, which a sign-in repeats as `as`. */
+  readonly as: string;
 }
 /** Who is in. */
 export interface SignedIn {
@@ -28,6 +38,9 @@ export interface SignedIn {
   /** When the cookie ends at the latest, ISO 8601; null: there is none. */
   readonly expires: string | null;
 }
+/** Somebody in a few words. */
+export const signedInAs = ({ kind, name }: Pick<SignedIn, "kind" | "name">): string =>
+  kind === "operator" ? "the operator" : kind === "cell" ? `the cell ${name}` : (name ?? "nobody");
 export interface OneTimeCode {
   readonly code: string;
   /** ISO 8601. */
@@ -44,7 +57,12 @@ const longest = 512;
 const signInRequest = record<SignInRequest>({
   ...{ user: optional(text(longest)), domain: optional(text(2048)), password: optional(text(1024)) },
   ...{ code: optional(text(longest)), credential: optional(text(longest)), oneTimeCode: optional(text(longest)) },
+  as: optional(text(2048)),
 });
+const codeOf = record<CodeOf>(
+  { kind: oneOf("operator", "user", "cell"), name: nullable(text()), account: nullable(text()), as: text() },
+  "CodeOf",
+);
 const signedIn = record<SignedIn>(
   {
     ...{ kind: oneOf("operator", "user", "cell"), name: nullable(text()), account: nullable(text()) },
@@ -62,10 +80,17 @@ const fromPage = {
 export const signInRoutes = {
   signIn: route("POST /login", "anyone", "gateway", {
     doc: "Signs a browser in: the answer sets the cookie `__Host-cells`, which stands for what was shown.",
-    more: "It ends after an hour in which nothing was asked with it, after 12 hours at the latest, and when its user is not in any more. With the cookie, whatever is no GET needs the header `Cells-Page` and the gateway's own `Origin`, as this request does itself: 403 otherwise. Refused with 401 for what opens nothing, alike for what is wrong and what is over, and as `POST /logins` is; 429 after ten wrong ones in a minute from one address.",
+    more: "It ends after an hour in which nothing was asked with it, after 12 hours at the latest, and when its user is not in any more. With the cookie, whatever is no GET needs the header `Cells-Page` and the gateway's own `Origin`, as this request does itself: 403 otherwise. Refused with 401 for what opens nothing, alike for what is wrong and what is over, and as `POST /logins` is; with 409 where a one-time code is of somebody else than `as` says, and it is not used by that; 429 after ten wrong ones in a minute from one address.",
     headers: fromPage,
     body: sends(signInRequest),
     answer: gives(signedIn, 201),
+  }),
+  readSignInCode: route("POST /login/codes/read", "anyone", "gateway", {
+    doc: "Whom a one-time code signs in. It is not used by that.",
+    more: "A link with a code signs in whoever follows it as its maker, so whoever follows one is asked first, and the sign-in says `as` whom. Refused as `POST /login` is: 401 for a code that opens nothing, 403 to whatever is not the gateway's own page, 429 after ten wrong ones.",
+    headers: fromPage,
+    body: sends(record<{ readonly oneTimeCode: string }>({ oneTimeCode: text(longest) })),
+    answer: gives(codeOf),
   }),
   readSignIn: route("GET /login", "cell", "gateway", {
     doc: "Who is in. 401: nobody.",

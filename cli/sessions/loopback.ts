@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import {
   createServer,
   type IncomingMessage,
@@ -7,11 +8,16 @@ import {
 } from "node:http";
 import { request as tlsRequest } from "node:https";
 import { pipeline } from "node:stream/promises";
+import { CookiesHere } from "./cookies-here.ts";
 
 /**
  * The gateway's page on this machine alone. Browsers do not know the installation's authority; this process does, and checks the gateway by it.
- * To a browser `http://127.0.0.1` is as good as TLS. It passes on what its own page asks, as the gateway's own page, and nothing of what any other
+ * To a browser `http://….localhost` is as good as TLS. It passes on what its own page asks, as the gateway's own page, and nothing of what any other
  * page has the browser ask: it would lend that page its name.
+ *
+ * A browser sends a cookie to every port of an address, so what else listens on this machine (a tunnel to a guest, another cloud's page) would get one of
+ * 127.0.0.1. So the page is under a name that nobody else knows, the gateway's cookie never leaves this process, and the browser has one of
+ * another name and value in its place, which opens nothing anywhere else.
  */
 export interface Loopback {
   readonly url: string;
@@ -28,12 +34,18 @@ const dropped = new Set([
   "transfer-encoding",
   "upgrade",
   "authorization",
+  "cookie",
 ]);
-const droppedBack = new Set(["connection", "keep-alive", "transfer-encoding"]);
+const droppedBack = new Set(["connection", "keep-alive", "transfer-encoding", "set-cookie"]);
 
 /** @param gateway its URL @param port 0: any that is free. Rejects when it cannot listen. */
 export async function serveLoopback(gateway: string, port: number): Promise<Loopback> {
-  const server = createServer((incoming, response) => void pass(server, gateway, incoming, response));
+  const name = `${randomBytes(16).toString("hex")}.localhost`;
+  const cookies = new CookiesHere();
+  const server = createServer((incoming, response) => {
+    const own = { gateway, cookies, host: `${name}:${portOf(server)}` };
+    void pass(own, incoming, response);
+  });
   // A stream lasts for as long as somebody looks.
   server.requestTimeout = 0;
   await new Promise<void>((resolve, reject) => {
@@ -41,7 +53,7 @@ export async function serveLoopback(gateway: string, port: number): Promise<Loop
     server.listen(port, address, resolve);
   });
   return {
-    url: `http://${address}:${portOf(server)}`,
+    url: `http://${name}:${portOf(server)}`,
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -51,19 +63,22 @@ export async function serveLoopback(gateway: string, port: number): Promise<Loop
 }
 const portOf = (server: Server): number => (server.address() as { readonly port: number }).port;
 
-/** Why the request is none of the page here; null: it is. */
-export function foreign(host: string | undefined, origin: string | undefined, port: number): string | null {
-  const own = [`${address}:${port}`, `localhost:${port}`];
-  if (host === undefined || !own.includes(host))
-    return `the page is at http://${own[0]}, and not at "${(host ?? "").slice(0, 100)}"`;
-  return origin === undefined || origin === `http://${host}`
+/** Why the request is none of the page here; null: it is. @param own name and port under which the page is */
+export function foreign(host: string | undefined, origin: string | undefined, own: string): string | null {
+  // The name is a secret: it is not told to whoever does not know it.
+  if (host !== own) return `there is no page at "${(host ?? "").slice(0, 100)}"`;
+  return origin === undefined || origin === `http://${own}`
     ? null
     : `this is asked by a page of ${origin.slice(0, 100)}`;
 }
 
+interface Own {
+  readonly gateway: string;
+  readonly host: string;
+  readonly cookies: CookiesHere;
+}
 async function pass(
-  server: Server,
-  gateway: string,
+  { gateway, host, cookies }: Own,
   incoming: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -72,13 +87,15 @@ async function pass(
     response.writeHead(status, { "content-type": "application/json" });
     response.end(JSON.stringify({ error: { code, message } }));
   };
-  const fault = foreign(headers.host, headers.origin, portOf(server));
+  const fault = foreign(headers.host, headers.origin, host);
   if (fault !== null || !url.startsWith("/")) {
     refuse(403, "page-foreign", fault ?? "a request names a path");
     return;
   }
   const to = new URL(gateway);
   const sent = Object.fromEntries(Object.entries(headers).filter(([name]) => !dropped.has(name)));
+  const cookie = cookies.behind(headers.cookie);
+  if (cookie !== null) sent.cookie = cookie;
   const outgoing = (to.protocol === "https:" ? tlsRequest : plainRequest)({
     ...{ protocol: to.protocol, hostname: to.hostname.replace(/^\[|\]$/g, ""), port: to.port, method, path: url },
     headers: { ...sent, host: to.host, ...(headers.origin === undefined ? {} : { origin: to.origin }) },
@@ -89,7 +106,11 @@ async function pass(
   });
   outgoing.once("response", (answer) => {
     const back = Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !droppedBack.has(name)));
-    response.writeHead(answer.statusCode ?? 502, back);
+    const given = cookies.inPlaceOf(answer.headers["set-cookie"] ?? [], headers.cookie);
+    response.writeHead(answer.statusCode ?? 502, {
+      ...{ ...back, "referrer-policy": "no-referrer" },
+      ...(given.length === 0 ? {} : { "set-cookie": [...given] }),
+    });
     response.flushHeaders();
     pipeline(answer, response).catch(() => undefined);
   });
