@@ -24,7 +24,7 @@ import { desireDirectory } from "./rules/directory-desires.ts";
 import { settlePlaces } from "./rules/places.ts";
 import { settleHostRules } from "./rules/rules-in-force.ts";
 import { advanceClaims, claimedHosts, desireClaims, publishOwners } from "./services/claims.ts";
-import { desireDedications } from "./services/dedications.ts";
+import { desireDedications, desireMarks } from "./services/dedications.ts";
 import { desireEnrolments } from "./services/enrolments.ts";
 import { desireGroups } from "./services/groups.ts";
 import { desireHosts } from "./services/hosts.ts";
@@ -124,6 +124,7 @@ function collectDesires(state: ControllerState): void {
   state.pass.always("children", (desires) => desireChildren(state, desires));
   state.pass.always("hosts", (desires) => desireHosts(state, desires));
   state.pass.always("dedications", (desires) => desireDedications(state, desires));
+  state.pass.always("marks", (desires) => desireMarks(state, desires));
   state.pass.always("pools", (desires) => desirePooled(state, desires));
   desireClaims(state);
   state.pass.always("zone", (desires) => desireZone(state, desires));

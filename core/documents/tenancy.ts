@@ -8,6 +8,7 @@ import {
 } from "../../model/cell/identifiers.ts";
 import type { GroupKind } from "../../model/cell/tenants/affinity/affinity.ts";
 import type { HostRule } from "../../model/cell/tenants/dedication/dedication.ts";
+import type { Marks } from "../../model/cell/tenants/dedication/marks.ts";
 import type { Limits } from "../../model/contract/tenancy/quotas.ts";
 import type { Reach, Rule } from "../../model/contract/tenancy/rules.ts";
 import type { Standing } from "../../model/contract/tenancy/tenancy.ts";
@@ -119,6 +120,11 @@ export interface DesiredDedicated extends HostRule {
   readonly epoch?: number;
 }
 export const dedicatedKey = (host: HostName): string => `dedicated/${host}`;
+/** What the operator says of a host that a VM may ask for. Nothing is said of one of which he says nothing. */
+export interface DesiredMarks extends Marks {
+  readonly host: HostName;
+}
+export const marksKey = (host: HostName): string => `marks/${host}`;
 /** Of a child cell of the root cell, and so of all cells in it. Nothing is said of one that no account has. */
 export interface DesiredCellOwner {
   readonly cell: CellName;

@@ -2,6 +2,7 @@ import type { CellName, ElementPath, HostName, PeerName, Uid } from "../../model
 import { type GroupKind, type Membership, reservedGroupName } from "../../model/cell/tenants/affinity/affinity.ts";
 import type { HostRule } from "../../model/cell/tenants/dedication/dedication.ts";
 import { type ImplicitMode, implicitModes } from "../../model/cell/tenants/dedication/implicit.ts";
+import type { Marks } from "../../model/cell/tenants/dedication/marks.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { DesiredPooled, PlacedTerms } from "../documents/pools.ts";
 import type { ActualHost, ActualTaken, DesiredHost, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
@@ -100,6 +101,8 @@ export interface HostView {
   readonly rule?: HostRule & { readonly epoch?: number };
   /** Of which flavour it is, and in which pool; absent: of none. */
   readonly pooled?: Pooled;
+  /** Where it stands, and what it has. */
+  readonly marks?: Marks;
 }
 export type Pooled = Omit<DesiredPooled, "host">;
 
@@ -132,6 +135,7 @@ export interface Candidate {
   /** Affinity groups that the request is in; absent: none. */
   readonly groups?: readonly Membership[];
   readonly pooled?: Pooled;
+  readonly marks?: Marks;
 }
 
 /** Virtual CPUs per processor: they share it in time. The host holds to it too, whichever Placer sends it a VM. */

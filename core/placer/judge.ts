@@ -21,13 +21,14 @@ import { capacity } from "./filters/capacity.ts";
 import { dedication, isHidden } from "./filters/dedication.ts";
 import { hostState } from "./filters/host-state.ts";
 import { implicitRank, isHeld } from "./filters/implicit.ts";
+import { marks, tagged } from "./filters/marks.ts";
 import { isOutside, pool, shownName } from "./filters/pool.ts";
 import { speed } from "./filters/speed.ts";
 import { together } from "./filters/together.ts";
 
 /** Of these each host of a class says the same (`index/`): they look neither at its room nor at who is there. A further one is either of the two. */
-export const classFilters: readonly Filter[] = [hostState, pool, dedication, speed];
-const filters: readonly Filter[] = [hostState, together, affinity, speed, capacity];
+export const classFilters: readonly Filter[] = [hostState, pool, dedication, marks, speed];
+const filters: readonly Filter[] = [hostState, together, marks, tagged, affinity, speed, capacity];
 
 /** What is asked for, with all that one decision looks up once. */
 export interface Asked {
@@ -84,7 +85,7 @@ export function judge(
   view: HostView,
   { request, usage, ratios, asker, memberships, avoid }: Asked,
 ): Ranked | HostRefusal | null {
-  const { host, reachable, actual, died = null, closed, rule, pooled } = view;
+  const { host, reachable, actual, died = null, closed, rule, pooled, marks: said } = view;
   if (isOfOthers(view, request, asker)) return null;
   if (!reachable || actual === null) {
     const why = died === null ? "not reachable" : `declared dead at ${died}`;
@@ -96,6 +97,7 @@ export function judge(
     ...(closed === undefined ? {} : { closed }),
     ...(rule === undefined ? {} : { rule }),
     ...(pooled === undefined ? {} : { pooled }),
+    ...(said === undefined ? {} : { marks: said }),
     ...(memberships.length === 0 ? {} : { groups: memberships }),
   };
   for (const filter of filters) {

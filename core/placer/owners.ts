@@ -11,8 +11,8 @@ import type { Json } from "../../model/json/json.ts";
 import { rootCell } from "../documents/cells.ts";
 import { type ActualStanding, type DesiredPooled, pooledKey, standingKey } from "../documents/pools.ts";
 import { desiredPooled } from "../documents/readers/pools.ts";
-import { desiredCellOwner, desiredDedicated } from "../documents/readers/tenancy.ts";
-import { cellOwnerKey, dedicatedKey } from "../documents/tenancy.ts";
+import { desiredCellOwner, desiredDedicated, desiredMarks } from "../documents/readers/tenancy.ts";
+import { cellOwnerKey, dedicatedKey, marksKey } from "../documents/tenancy.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import { log, publishValue, sameJson, toJson } from "../outbox.ts";
 import type { Asker, Pooled } from "./candidate.ts";
@@ -29,6 +29,8 @@ import type { PlacerState } from "./state.ts";
 export function takeOwners(state: PlacerState, key: string, value: Json): boolean | null {
   if (key.startsWith(dedicatedKey("" as HostName)))
     return takeDedicated(state, key.slice(dedicatedKey("" as HostName).length), value);
+  if (key.startsWith(marksKey("" as HostName)))
+    return takeMarks(state, key.slice(marksKey("" as HostName).length), value);
   if (key.startsWith(cellOwnerKey("" as CellName)))
     return takeCell(state, key.slice(cellOwnerKey("" as CellName).length), value);
   if (key.startsWith(pooledKey("" as HostName)))
@@ -52,6 +54,18 @@ function takeDedicated(state: PlacerState, name: string, value: Json): boolean {
   if (before !== undefined && sameJson(toJson(before), toJson(rule))) return false;
   state.hosts.set(peer, { ...free, rule });
   log(state.outbox, "host/dedicated", { host, of: rule.of, to: rule.to.path });
+  return true;
+}
+
+function takeMarks(state: PlacerState, name: string, value: Json): boolean {
+  const peer = peerName(`host.${name}`);
+  const view = state.hosts.get(peer);
+  const document = value === null ? null : desiredMarks.of(value, name);
+  if (view === undefined || (document === null && value !== null)) return false;
+  const { marks: before, ...free } = view;
+  const { host: _host, ...marks } = document ?? {};
+  if (sameJson(toJson(before ?? {}), toJson(marks))) return false;
+  state.hosts.set(peer, document === null ? free : { ...free, marks });
   return true;
 }
 

@@ -220,6 +220,7 @@ export interface HostElement extends ElementBase {
   readonly tags?: readonly string[];
   /** Where it stands, by names from the zone down: "z1/p1/c1". Absent: in no place that has a name. */
   readonly cluster?: string;
+  readonly properties?: Json;
   /** `x.flavor`: it serves nobody but the pool that it is in. Absent: of no flavour. */
   readonly flavor?: string;
 }

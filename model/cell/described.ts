@@ -173,6 +173,7 @@ function ownOfInstallation(element: HostElement | DedicationElement | PlaceEleme
       ["x.state", element.state],
       ["x.tags", element.tags],
       ["x.cluster", element.cluster],
+      ["x.properties", element.properties],
       ["x.flavor", element.flavor],
     ];
   if (element.type !== "Dedication") return [];

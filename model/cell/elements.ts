@@ -234,6 +234,7 @@ function ofInstallation(type: OfInstallation["type"], values: AttributeValues): 
     ...{ type, state: values.needChoice("x.state", ["enabled", "disabled", "maintenance"]) },
     ...optional("tags", values.texts("x.tags")),
     ...optional("cluster", values.text("x.cluster")),
+    ...optional("properties", values.data("x.properties")),
     ...optional("flavor", values.text("x.flavor")),
   };
 }

@@ -292,7 +292,11 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       effect: "change",
       docs: 'What becomes of the VM when its host is declared dead, though something says for 5 minutes that the VM still runs there: "keep" leaves it, "restart" fences it and starts it elsewhere. Only with `x.restartOnFailure`.',
     },
-    "x.placement.*": { kind: data, effect: "restart", docs: "Wishes about the host, such as a pool or affinity." },
+    "x.placement.*": {
+      kind: data,
+      effect: "restart",
+      docs: "Wishes about the host: `zone`, `pod`, `cluster`, `tags`, `properties`, `groups`, `dedication`, `pool`, `spread`, `apartFrom`.",
+    },
   },
   Volume: {
     "x.size": { kind: integer(1, largest), unit: "MiB", required: true, effect: "change", docs: "Size of the volume." },
@@ -450,7 +454,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
     "x.tags": {
       kind: { kind: "labels" },
       effect: "change",
-      docs: "Words about the host, for people. One says something to the cloud: a host with `ha` takes VMs alone whose host was lost; what runs there stays.",
+      docs: "Words about the host, by which a VM asks for it (`x.placement.tags`). One says more: a host with `ha` takes VMs alone whose host was lost; what runs there stays.",
     },
     ...{ ...hostPlaceAttributes, ...hostFlavorAttribute },
   },

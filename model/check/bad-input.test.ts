@@ -43,6 +43,27 @@ const mistakes: readonly Mistake[] = [
     right: /Did you mean "preferred"\?/,
   },
   {
+    what: "tags that are no words",
+    text: "vm extends VM { x.memory 128; x.placement.tags ^[1]; }",
+    code: "schema/value",
+    message: /a list of tags of hosts/,
+    right: /x\.placement\.tags \["ssd"\]/,
+  },
+  {
+    what: "properties that are neither texts nor whole numbers",
+    text: "vm extends VM { x.memory 128; x.placement.properties ^[1]; }",
+    code: "schema/value",
+    message: /texts and whole numbers by names/,
+    right: /gpu: "a100"/,
+  },
+  {
+    what: "a zone that is no name",
+    text: "vm extends VM { x.memory 128; x.placement.zone ^1; }",
+    code: "schema/value",
+    message: /the name of a zone/,
+    right: /x\.placement\.zone "z1"/,
+  },
+  {
     what: "a group that is no name",
     text: "vm extends VM { x.memory 128; x.placement.groups ^[1]; }",
     code: "schema/value",

@@ -12,8 +12,10 @@ import type {
 import type { ElementPath } from "../cell/identifiers.ts";
 import { reservedGroupName } from "../cell/tenants/affinity/affinity.ts";
 import { implicitModes } from "../cell/tenants/dedication/implicit.ts";
+import { mostMarks, propertiesForm, readProperties, readTags } from "../cell/tenants/dedication/marks.ts";
 import { rootDomainPath, tenantPath } from "../cell/tenants/path.ts";
 import { closestName } from "../diagnostics/closest-name.ts";
+import type { Json } from "../json/json.ts";
 import { sizeOf } from "./check-limits.ts";
 import { checkManagement } from "./check-management.ts";
 import { checkRecreatable } from "./check-recreatable.ts";
@@ -41,6 +43,8 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
     else if (element.type === "VolumeCopy") checkCopy(cell, element, cycles, fault);
     else if (element.type === "NetworkRule") checkRule(element, fault);
     else if (element.type === "VM") checkMachine(cell, element, fault);
+    else if (element.type === "Host" && element.properties !== undefined)
+      checkProperties(element.path, "x.properties", element.properties, fault);
     else if (element.type === "VolumeGrant") checkGrant(element, fault);
     else if (element.type === "AffinityGroup" && reservedGroupName.test(lastName(element)))
       fault(
@@ -73,7 +77,19 @@ function checkMachine(cell: Cell, machine: VmElement, fault: ReportFault): void 
 
 /** Wishes about the host whose words are known; whatever else is written as `x.placement.…` asks for nothing. */
 function checkPlacement({ path, placement }: VmElement, fault: ReportFault): void {
-  const { dedication, groups } = placement;
+  const { dedication, groups, tags, properties } = placement;
+  if (tags !== undefined && readTags(tags) === null)
+    fault("schema/value", "`x.placement.tags` is a list of tags of hosts", path, {
+      attribute: "x.placement.tags",
+      hint: 'Write it as `x.placement.tags ["ssd"];`.',
+    });
+  if (properties !== undefined) checkProperties(path, "x.placement.properties", properties, fault);
+  for (const level of ["zone", "pod", "cluster"])
+    if (placement[level] !== undefined && typeof placement[level] !== "string")
+      fault("schema/value", `\`x.placement.${level}\` is the name of a ${level}`, path, {
+        attribute: `x.placement.${level}`,
+        hint: `Write it as \`x.placement.${level} "${level[0]}1";\`.`,
+      });
   if (dedication !== undefined && !implicitModes.some((mode) => mode === dedication)) {
     const close = typeof dedication === "string" ? closestName(dedication.toLowerCase(), implicitModes) : undefined;
     const means = [
@@ -96,6 +112,14 @@ function checkPlacement({ path, placement }: VmElement, fault: ReportFault): voi
       attribute: "x.placement.groups",
       hint: 'Write it as `x.placement.groups ["DedicatedGrp-dev"];`.',
     });
+}
+
+function checkProperties(path: ElementPath, attribute: string, properties: Json, fault: ReportFault): void {
+  if (readProperties(properties) !== null) return;
+  fault("schema/value", `\`${attribute}\` has texts and whole numbers by names, at most ${mostMarks}`, path, {
+    attribute,
+    hint: `Write it as \`${attribute} ${propertiesForm}\`.`,
+  });
 }
 
 /** By which `x.placement.groups` names it. */

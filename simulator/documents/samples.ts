@@ -163,6 +163,7 @@ export const desiredSamples = {
     "host/<name>": { host: "h1", state: "maintenance" },
     spare: { hosts: 1 },
     "dedicated/<name>": { host: "h1", of: "z1/p1", level: "pod", to: { kind: "domain", path: "ROOT/acme" } },
+    "marks/<name>": { host: "h1", cluster: "z1/p1/c1", tags: ["ssd"], properties: { gpu: "a100", sriov: 8 } },
     "owner/<name>": { cell: "shop", account: "ROOT/acme/dev" },
     "pooled/<name>": {
       ...{ host: "h1", flavor: "large", tag: "c1-5 true" },

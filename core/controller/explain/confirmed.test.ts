@@ -175,8 +175,9 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   },
   Host: {
     "x.state": { own: "the operator's root cell alone has it; a VM at the host says how far that is" },
-    "x.tags": { own: "for people alone" },
+    "x.tags": { own: "the operator's root cell alone has it, and tells Placers what follows of it" },
     "x.cluster": { own: "the operator's root cell alone has it, and tells Placers what follows of it" },
+    "x.properties": { own: "the operator's root cell alone has it, and tells Placers what follows of it" },
     "x.flavor": { own: "the operator's root cell alone has it, and tells Placers what follows of it" },
   },
   ...{ Zone: {}, Pod: {}, Cluster: {} },

@@ -5,7 +5,7 @@ import { acceptedBefore } from "../../../model/check/check-supply.ts";
 import { inOneGo } from "../../../model/slices.ts";
 import { checkDocument } from "../../../model/specification/specification.ts";
 import { claimKey, pooledKey } from "../../documents/pools.ts";
-import { dedicatedKey } from "../../documents/tenancy.ts";
+import { dedicatedKey, marksKey } from "../../documents/tenancy.ts";
 import { hostKey } from "../../documents/vocabulary.ts";
 import { log } from "../../outbox.ts";
 import { forkReason, takeBack } from "../histories/fork.ts";
@@ -56,6 +56,7 @@ function takeBackForgotten(state: ControllerState, cell: Cell): void {
       if (
         (key.startsWith(hostKey("" as HostName)) ||
           key.startsWith(dedicatedKey("" as HostName)) ||
+          key.startsWith(marksKey("" as HostName)) ||
           key.startsWith(pooledKey("" as HostName)) ||
           key.startsWith(claimKey("" as HostName))) &&
         !said.has(key) &&

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
-import type { DesiredCellOwner, DesiredDedicated } from "../../documents/tenancy.ts";
+import type { DesiredCellOwner, DesiredDedicated, DesiredMarks } from "../../documents/tenancy.ts";
 import { childOf, Root, rootWithTenancy } from "../model/root.testing.ts";
 import { World } from "../world.testing.ts";
 
@@ -141,4 +141,28 @@ test("a cell that is not the root cell has no places and gives nothing to anybod
   const answer = new World().ask({ method: "PUT", path: "", json: { shop: cell } });
   assert.equal(answer.status, 400);
   assert.match(JSON.stringify(answer.body), /whose hosts are says the root cell alone/);
+});
+
+test("Placers hear what VMs may ask for of a host: where it stands, its tags and its properties", () => {
+  const root = cloud();
+  const marks = () => root.at<DesiredMarks>("placer", "marks/");
+  assert.deepEqual(marks(), [
+    { host: "h1", cluster: "z1/p1/c1" },
+    { host: "h2", cluster: "z1/p1/c11" },
+  ]);
+  const h1 = { ...at("z1/p1/c1"), "x.tags": ["ssd"], "x.properties": { gpu: "a100", sriov: 8 } };
+  assert.equal(root.put("root/hosts/h1", h1).status, 200);
+  root.crash();
+  assert.deepEqual(marks()[0], {
+    host: "h1",
+    cluster: "z1/p1/c1",
+    tags: ["ssd"],
+    properties: { gpu: "a100", sriov: 8 },
+  });
+  assert.equal(root.put("root/hosts/h1", { "x.type": "Host" }).status, 200);
+  assert.deepEqual(marks(), [{ host: "h2", cluster: "z1/p1/c11" }]);
+  assert.deepEqual(refusal(root, "root/hosts/h1", { "x.type": "Host", "x.properties": { gpu: true } }), [
+    "schema/value",
+    '`x.properties` has texts and whole numbers by names, at most 64 | Write it as `x.properties { gpu: "a100", sriov: 8 }`.',
+  ]);
 });

@@ -14,12 +14,13 @@ import {
   ruleOf,
   type Tree,
 } from "../../../model/cell/tenants/dedication/dedication.ts";
+import { type Marks, mostMarks, readProperties } from "../../../model/cell/tenants/dedication/marks.ts";
 import { pathPattern, pathRule } from "../../../model/contract/tenancy/tenancy.ts";
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { isObject, type JsonObject } from "../../../model/json/json.ts";
 import { rootCell } from "../../documents/cells.ts";
-import { type DesiredDedicated, dedicatedKey } from "../../documents/tenancy.ts";
+import { type DesiredDedicated, type DesiredMarks, dedicatedKey, marksKey } from "../../documents/tenancy.ts";
 import type { Desires } from "../changes/desires.ts";
 import { addDesire, type ControllerState } from "../state.ts";
 import { hostElements, hostOf, isRoot, placersOf } from "./hosts.ts";
@@ -213,4 +214,26 @@ export function desireDedications(state: ControllerState, desires: Desires): voi
   }
 }
 /** Keys under which something is said of this model's hosts. */
-export const dedicatedKeys = (cell: Cell): readonly string[] => [...placesOf(cell).rules.keys()].map(dedicatedKey);
+export const dedicatedKeys = (cell: Cell): readonly string[] => [
+  ...[...placesOf(cell).rules.keys()].map(dedicatedKey),
+  ...marksIn(cell).map(({ host }) => marksKey(host)),
+];
+
+/** What VMs may ask for of hosts, at each Placer. */
+export function desireMarks(state: ControllerState, desires: Desires): void {
+  if (!isRoot(state) || state.cell === null) return;
+  const placers = placersOf(state.cell);
+  for (const document of marksIn(state.cell))
+    for (const peer of placers) addDesire(desires, peer, marksKey(document.host), document);
+}
+const marksIn = (cell: Cell): readonly DesiredMarks[] =>
+  hostElements(cell).flatMap((element): readonly DesiredMarks[] => {
+    const { cluster, tags } = element;
+    const properties = readProperties(element.properties);
+    const marks: Marks = {
+      ...(cluster === undefined ? {} : { cluster }),
+      ...(tags === undefined || tags.length === 0 ? {} : { tags: tags.slice(0, mostMarks) }),
+      ...(properties === null ? {} : { properties }),
+    };
+    return Object.keys(marks).length === 0 ? [] : [{ host: hostOf(element), ...marks }];
+  });

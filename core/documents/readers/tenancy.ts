@@ -1,5 +1,6 @@
 import { groupKinds } from "../../../model/cell/tenants/affinity/affinity.ts";
 import { type HostRule, levels, type Owner } from "../../../model/cell/tenants/dedication/dedication.ts";
+import { mostMarks, type Properties, readProperties } from "../../../model/cell/tenants/dedication/marks.ts";
 import { mostRules, verbPattern, verbPatternRule } from "../../../model/cell/tenants/rules.ts";
 import { type Limits, limitKeys } from "../../../model/contract/tenancy/quotas.ts";
 import { type Rule, reaches } from "../../../model/contract/tenancy/rules.ts";
@@ -10,12 +11,14 @@ import {
   count,
   document,
   type Fields,
+  faultOf,
   list,
   nullable,
   object,
   oneOf,
   optional,
   pattern,
+  type Reader,
 } from "../../../model/json/reader.ts";
 import type {
   ActualDeclared,
@@ -30,6 +33,7 @@ import type {
   DesiredGroup,
   DesiredLimits,
   DesiredLook,
+  DesiredMarks,
   DesiredOwner,
 } from "../tenancy.ts";
 import { cellText, hostText, inUse, pathText, progressFields, uidText, word, yes } from "./values.ts";
@@ -98,6 +102,16 @@ const owner = object<Owner>({ kind: oneOf("domain", "account"), path: accountPat
 export const hostRule = { of: word, level: oneOf(...levels), to: owner } as const satisfies Fields<HostRule>;
 export const desiredDedicated = document(
   object<DesiredDedicated>({ host: hostText, epoch: optional(count), ...hostRule }),
+  { key: { field: "host", of: ({ host }) => host } },
+);
+const clusterPath = pattern(/^[a-z0-9-]{1,63}(?:\/[a-z0-9-]{1,63}){2}$/, "names of zone, pod and cluster");
+const properties: Reader<Properties> = (json) =>
+  readProperties(json) ?? faultOf(json, "texts and whole numbers by names");
+export const desiredMarks = document(
+  object<DesiredMarks>({
+    ...{ host: hostText, cluster: optional(clusterPath), tags: optional(list(word, mostMarks)) },
+    properties: optional(properties),
+  }),
   { key: { field: "host", of: ({ host }) => host } },
 );
 export const desiredCellOwner = document(object<DesiredCellOwner>({ cell: cellText, account: accountPath }), {

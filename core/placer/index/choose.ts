@@ -1,8 +1,10 @@
 import type { HostName } from "../../../model/cell/identifiers.ts";
 import { preferenceOf } from "../../../model/cell/tenants/dedication/implicit.ts";
+import { asksForTags, markWishes, mayStandTagged } from "../../../model/cell/tenants/dedication/marks.ts";
+import { isObject, type Json } from "../../../model/json/json.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { type Asker, groupsOf, implicitOf, noUse, poolOf } from "../candidate.ts";
-import { whyNoGroup } from "../filters/dedication.ts";
+import { dedicationGroup, whyNoGroup } from "../filters/dedication.ts";
 import {
   type Asked,
   classFilters,
@@ -21,6 +23,10 @@ import { standingFor } from "./occupancy.ts";
 import { specialHosts } from "./special.ts";
 
 const mostShapes = 4096;
+const marksAsked = (placement: Json): Json =>
+  isObject(placement) && markWishes.some((wish) => placement[wish] !== undefined)
+    ? markWishes.map((wish) => placement[wish] ?? null)
+    : null;
 
 function shapeOf({ index, ratios }: Indexed, request: DesiredPlacement, asker: Asker): readonly Open[] {
   const { placement, restart, cpuSpeedMHz } = request;
@@ -35,6 +41,7 @@ function shapeOf({ index, ratios }: Indexed, request: DesiredPlacement, asker: A
     mode,
     restart === true,
     cpuSpeedMHz,
+    marksAsked(placement),
     ...pooled,
   ]);
   const shape = index.shapes.get(key) ?? { seen: 0, open: [] };
@@ -56,6 +63,8 @@ function shapeOf({ index, ratios }: Indexed, request: DesiredPlacement, asker: A
     }
     const preference = preferenceOf(standing, mode);
     if (preference === null) continue;
+    const wishes = { isExplicit: dedicationGroup(request, asker) !== null, isImplicit: mode !== null };
+    if (asksForTags(placement) && !mayStandTagged({ isDedicated: rule !== undefined, ...wishes, standing })) continue;
     shape.open.push({ class: each, isOthers: 0, ...implicitRanks(mode !== null, preference) });
   }
   return shape.open;

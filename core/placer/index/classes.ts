@@ -111,13 +111,13 @@ function classOf(
   use: HostUse,
   accountOf: (client: PeerName) => string | null,
 ): HostClass {
-  const { actual, closed, rule, pooled } = like;
+  const { actual, closed, rule, pooled, marks } = like;
   const occupancy = occupancyOf(use, rule, accountOf);
   const machineMiB = actual.machineMiB ?? 0;
   const whose = rule === undefined ? "" : `${rule.level} ${rule.to.kind} ${rule.to.path}`;
   // Hosts of a pool differ by their names alone, which no filter looks at.
   const pool = pooled === undefined ? "" : JSON.stringify({ ...pooled.pool, name: "" });
-  const key = `${pool}|${actual.state} ${closed ?? ""} ${actual.cpuSpeedMHz} ${machineMiB} ${whose}|${keyOf(occupancy)}`;
+  const key = `${pool}|${actual.state} ${closed ?? ""} ${actual.cpuSpeedMHz} ${machineMiB} ${whose}|${keyOf(occupancy)}${marks === undefined ? "" : JSON.stringify(marks)}`;
   const known = index.byKey.get(key);
   if (known !== undefined) return known;
   const made: HostClass = { like, occupancy, machineMiB, hosts: new Ordered() };

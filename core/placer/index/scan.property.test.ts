@@ -87,6 +87,9 @@ class Cloud {
     if (this.is(5)) placement.apartFrom = [`v${below(this.chance, 60)}`];
     if (this.is(8)) placement.pool = this.pick(["p-1", "p-2", "racks"]);
     if (this.is(9)) placement.host = this.pick(names);
+    if (this.is(7)) placement.tags = this.pick(["ssd", ["ssd", "gpu"], "none"]);
+    if (this.is(9)) placement.properties = this.pick([{ sriov: 4 }, { gpu: "a100", sriov: 8 }]);
+    if (this.is(8)) placement.zone = this.pick(["z1", "z2"]);
     const request: DesiredPlacement = {
       ...{ vm, path: `${cell.split(".")[0]}/${vm}` as never, cell: cell as never, incarnation: 1, placement },
       ...{ memoryMiB: this.pick([50, 100, 255, 256, 300, 900]), cpus: 1 + below(this.chance, 6) },
@@ -103,9 +106,16 @@ class Cloud {
     const peer = this.pick(this.hosts);
     const name = hostName(peer.slice("host.".length));
     const view: HostView = state.hosts.get(peer) ?? assert.fail();
-    const what = below(this.chance, 13);
+    const what = below(this.chance, 14);
     if (what === 0) state.hosts.set(peer, { ...view, reachable: !this.is(4), actual: this.actual(name) });
-    else if (what === 12) {
+    else if (what === 13) {
+      const said = {
+        ...(this.is(2) ? { cluster: this.pick(["z1/p1/c1", "z2/p1/c1"]) } : {}),
+        ...(this.is(3) ? {} : { tags: this.pick([["ssd"], ["ssd", "gpu"], ["gpu"]]) }),
+        ...(this.is(2) ? { properties: this.pick([{ sriov: 8 }, { sriov: 2 }, { gpu: "a100", sriov: 8 }]) } : {}),
+      };
+      this.desire(root, `marks/${name}`, this.is(5) ? null : { host: name, ...said });
+    } else if (what === 12) {
       const [uid, cell] = [this.pick(["p-1", "p-2"]), this.pick(["k1", "k2"])];
       const as = { uid, cell, path: `${cell}/racks`, name: `own-${name}`, enabled: !this.is(3) };
       const wishes = { ...this.#fill, ...(this.is(2) ? { cpuRatio: this.pick([1, 2, 3]) } : {}) };

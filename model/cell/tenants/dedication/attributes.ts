@@ -5,6 +5,11 @@ export const hostPlaceAttributes = {
     effect: "change",
     docs: 'Where the machine stands: the names of zone, pod and cluster, "z1/p1/c1". Absent: in no place that has a name.',
   },
+  "x.properties": {
+    kind: { kind: "data" },
+    effect: "change",
+    docs: 'What the machine has, by names: texts and whole numbers, `{ gpu: "a100", sriov: 8 }`. A VM asks for the same text, or for at least that number, by `x.placement.properties`.',
+  },
 } as const;
 
 export const dedicationAttributes = {
