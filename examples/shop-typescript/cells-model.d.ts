@@ -42,11 +42,12 @@ declare module "cells/model" {
   export type Cluster = Element<"Cluster">;
   export type Dedication = Element<"Dedication">;
   export type AffinityGroup = Element<"AffinityGroup">;
+  export type Offering = Element<"Offering">;
   export type HostFlavor = Element<"HostFlavor">;
   export type Pool = Element<"Pool">;
   export type PoolHost = Element<"PoolHost">;
   type CellElement = Vm | Volume | VolumeCopy | Subnet | Connection | Vif | Rule | Grant | Controller;
-  type RootElement = Host | Domain | Account | Role | Zone | Pod | Cluster | Dedication | AffinityGroup;
+  type RootElement = Host | Domain | Account | Role | Zone | Pod | Cluster | Dedication | AffinityGroup | Offering;
   type PoolElement = HostFlavor | Pool | PoolHost;
   export type AnyElement = CellElement | RootElement | PoolElement;
   /** Any structure. An element in it means its path. */
@@ -206,7 +207,7 @@ declare module "cells/model" {
       readonly isolated?: "keep" | "restart";
     };
     readonly placement?: {
-      /** Wishes about the host, such as a pool or affinity. A change restarts the VM. */
+      /** Wishes about the host: `zone`, `pod`, `cluster`, `tags`, `properties`, `groups`, `dedication`, `pool`, `spread`, `apartFrom`. A change restarts the VM. */
       readonly [name: string]: Data;
     };
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
@@ -384,10 +385,12 @@ declare module "cells/model" {
   export interface HostAttributes {
     /** Whether VMs are placed at the host: all that fit ("enabled"), no new ones ("disabled"), or none at all ("maintenance"): those that run there are stopped in order, one after the other as room is found, and started elsewhere with their data. Default: "enabled". A change takes effect in place. */
     readonly state?: "enabled" | "disabled" | "maintenance";
-    /** Words about the host, for people. One says something to the cloud: a host with `ha` takes VMs alone whose host was lost; what runs there stays. A change takes effect in place. */
+    /** Words about the host, by which a VM asks for it (`x.placement.tags`). One says more: a host with `ha` takes VMs alone whose host was lost; what runs there stays. A change takes effect in place. */
     readonly tags?: readonly string[];
     /** Where the machine stands: the names of zone, pod and cluster, "z1/p1/c1". Absent: in no place that has a name. A change takes effect in place. */
     readonly cluster?: string;
+    /** What the machine has, by names: texts and whole numbers, `{ gpu: "a100", sriov: 8 }`. A VM asks for the same text, or for at least that number, by `x.placement.properties`. A change takes effect in place. */
+    readonly properties?: Data;
     /** The host is of this HostFlavor: it takes VMs of the pool alone that it is in, and none as long as it is in none. It goes into a flavour disabled and empty. A change takes effect in place. */
     readonly flavor?: string;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
@@ -535,6 +538,31 @@ declare module "cells/model" {
   }
   /** An element of type AffinityGroup; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
   export function affinityGroup(attributes: AffinityGroupAttributes, content?: Content): AffinityGroup;
+
+  export interface OfferingAttributes {
+    /** What it is, for people. Default: "". A change takes effect in place. */
+    readonly displayText?: string;
+    /** Memory of such a VM. In MiB, 16 to 2147483647. A change takes effect in place. */
+    readonly memory: number;
+    /** Its virtual processors. 1 to 1024. Default: 1. A change takes effect in place. */
+    readonly cpus?: number;
+    /** Least speed of a processor; 0: any. In MHz, 0 to 2147483647. Default: 0. A change takes effect in place. */
+    readonly cpuSpeed?: number;
+    /** Tags that its host has (`x.tags` of a Host). A change takes effect in place. */
+    readonly tags?: readonly string[];
+    /** Which hosts it may have: any that fit ("FirstFitPlanner"), or such as its account has by what runs there ("ImplicitDedicationPlanner"). Default: "FirstFitPlanner". A change takes effect in place. */
+    readonly planner?: "FirstFitPlanner" | "ImplicitDedicationPlanner";
+    /** ImplicitDedicationMode, beside `x.planner "ImplicitDedicationPlanner"`: where nobody else's VMs are, or nowhere ("Strict"), or there as long as there is such a host ("Preferred"). Absent: "Strict". A change takes effect in place. */
+    readonly mode?: "Strict" | "Preferred";
+    /** Whether such a VM is started elsewhere when its host is lost. Default: false. A change takes effect in place. */
+    readonly ha?: boolean;
+    /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
+    readonly public?: boolean;
+    /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */
+    readonly movedFrom?: string;
+  }
+  /** An element of type Offering; `content` is what stands inside it and means nothing to the cloud, or elements of their own. */
+  export function offering(attributes: OfferingAttributes, content?: Content): Offering;
 
   export interface HostFlavorAttributes {
     /** What such a host is, for people: processors, memory, and whatever tells it from others. Default: "". A change takes effect in place. */

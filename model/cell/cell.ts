@@ -224,6 +224,19 @@ export interface HostElement extends ElementBase {
   /** `x.flavor`: it serves nobody but the pool that it is in. Absent: of no flavour. */
   readonly flavor?: string;
 }
+/** What machines of one kind have, and where they stand; its name is the last part of the path. */
+export interface OfferingElement extends ElementBase {
+  readonly type: "Offering";
+  readonly displayText: string;
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  readonly cpuSpeedMHz: number;
+  readonly tags?: readonly string[];
+  readonly planner: "FirstFitPlanner" | "ImplicitDedicationPlanner";
+  /** Absent: as the planner has it, "Strict". */
+  readonly mode?: "Strict" | "Preferred";
+  readonly ha: boolean;
+}
 /** A kind of whole hosts that can be had for a pool; its name is the last part of the path. */
 export interface HostFlavorElement extends ElementBase {
   readonly type: "HostFlavor";
@@ -326,6 +339,7 @@ export type Element =
   | PlaceElement
   | DedicationElement
   | AffinityGroupElement
+  | OfferingElement
   | HostFlavorElement
   | PoolElement
   | PoolHostElement;

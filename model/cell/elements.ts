@@ -9,6 +9,7 @@ import type {
   ElementType,
   HostElement,
   HostFlavorElement,
+  OfferingElement,
   PoolElement,
   PoolHostElement,
   PortRange,
@@ -204,6 +205,7 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
     case "AffinityGroup":
     case "Host":
     case "Dedication":
+    case "Offering":
     case "HostFlavor":
     case "Pool":
     case "PoolHost":
@@ -219,6 +221,7 @@ type OfInstallation =
   | AffinityGroupElement
   | HostElement
   | DedicationElement
+  | OfferingElement
   | HostFlavorElement
   | PoolElement
   | PoolHostElement;

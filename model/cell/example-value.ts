@@ -7,7 +7,7 @@ const names: Readonly<Record<ElementType, string>> = {
   ...{ VirtualInterface: "nic", NetworkRule: "rule", VolumeGrant: "grant", CellController: "child" },
   ...{ Host: "h1", Zone: "z1", Pod: "p1", Cluster: "c1", Dedication: "racks" },
   AffinityGroup: "replicas",
-  ...{ HostFlavor: "large", Pool: "pool", PoolHost: "rack" },
+  ...{ Offering: "small", HostFlavor: "large", Pool: "pool", PoolHost: "rack" },
   ...{ Domain: "acme", Account: "dev", Role: "operators" },
 };
 

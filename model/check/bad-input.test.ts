@@ -43,6 +43,20 @@ const mistakes: readonly Mistake[] = [
     right: /Did you mean "preferred"\?/,
   },
   {
+    what: "an offering's mode that does not exist",
+    text: 'o extends Offering { x.memory 512; x.planner "ImplicitDedicationPlanner"; x.mode ^"Preffered"; }',
+    code: "schema/value",
+    message: /`x.mode` must be "Strict" or "Preferred"/,
+    right: /Did you mean `Preferred`\?/,
+  },
+  {
+    what: "an offering's planner that does not exist",
+    text: 'o extends Offering { x.memory 512; x.planner ^"ImplicitDedicatonPlanner"; }',
+    code: "schema/value",
+    message: /`x.planner` must be/,
+    right: /Did you mean `ImplicitDedicationPlanner`\?/,
+  },
+  {
     what: "tags that are no words",
     text: "vm extends VM { x.memory 128; x.placement.tags ^[1]; }",
     code: "schema/value",
@@ -61,7 +75,7 @@ const mistakes: readonly Mistake[] = [
     text: "vm extends VM { x.memory 128; x.placement.zone ^1; }",
     code: "schema/value",
     message: /the name of a zone/,
-    right: /x\.placement\.zone "z1"/,
+    right: /as in `x\.placement\.zone "z1"/,
   },
   {
     what: "a group that is no name",

@@ -88,7 +88,7 @@ function checkPlacement({ path, placement }: VmElement, fault: ReportFault): voi
     if (placement[level] !== undefined && typeof placement[level] !== "string")
       fault("schema/value", `\`x.placement.${level}\` is the name of a ${level}`, path, {
         attribute: `x.placement.${level}`,
-        hint: `Write it as \`x.placement.${level} "${level[0]}1";\`.`,
+        hint: 'Write a name, as in `x.placement.zone "z1";`.',
       });
   if (dedication !== undefined && !implicitModes.some((mode) => mode === dedication)) {
     const close = typeof dedication === "string" ? closestName(dedication.toLowerCase(), implicitModes) : undefined;

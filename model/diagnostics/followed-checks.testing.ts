@@ -94,6 +94,14 @@ const values: Readonly<Record<string, Followed>> = {
     'DedicatedGrp-dev extends AffinityGroup { x.kind "host affinity"; }',
     'dev extends AffinityGroup { x.kind "host affinity"; }',
   ),
+  'Write it as `x.placement.tags ["ssd"];`': within(
+    vmWith("x.placement.tags [1];"),
+    vmWith('x.placement.tags ["ssd"];'),
+  ),
+  'Write a name, as in `x.placement.zone "z1";`': within(
+    vmWith("x.placement.zone 1;"),
+    vmWith('x.placement.zone "z1";'),
+  ),
   'Write it as `x.placement.groups ["DedicatedGrp-dev"];`': within(
     vmWith("x.placement.groups [1];"),
     vmWith('x.placement.groups ["DedicatedGrp-dev"];'),

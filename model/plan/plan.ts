@@ -29,7 +29,7 @@ const ranks: Readonly<Record<ElementType, number>> = {
   ...{ Subnet: 0, Volume: 0, VolumeCopy: 1, VolumeGrant: 2, VolumeConnection: 3, VirtualInterface: 3 },
   ...{ NetworkRule: 4, VM: 5, CellController: 6, Host: 7, Domain: 8, Account: 9, Role: 9 },
   ...{ Zone: 7, Pod: 7, Cluster: 7, Dedication: 10, AffinityGroup: 4 },
-  ...{ HostFlavor: 6, Pool: 0, PoolHost: 1 },
+  ...{ Offering: 6, HostFlavor: 6, Pool: 0, PoolHost: 1 },
 };
 const rankOrder: ReadonlySet<number> = new Set(Object.values(ranks).sort((a, b) => a - b));
 const strength: readonly PlanAction[] = ["none", "change", "restart", "replace", "create"];

@@ -225,7 +225,12 @@ function holding(type: ElementType | "Cell", name: string, value: Json): JsonObj
     ...{ Host: {}, Domain: {}, Account: {}, Role: { "x.rules": ["allow cell.read"] } },
     ...{ Zone: {}, Pod: {}, Cluster: {}, Dedication: { "x.of": "h1", "x.to": "ROOT/acme" } },
     AffinityGroup: { "x.kind": "host anti-affinity" },
-    ...{ HostFlavor: { "x.units": 4 }, Pool: {}, PoolHost: { "x.pool": "<ref:/shop/pool>", "x.flavor": "large" } },
+    ...{
+      Offering: { "x.memory": 512 },
+      HostFlavor: { "x.units": 4 },
+      Pool: {},
+      PoolHost: { "x.pool": "<ref:/shop/pool>", "x.flavor": "large" },
+    },
   };
   const element = (of: ElementType, more: JsonObject = {}): JsonObject => ({ "x.type": of, ...sound[of], ...more });
   const beside = { vm: element("VM"), volume: element("Volume"), subnet: element("Subnet"), pool: element("Pool") };

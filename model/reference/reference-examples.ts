@@ -208,6 +208,17 @@ export const referenceExamples: Readonly<Record<ElementType | "Cell", string>> =
   }
 }
 `,
+  Offering: `root extends Cell {
+  offerings extends {
+    small extends Offering {
+      x.displayText "One processor, alone or among its account's";
+      x.memory 1024;
+      x.planner "ImplicitDedicationPlanner";
+      x.mode "Preferred";
+    }
+  }
+}
+`,
   HostFlavor: `root extends Cell {
   flavors extends {
     large extends HostFlavor {

@@ -28,6 +28,7 @@ export const builderFunctions: Readonly<Record<ElementType, string>> = {
   Role: "role",
   ...{ Zone: "zone", Pod: "pod", Cluster: "cluster", Dedication: "dedication" },
   AffinityGroup: "affinityGroup",
+  Offering: "offering",
   ...{ HostFlavor: "hostFlavor", Pool: "pool", PoolHost: "poolHost" },
 };
 const typeNames: Readonly<Record<ElementType, string>> = {
@@ -36,6 +37,7 @@ const typeNames: Readonly<Record<ElementType, string>> = {
   ...{ Host: "Host", Domain: "Domain", Account: "Account", Role: "Role" },
   ...{ Zone: "Zone", Pod: "Pod", Cluster: "Cluster", Dedication: "Dedication" },
   AffinityGroup: "AffinityGroup",
+  Offering: "Offering",
   ...{ HostFlavor: "HostFlavor", Pool: "Pool", PoolHost: "PoolHost" },
 };
 const types = Object.keys(builderFunctions) as readonly ElementType[];

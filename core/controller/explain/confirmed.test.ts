@@ -188,10 +188,13 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     ]),
   ),
   ...Object.fromEntries(
-    (["HostFlavor", "Pool", "PoolHost"] as const).map((type) => [
+    (["Offering", "HostFlavor", "Pool", "PoolHost"] as const).map((type) => [
       type,
       Object.fromEntries(
-        Object.keys(elementSchemas[type]).map((name) => [name, { own: "the root controller goes by it for pools" }]),
+        Object.keys(elementSchemas[type]).map((name) => [
+          name,
+          { own: "the root controller goes by it for pools, and whoever offers machines for what they have" },
+        ]),
       ),
     ]),
   ),

@@ -164,6 +164,7 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
     case "Cluster":
     case "Dedication":
     case "AffinityGroup":
+    case "Offering":
     case "HostFlavor":
     case "Pool":
       return standing("ready");

@@ -57,7 +57,26 @@ const child =
     return world.settle();
   };
 
+const offering = (more: JsonObject = {}): JsonObject => ({ "x.type": "Offering", "x.memory": 512, ...more });
 export const followedPools: Readonly<Record<string, FollowedRefusal>> = {
+  "Write it as `offerings extends { small extends Offering { x.memory 512; } }` in the cell `root`": {
+    arise: () => new Root(),
+    wrong: inRoot({ small: offering() }),
+    ways: [inRoot({ offerings: { small: offering() } })],
+  },
+  "Leave it out: offerings are the operator's, in the cell `root`": {
+    arise: child(),
+    wrong: cell({ small: offering() }),
+    ways: [cell({})],
+  },
+  'Write `x.planner "ImplicitDedicationPlanner";`, or leave `x.mode` out': {
+    arise: () => new Root(),
+    wrong: inRoot({ offerings: { small: offering({ "x.mode": "Strict" }) } }),
+    ways: [
+      inRoot({ offerings: { small: offering({ "x.mode": "Strict", "x.planner": "ImplicitDedicationPlanner" }) } }),
+      inRoot({ offerings: { small: offering() } }),
+    ],
+  },
   "Write it as `flavors extends { large extends HostFlavor { x.units 4; } }` in the cell `root`": {
     arise: () => new Root(),
     wrong: inRoot({ large: flavors.large as JsonObject }),

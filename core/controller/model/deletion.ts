@@ -75,6 +75,7 @@ function isGone(state: ControllerState, record: ElementRecord): boolean {
     case "Pod":
     case "Cluster":
     case "Dedication":
+    case "Offering":
     case "HostFlavor":
     case "Pool":
       return true;

@@ -8,12 +8,12 @@ import type { ControllerState } from "../state.ts";
 /**
  * Some components of the root cell are not the operator's specification, but grow while the cloud runs: `cells`, where the
  * gateway puts the cells of others, `controllers`, where the Cell Manager puts the VMs of their controllers, `hosts`, where
- * every machine has an element from its joining on (`services/hosts.ts`), and `places`, `dedications` and `flavors`, of which commands write some.
+ * every machine has an element from its joining on (`services/hosts.ts`), and `places`, `dedications`, `flavors` and `offerings`, of which commands write some.
  * Submitting the root cell's specification again, as for an upgrade, must not delete everybody's cells: what is in these stays,
  * and of what the specification names itself, as the primary cell, its word counts.
  * Elements in them are added one by one, and deleted so, by their paths.
  */
-const grown = ["cells", "controllers", "hosts", "places", "dedications", "flavors"].map(
+const grown = ["cells", "controllers", "hosts", "places", "dedications", "flavors", "offerings"].map(
   (name) => `${rootCell}/${name}`,
 );
 

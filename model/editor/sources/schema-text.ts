@@ -99,6 +99,7 @@ const typeTexts: Readonly<Record<ElementType | "Cell", string>> = {
   Cluster: "Machines of a pod that stand together.",
   Dedication: "A place or a host that one domain or account has for itself.",
   AffinityGroup: "VMs of an account that stand at one host, or at different ones.",
+  Offering: "What machines of one kind have, and where they stand, in the root cell.",
   HostFlavor: "A kind of whole hosts that accounts can have, in the root cell.",
   Pool: "Whole hosts that the cell's account has for itself, and for whom it authorises.",
   PoolHost: "A host of a pool.",

@@ -1,4 +1,4 @@
-import type { Cell, PoolHostElement } from "../../../../model/cell/cell.ts";
+import type { Cell, OfferingElement, PoolHostElement } from "../../../../model/cell/cell.ts";
 import type { ElementPath } from "../../../../model/cell/identifiers.ts";
 import { named } from "../../../../model/cell/tenants/dedication/dedication.ts";
 import { isPoolElement } from "../../../../model/cell/tenants/pools/attributes.ts";
@@ -28,6 +28,7 @@ function misplaced(state: ControllerState, cell: Cell): readonly Diagnostic[] {
   return [...cell.elements.values()].flatMap((element): readonly Diagnostic[] => {
     if (!isPoolElement(element)) return [];
     const { type, path } = element;
+    if (type === "Offering") return offeringRefusals(state, element);
     if (type === "HostFlavor") {
       const isRight = isRoot(state) && path.startsWith(flavorsAt) && !path.slice(flavorsAt.length).includes("/");
       const hint = isRoot(state)
@@ -46,6 +47,21 @@ function misplaced(state: ControllerState, cell: Cell): readonly Diagnostic[] {
       ),
     ];
   });
+}
+
+const offeringsAt = "root/offerings/";
+function offeringRefusals(state: ControllerState, element: OfferingElement): readonly Diagnostic[] {
+  const { path, planner, mode } = element;
+  const isRight = isRoot(state) && path.startsWith(offeringsAt) && !path.slice(offeringsAt.length).includes("/");
+  if (!isRight) {
+    const hint = isRoot(state)
+      ? "Write it as `offerings extends { small extends Offering { x.memory 512; } }` in the cell `root`."
+      : "Leave it out: offerings are the operator's, in the cell `root`.";
+    return [told(element, `\`${path}\` is an Offering, and stands elsewhere than as \`${offeringsAt}<name>\``, hint)];
+  }
+  if (mode === undefined || planner === "ImplicitDedicationPlanner") return [];
+  const why = `\`x.mode\` says how the ImplicitDedicationPlanner looks for a host, and \`x.planner\` is ${planner}`;
+  return [told(element, why, 'Write `x.planner "ImplicitDedicationPlanner";`, or leave `x.mode` out.', "x.mode")];
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Json } from "../../../json/json.ts";
-import type { HostFlavorElement, PoolElement, PoolHostElement } from "../../cell.ts";
+import type { HostFlavorElement, OfferingElement, PoolElement, PoolHostElement } from "../../cell.ts";
 import type { ElementPath } from "../../identifiers.ts";
 import { mostUnits } from "./flavors.ts";
 
@@ -18,7 +18,49 @@ export const hostFlavorAttribute = {
   },
 } as const;
 
+/** Who looks for a host. */
+export const planners = ["FirstFitPlanner", "ImplicitDedicationPlanner"] as const;
+export const offeringModes = ["Strict", "Preferred"] as const;
+
 export const poolSchemas = {
+  Offering: {
+    "x.displayText": { kind: { kind: "text" }, default: "", effect: "change", docs: "What it is, for people." },
+    "x.memory": {
+      ...({
+        kind: { kind: "integer", minimum: 16, maximum: 2 ** 31 - 1 },
+        unit: "MiB",
+        required: true,
+        effect: "change",
+      } as const),
+      docs: "Memory of such a VM.",
+    },
+    "x.cpus": {
+      ...({ kind: { kind: "integer", minimum: 1, maximum: 1024 }, default: 1, effect: "change" } as const),
+      docs: "Its virtual processors.",
+    },
+    "x.cpuSpeed": {
+      ...({
+        kind: { kind: "integer", minimum: 0, maximum: 2 ** 31 - 1 },
+        unit: "MHz",
+        default: 0,
+        effect: "change",
+      } as const),
+      docs: "Least speed of a processor; 0: any.",
+    },
+    "x.tags": { kind: { kind: "labels" }, effect: "change", docs: "Tags that its host has (`x.tags` of a Host)." },
+    "x.planner": {
+      ...({ kind: { kind: "choice", values: planners }, default: "FirstFitPlanner", effect: "change" } as const),
+      docs: 'Which hosts it may have: any that fit ("FirstFitPlanner"), or such as its account has by what runs there ("ImplicitDedicationPlanner").',
+    },
+    "x.mode": {
+      ...({ kind: { kind: "choice", values: offeringModes }, effect: "change" } as const),
+      docs: 'ImplicitDedicationMode, beside `x.planner "ImplicitDedicationPlanner"`: where nobody else\'s VMs are, or nowhere ("Strict"), or there as long as there is such a host ("Preferred"). Absent: "Strict".',
+    },
+    "x.ha": {
+      ...({ kind: { kind: "boolean" }, default: false, effect: "change" } as const),
+      docs: "Whether such a VM is started elsewhere when its host is lost.",
+    },
+  },
   HostFlavor: {
     "x.description": {
       kind: { kind: "text" },
@@ -78,6 +120,8 @@ export const poolSchemas = {
 } as const;
 
 export const poolDocs = {
+  Offering:
+    "What machines of one kind have, and where they stand, in the root cell alone: `root/offerings/<its name>`. Personalities offer them to their users.",
   HostFlavor: "A kind of whole hosts that accounts can have, in the root cell alone: `root/flavors/<its name>`.",
   Pool: "Whole hosts that the cell's account has for itself, and for other accounts if it wants.",
   PoolHost: "A host of a pool: one of the flavour that is free, and nobody else's as long as it is there.",
@@ -94,9 +138,12 @@ interface Values {
   texts(name: string): readonly string[] | undefined;
   link(name: string): ElementPath;
 }
-type OfPools = HostFlavorElement | PoolElement | PoolHostElement;
+type OfPools = OfferingElement | HostFlavorElement | PoolElement | PoolHostElement;
 type Fields<E> = E extends OfPools ? Omit<E, "path" | "public" | "movedFrom" | "position"> : never;
-const isOfPools = { HostFlavor: true, Pool: true, PoolHost: true } as const satisfies Record<OfPools["type"], true>;
+const isOfPools = { Offering: true, HostFlavor: true, Pool: true, PoolHost: true } as const satisfies Record<
+  OfPools["type"],
+  true
+>;
 export const isPoolElement = (element: { readonly type: string }): element is OfPools =>
   Object.hasOwn(isOfPools, element.type);
 
@@ -104,6 +151,17 @@ export const isPoolElement = (element: { readonly type: string }): element is Of
 export function poolFields(type: OfPools["type"], values: Values): Fields<OfPools> {
   if (type === "HostFlavor")
     return { type, description: values.needText("x.description"), units: values.needNumber("x.units") };
+  if (type === "Offering") {
+    const mode = values.text("x.mode") === undefined ? undefined : values.needChoice("x.mode", offeringModes);
+    const tags = values.texts("x.tags");
+    return {
+      ...{ type, displayText: values.needText("x.displayText"), memoryMiB: values.needNumber("x.memory") },
+      ...{ cpus: values.needNumber("x.cpus"), cpuSpeedMHz: values.needNumber("x.cpuSpeed") },
+      ...{ planner: values.needChoice("x.planner", planners), ha: values.needBoolean("x.ha") },
+      ...(tags === undefined ? {} : { tags }),
+      ...(mode === undefined ? {} : { mode }),
+    };
+  }
   if (type === "Pool") {
     const authorised = values.texts("x.authorised");
     const cpuRatio = values.number("x.cpuRatio");
@@ -129,6 +187,17 @@ export function describedPool(
   rename: (path: ElementPath) => ElementPath,
 ): [string, Json | undefined][] {
   switch (element.type) {
+    case "Offering":
+      return [
+        ["x.displayText", element.displayText],
+        ["x.memory", element.memoryMiB],
+        ["x.cpus", element.cpus],
+        ["x.cpuSpeed", element.cpuSpeedMHz],
+        ["x.tags", element.tags],
+        ["x.planner", element.planner],
+        ["x.mode", element.mode],
+        ["x.ha", element.ha],
+      ];
     case "HostFlavor":
       return [
         ["x.description", element.description],
