@@ -100,6 +100,13 @@ const copied = (size?: number): JsonObject => ({
 const grantTo = { "x.type": "VolumeGrant", "x.volume": "<ref:../disk>", "x.cell": "<ref://primary.cells.internal/>" };
 const held = (more: JsonObject, hold: JsonObject = { "x.hold": "primary/volumes/a1" }): Change =>
   cell({ disk: { "x.type": "Volume", "x.size": 64, ...more }, grant: { ...grantTo, "x.grant": "copy", ...hold } });
+/** Two volumes, of which the second is held for that copy and the first for `primary/volumes/a1`. */
+const twoHeld = (copy: string): Change => {
+  const disk = { "x.type": "Volume", "x.size": 64 };
+  const grant = { ...grantTo, "x.grant": "copy", "x.hold": "primary/volumes/a1" };
+  const other = { ...grant, "x.volume": "<ref:../second>", "x.hold": copy };
+  return cell({ disk, grant, second: disk, other });
+};
 /** The Storage Manager says that the copy is made for which a volume is held. */
 const makeCopies = (world: World): void => {
   for (const [key, value] of world.desired.get(peerName("storage-manager")) ?? []) {
@@ -384,6 +391,38 @@ export const followedRefusals: Readonly<Record<string, FollowedRefusal>> = {
     arise: holding(root, own({})),
     wrong: own({ "x.memory": 640 }),
     ways: [own({}), own({}, { image: image("tiny-2") }), own({}, { more: serving({ placer: {} }) })],
+  },
+  "Write the copy's whole path in that cell": {
+    arise: plain,
+    wrong: held({}, { "x.hold": "primary" }),
+    ways: [held({}), held({}, {})],
+  },
+  "Name the other cell that the copy stands in": {
+    arise: plain,
+    wrong: held({}, { "x.hold": "primary/a", "x.cell": "<ref://primary.example.org/>" }),
+    ways: [held({}), held({}, { "x.cell": "<ref://primary.example.org/>" })],
+  },
+  "Let each hold name a copy of its own in": {
+    arise: plain,
+    wrong: twoHeld("primary/volumes/a1"),
+    ways: [twoHeld("primary/volumes/a2")],
+  },
+  "Name another copy in `x.hold`, or wait until that one is made": {
+    arise: () => {
+      const world = holding(plain, held({}))();
+      world.ask({ method: "DELETE", path: "" });
+      return world;
+    },
+    wrong: held({}),
+    ways: [
+      held({}, { "x.hold": "primary/volumes/a2" }),
+      { ...held({}), before: (world) => makeCopies(world as World) },
+      {
+        ...held({}),
+        before: (world) =>
+          void world.ask({ method: "DELETE", path: "shop/disk", dropHeld: true, allowDestroy: ["shop/disk"] }),
+      },
+    ],
   },
   "Wait for the copy, or take `x.hold` of": {
     arise: holding(plain, held({})),

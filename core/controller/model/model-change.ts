@@ -23,7 +23,8 @@ import { withKept } from "../upgrade/former-images.ts";
 import { beginUpgrades, notesForUpgrade, serviceBootVolumes } from "../upgrade/upgrade.ts";
 import { stopRun } from "../vm/life-cycle.ts";
 import { presentFor, sizeRefusals } from "../volumes/growth.ts";
-import { heldIn, holdRefusals, holdsOf } from "../volumes/holds.ts";
+import { holdFaults, holdRefusals } from "../volumes/hold-refusals.ts";
+import { heldIn, holdsOf } from "../volumes/holds.ts";
 import { type Asked, auditDone } from "./audited.ts";
 import { accountRefusals } from "./owners.ts";
 import { createGrants } from "./quota.ts";
@@ -71,6 +72,7 @@ export function refusalsOf(state: ControllerState, cell: Cell, plan: Plan): read
     ...rulesRefusals(state, cell),
     ...sizeRefusals(state, cell, plan),
     ...holdRefusals(state, plan),
+    ...holdFaults(state, cell, plan),
   ];
   if (cell.name === own) return refusals;
   return [

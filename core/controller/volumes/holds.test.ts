@@ -190,3 +190,53 @@ test("what a volume is held for is said with the desire for it, and given up whe
   world.settle();
   assert.deepEqual([letGo(), world.state.elements.size], [[], 0]);
 });
+
+test("a hold for a copy that can never be is refused, with what would be right", () => {
+  const refusal = (world: World, elements: JsonObject): string => {
+    const { status, body } = world.ask({ method: "PUT", path: "", json: cell(elements), dryRun: true });
+    return status === 200 ? "" : JSON.stringify(body);
+  };
+  const world = new World();
+  const to = (path: string, domain = "primary.cells.internal"): JsonObject => ({
+    disk,
+    hold: { ...hold, "x.hold": path, "x.cell": `<ref://${domain}/>` },
+  });
+  for (const path of ["primary", "primary//a", "primary/a/", "primary/x.hold", "//primary.cells.internal/a"])
+    assert.match(refusal(world, to(path)), /"cell\/grant".*"x\.hold".*no element's path/, path);
+  for (const domain of ["primary.example.org", "cells.internal", "evilcells.internal"])
+    assert.match(refusal(world, to(copyAt, domain)), /"x\.cell".*below `cells\.internal`/, domain);
+  assert.match(refusal(world, to("shop/copy", "shop.cells.internal")), /in this cell itself/);
+  assert.equal(refusal(world, to(copyAt)), "");
+  const second = { ...hold, "x.volume": "<ref:/shop/other>" };
+  assert.match(refusal(world, { disk, hold, other: disk, second }), /a copy has one origin/);
+  assert.equal(refusal(world, { disk, hold, again: hold }), "", "twice the same is one");
+});
+
+test("one copy is waited for by one volume: a new one under the path of what is held is held for another copy", () => {
+  for (const crashes of [false, true]) {
+    const world = held();
+    world.put(cell({ disk, hold }), ["shop/other"]);
+    world.ask({ method: "DELETE", path: "" });
+    if (crashes) world.crash();
+    world.settle();
+    const first = grantOf(world);
+    const again = world.ask({ method: "PUT", path: "", json: cell({ disk, hold }) });
+    assert.equal(again.status, 400);
+    assert.match(JSON.stringify(again.body), /a former `shop\/disk` is held.*cells delete shop\/disk --drop-held/);
+    world.put(cell({ disk, hold: { ...hold, "x.hold": "primary/volumes/a2" } }));
+    if (crashes) world.crash();
+    world.settle();
+    assert.deepEqual(volumesOf(world), ["shop/disk", "shop/disk"]);
+    assert.notEqual(world.uidOf("shop/disk"), first.volume);
+    world.ask({ method: "DELETE", path: "" });
+    if (crashes) world.crash();
+    world.settle();
+    sayCopied(world, first);
+    assert.deepEqual(
+      grantsOf(world).map((grant) => grant.hold),
+      ["primary/volumes/a2"],
+    );
+    sayCopied(world, grantOf(world));
+    assert.equal(world.state.elements.size, 0);
+  }
+});

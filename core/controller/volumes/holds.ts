@@ -1,8 +1,6 @@
 import type { Cause } from "../../../model/cause/cause.ts";
 import type { Cell, VolumeGrantElement } from "../../../model/cell/cell.ts";
 import type { ElementPath } from "../../../model/cell/identifiers.ts";
-import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
-import type { Plan } from "../../../model/plan/plan-types.ts";
 import { actualGrant } from "../../documents/readers/storage.ts";
 import type { DesiredGrant } from "../../documents/vocabulary.ts";
 import type { HeldFor } from "../../documents/volumes.ts";
@@ -31,7 +29,7 @@ import { grantDocument } from "./grants.ts";
 const holdsByCell = new WeakMap<Cell, ReadonlyMap<ElementPath, readonly VolumeGrantElement[]>>();
 
 /** Grants that hold something, by their volumes. Indexed once per model. */
-function holdsIn(cell: Cell | null): ReadonlyMap<ElementPath, readonly VolumeGrantElement[]> {
+export function holdsIn(cell: Cell | null): ReadonlyMap<ElementPath, readonly VolumeGrantElement[]> {
   if (cell === null) return new Map();
   const known = holdsByCell.get(cell);
   if (known !== undefined) return known;
@@ -43,7 +41,7 @@ function holdsIn(cell: Cell | null): ReadonlyMap<ElementPath, readonly VolumeGra
   return index;
 }
 
-const isOver = (state: ControllerState, { path, hold }: VolumeGrantElement): boolean =>
+export const isOver = (state: ControllerState, { path, hold }: VolumeGrantElement): boolean =>
   recordAt(state, path)?.copied === hold;
 
 /** Does the Storage Manager say so of exactly this? */
@@ -104,28 +102,3 @@ export const whyHeldForCopy = (state: ControllerState, { path, held = [] }: Elem
       ? []
       : [{ kind: "held-for-copy", domain: to.domain, path: hold, target: target(state, path) }],
   );
-
-/**
- * What would destroy a volume that is held, or leave it without its grant. Whoever wants that takes the hold back first, in a
- * change of its own.
- */
-export function holdRefusals(state: ControllerState, plan: Plan): readonly Diagnostic[] {
-  const holds = holdsIn(state.cell);
-  if (holds.size === 0) return [];
-  const steps = new Map(plan.steps.map((step) => [step.movedFrom ?? step.path, step]));
-  return [...holds].flatMap(([volume, grants]) => {
-    const step = steps.get(volume);
-    return grants.flatMap((grant): readonly Diagnostic[] => {
-      const stays = steps.get(grant.path)?.action !== "delete";
-      const isDestroyed = step?.action === "replace" || (step?.action === "delete" && stays);
-      if (!isDestroyed || isOver(state, grant)) return [];
-      return [
-        {
-          ...{ code: "cell/held", path: step.path },
-          message: `\`${step.path}\` is held by \`${grant.path}\` until its copy \`${grant.hold}\` is made, and would be ${step.action === "replace" ? "made anew" : "left without it"}`,
-          hint: `Wait for the copy, or take \`x.hold\` of \`${grant.path}\` away first, in a change of its own.`,
-        },
-      ];
-    });
-  });
-}
