@@ -95,6 +95,8 @@ export interface RootOptions {
   readonly credentialHashes: readonly string[];
   /** The token of one role of one incarnation, always the same one, and its SHA-256 (hexadecimal). */
   readonly token: (vm: Uid, incarnation: number, role: string) => { readonly token: string; readonly hash: string };
+  /** In the same way the credential by which a personality keeps a part of this cell. Absent: none does. */
+  readonly credential?: RootOptions["token"];
   /** Of the root cell's: its HA Manager runs with it, and enrols with a token of this SHA-256. Absent: it has none. */
   readonly ha?: { readonly hash: string };
 }

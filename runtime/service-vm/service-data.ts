@@ -41,6 +41,8 @@ export interface ServiceSeed {
   readonly gateway?: { readonly credentialHashes: readonly string[] };
   /** Of the service `tenancy`, and of nobody else. */
   readonly tenancy?: { readonly credentialHashes: readonly string[] };
+  /** Of a personality that keeps a part of its cell: the credential of that is there. What it says is for its requests alone. */
+  readonly hasCredential?: true;
 }
 export interface ControlledCell {
   readonly cell: string;
@@ -67,6 +69,8 @@ const longestText = 16_384;
 export const pageInImage = "/usr/lib/cells/page";
 /** Where in the seed a role's token is. */
 export const tokenPath = "role/token";
+/** And a personality's credential of its part of the primary cell. */
+const credentialPath = "role/personality/credential";
 
 /** Reads the files of one role's seed, by their paths. The error is a sentence that names the file. */
 export const readServiceSeed = (files: ReadonlyMap<string, string>, role: string): Result<ServiceSeed, string> => {
@@ -99,6 +103,7 @@ const seedOf = (files: ReadonlyMap<string, string>, role: string): ServiceSeed =
     hasToken: role !== "authority" && read.matching(tokenPath, tokenPattern, "a token") !== "",
     ...(role === "controller" ? { controller: controlled(read) } : {}),
     ...(role === "gateway" ? { gateway: { credentialHashes: read.hashes("role/gateway/credentialHashes") } } : {}),
+    ...(isPersonality(role) && read.optional(credentialPath) !== null ? { hasCredential: true as const } : {}),
     ...(role === "tenancy" ? { tenancy: { credentialHashes: read.hashes("role/tenancy/credentialHashes") } } : {}),
   };
   read.end();
@@ -235,6 +240,7 @@ export const configureRole = (seed: ServiceSeed, places: RolePlaces): ProcessCon
           personality: {
             listen: { address: card.address, port: http },
             gateway: { address: card.address, port: serviceRoles.gateway.http },
+            ...(seed.hasCredential === true ? { credentialFile: `${seedDirectory}/${credentialPath}` } : {}),
           },
         }
       : {}),

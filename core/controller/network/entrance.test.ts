@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type CellName, ipv4, mac, type PeerName, peerName, uid } from "../../../model/cell/identifiers.ts";
+import {
+  type CellName,
+  type ElementPath,
+  ipv4,
+  mac,
+  type PeerName,
+  peerName,
+  uid,
+} from "../../../model/cell/identifiers.ts";
 import { noUsage } from "../../../model/check/check-limits.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import type { DesiredCell } from "../../documents/cells.ts";
@@ -147,7 +155,13 @@ const gateway = (roles: JsonObject = { gateway: {} }): JsonObject => ({
   "x.data": { service: { roles } },
 });
 /** It holds what it limits itself to, so that it need not ask for more. */
-const limits = { "x.limits.vms": 9, "x.limits.memory": 2048, "x.limits.cpus": 9 };
+const limits = {
+  "x.limits.vms": 9,
+  "x.limits.memory": 2048,
+  "x.limits.cpus": 9,
+  "x.limits.storage": 4096,
+  "x.limits.volumes": 9,
+};
 const shop = { "x.type": "Cell", "x.name": "shop", ...limits };
 const primary = (more: JsonObject = {}): JsonObject => ({
   shop: {
@@ -253,6 +267,46 @@ test("beside the gateway the way in may have personalities, enrolled under their
     names.map(({ name }) => name),
     ["gateway"],
   );
+});
+
+test("CaaS keeps persistent volumes there by a credential of its own, which ends with its incarnation and opens nothing else", () => {
+  const credential = (vm: string, incarnation: number, role: string) => ({
+    ...{ token: `credential ${vm} ${incarnation} ${role}`, hash: `hash of ${vm} ${incarnation} ${role}` },
+  });
+  const world = new World({ child: true, services: { ...rootMeans, credential } });
+  const model = primary({ gateway: gateway(caas) });
+  world.step({ kind: "desired", from: cellManager, key: "life", value: lifeOf({ gateway: at, model }) });
+  world.settle();
+  const id = world.uidOf("shop/gateway");
+  const { roles } = (world.vm("shop/gateway")?.document.data ?? {}) as { readonly roles: JsonObject };
+  assert.deepEqual((roles["personality.caas"] as JsonObject).personality, {
+    credential: `credential ${id} 1 personality.caas`,
+  });
+  assert.equal((roles.gateway as JsonObject).personality, undefined);
+  const known = (hash: string): Json => world.ask({ method: "CREDENTIAL-KNOWN", hash }).body;
+  const within = { path: "shop/volumes", access: "write" } as const;
+  assert.deepEqual(known(`hash of ${id} 1 personality.caas`), { within });
+  for (const other of [`hash of ${id} 2 personality.caas`, `hash of ${id} 1 gateway`, "hash"])
+    assert.equal(known(other), false);
+  const volume = { "x.type": "Volume", "x.size": 64 };
+  const add = (path: string) =>
+    world.ask({ method: "PATCH", path: "", patch: [{ op: "add", path, value: volume }], within }).status;
+  assert.equal(add("/shop/volumes/one"), 200, "the place for them is made with the first one");
+  assert.equal(add("/shop/one"), 403);
+  world.settle();
+  // The specification of the cell says nothing of them, and takes none away.
+  assert.equal(put(world, primary({ gateway: gateway(caas) })), "");
+  assert.ok(world.state.cell?.elements.has("shop/volumes/one" as ElementPath));
+  world.ended.set(`${id}@1`, { phase: "failed", power: "off", ended: "crashed", reason: "gone" });
+  world.settle();
+  assert.deepEqual(
+    [known(`hash of ${id} 1 personality.caas`), known(`hash of ${id} 2 personality.caas`)],
+    [false, { within }],
+  );
+  assert.equal(put(world, primary()), "");
+  assert.equal(known(`hash of ${id} 2 personality.caas`), false, "taken out of the model, it knows none");
+  const tenant = childWorld({});
+  assert.equal(tenant.ask({ method: "CREDENTIAL-KNOWN", hash: `hash of ${id} 1 personality.caas` }).body, false);
 });
 
 test("the root cell has no personality, and none stands without the gateway", () => {

@@ -180,10 +180,31 @@ export function serviceData(
             },
           }),
       ...(role === "gateway" || role === "tenancy" ? { [role]: { credentialHashes } } : {}),
+      ...(keepsVolumes(role) && means.credential !== undefined
+        ? { personality: { credential: means.credential(vm, incarnation, role).token } }
+        : {}),
     },
   ]);
   const { address, fingerprint } = means.authority;
   return ok({ format: 2, authority: { address, fingerprint }, domain, roles: Object.fromEntries(roles) });
+}
+
+/** CaaS alone of all personalities keeps something: persistent volumes, in the cell that is the way in. */
+const keepsVolumes = (role: ServiceRole): boolean => role === "personality.caas";
+
+/** Is this the hash of the credential of a personality that runs, for its part of this cell? Nothing of it is kept. */
+export function isOfPersonality(state: ControllerState, hash: string): boolean {
+  const means = meansOf(state);
+  if (means?.credential === undefined) return false;
+  for (const { uid, incarnation } of state.vms.values()) {
+    const record = state.elements.get(uid);
+    const element = record === undefined ? undefined : elementOf(state, record);
+    if (element?.type !== "VM" || incarnation === 0 || !isService(state, element.data)) continue;
+    const services = servicesOf(state.options, element.data);
+    for (const { role } of services.ok ? services.value : [])
+      if (keepsVolumes(role) && means.credential(uid, incarnation, role).hash === hash) return true;
+  }
+  return false;
 }
 
 /** Does this VM run the controller of the cell that it belongs to? Its host starts it again: nobody else could. */

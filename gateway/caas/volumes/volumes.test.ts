@@ -28,15 +28,16 @@ test("an empty volume is made in the primary cell, for the account of who asks, 
       name: "data",
       sizeMiB: 64,
       tags: ["db", "ref:/x"],
-      text: "<ref:/primary>",
+      text: "<ref:/nowhere/at/all>",
     });
     assert.equal(made.status, 201, said(made));
     const uid = uidOf(made);
     assert.deepEqual(
       [made.json.account, made.json.version, made.json.sizeMiB, made.json.rights, made.json.text, made.json.tags],
-      ["ROOT/acme/dev", 1, 64, ["copy", "write", "manage"], "<ref:/primary>", ["db", "ref:/x"]],
+      ["ROOT/acme/dev", 1, 64, ["copy", "write", "manage"], "<ref:/nowhere/at/all>", ["db", "ref:/x"]],
     );
     assert.equal(made.json.reference, `<ref://primary.cells.internal/primary/volumes/${uid}/v1>`);
+    assert.equal(group(world, uid).text, " <ref:/nowhere/at/all>", "what somebody wrote is no reference");
     const { v1, "v1-copy-owner": copy, "v1-connect-owner": connect } = group(world, uid);
     assert.deepEqual(v1, { "x.type": "Volume", "x.public": true, "x.size": 64 });
     const grant = { "x.type": "VolumeGrant", "x.volume": "<ref:../v1>", "x.account": "ROOT/acme/dev" };

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { RootOptions } from "../../../core/controller/state.ts";
 import { cidr, ipv4 } from "../../../model/cell/identifiers.ts";
+import { hashCredential } from "../../http/bearer.ts";
 import { network, type ProcessConfiguration } from "../../installation.ts";
 import { replaceFile } from "../../process/replace-file.ts";
 
@@ -43,6 +44,18 @@ export const tokenOf =
     return { token, hash: createHash("sha256").update(token).digest("hex") };
   };
 
+/** Of a personality, in the form of any credential of the cell: by its name, an id, and 256 bits that are derived as tokens are. */
+export const credentialOf =
+  (secret: Buffer, cell: string): NonNullable<RootOptions["credential"]> =>
+  (vm, incarnation, role) => {
+    const bits = createHmac("sha256", secret)
+      .update(JSON.stringify(["part", cell, vm, incarnation, role]))
+      .digest();
+    const id = createHash("sha256").update(bits).digest("hex").slice(0, 8);
+    const credential = `${cell}.${id}.${bits.toString("base64url")}`;
+    return { token: credential, hash: hashCredential(credential) };
+  };
+
 /**
  * What a controller makes services with: the root cell's any, every other one what its parent lets it (decision 38). Null
  * for a controller that was never enrolled itself.
@@ -58,10 +71,12 @@ export const serviceOptions = async ({
   const own = address === undefined || enrolment === undefined ? null : { address, fingerprint: enrolment.fingerprint };
   const authority = root?.authority ?? own;
   if (authority === null) return null;
+  const secret = await rootSecret(directory);
   return {
     management: cidr(root?.management ?? network.underlay),
     authority: { address: ipv4(authority.address), fingerprint: authority.fingerprint },
     credentialHashes: controller.credentialHashes,
-    token: tokenOf(await rootSecret(directory)),
+    token: tokenOf(secret),
+    credential: credentialOf(secret, controller.cell),
   };
 };

@@ -1,6 +1,8 @@
 import { fail, ok, type Result } from "../../../../model/result.ts";
 import { log, write } from "../../../outbox.ts";
+import { volumesOf } from "../../model/root-model.ts";
 import type { CredentialRecord } from "../../records.ts";
+import { isOfPersonality } from "../../services/service-data.ts";
 import type { ControllerState } from "../../state.ts";
 import type { Within } from "./within.ts";
 
@@ -67,6 +69,7 @@ function isPath({ cell, options }: ControllerState, path: string): boolean {
  */
 export function openedBy(state: ControllerState, hash: string): { readonly within?: Within } | null {
   const found = [...state.credentials.values()].find((known) => known.hash === hash);
-  if (found === undefined) return null;
+  if (found === undefined)
+    return isOfPersonality(state, hash) ? { within: { path: volumesOf(state), access: "write" } } : null;
   return found.within === undefined ? {} : { within: found.within };
 }
