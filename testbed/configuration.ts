@@ -40,6 +40,10 @@ export const memberFiles = (at: Places, member: Member): MemberFiles => {
   return { configuration: join(own, "config.json"), certificate, data: join(own, "data"), gossipKey };
 };
 
+/** Of CaaS, where `up` writes its credential of the part of the cell `primary` that is its own. */
+export const volumesCredentialFile = (at: Places, member: Member): string =>
+  join(memberFiles(at, member).data, "volumes.credential");
+
 /** Memory of a host that its own management keeps. */
 const reservedMiB = 256;
 
@@ -92,7 +96,12 @@ const rolePart = (
         },
       };
     case "personality.caas":
-      return { personality: { listenFd: listenDescriptor, gateway: insideGateway } };
+      return {
+        personality: {
+          ...{ listenFd: listenDescriptor, gateway: insideGateway },
+          credentialFile: volumesCredentialFile(at, member),
+        },
+      };
     case "tenancy":
       return { tenancy: { credentialHashes: [record.credentialHash] } };
     default:

@@ -11,6 +11,7 @@ import {
 } from "../cli/connection/client-config.ts";
 import { hashCredential } from "../runtime/http/bearer.ts";
 import { buildPage } from "../web/build.ts";
+import { openPrimary } from "./doors.ts";
 import { readJson, writeJson } from "./files.ts";
 import { withLock } from "./lock.ts";
 import { cacheDirectory, defaultDirectory, type Places, pageDirectory, places } from "./places.ts";
@@ -353,12 +354,20 @@ export const up = async (options: UpOptions = {}): Promise<ClientConfiguration> 
     const running = await alreadyUp(at, options);
     if (running === undefined) await clear(at, firstProcesses(at.tag).init.length > 0 ? goodbyeMs : 0);
     else say("already up");
-    const client = running ?? (await start(at, options, say));
+    const gateway = running ?? (await start(at, options, say));
+    await openPrimary(at, gateway);
+    const client = throughDoor(at, gateway);
     writeClientConfiguration(client, at.clientFile, { forInvoker: true });
     const left = options.configFile ?? (isNamedByHome(at) ? null : clientConfigurationFile());
     if (left !== null) writeClientConfiguration(client, left);
     return client;
   });
+};
+
+/** CaaS has all that the gateway has, and more: commands ask it where it is. */
+const throughDoor = (at: Places, client: ClientConfiguration): ClientConfiguration => {
+  const { caas } = doorsAt(at.directory);
+  return caas === undefined ? client : { ...client, url: caas };
 };
 
 /** Where the personalities of a testbed are, by their names. */

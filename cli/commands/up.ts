@@ -55,7 +55,9 @@ export const up = async (
   }
   for (const [door, at] of Object.entries(doors))
     terminal.print(`${terminal.paint("green", "up")}: ${door} is at ${at}`);
-  terminal.print(`${terminal.paint("green", "up")}: the gateway is at ${url}; \`cells status\` shows everything`);
+  // What is at CaaS is all that is at the gateway, and more.
+  const at = doors.caas === url ? "commands ask caas, which passes on to the gateway" : `the gateway is at ${url}`;
+  terminal.print(`${terminal.paint("green", "up")}: ${at}; \`cells status\` shows everything`);
 };
 
 export const down = async (context: Context, directory: string | undefined, purge: boolean): Promise<void> => {

@@ -161,6 +161,10 @@ export class Client {
     const keyed = { ...asking, headers: { ...keyHeader(key), ...asking.headers } };
     return repeated(() => this.#gateway.ask(name, keyed), onRepeat);
   }
+  /** Of a change that knows no conditions. */
+  changed<N extends RouteName>(name: N, asking: Asking<N>): Promise<AnswerOf<Routes[N]["answer"]>> {
+    return this.#change(name, asking);
+  }
   /** The same unless nothing is to be changed. */
   #planned<N extends RouteName>(
     name: N,

@@ -3,6 +3,7 @@ import { registerExplain } from "../commands/explain.ts";
 import { clientFromConfiguration } from "../connection/client.ts";
 import { type Context, createContext } from "../context/context.ts";
 import { poolCommands } from "../tenancy/pool-program.ts";
+import { volumeCommands } from "../tenancy/volumes/volume-program.ts";
 import { detailedExitCode, usage } from "../terminal/failure.ts";
 import { registerApi } from "./api-program.ts";
 import { assembled, withHelp } from "./assembled.ts";
@@ -468,6 +469,7 @@ export const createProgram = (
     orphanCommands(program, context);
     serverCommands(program, context);
     poolCommands(program, context, withHelp);
+    volumeCommands(program, context, withHelp);
     zoneCommands(program, context, withHelp);
     networkCommands(program, context, withHelp);
     specCommands(program, context, withHelp);
