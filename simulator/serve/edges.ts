@@ -1,12 +1,15 @@
+import { randomBytes } from "node:crypto";
 import { kindOf, type ServiceKind } from "../../core/documents/permissions.ts";
 import type { EventName } from "../../core/telemetry/event-names.ts";
+import type { TenancyRequest, TenancyResponse } from "../../core/tenancy/asks.ts";
+import type { PacketCheck, PacketQuestion } from "../../host/drivers/network/driver.ts";
 import { createHostObservation } from "../../host/service/observation.ts";
-import type { PeerName } from "../../model/cell/identifiers.ts";
+import type { HostName, Ipv4, PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { openEvents } from "../../runtime/controller/events.ts";
 import { createRoutes } from "../../runtime/controller/routes.ts";
 import { haReleases } from "../../runtime/ha/release.ts";
-import { sendJson, sendRefusal } from "../../runtime/http/http.ts";
+import { readBody, sendJson, sendRefusal } from "../../runtime/http/http.ts";
 import type { PeerHandler } from "../../runtime/http/peer-handler.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { createObserver, observed } from "../../runtime/observation/observer.ts";
@@ -19,6 +22,13 @@ import {
   roomsQuestion,
 } from "../../runtime/process/asked.ts";
 import type { RunningService } from "../../runtime/process/process.ts";
+import { tenancyHandler } from "../../runtime/tenancy/edge.ts";
+import { Keys } from "../../runtime/tenancy/keys.ts";
+import { Oidc } from "../../runtime/tenancy/oidc.ts";
+import { SecondFactor } from "../../runtime/tenancy/second-factor.ts";
+import { Tunnels } from "../../runtime/tenancy/tunnels.ts";
+import { admits, policyOf } from "../world/dataplane.ts";
+import { hostOfPeer } from "../world/host-presence.ts";
 import type { AnyProcess, Installation } from "../world/installation.ts";
 
 /**
@@ -32,6 +42,7 @@ export interface Edge {
   close(): void;
 }
 
+const longestQuestion = 4096;
 class Down extends Error {}
 const requestOf =
   (process: AnyProcess) =>
@@ -90,14 +101,43 @@ function handlerOf(installation: Installation, process: AnyProcess, configuratio
     };
   }
   const kind = kindOf(process.name) as ServiceKind | null;
-  if (kind === "host") return { ...none, handler: hostHandler(request) };
+  if (kind === "host") return { ...none, handler: hostHandler(installation, process.name, request) };
   if (kind === "agent") return { ...none, handler: agentHandler(installation, process.name) };
+  if (kind === "tenancy") return { ...none, handler: tenancyEdge(request, configuration) };
   const asked = { service: { request } as unknown as RunningService };
   const further = kind === "ha-manager" ? haReleases : undefined;
   return { ...none, handler: answering(asked, kind ?? "placer", questions[kind ?? ""] ?? [], further) };
 }
 
-function hostHandler(request: (request: Json) => Promise<Json>): PeerHandler {
+/** Its door is a real one, and its keys are of this process: nothing is kept. */
+function tenancyEdge(request: (request: Json) => Promise<Json>, { tenancy }: ProcessConfiguration): PeerHandler {
+  const sealKey = randomBytes(32);
+  const secrets = {
+    ...{ keys: new Keys(sealKey), factor: new SecondFactor(sealKey), oidc: new Oidc(sealKey, new Tunnels()) },
+  };
+  const ask = async (asked: TenancyRequest): Promise<TenancyResponse> =>
+    (await request(asked as unknown as Json)) as unknown as TenancyResponse;
+  return tenancyHandler(ask, secrets, tenancy?.credentialHashes ?? []);
+}
+
+/** What its maps would do with a packet, as far as rules decide. */
+function examined(installation: Installation, host: HostName, question: PacketQuestion): readonly PacketCheck[] {
+  const { side, source, destination, protocol, port } = question;
+  const { endpoints, locations, policies } = installation.truth.dataplane(host);
+  const own = endpoints.get(side === "sender" ? source : destination);
+  if (own === undefined) return [{ check: "interface", passes: false, detail: `${host} has no such interface` }];
+  const identified = (address: Ipv4) => endpoints.get(address)?.desired ?? locations.get(address);
+  const [from, to] = [identified(source), identified(destination)];
+  const policy = policyOf(policies, own.cellNumber);
+  const passes = from !== undefined && to !== undefined && admits(policy, from, to, protocol, port ?? 0);
+  return [{ check: "rule", passes, detail: passes ? "a rule of its cell admits it" : "no rule of its cell admits it" }];
+}
+
+function hostHandler(
+  installation: Installation,
+  name: PeerName,
+  request: (request: Json) => Promise<Json>,
+): PeerHandler {
   const { status } = createHostObservation({
     request,
     // A simulated machine uses no processor: what it has is shown, and no load.
@@ -106,9 +146,13 @@ function hostHandler(request: (request: Json) => Promise<Json>): PeerHandler {
     nowSeconds: () => performance.now() / 1000,
     network: { counters: async () => ({ interfaces: [], rules: [] }), announced: async () => null },
   });
-  return async ({ method, url }, response) => {
+  return async ({ method, url, body }, response) => {
     if (method === "GET" && url === "/status") sendJson(response, 200, await status());
-    else sendRefusal(response, 404, "not-found", `a simulated host has nothing to say to ${method} of ${url}`);
+    else if (method === "POST" && url === "/examine") {
+      const text = await readBody(body, longestQuestion);
+      const question = JSON.parse(text.ok ? text.value : "{}") as PacketQuestion;
+      sendJson(response, 200, examined(installation, hostOfPeer(name), question));
+    } else sendRefusal(response, 404, "not-found", `a simulated host has nothing to say to ${method} of ${url}`);
   };
 }
 

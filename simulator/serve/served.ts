@@ -4,9 +4,10 @@ import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { rootCell } from "../../core/documents/cells.ts";
 import { createGateway } from "../../gateway/gateway.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
-import type { Json } from "../../model/json/json.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
 import { sendJson, sendRefusal } from "../../runtime/http/http.ts";
 import { type PeerServer, servePeers } from "../../runtime/http/https.ts";
@@ -18,7 +19,7 @@ import { epochMs } from "../kernel/process.ts";
 import { type AnyProcess, Installation } from "../world/installation.ts";
 import { Steps } from "../world/steps.ts";
 import { beginTraffic } from "../world/traffic.ts";
-import { modelsOf } from "./cells.ts";
+import { modelsOf, rootModelsOf } from "./cells.ts";
 import { type Edge, edgeOf } from "./edges.ts";
 
 /**
@@ -47,6 +48,9 @@ export interface Served {
   stop(): Promise<void>;
 }
 
+interface Answer {
+  readonly status: number;
+}
 /** Virtual time follows real time in such steps. */
 const stepMs = 10;
 const host = "127.0.0.1";
@@ -56,7 +60,7 @@ export async function serveSimulation({ hosts, machines, seed, port, page }: Ser
   const directory = await mkdtemp(join(tmpdir(), "cells-simulate-"));
   const models = modelsOf(machines, seed);
   const servers = Math.max(1, Math.ceil(hosts / 5));
-  const size = { hosts, servers, cells: 0, services: 1, seed, memoryMiB };
+  const size = { hosts, servers, cells: 1, root: true as const, services: 1, seed, memoryMiB };
   const installation = new Installation(
     { ...size, operator: false, ha: true, slices: false, untilMs: 0, steps: [] },
     false,
@@ -79,6 +83,8 @@ export async function serveSimulation({ hosts, machines, seed, port, page }: Ser
     kernel.watchers.push({ log: (who, event, fields) => place.edges.get(who)?.record(event, fields) });
     clock.start();
     installation.start();
+    const looking = setInterval(() => void place.serveNew().catch(() => undefined), serveNewEveryMs);
+    closers.push(async () => clearInterval(looking));
     beginTraffic(installation);
     const supervisorSocket = join(directory, "supervisor");
     const supervisor = await serveSupervisor(supervisorSocket, place);
@@ -98,10 +104,18 @@ export async function serveSimulation({ hosts, machines, seed, port, page }: Ser
     );
     closers.push(() => app.close());
     const url = await app.listen({ host, port });
+    const put = (cell: string, model: JsonObject): Promise<Json> => {
+      const request = { method: "PUT", path: "", json: model } as unknown as Json;
+      return installation.controllers.get(cell)?.request(request) ?? Promise.reject(new Error(`${cell} does not run`));
+    };
+    void (async () => {
+      for (const model of rootModelsOf(hosts))
+        while (!clock.isOver && ((await put(rootCell, model).catch(() => null)) as Answer | null)?.status !== 200)
+          await sleep(serveNewEveryMs);
+    })();
     for (const { cell, model } of models) {
       await place.addCell(cell);
-      const request = { method: "PUT", path: "", json: model } as unknown as Json;
-      void installation.controllers.get(cell)?.request(request);
+      void put(cell, model);
     }
     return {
       ...{ url, credential, stop },
@@ -126,7 +140,7 @@ export async function serveSimulation({ hosts, machines, seed, port, page }: Ser
 /** Lets virtual time go by as real time does. */
 class RealTime {
   readonly #installation: Installation;
-  #isOver = false;
+  isOver = false;
   #lateMs = 0;
   #going: Promise<void> = Promise.resolve();
   constructor(installation: Installation) {
@@ -139,7 +153,7 @@ class RealTime {
     const { kernel, processes } = this.#installation;
     const startedMs = performance.now();
     const wallOffsetMs = Date.now() - epochMs;
-    while (!this.#isOver) {
+    while (!this.isOver) {
       for (const process of processes.values()) if (process.wallOffsetMs === 0) process.wallOffsetMs = wallOffsetMs;
       // Where a step takes longer than its time, time goes on more slowly, rather than in leaps.
       await kernel.runUntil(Math.min(performance.now() - startedMs - this.#lateMs, kernel.clock.nowMs + longestStepMs));
@@ -150,11 +164,12 @@ class RealTime {
   }
   /** Nothing happens any more once it resolves. */
   stop(): Promise<void> {
-    this.#isOver = true;
+    this.isOver = true;
     return this.#going;
   }
 }
 const longestStepMs = 250;
+const serveNewEveryMs = 200;
 
 /** Files, certificates and listeners of the processes. */
 class Place {
@@ -164,6 +179,7 @@ class Place {
   readonly #hashes: readonly string[];
   readonly #peers: Record<string, string> = {};
   readonly #servers: PeerServer[] = [];
+  readonly #serving = new Map<PeerName, Promise<void>>();
 
   constructor(directory: string, installation: Installation, credentialHashes: readonly string[]) {
     this.#directory = directory;
@@ -192,11 +208,18 @@ class Place {
   }
 
   /** A process of the simulation is asked over HTTPS from now on. */
-  async serve(process: AnyProcess): Promise<void> {
+  serve(process: AnyProcess): Promise<void> {
+    const known = this.#serving.get(process.name);
+    const serving = known ?? this.#serveOnce(process);
+    this.#serving.set(process.name, serving);
+    return serving;
+  }
+  async #serveOnce(process: AnyProcess): Promise<void> {
     const cell = /^controller\.(.+)$/.exec(process.name)?.[1];
     const plain = await this.configure(process.name, cell === undefined ? "placer" : "controller");
-    const controller = cell === undefined ? null : this.#controllerOf(cell);
-    const configuration = controller === null ? plain : { ...plain, controller };
+    const controller = cell === undefined ? {} : { controller: this.#controllerOf(cell) };
+    const tenancy = process.name === "tenancy" ? { tenancy: { credentialHashes: this.#hashes } } : {};
+    const configuration = { ...plain, ...controller, ...tenancy };
     const edge = edgeOf(this.installation, process, configuration);
     this.edges.set(process.name, edge);
     const server = await servePeers(configuration, edge.handler);
@@ -204,13 +227,24 @@ class Place {
     await this.tell(process.name, server.port);
   }
   #controllerOf(cell: string): NonNullable<ProcessConfiguration["controller"]> {
-    const cellNumber = this.installation.cells.indexOf(cell) + 1;
+    const { cells, childCells } = this.installation;
+    const child = [...childCells].find(([, name]) => name === cell)?.[0];
+    const cellNumber = child ?? cells.indexOf(cell) + 1;
     const own = { cell, cellUid: `cell${cellNumber}`, cellNumber, domain: "cells.internal" };
     return { ...own, mac: "02:00:0a:00:03:01", credentialHashes: this.#hashes };
   }
 
+  /** Controllers of child cells, which the Cell Manager has made since. */
+  async serveNew(): Promise<void> {
+    for (const process of [...this.installation.processes.values()])
+      if (!this.#serving.has(process.name)) await this.serve(process);
+  }
+  get cells(): readonly string[] {
+    return [...this.installation.controllers.keys()];
+  }
+
   async addCell(cell: string): Promise<void> {
-    if (this.installation.cells.includes(cell)) return;
+    if (this.cells.includes(cell)) return;
     this.installation.addCell(cell);
     const process = this.installation.processes.get(peerName(`controller.${cell}`));
     if (process !== undefined) await this.serve(process);
@@ -241,7 +275,7 @@ async function serveSupervisor(socket: string, place: Place): Promise<Server> {
           ...{ state: isRunning ? "running" : "resting", since: null },
         }));
       sendJson(response, 200, { services });
-    } else if (method === "GET" && url === "/cells") sendJson(response, 200, [...installation.cells]);
+    } else if (method === "GET" && url === "/cells") sendJson(response, 200, place.cells);
     else if (method === "POST" && cell !== undefined) {
       await place.addCell(cell);
       sendJson(response, 200, {});

@@ -1,6 +1,6 @@
 import { type Followed, narrowed, nothingFollowed } from "../../model/contract/follow/reduce.ts";
 import type { CodeOf, SignedIn } from "../../model/contract/tenancy/sign-in.ts";
-import { dropDrafts } from "../state/drafts.ts";
+import { dropDrafts } from "../state/cell/drafts.ts";
 import { isOut, isTouchDue } from "../state/signed-in.ts";
 import { aliveMs, type FromTab, heardBy, type ToTab } from "../state/tabs.ts";
 import { ask, Refused } from "./api.ts";

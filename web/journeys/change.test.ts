@@ -107,10 +107,18 @@ for (const colorScheme of ["light", "dark"] as const)
         ["", "Overview"],
         ["machines", "Machines"],
         ["specification?cell=shop", "Specification"],
+        ["cells", "Cells"],
+        ["versions?cell=shop", "Versions"],
+        ["network?cell=shop", "Network"],
+        ["availability", "Availability"],
+        ["dedication", "Dedication"],
+        ["pools", "Pools"],
+        ["people", "People"],
       ] as const) {
         await page.goto(`${journeys.served.url}/ui/${path}`);
         await page.getByRole("heading", { name, level: 1 }).waitFor();
         if (name === "Specification") await editor(page).waitFor();
+        await eventually("nothing is waited for", async () => (await page.locator(".waiting").count()) === 0);
         if (name === "Machines") await page.getByRole("button", { name: "shop/web1", exact: true }).waitFor();
         await page.evaluate(axe);
         const found = (await page.evaluate(

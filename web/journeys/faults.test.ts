@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { eventually } from "../../runtime/installation.testing.ts";
 import { beginJourneys, type Journeys } from "./browser.testing.ts";
 
 let journeys: Journeys;
@@ -23,5 +24,29 @@ test("a host dies: the overview names it, what is done and for whom, and all is 
   await page.getByRole("region", { name: "Being done" }).waitFor({ state: "detached", timeout: 60_000 });
   assert.ok(!served.busyHosts().includes(host), "its machines run elsewhere");
   await page.getByText("All is well.").waitFor({ timeout: 60_000 });
+  await end();
+});
+
+test("what waits for a person is named with its steps and answers, and goes on by a person's word", async () => {
+  const { served } = journeys;
+  const { page, signIn, expect, end } = await journeys.person();
+  await signIn();
+  await expect(/401/);
+  await page.keyboard.press("a");
+  await page.getByRole("button", { name: "Pause high availability" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+  await page.getByText("an operator has said that hosts will be switched off").waitFor();
+  const [host = ""] = served.busyHosts();
+  served.perform(`power-off ${host} for 120000`);
+  const item = page
+    .getByRole("listitem")
+    .filter({ hasText: `at ${host}` })
+    .first();
+  await item.getByRole("list", { name: "HA: steps" }).waitFor();
+  await item.getByText("It waits for a person").waitFor();
+  await item.getByText("Unknown").first().waitFor();
+  await page.getByRole("button", { name: "Go on with high availability" }).click();
+  await page.getByText("It waits for a person").first().waitFor({ state: "detached" });
+  await eventually("its machines run elsewhere", () => !served.busyHosts().includes(host));
   await end();
 });

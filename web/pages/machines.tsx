@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { Command, Link, Phase, Waiting } from "../parts/bits.tsx";
+import type { PageProps } from "../parts/page-props.ts";
 import { go, useKnown } from "../parts/use-known.ts";
 import { commandOf } from "../state/command.ts";
 import { cellsIn, elementsIn, phaseSigns, statusIn } from "../state/known.ts";
@@ -10,12 +11,8 @@ const names: Readonly<Record<Column, string>> = {
   ...{ path: "Machine", phase: "State", host: "Host", load: "CPU", memoryMiB: "Memory" },
 };
 
-/**
- * Where is it, and how is it?
- *
- * @param left cells that the stream has no room for
- */
-export function Machines({ cell, left }: { cell: string | null; left: readonly string[] }) {
+/** Where is it, and how is it? */
+export function Machines({ cell, left }: PageProps) {
   const { followed } = useKnown();
   const [view, setView] = useState({ ...firstView, cell });
   const [chosen, setChosen] = useState<string | null>(null);

@@ -1,26 +1,30 @@
-import { useEffect, useRef, useState } from "react";
+import { Component, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import type { SignedIn } from "../../model/contract/tenancy/sign-in.ts";
 import { look, show, signOut, touch } from "../data/store.ts";
 import { Link, Waiting } from "../parts/bits.tsx";
+import type { PageProps } from "../parts/page-props.ts";
 import { go, useKnown, useNow, usePlace } from "../parts/use-known.ts";
 import { cellsIn } from "../state/known.ts";
-import type { Place } from "../state/place.ts";
+import { type PageName, type Place, pageKeys, pagesFor, titles } from "../state/place.ts";
 import { followedCells } from "../state/tabs.ts";
-import { Machines } from "./machines.tsx";
 import { Overview } from "./overview.tsx";
 import { codeInAddress, SignIn, SignInByCode } from "./sign-in.tsx";
-import { Specification } from "./specification.tsx";
 
 /** Two beats of the gateway missed. */
 const staleMs = 25_000;
-const titles = { overview: "Overview", machines: "Machines", specification: "Specification" } as const;
-const keys: readonly (readonly [string, string])[] = [
-  ["/", "search"],
-  ["o", "overview"],
-  ["m", "machines"],
-  ["s", "specification"],
-  ["?", "these keys"],
-];
+const lazily = (load: () => Promise<(props: PageProps) => ReactNode>) => lazy(async () => ({ default: await load() }));
+/** Each page is a file of its own, which is asked for when somebody goes there. */
+const shown: Readonly<Record<Exclude<PageName, "overview">, ReturnType<typeof lazily>>> = {
+  availability: lazily(async () => (await import("./availability.tsx")).Availability),
+  cells: lazily(async () => (await import("./cells.tsx")).Cells),
+  dedication: lazily(async () => (await import("./dedication.tsx")).Dedication),
+  machines: lazily(async () => (await import("./machines.tsx")).Machines),
+  network: lazily(async () => (await import("./network.tsx")).Network),
+  people: lazily(async () => (await import("./people.tsx")).People),
+  pools: lazily(async () => (await import("./pools.tsx")).Pools),
+  specification: lazily(async () => (await import("./specification.tsx")).Specification),
+  versions: lazily(async () => (await import("./versions.tsx")).Versions),
+};
 
 export function Shell() {
   const { who, out } = useKnown();
@@ -39,14 +43,16 @@ function Inside({ who }: { who: SignedIn }) {
   const isOperator = who.kind === "operator";
   const cells = cellsIn(followed)?.map(({ cell }) => cell) ?? [];
   // Of a cell that is not there yet nothing can be followed.
-  const one = place.page === "specification" ? cells.filter((cell) => cell === place.cell) : [];
+  const about = place.page === "dedication" ? "root" : place.page === "unknown" ? null : place.cell;
+  const one = cells.filter((cell) => cell === about);
+  const own = pagesFor(who.kind);
   const always = [...(isOperator ? ["status", "ha"] : []), "cells"];
   const chosen = place.page === "machines" ? place.cell : null;
   const { shown, left } = followedCells(place.page === "machines" ? cells : one, chosen, always.length);
   useTopics([...always, ...shown.map((cell) => `cell:${cell}`)]);
   useUse();
   const keysShown = useRef<HTMLDialogElement>(null);
-  useKeys(keysShown);
+  useKeys(keysShown, own);
   const heading = useRef<HTMLElement>(null);
   useEffect(() => {
     document.title = place.page === "unknown" ? "Cells" : `${titles[place.page]} – Cells`;
@@ -59,15 +65,11 @@ function Inside({ who }: { who: SignedIn }) {
       <header>
         <strong className="brand">Cells</strong>
         <nav aria-label="Pages">
-          <Link to={{ page: "overview" }} current={place.page === "overview"}>
-            Overview
-          </Link>
-          <Link to={{ page: "machines", cell: null }} current={place.page === "machines"}>
-            Machines
-          </Link>
-          <Link to={{ page: "specification", cell: null }} current={place.page === "specification"}>
-            Specification
-          </Link>
+          {own.map((page) => (
+            <Link key={page} to={{ page }} current={place.page === page}>
+              {titles[page]}
+            </Link>
+          ))}
         </nav>
         <span className="who">
           {who.name ?? "operator"}
@@ -81,7 +83,7 @@ function Inside({ who }: { who: SignedIn }) {
       <dialog ref={keysShown} aria-label="Keys">
         <h2>Keys</h2>
         <dl>
-          {keys.map(([key, what]) => (
+          {keysOf(own).map(([key, what]) => (
             <div key={key}>
               <dt>
                 <kbd>{key}</kbd>
@@ -99,22 +101,43 @@ function Inside({ who }: { who: SignedIn }) {
 }
 
 function Page({ place, who, left }: { place: Place; who: SignedIn; left: readonly string[] }) {
-  switch (place.page) {
-    case "overview":
-      return <Overview isOperator={who.kind === "operator"} />;
-    case "machines":
-      return <Machines cell={place.cell} left={left} />;
-    case "specification":
-      return <Specification cell={place.cell} who={who.name ?? who.kind} />;
-    case "unknown":
-      return (
-        <>
-          <h1>There is no such page</h1>
-          <p>
-            <code>{place.path}</code> leads nowhere. <Link to={{ page: "overview" }}>Overview</Link>
-          </p>
-        </>
-      );
+  if (place.page === "overview") return <Overview isOperator={who.kind === "operator"} />;
+  if (place.page === "unknown" || !pagesFor(who.kind).includes(place.page))
+    return (
+      <>
+        <h1>There is no such page</h1>
+        <p>
+          {place.page === "unknown" ? <code>{place.path}</code> : titles[place.page]} leads nowhere for you.{" "}
+          <Link to={{ page: "overview" }}>Overview</Link>
+        </p>
+      </>
+    );
+  const Shown = shown[place.page];
+  return (
+    <Broken key={place.page}>
+      <Suspense fallback={<Waiting what={`the page ${titles[place.page]}`} />}>
+        <Shown cell={place.cell} who={who} left={left} />
+      </Suspense>
+    </Broken>
+  );
+}
+/** After an upgrade the gateway has the files of another page. What was written is kept by the tab. */
+class Broken extends Component<{ readonly children: ReactNode }, { readonly why: string | null }> {
+  override state = { why: null as string | null };
+  static getDerivedStateFromError = (error: Error) => ({ why: error.message });
+  override render(): ReactNode {
+    if (this.state.why === null) return this.props.children;
+    return (
+      <div className="wrong" role="alert">
+        <p>This page cannot be shown: {this.state.why}</p>
+        <p className="buttons">
+          <button type="button" onClick={() => location.reload()}>
+            Load it again
+          </button>
+          <span className="hint">The cloud may have another page by now. What you have written is kept.</span>
+        </p>
+      </div>
+    );
   }
 }
 
@@ -177,22 +200,27 @@ function OfWhen() {
   );
 }
 
-function useKeys(shown: React.RefObject<HTMLDialogElement | null>): void {
+const keysOf = (own: readonly PageName[]): readonly (readonly [string, string])[] => [
+  ["/", "search"],
+  ...own.map((page) => [pageKeys[page], titles[page]] as const),
+  ["?", "these keys"],
+];
+function useKeys(dialog: React.RefObject<HTMLDialogElement | null>, own: readonly PageName[]): void {
+  const written = own.join(" ");
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {
       const { target, key } = event;
       const types =
-        target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable]") !== null;
+        target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable], dialog") !== null;
       if (types || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (key === "?") shown.current?.showModal();
+      const page = own.find((each) => pageKeys[each] === key);
+      if (key === "?") dialog.current?.showModal();
       else if (key === "/") document.getElementById("search")?.focus();
-      else if (key === "o") go({ page: "overview" });
-      else if (key === "m") go({ page: "machines", cell: null });
-      else if (key === "s") go({ page: "specification", cell: null });
+      else if (page !== undefined) go({ page });
       else return;
       event.preventDefault();
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
-  }, [shown]);
+  }, [dialog, written]);
 }

@@ -1,50 +1,17 @@
-import { type ReactNode, useEffect, useId, useState } from "react";
+import { useEffect, useId, useState } from "react";
 import { bundleMediaType, type Changed } from "../../model/api.ts";
-import { ask, Refused } from "../data/api.ts";
+import { ask, type Refused } from "../data/api.ts";
+import { loadText, type Text } from "../data/text.ts";
 import { Command, Link, Phase, Waiting } from "../parts/bits.tsx";
+import { nameOf, type PageProps } from "../parts/page-props.ts";
+import { Fault, PlanShown, refusedBy } from "../parts/plan.tsx";
 import { go, useKnown } from "../parts/use-known.ts";
+import { draftOf, dropDraft, keepDraft } from "../state/cell/drafts.ts";
+import { linesOf } from "../state/cell/plan.ts";
 import { commandOf } from "../state/command.ts";
-import { draftOf, dropDraft, keepDraft } from "../state/drafts.ts";
 import { cellsIn, elementsIn } from "../state/known.ts";
-import { inShort, linesOf } from "../state/plan.ts";
 
-/** A text as it was sent, with the version of the model that it is compared with. */
-interface Text {
-  readonly text: string;
-  readonly main: string;
-  /** Of the model; 0: the cell is new. */
-  readonly version: number;
-  /** What one should know of it, a sentence. */
-  readonly note: string | null;
-}
 const draftNote = "This is what you had written and not applied, against the version that is named above.";
-const emptyCell = (cell: string): string => `${cell} extends Cell {\n}\n`;
-
-async function load(cell: string): Promise<Text> {
-  const path = `/cells/${encodeURIComponent(cell)}`;
-  const model = await ask("readModel", "GET", `${path}/model`).catch((error: unknown) => {
-    if (error instanceof Refused && error.status === 404) return null;
-    throw error;
-  });
-  if (model === null)
-    return { text: emptyCell(cell), main: `${cell}.sf`, version: 0, note: "This cell has no model yet." };
-  const version = model.version ?? 0;
-  try {
-    const { value } = await ask("readSource", "GET", `${path}/source`);
-    const others = Object.keys(value.files).length - 1;
-    if (others > 0) throw new Refused(404, { code: "several", message: `It was sent as ${others + 1} files.` });
-    const since = value.since.length + value.unknown;
-    const note =
-      since === 0
-        ? null
-        : `${since === 1 ? "One change" : `${since} changes`} since then came in other ways and would be taken back by this text; the plan says which.`;
-    return { text: value.files[value.main] ?? "", main: value.main, version, note };
-  } catch (error) {
-    if (!(error instanceof Refused) || error.status !== 404) throw error;
-    const note = `The text that this was made from is not kept here, so the model is shown as JSON. ${error.message}`;
-    return { text: `${JSON.stringify(model.value, null, 2)}\n`, main: `${cell}.json`, version, note };
-  }
-}
 
 interface Planned {
   readonly changed: Changed;
@@ -52,13 +19,13 @@ interface Planned {
 }
 
 /** What would this change do? */
-export function Specification({ cell, who }: { cell: string | null; who: string }) {
+export function Specification({ cell, who }: PageProps) {
   const cells = cellsIn(useKnown().followed);
   return (
     <>
       <h1>Specification</h1>
       <Choice cells={(cells ?? []).map((each) => each.cell)} cell={cell} />
-      {cell !== null && <Editor key={cell} cell={cell} who={who} />}
+      {cell !== null && <Editor key={cell} cell={cell} who={nameOf(who)} />}
     </>
   );
 }
@@ -121,7 +88,7 @@ function useEditor(cell: string, who: string) {
   /** @param draft what was written before, and has not been applied */
   const begin = async (draft = draftOf(sessionStorage, who, cell)): Promise<void> => {
     try {
-      const found = await load(cell);
+      const found = await loadText(cell);
       const isDraft = draft !== null && draft.text !== found.text;
       if (!isDraft) dropDraft(sessionStorage, who, cell);
       setLoaded(isDraft ? { ...draft, note: draftNote } : found);
@@ -281,71 +248,6 @@ function nameFor(main: string, text: string): string {
   const [, stem = "model", kind] = /^(.+)\.(\w+)$/.exec(main) ?? [];
   return kind === "json" || kind === "sf" ? `${stem}.${text.trimStart().startsWith("{") ? "json" : "sf"}` : main;
 }
-const refusedBy = (error: unknown): Refused =>
-  error instanceof Refused ? error : new Refused(0, { code: "page", message: (error as Error).message });
-
-/** What was refused: where, why, and what would be right. */
-function Fault({ said, onReload }: { said: Refused; onReload?: (() => void) | undefined }) {
-  const { diagnostics = [] } = said.refusal;
-  return (
-    <div className="wrong" role="alert">
-      {diagnostics.length === 0 && <p>{said.message}</p>}
-      <ul className="lines">
-        {diagnostics.map(({ code, message, hint, position }) => (
-          <li key={`${code} ${message} ${position?.line}`}>
-            {position !== undefined && <strong>line {position.line}: </strong>}
-            {message}
-            {hint !== undefined && <span className="reason">{hint}</span>}
-          </li>
-        ))}
-      </ul>
-      {onReload !== undefined && (
-        <p className="buttons">
-          <button type="button" onClick={onReload}>
-            Load the present text
-          </button>
-          <span className="hint">Yours is replaced by it: copy it first.</span>
-        </p>
-      )}
-    </div>
-  );
-}
-
-function PlanShown({ changed, children }: { changed: Changed; children?: ReactNode }) {
-  const lines = linesOf(changed.plan);
-  return (
-    <>
-      <p role="status">
-        <strong>{inShort(changed.plan)}.</strong>
-      </p>
-      <ul className="plan">
-        {lines.map(({ path, action, sign, says, causes, losesData }) => (
-          <li key={`${path} ${action}`} className={`plan-${action}`}>
-            <span aria-hidden="true" className="sign">
-              {sign}
-            </span>
-            <span>
-              <code>{path}</code> {says}
-              {losesData && <strong className="danger"> Its data is lost.</strong>}
-              {causes.map((cause) => (
-                <span key={cause} className="reason">
-                  {cause}
-                </span>
-              ))}
-            </span>
-          </li>
-        ))}
-      </ul>
-      {(changed.foreseen ?? []).map(({ path, says }) => (
-        <p key={path} className="hint">
-          <code>{path}</code> {says}
-        </p>
-      ))}
-      {children}
-    </>
-  );
-}
-
 /** What became of it, live. */
 function Followed({ cell, changed }: { cell: string; changed: Changed }) {
   const elements = elementsIn(useKnown().followed).filter((each) => each.cell === cell);

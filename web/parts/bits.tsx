@@ -1,17 +1,9 @@
 import { type ReactNode, useState } from "react";
 import { phaseSigns } from "../state/known.ts";
-import { addressOf, type Place } from "../state/place.ts";
+import { addressOf, type Target } from "../state/place.ts";
 import { go } from "./use-known.ts";
 
-export function Link({
-  to,
-  children,
-  current = false,
-}: {
-  to: Exclude<Place, { page: "unknown" }>;
-  children: ReactNode;
-  current?: boolean;
-}) {
+export function Link({ to, children, current = false }: { to: Target; children: ReactNode; current?: boolean }) {
   return (
     <a
       href={addressOf(to)}

@@ -1,5 +1,5 @@
-import type { Json } from "../../model/json/json.ts";
-import type { Plan, PlanStep } from "../../model/plan/plan-types.ts";
+import type { Json } from "../../../model/json/json.ts";
+import type { Plan, PlanStep } from "../../../model/plan/plan-types.ts";
 
 /** A plan in words, as the page shows it before it is applied. */
 export interface PlanLine {

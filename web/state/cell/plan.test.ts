@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ElementPath } from "../../model/cell/identifiers.ts";
-import type { Plan, PlanStep } from "../../model/plan/plan-types.ts";
-import { addressOf, placeOf } from "./place.ts";
+import type { ElementPath } from "../../../model/cell/identifiers.ts";
+import type { Plan, PlanStep } from "../../../model/plan/plan-types.ts";
 import { inShort, linesOf } from "./plan.ts";
 
 const step = (action: PlanStep["action"], more: Partial<PlanStep> = {}): PlanStep => ({
@@ -22,16 +21,4 @@ test("a plan is told in words, its causes and what is lost with it", () => {
   assert.equal(inShort(plan), "1 restarted, 1 taken away");
   assert.equal(inShort({ steps: [step("none")] }), "Nothing would change");
   assert.match(inShort({ steps: [], textOnly: true }), /text alone/);
-});
-
-test("each place has an address, and an address leads there", () => {
-  for (const place of [
-    { page: "overview" },
-    { page: "machines", cell: null },
-    { page: "specification", cell: "db.shop" },
-  ] as const) {
-    const [path = "", query] = addressOf(place).split("?");
-    assert.deepEqual(placeOf(path, query), place);
-  }
-  for (const path of ["/ui/elsewhere", "/ui/machines/more", "/other"]) assert.equal(placeOf(path).page, "unknown");
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { isOut, isTouchDue } from "../signed-in.ts";
 import { draftOf, dropDraft, dropDrafts, keepDraft } from "./drafts.ts";
-import { isOut, isTouchDue } from "./signed-in.ts";
 
 /** A tab's storage. */
 function storage(most = Number.POSITIVE_INFINITY) {

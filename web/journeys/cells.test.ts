@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Page } from "playwright-core";
+import { eventually } from "../../runtime/installation.testing.ts";
+import { beginJourneys, type Journeys, likeGolden, type Person } from "./browser.testing.ts";
+
+let journeys: Journeys;
+before(async () => {
+  journeys = await beginJourneys({ hosts: 3, machines: 6 });
+});
+after(() => journeys?.end());
+const enter = async (): Promise<Person> => {
+  const person = await journeys.person();
+  await person.signIn();
+  await person.expect(/401/);
+  return person;
+};
+const go = async (page: Page, path: string): Promise<void> => {
+  await page.goto(`${journeys.served.url}/ui/${path}`);
+};
+const button = (page: Page, name: string | RegExp) =>
+  page.getByRole("button", { name, exact: typeof name === "string" });
+const apply = async (page: Page): Promise<void> => {
+  await button(page, "Plan").click();
+  await button(page, "Apply").click();
+  await page.getByText("All of it is ready.").waitFor();
+};
+const editor = (page: Page) => page.getByRole("textbox", { name: "Text of the specification" });
+
+const net = "net extends Subnet { x.size 16; }";
+const machine = (name: string): string =>
+  `${name} extends VM { x.memory 64; }\n  ${name}Card extends VirtualInterface { x.vm "<ref:../${name}>"; x.subnet "<ref:../net>"; }`;
+const tea = `// Comments are kept.\ntea extends Cell {\n  ${net}\n  ${machine("pot")}\n  ${machine("cup")}\n}\n`;
+
+test("would it pass? No: the rule that is offered is planned, and then it passes", async () => {
+  const { page, expect, end } = await enter();
+  await go(page, "specification?cell=tea");
+  await editor(page).fill(tea);
+  await expect(/404/);
+  await apply(page);
+  await go(page, "network?cell=tea");
+  const question = async (): Promise<void> => {
+    await page.getByRole("combobox", { name: "From", exact: true }).selectOption("tea/cup");
+    await page.getByRole("combobox", { name: "To", exact: true }).selectOption("tea/pot");
+    await page.getByRole("spinbutton", { name: "Port" }).fill("8080");
+    await button(page, "Ask").click();
+  };
+  await question();
+  await page.getByText("tcp to port 8080 from tea/cup to tea/pot does not pass.").waitFor();
+  await likeGolden(page, "would-it-pass");
+  await button(page, "Write a rule that lets it pass").click();
+  await editor(page).waitFor();
+  const written = await editor(page).inputValue();
+  assert.ok(written.startsWith("// Comments are kept.\n"), written);
+  assert.match(written, /cupToPotAt8080 extends NetworkRule/);
+  await button(page, "Plan").click();
+  await page.getByText("1 made").waitFor();
+  await button(page, "Apply").click();
+  await page.getByText("All of it is ready.").waitFor();
+  await go(page, "network?cell=tea");
+  await question();
+  await page.getByText("from tea/cup to tea/pot passes.").waitFor();
+  await end();
+});
+
+test("what was written stays over another page and a reload, until it is thrown away", async () => {
+  const { page, end } = await enter();
+  await go(page, "specification?cell=tea");
+  await editor(page).fill("tea extends Cell { not finished");
+  await page.keyboard.press("Tab");
+  await page.getByRole("link", { name: "Machines", exact: true }).click();
+  await page.getByRole("heading", { name: "Machines" }).waitFor();
+  await go(page, "specification?cell=tea");
+  await page.getByText("This is what you had written and not applied").waitFor();
+  assert.equal(await editor(page).inputValue(), "tea extends Cell { not finished");
+  await button(page, "Throw it away").click();
+  await eventually("the present text is there", async () =>
+    (await editor(page).inputValue()).includes("cupToPotAt8080"),
+  );
+  await end();
+});
+
+test("an earlier version is compared with the present one and returned to by its plan", async () => {
+  const { page, end } = await enter();
+  await go(page, "versions?cell=tea");
+  const first = page.getByRole("listitem").filter({ hasText: "version 1" });
+  await first.getByRole("button", { name: /^Compare/ }).click();
+  await page
+    .getByRole("region", { name: "From version 1 to 2" })
+    .getByText(/\+.*cupToPotAt8080/)
+    .waitFor();
+  await page.getByText("version 2 is the present one").waitFor();
+  await first.getByRole("button", { name: "Go back to it version 1" }).click();
+  await editor(page).waitFor();
+  assert.equal(await editor(page).inputValue(), tea);
+  await button(page, "Plan").click();
+  await page.getByText("1 taken away").waitFor();
+  await button(page, "Apply").click();
+  await page.getByText("Version 3 is applied.").waitFor();
+  await end();
+});
+
+test("a cell is deleted only once what goes with it is named", async () => {
+  const { page, end } = await enter();
+  await go(page, "cells");
+  const shop = page.getByRole("listitem").filter({ has: button(page, "Delete shop") });
+  await button(page, "Delete root").waitFor();
+  assert.equal(await button(page, "Delete root").isDisabled(), true);
+  await page.getByText("the root cell is the cloud itself, and is not deleted").waitFor();
+  await shop.waitFor();
+  await button(page, "Delete shop").click();
+  await button(page, "What would go?").click();
+  const asked = page.getByRole("group", { name: "Delete shop?" });
+  const last = asked.getByRole("button", { name: "Delete shop", exact: true });
+  await last.waitFor();
+  assert.equal(await last.isDisabled(), true, "data is lost, and nobody has said that it may be");
+  const lost = asked.getByRole("checkbox");
+  assert.ok((await lost.count()) > 0);
+  for (const each of await lost.all()) await each.check();
+  await last.click();
+  await page.getByText("shop is being deleted").waitFor();
+  await button(page, "Delete shop").waitFor({ state: "detached" });
+  await end();
+});

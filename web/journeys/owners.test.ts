@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Page } from "playwright-core";
+import { beginJourneys, type Journeys, likeGolden, type Person } from "./browser.testing.ts";
+
+let journeys: Journeys;
+before(async () => {
+  journeys = await beginJourneys({ hosts: 6, machines: 3 });
+});
+after(() => journeys?.end());
+const enter = async (): Promise<Person> => {
+  const person = await journeys.person();
+  await person.signIn();
+  await person.expect(/401/);
+  return person;
+};
+const password = "a long enough password";
+const enterAs = async (user: string): Promise<Person> => {
+  const person = await journeys.person();
+  const { page } = person;
+  await page.goto(`${journeys.served.url}/ui/`);
+  await page.getByRole("textbox", { name: "User" }).fill(user);
+  await page.getByRole("textbox", { name: "Password" }).fill(password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  await person.expect(/401/);
+  return person;
+};
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+const say = async (method: string, path: string, body: object): Promise<void> => {
+  const { url, credential } = journeys.served;
+  const headers = { authorization: `Bearer ${credential}`, "content-type": "application/json" };
+  const answer = await fetch(`${url}${path}`, { method, headers, body: JSON.stringify(body) });
+  assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${await answer.text()}`);
+};
+
+test("a domain, an account and its first user are made, and he signs in", async () => {
+  const { page, end } = await enter();
+  await page.keyboard.press("u");
+  await page.getByRole("textbox", { name: "A new domain" }).fill("ROOT/acme");
+  await button(page, "Make the domain").click();
+  await page.getByRole("listitem").filter({ hasText: "ROOT/acme" }).first().waitFor();
+  await page.getByRole("textbox", { name: "A new account" }).fill("ROOT/acme/dev");
+  await button(page, "Make the account").click();
+  await page.getByText("Add a user to ROOT/acme/dev").click();
+  const own = page.getByRole("listitem").filter({ hasText: "Add a user to ROOT/acme/dev" });
+  await own.getByRole("textbox", { name: "Name" }).fill("ann");
+  await own.getByRole("combobox", { name: "Role" }).selectOption("account-admin");
+  await own.getByRole("textbox", { name: "Password" }).fill(password);
+  await own.getByRole("button", { name: "Add", exact: true }).click();
+  await page.getByText("ann@ROOT/acme").waitFor();
+  await end();
+  const ann = await enterAs("ann@ROOT/acme");
+  assert.equal(await ann.page.getByRole("link", { name: "Availability" }).count(), 0, "hosts are the operator's");
+  await ann.end();
+});
+
+test("a tenant has whole hosts by his own names, and no real name of a host is in any answer", async () => {
+  await say("PUT", "/cells/root/model/root/cells/den", {
+    ...{ "x.type": "CellController", "x.account": "ROOT/acme/dev", "x.cell": { "x.type": "Cell" } },
+  });
+  const { page, end } = await enterAs("ann@ROOT/acme");
+  const heard: string[] = [];
+  page.on("response", (response) => {
+    if (new URL(response.url()).pathname.startsWith("/pools"))
+      void response.text().then(
+        (text) => heard.push(text),
+        () => undefined,
+      );
+  });
+  await page.keyboard.press("p");
+  await page.getByRole("combobox", { name: "In the cell" }).selectOption("den");
+  await page.getByRole("textbox", { name: "Name", exact: true }).fill("racks");
+  await button(page, "Make it").click();
+  await page.getByText("Add a host to den/racks").click();
+  const pool = page.getByRole("listitem").filter({ hasText: "Add a host to den/racks" });
+  await pool.getByRole("textbox", { name: "Its name here" }).fill("rack1");
+  await pool.getByRole("combobox", { name: "Flavour" }).selectOption("large");
+  await pool.getByRole("button", { name: "Add", exact: true }).click();
+  await button(page, "Enable rack1").click();
+  await button(page, "Disable rack1").waitFor();
+  await page.getByText("the pool racks has hosts: rack1; take them out of it first").waitFor();
+  await page.getByText("rack1 is enabled: disable it first").waitFor();
+  assert.doesNotMatch((await page.locator("body").textContent()) ?? "", /\bh[1-6]\b/);
+  assert.ok(heard.length > 2);
+  for (const text of heard) assert.doesNotMatch(text, /\bh[1-6]\b/);
+  await likeGolden(page, "pool-of-a-tenant");
+  await button(page, "Disable rack1").click();
+  await button(page, "Remove rack1").click();
+  await page.getByRole("dialog").getByRole("button", { name: "Remove", exact: true }).click();
+  await page.getByText("It has no hosts.").waitFor();
+  await button(page, "Delete den/racks").click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
+  await page.getByText("There is no pool yet.").waitFor();
+  await end();
+});
+
+test("hosts are dedicated, what stands against it is said before, and what goes into it by itself", async () => {
+  const { page, end } = await enter();
+  await page.keyboard.press("d");
+  const to = async (place: string, owner: string): Promise<void> => {
+    await button(page, `Dedicate ${place}`).first().click();
+    const group = page.getByRole("group", { name: `Dedicate ${place}`, exact: true });
+    await group.getByRole("combobox", { name: "To", exact: true }).selectOption(owner);
+  };
+  const send = async (place: string): Promise<void> => {
+    const group = page.getByRole("group", { name: `Dedicate ${place}`, exact: true });
+    await group.getByRole("button", { name: `Dedicate ${place}`, exact: true }).click();
+  };
+  // The second zone has the last host, which nobody uses.
+  await to("h6", "domain ROOT/acme");
+  await page.getByText('x.placement.groups "DedicatedGrp-domain-acme"').waitFor();
+  await likeGolden(page, "dedication");
+  await send("h6");
+  await button(page, "Release h6").waitFor();
+  await to("south", "account ROOT/acme/dev");
+  await page.getByText("h6 in south is dedicated to the domain ROOT/acme. Release h6 first.").waitFor();
+  await button(page, "Leave it as it is").first().click();
+  await to("south", "domain ROOT/acme");
+  await page.getByText("Goes into it by itself: h6.").waitFor();
+  await send("south");
+  await button(page, "Release south").click();
+  await page.getByRole("dialog").getByRole("button", { name: "Release", exact: true }).click();
+  await page.getByText("Nothing is dedicated: every host is everybody's.").waitFor();
+  await end();
+});
+
+test("an account is deleted only once all that goes with it is named", async () => {
+  const { page, end } = await enter();
+  await page.keyboard.press("u");
+  await page.getByRole("textbox", { name: "A new account" }).fill("ROOT/acme/test");
+  await button(page, "Make the account").click();
+  await button(page, "Delete ROOT/acme/test").click();
+  const asked = page.getByRole("group", { name: "Delete ROOT/acme/test?" });
+  await asked.getByRole("button", { name: "Delete ROOT/acme/test", exact: true }).click();
+  await button(page, "Delete ROOT/acme/test").first().waitFor({ state: "detached" });
+  await end();
+});
