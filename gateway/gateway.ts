@@ -37,6 +37,7 @@ import { registerHa } from "./ha/ha.ts";
 import { followMail } from "./ha/mail.ts";
 import { followNotices } from "./ha/notices.ts";
 import { createConnections } from "./observation/connections.ts";
+import { registerNetwork } from "./observation/network.ts";
 import { registerObservation } from "./observation/observation.ts";
 import { createStatus } from "./observation/status.ts";
 import { registerZone } from "./observation/zone.ts";
@@ -188,6 +189,7 @@ export function createGateway(
   registerOrphans(app, configuration);
   const ha = registerHa(app, configuration);
   registerZone(app, configuration);
+  registerNetwork(app, configuration);
   const told: (() => void)[] = [];
   app.addHook("onReady", async () => {
     told.push(followNotices(configuration), followMail(configuration));

@@ -3,6 +3,7 @@ import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hyper
 import type { InterfaceGroups, NetworkAllocation, RouterFact } from "./drivers/network/driver.ts";
 import type { DoubtsRequest } from "./heartbeat/beats-state.ts";
 import type { HealthChange } from "./liveness/liveness.ts";
+import type { PlacedRequest } from "./network/network-view.ts";
 import type { PresenceRequest } from "./presence/presence-state.ts";
 import type { SuccessionRequest } from "./root-vm/succession.ts";
 import type { Action } from "./service/planner.ts";
@@ -25,6 +26,7 @@ export type HostRequest =
   | PresenceRequest
   | SuccessionRequest
   | DoubtsRequest
+  | PlacedRequest
   /** Another host was asked on the network for the HA Manager; `mac`: who answered. */
   | { readonly kind: "probed"; readonly host: string; readonly mac: Mac | null }
   /** What the network driver knows of the upstream routers, all of it. */

@@ -8,6 +8,7 @@ import type { BeatsState } from "./heartbeat/beats-state.ts";
 import type { ClaimState } from "./machine/claims/claims.ts";
 import type { Claims } from "./network/addresses.ts";
 import type { EntranceState } from "./network/entrances.ts";
+import type { NetworkAtHost } from "./network/network-view.ts";
 import type { PolicyAtHost } from "./network/policy-view.ts";
 import type { PresenceState } from "./presence/presence-state.ts";
 import type { SuccessionState } from "./root-vm/succession-state.ts";
@@ -84,6 +85,8 @@ export interface HostState {
   readonly succession: SuccessionState;
   /** Other hosts that are to be asked on the network, and how often they were, and answered. */
   readonly probes: Map<HostName, { readonly wanted: DesiredProbe; readonly said: ActualProbe }>;
+  /** What it puts in place beside Diverter. */
+  readonly network: NetworkAtHost;
   /** What it says to storage servers, and whether they hear it. */
   readonly beats: BeatsState;
   /** Of the step: monotonic. */

@@ -2,6 +2,8 @@ import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import type { ActualHost, DesiredVm } from "../core/documents/vocabulary.ts";
 import { hostName, ipv4, mac } from "../model/cell/identifiers.ts";
+import type { Allocation } from "../model/eucalyptus/allocation/allocation.ts";
+import type { Json } from "../model/json/json.ts";
 import { servePeers } from "../runtime/http/https.ts";
 import { certify } from "../runtime/identity/own/certify.ts";
 import { followPeers } from "../runtime/identity/own/peers-follow.ts";
@@ -9,8 +11,8 @@ import { followPins } from "../runtime/identity/own/pin-file.ts";
 import { network as installationNetwork, type ProcessConfiguration } from "../runtime/installation.ts";
 import { failStart } from "../runtime/life/error-line.ts";
 import { stopAtSignals } from "../runtime/life/signals.ts";
-import { createObserver, logFatalErrors, logOf, observed } from "../runtime/observation/observer.ts";
-import { runService } from "../runtime/process/process.ts";
+import { createObserver, logFatalErrors, logOf, type Observer, observed } from "../runtime/observation/observer.ts";
+import { type RunningService, runService } from "../runtime/process/process.ts";
 import { machineInstance } from "../runtime/transport/fingerprint.ts";
 import { startBootstrap } from "./bootstrap/bootstrap.ts";
 import { limitParents } from "./drivers/hypervisor/process/cgroup.ts";
@@ -20,6 +22,7 @@ import { createDiverter } from "./drivers/network/diverter/diverter.ts";
 import { findDevice } from "./drivers/network/diverter/taps/devices.ts";
 import type { Uplink } from "./drivers/network/driver.ts";
 import { type AgentOptions, startAgent } from "./drivers/network/eucalyptus/agent/agent.ts";
+import { ViewFile } from "./drivers/network/eucalyptus/agent/view-file.ts";
 import { runner } from "./drivers/network/eucalyptus/handlers/run.ts";
 import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
 import { createHostEdge } from "./edge.ts";
@@ -28,6 +31,7 @@ import { createGuestWatch, type GuestWatchOptions } from "./liveness/guest-watch
 import { createProber, type Prober, type ProberOptions } from "./liveness/prober.ts";
 import { howItStarts, readBootMark } from "./machine/boot.ts";
 import { askNeighbour, createNeighbours, type Neighbours } from "./network/neighbours.ts";
+import { type PlacedRequest, placedOf } from "./network/network-view.ts";
 import { installationNetworks, wayOutside } from "./network/outside.ts";
 import { followAddresses } from "./network/peer-addresses.ts";
 import { networkNews } from "./network/routers.ts";
@@ -124,14 +128,31 @@ const askGuests = ({ hypervisor, network, request, log }: ProberOptions & GuestW
 /** The networking mode that this host offers beside Diverter, if there is one. */
 const otherNetworks = async (
   { eucalyptus }: NonNullable<ProcessConfiguration["host"]>,
-  address: string,
-  log: AgentOptions["log"],
+  { address, views, log, request }: OtherNetworks,
 ): Promise<void> => {
   if (eucalyptus === undefined) return;
-  const { directory, peer } = eucalyptus;
-  const agent = await startAgent({ directory, self: { address, peer }, run: runner(), signals: process, log });
+  const { directory, peer, cluster } = eucalyptus;
+  const told = (allocation: Allocation): void => {
+    const placed: PlacedRequest = { kind: "network-placed", placed: placedOf(allocation) };
+    void request(placed as unknown as Json).catch(({ message }: Error) => log("report-failed", { why: message }));
+  };
+  const back = cluster === undefined ? {} : { told };
+  const agent = await startAgent({ directory, self: { address, peer }, run: runner(), signals: process, log, ...back });
   stopAtSignals(() => agent.stop());
+  views.follow(agent.look);
 };
+interface OtherNetworks {
+  readonly address: string;
+  readonly views: ViewFile;
+  readonly log: AgentOptions["log"];
+  readonly request: RunningService["request"];
+}
+const viewFileOf = ({ eucalyptus }: NonNullable<ProcessConfiguration["host"]>, { log }: Observer): ViewFile =>
+  new ViewFile(eucalyptus?.directory ?? null, (why) => log("host/network-view-not-written", { why }));
+const offeredNetwork = ({ eucalyptus }: NonNullable<ProcessConfiguration["host"]>, views: ViewFile) =>
+  eucalyptus?.cluster === undefined
+    ? {}
+    : { network: { cluster: eucalyptus.cluster, peer: eucalyptus.peer, onView: views.put } };
 type Wakeable = Pick<Prober, "wake" | "close">;
 
 /**
@@ -153,7 +174,6 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const network = createDiverter({ directory, runDirectory, ...news.heard });
   const host = describe(configuration, part, await hypervisor.accelerator());
   await network.init(uplinkOf(part, host));
-
   await limitParents(part.cgroups, part.memoryMiB - part.reservedMiB);
 
   let executor: Executor | null = null;
@@ -166,7 +186,8 @@ async function main(configurationFile: string | undefined): Promise<void> {
   const neighbours = neighboursOn(part.bridge ?? part.uplink);
   const { pinsFile } = configuration;
   const boot = await readBootMark(runDirectory);
-  const starts = { ...(await howItStarts(directory, boot)), onProbes: neighbours.take };
+  const views = viewFileOf(part, observer);
+  const starts = { ...(await howItStarts(directory, boot)), onProbes: neighbours.take, ...offeredNetwork(part, views) };
   const service = createHostManager({
     host,
     wake,
@@ -193,7 +214,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   asking = askGuests({ hypervisor, network, request, log });
   stopAtSignals(async () => asking?.close());
   asking.wake();
-  await otherNetworks(part, configuration.address, log);
+  await otherNetworks(part, { address: configuration.address, views, log, request });
   const sessions = createHostSessions({ hypervisor, request, log });
   const usages = () => machineUsages(runDirectory);
   const { metrics, status } = createHostObservation({ network, request, usages, ...ownProcess });

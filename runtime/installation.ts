@@ -152,7 +152,12 @@ export interface ProcessConfiguration {
     /** Device of the watchdog that resets this machine where what writes on it cannot be ended (decision 125), as `/dev/watchdog0`. Absent: none. */
     readonly watchdog?: string;
     /** Networks by the rules of Eucalyptus beside Diverter's (decision 160): where its files lie, and what this machine is there. Absent: none. */
-    readonly eucalyptus?: { readonly directory: string; readonly peer: "node" | "network" };
+    readonly eucalyptus?: {
+      readonly directory: string;
+      readonly peer: "node" | "network";
+      /** Of the network configuration; its views come from the Network View Manager then. Absent: files come by other ways. */
+      readonly cluster?: string;
+    };
     /** Parent cgroup directories (v1: one per controller; v2: one); empty where none can be used. */
     readonly cgroups: readonly string[];
   };

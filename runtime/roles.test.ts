@@ -73,6 +73,7 @@ test("each core role runs as a process and ends in order", async () => {
     "cell-manager": "cell-manager",
     tenancy: "tenancy",
     "ha-manager": "ha-manager",
+    "network-view-manager": "network-view-manager",
   };
   const tried = [...Object.values(roles), ...triedElsewhere].sort();
   assert.deepEqual(tried, Object.keys(serviceRoles).sort(), "a new role is tried here as well");

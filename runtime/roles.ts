@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { AddressReport } from "../core/address/manager.ts";
 import { isPersonality, serviceRoles } from "../core/documents/service-roles.ts";
+import type { ControllersReport } from "../core/eucalyptus/manager.ts";
 import { toJson } from "../core/outbox.ts";
 import { unconfirmedFile } from "./backup/put-back.ts";
 import { servePeers } from "./http/https.ts";
@@ -119,6 +120,27 @@ const runAddressManager = async (configuration: ProcessConfiguration, observer: 
   tell(controllers);
 };
 
+const runNetworkViewManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
+  const { createNetworkViewManager } = await import("../core/eucalyptus/manager.ts");
+  const { networkConfigurations } = await import("./controller/services/network-configurations.ts");
+  const asked = await serveQuestions(configuration, observer, "network-view-manager", [], networkConfigurations);
+  let controllers: Members = [];
+  const tell = (found: Members): void => {
+    controllers = found;
+    const report: ControllersReport = { kind: "controllers", controllers };
+    void asked.service?.request(toJson(report)).catch(() => undefined);
+  };
+  const watch = await watchMembers(configuration, "controller.", tell);
+  stopAtSignals(async () => watch.stop());
+  controllers = watch.members;
+  const { name: self, address } = configuration;
+  const serviceFor = (hosts: Members) => createNetworkViewManager({ self, hosts, address, controllers });
+  await runWithMembers(configuration, ["host."], (hosts) =>
+    runAsked(asked, { configuration, observer, service: serviceFor(hosts) }),
+  );
+  tell(controllers);
+};
+
 const runDnsManager = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createDnsManager } = await import("../core/dns/manager.ts");
   const { followCells, serveDns } = await import("./dns/dns-server.ts");
@@ -198,6 +220,8 @@ export const runRole = async (configuration: ProcessConfiguration): Promise<void
       return runAddressManager(configuration, observer);
     case "dns-manager":
       return runDnsManager(configuration, observer);
+    case "network-view-manager":
+      return runNetworkViewManager(configuration, observer);
     case "ha-manager":
       return runHaManager(configuration, observer);
     case "authority": {

@@ -35,6 +35,9 @@ const losers: Readonly<Record<ServiceRole | "host" | "agent", Loser | Elsewhere>
   authority: {
     why: "it is not simulated: core/identity/authority/beside.test.ts and runtime/identity/authority/store-lost.test.ts take its store away or put an older one back",
   },
+  "network-view-manager": {
+    why: "no host of the simulated installation offers a mode of Eucalyptus: core/eucalyptus/step.test.ts takes its store away and puts older ones back",
+  },
   gateway: { why: "it desires nothing of anybody and is nobody's receiver" },
   "personality.caas": {
     why: "it has no part in state distribution, and its truth is in the model of the primary cell",

@@ -44,6 +44,7 @@ import type {
   WebhookRemoved,
   WebhookWord,
 } from "../../model/contract/operator/ha.ts";
+import type { NetworkConfigured } from "../../model/contract/operator/network.ts";
 import type { ZoneKeyAnswer, ZoneKeyWord, ZoneReport } from "../../model/contract/operator/zone.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
@@ -57,7 +58,7 @@ import {
 import type { CredentialNote } from "../../model/contract/values.ts";
 import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
 import { printableLines } from "../../model/diagnostics/render-diagnostic.ts";
-import type { Json } from "../../model/json/json.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { JsonPatchOperation } from "../../model/json/patch.ts";
 import type { SignedOrder } from "../../runtime/backup/order.ts";
 import { readEventStream } from "../../runtime/http/event-stream.ts";
@@ -443,6 +444,14 @@ export class Client {
 
   zone(): Promise<ZoneReport> {
     return this.#gateway.ask("readZone", { parameters: {} });
+  }
+
+  networkConfiguration(): Promise<NetworkConfigured> {
+    return this.#gateway.ask("readNetworkConfiguration", { parameters: {} });
+  }
+
+  setNetworkConfiguration(body: JsonObject): Promise<NetworkConfigured> {
+    return this.#gateway.ask("setNetworkConfiguration", { parameters: {}, body });
   }
 
   giveZoneKey(name: string, word: ZoneKeyWord): Promise<ZoneKeyAnswer> {

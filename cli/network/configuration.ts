@@ -10,10 +10,11 @@ import {
   readNetworkConfiguration,
   refusedMode,
 } from "../../model/eucalyptus/configuration/read.ts";
+import type { JsonObject } from "../../model/json/json.ts";
 import { type Context, printJson } from "../context/context.ts";
 import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 
-/** `cells network configuration`: a Eucalyptus network configuration, without a gateway. */
+/** `cells network configuration`: a Eucalyptus network configuration; `set` and `get` ask the gateway, and nothing else does. */
 
 const textOf = async (file: string): Promise<string> => {
   try {
@@ -81,4 +82,22 @@ export const importConfiguration = async (
     );
   for (const note of notes) context.terminal.warn(printable(note));
   printJson(context, document);
+};
+
+/** `cells network configuration set FILE`: in force where it has no faults and moves nothing that is in use. */
+export const setConfiguration = async (context: Context, file: string): Promise<void> => {
+  const read = await textOf(file);
+  // Faults are told with their places in the file before anything is sent.
+  const { value, faults } = usable(readNetworkConfiguration(read));
+  if (value === null) throw refused(file, faults);
+  for (const note of value.notes) context.terminal.warn(shown(file, note));
+  const { version } = await context.client().setNetworkConfiguration(JSON.parse(read) as JsonObject);
+  if (context.json) printJson(context, { ok: true, version });
+  else context.terminal.print(`The network configuration is in force; hosts are told version ${version} of the view.`);
+};
+
+/** `cells network configuration get`: the document in force, as `set` takes it. */
+export const getConfiguration = async (context: Context): Promise<void> => {
+  const { configuration } = await context.client().networkConfiguration();
+  printJson(context, configuration);
 };

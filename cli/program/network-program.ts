@@ -5,7 +5,7 @@ import { several } from "./options.ts";
 const configurations = () => import("../network/configuration.ts");
 const views = () => import("../network/view.ts");
 
-/** `cells network`: networks by the rules of Eucalyptus. None of these asks a gateway. */
+/** `cells network`: networks by the rules of Eucalyptus. Only `set` and `get` ask a gateway. */
 export const networkCommands: Register = (program, context, withHelp) => {
   const network = program
     .command("network")
@@ -31,6 +31,21 @@ export const networkCommands: Register = (program, context, withHelp) => {
         (await configurations()).importConfiguration(context(), files, cluster ?? []),
       ),
     ["cells network configuration import eucalyptus.conf properties.txt > network.json"],
+  );
+  withHelp(
+    configuration
+      .command("set")
+      .description("put a network configuration in force; one that would move what is in use is refused")
+      .argument("<file>", "the JSON document")
+      .action(async (file) => (await configurations()).setConfiguration(context(), file)),
+    ["cells network configuration set network.json"],
+  );
+  withHelp(
+    configuration
+      .command("get")
+      .description("print the network configuration in force")
+      .action(async () => (await configurations()).getConfiguration(context())),
+    ["cells network configuration get > network.json"],
   );
   const view = network
     .command("view")

@@ -16,7 +16,7 @@ const services = Object.keys(permissions) as ServiceKind[];
 const peers = [
   ...["controller.shop", "controller.root", "host.h1", "agent.s1", "presence.1", "gateway", "authority", "placer"],
   ...["storage-manager", "storage-manager.2", "address-manager", "dns-manager", "directory", "cell-manager"],
-  "ha-manager",
+  ...["ha-manager", "network-view-manager"],
   ...["controller.web.shop", "tenancy"],
 ].map(peerName);
 const strangers = [
@@ -58,6 +58,7 @@ const desired = [
     "protected/u-1",
     "settings",
     "zone",
+    ...["instance/u-1", "security-group/u-1", "network-view", "network-slice/view.01"],
     "fence/u-1",
     "probe/h1",
     "volume/u-1",
@@ -92,6 +93,7 @@ const desired = [
 const seen = [
   ...[
     "addresses",
+    "network",
     "hosts",
     "storage",
     "server",
@@ -153,6 +155,7 @@ const asked = [
     ...["PUT /webhook", "DELETE /webhook", "GET /notice", "POST /notice"],
     "PUT /power/h1",
     "DELETE /power/h1",
+    ...["GET /configuration", "PUT /configuration"],
     ...["GET /zone", "PUT /zone/keys/transfer", "DELETE /zone/keys/transfer"],
     "POST /power",
     "GET /hosts/h1/end",
@@ -219,6 +222,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     ...everyController("vm/u-1"),
     ...["controller.root policy/root", "controller.shop policy/shop", "controller.root root-vm"],
     ...["ha-manager probe/h1", "ha-manager beats"],
+    ...["network-view-manager network-view", "network-view-manager network-slice/view.01"],
   ],
   "presence desires": [],
   "directory desires": everyController("public/u-1", "reach/u-1", "want/shop.cells.internal/a/b"),
@@ -245,7 +249,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     "ha-manager host",
     "ha-manager machines",
     ...["ha-manager ha-manager/probe/h1", "ha-manager ha-manager/requests/h1"],
-    "placer host",
+    ...["placer host", "network-view-manager network"],
     "presence.1 presence/self",
     "presence.1 presence.1/call",
   ],
@@ -268,6 +272,9 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     "host.h1 entrance/shop",
   ],
   "address-manager asks": gateway("GET /offers"),
+  "network-view-manager desires": everyController("instance/u-1", "security-group/u-1"),
+  "network-view-manager sees": ["controller.root", "controller.shop"].map((who) => `${who} ${who}/x/u-1`),
+  "network-view-manager asks": gateway("GET /configuration", "PUT /configuration"),
   "dns-manager asks": gateway("GET /zone", "PUT /zone/keys/transfer", "DELETE /zone/keys/transfer"),
   "ha-manager asks": gateway(
     "GET /ha",

@@ -21,6 +21,7 @@ const kinds: ReadonlyMap<string, RegExp> = new Map([
   ["directory", several],
   ["cell-manager", whole],
   ["ha-manager", several],
+  ["network-view-manager", whole],
   ["tenancy", whole],
   // Of no kind below: its certificate shows its clients who it is, and opens nothing (decision 147).
   ["personality", named],
@@ -67,6 +68,17 @@ export const permissions = {
       gateway: [
         ...["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup"],
         ...["GET /zone", "PUT /zone/keys/<name>", "DELETE /zone/keys/<name>"],
+      ],
+      ...orders,
+    },
+  },
+  "network-view-manager": {
+    desires: { controller: ["instance/<uid>", "security-group/<uid>"] },
+    sees: { controller: ["<peer>/…"] },
+    asks: {
+      gateway: [
+        ...["GET /metrics", "GET /events", "GET /records", "* /orphans", "POST /backup"],
+        ...["GET /configuration", "PUT /configuration"],
       ],
       ...orders,
     },
@@ -140,12 +152,14 @@ export const permissions = {
       controller: ["vm/<uid>", "policy/<cell>", "slice/<cell>/…", "places/<cell>"],
       "controller.root": ["root-vm", "claim/<name>"],
       "ha-manager": ["probe/<name>", "beats"],
+      "network-view-manager": ["network-view", "network-slice/<name>"],
     },
     sees: {
       controller: ["host", "<peer>/…"],
       placer: ["host", "taken/<uid>"],
       "ha-manager": ["host", "machines", "<peer>/…"],
       host: ["host", "location/<name>"],
+      "network-view-manager": ["network"],
       presence: ["presence/…", "<peer>/…"],
     },
     asks: {

@@ -21,6 +21,7 @@ export const serviceRoles = {
   gateway: { distribution: 7126, http: 7127 },
   "ha-manager": { distribution: 7128, http: 7129 },
   tenancy: { distribution: 7132, http: 7133 },
+  "network-view-manager": { distribution: 7134, http: 7135 },
   // Personalities (decision 147): they stand beside the gateway, and have no part in state distribution.
   "personality.caas": { distribution: 7442, http: 7443 },
 } as const satisfies Readonly<Record<string, ServicePorts>>;

@@ -168,6 +168,7 @@ export const eventNames = {
   "host/network-configuration-refused":
     "this machine's network configuration has faults, and the last good one stays in force: which",
   "host/network-left-in-place": "something of a network view that nobody wants any more cannot be taken away: what",
+  "host/network-view-not-written": "a network view that has come is not where this machine looks for it: why",
   "host/network-not-in-place": "a network view is not in force whole on this machine: why",
   "host/watchdog-failed": "a watchdog does not do what it is told: why",
   "host/watchdog-rests": "the watchdog of a host counts no more: device",

@@ -28,7 +28,7 @@ const tenancy = peerName("tenancy");
 /** Of services that have no users: what the operator has them do by no document. */
 const others: readonly string[] = [
   ...["agent", "ha-manager", "storage-manager", "placer", "address-manager", "dns-manager"],
-  ...["cell-manager", "directory", "presence", "host"],
+  ...["cell-manager", "directory", "presence", "host", "network-view-manager"],
 ];
 
 /** @param names of the cells that a credential may see */

@@ -46,9 +46,13 @@ export const takeRouters = (state: HostState, routers: readonly RouterFact[], ef
 /** @returns whether others may want to know */
 export const takeNetworkNews = (
   state: HostState,
-  news: Extract<HostRequest, { readonly kind: "routers" | "groups" }>,
+  news: Extract<HostRequest, { readonly kind: "routers" | "groups" | "network-placed" }>,
   effects: Effect[],
 ): boolean => {
+  if (news.kind === "network-placed") {
+    state.network.placed = news.placed;
+    return true;
+  }
   if (news.kind === "routers") return takeRouters(state, news.routers, effects);
   state.groups = new Map(news.groups.map((each) => [each.interface, each.groups]));
   return true;

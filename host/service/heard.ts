@@ -17,6 +17,7 @@ import {
   reachOf,
   withController,
 } from "../network/locations.ts";
+import { beginNetwork, takeNetworkDesire } from "../network/network-view.ts";
 import { type PolicyAtHost, policyOf, viewOf, writeReplaced } from "../network/policy-view.ts";
 import { inner } from "./host-state.ts";
 
@@ -31,6 +32,7 @@ export const takeRules = (
   { kind, cell, name, value }: Rules,
   effects: Effect[],
 ): boolean | string => {
+  if (takeNetworkDesire(state.network, { kind, name: cell, value }, effects)) return false;
   if (cell !== cellOf(from)) return `its cell is ${cell}`;
   if (kind === "places") {
     const said = value === null ? null : desiredPlaces.of(value, cell);
@@ -54,7 +56,8 @@ export const takeRules = (
 };
 const malformed = "it is malformed, or about another cell than its key";
 interface Rules {
-  readonly kind: "policy" | "slice" | "places";
+  /** Of the document: `policy`, `slice`, `places`, or of a view of Eucalyptus. */
+  readonly kind: string;
   readonly cell: string;
   /** Of a slice. */
   readonly name: string;
@@ -71,6 +74,7 @@ function newView({ started }: HostState): PolicyAtHost {
 /** Whatever was durable of policies is here again. */
 export function beginViews(state: HostState, effects: Effect[]): void {
   for (const [cell, view] of state.views) takeView(state, cell, view, view.begin(), effects);
+  beginNetwork(state.network, effects);
   freeNumbers(state, effects);
 }
 

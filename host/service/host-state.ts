@@ -14,6 +14,7 @@ import { noteOver, restoreOver } from "../machine/over.ts";
 import type { Claims } from "../network/addresses.ts";
 import { restoreEntrances } from "../network/entrances.ts";
 import { believedLocations, numberRecord } from "../network/locations.ts";
+import { type OfferedNetwork, restoreNetwork } from "../network/network-view.ts";
 import { replacedRecord, viewOf } from "../network/policy-view.ts";
 import { restorePresence } from "../presence/presence-state.ts";
 import { advanceSuccession, createSuccession, restraints, withSuccession } from "../root-vm/succession.ts";
@@ -38,11 +39,13 @@ export interface HostManagerOptions {
   readonly onProbes?: (wanted: readonly DesiredProbe[]) => void;
   /** What this machine's watchdog is told; must only hand it on. Absent: it has none. */
   readonly onWatchdog?: (word: WatchdogWord) => void;
+  /** A networking mode of Eucalyptus that this host offers. Absent: none. */
+  readonly network?: OfferedNetwork;
   /** There is an authority, which says whose gateway may be on the management network. */
   readonly hasAuthority?: true;
 }
 
-export const restoreState = (restored: Restored, { host }: HostManagerOptions): HostState => {
+export const restoreState = (restored: Restored, { host, network }: HostManagerOptions): HostState => {
   const { records } = restored;
   const state: HostState = {
     over: restoreOver(records),
@@ -79,6 +82,7 @@ export const restoreState = (restored: Restored, { host }: HostManagerOptions): 
     claimed: restoreClaims(records),
     succession: createSuccession(host.host, restored),
     probes: new Map(),
+    network: restoreNetwork(records, network),
     beats: restoreBeats(restored),
     now: 0,
   };

@@ -206,8 +206,8 @@ const handleDesired = (
   let taken: boolean | string | null = null;
   if (kind === "claim") taken = takeClaim(state.claimed, host, value, effects);
   else if (kind === "probe") taken = takeProbeDesire(state, name, value, onProbes);
-  else if (kind === "places" || kind === "policy" || kind === "slice")
-    taken = takeRules(state, from, { kind, cell: name, name: slice, value }, effects);
+  else if (/^(?:places|policy|slice|network-view|network-slice)$/.test(kind ?? ""))
+    taken = takeRules(state, from, { kind: kind ?? "", cell: name, name: slice, value }, effects);
   if (taken !== null) return typeof taken === "string" ? refuse(taken) : taken;
   const vm = uid(name);
   const owner = state.vms.get(vm)?.client ?? state.records.get(vm)?.client;
@@ -287,6 +287,7 @@ const handleRequest = (
     case "probed":
       reply(null);
       return takeProbed(state, request.host, request.mac);
+    case "network-placed":
     case "routers":
     case "groups":
       reply(null);

@@ -21,6 +21,7 @@ export const load = async (): Promise<void> => {
     import("../../core/address/manager.ts"),
     import("../../core/directory/directory.ts"),
     import("../../core/dns/manager.ts"),
+    import("../../core/eucalyptus/manager.ts"),
     import("../../core/ha/manager.ts"),
     import("../../core/placer/placer.ts"),
     import("../../core/presence/group/group.ts"),

@@ -17,6 +17,7 @@ const services: Readonly<Record<string, string>> = {
   "address-manager": "IP Address Manager",
   "dns-manager": "DNS Manager",
   "ha-manager": "HA Manager",
+  "network-view-manager": "Network View Manager",
   placer: "Placer",
   "cell-manager": "Cell Manager",
   directory: "directory",

@@ -15,7 +15,7 @@ import {
   webhookRemoved,
   webhookWord,
 } from "./operator/ha.ts";
-import { zoneKeyAnswer, zoneKeyWord, zoneReport } from "./operator/zone.ts";
+import { networkRoutes } from "./operator/network-routes.ts";
 import {
   bytesType,
   gives,
@@ -399,19 +399,7 @@ export const routes = {
     answer: gives(powerRemoved),
   }),
 
-  readZone: route("GET /zone", "operator", "gateway", {
-    doc: "Names for the outside: which zones are handed to whom, under which number, and the names of keys that were given. Nothing shows a secret.",
-    answer: gives(zoneReport),
-  }),
-  giveZoneKey: route("PUT /zone/keys/{name}", "operator", "gateway", {
-    doc: "A secret by which transfers of the zone are signed (TSIG, hmac-sha256) once `x.zone.key` of the root cell names it. Another one of the same name is replaced. 409: there are 8 others.",
-    body: sends(zoneKeyWord),
-    answer: gives(zoneKeyAnswer),
-  }),
-  forgetZoneKey: route("DELETE /zone/keys/{name}", "operator", "gateway", {
-    doc: "Forgets the secret. While `x.zone.key` names it nothing is handed over.",
-    answer: gives(zoneKeyAnswer),
-  }),
+  ...networkRoutes,
 
   // --- storage, and what was lost ---------------------------------------------------------------------------------
   listBin: route("GET /bin", "operator", "gateway", {

@@ -15,6 +15,7 @@ import { kindOf, mayDesire, permissions, type ServiceKind } from "../../core/doc
 import { actualDocuments, desiredDocuments, documentsOf } from "../../core/documents/readers/table.ts";
 import { serviceRoles } from "../../core/documents/service-roles.ts";
 import type { Service } from "../../core/env.ts";
+import { createNetworkViewManager } from "../../core/eucalyptus/manager.ts";
 import { createHaManager } from "../../core/ha/manager.ts";
 import { createAuthorityService } from "../../core/identity/authority/authority.ts";
 import { toJson } from "../../core/outbox.ts";
@@ -67,6 +68,12 @@ const create = (
       "ha-manager",
       createHaManager({
         ...{ self: peerName("ha-manager"), presence: [member], storageManagers: [peerName("storage-manager")], hosts },
+      }),
+    ],
+    "network-view-manager": () => [
+      "network-view-manager",
+      createNetworkViewManager({
+        ...{ self: peerName("network-view-manager"), hosts, address: "10.0.0.19", controllers: [] },
       }),
     ],
     directory: () => ["directory", createDirectory({ self: peerName("directory") })],

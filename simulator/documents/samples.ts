@@ -138,6 +138,8 @@ const host = (name: string): JsonObject => ({
 });
 const life = { host: "h2", generation: 1, incarnation: 0 };
 
+const groupRule = { protocol: 6, fromPort: 22, toPort: 22, icmpType: 0, icmpCode: 0 };
+
 export const desiredSamples = {
   "address-manager": {
     "subnet/<uid>": { uid: "c1-4", cell: "shop", path: "shop/net", size: 8, addressRange: "internal", cidr: null },
@@ -210,7 +212,17 @@ export const desiredSamples = {
     beat: { boot: 1, count: 3 },
     "requests/<name>": { host: "h1" },
   },
+  "network-view-manager": {
+    "instance/<uid>": { uid: "c1-4", cell: "shop", path: "shop/web", host: "h1", groups: ["c1-5"] },
+    "security-group/<uid>": {
+      ...{ uid: "c1-4", cell: "shop" },
+      ingress: [{ ...groupRule, cidr: "10.0.0.0/8" }],
+      egress: [{ ...groupRule, group: "c1-6" }],
+    },
+  },
   host: {
+    "network-view": { version: 3, head: "{}", slices: { count: 1, digest: [7, 8] } },
+    "network-slice/<name>": { digest: [7, 8], items: ["{}"] },
     "claim/<name>": {
       ...{ host: "h1", epoch: 3, rule: { of: "z1", level: "zone", to: { kind: "domain", path: "ROOT/acme" } } },
       pooled: { flavor: "large", pool: null },
@@ -380,7 +392,20 @@ export const actualSamples = {
     },
     "heartbeat/<name>": { host: "h1", boot: 1, fresh: true },
   },
+  "network-view-manager": {
+    "<peer>/instance/<uid>": { ...progress, id: "i-0000000a", address: "1.2.3.4", mac: "D0:0D:00:00:00:0A" },
+  },
   host: {
+    network: {
+      ...{ address: "10.0.1.1", cluster: "one", peer: "node", version: 3 },
+      instances: [
+        {
+          id: "i-0000000a",
+          private: { address: "1.2.3.4", state: "assigned" },
+          public: { address: "1.2.3.5", state: "failed", reason: "no device" },
+        },
+      ],
+    },
     host: host("h2"),
     "taken/<uid>": { memoryMiB: 100, cpus: 1, by: "controller.shop", terms },
     machines: { host: "h2", boot: 1, machines: [{ vm: "c1-4", incarnation: 1, power: "on" }] },

@@ -122,7 +122,7 @@ const policyNetworks = list(
 );
 const ownSubnets = list(object({ identity: identityNumber, cidr: network }), most.networks);
 const word = integer(0, 2 ** 32 - 1);
-const sliceDigest: Reader<SliceDigest> = checked(list(word, 2), ({ length }) =>
+export const digest: Reader<SliceDigest> = checked(list(word, 2), ({ length }) =>
   length === 2 ? null : "two numbers",
 ) as unknown as Reader<SliceDigest>;
 export const policy = object<CellPolicy>({
@@ -138,12 +138,12 @@ export const policy = object<CellPolicy>({
   routers: optional(list(policyRouter, most.networks)),
   traits: optional(list(policyTraits, most.networks)),
   identities: optional(list(identityNumber, most.networks)),
-  slices: optional(object({ count, digest: sliceDigest, base: count })),
+  slices: optional(object({ count, digest, base: count })),
 });
 export const cellPolicy = document(policy, { key: { field: "cell", of: ({ cell }) => cell } });
 export const policySlice = document(
   object<PolicySlice>({
-    digest: sliceDigest,
+    digest,
     rules: optional(list(rule, most.rules)),
     networks: optional(policyNetworks),
     hosts: optional(list(hostText, most.hosts)),

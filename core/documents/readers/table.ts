@@ -5,6 +5,7 @@ import { fail, ok, type Result } from "../../../model/result.ts";
 import type { DocumentReader } from "../../env.ts";
 import { kindOf, type permissions, type ServiceKind } from "../permissions.ts";
 import * as cells from "./cells.ts";
+import * as eucalyptus from "./eucalyptus.ts";
 import * as ha from "./ha.ts";
 import * as host from "./host.ts";
 import * as identity from "./identity.ts";
@@ -48,6 +49,10 @@ interface AnyNames {
 export const desiredDocuments = {
   "address-manager": { "subnet/<uid>": network.desiredSubnet },
   "dns-manager": { "name/<uid>": network.desiredName, zone: network.desiredZone },
+  "network-view-manager": {
+    "instance/<uid>": eucalyptus.desiredInstance,
+    "security-group/<uid>": eucalyptus.desiredSecurityGroup,
+  },
   placer: {
     "placement/<uid>": placement.desiredPlacement,
     "group/<uid>": tenancy.desiredGroup,
@@ -84,6 +89,8 @@ export const desiredDocuments = {
     "claim/<name>": pools.desiredClaim,
     "probe/<name>": ha.desiredProbe,
     beats: ha.desiredBeats,
+    "network-view": eucalyptus.desiredNetworkView,
+    "network-slice/<name>": eucalyptus.networkSlice,
   },
   presence: {},
   "ha-manager": {
@@ -110,6 +117,10 @@ export const desiredDocuments = {
 export const actualDocuments = {
   "address-manager": { addresses: network.addressOffer, "<peer>/subnet/<uid>": network.actualSubnet },
   "dns-manager": { "<peer>/name/<uid>": network.actualName, "<peer>/zone": null },
+  "network-view-manager": {
+    "<peer>/instance/<uid>": eucalyptus.actualInstance,
+    "<peer>/security-group/<uid>": null,
+  },
   placer: {
     hosts: placement.hostOffers,
     "<peer>/placement/<uid>": placement.actualPlacement,
@@ -162,6 +173,9 @@ export const actualDocuments = {
     "<peer>/claim/<name>": pools.actualClaim,
     "<peer>/probe/<name>": ha.actualProbe,
     "<peer>/beats": null,
+    network: eucalyptus.actualNetwork,
+    "<peer>/network-view": null,
+    "<peer>/network-slice/<name>": null,
     "presence/self": presence.ownPresence,
     "presence/failed/<name>": presence.presence,
     "<peer>/call": presence.presenceCall,

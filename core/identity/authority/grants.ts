@@ -27,6 +27,7 @@ const rootRoles: Readonly<Record<string, RegExp>> = {
   tenancy: /^tenancy$/,
   placer: several("placer"),
   "ha-manager": several("ha-manager"),
+  "network-view-manager": /^network-view-manager$/,
 };
 const cellRoles = ["controller", "gateway"] as const;
 /** A child's has the names of the cells around it behind its own; a name with `controller.` before it fits a certificate. */

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import {
   type AllocatedAddress,
+  type Allocation,
   type InstanceAllocation,
   readAllocation,
   writeAllocation,
@@ -39,6 +40,8 @@ export interface AgentOptions {
   readonly signals: Pick<NodeJS.EventEmitter, "on" | "off">;
   /** Told when something changed of what was told last. */
   readonly log: (event: string, fields: Readonly<Record<string, string>>) => void;
+  /** Told what became of addresses whenever that is another thing, as soon as it is in the file. */
+  readonly told?: (allocation: Allocation) => void;
   readonly periodMs?: number;
 }
 export interface NetworkAgent {
@@ -180,6 +183,12 @@ class Agent implements NetworkAgent {
     return link?.mac.toUpperCase() ?? noMac;
   }
 
+  /** No view has come: whoever gives views has to hear what one of before may have left, or that there is nothing. */
+  async #tellBefore(): Promise<void> {
+    if (this.#before !== null) return;
+    this.#before = await this.#allocationBefore();
+    this.#options.told?.({ instances: this.#before });
+  }
   /** Of the process before this one, which may have ended in the middle. */
   async #allocationBefore(): Promise<readonly InstanceAllocation[]> {
     const text = await this.#text(allocationFile);
@@ -188,7 +197,7 @@ class Agent implements NetworkAgent {
   }
   /** What became of this machine's addresses, for whoever gave the view. */
   async #tell(): Promise<void> {
-    if (this.#view === null) return;
+    if (this.#view === null) return this.#tellBefore();
     const { directory, self, log } = this.#options;
     const { state } = this.#service;
     const left = state.left.join("; ");
@@ -199,16 +208,18 @@ class Agent implements NetworkAgent {
     const isWhole = state.mode !== null && reasonOf({ ...state, refused: null }) === null;
     if (isWhole) this.#applied = this.#offered?.version;
     this.#before = isWhole ? now : withLeft(now, before);
-    const text = writeAllocation({
+    const allocation: Allocation = {
       instances: this.#before,
       ...(this.#applied === undefined ? {} : { appliedVersion: this.#applied }),
-    });
+    };
+    const text = writeAllocation(allocation);
     if (text === this.#told) return;
     this.#told = text;
     const [path, next] = [join(directory, allocationFile), join(directory, `${allocationFile}.new`)];
     try {
       await realFiles.write(next, text, 0o644);
       await renameDurably(next, path);
+      this.#options.told?.(allocation);
     } catch (error) {
       this.#told = "";
       log("network-allocation-not-written", { why: (error as Error).message });

@@ -1,0 +1,92 @@
+import type { CellName, ElementPath, HostName, Ipv4, Uid } from "../../../model/cell/identifiers.ts";
+import type { AllocatedAddress } from "../../../model/eucalyptus/allocation/allocation.ts";
+import type { NetworkView } from "../../../model/eucalyptus/view/network-view.ts";
+import type { Progress } from "../vocabulary.ts";
+import type { SliceDigest, Summary } from "./policy.ts";
+
+/**
+ * What the Network View Manager hears and says (decision 160).
+ *
+ * | key                  | desired by → at                    | actual from                    |
+ * | instance/<vm uid>    | controller → network-view-manager  | that → that controller         |
+ * | security-group/<uid> | controller → network-view-manager  |                                |
+ * | network-view         | network-view-manager → host.<name> |                                |
+ * | network-slice/<name> | network-view-manager → host.<name> |                                |
+ * | network              |                                    | host → network-view-manager    |
+ */
+export interface DesiredInstance {
+  /** Of the VM. */
+  readonly uid: Uid;
+  readonly cell: CellName;
+  readonly path: ElementPath;
+  readonly host: HostName;
+  /** Subnets of its interface, which are security groups. */
+  readonly groups: readonly Uid[];
+}
+export interface ActualInstance extends Progress {
+  /** `i-xxxxxxxx`, of which its tap has the name. */
+  readonly id: string | null;
+  readonly address: Ipv4 | null;
+  readonly mac: string | null;
+}
+/** What a rule of a group is about; the fields are those of a view (`model/eucalyptus/view/network-view.ts`). */
+export interface DesiredGroupRule {
+  readonly protocol: number;
+  readonly fromPort: number;
+  readonly toPort: number;
+  readonly icmpType: number;
+  readonly icmpCode: number;
+  /** One of the two. */
+  readonly cidr?: string;
+  readonly group?: Uid;
+}
+export interface DesiredSecurityGroup {
+  readonly uid: Uid;
+  readonly cell: CellName;
+  readonly ingress: readonly DesiredGroupRule[];
+  readonly egress: readonly DesiredGroupRule[];
+}
+
+/** The view that a host puts in place: a manifest, and slices beside it, since a view may be larger than a document. */
+export interface DesiredNetworkView {
+  readonly version: number;
+  /** JSON of a view without instances, groups, and instances of nodes. */
+  readonly head: string;
+  readonly slices: Summary;
+}
+export interface NetworkSlice {
+  readonly digest: SliceDigest;
+  /** JSON of `ViewItem`. */
+  readonly items: readonly string[];
+}
+/** An instance of a node, or a group. */
+export type ViewItem =
+  | { readonly node: string; readonly instance: NetworkView["instances"][number] }
+  | { readonly group: NetworkView["securityGroups"][number] };
+export const networkViewKey = "network-view";
+export const networkSlice = "network-slice";
+export const networkKey = "network";
+/** Of whose slices a manifest speaks. */
+export const networkGroup = "view";
+export const networkViewKind = { names: () => (group: string) => group === networkGroup };
+
+/** What a host is in a mode of Eucalyptus, and what became of addresses there (NRA). Of a host that offers none there is no such document. */
+export interface ActualNetwork {
+  readonly address: Ipv4;
+  readonly cluster: string;
+  readonly peer: "node" | "network";
+  /** Of the latest view that is in place whole; 0: of none. */
+  readonly version: number;
+  /** Null: nobody has looked yet what is in place. */
+  readonly instances: readonly PlacedInstance[] | null;
+}
+export interface PlacedInstance {
+  readonly id: string;
+  readonly private?: PlacedAddress;
+  readonly public?: PlacedAddress;
+}
+export interface PlacedAddress {
+  readonly address: Ipv4;
+  readonly state: AllocatedAddress["state"];
+  readonly reason?: string;
+}

@@ -1,0 +1,78 @@
+import {
+  count,
+  document,
+  integer,
+  list,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  pattern,
+  text,
+} from "../../../model/json/reader.ts";
+import type {
+  ActualInstance,
+  ActualNetwork,
+  DesiredGroupRule,
+  DesiredInstance,
+  DesiredNetworkView,
+  DesiredSecurityGroup,
+  NetworkSlice,
+  PlacedAddress,
+  PlacedInstance,
+} from "../network/eucalyptus.ts";
+import { digest } from "./network.ts";
+import { address, cellText, hostText, most, pathText, progressFields, sentence, uidText } from "./values.ts";
+
+/** Readers of what is said about networks by the rules of Eucalyptus. What a view says in them is read once more where it is put in place. */
+
+const own = { field: "uid", of: ({ uid }: { readonly uid: string }) => uid } as const;
+export const desiredInstance = document(
+  object<DesiredInstance>({
+    ...{ uid: uidText, cell: cellText, path: pathText, host: hostText },
+    groups: list(uidText, most.groups),
+  }),
+  { key: own },
+);
+const instanceId = pattern(/^i-[0-9a-f]{8}$/, "an instance's id: `i-` and 8 hexadecimal digits");
+export const actualInstance = document(
+  object<ActualInstance>({
+    ...progressFields,
+    ...{ id: nullable(instanceId), address: nullable(address), mac: nullable(text(17)) },
+  }),
+);
+const [port, icmp] = [integer(0, 65_535), integer(-1, 255)];
+const groupRule = object<DesiredGroupRule>({
+  ...{ protocol: integer(-1, 255), fromPort: port, toPort: port, icmpType: icmp, icmpCode: icmp },
+  ...{ cidr: optional(text(18)), group: optional(uidText) },
+});
+export const desiredSecurityGroup = document(
+  object<DesiredSecurityGroup>({
+    ...{ uid: uidText, cell: cellText },
+    ...{ ingress: list(groupRule, most.networks), egress: list(groupRule, most.networks) },
+  }),
+  { key: own },
+);
+const viewText = text(2 ** 20);
+export const desiredNetworkView = document(
+  object<DesiredNetworkView>({
+    ...{ version: count, head: viewText },
+    slices: object<DesiredNetworkView["slices"]>({ count, digest }),
+  }),
+);
+export const networkSlice = document(object<NetworkSlice>({ digest, items: list(viewText, most.rules) }));
+
+const placed = object<PlacedAddress>({
+  ...{ address, state: oneOf("pending", "assigned", "failed"), reason: optional(sentence) },
+});
+export const actualNetwork = document(
+  object<ActualNetwork>({
+    ...{ address, cluster: text(64), peer: oneOf("node", "network"), version: count },
+    instances: nullable(
+      list(
+        object<PlacedInstance>({ id: instanceId, private: optional(placed), public: optional(placed) }),
+        most.vmsOfHost,
+      ),
+    ),
+  }),
+);

@@ -1,0 +1,420 @@
+import { formatIpv4, parseIpv4 } from "../../model/addresses/addresses.ts";
+import { type HostName, hostName, hostPeer, ipv4, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
+import type { InstanceAllocation } from "../../model/eucalyptus/allocation/allocation.ts";
+import { configurationJson } from "../../model/eucalyptus/configuration/configuration.ts";
+import { readConfigurationJson, refusedMode } from "../../model/eucalyptus/configuration/read.ts";
+import type { NetworkView, SecurityGroup } from "../../model/eucalyptus/view/network-view.ts";
+import type { Json } from "../../model/json/json.ts";
+import { cut, digestOfText, summaryOf } from "../distribution/views/slices.ts";
+import {
+  type ActualNetwork,
+  type DesiredGroupRule,
+  type DesiredInstance,
+  type DesiredSecurityGroup,
+  networkGroup,
+  networkKey,
+  networkSlice,
+  networkViewKey,
+  type PlacedAddress,
+  type ViewItem,
+} from "../documents/network/eucalyptus.ts";
+import { mayDesire, maySee } from "../documents/permissions.ts";
+import { actualNetwork, desiredInstance, desiredSecurityGroup } from "../documents/readers/eucalyptus.ts";
+import { documentsOf } from "../documents/readers/table.ts";
+import { actualKey } from "../documents/vocabulary.ts";
+import type { Input, Restored, Service } from "../env.ts";
+import {
+  createOutbox,
+  desire,
+  isObject,
+  log,
+  type Outbox,
+  progress,
+  publishValue,
+  takeEffects,
+  toJson,
+  write,
+} from "../outbox.ts";
+import { gauge, sample } from "../telemetry/metrics.ts";
+import type { Book } from "./book.ts";
+import type { Answer, Request } from "./request.ts";
+import { restoreBook, step } from "./step.ts";
+import { viewOf } from "./view.ts";
+
+/*
+ * The Network View Manager: holds the network configuration, gives instances their addresses, builds the view of all clusters that have
+ * hosts and hears from these what became of it. Who has which address is `step.ts`, over a book whose records are this service's store;
+ * everything here follows from the book, what controllers desire and what hosts say.
+ */
+
+export interface NetworkViewManagerOptions {
+  readonly self: PeerName;
+  /** `host.<name>` of each host that there is. */
+  readonly hosts: readonly PeerName[];
+  /** Where instances' questions for metadata go. */
+  readonly address: string;
+  /** `controller.<cell>` of each cell that there is at the start; later ones it is told (`ControllersReport`). */
+  readonly controllers: readonly PeerName[];
+}
+/** From the service's edge: which cells there are. */
+export interface ControllersReport {
+  readonly kind: "controllers";
+  readonly controllers: readonly PeerName[];
+}
+/** From the gateway; answered with `ConfigurationAnswer`. */
+export interface ConfigureRequest {
+  readonly kind: "configure";
+  readonly document: Json;
+}
+export const configurationRequest = { kind: "configuration" } as const;
+/** `refused`: sentences; null: it is in force. */
+export type ConfigurationAnswer =
+  | { readonly refused: readonly string[] }
+  | { readonly refused: null; readonly configuration: Json; readonly version: number };
+
+interface Wanted<Document> {
+  readonly client: PeerName;
+  readonly document: Document;
+}
+export interface NetworkViewState {
+  readonly outbox: Outbox;
+  readonly book: Book;
+  started: boolean;
+  readonly wanted: Map<Uid, Wanted<DesiredInstance>>;
+  readonly groups: Map<Uid, Wanted<DesiredSecurityGroup>>;
+  /** Stored desires that cannot be read: what they have stays theirs. */
+  readonly unread: Set<Uid>;
+  /** By host, what it said last. */
+  readonly said: Map<HostName, ActualNetwork>;
+  /** Of which all that is so is known. */
+  readonly inStep: Set<HostName>;
+  controllers: ReadonlySet<PeerName>;
+  readonly complete: Set<PeerName>;
+  readonly wasRestored: boolean;
+}
+
+const bookPrefix = "book/";
+const idPrefix = "id/";
+const instanceKey = "instance/";
+const groupKey = "security-group/";
+
+/** Clients: `controller.<cell>`. Records: `book/…` as `step.ts` writes them; `id/<uid>`, the id of an element in views. */
+export const createNetworkViewManager = (options: NetworkViewManagerOptions): Service<NetworkViewState> => ({
+  restore: (restored) => restore(restored, options),
+  step: (state, input) => {
+    receive(state, input, options);
+    if (state.started) reconcile(state, options);
+    state.outbox.quiet = false;
+    return { state, effects: takeEffects(state.outbox) };
+  },
+  audience: () => null,
+  entitled: (_state, peer, key) => maySee("network-view-manager", peer, key),
+  accepts: (peer, key) => mayDesire("network-view-manager", peer, key),
+  read: documentsOf("network-view-manager"),
+  measure: ({ book }) => [
+    gauge("cells_network_instances", "Instances under the rules of Eucalyptus.", [sample(book.instances.size)]),
+    gauge("cells_network_addresses", "Addresses of theirs that are not free.", [sample(book.addresses.size)]),
+  ],
+});
+
+function restore(restored: Restored, { controllers }: NetworkViewManagerOptions): NetworkViewState {
+  const records = [...restored.records].filter(([key]) => key.startsWith(bookPrefix));
+  const book = restoreBook(new Map(records.map(([key, value]) => [key.slice(bookPrefix.length), value])));
+  return {
+    ...{ outbox: createOutbox(restored), book, started: false, wanted: new Map(), groups: new Map() },
+    ...{ unread: new Set(), said: new Map(), inStep: new Set() },
+    ...{ controllers: new Set(controllers), complete: new Set(), wasRestored: restored.wasRestored === true },
+  };
+}
+
+function receive(state: NetworkViewState, input: Input, options: NetworkViewManagerOptions): void {
+  switch (input.kind) {
+    case "start":
+      start(state, options);
+      return;
+    case "desired":
+      takeDesired(state, input.from, input.key, input.value);
+      return;
+    case "actual": {
+      const host = hostOf(input.from);
+      if (host === null || input.key !== networkKey) return;
+      const said = input.value === null ? null : actualNetwork.of(input.value);
+      if (said === null) state.said.delete(host);
+      else state.said.set(host, said);
+      return;
+    }
+    case "reachable": {
+      const host = hostOf(input.peer);
+      if (host === null) return;
+      if (input.reachable) state.inStep.add(host);
+      else state.inStep.delete(host);
+      return;
+    }
+    case "complete":
+    case "excused":
+      state.complete.add(input.peer);
+      return;
+    case "request":
+      state.outbox.effects.push({ kind: "reply", id: input.id, response: answer(state, input.request) });
+      return;
+    default:
+  }
+}
+const hostOf = (peer: PeerName): HostName | null =>
+  peer.startsWith("host.") ? hostName(peer.slice("host.".length)) : null;
+
+function start(state: NetworkViewState, { hosts }: NetworkViewManagerOptions): void {
+  const { book, outbox, wasRestored } = state;
+  state.started = true;
+  outbox.quiet = true;
+  log(outbox, "service/restored", { instances: book.instances.size, version: book.version });
+  for (const to of hosts) outbox.effects.push({ kind: "subscribe", to, prefix: networkKey });
+  const names = hosts.flatMap((peer) => hostOf(peer) ?? []);
+  // A blank store may be one that was lost, and one that was put back is older.
+  if (book.recovery !== null || book.version === 0 || wasRestored) ask(state, { kind: "recover", hosts: names });
+}
+
+/** What a step writes is in the same transaction as whatever is said because of it. */
+function ask({ book, outbox }: NetworkViewState, request: Request): Answer {
+  const { answer, writes } = step(book, request);
+  for (const { key, value } of writes) write(outbox, `${bookPrefix}${key}`, value === null ? null : recordOf(value));
+  return answer;
+}
+/** A record is an object; `restoreBook` is given what it was. */
+const recordOf = (value: unknown): object => value as object;
+
+function takeDesired(state: NetworkViewState, client: PeerName, key: string, value: Json): void {
+  const isInstance = key.startsWith(instanceKey);
+  const uid = key.slice(isInstance ? instanceKey.length : groupKey.length) as Uid;
+  const all: Map<Uid, Wanted<DesiredInstance | DesiredSecurityGroup>> = isInstance ? state.wanted : state.groups;
+  const owner = all.get(uid)?.client;
+  if (owner !== undefined && owner !== client) return;
+  state.unread.delete(uid);
+  if (value === null) {
+    all.delete(uid);
+    if (isInstance) publishValue(state.outbox, actualKey(client, key), null);
+    return;
+  }
+  const document = isInstance ? desiredInstance.of(value, uid) : desiredSecurityGroup.of(value, uid);
+  if (document !== null) all.set(uid, { client, document });
+  else if (!all.has(uid)) state.unread.add(uid);
+}
+
+/** `i-` or `sg-` and 8 digits that nobody else has; durable, since taps and chains have that name. */
+function idOf({ outbox }: NetworkViewState, prefix: "i" | "sg", uid: Uid): string {
+  const key = `${idPrefix}${uid}`;
+  const known = outbox.records.get(key);
+  if (isObject(known)) return String(known.id);
+  const taken = new Set(
+    [...outbox.records].flatMap(([name, record]) => (name.startsWith(idPrefix) ? [idIn(record)] : [])),
+  );
+  for (let number = digestOfText(uid)[0]; ; number = (number + 1) % 2 ** 32) {
+    const id = `${prefix}-${number.toString(16).padStart(8, "0")}`;
+    if (taken.has(id)) continue;
+    write(outbox, key, { id });
+    return id;
+  }
+}
+const idIn = (record: Json): string => (isObject(record) ? String(record.id) : "");
+
+function answer(state: NetworkViewState, request: Json): Json {
+  if (!isObject(request)) return null;
+  const { kind } = request;
+  if (kind === "controllers") {
+    state.controllers = new Set((request as unknown as ControllersReport).controllers);
+    return null;
+  }
+  if (kind === configurationRequest.kind) return toJson(configurationOf(state));
+  return kind === "configure" ? toJson(configure(state, request.document ?? null)) : null;
+}
+function configurationOf({ book }: NetworkViewState): ConfigurationAnswer {
+  const { configuration, version } = book;
+  if (configuration === null) return { refused: ["there is no network configuration yet: set one"] };
+  return { refused: null, configuration: configurationJson(configuration), version };
+}
+function configure(state: NetworkViewState, document: Json): ConfigurationAnswer {
+  if (!isObject(document)) return { refused: ["a network configuration is a JSON object"] };
+  const read = readConfigurationJson(document, null);
+  if (!read.ok)
+    return { refused: read.error.map(({ pointer, message }) => (pointer === "" ? message : `${pointer}: ${message}`)) };
+  const { configuration } = read.value;
+  const mode = refusedMode(configuration);
+  if (mode !== null) return { refused: [`/Mode: ${mode}`] };
+  const { refused } = ask(state, { kind: "configure", configuration });
+  return refused === null ? configurationOf(state) : { refused: [refused] };
+}
+
+function reconcile(state: NetworkViewState, options: NetworkViewManagerOptions): void {
+  hear(state);
+  for (const id of [...state.book.instances.keys()]) if (!isWanted(state, id)) ask(state, { kind: "terminate", id });
+  for (const [uid, wanted] of state.wanted) place(state, uid, wanted);
+  // Who had to wait for what others have.
+  if (settle(state)) for (const [uid, wanted] of state.wanted) place(state, uid, wanted);
+  nameNetworkHosts(state);
+  tellHosts(state, options);
+}
+
+/** What hosts have in place. One that is in step and says nothing offers no mode, and has nothing. */
+function hear(state: NetworkViewState): void {
+  const unheard = state.book.recovery?.unheard ?? new Set<string>();
+  for (const [host, { version, instances }] of state.said)
+    if (instances !== null) {
+      const heard = { kind: "heard", host, version, instances: instances.map(allocationOf) } as const;
+      ask(state, heard);
+    }
+  for (const host of [...unheard] as HostName[])
+    if (state.inStep.has(host) && !state.said.has(host)) ask(state, { kind: "heard", host, version: 0, instances: [] });
+}
+const addressOf = ({ address, ...more }: PlacedAddress) => ({ ...more, address: parseIpv4(address) ?? 0 });
+const allocationOf = (placed: NonNullable<ActualNetwork["instances"]>[number]): InstanceAllocation => ({
+  id: placed.id,
+  ...(placed.private === undefined ? {} : { privateIp: addressOf(placed.private) }),
+  ...(placed.public === undefined ? {} : { publicIp: addressOf(placed.public) }),
+});
+
+/** Unless its document cannot be read: what it has stays its own. */
+function isWanted({ wanted, unread, outbox }: NetworkViewState, id: string): boolean {
+  if (unread.size > 0) return true;
+  return [...wanted.keys()].some((uid) => idIn(outbox.records.get(`${idPrefix}${uid}`) ?? null) === id);
+}
+
+/** Brings one instance in line with what is wanted of it, and says what it has. */
+function place(state: NetworkViewState, uid: Uid, { client, document }: Wanted<DesiredInstance>): void {
+  const { book, outbox } = state;
+  const said = (why: string | null): void => {
+    const known = book.instances.get(id);
+    const isReady = why === null && known?.ready === true;
+    publishValue(outbox, actualKey(client, `${instanceKey}${uid}`), {
+      ...progress(
+        isReady ? "ready" : "waiting",
+        isReady ? null : (why ?? `its host ${document.host} has yet to say that its address is in place`),
+      ),
+      ...{ id, address: known === undefined ? null : ipv4(formatIpv4(known.privateIp)), mac: known?.mac ?? null },
+    });
+  };
+  const id = idOf(state, "i", uid);
+  const cluster = state.said.get(document.host)?.cluster;
+  const groups = document.groups.map((group) => idOf(state, "sg", group));
+  if (cluster === undefined) {
+    said(`its host ${document.host} offers no networking mode beside Diverter`);
+    return;
+  }
+  const instance = { id, owner: document.cell, cluster, node: document.host, groups };
+  const run = ask(state, { kind: "run", instance });
+  if (run.refused !== null) {
+    said(run.refused);
+    return;
+  }
+  const known = book.instances.get(id);
+  const isElsewhere = known !== undefined && known.node !== document.host;
+  said(isElsewhere ? ask(state, { kind: "move", id, cluster, node: document.host }).refused : null);
+}
+
+/** After a loss: once all hosts were heard, and where they have something in place that nobody has named, all cells. @returns whether that is now */
+function settle(state: NetworkViewState): boolean {
+  const { book, controllers, complete } = state;
+  if (book.recovery === null || book.recovery.unheard.size > 0) return false;
+  const isNobodys = [...book.addresses.values()].some(
+    ({ instance }) => instance !== null && !book.instances.has(instance),
+  );
+  if (isNobodys && [...controllers].some((controller) => !complete.has(controller))) return false;
+  return ask(state, { kind: "settled" }).refused === null;
+}
+
+/** In the MANAGED modes the first network host of each cluster, until it is gone. */
+function nameNetworkHosts(state: NetworkViewState): void {
+  const byCluster = Map.groupBy(
+    [...state.said].filter(([, { peer }]) => peer === "network").sort(([one], [other]) => (one < other ? -1 : 1)),
+    ([, { cluster }]) => cluster,
+  );
+  for (const [cluster, hosts] of byCluster) {
+    const active = state.book.networkHosts.get(cluster)?.active ?? null;
+    const [first] = hosts;
+    if (active === null && first !== undefined) ask(state, { kind: "network-host", cluster, host: first[0] });
+  }
+}
+
+const ruleOf =
+  (state: NetworkViewState) =>
+  ({ group, ...rule }: DesiredGroupRule): SecurityGroup["ingress"][number] => ({
+    ...rule,
+    ...(group === undefined ? {} : { group: idOf(state, "sg", group) }),
+  });
+
+function wholeView(state: NetworkViewState, { address }: NetworkViewManagerOptions): NetworkView | null {
+  const { book, said } = state;
+  const known = new Set(book.configuration?.clusters.map(({ name }) => name));
+  const byCluster = Map.groupBy(
+    [...said].filter(([, { cluster }]) => known.has(cluster)),
+    ([, { cluster }]) => cluster,
+  );
+  const numberOf = (host: string | undefined): number => parseIpv4(said.get(host as HostName)?.address ?? "") ?? 0;
+  const clusters = [...byCluster]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([name, hosts]) => {
+      const names = hosts.map(([host]) => host).sort();
+      const nodes = names.filter((host) => said.get(host)?.peer === "node");
+      const active = book.networkHosts.get(name)?.active ?? nodes[0];
+      return { name, ccIp: numberOf(active), nodes };
+    });
+  if (clusters.length === 0) return null;
+  const groups = [...state.groups].map(([uid, { document }]) => ({
+    ...{ id: idOf(state, "sg", uid), owner: document.cell },
+    ...{ ingress: document.ingress.map(ruleOf(state)), egress: document.egress.map(ruleOf(state)) },
+  }));
+  // A group whose rules have not come yet lets nobody in.
+  const ruled = new Set(groups.map(({ id }) => id));
+  const bare = [...book.instances.values()].flatMap(({ owner, groups: names }) =>
+    names.filter((id) => !ruled.has(id)).map((id) => ({ id, owner, ingress: [], egress: [] })),
+  );
+  const securityGroups = [...groups, ...new Map(bare.map((group) => [group.id, group])).values()];
+  const clcIp = parseIpv4(address) ?? 0;
+  const view = viewOf(book, { clusters, clcIp, dnsDefault: [forwarder], securityGroups });
+  if (view === null) return null;
+  // Machines find themselves by their address.
+  const inAddresses = view.clusters.map((cluster) => ({
+    ...cluster,
+    nodes: cluster.nodes.map((node) => ({ ...node, name: formatIpv4(numberOf(node.name)) })),
+  }));
+  return { ...view, clusters: inAddresses };
+}
+/** Each host's own, as in EC2. */
+const forwarder = parseIpv4("169.254.169.253") ?? 0;
+
+/** Every host has the whole view of the clusters; before all is known again after a loss it keeps the one that it has. */
+function tellHosts(state: NetworkViewState, options: NetworkViewManagerOptions): void {
+  const { outbox, book, said } = state;
+  const view = wholeView(state, options);
+  if (view === null) return;
+  const nodeOf = new Map(
+    view.clusters.flatMap(({ nodes }) =>
+      nodes.flatMap(({ name, instances }) => instances.map((id) => [id, name] as const)),
+    ),
+  );
+  const items: readonly ViewItem[] = [
+    ...view.instances.map((instance) => ({ node: nodeOf.get(instance.id) ?? "", instance })),
+    ...view.securityGroups.map((group) => ({ group })),
+  ];
+  const slices = cut(
+    networkGroup,
+    items.map((item) => {
+      const value = JSON.stringify(item);
+      return { key: "group" in item ? item.group.id : item.instance.id, value, text: value };
+    }),
+  );
+  const clusters = view.clusters.map((cluster) => ({
+    ...cluster,
+    nodes: cluster.nodes.map(({ name }) => ({ name, instances: [] })),
+  }));
+  const { version: _, ...head } = { ...view, clusters, instances: [], securityGroups: [] };
+  const manifest = { head: JSON.stringify(head), slices: summaryOf(slices) };
+  for (const host of said.keys()) {
+    const peer = hostPeer(host);
+    const has = new Set(slices.map(({ name }) => `${networkSlice}/${name}`));
+    for (const { name, digest, values } of slices)
+      desire(outbox, peer, `${networkSlice}/${name}`, { digest, items: values });
+    desire(outbox, peer, networkViewKey, { version: book.version, ...manifest });
+    for (const key of [...(outbox.desired.get(peer)?.keys() ?? [])])
+      if (key.startsWith(`${networkSlice}/`) && !has.has(key)) desire(outbox, peer, key, null);
+  }
+}

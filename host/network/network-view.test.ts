@@ -1,0 +1,160 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Effect, Input } from "../../core/env.ts";
+import { createNetworkViewManager } from "../../core/eucalyptus/manager.ts";
+import { isObject } from "../../core/outbox.ts";
+import { type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
+import type { NetworkView } from "../../model/eucalyptus/view/network-view.ts";
+import { readView } from "../../model/eucalyptus/view/read-view.ts";
+import { writeView } from "../../model/eucalyptus/view/write-view.ts";
+import type { Json } from "../../model/json/json.ts";
+import { host } from "../service/manager.testing.ts";
+import { createHostManager } from "../service/manager.ts";
+import { placedOf } from "./network-view.ts";
+
+/* The Network View Manager and a Host Manager, and between them what each says: configuration down to a view's file, and back. */
+
+const [manager, shop, h1] = [peerName("network-view-manager"), peerName("controller.shop"), peerName("host.h1")];
+const configuration = {
+  ...{ Mode: "EDGE", InstanceDnsServers: ["10.1.1.1"], PublicIps: ["192.0.2.1-192.0.2.4"] },
+  Subnets: [{ Name: "s", Subnet: "10.9.0.0", Netmask: "255.255.255.0", Gateway: "10.9.0.1" }],
+  Clusters: [{ Name: "one", Subnet: { Name: "s" }, PrivateIps: ["10.9.0.10-10.9.0.15"] }],
+};
+const instance = (name: string): Json => ({
+  ...{ uid: name, cell: "shop", path: `shop/${name}`, host: "h1", groups: ["net"] },
+});
+const rule = { protocol: 6, fromPort: 22, toPort: 22, icmpType: 0, icmpCode: 0, cidr: "0.0.0.0/0" };
+const group: Json = { uid: "net", cell: "shop", ingress: [rule], egress: [] };
+
+interface Peer {
+  take(input: Input): readonly Effect[];
+  readonly records: Map<string, Json>;
+}
+const empty = { desiredAt: new Map<PeerName, ReadonlyMap<string, Json>>() };
+/** Runs a service over records of its own. */
+const peerOf = <State>(service: {
+  restore(restored: {
+    records: Map<string, Json>;
+    desiredAt: Map<PeerName, ReadonlyMap<string, Json>>;
+    wasRestored?: boolean;
+  }): State;
+  step(state: State, input: Input, now: { ms: number; wallMs: number }): { state: State; effects: readonly Effect[] };
+}): Peer => {
+  const records = new Map<string, Json>();
+  let state = service.restore({ ...empty, records });
+  return {
+    records,
+    take(input) {
+      const { state: next, effects } = service.step(state, input, { ms: 0, wallMs: 0 });
+      state = next;
+      for (const effect of effects) if (effect.kind === "write") records.set(effect.key, effect.value);
+      return effects;
+    },
+  };
+};
+
+const world = (controllers: readonly PeerName[] = []) => {
+  const views: NetworkView[] = [];
+  const options = { host, wake: () => undefined };
+  const onView = (view: NetworkView): void => void views.push(view);
+  const offers = peerOf(createHostManager({ ...options, network: { cluster: "one", peer: "node", onView } }));
+  const book = peerOf(createNetworkViewManager({ self: manager, hosts: [h1], address: "10.0.0.19", controllers }));
+  const published = new Map<string, Json>();
+  /** Until nobody says anything new. */
+  const send = (to: Peer, input: Input): readonly Effect[] => {
+    const effects = to.take(input);
+    for (const effect of effects) {
+      if (effect.kind === "desire" && effect.to === h1)
+        send(offers, { kind: "desired", from: manager, key: effect.key, value: effect.value });
+      if (effect.kind !== "publish") continue;
+      if (to === book) published.set(effect.key, effect.value);
+      else if (effect.key === "network") send(book, { kind: "actual", from: h1, key: "network", value: effect.value });
+    }
+    return effects;
+  };
+  const ask = (to: Peer, request: Json): Json => {
+    const replies = send(to, { kind: "request", id: 1, request });
+    return replies.flatMap((effect) => (effect.kind === "reply" ? [effect.response] : []))[0] ?? null;
+  };
+  const place = (instances: readonly { readonly id: string; readonly at: number }[], version = "0"): void => {
+    const placed = placedOf({
+      appliedVersion: version,
+      instances: instances.map(({ id, at }) => ({ id, privateIp: { address: at, state: "assigned" } })),
+    });
+    ask(offers, { kind: "network-placed", placed } as unknown as Json);
+  };
+  const want = (key: string, value: Json): void => void send(book, { kind: "desired", from: shop, key, value });
+  const said = (name: string): { readonly [field: string]: Json } => {
+    const value = published.get(`${shop}/instance/${name}`) ?? null;
+    return isObject(value) ? value : {};
+  };
+  return { views, send, ask, place, want, said, offers, book };
+};
+
+test("a configuration becomes a view in the file's form at a host, and an instance is ready once the host says so", () => {
+  const { views, send, ask, place, want, said, offers, book } = world();
+  send(book, { kind: "start" });
+  send(offers, { kind: "start" });
+  const set = (document: Json) => ask(book, { kind: "configure", document });
+  assert.match(JSON.stringify(ask(book, { kind: "configuration" })), /there is no network configuration yet/);
+  assert.match(JSON.stringify(set({ ...configuration, PublicIps: ["x"] })), /"refused":\["\/PublicIps\/0: /);
+  assert.match(JSON.stringify(set(configuration)), /"refused":null/);
+  want("instance/web", instance("web"));
+  want("security-group/net", group);
+  assert.match(String(said("web").reason), /h1 has yet to say what is in place there/);
+  assert.equal(views.length, 0, "no view before the host has been heard");
+  place([]);
+  send(book, { kind: "reachable", peer: h1, reachable: true });
+  assert.deepEqual([said("web").phase, said("web").address], ["waiting", "10.9.0.10"]);
+  const view = views.at(-1) ?? assert.fail("no view");
+  const read = readView(writeView(view));
+  assert.ok(read.ok, JSON.stringify(read));
+  assert.deepEqual(
+    [read.value.view.instances.map(({ id }) => id), read.value.view.clusters[0]?.nodes.map(({ name }) => name)],
+    [[said("web").id], [host.address]],
+  );
+  assert.equal(view.securityGroups[0]?.ingress[0]?.toPort, 22);
+  place([{ id: String(said("web").id), at: view.instances[0]?.privateIp ?? 0 }], view.version);
+  assert.equal(said("web").phase, "ready");
+  // It ends: free once its host says that it is gone.
+  want("instance/web", null);
+  want("instance/api", instance("api"));
+  assert.equal(said("api").address, "10.9.0.11");
+  place([], views.at(-1)?.version);
+  want("instance/db", instance("db"));
+  assert.equal(said("db").address, "10.9.0.10");
+  assert.match(JSON.stringify(set({ ...configuration, Mode: "STATIC" })), /mode would be STATIC instead of EDGE/);
+});
+
+test("a manager that lost its store gives nothing out before the host was heard, and an instance keeps what it has in place", () => {
+  const { views, send, ask, place, want, said, offers, book } = world([shop]);
+  // What is in place there nobody here knows.
+  send(offers, { kind: "start" });
+  const [, id] = /"id":"(i-[0-9a-f]{8})"/.exec(idsOf()) ?? [];
+  place([{ id: id ?? "", at: 0x0a09000a }], "7");
+  send(book, { kind: "start" });
+  ask(book, { kind: "configure", document: configuration });
+  want("instance/api", instance("api"));
+  send(book, { kind: "actual", from: h1, key: "network", value: networkOf(offers) });
+  assert.match(String(said("api").reason), /its owners have yet to say what they have/);
+  assert.equal(views.length, 0);
+  // Whoever has what was found says so, and nobody is waited for any longer.
+  want("instance/web", instance("web"));
+  assert.equal(said("web").address, "10.9.0.10");
+  assert.deepEqual([said("api").address, views.at(-1)?.instances.length], ["10.9.0.11", 2]);
+  assert.ok(Number(views.at(-1)?.version) > 7, "later than any view that the host has had");
+});
+
+/** As a manager that knew the instance had named it. */
+function idsOf(): string {
+  const { send, want, said, book } = world();
+  send(book, { kind: "start" });
+  want("instance/web", instance("web"));
+  return JSON.stringify(said("web"));
+}
+/** What the host says, once more. */
+function networkOf(offers: Peer): Json {
+  offers.take({ kind: "desired", from: shop, key: `vm/${uid("none")}`, value: null });
+  const instances = [{ id: JSON.parse(idsOf()).id, private: { address: "10.9.0.10", state: "assigned" } }];
+  return { address: host.address, cluster: "one", peer: "node", version: 7, instances };
+}
