@@ -11,7 +11,7 @@ import type {
   VolumeVersion,
 } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import type { JsonPatchOperation } from "../../../model/json/patch.ts";
-import { refused } from "../../requests/refused.ts";
+import { RefusedError, refused } from "../../requests/refused.ts";
 import { applyEdit } from "../../shared/edits.ts";
 import { uuidOf } from "../../shared/uuid.ts";
 import { changed, newGroup, shared, shareId, unshared, withoutVersion, withVersion } from "./edits.ts";
@@ -158,13 +158,14 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
         await requireFree(volume.name, account, uid);
         const { element, next } = await elementFrom(asked, volume, { at: `${pathOf(uid)}/v1`, stored });
         const made = new Date(nowMs()).toISOString();
-        if (once === null || (await primary.read(uid)).json === null) {
+        const isNew = once === null || (await primary.read(uid)).json === null;
+        if (isNew) {
           const value = newGroup(volume, { account, made, element });
           if (!(await primary.patch([{ op: "add", path: pointerOf(uid), value }])))
             throw refused(409, "conflict", "the primary cell has no place for persistent volumes");
         }
         await granted(next, async () => {
-          await primary.patch([{ op: "remove", path: pointerOf(uid) }], [`${pathOf(uid)}/v1`]);
+          if (isNew) await primary.patch([{ op: "remove", path: pointerOf(uid) }], [`${pathOf(uid)}/v1`]);
         });
         return details(asker, uid);
       }),
@@ -245,12 +246,21 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
 /** Who looks whether a name is free sees all of them. */
 const everybody: Asker = { account: null, reach: "installation", mayRead: true, mayChange: true, cells: new Set() };
 
-/** What cannot be done as a whole is taken back. */
+/**
+ * What is refused in the cell that is harvested is taken back. Where its answer is lost nobody knows whether it holds the volume
+ * for the copy, so the copy stays: a hold whose copy is gone would never end.
+ */
 async function granted(next: Made["next"], takeBack: () => Promise<void>): Promise<void> {
   if (next === undefined) return;
   try {
     await next();
   } catch (error) {
+    if (!(error instanceof RefusedError))
+      throw refused(
+        502,
+        "unreachable",
+        "the cell did not answer whether it holds the volume; the copy stays, and waits",
+      );
     await takeBack();
     throw error;
   }

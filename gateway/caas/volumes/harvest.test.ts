@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { JsonObject } from "../../../model/json/json.ts";
+import { type Answer, CaasWorld } from "./caas.testing.ts";
+import { usersIn } from "./harvest.ts";
+
+const people = {
+  ann: { account: "ROOT/acme/dev", cells: ["shop"] },
+  amy: { account: "ROOT/acme/dev", role: "reader", cells: ["shop"] },
+  bob: { account: "ROOT/bank/core", cells: ["bank"] },
+} as const;
+const disk = { "x.type": "Volume", "x.size": 64 };
+const shop = {
+  shop: { "x.type": "Cell", "x.name": "shop", db: { disk, log: disk, vm: { "x.type": "VM", "x.memory": 64 } } },
+};
+const withWorld = async (work: (world: CaasWorld) => Promise<void>): Promise<void> => {
+  const world = new CaasWorld(people, "shop", "bank");
+  world.cell("shop").put(shop);
+  try {
+    await work(world);
+  } finally {
+    await world.end();
+  }
+};
+const said = ({ status, json }: Answer): string =>
+  `${status} ${String(((json.error ?? {}) as JsonObject).message ?? "")}`;
+const from = (path = "shop/db/disk", cell = "shop") => ({ name: "golden", from: { cell, path } });
+const grants = (world: CaasWorld): JsonObject => {
+  const { body } = world.cell("shop").ask({ method: "GET", path: "shop" });
+  return Object.fromEntries(Object.entries(body as JsonObject).filter(([name]) => name.startsWith("harvest-")));
+};
+
+test("a volume of a cell is harvested: a copy in the primary cell, and a grant that holds it until that is made", () =>
+  withWorld(async (world) => {
+    const made = await world.ask("ann", "POST /volumes", from());
+    assert.equal(made.status, 201, said(made));
+    const { uid } = made.json;
+    const group = world.volumes()[String(uid)] as JsonObject;
+    assert.deepEqual(group.v1, {
+      ...{ "x.type": "VolumeCopy", "x.image": "<ref://shop.cells.internal/shop/db/disk>", "x.public": true },
+    });
+    assert.deepEqual(grants(world), {
+      [`harvest-${uid}-v1`]: {
+        ...{ "x.type": "VolumeGrant", "x.volume": "<ref:/shop/db/disk>", "x.grant": "copy" },
+        ...{ "x.cell": "<ref://primary.cells.internal/>", "x.hold": `primary/volumes/${uid}/v1` },
+      },
+    });
+    assert.deepEqual(
+      world.asked,
+      ["PATCH shop dry", "PATCH primary", "PATCH primary", "PATCH shop"],
+      "planned, then the copy first",
+    );
+    // The cell may go at once, with nothing named: what is held is not lost.
+    const gone = world.cell("shop").ask({ method: "DELETE", path: "" });
+    assert.equal(gone.status, 200, JSON.stringify(gone.body));
+    const another = await world.ask("ann", `POST /volumes/${uid}/versions`, {
+      from: { cell: "shop", path: "shop/db/log" },
+    });
+    assert.equal(another.status, 404, "what is not there is not harvested");
+  }));
+
+test("it is harvested by who may change its cell, from where it is, and nothing is left of what is refused", () =>
+  withWorld(async (world) => {
+    for (const [who, body, why] of [
+      ["bob", from(), /^404 there is no cell "shop"/],
+      ["amy", from(), /^403/],
+      ["ann", from("shop/db/none"), /^404/],
+      ["ann", from("shop/db/vm"), /^400 shop\/db\/vm is no volume of the cell shop/],
+      ["ann", from("shop/db"), /^400 shop\/db is no volume/],
+      ["ann", from("shop/../primary/volumes"), /^400 from names a cell/],
+      ["ann", from("shop/db/disk>", "shop"), /^400 from names a cell/],
+      ["ann", from("shop/db/disk", "primary/volumes"), /^400 from names a cell/],
+      ["ann", { ...from(), from: { cell: "shop" } }, /^400 from names a persistent volume/],
+      ["ann", { ...from(), from: { cell: "shop", path: "shop/db/disk", version: 1 } }, /^400 from names/],
+      ["ann", { ...from(), image: "debian" }, /^400 a volume is of an image or from another one/],
+      ["ann", { ...from(), access: "ro" }, /^400 a copy is writable/],
+      ["ann", { name: "empty" }, /^400 an empty volume, or one of an image, needs a sizeMiB/],
+    ] as const) {
+      assert.match(said(await world.ask(who, "POST /volumes", body)), why);
+      assert.deepEqual([world.volumes(), grants(world)], [{}, {}]);
+    }
+    // A right that ends in between: what was made is taken back.
+    const { ann } = world.people;
+    let isOut = false;
+    world.behind = (what) => {
+      if (what === "PATCH primary" && !isOut && Object.keys(world.volumes()).length === 1) {
+        isOut = true;
+        world.people.ann = { account: "ROOT/acme/dev", cells: [] };
+      }
+    };
+    assert.match(said(await world.ask("ann", "POST /volumes", from())), /^404 there is no cell "shop"/);
+    assert.deepEqual([world.volumes(), grants(world)], [{}, {}]);
+    const whole = ann ?? assert.fail();
+    world.people.ann = whole;
+    const { json } = await world.ask("ann", "POST /volumes", from());
+    isOut = false;
+    assert.equal((await world.ask("ann", `POST /volumes/${json.uid}/versions`, { from: from().from })).status, 404);
+    world.people.ann = whole;
+    const { json: now } = await world.ask("ann", `GET /volumes/${json.uid}`);
+    assert.deepEqual([now.version, (now.versions as JsonObject[]).length], [1, 1], "a version as well");
+  }));
+
+test("whatever breaks at whichever step: asked for again it is whole, and the cell's volume was never lost", async () => {
+  for (const when of ["before", "behind"] as const)
+    for (let step = 1; step <= 9; step += 1)
+      await withWorld(async (world) => {
+        const key = { "idempotency-key": "k" };
+        let at = 0;
+        world[when] = () => {
+          at += 1;
+          // From here on nobody is reached: the process ends.
+          if (at >= step) throw new Error("killed");
+        };
+        await world.ask("ann", "POST /volumes", from(), key);
+        world[when] = () => undefined;
+        await world.restart();
+        const held = Object.keys(grants(world)).length;
+        const copies = Object.keys(world.volumes()).length;
+        assert.ok(held <= copies, `${when} ${step}: a grant holds for a copy that is there`);
+        const again = await world.ask("ann", "POST /volumes", from(), key);
+        assert.equal(again.status, 201, `${when} ${step}: ${said(again)}`);
+        assert.deepEqual([Object.keys(world.volumes()).length, Object.keys(grants(world)).length], [1, 1]);
+      });
+});
+
+test("who uses a volume is found by what elements name", () => {
+  const uid = "pv-00000000-0000-4000-8000-000000000000";
+  const named = (version: string) => `<ref://primary.cells.internal/primary/volumes/${uid}/${version}>`;
+  const model = {
+    shop: {
+      web: { disk: { "x.type": "VolumeConnection", "x.volume": named("v2"), "x.vm": "<ref:../vm>" } },
+      copy: { "x.type": "VolumeCopy", "x.image": named("v1") },
+      other: { "x.type": "VolumeCopy", "x.image": "<ref://primary.cells.internal/primary/volumes/pv-1/v1>" },
+      note: named("v1"),
+    },
+  };
+  assert.deepEqual(usersIn(new Map([["shop", model]]), uid), ["shop: shop/copy", "shop: shop/web/disk"]);
+});
