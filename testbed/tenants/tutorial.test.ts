@@ -12,8 +12,8 @@ import { type Testbed, withTestbed } from "../harness.ts";
  * `docs/docs.test.ts`.
  */
 const tutorial = "docs/tutorial.md";
-const outAndIn = "docs/out-and-in.md";
-const toMany = "docs/to-many.md";
+const outAndIn = "docs/network/out-and-in.md";
+const toMany = "docs/network/to-many.md";
 const root = join(import.meta.dirname, "../..");
 
 /** What a number or an address is elsewhere and another time, and how many blanks stand before it, is left out. */
