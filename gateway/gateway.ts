@@ -51,6 +51,7 @@ import { pageFor } from "./requests/paging.ts";
 import type { Questions } from "./requests/places.ts";
 import { RefusedError, refused } from "./requests/refused.ts";
 import { serveRoute } from "./requests/serve.ts";
+import { registerWholeHosts } from "./requests/whole-hosts.ts";
 import { createSignIn, type SignIn } from "./sign-in/sign-in.ts";
 import { registerBackup } from "./storage/backup.ts";
 import { registerAdoption, registerBin } from "./storage/bin.ts";
@@ -177,7 +178,10 @@ export function createGateway(
     pageFor("listCells", await summaries(request.headers.authorization ?? ""), query, reply),
   );
   registerElements(app, way, { owners: tenants.owners, names: cells.names, isOfSession, cellOf });
-  registerPools(app, (request) => cellSourceOf({ way, sessions: tenants, isOfSession, names: cells.names }, request));
+  const cellSource = (request: FastifyRequest) =>
+    cellSourceOf({ way, sessions: tenants, isOfSession, names: cells.names }, request);
+  registerPools(app, cellSource);
+  registerWholeHosts(app, cellSource);
   serveRoute(app, "readOpenApi", () => openApi());
   const connections = createConnections(configuration);
   app.addHook("onClose", async () => connections.close());

@@ -13,7 +13,7 @@ import type {
   PoolUse,
 } from "../../model/contract/tenancy/pools.ts";
 import { isObject, type Json, type JsonObject } from "../../model/json/json.ts";
-import type { CellSource } from "../requests/cell-source.ts";
+import { type CellSource, changing, modelAt } from "../requests/cell-source.ts";
 import { refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
 
@@ -146,20 +146,6 @@ function memberOf({ hosts, summary }: PoolThere, name: string): PoolHostThere {
   throw refused(404, "not-found", `there is no host ${name} in the pool ${summary.name}: ${has}`);
 }
 
-/** A change that rests on what was looked at; others' changes in between are waited for. */
-async function changing<T>(work: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt += 1)
-    try {
-      return await work();
-    } catch (error) {
-      if ((error as { statusCode?: number }).statusCode !== 412 || attempt === attempts) throw error;
-      await sleep(againMs);
-    }
-}
-const attempts = 20;
-const againMs = 50;
-/** Where an element stands below its cell: a name may have anything in it that a path of HTTP reads otherwise. */
-const modelAt = (path: string): string => `model/${path.split("/").map(encodeURIComponent).join("/")}`;
 const put = (
   source: CellSource,
   { summary: { cell }, version }: Pick<PoolThere, "version"> & { readonly summary: { readonly cell: string } },

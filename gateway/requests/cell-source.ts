@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyRequest } from "fastify";
 import { rootCell } from "../../core/documents/cells.ts";
 import { type Holdings, holdings } from "../../model/contract/tenancy/pools.ts";
@@ -41,6 +42,21 @@ interface Means {
   readonly names: (authorization: string) => Promise<readonly string[]>;
 }
 const patienceMs = 15_000;
+
+/** A change that rests on what was looked at; others' changes in between are waited for. */
+export async function changing<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1)
+    try {
+      return await work();
+    } catch (error) {
+      if ((error as { statusCode?: number }).statusCode !== 412 || attempt === attempts) throw error;
+      await sleep(againMs);
+    }
+}
+const attempts = 20;
+const againMs = 50;
+/** Where an element stands below its cell: a name may have anything in it that a path of HTTP reads otherwise. */
+export const modelAt = (path: string): string => `model/${path.split("/").map(encodeURIComponent).join("/")}`;
 
 export function cellSourceOf(means: Means, { headers, raw }: FastifyRequest): CellSource {
   const { way, sessions, isOfSession, names } = means;

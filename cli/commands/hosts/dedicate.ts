@@ -1,17 +1,19 @@
 import type { Changed } from "../../../model/api.ts";
 import {
-  type Dedications,
   dedicate,
   type Guest,
   groupOf,
   type Owner,
   ownerText,
-  type Resource,
-  type Tree,
   upFrom,
 } from "../../../model/cell/tenants/dedication/dedication.ts";
+import {
+  dedicationElement,
+  freeName,
+  type Written,
+  writtenIn,
+} from "../../../model/cell/tenants/dedication/written.ts";
 import { elementsOf } from "../../../model/contract/follow/rows.ts";
-import { isObject, type Json, type JsonObject } from "../../../model/json/json.ts";
 import { type Client, Refused } from "../../connection/client.ts";
 import { type Context, pathIn, printJson } from "../../context/context.ts";
 import { pathOf } from "../../tenancy/names.ts";
@@ -25,64 +27,10 @@ import { conflict, overtaken } from "../model/change.ts";
  */
 const [root, at] = ["root", "root/dedications"] as const;
 
-interface Known {
-  readonly tree: Tree;
-  readonly dedications: Dedications;
-  /** Names of the elements, by resource. */
-  readonly names: ReadonlyMap<string, string>;
-  /** Accounts of cells, by name. */
-  readonly accounts: ReadonlyMap<string, string>;
-}
-const text = (component: JsonObject, name: string): string | undefined => {
-  const value = component[name];
-  return typeof value === "string" ? value : undefined;
-};
-const below = (component: Json | undefined): readonly (readonly [string, JsonObject])[] =>
-  isObject(component)
-    ? Object.entries(component).flatMap(([name, value]) =>
-        isObject(value) && name !== "$state" && !name.startsWith("x.") ? [[name, value] as const] : [],
-      )
-    : [];
-
-async function look(client: Client): Promise<Known> {
-  const model = await client.model(root, "", false);
-  const cell = isObject(model) && isObject(model.root) ? model.root : {};
-  const tree = new Map<string, Resource>();
-  for (const [zone, pods] of below(cell.places)) {
-    tree.set(zone, { level: "zone", above: null });
-    for (const [pod, clusters] of below(pods)) {
-      tree.set(`${zone}/${pod}`, { level: "pod", above: zone });
-      for (const [cluster] of below(clusters))
-        tree.set(`${zone}/${pod}/${cluster}`, { level: "cluster", above: `${zone}/${pod}` });
-    }
-  }
-  for (const [host, written] of below(cell.hosts))
-    tree.set(host, { level: "host", above: text(written, "x.cluster") ?? null });
-  const [dedications, names] = [new Map<string, Owner>(), new Map<string, string>()];
-  for (const [name, written] of below(cell.dedications)) {
-    const [of, to, account] = [text(written, "x.of"), text(written, "x.to"), text(written, "x.account")];
-    if (of === undefined || to === undefined) continue;
-    dedications.set(
-      of,
-      account === undefined ? { kind: "domain", path: to } : { kind: "account", path: `${to}/${account}` },
-    );
-    names.set(of, name);
-  }
-  return { tree, dedications, names, accounts: accountsIn(cell) };
-}
-function accountsIn(component: JsonObject): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
-  for (const [name, value] of below(component)) {
-    const account = text(value, "x.account");
-    if (value["x.type"] === "CellController" && account !== undefined)
-      found.set(text(value, "x.name") ?? name, account);
-    else for (const each of accountsIn(value)) found.set(...each);
-  }
-  return found;
-}
+const look = async (client: Client): Promise<Written> => writtenIn(await client.model(root, "", false));
 
 /** VMs of accounts at hosts in a resource. A cell that does not answer may have some there: that is said. */
-async function guestsIn(client: Client, { tree, accounts }: Known, of: string, warn: (line: string) => void) {
+async function guestsIn(client: Client, { tree, accounts }: Written, of: string, warn: (line: string) => void) {
   const guests: Guest[] = [];
   for (const { cell } of await client.cells()) {
     const account = accounts.get(cell.slice(cell.lastIndexOf(".") + 1));
@@ -116,14 +64,6 @@ async function ownerAt(client: Client, written: string): Promise<Owner> {
 }
 
 const refuse = (why: string, hint: string): CommandFailure => new CommandFailure(exitCodes.refused, `${why}\n${hint}`);
-/** A label that no other dedication has. */
-function freeName(of: string, { names }: Known): string {
-  const [taken, wanted] = [new Set(names.values()), of.replaceAll("/", "-").slice(0, 50)];
-  for (let count = 1; ; count += 1) {
-    const name = count === 1 ? wanted : `${wanted}-${count}`;
-    if (!taken.has(name)) return name;
-  }
-}
 const changing = async (
   work: (dryRun: boolean, version?: number) => Promise<Changed>,
   again: string,
@@ -153,12 +93,7 @@ export const dedicateResource = async (
   const outcome = dedicate(known.tree, known.dedications, of, to, guests);
   if (!outcome.ok) throw refuse(outcome.refused.why, outcome.refused.hint);
   const name = freeName(of, known);
-  const slash = to.path.lastIndexOf("/");
-  const owner: JsonObject =
-    to.kind === "domain"
-      ? { "x.to": to.path }
-      : { "x.to": to.path.slice(0, slash), "x.account": to.path.slice(slash + 1) };
-  const element: JsonObject = { "x.type": "Dedication", "x.of": of, ...owner };
+  const element = dedicationElement(of, to);
   await changing(
     (isDry, version) =>
       isDry || dryRun

@@ -17,6 +17,26 @@ export const poolRoutes = {
     more: "Names of hosts are the operator's to know: to others `of` of a host is null. Refused as `GET /flavors` is.",
     answer: gives(list(pools.listedDedication)),
   }),
+  addFlavor: route("POST /flavors", "operator", "gateway", {
+    doc: "A new host flavour: the element `root/flavors/<name>`. A host goes into it by `x.flavor` of its own element.",
+    more: "409 `conflict`: there is one of that name.",
+    body: sends(pools.newFlavor),
+    answer: gives(pools.listedFlavor, 201),
+  }),
+  removeFlavor: route("DELETE /flavors/{name}", "operator", "gateway", {
+    doc: "Deletes a host flavour that no host is of and no pool asks for.",
+    answer: gives(gone),
+  }),
+  addDedication: route("POST /dedications", "operator", "gateway", {
+    doc: "Gives a zone, pod, cluster or host to a domain, or to an account in it: an element of `root/dedications`. What the very same owner has below goes into it.",
+    more: "409 `conflict`: it is dedicated already, what it stands in or what stands in it is another's, or VMs of others run there, which are named.",
+    body: sends(pools.newDedication),
+    answer: gives(pools.dedicated, 201),
+  }),
+  releaseDedication: route("DELETE /dedications/{uid}", "operator", "gateway", {
+    doc: "Takes it back. VMs that run there stay.",
+    answer: gives(gone),
+  }),
   listPools: route("GET /pools", "tenant", "gateway", {
     doc: "Pools of all cells that the asker may see.",
     more: "Cells that do not answer are left out, and named in `Cells-Missing`.",

@@ -1,8 +1,9 @@
 import type { Level, Owner } from "../../cell/tenants/dedication/dedication.ts";
 import { levels } from "../../cell/tenants/dedication/dedication.ts";
 import { fills } from "../../cell/tenants/pools/attributes.ts";
-import { flavorPattern } from "../../cell/tenants/pools/flavors.ts";
+import { flavorPattern, mostUnits } from "../../cell/tenants/pools/flavors.ts";
 import { boolean, integer, list, nullable, oneOf, optional, pattern, record, text } from "../schema.ts";
+import { pathPattern, pathRule } from "./tenancy.ts";
 
 /*
  * Whole hosts: what the operator has of them, and the pools in which accounts have some. What is asked here becomes, or is read off, elements of
@@ -18,7 +19,26 @@ export interface ListedFlavor {
   /** To the operator alone: which are of it. */
   readonly hosts?: readonly string[];
 }
+export interface NewFlavor {
+  readonly name: string;
+  readonly description?: string;
+  readonly units: number;
+}
+/** To a domain, or to an account in it. */
+export interface NewDedication {
+  readonly of: string;
+  /** By its path: `ROOT/acme`. */
+  readonly domain: string;
+  readonly account?: string;
+}
+/** `released`: what the very same owner had below it, and that goes into it. */
+export interface Dedicated extends ListedDedication {
+  readonly group: string;
+  readonly released: readonly string[];
+}
 export interface ListedDedication {
+  /** To the operator alone, by which it is released. */
+  readonly uid?: string;
   /** The place, or to the operator the host; null: a host, whose name is the operator's to know. */
   readonly of: string | null;
   readonly level: Level;
@@ -80,8 +100,14 @@ export const listedFlavor = record<ListedFlavor>({
   ...{ name: text(), description: text(), units: integer(), free: integer() },
   hosts: optional(list(text())),
 });
-export const listedDedication = record<ListedDedication>({
-  ...{ of: nullable(text()), level: oneOf(...levels), to: owner },
+const dedicationFields = { uid: optional(text()), of: nullable(text()), level: oneOf(...levels), to: owner } as const;
+export const listedDedication = record<ListedDedication>(dedicationFields);
+export const dedicated = record<Dedicated>({ ...dedicationFields, group: text(), released: list(text()) });
+export const newFlavor = record<NewFlavor>({
+  ...{ name: label, description: optional(text(1024)), units: integer(1, mostUnits) },
+});
+export const newDedication = record<NewDedication>({
+  ...{ of: text(253), domain: pattern(pathPattern, pathRule), account: optional(label) },
 });
 export const holdings = record<Holdings>({ flavors: list(listedFlavor), dedications: list(listedDedication) });
 export const poolSummary = record<PoolSummary>({

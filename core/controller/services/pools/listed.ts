@@ -4,7 +4,7 @@ import { administrator, type By, listFlavors, type WholeHost } from "../../../..
 import type { Holdings, ListedDedication } from "../../../../model/contract/tenancy/pools.ts";
 import { rootCell } from "../../../documents/cells.ts";
 import { deathOf } from "../../../presence/group/deaths.ts";
-import type { ControllerState } from "../../state.ts";
+import { type ControllerState, recordAt } from "../../state.ts";
 import { placesOf } from "../dedications.ts";
 import { hostElements, hostOf } from "../hosts.ts";
 import { flavorsAt } from "./given.ts";
@@ -32,6 +32,12 @@ export function holdingsFor(state: ControllerState, account: string | null): Hol
       return element.type === "HostFlavor" ? [[id, { id, ...element }] as const] : [];
     }),
   );
+  const uids = new Map(
+    [...cell.elements.values()].flatMap((element) => {
+      const uid = element.type === "Dedication" ? recordAt(state, element.path)?.uid : undefined;
+      return element.type === "Dedication" && uid !== undefined ? [[element.of, uid] as const] : [];
+    }),
+  );
   const pooled = new Set<string>([...state.pooled.values()].map(({ host }) => host));
   return {
     flavors: listFlavors(flavors, hosts, pooled, by).map(({ id, description, units, free, hosts: names }) => ({
@@ -42,7 +48,10 @@ export function holdingsFor(state: ControllerState, account: string | null): Hol
       .flatMap(([of, to]): readonly ListedDedication[] => {
         const level = tree.get(of)?.level;
         if (level === undefined || (account !== null && !mayUse(to, account))) return [];
-        return [{ of: account !== null && level === "host" ? null : of, level, to }];
+        const uid = account === null ? uids.get(of) : undefined;
+        return [
+          { ...(uid === undefined ? {} : { uid }), of: account !== null && level === "host" ? null : of, level, to },
+        ];
       })
       .sort((one, other) => ((one.of ?? "~") < (other.of ?? "~") ? -1 : 1)),
   };
