@@ -327,3 +327,24 @@ test("property: capacity is never exceeded, and what fits somewhere does not wai
     { numRuns: 500 },
   );
 });
+
+test("of a VM that waits is said how many hosts each rule keeps away, and the smallest change with which it had a place", () => {
+  const { want, get, say, administer } = world(["h1", "h2", "h3"]);
+  for (const name of ["h1", "h2", "h3"]) say(name, host(name));
+  administer("h3", "disabled");
+  want("large", 4000);
+  assert.deepEqual(get("large")?.advice, {
+    rules: [
+      { kind: "memory", hosts: 2 },
+      { kind: "closed", hosts: 1 },
+    ],
+    change: "write `x.memory 3000`",
+  });
+  want("fast", 100, 1, { cpuSpeedMHz: 3000, placement: { zone: "z1" } });
+  assert.equal(get("fast")?.advice?.change, "leave out `x.placement.zone` and write `x.cpuSpeed 2000`");
+  for (const name of ["h1", "h2"]) administer(name, "maintenance");
+  want("any", 100);
+  assert.deepEqual(get("any")?.advice, { rules: [{ kind: "closed", hosts: 3 }], change: null });
+  administer("h1", null);
+  assert.deepEqual([get("any")?.host, get("any")?.advice], ["h1", undefined]);
+});

@@ -11,6 +11,7 @@ import { type ActualPlacement, actualKey, type DesiredPlacement, hostKey, takenK
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
 import { createDeaths, deathOf, diedAt, followDeaths, takeDeath } from "../presence/group/deaths.ts";
+import { adviceFor } from "./advice/advice.ts";
 import {
   type HostView,
   nobody,
@@ -30,10 +31,10 @@ import { choose } from "./index/choose.ts";
 import { createIndex } from "./index/classes.ts";
 import { whoIsTried } from "./index/waiting.ts";
 import { measurePlacer } from "./measure.ts";
-import { offersOf } from "./offers.ts";
 import { askerOf, sayStandings, takeOwners } from "./owners.ts";
 import { defaultRatios, type Placed, place, placedAt } from "./place.ts";
 import { giveUp, nextKey, settleLeaving } from "./room/leaving.ts";
+import { offersOf } from "./room/offers.ts";
 import { rooms } from "./room/rooms.ts";
 import { isSparing, placeSparing } from "./room/spare.ts";
 import type { PlacerState, Wanted } from "./state.ts";
@@ -96,7 +97,7 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     silent: new Set(hosts),
     heard: new Set(),
     hasQuorum: false,
-    ...{ waiting: new Set(), refused: new Set(), retries: 0 },
+    ...{ waiting: new Set(), refused: new Set(), retries: 0, advised: { round: 0, count: 0, last: new Map() } },
     ...{ maintained: new Set(), asked: new Set(), leaving: new Map(), next: new Map() },
     ...{ spareHosts: 0, continuing: new Set() },
   };
@@ -238,6 +239,7 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
   state.unread.delete(vm);
   state.asked.delete(vm);
   state.refused.delete(vm);
+  state.advised.last.delete(vm);
   if (value === null) {
     state.wanted.delete(vm);
     state.waiting.delete(vm);
@@ -398,11 +400,11 @@ function tryPlace(state: PlacerState, wanted: Wanted): void {
     const { refusals, said = "there is no host" } = placed;
     const each = refusals.map(({ host, why }) => `${host}: ${why}`).join("; ");
     const reason = refusals.length === 0 ? said : `no host can hold it (${each})`;
-    publish(
-      state.outbox,
-      actualKey(client, `placement/${vm}`),
-      toActual("waiting", reason, incarnation, null, refusals),
-    );
+    const advice = adviceFor(state, wanted, refusals);
+    publish(state.outbox, actualKey(client, `placement/${vm}`), {
+      ...toActual("waiting", reason, incarnation, null, refusals),
+      ...(advice === undefined ? {} : { advice }),
+    });
     return;
   }
   keepPlace(state, client, document, placed);
@@ -417,6 +419,7 @@ function keepPlace(
   const { vm, path, incarnation } = document;
   state.waiting.delete(vm);
   state.refused.delete(vm);
+  state.advised.last.delete(vm);
   state.continuing.delete(vm);
   const terms = termsOf(state, client, document, at.host);
   const reservation = reservationOf(client, document, { ...at, ...terms });

@@ -1,3 +1,4 @@
+import type { Advice } from "../../model/cause/cause.ts";
 import type { CellName, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
 import type { DesiredGroup } from "../documents/tenancy.ts";
 import type { DesiredPlacement, Leave } from "../documents/vocabulary.ts";
@@ -43,6 +44,8 @@ export interface PlacerState {
   readonly refused: Set<Uid>;
   /** How often those that wait were tried again. */
   retries: number;
+  /** How many were told in a round what to change. */
+  readonly advised: { round: number; count: number; readonly last: Map<Uid, Advice> };
   /** Hosts in maintenance, and VMs that the operator has go elsewhere. */
   readonly maintained: Set<HostName>;
   readonly asked: Set<Uid>;

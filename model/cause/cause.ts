@@ -58,6 +58,14 @@ export const refusalKinds = [
 ] as const;
 export type RefusalKind = (typeof refusalKinds)[number];
 
+/** Why a VM has no host, in short. */
+export interface Advice {
+  /** By rules (`RefusalKind`; of later versions others): how many hosts each keeps away. */
+  readonly rules: readonly { readonly kind: string; readonly hosts: number }[];
+  /** What to write with which it would have had a place; null: nothing that it asks for is the reason. */
+  readonly change: string | null;
+}
+
 export interface CauseFacts {
   /** Passed on as another service said it. */
   readonly said: { readonly by: PeerName; readonly sentence: string };
@@ -112,7 +120,12 @@ export interface CauseFacts {
   // --- a VM's life
   readonly "asks-for-host": Nothing;
   /** `said`: of a Placer that named no host. */
-  readonly "no-host": { readonly refusals: readonly RefusedBy[]; readonly said: string | null };
+  readonly "no-host": {
+    readonly refusals: readonly RefusedBy[];
+    readonly said: string | null;
+    /** Absent: a Placer that gives none, or not now. */
+    readonly advice?: Advice;
+  };
   /** It is to leave its host, where it runs on until there is room elsewhere. */
   readonly "cannot-leave": AtHost & { readonly refusals: readonly RefusedBy[] };
   /** The same, once that VM is well. */

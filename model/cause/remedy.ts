@@ -1,5 +1,5 @@
 import type { Cause, CauseFacts, CauseKind } from "./cause.ts";
-import { andRoughly, serviceNamed, upgradeRemedy } from "./words.ts";
+import { andRoughly, noChange, serviceNamed, upgradeRemedy } from "./words.ts";
 
 /** What would lift a cause, in words; null: nobody can say, or what is behind it says so. */
 export function remedy(cause: Cause): string | null {
@@ -41,7 +41,10 @@ const remedies: Remedies = {
   "host-lost-store": ({ host }) => `look at what ${host} runs, then ${release(`host.${host}`)}`,
   "host-replaced": ({ host }) => `make sure that the former machine's power is off, then ${release(`host.${host}`)}`,
 
-  "no-host": ({ refusals: [first] }) => (first === undefined ? null : `${first.host}: ${first.lifts}`),
+  "no-host": ({ refusals: [first], advice }) => {
+    if (advice !== undefined) return advice.change ?? noChange;
+    return first === undefined ? null : `${first.host}: ${first.lifts}`;
+  },
   "cannot-leave": ({ refusals: [first] }) =>
     `${first === undefined ? "let another host join" : `${first.host}: ${first.lifts}`}; it goes by itself then`,
   "leaves-after": () => nothing("services of the cloud move one at a time"),

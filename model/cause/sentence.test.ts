@@ -7,6 +7,7 @@ import type { Json } from "../json/json.ts";
 import { type Cause, type CauseFacts, type CauseKind, kindsOf } from "./cause.ts";
 import { remedy } from "./remedy.ts";
 import { sentence, sentenceOf } from "./sentence.ts";
+import { rulesText } from "./words.ts";
 
 /*
  * The one test of sentences: an example of every kind of cause, how it reads, and what would lift it. Every other test goes by
@@ -389,4 +390,17 @@ test("every kind is in the published schema with its facts, and does not pass wi
     const wrong = Object.fromEntries(Object.entries(value).map(([name, fact]) => [name, name === "kind" ? fact : {}]));
     if (Object.keys(value).length > 1) assert.notEqual(faultIn(schema, [wrong]), null, cause.kind);
   }
+});
+
+test("what would give a VM a host is the change that its Placer names, else what the first host says", () => {
+  const refusals = [{ host, why: "it is full", lifts: "ask for less", kind: "memory" as const }];
+  const cause: Cause = { kind: "no-host", refusals, said: null };
+  assert.equal(remedy(cause), "h1: ask for less");
+  const rules = [
+    { kind: "memory", hosts: 3 },
+    { kind: "of-a-later-version", hosts: 1 },
+  ];
+  assert.equal(remedy({ ...cause, advice: { rules, change: "write `x.memory 64`" } }), "write `x.memory 64`");
+  assert.match(remedy({ ...cause, advice: { rules, change: null } }) ?? "", /let one more host join/);
+  assert.equal(rulesText(rules), "of 4 hosts that it may know of 3 are without the memory, 1 is of-a-later-version");
 });

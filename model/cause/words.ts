@@ -8,6 +8,23 @@ export const andMore = (names: readonly string[], more = 0): string =>
 export const andRoughly = (names: readonly string[], more = 0): string =>
   more < 10 ? andMore(names, more) : `${names.join(", ")} and ${more} or more others`;
 
+const byRule: Readonly<Record<string, string>> = {
+  unreachable: "not heard",
+  closed: "taking none now",
+  pinned: "not where it asks to be",
+  apart: "kept apart from by it or by others",
+  dedicated: "another's, or not what it asks for",
+  speed: "too slow",
+  memory: "without the memory",
+  cpus: "without the processors",
+};
+/** `of 5 hosts 3 are without the memory, 2 too slow`. */
+export function rulesText(rules: readonly { readonly kind: string; readonly hosts: number }[]): string {
+  const all = rules.reduce((sum, { hosts }) => sum + hosts, 0);
+  return `of ${all} hosts that it may know of ${rules.map(({ kind, hosts }) => `${hosts} ${hosts === 1 ? "is" : "are"} ${byRule[kind] ?? kind}`).join(", ")}`;
+}
+/** What to do where nothing that a VM asks for is the reason that it has no host. */
+export const noChange = "nothing that it asks for is the reason: let one more host join, or make room";
 /** What to do about an upgrade that went back. */
 export const upgradeRemedy =
   "apply the root specification with the old image's name again, or with that of a better image; nothing is touched until then";

@@ -1,4 +1,12 @@
-import { type Because, type Cause, type CauseFacts, type CauseKind, endKinds, refusalKinds } from "../cause/cause.ts";
+import {
+  type Advice,
+  type Because,
+  type Cause,
+  type CauseFacts,
+  type CauseKind,
+  endKinds,
+  refusalKinds,
+} from "../cause/cause.ts";
 import type { Cidr, ElementPath, HostName, Ipv4, PeerName } from "../cell/identifiers.ts";
 import type { JsonObject } from "../json/json.ts";
 import {
@@ -67,6 +75,12 @@ const facts: { readonly [Kind in CauseKind]: Fields<CauseFacts[Kind]> } = {
   "no-host": {
     refusals,
     said: nullable(text()),
+    advice: optional(
+      record<Advice>({
+        rules: list(record<Advice["rules"][number]>({ kind: text(), hosts: integer() })),
+        change: nullable(text()),
+      }),
+    ),
   },
   "cannot-leave": { ...atHost, refusals },
   "leaves-after": { ...atHost, ...ofVm },

@@ -2,6 +2,7 @@ import type { ElementAnswer, ElementCheck } from "../../../model/api.ts";
 import type { Cause, CauseKind, CauseOf } from "../../../model/cause/cause.ts";
 import { remedy } from "../../../model/cause/remedy.ts";
 import { sentenceOf } from "../../../model/cause/sentence.ts";
+import { rulesText } from "../../../model/cause/words.ts";
 import type { Element, VmElement } from "../../../model/cell/cell.ts";
 import { type ElementPath, hostPeer } from "../../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
@@ -95,11 +96,14 @@ function checksOf(causes: readonly Cause[], path: string): readonly ElementCheck
   return causes
     .filter((cause) => !isPast(cause) || past.length === causes.length)
     .flatMap((cause, index) => {
-      if (cause.kind === "no-host" && cause.refusals.length > 0)
-        return cause.refusals.map(({ host, why, lifts, ...more }): ElementCheck => {
-          const one: Cause = { ...cause, refusals: [{ host, why, lifts, ...more }] };
+      if (cause.kind === "no-host" && cause.refusals.length > 0) {
+        const { advice, ...byHost } = cause;
+        const each = cause.refusals.map(({ host, why, lifts, ...more }): ElementCheck => {
+          const one: Cause = { ...byHost, refusals: [{ host, why, lifts, ...more }] };
           return failed(`host ${host}`, [one], why);
         });
+        return advice === undefined ? each : [failed("a host", [cause], rulesText(advice.rules)), ...each];
+      }
       const ended = index === 0 ? past.filter((each) => each !== cause) : [];
       const told = ended[0]?.kind === "ended" ? [...ended, cause] : [cause, ...ended];
       return [failed(subjectOf(cause, path), told)];

@@ -1,4 +1,4 @@
-import type { RefusalKind } from "../../../model/cause/cause.ts";
+import type { Advice, RefusalKind } from "../../../model/cause/cause.ts";
 import type { HostOffer } from "../../../model/check/check-hosts.ts";
 import {
   boolean,
@@ -76,8 +76,12 @@ const refusalKind: Reader<RefusalKind> = branded(
   (kind) => /^[a-z-]{1,64}$/.test(kind),
   "a kind: at most 64 small letters and hyphens",
 );
+/** Rules of this version and later ones. */
+const mostRules = 64;
 const refusal = object<HostRefusal>({ host: hostText, why: sentence, lifts: sentence, kind: optional(refusalKind) });
 const leave = object<Leave>({ to: nullable(hostText), refusals: list(refusal, most.hosts) });
+const ruled = object<Advice["rules"][number]>({ kind: refusalKind, hosts: count });
+const advice = object<Advice>({ rules: list(ruled, mostRules), change: nullable(sentence) });
 export const actualPlacement = document(
   object<ActualPlacement>({
     ...progressFields,
@@ -86,6 +90,7 @@ export const actualPlacement = document(
     boot: optional(count),
     terms: optional(placedTerms),
     refusals: list(refusal, most.hosts),
+    advice: optional(advice),
     leave: optional(leave),
   }),
 );

@@ -57,8 +57,9 @@ export function placementOf(state: ControllerState, vm: string, run: Run): Actua
 }
 
 /** Why there is no host yet, host by host. */
-export const noHost = ({ refusals, reason }: ActualPlacement): CauseOf<"no-host"> => ({
+export const noHost = ({ refusals, reason, advice }: ActualPlacement): CauseOf<"no-host"> => ({
   kind: "no-host",
   refusals,
   said: refusals.length === 0 ? reason : null,
+  ...(advice === undefined ? {} : { advice }),
 });

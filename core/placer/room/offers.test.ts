@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hostName, ipv4, mac } from "../../model/cell/identifiers.ts";
-import type { ActualHost } from "../documents/vocabulary.ts";
+import { hostName, ipv4, mac } from "../../../model/cell/identifiers.ts";
+import type { ActualHost } from "../../documents/vocabulary.ts";
 import { offersOf } from "./offers.ts";
 
 const host = (name: string): ActualHost => ({

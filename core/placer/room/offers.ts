@@ -1,6 +1,6 @@
-import type { HostOffer } from "../../model/check/check-hosts.ts";
-import type { HostOffers } from "../documents/vocabulary.ts";
-import { cpusFor, freeMiB, type HostView, noUse, type Ratios } from "./candidate.ts";
+import type { HostOffer } from "../../../model/check/check-hosts.ts";
+import type { HostOffers } from "../../documents/vocabulary.ts";
+import { cpusFor, freeMiB, type HostView, noUse, type Ratios } from "../candidate.ts";
 
 /**
  * What the hosts could hold if they were empty, for controllers to tell what can never be placed. A host that was never
