@@ -107,7 +107,10 @@ test("a host at which VMs of others run is given to nobody, and they are named",
   const { source } = cloud("h1");
   const to = { domain: "ROOT/acme", account: "ops" };
   for (const what of ["h1", "z1"])
-    assert.match(await refusal(addDedication(source, { of: what, ...to })), /^409 VMs of others run in .*: shop\/vm at h1/);
+    assert.match(
+      await refusal(addDedication(source, { of: what, ...to })),
+      /^409 VMs of others run in .*: shop\/vm at h1/,
+    );
   assert.equal(
     (await addDedication(source, { of: "z1", domain: "ROOT/acme" })).of,
     "z1",
