@@ -322,7 +322,6 @@ export interface ActualPlacement extends Progress {
   readonly terms?: PlacedTerms;
   /** Per host why it cannot hold the VM; empty when placed. */
   readonly refusals: readonly HostRefusal[];
-  /** Of one that is refused. Absent: of a version before, or not said now. */
   readonly advice?: Advice;
   /** It is to go elsewhere. Absent: it stays. */
   readonly leave?: Leave;

@@ -62,6 +62,8 @@ test("a flavour is an element of the root cell, once by its name, and goes when 
     await refusal(addFlavor(source, { name: "large", units: 1 })),
     /^409 there is a host flavour large already/,
   );
+  assert.equal((await addFlavor(source, { name: "other", units: 1 })).name, "other");
+  assert.deepEqual(await removeFlavor(source, "other"), { removed: "other" });
   assert.match(await refusal(removeFlavor(source, "small")), /^404 there is no host flavour small: there are large/);
   const into: JsonObject = { "x.type": "Host", "x.state": "disabled", "x.flavor": "large" };
   for (const peer of ["placer"])
