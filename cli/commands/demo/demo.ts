@@ -129,6 +129,7 @@ export const demo = async (
     'cells why "shop/web/vm -> shop/db/vm:5432"       what decides about a connection',
     'cells why "internet -> web/server/vm:443"        and what about one from outside',
     "cells exec shop/web/vm -- sh -c 'ip a; hostname' a command in a guest",
+    "cells web                                        the same in a browser, signed in as you",
     "cells down                                       ends it; --purge removes its data",
   ]) {
     terminal.print(`  ${line}`);
