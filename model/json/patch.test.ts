@@ -60,7 +60,13 @@ const operationOf = (value: fc.Arbitrary<Json>) =>
   );
 /** What rfc6902 takes that the RFC does not: it takes the document away, and puts it into itself. */
 const isOurs = ({ op, path, from }: JsonObject): boolean =>
-  (op === "remove" && path === "") || (op === "move" && (from === "" || `${path}/`.startsWith(`${from}/`)));
+  (op === "remove" && path === "") ||
+  (op === "move" && (from === "" || `${path}/`.startsWith(`${from}/`) || isMovedAlong(String(path), String(from))));
+/** What is taken out of a list gives those behind it other places, before the RFC looks for `path`; the library has looked by then. */
+const isMovedAlong = (path: string, from: string): boolean => {
+  const list = from.slice(0, from.lastIndexOf("/") + 1);
+  return /\/\d+$/.test(from) && path.startsWith(list) && path.slice(list.length).includes("/");
+};
 
 /** Null: it is refused. A document that holds no names makes it throw. */
 function byLibrary(document: Json, operation: JsonObject): { readonly document: Json } | null {

@@ -202,3 +202,19 @@ test("a cell that is made after the root controller has said all is waited for w
   room.settle();
   assert.equal(room.of("more", "b")[0], "on");
 });
+
+test("a guest whose account an older root controller does not know of any more keeps nobody waiting", () => {
+  const room = new Claimed({ root: null, shop: "ROOT/dev", more: "ROOT/x" });
+  room.tell({ root: null, shop: "ROOT/dev", more: "ROOT/x" });
+  room.input({ kind: "reachable", peer: root, reachable: true });
+  room.settle();
+  room.run("more", "a", plain);
+  assert.equal(room.of("more", "a")[0], "on");
+  room.input({ kind: "actual", from: root, key: "owner/more", value: null });
+  room.settle();
+  // It runs on, as nobody's: who must not stand beside others is refused for another place, and who may stands.
+  room.run("shop", "b", strict);
+  assert.match(room.of("shop", "b")[1] ?? "", /two accounts/);
+  room.run("shop", "c", plain);
+  assert.equal(room.of("shop", "c")[0], "on");
+});

@@ -39,7 +39,8 @@ export function standingHere(
     return { refused: "whose this host is has changed since it was chosen" };
   const guests = [...records.values()].filter(({ stage, vm }) => stage !== "ended" && vm.uid !== desired.uid);
   if (claim === null && !areApart({ client, vm: desired }, guests)) return null;
-  const unknown = [{ client, vm: desired }, ...guests].find((guest) => isUnheard(claimed, guest));
+  const newcomer = { client, vm: desired };
+  const unknown = isUnheard(claimed, newcomer) ? newcomer : guests.find((guest) => isUnheardGuest(claimed, guest));
   if (unknown !== undefined)
     return { waits: `the root controller has not said here yet whose the cell ${cellAround(unknown.client)} is` };
   const against = mayStandTogether(thereOf(claimed, guests), newcomerOf(claimed, client, desired, guests));
@@ -72,6 +73,12 @@ const isUnheard = ({ owners, heard }: ClaimState, { client, vm: { terms } }: Gue
   if (terms?.owned === true) return !heard || owners.has(rootCell);
   return !heard && terms === undefined;
 };
+/**
+ * Who is here already is waited for only until the root controller has said all that it knows. One whose store is older knows nothing of
+ * cells that were made since, and while their VMs run nobody could start here: they count as nobody's, and who must not stand beside
+ * such is refused, for another place.
+ */
+const isUnheardGuest = (claimed: ClaimState, guest: Guest): boolean => !claimed.heard && isUnheard(claimed, guest);
 const accountOf = ({ owners }: ClaimState, client: PeerName): string | null => owners.get(cellAround(client)) ?? null;
 /** Cells of no account are with those in the same child cell alone. */
 const ownerOf = (claimed: ClaimState, client: PeerName): string =>
