@@ -359,3 +359,40 @@ test("property: what it says follows from the documents alone, whatever their or
   );
   assert.ok(agreed > 0, "some rules met");
 });
+
+test("what is held is found by the elements for which it is, and another volume under its path by everybody", () => {
+  const volume = (id: string, copies: readonly string[]) => ({
+    ...{ uid: uid(id), path: "bank/db", shows: { kind: "volume", type: "Volume", sizeMiB: 64, server: "s1" } },
+    ...(copies.length === 0 ? {} : { heldFor: copies.map((path) => ({ domain: "shop.cells.internal", path })) }),
+  });
+  const { shows } = volume("b-1", []);
+  const key = "want/bank.cells.internal/bank/db";
+  const world = new World().start();
+  for (const client of [shop, spy]) world.say(client, key, want("bank.cells.internal", "bank/db"));
+  world.say(bank, "public/b-1", volume("b-1", ["shop/a", "shop/b"]));
+  const held = (id: string, path: string) => ({ path, uid: id, shows });
+  const of = [held("b-1", "shop/a"), held("b-1", "shop/b")];
+  assert.deepEqual(world.answer(shop, key), { uid: "b-1", shows, heldFor: of, onlyHeld: true });
+  assert.equal(world.answer(spy, key), undefined, "it is held for nobody else");
+  // The same path, applied again; before and after what is held, in whatever order they came.
+  for (const order of [
+    ["b-1", "b-2"],
+    ["b-2", "b-1"],
+  ]) {
+    for (const id of ["b-1", "b-2"]) world.say(bank, `public/${id}`, null);
+    for (const id of order) world.say(bank, `public/${id}`, volume(id, id === "b-1" ? ["shop/a"] : []));
+    world.restart();
+    assert.deepEqual(world.answer(shop, key), { uid: "b-2", shows, heldFor: [held("b-1", "shop/a")] });
+    assert.deepEqual(world.answer(spy, key), { uid: "b-2", shows });
+  }
+  world.say(bank, "public/b-2", volume("b-2", ["shop/c"]));
+  assert.deepEqual(
+    (world.answer(shop, key) as { heldFor: readonly { uid: string; path: string }[] }).heldFor
+      .map((each) => [each.path, each.uid])
+      .sort(),
+    [
+      ["shop/a", "b-1"],
+      ["shop/c", "b-2"],
+    ],
+  );
+});

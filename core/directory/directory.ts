@@ -6,11 +6,13 @@ import {
   type DesiredReach,
   type DesiredWant,
   directoryKey,
+  type WantHeld,
 } from "../documents/cells.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { desiredPublic, desiredReach, desiredWant } from "../documents/readers/cells.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { actualKey } from "../documents/vocabulary.ts";
+import { mostHeldFor } from "../documents/volumes.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { cellOfController, createOutbox, log, type Outbox, publishValue, takeEffects } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
@@ -41,7 +43,7 @@ export interface DirectoryOptions {
 
 interface CellView {
   readonly publics: Map<Uid, DesiredPublic>;
-  /** By path, for references. Two elements have one path only while one of them is being replaced: the last one counts. */
+  /** By path, for references. Two elements have one path while one of them is being replaced, or is held: the last one counts that is not. */
   readonly paths: Map<string, Set<Uid>>;
   readonly wants: Map<string, DesiredWant>;
   readonly reaches: Map<Uid, DesiredReach>;
@@ -270,13 +272,33 @@ const controllerOf = (state: DirectoryState, domain: string): PeerName | null =>
   domain.endsWith(`.${state.domain}`) ? (`controller.${domain.slice(0, -state.domain.length - 1)}` as PeerName) : null;
 
 /** A reference names the whole path of the other's document, or one below its cell's component. */
-function find(state: DirectoryState, { domain, path }: DesiredWant): DesiredPublic | null {
+function allAt(state: DirectoryState, { domain, path }: DesiredWant): readonly DesiredPublic[] {
   const client = controllerOf(state, domain);
   const view = client === null ? undefined : state.cells.get(client);
-  if (view === undefined) return null;
+  if (view === undefined) return [];
   const uids = view.paths.get(path) ?? view.paths.get(`${componentOf(view)}/${path}`);
-  const uid = [...(uids ?? [])].at(-1);
-  return uid === undefined ? null : (view.publics.get(uid) ?? null);
+  return [...(uids ?? [])].flatMap((uid) => view.publics.get(uid) ?? []);
+}
+const find = (state: DirectoryState, want: DesiredWant): DesiredPublic | null =>
+  allAt(state, want).findLast(({ heldFor }) => heldFor === undefined) ?? null;
+
+/**
+ * What a cell is told of what it names. A volume that is held may have left its model, and another one have its path: that is found by
+ * everybody, and what is held by those elements alone for which it is (decision 142). A controller of the version before takes the first that is told.
+ */
+function answerTo(state: DirectoryState, client: PeerName, want: DesiredWant): ActualWant | null {
+  const all = allAt(state, want);
+  const domain = domainOf(state, client);
+  const heldFor = all
+    .flatMap(({ uid, shows, heldFor = [] }) =>
+      heldFor.filter((each) => each.domain === domain).map(({ path }): WantHeld => ({ path, uid, shows })),
+    )
+    .slice(0, mostHeldFor);
+  const found = find(state, want);
+  const more = heldFor.length === 0 ? {} : { heldFor };
+  if (found !== null) return { uid: found.uid, shows: found.shows, ...more };
+  const last = heldFor.at(-1);
+  return last === undefined ? null : { uid: last.uid, shows: last.shows, ...more, onlyHeld: true };
 }
 /** Of the cell itself, with which all of its paths begin. */
 function componentOf({ paths }: CellView): string {
@@ -295,9 +317,7 @@ function settle(state: DirectoryState): void {
     const want = kind === "want" ? view?.wants.get(id) : undefined;
     const reach = kind === "reach" ? view?.reaches.get(id as Uid) : undefined;
     if (want !== undefined) {
-      const found = find(state, want);
-      const answer = found === null ? null : ({ uid: found.uid, shows: found.shows } satisfies ActualWant);
-      say(state, client, `want/${id}`, answer);
+      say(state, client, `want/${id}`, answerTo(state, client, want));
     }
     if (reach === undefined) continue;
     placeSide(state, client, reach, sideOf(state, client, reach));

@@ -14,6 +14,7 @@ import type { Usage } from "../../model/check/check-limits.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import type { PoolAsked, PoolHostGiven } from "./pools.ts";
 import type { CompiledRule, Progress } from "./vocabulary.ts";
+import type { HeldFor } from "./volumes.ts";
 
 /** The documents with which cells know of each other and are made by each other: a part of the vocabulary in `documents.ts`. */
 
@@ -24,6 +25,8 @@ export interface DesiredPublic {
   readonly uid: Uid;
   readonly path: ElementPath;
   readonly shows: PublicElement;
+  /** Of one that is shown since it is held (`x.hold`), and not public: to these alone. Absent: to whoever names it. */
+  readonly heldFor?: readonly HeldFor[];
 }
 export type PublicElement =
   | {
@@ -48,6 +51,16 @@ export interface DesiredWant {
 }
 /** Only where the element is visible; nothing is said of one that is not there, and nothing of one that is private. */
 export interface ActualWant {
+  readonly uid: Uid;
+  readonly shows: PublicElement;
+  /** What elements of the asking cell at these paths find there, since it is held for them. Absent: nothing is. */
+  readonly heldFor?: readonly WantHeld[];
+  /** Nothing else is there: to all other elements it is not visible. */
+  readonly onlyHeld?: true;
+}
+export interface WantHeld {
+  /** Of the element in the asking cell. */
+  readonly path: ElementPath;
   readonly uid: Uid;
   readonly shows: PublicElement;
 }

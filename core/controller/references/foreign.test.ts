@@ -230,3 +230,33 @@ test("what is not a volume is no origin, and a cell that names itself is told ho
   assert.match(world.why("shop/disk").verdict, /is a VM, and a volume is needed here/);
   assert.match(world.why("shop/own").verdict, /is this cell itself.*<ref:\/shop\/disk>/);
 });
+
+test("a copy finds what is held for it, and every other element what has that path now", () => {
+  const alone = new Alone();
+  alone.directory(true);
+  const copy = { "x.type": "VolumeCopy", "x.image": "<ref://bank.cells.internal/bank/db>" };
+  alone.put({ held: copy, other: copy });
+  const originOf = (path: string): string | undefined => {
+    const all = [...(alone.desired.get("storage-manager") ?? [])].filter(([key]) => key.startsWith("volume/"));
+    const documents = all.map(([, value]) => value as unknown as DesiredVolume);
+    const { origin } = documents.find((each) => each.path === path) ?? {};
+    return origin?.kind === "copy" ? origin.volume : undefined;
+  };
+  const shows = { kind: "volume", type: "Volume", sizeMiB: 64, server: "s1" };
+  const heldFor = [{ path: "shop/held", uid: "b-1", shows }];
+  const key = "want/bank.cells.internal/bank/db";
+  alone.says("directory", key, { uid: "b-1", shows, heldFor, onlyHeld: true });
+  assert.deepEqual([originOf("shop/held"), originOf("shop/other")], ["b-1", undefined]);
+  const why = alone.step({ kind: "request", id: 1, request: { method: "WHY-ELEMENT", path: "shop/other" } });
+  assert.match(JSON.stringify(why), /bank\.cells\.internal shows no such element to this cell/);
+  alone.says("directory", key, { uid: "b-2", shows, heldFor });
+  alone.crash();
+  assert.deepEqual([originOf("shop/held"), originOf("shop/other")], ["b-1", "b-2"]);
+  // A directory of the version before says nothing of what is held.
+  const older = new Alone();
+  older.directory(true);
+  older.put({ held: copy });
+  older.says("directory", key, { uid: "b-1", shows });
+  const said = [...(older.desired.get("storage-manager") ?? [])].filter(([each]) => each.startsWith("volume/"));
+  assert.match(JSON.stringify(said), /"kind":"copy","volume":"b-1"/);
+});

@@ -1,6 +1,6 @@
 import type { Cause } from "../../../model/cause/cause.ts";
 import type { Cell, Element, NetworkRuleElement, RuleEnd, VolumeConnectionElement } from "../../../model/cell/cell.ts";
-import type { Cidr, Uid } from "../../../model/cell/identifiers.ts";
+import type { Cidr, ElementPath, Uid } from "../../../model/cell/identifiers.ts";
 import {
   type ActualReach,
   type ActualWant,
@@ -111,16 +111,25 @@ export function releasedForeign(state: ControllerState, key: string): void {
 export const isForeignRecord = (key: string): boolean => key.startsWith(recordKey(""));
 export const foreignKeyOf = (key: string): string => key.slice(recordKey("").length);
 
-export const foreignElement = (state: ControllerState, want: DesiredWant): ActualWant | null =>
-  actualWant.of(state.foreign.get(directoryKey.want(want))?.answer);
+/** @param by the element that names it, where that may be a copy for which it is held */
+export function foreignElement(
+  state: ControllerState,
+  want: DesiredWant,
+  by?: ElementPath,
+): Pick<ActualWant, "uid" | "shows"> | null {
+  const found = actualWant.of(state.foreign.get(directoryKey.want(want))?.answer);
+  const held = found?.heldFor?.find(({ path }) => path === by);
+  return held ?? (found?.onlyHeld === true ? null : found);
+}
 
-/** A volume of another cell that a link names, once it is visible; null while it is not, or is none. */
+/** A volume of another cell that an element names by a link, once it is visible; null while it is not, or is none. */
 export function foreignVolume(
   state: ControllerState,
   link: string,
+  by: ElementPath,
 ): { readonly uid: Uid; readonly sizeMiB: number | null } | null {
   const want = foreignLink(link);
-  const found = want === null ? null : foreignElement(state, want);
+  const found = want === null ? null : foreignElement(state, want, by);
   return found?.shows.kind === "volume" ? { uid: found.uid, sizeMiB: found.shows.sizeMiB } : null;
 }
 export function foreignNetworks(state: ControllerState, want: DesiredWant): readonly Cidr[] {
@@ -139,9 +148,14 @@ export const reachOf = (state: ControllerState, rule: Uid): ActualReach | null =
   actualReach.of(state.foreign.get(directoryKey.reach(rule))?.answer);
 
 /** Why a reference has no effect yet; null: it has one. */
-export function whyNotVisible(state: ControllerState, want: DesiredWant, wanted: PublicElement["kind"]): Cause | null {
+export function whyNotVisible(
+  state: ControllerState,
+  want: DesiredWant,
+  wanted: PublicElement["kind"],
+  by?: ElementPath,
+): Cause | null {
   const { domain, path } = want;
-  const found = foreignElement(state, want);
+  const found = foreignElement(state, want, by);
   if (found !== null) {
     const { kind, type } = found.shows;
     return kind === wanted ? null : { kind: "foreign-wrong-type", domain, path, type, wanted };
@@ -160,8 +174,8 @@ export function whyNoOrigin(state: ControllerState, record: ElementRecord, eleme
   const want = element.type === "VolumeCopy" ? foreignLink(element.image) : null;
   if (want === null) return null;
   const actual = actualOf(actualVolume, state, storageManagerOf(state), `volume/${record.uid}`);
-  if (actual?.hidden === true) return otherManager(state, want) ?? noGrant(state, want, "copy");
-  return actual === undefined ? whyNotVisible(state, want, "volume") : null;
+  if (actual?.hidden === true) return otherManager(state, want, element.path) ?? noGrant(state, want, "copy");
+  return actual === undefined ? whyNotVisible(state, want, "volume", element.path) : null;
 }
 
 /** Why a volume of another cell cannot be a disk here; null: it can, or it is a volume of this cell. */
@@ -177,8 +191,8 @@ export function whyNotConnected(
 }
 
 /** A Storage Manager decides for its own volumes alone, and knows no other's (decisions/0037). */
-function otherManager(state: ControllerState, want: DesiredWant): Cause | null {
-  const shows = foreignElement(state, want)?.shows;
+function otherManager(state: ControllerState, want: DesiredWant, by?: ElementPath): Cause | null {
+  const shows = foreignElement(state, want, by)?.shows;
   if (shows?.kind !== "volume") return null;
   const [own, theirs] = [serviceNumber(storageManagerOf(state)), shows.manager ?? 1];
   if (own === theirs) return null;

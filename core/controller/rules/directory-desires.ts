@@ -31,7 +31,7 @@ import {
 } from "../state.ts";
 import { seenByOthers } from "../upgrade/seen-by-others.ts";
 import { placedInterfaces } from "../vm/virtual-machines.ts";
-import { isHeld } from "../volumes/holds.ts";
+import { shownFor } from "../volumes/holds.ts";
 import { trueSizeMiB } from "../volumes/true-size.ts";
 
 /** Everything that should be known at the directory. */
@@ -47,11 +47,13 @@ function desireElement(state: ControllerState, record: ElementRecord, desires: D
     addDesire(desires, directory, key, document);
   };
   const element = elementOf(state, record);
-  const shows = element?.public === true || isHeld(state, record) ? shownOf(state, record) : null;
+  const heldFor = element?.public === true ? [] : shownFor(state, record);
+  const shows = element?.public === true || heldFor.length > 0 ? shownOf(state, record) : null;
   if (shows !== null) {
     const { uid, path } = record;
+    const only = heldFor.length === 0 ? {} : { heldFor };
     const seen = seenByOthers(state)(uid, path);
-    if (seen === uid) say(directoryKey.public(uid), { uid, path, shows } satisfies DesiredPublic);
+    if (seen === uid) say(directoryKey.public(uid), { uid, path, shows, ...only } satisfies DesiredPublic);
     else if (seen !== null) keepDesire(state, desires, directory, directoryKey.public(seen));
   }
   if (element === undefined) return;

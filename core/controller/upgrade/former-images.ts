@@ -53,7 +53,7 @@ function isSame(
   if (document === null || document.sizeMiB !== ("sizeMiB" in element ? (element.sizeMiB ?? null) : null)) return false;
   const { origin, access } = document;
   if (element.type === "VolumeCopy") {
-    const image = uids.get(element.image) ?? foreignVolume(state, element.image)?.uid;
+    const image = uids.get(element.image) ?? foreignVolume(state, element.image, element.path)?.uid;
     return origin.kind === "copy" && origin.volume === image;
   }
   return (

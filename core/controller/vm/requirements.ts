@@ -50,7 +50,7 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
     const want = foreignLink(element.volume);
     if (want !== null) {
       const why = whyNotVisible(state, want, "volume");
-      const foreign = foreignVolume(state, element.volume);
+      const foreign = foreignVolume(state, element.volume, element.path);
       if (foreign !== null) disks.push(diskOf(record.uid, foreign.uid, element));
       else if (element.requires && why !== null) missing.push(why);
       continue;

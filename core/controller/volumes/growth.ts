@@ -172,7 +172,7 @@ function originMiB(state: ControllerState, element: VolumeElement): number | nul
   if (element.type !== "VolumeCopy") return null;
   const own = recordAt(state, element.image);
   return own === undefined
-    ? (foreignVolume(state, element.image)?.sizeMiB ?? null)
+    ? (foreignVolume(state, element.image, element.path)?.sizeMiB ?? null)
     : trueSizeMiB(saidOf(state, own.uid));
 }
 

@@ -2,7 +2,7 @@ import type { Cell, VolumeGrantElement } from "../../../model/cell/cell.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";
 import { cellDomain } from "../network/names.ts";
-import { type ControllerState, recordAt } from "../state.ts";
+import type { ControllerState } from "../state.ts";
 import { holdsIn, isOver } from "./holds.ts";
 
 /** Holds that are refused: those for a copy that can never be, and changes that go against one (`holds.ts`). */

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
+import type { DesiredPublic } from "../../documents/cells.ts";
 import { actualKey, type DesiredGrant, type DesiredVolume } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
 import { shopOptions } from "../shop.testing.ts";
@@ -47,6 +49,10 @@ test("what is held is shown to other cells until its copy is made, though it has
   assert.deepEqual(shown(), []);
   world.put(cell({ disk, hold, other: disk }));
   assert.deepEqual(shown(), ["shop/disk"]);
+  const [document] = world.documents<DesiredPublic>("directory", "public");
+  assert.deepEqual(document?.heldFor, [{ domain: "primary.cells.internal", path: copyAt }], "to that copy alone");
+  world.put(cell({ disk: { ...disk, "x.public": true }, hold, other: disk }));
+  assert.equal(world.documents<DesiredPublic>("directory", "public")[0]?.heldFor, undefined, "or to everybody");
   world.put(cell({ other: disk }));
   world.crash();
   world.settle();
@@ -239,4 +245,31 @@ test("one copy is waited for by one volume: a new one under the path of what is 
     sayCopied(world, grantOf(world));
     assert.equal(world.state.elements.size, 0);
   }
+});
+
+test("property: what is known of what is held is what looking at all elements finds", () => {
+  const changes = ["put", "again", "leave", "delete", "copied", "drop", "crash"] as const;
+  const steps = fc.array(fc.record({ what: fc.constantFrom(...changes), at: fc.nat(3) }), { maxLength: 12 });
+  fc.assert(
+    fc.property(steps, (all) => {
+      const world = new World();
+      for (const { what, at } of all) {
+        const of = { disk, hold: { ...hold, "x.hold": `primary/a${at}` }, other: disk };
+        const json =
+          what === "again" ? cell({ ...of, second: disk }) : what === "leave" ? cell({ other: disk }) : cell(of);
+        const allowDestroy = ["shop/other", "shop/second"];
+        if (what === "crash") world.crash();
+        else if (what === "delete") world.ask({ method: "DELETE", path: "", allowDestroy });
+        else if (what === "drop")
+          world.ask({ method: "DELETE", path: "shop", dropHeld: true, allowDestroy: ["shop/disk"] });
+        else if (what !== "copied") world.ask({ method: "PUT", path: "", json, allowDestroy });
+        world.settle();
+        const grant = what === "copied" ? grantsOf(world)[at % 2] : undefined;
+        if (grant !== undefined) sayCopied(world, grant);
+        const whole = [...world.state.elements.values()].filter((each) => each.deleting && each.held !== undefined);
+        assert.deepEqual([...world.state.indexes.held.keys()].sort(), whole.map(({ uid }) => uid).sort());
+      }
+    }),
+    { numRuns: 30 },
+  );
 });

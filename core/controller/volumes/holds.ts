@@ -3,7 +3,7 @@ import type { Cell, VolumeGrantElement } from "../../../model/cell/cell.ts";
 import type { ElementPath } from "../../../model/cell/identifiers.ts";
 import { actualGrant } from "../../documents/readers/storage.ts";
 import type { DesiredGrant } from "../../documents/vocabulary.ts";
-import type { HeldFor } from "../../documents/volumes.ts";
+import { type HeldFor, mostHeldFor } from "../../documents/volumes.ts";
 import { target } from "../changes/standing.ts";
 import type { ElementRecord } from "../records.ts";
 import { actualOf, type ControllerState, recordAt, saveElement, storageManagerOf } from "../state.ts";
@@ -20,7 +20,7 @@ import { grantDocument } from "./grants.ts";
  * of the copy later holds nothing up here.
  *
  * Whoever makes the copy finds its origin by its path, through the directory. So what is held is shown there, as with `x.public`,
- * for as long as it is held.
+ * for as long as it is held, to those copies alone: another volume may have that path by then.
  *
  * Rejected: a flag. Any copy that the other cell ever made would do then, and the one that is waited for would find its
  * origin gone.
@@ -62,9 +62,9 @@ export const holdsOf = (state: ControllerState, { path }: ElementRecord): readon
 export const heldForOf = (holds: readonly DesiredGrant[]): readonly HeldFor[] =>
   holds.flatMap(({ to, hold }) => ("domain" in to && hold !== undefined ? [{ domain: to.domain, path: hold }] : []));
 
-/** It stays for a copy, and so is shown to whoever makes that (`rules/directory-desires.ts`). */
-export const isHeld = (state: ControllerState, record: ElementRecord): boolean =>
-  record.deleting ? record.held !== undefined : holdsOf(state, record).length > 0;
+/** Copies for which it stays: those are shown it, and so find it by its path (`rules/directory-desires.ts`). */
+export const shownFor = (state: ControllerState, record: ElementRecord): readonly HeldFor[] =>
+  heldForOf(record.deleting ? (record.held ?? []) : holdsOf(state, record)).slice(0, mostHeldFor);
 
 /** Volumes of the present model of which nothing is lost when they leave it: they stay for a copy, or it is there. */
 export const heldIn = (state: ControllerState): ReadonlySet<ElementPath> =>

@@ -1,4 +1,4 @@
-import type { Element } from "../../../model/cell/cell.ts";
+import type { Element, VolumeCopyElement } from "../../../model/cell/cell.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import { actualVolume, desiredVolume } from "../../documents/readers/storage.ts";
 import type { DesiredConnection, DesiredVolume } from "../../documents/vocabulary.ts";
@@ -92,7 +92,7 @@ function volumeDocument(state: ControllerState, record: ElementRecord, element: 
     return { ...common, origin, sizeMiB: element.sizeMiB, access: element.access };
   }
   if (element.type !== "VolumeCopy") return null;
-  const origin = recordAt(state, element.image)?.uid ?? foreignOrigin(state, record.uid, element.image);
+  const origin = recordAt(state, element.image)?.uid ?? foreignOrigin(state, record.uid, element);
   if (origin === null) return null;
   return {
     ...common,
@@ -106,9 +106,9 @@ function volumeDocument(state: ControllerState, record: ElementRecord, element: 
  * A copy that was made once is there, whatever its origin's cell shows now. One that has found no origin was not made: that cell may have made
  * its volume anew since, and nobody would ever let the former one be copied.
  */
-function foreignOrigin(state: ControllerState, copy: Uid, link: string): Uid | null {
+function foreignOrigin(state: ControllerState, copy: Uid, { image: link, path }: VolumeCopyElement): Uid | null {
   if (foreignLink(link) === null) return null;
-  const shown = foreignVolume(state, link)?.uid ?? null;
+  const shown = foreignVolume(state, link, path)?.uid ?? null;
   const manager = storageManagerOf(state);
   const before = desiredVolume.of(desiredNow(state, manager, `volume/${copy}`));
   if (before?.origin.kind !== "copy") return shown;

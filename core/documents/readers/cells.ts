@@ -27,7 +27,9 @@ import type {
   QuotaAsked,
   QuotaGrant,
   ReachOpening,
+  WantHeld,
 } from "../cells.ts";
+import { type HeldFor, mostHeldFor } from "../volumes.ts";
 import { poolHostsGiven, poolsAsked } from "./pools.ts";
 import {
   address,
@@ -71,13 +73,20 @@ const shows = byKind<PublicElement>({
   }),
 });
 const byUid = { key: { field: "uid", of: ({ uid }: { readonly uid: string }) => uid } } as const;
-export const desiredPublic = document(object<DesiredPublic>({ uid: uidText, path: pathText, shows }), byUid);
+const heldFor = object<HeldFor>({ domain: word, path: pathText });
+export const desiredPublic = document(
+  object<DesiredPublic>({ uid: uidText, path: pathText, shows, heldFor: optional(list(heldFor, mostHeldFor)) }),
+  byUid,
+);
 
 const want = object<DesiredWant>({ domain: word, path: pathText });
 export const desiredWant = document(want, {
   key: { field: "path", of: ({ domain, path }) => `${domain}/${path}` },
 });
-export const actualWant = document(object<ActualWant>({ uid: uidText, shows }));
+const wantHeld = object<WantHeld>({ path: pathText, uid: uidText, shows });
+export const actualWant = document(
+  object<ActualWant>({ uid: uidText, shows, heldFor: optional(list(wantHeld, mostHeldFor)), onlyHeld: yes }),
+);
 
 const opening = object<ReachOpening>({ direction: oneOf("out", "in"), protocol, sourcePorts: ports, ports });
 export const desiredReach = document(

@@ -44,7 +44,7 @@ function outdatedCopy(state: ControllerState, vm: ElementPath): ElementPath | nu
   const element = volume === undefined ? undefined : state.cell?.elements.get(volume);
   const uid = volume === undefined ? undefined : state.uids.get(volume);
   if (element?.type !== "VolumeCopy" || uid === undefined) return null;
-  const now = foreignVolume(state, element.image)?.uid;
+  const now = foreignVolume(state, element.image, element.path)?.uid;
   const document = desiredVolume.of(desiredNow(state, storageManagerOf(state), `volume/${uid}`));
   const origin = document?.origin.kind === "copy" ? document.origin.volume : undefined;
   return now === undefined || origin === undefined || now === origin ? null : element.path;
