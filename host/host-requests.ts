@@ -1,4 +1,4 @@
-import type { Mac, PeerName, Uid } from "../model/cell/identifiers.ts";
+import type { Ipv4, Mac, PeerName, Uid } from "../model/cell/identifiers.ts";
 import type { FoundMachine, MachineCondition, MachineEnd } from "./drivers/hypervisor/driver.ts";
 import type { InterfaceGroups, NetworkAllocation, RouterFact } from "./drivers/network/driver.ts";
 import type { DoubtsRequest } from "./heartbeat/beats-state.ts";
@@ -95,4 +95,5 @@ export interface HostStatus {
   /** What should be known of this host, a sentence; absent: nothing. */
   readonly remark?: string;
 }
-export type ExecTarget = { readonly vm: Uid } | { readonly refused: string };
+/** `address`: of its first interface; absent: it has none. */
+export type ExecTarget = { readonly vm: Uid; readonly address?: Ipv4 } | { readonly refused: string };

@@ -10,6 +10,11 @@ const positiveSecondsOf = (text: string): number => {
 
 /** Commands that open a session into a running VM. */
 export const sessionCommands: Register = (program, context, withHelp) => {
+  streams(program, context, withHelp);
+  consoles(program, context, withHelp);
+};
+
+const streams: Register = (program, context, withHelp) => {
   withHelp(
     program
       .command("exec")
@@ -46,6 +51,20 @@ What it leaves running in the guest is heard no longer than itself: give that an
     ["cells cp site.tar shop/web/vm:/srv/", "cells cp shop/web/vm:/var/log/messages ."],
     `The guest needs its agent and sh, cat, mv and sha256sum. A file here with a \`:\` in its name is written as ./NAME.`,
   );
+  withHelp(
+    program
+      .command("forward")
+      .description("reach a TCP port of a VM by a port of this machine, until Ctrl-C")
+      .argument("<vm>", "path of the VM")
+      .argument("<ports>", "HERE:THERE, or THERE alone; HERE 0: any that is free")
+      .action(async (vm, ports) => (await import("../sessions/forward.ts")).forward(context(), vm, ports)),
+    ["cells forward shop/web/vm 8080:80", "cells forward shop/db/vm 5432"],
+    `The cell says that it may be done: x.policy.forward true. Nobody but this machine reaches the port here. At most 16 connections
+are open at a time, and each is recorded. The guest needs its agent and nc; what listens on its 127.0.0.1 alone is not reached.`,
+  );
+};
+
+const consoles: Register = (program, context, withHelp) => {
   withHelp(
     program
       .command("logs")

@@ -52,11 +52,11 @@ const chunkBytes = 16 * 1024;
 /** Asks for a capability and opens the stream. Rejects with `Refused`, or that nothing answers. */
 export const openSession = async (
   client: Client,
-  request: { readonly cell: string; readonly vm: string; readonly verb: SessionVerb },
+  request: { readonly cell: string; readonly vm: string; readonly verb: SessionVerb; readonly port?: number },
   listener: SessionListener,
 ): Promise<Session> => {
-  const { cell, vm, verb } = request;
-  const { grant, url } = await client.session(cell, { vm, verb });
+  const { cell, vm, verb, port } = request;
+  const { grant, url } = await client.session(cell, { vm, verb, ...(port === undefined ? {} : { port }) });
   const socket = new WebSocket(url, [sessionProtocol, `${capabilityPrefix}${grant.session}`], {
     perMessageDeflate: false,
   });

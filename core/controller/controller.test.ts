@@ -3,6 +3,8 @@ import { test } from "node:test";
 import { hostName, peerName } from "../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import type { DesiredConnection, DesiredName, DesiredPlacement } from "../documents/vocabulary.ts";
+import { execTarget } from "./requests/session-requests.ts";
+import type { ControllerState } from "./state.ts";
 import { shop, World, written } from "./world.testing.ts";
 
 const cellOf = (document: JsonObject): JsonObject => document.shop as JsonObject;
@@ -419,6 +421,12 @@ test("what is asked of a controller is answered or refused with a reason", () =>
   const target = world.ask({ method: "EXEC-TARGET", vm: "web" }).body;
   assert.deepEqual(target, { path: "shop/web", host: "h1", uid: world.uidOf("shop/web"), incarnation: 2 });
   assert.equal(world.ask({ method: "EXEC-TARGET", vm: "shop/front" }).status, 404);
+  const forwarded = { method: "EXEC-TARGET", vm: "web", forwards: true } as const;
+  const refused = world.ask(forwarded);
+  assert.deepEqual([refused.status, (refused.body as { error?: { code: string } }).error?.code], [403, "forbidden"]);
+  assert.match(JSON.stringify(refused.body), /`x.policy.forward true` in it does/);
+  world.put(shop({ web, "x.policy.forward": true }));
+  assert.deepEqual(world.ask(forwarded).body, target, "and nothing of the cell is made anew for it");
   const ends = world.ask({ method: "WHY-ENDS", from: "shop/web", to: "shop/dbCard" }).body as JsonObject;
   assert.deepEqual(ends.to, { path: "shop/dbCard", address: "10.64.0.10", vm: "shop/db", host: "h1" });
   assert.ok(Object.values(ends.rules as JsonObject).includes("shop/toDb"));
@@ -448,4 +456,21 @@ test("the name of an interface is public where the interface is, or its VM", () 
   assert.deepEqual(isPublic(), [true, true]);
   world.put(shop());
   assert.deepEqual(isPublic(), [false, false]);
+});
+
+test("a port of a VM is reached where its cell says so, and in the root cell never", () => {
+  const world = new World();
+  world.put(shop({ "x.policy.forward": true }));
+  const reached = execTarget(world.state, "web", true);
+  assert.equal(reached.ok && reached.value.path, "shop/web");
+  const root = { ...world.state, options: { ...world.state.options, cell: "root" } } as ControllerState;
+  const refused = execTarget(root, "web", true);
+  assert.equal(!refused.ok && refused.error.status, 403);
+  assert.match(refused.ok ? "" : refused.error.message, /nothing is forwarded to its services/);
+  assert.equal(execTarget(root, "web").ok, true, "a console there is another matter");
+  for (const said of [undefined, false]) {
+    world.put(shop(said === undefined ? {} : { "x.policy.forward": said }));
+    const none = execTarget(world.state, "web", true);
+    assert.equal(!none.ok && none.error.status, 403, String(said));
+  }
 });

@@ -88,6 +88,8 @@ declare module "cells/model" {
       readonly broadcast?: "off" | "on";
       /** Which of the resolvers that its parent lets it have the cell's name server asks for names outside, for as long as a rule of the cell opens something towards "internet"; an empty list: none. Absent: all of them. A change takes effect in place. */
       readonly resolvers?: readonly string[];
+      /** Whether whoever may (`vm.forward`) reaches a TCP port of a VM by `cells forward`, though no rule lets anybody in. The root cell lets nobody. Default: false. */
+      readonly forward?: boolean;
       /** Whether as much is deployed as can be had ("as-possible"), or nothing until all of it can be ("all-or-none"). Default: "as-possible". */
       readonly deploy?: "as-possible" | "all-or-none";
     };

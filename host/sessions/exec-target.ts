@@ -15,5 +15,6 @@ export const execTarget = (
   if (record.stage === "starting") return { refused: `"${vm}" is still being started; try again in a moment` };
   if (incarnation !== null && incarnation !== record.vm.incarnation)
     return { refused: `incarnation ${record.vm.incarnation} of "${vm}" runs here, not ${incarnation}` };
-  return { vm: record.vm.uid };
+  const [first] = record.vm.interfaces;
+  return { vm: record.vm.uid, ...(first === undefined ? {} : { address: first.address }) };
 };

@@ -14,11 +14,15 @@ const firstMessageMs = 10_000;
 /** Given to the guest at once. Other sessions of the machine have their turn in between. */
 const longestPieceBytes = 256 * 1024;
 
-/** One command in a guest, for one client. It ends with its client, as far as the guest's agent can do that. */
+/**
+ * One command in a guest, for one client. It ends with its client, as far as the guest's agent can do that.
+ * @param given what is run, which the client does not say then, and whose input it is; null: the client says it
+ */
 export const serveExec = (
   channel: SessionChannel,
   start: (command: GuestCommand, output: GuestOutput) => GuestRun,
   opened: Omit<Extract<SessionMessage, { kind: "opened" }>, "viewers" | "pastBytes">,
+  given: readonly string[] | null = null,
 ): void => {
   let hasInput: boolean | null = null;
   let run: GuestRun | null = null;
@@ -80,6 +84,11 @@ export const serveExec = (
         run?.signal(message.signal);
     }
   });
+  if (given !== null) {
+    clearTimeout(waiting);
+    hasInput = true;
+    begin({ command: given, input, timeoutMs: null });
+  }
   channel.closed.then(() => {
     clearTimeout(waiting);
     const left = run;

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { after, afterEach, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
-import { peerName, uid } from "../../model/cell/identifiers.ts";
+import { type Ipv4, ipv4, peerName, uid } from "../../model/cell/identifiers.ts";
 import {
   type ClientMessage,
   channels,
@@ -97,8 +97,10 @@ const answer = async (json: Json): Promise<Json> => {
     return { refused: `no VM "${asked.vm}" of this cell runs on this host` };
   if (asked.incarnation !== incarnation)
     return { refused: `incarnation ${incarnation} runs here, not ${asked.incarnation}` };
-  return { vm };
+  return address === null ? { vm } : { vm, address };
 };
+/** Of the machine; null: it has no interface. */
+let address: Ipv4 | null = null;
 
 before(async () => {
   installation = await createTestInstallation("sessions");
@@ -411,4 +413,31 @@ test("what no session has ends it with a sentence", async () => {
   const closed = once(huge.socket, "close");
   huge.socket.send(Buffer.alloc(1024 * 1024));
   assert.equal((await closed)[0], 1009, "a message that is too long is not even read");
+});
+
+test("a port is reached by a connection to the guest's own address, and nothing that the client says is run", async () => {
+  await start();
+  address = null;
+  const none = await refused(encodeCapability(capability({ verb: "forward", port: 80 })));
+  assert.deepEqual([none.status, /has no interface/.test(none.why)], [409, true]);
+  address = ipv4("10.64.0.2");
+  const client = await opened({ verb: "forward", port: 80 });
+  await client.of("opened");
+  await eventually("it connects", () => runs.length === 1);
+  const [run = assert.fail()] = runs;
+  assert.deepEqual(run.command.command.slice(-2), ["10.64.0.2", "80"]);
+  assert.equal(run.command.timeoutMs, null);
+  client.socket.send(Buffer.from("GET /"));
+  const sent = await (run.command.input as AsyncIterable<Buffer>)[Symbol.asyncIterator]().next();
+  assert.equal(String(sent.value), "GET /");
+  await run.output.output("stdout", Buffer.from("200"));
+  await eventually("it is answered", () => client.received.output === "200");
+  run.exit(0);
+  assert.equal((await client.of("exited")).exitCode, 0);
+
+  const liar = await opened({ verb: "forward", port: 80 });
+  liar.send({ kind: "run", command: ["reboot"], input: false, timeoutMs: null });
+  assert.equal((await liar.of("ended")).cause, "protocol");
+  assert.ok(runs.every(({ command }) => command.command[0] === "sh" && !command.command.includes("reboot")));
+  assert.ok(logged.some((line) => line.includes('"verb":"forward"') && line.includes('"port":80')));
 });

@@ -16,6 +16,7 @@ import type { ExecTarget, HostRequest } from "../host-requests.ts";
 import { createSessionChannel, type SessionChannel } from "./session-channel.ts";
 import { serveConsole } from "./session-console.ts";
 import { serveExec } from "./session-exec.ts";
+import { connectCommand } from "./session-forward.ts";
 
 /**
  * Sessions end here: `GET /session`, upgraded to a WebSocket (`model/cell/session-messages.ts`), in front of a machine's console or a
@@ -92,6 +93,8 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
     const asked: HostRequest = { kind: "exec-target", client: peer, vm, incarnation };
     const target = (await options.request(asked as unknown as Json)) as unknown as ExecTarget;
     if ("refused" in target) return refused(409, "not-running", target.refused);
+    if (capability.verb === "forward" && target.address === undefined)
+      return refused(409, "conflict", `"${vm}" has no interface, so no port of it can be reached`);
     const running = hypervisor.console(target.vm);
     if (running === null || running.incarnation !== incarnation)
       return refused(409, "not-running", `incarnation ${incarnation} of "${vm}" does not run here any more`);
@@ -107,14 +110,16 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
     if (open.size >= limits.perHost)
       return refused(429, "busy", `${open.size} sessions are open at its host, and that is the limit; try again later`);
     const why = used.use(capability);
-    return why === null ? { ...capability, vm: target.vm } : refused(403, "capability", why);
+    if (why !== null) return refused(403, "capability", why);
+    return { ...capability, ...target };
   };
 
-  const begin = (socket: WebSocket, peer: PeerName, { vm, incarnation, verb }: Admitted): void => {
+  const begin = (socket: WebSocket, peer: PeerName, admitted: Admitted): void => {
+    const { vm, incarnation, verb, port, address } = admitted;
     const channel = createSessionChannel(socket, limits.idleMs);
     const session: Open = { vm, incarnation, channel };
     open.add(session);
-    const fields = { vm, incarnation, verb, peer };
+    const fields = { vm, incarnation, verb, peer, ...(port === undefined ? {} : { port }) };
     options.log?.("session/opened", fields);
     channel.closed.then(() => {
       open.delete(session);
@@ -128,7 +133,10 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
     // Whoever looks may be nobody to learn of machines: the grant says it to the operator.
     const opened = { kind: "opened", incarnation, host: "" } as const;
     if (verb === "console") serveConsole(channel, running.console, opened);
-    else serveExec(channel, (command, output) => hypervisor.run(vm, command, output), opened);
+    else {
+      const given = verb === "forward" ? connectCommand(address ?? "", port ?? 0) : null;
+      serveExec(channel, (command, output) => hypervisor.run(vm, command, output), opened, given);
+    }
   };
 
   return {
@@ -147,4 +155,9 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
   };
 };
 
-type Admitted = Omit<HostCapability, "vm"> & { readonly vm: Uid; readonly verb: SessionVerb };
+type Admitted = Omit<HostCapability, "vm"> & {
+  readonly vm: Uid;
+  readonly verb: SessionVerb;
+  /** Of its first interface. */
+  readonly address?: string;
+};

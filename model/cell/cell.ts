@@ -19,6 +19,8 @@ export interface Cell {
   /** `x.defaults.*`: the same of child cells, as a default and as a bound. Absent: nothing is said of them. */
   readonly defaults?: Openness;
   readonly deploy: "as-possible" | "all-or-none";
+  /** `x.policy.forward`; absent: nobody. */
+  readonly forward?: true;
   /** `x.limits.*`: what the cell and its child cells may have together. Absent: nothing is limited. */
   readonly limits?: CellLimits;
   /** `x.backup.*`, of the root cell alone. Absent: no backups are made by themselves. */

@@ -135,6 +135,10 @@ export const cellAttributes: TypeSchema = {
     ...{ kind: { kind: "addresses" }, effect: "change" },
     docs: 'Which of the resolvers that its parent lets it have the cell\'s name server asks for names outside, for as long as a rule of the cell opens something towards "internet"; an empty list: none. Absent: all of them.',
   },
+  "x.policy.forward": {
+    ...{ kind: flag, default: false, effect: "none" },
+    docs: "Whether whoever may (`vm.forward`) reaches a TCP port of a VM by `cells forward`, though no rule lets anybody in. The root cell lets nobody.",
+  },
   "x.policy.deploy": {
     ...{ kind: choice("as-possible", "all-or-none"), default: "as-possible", effect: "none" },
     docs: 'Whether as much is deployed as can be had ("as-possible"), or nothing until all of it can be ("all-or-none").',

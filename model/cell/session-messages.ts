@@ -8,19 +8,24 @@
  * subprotocol because that is the only header a web page can set on a WebSocket, and because addresses are logged and
  * this header is not. The answer names `cells.session.v1` alone.
  *
+ * A `forward` is one connection to a TCP port of the VM: what is sent is its input, up to `input-end`, and what comes is its output. It has ended with
+ * `exited`: 0, or, where nobody listens, another number.
+ *
  * From the client: binary messages are input, as bytes; text messages are `ClientMessage`s. To the client: the first byte
  * of a binary message says which stream the rest belongs to (`channels`); text messages are `SessionMessage`s.
  */
 export const sessionProtocol = "cells.session.v1";
 export const capabilityPrefix = "cells.capability.";
 
-export const sessionVerbs = ["console", "exec"] as const;
+export const sessionVerbs = ["console", "exec", "forward"] as const;
 export type SessionVerb = (typeof sessionVerbs)[number];
 
 export interface SessionRequest {
   /** Path of the VM. */
   readonly vm: string;
   readonly verb: SessionVerb;
+  /** Of `forward` alone: the TCP port of the VM, from 1 to 65535. Each session is one connection to it. */
+  readonly port?: number;
 }
 export interface SessionGrant {
   /** A secret until it is used. */
@@ -37,7 +42,9 @@ export interface SessionGrant {
 export const channels = { output: 1, error: 2 } as const;
 
 /** A client keeps at most this much input that was not yet acknowledged by `taken`; who sends more is ended. In bytes. */
-export const inputWindowBytes: Readonly<Record<SessionVerb, number>> = { console: 64 * 1024, exec: 512 * 1024 };
+export const inputWindowBytes: Readonly<Record<SessionVerb, number>> = {
+  ...{ console: 64 * 1024, exec: 512 * 1024, forward: 512 * 1024 },
+};
 /** Of one message, in bytes. */
 export const longestMessageBytes = 96 * 1024;
 

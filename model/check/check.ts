@@ -242,6 +242,7 @@ class Checker {
       document: this.#document,
       policy: opennessOf(values, "x.policy"),
       deploy: values.text("x.policy.deploy") === "all-or-none" ? "all-or-none" : "as-possible",
+      ...(values.flag("x.policy.forward") === true ? { forward: true } : {}),
       ...(hasDefaults ? { defaults } : {}),
       ...(limited === null ? {} : { limits: limited }),
       ...(backup === null ? {} : { backup }),

@@ -247,7 +247,10 @@ export const forcedStop = record<api.ForcedStop>(
   { vm: text(), host: text(), incarnation: integer(), unchecked: list(text()), checked: list(text()) },
   "ForcedStop",
 );
-export const sessionRequest = record<SessionRequest>({ vm: text(), verb: oneOf(...sessionVerbs) }, "SessionRequest");
+export const sessionRequest = record<SessionRequest>(
+  { vm: text(), verb: oneOf(...sessionVerbs), port: optional(integer(1, 65_535)) },
+  "SessionRequest",
+);
 export const sessionGrant = record<SessionGrant>(
   { session: text(), expires: time, vm: text(), incarnation: integer(), host: optional(maybe.text) },
   "SessionGrant",

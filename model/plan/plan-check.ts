@@ -137,6 +137,7 @@ function checkCellStep(from: Cell | null, to: Cell | null, { cell, steps, textOn
 function settings(cell: Cell): Map<string, Json> {
   const found = new Map<string, Json>([["x.name", cell.name]]);
   found.set("x.policy.deploy", cell.deploy);
+  if (cell.forward === true) found.set("x.policy.forward", true);
   for (const [group, said] of [
     ["x.policy", cell.policy],
     ["x.defaults", cell.defaults ?? {}],

@@ -162,6 +162,25 @@ test("a credential of the cell gives a capability, which opens one stream at the
   assert.equal(atHost.length, 1);
 });
 
+test("a port is forwarded to by a capability of its own, which names it, and by no other verb", async () => {
+  const answer = await ask({ vm: "web", verb: "forward", port: 80 });
+  assert.equal(answer.status, 201);
+  const { session } = answer.json as unknown as SessionGrant;
+  assert.equal(await open([sessionProtocol, capabilityPrefix + session]), `${sessionProtocol}: from the host`);
+  const { verb, port } = atHost.at(-1)?.capability ?? {};
+  assert.deepEqual([verb, port], ["forward", 80]);
+  const { asked } = recorded.at(-1) ?? assert.fail();
+  assert.equal((asked as { readonly what?: string }).what, "forward to port 80");
+  for (const body of [
+    ...[{ verb: "forward" }, { verb: "forward", port: 0 }, { verb: "forward", port: 65_536 }],
+    ...[
+      { verb: "forward", port: "80" },
+      { verb: "console", port: 80 },
+    ],
+  ])
+    assert.equal((await ask({ vm: "web", ...body })).status, 400, JSON.stringify(body));
+});
+
 test("who opens a stream is recorded before the host hears of it, and without that nothing is opened", async () => {
   const [hosts, records] = [atHost.length, recorded.length];
   const { session } = await granted();

@@ -59,20 +59,22 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
     return ((await request(asked)) as unknown as ControllerResponse).body === true;
   };
   /** Who opened it is durable before anything flows. */
-  const isRecorded = async ({ path, verb, by }: Grant): Promise<boolean> => {
-    const asked = { method: "RECORD", verb: "openSession", target: path, what: verb, by };
+  const isRecorded = async ({ path, verb, port, by }: Grant): Promise<boolean> => {
+    const what = port === undefined ? verb : `${verb} to port ${port}`;
+    const asked = { method: "RECORD", verb: "openSession", target: path, what, by };
     return ((await request(asked as unknown as Json)) as unknown as ControllerResponse).status === 200;
   };
   const refusal = (status: number, code: string, message: string) => ({ status, body: { error: { code, message } } });
 
   const passOn = async (
     { socket, head, headers }: PeerUpgrade,
-    { path, verb, target, holder }: Grant,
+    { path, verb, port, target, holder }: Grant,
   ): Promise<void> => {
     const capability = {
       vm: target.uid,
       incarnation: target.incarnation,
       verb,
+      ...(port === undefined ? {} : { port }),
       expiresMs: Date.now() + capabilityLifetimeMs,
       nonce: randomBytes(24).toString("base64url"),
     };
@@ -100,11 +102,18 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
   };
 
   return {
-    grant: async ({ vm, verb }, holder, by) => {
-      const answer = (await request({ method: "EXEC-TARGET", vm })) as unknown as ControllerResponse;
+    grant: async ({ vm, verb, port }, holder, by) => {
+      const forwards = verb === "forward";
+      if (forwards !== (port !== undefined))
+        return refusal(400, "bad-request", "`port` is of `forward`: the TCP port of the VM, from 1 to 65535");
+      const asked = { method: "EXEC-TARGET", vm, ...(forwards ? { forwards } : {}) };
+      const answer = (await request(asked)) as unknown as ControllerResponse;
       if (answer.status !== 200) return { status: answer.status, body: answer.body as Json };
       const target = answer.body as unknown as ExecTarget;
-      const session = grants.mint({ path: target.path, verb, target, holder, by });
+      const session = grants.mint({
+        ...{ path: target.path, verb, target, holder, by },
+        ...(port === undefined ? {} : { port }),
+      });
       if (session === null)
         return refusal(429, "busy", `${mostGranted} sessions are granted and not opened yet; try again in a minute`);
       const { path, incarnation, host } = target;
@@ -154,6 +163,8 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
 interface Grant {
   readonly path: string;
   readonly verb: SessionVerb;
+  /** Of `forward`. */
+  readonly port?: number;
   readonly target: ExecTarget;
   readonly holder: SessionHolder;
   /** Who asked for it. */

@@ -21,6 +21,11 @@ const capability = (change: Partial<HostCapability> = {}): HostCapability => ({
 test("a capability survives its header, and nothing else is one", () => {
   assert.deepEqual(decodeCapability(encodeCapability(capability())), capability());
   const unknownVerb = { ...capability(), verb: "format" } as unknown as HostCapability;
+  const forward = capability({ verb: "forward", port: 80 });
+  assert.deepEqual(decodeCapability(encodeCapability(forward)), forward);
+  for (const port of [0, 65_536, -1, 1.5, "80", null, undefined])
+    assert.equal(decodeCapability(encodeCapability({ ...forward, port } as HostCapability)), null, `port ${port}`);
+  assert.equal(decodeCapability(encodeCapability(capability({ port: 80 }))), null, "a console has no port");
   const short = capability({ nonce: "short" });
   for (const wrong of ["", "null", "x", encodeCapability(unknownVerb), encodeCapability(short)])
     assert.equal(decodeCapability(wrong), null, wrong);

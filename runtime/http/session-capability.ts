@@ -9,6 +9,8 @@ export interface HostCapability {
   readonly vm: string;
   readonly incarnation: number;
   readonly verb: SessionVerb;
+  /** Of `forward`. */
+  readonly port?: number;
   /** Milliseconds since 1970. */
   readonly expiresMs: number;
   /** Unguessable, never used twice. */
@@ -26,11 +28,13 @@ export const decodeCapability = (text: string): HostCapability | null => {
   try {
     const value: unknown = JSON.parse(Buffer.from(text, "base64url").toString("utf8"));
     if (typeof value !== "object" || value === null) return null;
-    const { vm, incarnation, verb, expiresMs, nonce } = value as Readonly<Record<string, unknown>>;
+    const { vm, incarnation, verb, port, expiresMs, nonce } = value as Readonly<Record<string, unknown>>;
     if (typeof vm !== "string" || typeof incarnation !== "number" || typeof expiresMs !== "number") return null;
     if (typeof nonce !== "string" || !/^[\w-]{16,64}$/.test(nonce)) return null;
     const known = sessionVerbs.find((each) => each === verb);
-    return known === undefined ? null : { vm, incarnation, verb: known, expiresMs, nonce };
+    const isPort = typeof port === "number" && Number.isInteger(port) && port >= 1 && port <= 65_535;
+    if (known === undefined || (known === "forward" ? !isPort : port !== undefined)) return null;
+    return { vm, incarnation, verb: known, ...(isPort ? { port } : {}), expiresMs, nonce };
   } catch {
     return null;
   }

@@ -3,7 +3,9 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
@@ -19,6 +21,9 @@ import { tryUsers } from "./users.testing.ts";
 
 /** Console and commands of one real guest, through gateway, controller and Host Manager. */
 const specification = `one extends Cell {
+  x.policy.forward true;
+  net extends Subnet { x.size 8; }
+  card extends VirtualInterface { x.vm "<ref:/one/vm>"; x.subnet "<ref:/one/net>"; }
   golden extends Volume { x.size 64; x.access "ro"; x.import "tiny"; }
   disk extends VolumeCopy { x.image "<ref:/one/golden>"; }
   vm extends VM {
@@ -167,6 +172,37 @@ const tryExec = async (t: Testbed): Promise<void> => {
   assert.deepEqual([late.code, late.stderr], [1, 'one/vm: "sleep" did not end within 1 s and was killed\n']);
 };
 
+/** Two servers in the guest: one at its address, one for the guest alone. No rule lets anybody in. */
+const tryForward = async (t: Testbed): Promise<void> => {
+  const address = (
+    await cells(t, "exec", vm, "--", "sh", "-c", "ip -4 -o addr show dev eth0 | sed 's/.*inet \\([0-9.]*\\).*/\\1/'")
+  ).trim();
+  const serve = (at: string, port: number): string =>
+    `socat TCP-LISTEN:${port},bind=${at},fork,reuseaddr EXEC:'tr a-z A-Z' >/dev/null 2>&1 &`;
+  await cells(t, "exec", vm, "--", "sh", "-c", `${serve(address, 7000)} ${serve("127.0.0.1", 7001)} sleep 1`);
+  const asked = async (there: number): Promise<string> => {
+    const forward = live(t, "forward", vm, `0:${there}`);
+    await until("it listens", () => / is port /.test(forward.said.out));
+    const port = Number(/:(\d+) is port/.exec(forward.said.out)?.[1]);
+    const answers = await Promise.all(
+      ["one", "two"].map(async (word) => {
+        const socket = connect(port, "127.0.0.1");
+        socket.on("error", () => undefined).end(word);
+        return await text(socket).catch(() => "");
+      }),
+    );
+    forward.child.kill("SIGINT");
+    assert.equal(await forward.code, 0);
+    return `${answers.join()} ${forward.said.err}`;
+  };
+  assert.equal(await asked(7000), "ONE,TWO ");
+  assert.match(await asked(7001), /^, .*port 7001/, "what is for the guest alone is not reached");
+  const root = await t.cells(["forward", "root/anything", "80"]);
+  assert.notEqual(root.code, 0);
+  const zero = await t.cells(["forward", vm, "8080:0"]);
+  assert.match(zero.stderr, /are no ports/);
+};
+
 const tryCapabilities = async (t: Testbed): Promise<void> => {
   const file = join(dirname(t.configFile), "two.sf");
   writeFileSync(file, "two extends Cell { net extends Subnet { x.size 8; } }\n");
@@ -189,7 +225,7 @@ const tryRestart = async (t: Testbed): Promise<void> => {
   await until("it answers", () => said.out.includes("kept-42"));
   await t.kill("h1", "SIGTERM");
   assert.equal(await code, 1);
-  assert.match(said.err, /the console of one\/vm ended: the Host Manager of h1 restarts; the VM goes on/);
+  assert.match(said.err, /the console of one\/vm ended: the Host Manager of its host restarts; the VM goes on/);
   const again = live(t, "console", vm, "--reconnect");
   await until("the record is whole", () => again.said.out.includes("kept-42"));
   again.child.stdin.end("echo after-$((6*7))\n");
@@ -238,6 +274,7 @@ test("console and exec reach a real guest, under a capability, and end with a se
     await t.test("a console shows a shell that answers, to everybody who is there", () => tryConsole(testbed));
     await t.test("on a terminal, Ctrl-] leaves and the terminal is as before", () => tryTerminal(testbed));
     await t.test("exec gives output as it comes, takes input, and ends with its client", () => tryExec(testbed));
+    await t.test("a port of a guest is reached from here, one for the guest alone is not", () => tryForward(testbed));
     await t.test("a capability is for the cell's own, and opens once", () => tryCapabilities(testbed));
     await t.test(
       "a user has what is of his account, sees nothing of others', and is out of his console when disabled",

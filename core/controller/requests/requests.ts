@@ -108,7 +108,7 @@ export type ControllerRequest =
   | TicketRequest
   | { readonly method: "WHY-ELEMENT"; readonly path: string; readonly within?: Within }
   | { readonly method: "WHY-ENDS"; readonly from: string; readonly to: string }
-  | { readonly method: "EXEC-TARGET"; readonly vm: string }
+  | { readonly method: "EXEC-TARGET"; readonly vm: string; readonly forwards?: boolean }
   | (MoveRequest & { readonly by?: Asker; readonly once?: Once })
   | (ForceStopRequest & { readonly by?: Asker; readonly once?: Once })
   | RecordRequest
@@ -212,7 +212,7 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
     case "WHY-ENDS":
       return session(whyEnds(state, request.from, request.to));
     case "EXEC-TARGET":
-      return session(execTarget(state, request.vm));
+      return session(execTarget(state, request.vm, request.forwards === true));
     case "MOVE": {
       const moved = move(state, request);
       const of = { ...request, target: request.vm, what: `to ${request.to}` };
@@ -269,7 +269,8 @@ const session = (
 ): Result<Json, Refused> =>
   result.ok
     ? ok(toJson(result.value))
-    : fail(refused(result.error.status, result.error.status === 404 ? "not-found" : "conflict", result.error.message));
+    : fail(refused(result.error.status, sessionCodes[result.error.status] ?? "conflict", result.error.message));
+const sessionCodes: Readonly<Record<number, string>> = { 403: "forbidden", 404: "not-found" };
 
 /** What a change is called in the table of routes. */
 export const askedIn = ({

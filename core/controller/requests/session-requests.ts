@@ -1,6 +1,7 @@
 import { sentenceOf } from "../../../model/cause/sentence.ts";
 import { elementPath, type HostName, type Uid } from "../../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
+import { rootCell } from "../../documents/cells.ts";
 import { type ControllerState, recordAt } from "../state.ts";
 import { actualVmOf } from "../vm/life-cycle.ts";
 
@@ -33,6 +34,13 @@ export function leavingAt(state: ControllerState, path: string): ReturnType<type
   return undefined;
 }
 
+/** Why no port of this cell's VMs is reached; null: whoever may reaches it. */
+function noForward({ options: { cell }, cell: model }: ControllerState): string | null {
+  if (cell === rootCell) return "the cloud itself runs in the root cell, and nothing is forwarded to its services";
+  if (model?.forward === true) return null;
+  return `the cell ${cell} lets nobody forward to its VMs: \`x.policy.forward true\` in it does`;
+}
+
 export interface ExecTarget {
   readonly path: string;
   readonly host: HostName;
@@ -40,8 +48,10 @@ export interface ExecTarget {
   readonly incarnation: number;
 }
 
-/** Where a command or a session for a VM must go: only to an incarnation that runs. */
-export function execTarget(state: ControllerState, path: string): Result<ExecTarget, Unanswered> {
+/** Where a command or a session for a VM must go: only to an incarnation that runs. @param forwards a port of it is to be reached */
+export function execTarget(state: ControllerState, path: string, forwards = false): Result<ExecTarget, Unanswered> {
+  const no = forwards ? noForward(state) : null;
+  if (no !== null) return fail({ status: 403, message: no });
   const record = recordOf(state, path);
   if (record?.type !== "VM") {
     return fail({ status: 404, message: `${path} is no VM of the cell ${state.options.cell}` });

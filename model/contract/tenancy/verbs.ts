@@ -1,3 +1,4 @@
+import { sessionVerbs } from "../../cell/session-messages.ts";
 import type { RouteName } from "../routes.ts";
 import { allows, type Rule } from "./rules.ts";
 
@@ -36,9 +37,7 @@ export const verbOf = (name: RouteName): string | null =>
 export const sessionVerb = (verb: string): string => `vm.${verb}`;
 
 /** Whoever has a cell's own credential may do all of these there, and is not asked who he is. */
-const ofCredential: readonly string[] = [
-  ...new Set([...Object.values(verbs), sessionVerb("console"), sessionVerb("exec")]),
-];
+const ofCredential: readonly string[] = [...new Set([...Object.values(verbs), ...sessionVerbs.map(sessionVerb)])];
 /** What a cell's credential may, and these rules do not; null: nothing. */
 export const beyondOwn = (rules: readonly Rule[]): string | null =>
   ofCredential.find((verb) => !allows(rules, verb)) ?? null;
