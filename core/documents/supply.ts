@@ -19,5 +19,6 @@ export function supplyOf(said: {
     hosts: hosts?.complete === true ? hosts.hosts : null,
     storage: storage?.complete === true ? storage : null,
     addresses: addresses ?? null,
+    ...(hosts?.complete === true && hosts.marks !== undefined ? { marks: hosts.marks } : {}),
   };
 }

@@ -11,7 +11,7 @@ import type {
   ServerName,
   Uid,
 } from "../../model/cell/identifiers.ts";
-import type { HostOffer } from "../../model/check/check-hosts.ts";
+import type { HostOffer, KnownMarks } from "../../model/check/check-hosts.ts";
 import type { StorageOffer } from "../../model/check/check-storage.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ServerLabel, VolumeAbout, VolumeLabel } from "./bin.ts";
@@ -326,15 +326,16 @@ export interface ActualPlacement extends Progress {
   /** It is to go elsewhere. Absent: it stays. */
   readonly leave?: Leave;
 }
-/** A VM is to leave its host: room is kept for its next incarnation at `to`; null: nowhere, and per host why. */
+/** A VM is to leave its host: room is kept at `to`; null: nowhere, and per host why. */
 export interface Leave {
   readonly to: HostName | null;
   readonly refusals: readonly HostRefusal[];
 }
-/** What hosts can hold when they are empty. `complete` false: some host was never heard of, and might hold more. */
+/** What hosts can hold when empty, and what is said of them (absent: of a version before). `complete` false: some host was never heard of. */
 export interface HostOffers {
   readonly hosts: readonly HostOffer[];
   readonly complete: boolean;
+  readonly marks?: KnownMarks;
 }
 export interface ActualHost {
   readonly host: HostName;

@@ -7,6 +7,7 @@ import { desiredSpare } from "../documents/readers/ha.ts";
 import { actualHost, actualTaken, desiredHost, desiredPlacement } from "../documents/readers/placement.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { isOffersRequest } from "../documents/supply.ts";
+import { marksKey } from "../documents/tenancy.ts";
 import { type ActualPlacement, actualKey, type DesiredPlacement, hostKey, takenKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
@@ -225,6 +226,7 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
     return;
   }
   const isOther = takeOwners(state, key, value) ?? takeGroup(state, client, key, value);
+  if (isOther === true && state.started && key.startsWith(marksKey("" as HostName))) publishOffers(state);
   if (isOther === true) retry(state);
   if (isOther !== null) return;
   const vm = key.slice("placement/".length) as Uid;

@@ -12,6 +12,15 @@ export interface HostOffer {
   readonly cpuSpeedMHz: number;
 }
 
+/** Marks of all hosts that an installation has. */
+export interface KnownMarks {
+  /** Where hosts stand, by names from the zone down: "z1/p1/c1". */
+  readonly places: readonly string[];
+  readonly tags: readonly string[];
+  /** Names of properties. */
+  readonly properties: readonly string[];
+}
+
 /**
  * A VM that none of the hosts could hold even when it is empty can only ever wait: it is refused instead. `hosts` are all
  * hosts of the installation; where they are not all known, this must not be asked.

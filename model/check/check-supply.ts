@@ -1,5 +1,6 @@
 import type { Cell, Element } from "../cell/cell.ts";
-import { checkHosts, checkHostsOfAll, type HostOffer } from "./check-hosts.ts";
+import { checkHosts, checkHostsOfAll, type HostOffer, type KnownMarks } from "./check-hosts.ts";
+import { checkMarks } from "./check-marks.ts";
 import { checkStorage, checkStorageOfAll, type StorageOffer } from "./check-storage.ts";
 import type { ReportFault } from "./fault.ts";
 import { type AddressOffer, checkAddresses, checkAddressesOfAll } from "./network/check-addresses.ts";
@@ -13,6 +14,8 @@ export interface Supply {
   readonly hosts: readonly HostOffer[] | null;
   readonly storage: StorageOffer | null;
   readonly addresses: AddressOffer | null;
+  /** What the operator says of hosts. Absent: it is not known. */
+  readonly marks?: KnownMarks;
   /**
    * The model in force. What it asks for already is not refused: it may have it, or waits for it, and that a server left must
    * not keep anybody from changing the rest.
@@ -32,9 +35,14 @@ export const uncheckedIn = (supply: Supply): readonly ("hosts" | "storage" | "ad
   (["hosts", "storage", "addresses"] as const).filter((part) => supply[part] === null);
 
 /** Refuses what could only ever wait. An all-or-none cell must also be possible as a whole, since it is had as a whole. */
-export function checkSupply(cell: Cell, { hosts, storage, addresses, present }: Supply, fault: ReportFault): void {
+export function checkSupply(
+  cell: Cell,
+  { hosts, storage, addresses, marks, present }: Supply,
+  fault: ReportFault,
+): void {
   const asked = [...cell.elements.values()].filter((element) => !isPresent(present, element));
   if (hosts !== null) checkHosts(asked, hosts, fault);
+  if (marks !== undefined) checkMarks(asked, marks, fault);
   if (storage !== null) checkStorage(asked, storage, fault);
   if (addresses !== null) checkAddresses(asked, addresses, fault);
   if (addresses !== null) checkForwardedNetworks(asked, addresses, fault);

@@ -391,6 +391,17 @@ const supplied: Readonly<Record<string, Followed>> = {
     "net extends Subnet { x.size 8; }",
   ),
   "At most 5120 MiB can be had": asked(installation, all(machines(6)), all(machines(5)), some(machines(6))),
+  "The operator has said none of any host: leave it out": asked(
+    { ...installation, marks: { places: [], tags: [], properties: [] } },
+    vmWith('x.placement.tags ["ssd"];'),
+    vmWith(""),
+  ),
+  "Did you mean `z1/p1`? There are z1/p1": asked(
+    { ...installation, marks: { places: ["z1/p1/c1"], tags: ["ssd"], properties: ["sriov"] } },
+    vmWith('x.placement.pod "z1/p2";'),
+    vmWith('x.placement.pod "z1/p1";'),
+    vmWith('x.placement.zone "z1"; x.placement.tags "ssd"; x.placement.properties extends DATA { sriov 4; };'),
+  ),
   "Name one that is there: h1, h2": asked(
     installation,
     vmWith('x.placement.host "h7";'),

@@ -1,5 +1,6 @@
 import type { Advice, RefusalKind } from "../../../model/cause/cause.ts";
-import type { HostOffer } from "../../../model/check/check-hosts.ts";
+import { mostKnownMarks } from "../../../model/cell/tenants/dedication/marks.ts";
+import type { HostOffer, KnownMarks } from "../../../model/check/check-hosts.ts";
 import {
   boolean,
   branded,
@@ -40,6 +41,7 @@ import {
   sentence,
   speedMHz,
   uidText,
+  word,
 } from "./values.ts";
 
 /** Readers of what hosts offer and of what is placed where. */
@@ -98,7 +100,11 @@ export const actualPlacement = document(
 /** What is left of a host may be below nothing, when it promised more than it has. */
 const offered = number(-maximumCount, maximumCount);
 const offer = object<HostOffer>({ host: hostText, memoryMiB: offered, cpus: offered, cpuSpeedMHz: speedMHz });
-export const hostOffers = document(object<HostOffers>({ hosts: list(offer, most.hosts), complete: boolean }));
+const words = list(word, mostKnownMarks);
+const knownMarks = object<KnownMarks>({ places: words, tags: words, properties: words });
+export const hostOffers = document(
+  object<HostOffers>({ hosts: list(offer, most.hosts), complete: boolean, marks: optional(knownMarks) }),
+);
 
 const router = object<ActualRouter>({ address, mac: nullable(macAddress), answers: boolean });
 export const actualHost = document(

@@ -61,3 +61,12 @@ test("tags with dedication: implicit at its own or an empty host, explicit at a 
   );
   assert.equal(place("fourth", { dedication: "preferred" }), "h1", "which it does");
 });
+
+test("which places, tags and properties there are is said anew when the operator says something else", () => {
+  const { say, published } = cloud({ h1: { tags: ["ssd"] }, h2: {} });
+  const said = () => (published as unknown as Map<string, { readonly marks?: unknown }>).get("hosts")?.marks;
+  say("marks/h2", { host: "h2", cluster: "z1/p1/c1", properties: { sriov: 8 } });
+  assert.deepEqual(said(), { places: ["z1/p1/c1"], tags: ["ssd"], properties: ["sriov"] });
+  say("marks/h2", null);
+  assert.deepEqual(said(), { places: [], tags: ["ssd"], properties: [] });
+});

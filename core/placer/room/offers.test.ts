@@ -22,6 +22,7 @@ test("an offer leaves out the management's share and counts overcommitment in, r
   assert.deepEqual(offersOf(views, ratios), {
     hosts: ["h1", "h2"].map((name) => ({ host: name, memoryMiB: 3072, cpus: 32, cpuSpeedMHz: 2400 })),
     complete: true,
+    marks: { places: [], tags: [], properties: [] },
   });
 });
 
@@ -31,4 +32,18 @@ test("one host that was never heard of makes the list incomplete", () => {
     { host: hostName("h2"), reachable: false, actual: null },
   ];
   assert.equal(offersOf(views, ratios).complete, false);
+});
+
+test("an offer says which places, tags and properties there are", () => {
+  const [h1, h2] = ["h1", "h2"].map((name) => ({ host: hostName(name), reachable: true, actual: host(name) }));
+  assert.ok(h1 !== undefined && h2 !== undefined);
+  const views = [
+    { ...h1, marks: { cluster: "z1/p1/c1", tags: ["ssd", "gpu"] } },
+    { ...h2, marks: { tags: ["gpu"], properties: { sriov: 8 } } },
+  ];
+  assert.deepEqual(offersOf(views, ratios).marks, {
+    places: ["z1/p1/c1"],
+    tags: ["gpu", "ssd"],
+    properties: ["sriov"],
+  });
 });

@@ -1,3 +1,4 @@
+import { mostKnownMarks } from "../../../model/cell/tenants/dedication/marks.ts";
 import type { HostOffer } from "../../../model/check/check-hosts.ts";
 import type { HostOffers } from "../../documents/vocabulary.ts";
 import { cpusFor, freeMiB, type HostView, noUse, type Ratios } from "../candidate.ts";
@@ -9,12 +10,21 @@ import { cpusFor, freeMiB, type HostView, noUse, type Ratios } from "../candidat
 export function offersOf(hosts: Iterable<HostView>, ratios: Ratios): HostOffers {
   const offers: HostOffer[] = [];
   let complete = true;
-  for (const { host, actual } of hosts) {
+  const [places, tags, properties] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  for (const { host, actual, marks } of hosts) {
+    if (marks?.cluster !== undefined) places.add(marks.cluster);
+    for (const tag of marks?.tags ?? []) tags.add(tag);
+    for (const name of Object.keys(marks?.properties ?? {})) properties.add(name);
     if (actual === null) complete = false;
     else {
       const { cpuSpeedMHz } = actual;
       offers.push({ host, memoryMiB: freeMiB(actual, noUse(), ratios), cpus: cpusFor(actual, ratios), cpuSpeedMHz });
     }
   }
-  return { hosts: offers.sort((a, b) => (a.host < b.host ? -1 : 1)), complete };
+  const all = [places, tags, properties];
+  // More than can be said are not said at all: then nothing is impossible for want of one.
+  const marks = all.every(({ size }) => size <= mostKnownMarks)
+    ? { marks: { places: [...places].sort(), tags: [...tags].sort(), properties: [...properties].sort() } }
+    : {};
+  return { hosts: offers.sort((a, b) => (a.host < b.host ? -1 : 1)), complete, ...marks };
 }

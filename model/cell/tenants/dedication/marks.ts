@@ -17,6 +17,8 @@ export type MarkWish = (typeof markWishes)[number];
 /** Of one host; and of one VM's wishes. */
 export const mostMarks = 64;
 export const longestMark = 256;
+/** Different ones of one kind, of all hosts. */
+export const mostKnownMarks = 4096;
 
 /** Null: it is none. */
 export function readProperties(json: Json | undefined): Properties | null {
