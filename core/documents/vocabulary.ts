@@ -323,10 +323,9 @@ export interface ActualPlacement extends Progress {
   /** Per host why it cannot hold the VM; empty when placed. */
   readonly refusals: readonly HostRefusal[];
   readonly advice?: Advice;
-  /** It is to go elsewhere. Absent: it stays. */
+  /** It is to go elsewhere, where room is kept (`to`), or nowhere yet (null), and per host why. Absent: it stays. */
   readonly leave?: Leave;
 }
-/** A VM is to leave its host: room is kept at `to`; null: nowhere, and per host why. */
 export interface Leave {
   readonly to: HostName | null;
   readonly refusals: readonly HostRefusal[];

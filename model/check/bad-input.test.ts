@@ -435,34 +435,6 @@ const mistakes: readonly Mistake[] = [
     right: /h1 has 2048 MiB, 32 processors.*h2 has 4096 MiB, 16 processors/,
   },
   {
-    what: "a zone that is not there",
-    text: 'vm extends VM { x.memory 128; x.placement.zone ^"z3"; }',
-    code: "cell/no-host",
-    message: /no host with the zone `z3`/,
-    right: /There are z1, z2/,
-  },
-  {
-    what: "a cluster of another pod",
-    text: 'vm extends VM { x.memory 128; x.placement.cluster ^"z1/p2/c1"; }',
-    code: "cell/no-host",
-    message: /no host with the cluster `z1\/p2\/c1`/,
-    right: /Did you mean `z1\/p1\/c1`\?/,
-  },
-  {
-    what: "a tag that no host has",
-    text: 'vm extends VM { x.memory 128; x.placement.tags ^["sdd"]; }',
-    code: "cell/no-host",
-    message: /no host with the tag `sdd`/,
-    right: /Did you mean `ssd`\?/,
-  },
-  {
-    what: "a property that no host has",
-    text: "vm extends VM { x.memory 128; x.placement.properties ^extends DATA { gpus 1; }; }",
-    code: "cell/no-host",
-    message: /no host with the property `gpus`/,
-    right: /There are sriov/,
-  },
-  {
     what: "a host that is not there",
     text: 'vm extends VM { x.memory 128; x.placement.host ^"h9"; }',
     code: "cell/no-host",
@@ -478,12 +450,10 @@ const mistakes: readonly Mistake[] = [
   },
 ];
 
-/** What the operator says of its hosts. */
-const marks = { places: ["z1/p1/c1", "z2/p1/c1"], tags: ["ssd"], properties: ["sriov"] };
 const faults = (text: string): readonly Diagnostic[] => {
   const result = readSpecification(
     { main: "shop.sf", files: { "shop.sf": text } },
-    { ...unknownSupply, hosts, addresses, marks },
+    { ...unknownSupply, hosts, addresses },
   );
   return result.ok ? [] : result.error;
 };

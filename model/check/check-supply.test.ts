@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { JsonObject } from "../json/json.ts";
+import type { Json, JsonObject } from "../json/json.ts";
 import { checkDocument } from "../specification/specification.ts";
 import type { StorageOffer } from "./check-storage.ts";
 import { type Supply, unknownSupply } from "./check-supply.ts";
@@ -125,4 +125,29 @@ test("what the model in force asks for already is not refused, also when it move
   assert.equal(checkDocument(cell({ moved: { ...volume(5000), "x.movedFrom": "shop/disk" }, net }), supply).ok, true);
   assert.equal(checkDocument(cell({ disk: volume(5001), net }), supply).ok, false);
   assert.equal(checkDocument(cell({ disk: volume(5000), other: volume(5000), net }), supply).ok, false);
+});
+
+test("a VM that asks for what no host is said to be is refused, with what there is; where nobody says it, it waits", () => {
+  const marks = { places: ["z1/p1/c1", "z2/p1/c1"], tags: ["ssd"], properties: ["sriov"] };
+  const vm = (wish: string, value: Json): JsonObject => ({
+    "x.type": "VM",
+    "x.memory": 64,
+    [`x.placement.${wish}`]: value,
+  });
+  const rows: readonly (readonly [string, Json, RegExp | null])[] = [
+    ["zone", "z1", null],
+    ["zone", "z3", /^cell\/no-host shop\/it: There is no host with the zone `z3`\. .*There are z1, z2\.$/],
+    ["cluster", "z1/p2/c1", /the cluster `z1\/p2\/c1`\. Did you mean `z1\/p1\/c1`\?/],
+    ["pod", "p1", null],
+    ["tags", ["ssd"], null],
+    ["tags", ["sdd"], /the tag `sdd`\. Did you mean `ssd`\? There are ssd\.$/],
+    ["properties", { sriov: 99 }, null],
+    ["properties", { gpus: 1 }, /the property `gpus`\. .*There are sriov\.$/],
+  ];
+  for (const [wish, value, refused] of rows) {
+    const text = said(vm(wish, value), { ...unknownSupply, marks });
+    if (refused === null) assert.equal(text, "", `${wish} ${JSON.stringify(value)}`);
+    else assert.match(text, refused);
+    assert.equal(said(vm(wish, value), unknownSupply), "", "of a Placer that does not say");
+  }
 });

@@ -1,6 +1,5 @@
 import type { Cell, Element } from "../cell/cell.ts";
-import { checkHosts, checkHostsOfAll, type HostOffer, type KnownMarks } from "./check-hosts.ts";
-import { checkMarks } from "./check-marks.ts";
+import { checkHosts, checkHostsOfAll, checkMarks, type HostOffer, type KnownMarks } from "./check-hosts.ts";
 import { checkStorage, checkStorageOfAll, type StorageOffer } from "./check-storage.ts";
 import type { ReportFault } from "./fault.ts";
 import { type AddressOffer, checkAddresses, checkAddressesOfAll } from "./network/check-addresses.ts";
