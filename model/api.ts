@@ -297,6 +297,8 @@ export interface InstallationStatus {
       readonly memoryMiB: number;
       /** Resident, of the process; null when it does not run. */
       readonly residentMiB: number | null;
+      /** Octets a second of its interfaces, both ways; absent: its host does not say. */
+      readonly network?: number;
       readonly cpus: number;
       readonly load: number;
     }[];

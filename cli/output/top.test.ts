@@ -50,7 +50,32 @@ test("what uses most comes first; cells are the sum of their machines, and a hos
   assert.deepEqual(topOf(status, "memory").vms.map(({ name }) => name)[0], "shop/web");
   assert.deepEqual(top.silent, ["h3"]);
   const text = renderTop(top, plain).join("\n");
-  assert.match(text, /^HOST +CPU +OF +MEMORY MiB +OF\nh1 +1\.75 +4 +1124 +4096/);
+  assert.match(text, /^HOST +CPU +OF +MEMORY MiB +OF +NET KiB\/s\nh1 +1\.75 +4 +1124 +4096/);
   assert.match(text, /not known, since they do not answer: h3$/);
   assert.ok(!text.includes("\u001b"));
+});
+
+test("who sends and receives most comes first; of a host of a version before nothing is known of that", () => {
+  const said = (name: string, network: number) => ({ ...machine("shop", name, 0, 1), network });
+  const before = { ...host, host: "h4", machines: [machine("shop", "older", 0, 1)] };
+  const now = { ...host, host: "h5", machines: [said("quiet", 0), said("busy", 2048), said("loud", 4096)] };
+  const top = topOf({ ...status, hosts: [before, now] }, "network");
+  assert.deepEqual(
+    top.vms.map(({ name, network }) => [name, network]),
+    [
+      ["shop/loud", 4096],
+      ["shop/busy", 2048],
+      ["shop/older", undefined],
+      ["shop/quiet", 0],
+    ],
+  );
+  assert.deepEqual(
+    top.hosts.map(({ name, network }) => [name, network]),
+    [
+      ["h5", 6144],
+      ["h4", undefined],
+    ],
+  );
+  assert.equal(top.cells[0]?.network, 6144);
+  assert.match(renderTop(top, plain).join("\n"), /shop\/loud .* 4\.0 +h5/);
 });

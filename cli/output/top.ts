@@ -5,7 +5,7 @@ import { type Paint, table } from "../terminal/terminal.ts";
 
 /** What `cells top` shows: hosts, cells and VMs by what they use. Pure. */
 
-export const measures = ["cpu", "memory"] as const;
+export const measures = ["cpu", "memory", "network"] as const;
 export type Measure = (typeof measures)[number];
 
 export interface Use {
@@ -18,6 +18,8 @@ export interface Use {
   readonly memoryMiB: number;
   /** Of how much. */
   readonly ofMiB: number;
+  /** Octets a second, both ways, of all interfaces; absent: no host says. */
+  readonly network?: number;
   /** Of a VM. */
   readonly host?: string;
 }
@@ -32,7 +34,7 @@ export interface Top {
 const by =
   (measure: Measure) =>
   (one: Use, other: Use): number => {
-    const of = (use: Use): number => (measure === "cpu" ? use.cpu : use.memoryMiB);
+    const of = (use: Use): number => ({ cpu: use.cpu, memory: use.memoryMiB, network: use.network ?? 0 })[measure];
     return of(other) - of(one) || (one.name < other.name ? -1 : 1);
   };
 
@@ -40,8 +42,8 @@ const by =
 export function topOf({ hosts }: InstallationStatus, measure: Measure): Top {
   const there = hosts.filter(({ state }) => state !== "unreachable");
   const vms = there.flatMap(({ host, machines = [] }) =>
-    machines.map(({ cell, path, load, cpus, residentMiB, memoryMiB }): Use & { readonly cell: string } => ({
-      ...{ name: pathIn(cell, path), cell, host },
+    machines.map(({ cell, path, load, cpus, residentMiB, memoryMiB, network }): Use & { readonly cell: string } => ({
+      ...{ name: pathIn(cell, path), cell, host, ...(network === undefined ? {} : { network }) },
       ...{ cpu: load, cpus, memoryMiB: residentMiB ?? 0, ofMiB: memoryMiB },
     })),
   );
@@ -50,12 +52,13 @@ export function topOf({ hosts }: InstallationStatus, measure: Measure): Top {
     return {
       ...{ name, cpu: sum(({ cpu }) => cpu), cpus: sum(({ cpus }) => cpus) },
       ...{ memoryMiB: sum(({ memoryMiB }) => memoryMiB), ofMiB: sum(({ ofMiB }) => ofMiB) },
+      ...networkOf(own),
     };
   });
   const ofHosts = there.map(
-    ({ host, load, cpus, usedMiB, reservedMiB = 0, memoryMiB }): Use => ({
+    ({ host, load, cpus, usedMiB, reservedMiB = 0, memoryMiB, machines = [] }): Use => ({
       ...{ name: host, cpu: (load?.vms ?? 0) + (load?.management ?? 0), cpus },
-      ...{ memoryMiB: usedMiB + reservedMiB, ofMiB: memoryMiB },
+      ...{ memoryMiB: usedMiB + reservedMiB, ofMiB: memoryMiB, ...networkOf(machines) },
     }),
   );
   return {
@@ -66,14 +69,24 @@ export function topOf({ hosts }: InstallationStatus, measure: Measure): Top {
   };
 }
 
+function networkOf(uses: readonly { readonly network?: number }[]): Pick<Use, "network"> {
+  const said = uses.flatMap(({ network }) => (network === undefined ? [] : [network]));
+  return said.length === 0 ? {} : { network: said.reduce((sum, each) => sum + each, 0) };
+}
+const perSecond = (octets: number | undefined): string => (octets === undefined ? "" : (octets / 1024).toFixed(1));
+
 export function renderTop({ hosts, cells, vms, silent }: Top, paint: Paint): readonly string[] {
-  const line = ({ name, cpu, cpus, memoryMiB, ofMiB, host = "" }: Use): readonly string[] => [
-    ...[printable(name), cpu.toFixed(2), `${cpus}`, `${Math.round(memoryMiB)}`, `${ofMiB}`, printable(host)],
+  const line = ({ name, cpu, cpus, memoryMiB, ofMiB, network, host = "" }: Use): readonly string[] => [
+    ...[printable(name), cpu.toFixed(2), `${cpus}`, `${Math.round(memoryMiB)}`, `${ofMiB}`, perSecond(network)],
+    printable(host),
   ];
   const part = (title: string, uses: readonly Use[], last = ""): readonly (readonly string[])[] =>
     uses.length === 0
       ? []
-      : [[title, "CPU", "OF", "MEMORY MiB", "OF", last].map((word) => paint("grey", word)), ...uses.map(line)];
+      : [
+          [title, "CPU", "OF", "MEMORY MiB", "OF", "NET KiB/s", last].map((word) => paint("grey", word)),
+          ...uses.map(line),
+        ];
   const parts = [...part("HOST", hosts), ...part("CELL", cells), ...part("VM", vms, "HOST")];
   return [
     ...table(parts),

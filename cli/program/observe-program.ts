@@ -33,14 +33,17 @@ export const observeCommands: Register = (program, context, withHelp) => {
       .command("top")
       .description("hosts, cells and VMs by what they use, as it changes, until Ctrl-C")
       .addOption(
-        new Option("--by <measure>", "what uses most of it comes first").choices(["cpu", "memory"]).default("cpu"),
+        new Option("--by <measure>", "what uses most of it comes first")
+          .choices(["cpu", "memory", "network"])
+          .default("cpu"),
       )
       .option("--once", "show it once and end, as where the output is no terminal")
       .action(async (options) =>
         (await import("../commands/hosts/top.ts")).top(contextFor({}), { by: options.by, once: options.once === true }),
       ),
-    ["cells top", "cells top --by memory --once", "cells top --output json"],
-    "CPU is counted in whole ones, as hosts have measured it since somebody asked before. With --output json each change is a line.",
+    ["cells top", "cells top --by network", "cells top --by memory --once", "cells top --output json"],
+    `CPU is counted in whole ones, the network in what interfaces sent and received, as hosts have measured it since somebody asked
+before. With --output json each change is a line.`,
   );
   withHelp(
     program

@@ -161,13 +161,14 @@ export class FollowedTopic {
   /** One that never answers is given up: whoever is asked then may be another one. */
   async #readOf(source: TopicSource): Promise<Rows> {
     const over = new AbortController();
-    const { signal } = over;
-    const givenUp = sleep(this.#times.givenUpMs, undefined, { signal }).then(() => {
+    const signal = AbortSignal.any([over.signal, this.#stopping.signal]);
+    // Who stops the topic waits for nobody.
+    const givenUp = sleep(this.#times.givenUpMs, undefined, { signal, ref: false }).then(() => {
       throw new Error(this.#silent());
     });
     givenUp.catch(() => undefined);
     try {
-      return await Promise.race([source.read(AbortSignal.any([signal, this.#stopping.signal])), givenUp]);
+      return await Promise.race([source.read(signal), givenUp]);
     } finally {
       over.abort();
     }

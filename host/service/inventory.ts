@@ -16,7 +16,12 @@ export interface Inventory {
     readonly memoryMiB: number;
     readonly cpus: number;
   }[];
-  readonly interfaces: readonly { readonly interface: Uid; readonly cell: string; readonly path: string }[];
+  readonly interfaces: readonly {
+    readonly interface: Uid;
+    readonly vm: Uid;
+    readonly cell: string;
+    readonly path: string;
+  }[];
   /** Path of the element behind each compiled rule, by number. */
   readonly policies: readonly {
     readonly cellNumber: number;
@@ -44,7 +49,7 @@ export const inventoryOf = (state: HostState): Inventory => ({
     cpus: document.cpus,
   })),
   interfaces: knownVms(state).flatMap(({ document }) =>
-    document.interfaces.map(({ uid, path }) => ({ interface: uid, cell: document.cell, path })),
+    document.interfaces.map(({ uid, path }) => ({ interface: uid, vm: document.uid, cell: document.cell, path })),
   ),
   policies: [...state.policies.values()].map(({ cellNumber, cell, rules }) => ({
     cellNumber,

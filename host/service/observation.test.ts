@@ -13,7 +13,7 @@ import { createHostObservation } from "./observation.ts";
 const [one, vif] = [uid("ab-1"), uid("ab-2")];
 const inventory: Inventory = {
   machines: [{ vm: one, cell: "shop", path: "shop/web/vm", stage: "running", memoryMiB: 128, cpus: 1 }],
-  interfaces: [{ interface: vif, cell: "shop", path: "shop/web/interface" }],
+  interfaces: [{ interface: vif, vm: one, cell: "shop", path: "shop/web/interface" }],
   policies: [{ cellNumber: 1, cell: "shop", rules: { 1: "shop/a", 2: "shop/a", 3: "shop/b" } }],
 };
 const status: HostStatus = {
@@ -28,17 +28,24 @@ const observed = (rules: readonly RuleCounters[] = []) => {
     usages: [] as readonly MachineUsage[],
     inventory,
     announced: null as Announced | null,
+    /** Of its interface, both ways. */
+    octets: 300,
+    countersFail: false,
   };
   const zero = { packets: 0, bytes: 0 };
   const observation = createHostObservation({
     network: {
-      counters: async () => ({
-        interfaces: [
-          { interface: vif, sent: { packets: 3, bytes: 300 }, received: zero, drops: { "no-rule": 2 } },
-          { interface: uid("ab-99"), sent: zero, received: zero, drops: {} },
-        ],
-        rules,
-      }),
+      counters: async () => {
+        if (now.countersFail) throw new Error("the maps cannot be read");
+        const half = { packets: 3, bytes: now.octets / 2 };
+        return {
+          interfaces: [
+            { interface: vif, sent: half, received: { ...half, packets: 0 }, drops: { "no-rule": 2 } },
+            { interface: uid("ab-99"), sent: half, received: zero, drops: {} },
+          ],
+          rules,
+        };
+      },
       announced: async () => now.announced,
     },
     usages: async () => now.usages,
@@ -102,6 +109,19 @@ test("load is CPU time per time since the last look; a machine that began anew c
   const last = await observation.status();
   assert.equal(last.load?.vms, 0);
   assert.equal(last.machines?.[0]?.residentMiB, null);
+});
+
+test("octets a second are those of all of a machine's interfaces, and a host that cannot read them says none", async () => {
+  const { now, observation } = observed();
+  const network = async () => (await observation.status()).machines?.[0]?.network;
+  Object.assign(now, { seconds: 110, octets: 10_000 });
+  assert.equal(await network(), 1000);
+  Object.assign(now, { seconds: 120, octets: 30_000 });
+  assert.equal(await network(), 2000, "since the last look");
+  Object.assign(now, { seconds: 130, octets: 500 });
+  assert.equal(await network(), 50, "another device counts from its beginning");
+  now.countersFail = true;
+  assert.equal(await network(), undefined);
 });
 
 test("a host's status has what it announces by BGP, and why nobody is told of it", async () => {

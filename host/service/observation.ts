@@ -33,29 +33,45 @@ interface Reading {
   readonly at: number;
   readonly own: number;
   readonly machines: ReadonlyMap<Uid, number>;
+  /** Octets of their interfaces, both ways. */
+  readonly octets: ReadonlyMap<Uid, number>;
 }
 interface Load {
   readonly management: number;
   readonly machines: ReadonlyMap<Uid, number>;
+  /** Octets a second. */
+  readonly octets: ReadonlyMap<Uid, number>;
 }
 
 export const createHostObservation = (options: HostObservationOptions): HostObservation => {
   const ask = async <T>(request: HostRequest): Promise<T> =>
     (await options.request(request as unknown as Json)) as unknown as T;
-  let before: Reading = { at: options.nowSeconds(), own: options.ownCpuSeconds(), machines: new Map() };
-  let load: Load = { management: 0, machines: new Map() };
+  let before: Reading = {
+    at: options.nowSeconds(),
+    own: options.ownCpuSeconds(),
+    machines: new Map(),
+    octets: new Map(),
+  };
+  let load: Load = { management: 0, machines: new Map(), octets: new Map() };
 
-  const measureLoad = (usages: readonly MachineUsage[]): Load => {
+  const measureLoad = (usages: readonly MachineUsage[], octets: ReadonlyMap<Uid, number>): Load => {
     const machines = new Map(usages.map(({ vm, cpuSeconds }) => [vm, cpuSeconds]));
-    const now: Reading = { at: options.nowSeconds(), own: options.ownCpuSeconds(), machines };
+    const now: Reading = { at: options.nowSeconds(), own: options.ownCpuSeconds(), machines, octets };
     const span = now.at - before.at;
     if (span < shortestSpanSeconds) return load;
-    const rates = [...machines].map(([vm, seconds]) => {
-      const earlier = before.machines.get(vm) ?? 0;
-      // A smaller figure is another process: its whole time fell into the span.
-      return [vm, (seconds >= earlier ? seconds - earlier : seconds) / span] as const;
-    });
-    load = { management: (now.own - before.own) / span, machines: new Map(rates) };
+    const rates = (counts: ReadonlyMap<Uid, number>, counted: ReadonlyMap<Uid, number>) =>
+      new Map(
+        [...counts].map(([vm, count]) => {
+          const earlier = counted.get(vm) ?? 0;
+          // A smaller figure is another process: all of it fell into the span.
+          return [vm, (count >= earlier ? count - earlier : count) / span] as const;
+        }),
+      );
+    load = {
+      management: (now.own - before.own) / span,
+      machines: rates(machines, before.machines),
+      octets: rates(octets, before.octets),
+    };
     before = now;
     return load;
   };
@@ -74,14 +90,15 @@ export const createHostObservation = (options: HostObservationOptions): HostObse
       ];
     },
     status: async () => {
-      const [status, inventory, usages, announced] = await Promise.all([
+      const [status, inventory, usages, announced, counters] = await Promise.all([
         ask<HostStatus>({ kind: "status" }),
         ask<Inventory>({ kind: "inventory" }),
         options.usages(),
         // What cannot be read now is no reason to say nothing of the rest.
         options.network.announced().catch(() => null),
+        options.network.counters().catch(() => null),
       ]);
-      const { management, machines } = measureLoad(usages);
+      const { management, machines, octets } = measureLoad(usages, octetsOf(inventory, counters?.interfaces ?? []));
       const resident = new Map(usages.map(({ vm, residentBytes }) => [vm, residentBytes]));
       return {
         ...status,
@@ -98,12 +115,24 @@ export const createHostObservation = (options: HostObservationOptions): HostObse
             ...{ path, cell, stage, memoryMiB, cpus },
             residentMiB: bytes === undefined ? null : Math.round(bytes / 1024 / 1024),
             load: rounded(machines.get(vm) ?? 0),
+            ...(counters === null ? {} : { network: Math.round(octets.get(vm) ?? 0) }),
           };
         }),
       };
     },
   };
 };
+
+/** Of each machine, both ways, all of its interfaces. */
+function octetsOf({ interfaces }: Inventory, counters: readonly InterfaceCounters[]): ReadonlyMap<Uid, number> {
+  const machines = new Map(interfaces.map((local) => [local.interface, local.vm]));
+  const octets = new Map<Uid, number>();
+  for (const { interface: uid, sent, received } of counters) {
+    const vm = machines.get(uid);
+    if (vm !== undefined) octets.set(vm, (octets.get(vm) ?? 0) + sent.bytes + received.bytes);
+  }
+  return octets;
+}
 
 const remarks = ({ remark }: HostStatus, trouble: string | null): Pick<HostStatus, "remark"> =>
   trouble === null ? {} : { remark: remark === undefined ? trouble : `${remark}; ${trouble}` };

@@ -423,7 +423,7 @@ test("a port is reached by a connection to the guest's own address, and nothing 
   address = ipv4("10.64.0.2");
   const client = await opened({ verb: "forward", port: 80 });
   await client.of("opened");
-  await eventually("it connects", () => runs.length === 1);
+  for (let n = 0; n < 250 && runs.length === 0; n += 1) await sleep(20);
   const [run = assert.fail()] = runs;
   assert.deepEqual(run.command.command.slice(-2), ["10.64.0.2", "80"]);
   assert.equal(run.command.timeoutMs, null);

@@ -329,7 +329,7 @@ export const hostStatus = record<Host>({
     list(
       record<NonNullable<Host["machines"]>[number]>({
         ...{ path: text(), cell: text(), stage: text(), memoryMiB: number, residentMiB: maybe.number },
-        ...{ cpus: number, load: number },
+        ...{ cpus: number, load: number, network: optional(number) },
       }),
     ),
   ),
