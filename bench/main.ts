@@ -38,6 +38,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   tenancy: async () => (await import("./tenancy/tenancy.ts")).tenancy,
   placement: async () => (await import("./placement/placement.ts")).placement,
   eucalyptus: async () => (await import("./eucalyptus/eucalyptus.ts")).eucalyptus,
+  web: async () => (await import("./page/web.ts")).web,
   simulator: async () => (await import("./simulated/simulator.ts")).simulator,
 };
 

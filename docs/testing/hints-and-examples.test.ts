@@ -3,19 +3,19 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import type { Bundle, Cell, RuleEnd } from "../model/cell/cell.ts";
-import type { StorageOffer } from "../model/check/check-storage.ts";
-import { foreseenOf } from "../model/plan/foreseen.ts";
-import { planChange } from "../model/plan/plan.ts";
-import { readSpecification } from "../model/specification/specification.ts";
-import { evaluate } from "../runtime/specification/evaluate.ts";
-import { callFault } from "./testing/command-line.testing.ts";
+import type { Bundle, Cell, RuleEnd } from "../../model/cell/cell.ts";
+import type { StorageOffer } from "../../model/check/check-storage.ts";
+import { foreseenOf } from "../../model/plan/foreseen.ts";
+import { planChange } from "../../model/plan/plan.ts";
+import { readSpecification } from "../../model/specification/specification.ts";
+import { evaluate } from "../../runtime/specification/evaluate.ts";
+import { callFault } from "./command-line.testing.ts";
 
 /*
  * What documents show comes up where there is an image `tiny`, what they recorded is said in these words today, and commands that
  * the program's own texts name are there.
  */
-const root = join(import.meta.dirname, "..");
+const root = join(import.meta.dirname, "../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const paths = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
   cwd: root,
