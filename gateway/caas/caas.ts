@@ -5,8 +5,10 @@ import type { Refusal } from "../../model/api.ts";
 import { match } from "../../model/contract/match.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import type { Observer } from "../../runtime/observation/observer.ts";
-import { RefusedError } from "../requests/refused.ts";
+import { addressOf } from "../../runtime/transport/admission.ts";
+import { RefusedError, refused } from "../requests/refused.ts";
 import { type Contract, createContract } from "../shared/contract.ts";
+import { createLimits } from "../shared/limits.ts";
 import { createPrimary, credentialIn } from "./volumes/primary.ts";
 import { openIndex } from "./volumes/search.ts";
 import { serveVolumes } from "./volumes/serve.ts";
@@ -34,7 +36,15 @@ export function createCaas(
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  const limits = createLimits(() => performance.now());
   app.addHook("onRequest", async (request, reply) => {
+    const { authorization, cookie = "" } = request.headers;
+    const begun = limits.begin(authorization ?? cookie, addressOf(request.raw.socket));
+    if ("waitS" in begun) {
+      reply.header("retry-after", String(begun.waitS));
+      throw refused(429, "busy", "more is asked from here than this door answers");
+    }
+    reply.raw.once("close", () => begun.answered(reply.raw.statusCode));
     if (match(request.method, request.url)?.route.at === "caas") return;
     reply.hijack();
     await contract.passOn(request.raw, reply.raw);

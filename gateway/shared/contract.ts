@@ -17,7 +17,7 @@ import { expectPeer, readCredentials } from "../../runtime/transport/mutual-tls.
 export interface Contract {
   /** The answer as it comes. Rejects where the gateway does not answer. */
   open(asked: Asked): Promise<IncomingMessage>;
-  /** The whole answer, of at most 8 MiB. */
+  /** The whole answer, within 15 s. */
   ask(asked: Asked): Promise<Answered>;
   /** Gives the client what the gateway answers to its request, bytes as they come. */
   passOn(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void>;
@@ -32,6 +32,8 @@ export interface Asked {
   readonly headers: OutgoingHttpHeaders;
   readonly body?: string | IncomingMessage;
   readonly signal?: AbortSignal;
+  /** Of the whole answer, in octets; absent: 8 MiB. */
+  readonly most?: number;
 }
 export interface Answered {
   readonly status: number;
@@ -41,11 +43,14 @@ export interface Answered {
 
 const gateway = peerName("gateway");
 const longestAnswer = 8 * 1024 * 1024;
+const patienceMs = 15_000;
 const mostConnections = 256;
 /** Of one hop alone (RFC 9110, section 7.6.1). */
 const ofOneHop: ReadonlySet<string> = new Set([
   ...["connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding"],
   ...["upgrade", "proxy-connection"],
+  // A browser sends to each port of a host what one of them gave it: a sign-in at the gateway is nobody else's to see.
+  ...["cookie", "set-cookie"],
 ]);
 const passed = (headers: IncomingHttpHeaders): OutgoingHttpHeaders => {
   const named = String(headers.connection ?? "")
@@ -77,8 +82,8 @@ export function createContract(configuration: ProcessConfiguration): Contract {
   return {
     open,
     ask: async (asked) => {
-      const answer = await open(asked);
-      const text = await readBody(answer, longestAnswer);
+      const answer = await open({ signal: AbortSignal.timeout(patienceMs), ...asked });
+      const text = await readBody(answer, asked.most ?? longestAnswer);
       if (!text.ok) throw new Error(`the gateway's answer cannot be read: ${text.error}`);
       return { status: answer.statusCode ?? 502, headers: answer.headers, text: text.value };
     },
@@ -111,7 +116,8 @@ export function createContract(configuration: ProcessConfiguration): Contract {
       onward.once("secureConnect", () => {
         const lines = [`${incoming.method} ${incoming.url} HTTP/1.1`];
         for (let at = 0; at < incoming.rawHeaders.length; at += 2)
-          lines.push(`${incoming.rawHeaders[at]}: ${incoming.rawHeaders[at + 1]}`);
+          if (incoming.rawHeaders[at]?.toLowerCase() !== "cookie")
+            lines.push(`${incoming.rawHeaders[at]}: ${incoming.rawHeaders[at + 1]}`);
         onward.write(`${lines.join("\r\n")}\r\n\r\n`);
         if (head.length > 0) onward.write(head);
         void joinStreams(socket, onward);

@@ -24,6 +24,8 @@ export interface Person {
   readonly account: string | null;
   readonly role?: "user" | "reader" | "domain-admin" | "account-admin";
   readonly cells: readonly string[];
+  /** Of these the ones that are another account's. */
+  readonly others?: readonly string[];
 }
 
 /**
@@ -87,6 +89,10 @@ export class CaasWorld {
     if (path === "/whoami" && person !== undefined) return this.#whoAmI(who, person);
     if (path === "/cells" && person !== undefined)
       return { status: 200, headers: {}, text: JSON.stringify(person.cells.map((cell) => ({ cell }))) };
+    if (path === "/accounts" && person !== undefined) {
+      const cells = person.cells.filter((cell) => person.others?.includes(cell) !== true);
+      return { status: 200, headers: {}, text: JSON.stringify([{ path: person.account, cells }]) };
+    }
     const { pathname, searchParams } = new URL(path, "http://gateway");
     const [, , cell = "", kind, ...below] = pathname.split("/").map(decodeURIComponent);
     const world = this.cells.get(cell);

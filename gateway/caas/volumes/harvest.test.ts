@@ -32,7 +32,8 @@ const grants = (world: CaasWorld): JsonObject => {
 
 test("a volume of a cell is harvested: a copy in the primary cell, and a grant that holds it until that is made", () =>
   withWorld(async (world) => {
-    const made = await world.ask("ann", "POST /volumes", from());
+    const key = { "idempotency-key": "once" };
+    const made = await world.ask("ann", "POST /volumes", from(), key);
     assert.equal(made.status, 201, said(made));
     const { uid } = made.json;
     const group = world.volumes()[String(uid)] as JsonObject;
@@ -57,6 +58,8 @@ test("a volume of a cell is harvested: a copy in the primary cell, and a grant t
       from: { cell: "shop", path: "shop/db/log" },
     });
     assert.equal(another.status, 404, "what is not there is not harvested");
+    const again = await world.ask("ann", "POST /volumes", from(), key);
+    assert.deepEqual([again.status, again.json.uid], [201, uid], "and what was made before is there");
   }));
 
 test("it is harvested by who may change its cell, from where it is, and nothing is left of what is refused", () =>

@@ -28,15 +28,18 @@ export const credentialIn =
     }
   };
 
+/** Of all volumes in one answer: some 100,000 of them. */
+const mostOfAll = 256 * 1024 * 1024;
 const model = `/cells/${primaryCell}/model`;
 export function createPrimary(contract: Pick<Contract, "ask">, credential: () => string): Primary {
-  const ask = async (method: string, path: string, body?: string) => {
+  const ask = async (method: string, path: string, body?: string, most?: number) => {
     try {
       const type =
         body === undefined ? {} : { "content-type": patchMediaType, "content-length": Buffer.byteLength(body) };
       return await contract.ask({
         ...{ method, path, headers: { authorization: `Bearer ${credential()}`, ...type } },
         ...(body === undefined ? {} : { body }),
+        ...(most === undefined ? {} : { most }),
       });
     } catch (error) {
       if (error instanceof RefusedError) throw error;
@@ -84,6 +87,8 @@ export function createPrimary(contract: Pick<Contract, "ask">, credential: () =>
       const { status, text, headers } = await ask(
         "GET",
         `${model}/${uid === "" ? volumesPath : pathOf(uid)}?state=true`,
+        undefined,
+        uid === "" ? mostOfAll : undefined,
       );
       if (status === 404) return { json: null, version: "" };
       if (status !== 200) throw unlike(status, text);

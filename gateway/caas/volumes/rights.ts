@@ -14,7 +14,7 @@ export interface Asker {
   /** By the rules of his role: `cell.read` and `cell.change`. */
   readonly mayRead: boolean;
   readonly mayChange: boolean;
-  /** Names of cells that he may see. */
+  /** Names of his account's cells: those of others that he may look at make him nobody there. */
   readonly cells: ReadonlySet<string>;
 }
 

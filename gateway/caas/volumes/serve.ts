@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { keyHeader } from "../../../model/contract/request.ts";
 import { cursorIn, cursorOf, mostOfPage, nextHeader } from "../../../model/contract/tenancy/pages.ts";
 import { allows } from "../../../model/contract/tenancy/rules.ts";
-import type { WhoAmI } from "../../../model/contract/tenancy/tenancy.ts";
+import type { AccountSummary, WhoAmI } from "../../../model/contract/tenancy/tenancy.ts";
 import { parseJson } from "../../../runtime/http/http.ts";
 import { refusalIn, refused } from "../../requests/refused.ts";
 import { serveRoute } from "../../requests/serve.ts";
@@ -72,13 +72,20 @@ async function whoAsks(
     const read = parseJson(answer.text);
     return read.ok ? read.value : null;
   };
-  const [{ user, reach, rules }, cells] = (await Promise.all([ask("/whoami"), ask("/cells")])) as [
-    WhoAmI,
-    readonly { readonly cell: string }[],
-  ];
+  const [{ user, reach, rules }, cells, accounts] = (await Promise.all([
+    ask("/whoami"),
+    ask("/cells"),
+    // Whose role does not show him his account has nothing by its cells.
+    ask("/accounts").catch(() => []),
+  ])) as [WhoAmI, readonly { readonly cell: string }[], readonly AccountSummary[]];
   const names = new Set(cells.map(({ cell }) => cell));
+  const own = accounts.find(({ path }) => path === user?.account);
   const asker: Asker = {
-    ...{ account: user?.account ?? null, reach: user === null ? "installation" : reach, cells: names },
+    ...{
+      account: user?.account ?? null,
+      reach: user === null ? "installation" : reach,
+      cells: new Set(own?.cells ?? []),
+    },
     mayRead: user === null || allows(rules, "cell.read"),
     mayChange: user === null || allows(rules, "cell.change"),
   };

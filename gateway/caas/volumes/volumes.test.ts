@@ -8,6 +8,8 @@ const people = {
   amy: { account: "ROOT/acme/dev", role: "reader", cells: ["shop"] },
   adam: { account: "ROOT/acme/ops", role: "domain-admin", cells: ["shop"] },
   bob: { account: "ROOT/bank/core", cells: ["bank"] },
+  // Who was let look at a cell of another account.
+  eve: { account: "ROOT/other/x", cells: ["bank"], others: ["bank"] },
 } as const;
 const withWorld = async (work: (world: CaasWorld) => Promise<void>): Promise<void> => {
   const world = new CaasWorld(people, "shop", "bank");
@@ -92,6 +94,8 @@ test("what is not one's own and what is not there are the same, whatever is aske
       said(await world.ask("bob", "POST /volumes", { name: "x", sizeMiB: 1, account: "ROOT/acme/dev" })),
       /^404 there is no account/,
     );
+    for (const odd of ["%3Fstate", "..%2Fx", `${uid}%2Fv1`])
+      assert.equal((await world.ask("ann", `GET /volumes/${odd}`)).status, 404, odd);
     assert.equal((await world.ask("nobody", "GET /volumes")).status, 401);
     // His own account's reader sees it and changes nothing; the administrator of the domain does.
     assert.equal((await world.ask("amy", `GET /volumes/${uid}`)).status, 200);
@@ -127,6 +131,7 @@ test("it is shared with a cell, an account, a domain or all, each for what it sa
         "x.grant": body.right === "copy" ? "copy" : "connect",
       });
       assert.deepEqual(await rights(), [body.right]);
+      assert.equal((await world.ask("eve", `GET /volumes/${uid}`)).status, body.kind === "all" ? 200 : 404, body.kind);
       const his = await world.ask("bob", `GET /volumes/${uid}`);
       assert.equal(his.json.shares, null, "with whom else it is shared is for who manages it");
       const listed = (await world.ask("bob", "GET /volumes")).list.map((each) => each.uid);

@@ -1,14 +1,15 @@
 import { randomUUID } from "node:crypto";
-import type {
-  NewShare,
-  NewVolume,
-  PersistentVolume,
-  VolumeChange,
-  VolumeDeletion,
-  VolumeDetails,
-  VolumeRight,
-  VolumeSource,
-  VolumeVersion,
+import {
+  type NewShare,
+  type NewVolume,
+  type PersistentVolume,
+  uidPattern,
+  type VolumeChange,
+  type VolumeDeletion,
+  type VolumeDetails,
+  type VolumeRight,
+  type VolumeSource,
+  type VolumeVersion,
 } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import type { JsonPatchOperation } from "../../../model/json/patch.ts";
 import { RefusedError, refused } from "../../requests/refused.ts";
@@ -52,6 +53,7 @@ interface Means {
 const mostOfAccount = 1000;
 const mostVersions = 100;
 const mostShares = 100;
+const mostWaiting = 64;
 
 const missing = (uid: string) => refused(404, "not-found", `there is no persistent volume ${uid.slice(0, 80)}`);
 const forbidden = () => refused(403, "forbidden", "your role does not let you change persistent volumes");
@@ -83,8 +85,13 @@ const detailsOf = (asker: Asker, volume: StoredVolume): VolumeDetails => ({
 /** One request that adds or names a volume after the other: names are unique in an account, and this is the only one who gives them. */
 function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
+  let waiting = 0;
   return (work) => {
-    const next = last.then(work, work);
+    if (waiting >= mostWaiting) throw refused(503, "busy", "too many changes of persistent volumes are under way");
+    waiting += 1;
+    const next = last.then(work, work).finally(() => {
+      waiting -= 1;
+    });
     last = next.catch(() => undefined);
     return next;
   };
@@ -100,7 +107,8 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
     index.fill(version ?? all.version, all.json ?? {});
   };
   const stored = async (asker: Asker, uid: string): Promise<StoredVolume> => {
-    const { json } = await primary.read(uid);
+    // What is no UID is no part of a path.
+    const json = uidPattern.test(uid) ? (await primary.read(uid)).json : null;
     const volume = json === null ? null : readVolume(uid, json);
     if (volume === null || rightsOf(asker, volume).length === 0) throw missing(uid);
     return volume;
@@ -156,9 +164,15 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
         if (!reaches(asker, account)) throw refused(404, "not-found", `there is no account ${account ?? ""}`);
         const uid = `pv-${once === null ? randomUUID() : uuidOf("volume", ...once)}`;
         await requireFree(volume.name, account, uid);
-        const { element, next } = await elementFrom(asked, volume, { at: `${pathOf(uid)}/v1`, stored });
-        const made = new Date(nowMs()).toISOString();
         const isNew = once === null || (await primary.read(uid)).json === null;
+        const source = await elementFrom(asked, volume, { at: `${pathOf(uid)}/v1`, stored }).catch((error: unknown) => {
+          // It was made before, and where it comes from may be gone by now.
+          if (isNew || !(error instanceof RefusedError) || error.statusCode !== 404) throw error;
+          return null;
+        });
+        if (source === null) return details(asker, uid);
+        const { element, next } = source;
+        const made = new Date(nowMs()).toISOString();
         if (isNew) {
           const value = newGroup(volume, { account, made, element });
           if (!(await primary.patch([{ op: "add", path: pointerOf(uid), value }])))
