@@ -19,7 +19,7 @@ export type Request =
   | {
       readonly kind: "allocate";
       readonly account: string;
-      /** That it has had before this store was lost. */
+      /** That it has had before this store was lost. While it stands with an instance it is that one's owner's, and nobody's before that has said so. */
       readonly has?: number;
     }
   /** It gives it back; refused while an instance has it. */

@@ -178,3 +178,30 @@ test("what a fenced host had is nobody's there, and its instances keep their add
   assert.deepEqual([...(book.addresses.get(addressKey("private", address))?.hosts.keys() ?? [])], ["b"]);
   assert.match(ask({ kind: "move", id: "i-00000001", cluster: "two", node: "d" }).refused ?? "", /cannot go to two/);
 });
+
+/** A book that was lost: `a` has i-00000001 in place with 192.0.2.1, and has said so. */
+const lost = (document: object = edge) => {
+  const made = manager(document);
+  made.ask({ kind: "recover", hosts: ["a"] });
+  const privateIp = { address: at("10.0.0.10"), state: "assigned" } as const;
+  const publicIp = { address: at("192.0.2.1"), state: "assigned" } as const;
+  made.ask({ kind: "heard", host: "a", version: 7, instances: [{ id: "i-00000001", privateIp, publicIp }] });
+  return made;
+};
+
+test("after a loss an elastic address that stands with an instance is its owner's alone, and no other is given for it", () => {
+  const { ask, run } = lost();
+  const claim = (account: string, text: string) => ask({ kind: "allocate", account, has: at(text) });
+  assert.match(
+    claim("bob", "192.0.2.1").refused ?? "",
+    /i-00000001 has the address 192\.0\.2\.1, and its owner has yet/,
+  );
+  assert.equal(run("i-00000001").refused, null);
+  assert.match(claim("bob", "192.0.2.1").refused ?? "", /i-00000001 of alice has the address 192\.0\.2\.1/);
+  assert.equal(claim("alice", "192.0.2.1").address, at("192.0.2.1"));
+  assert.equal(claim("bob", "192.0.2.2").address, at("192.0.2.2"));
+  // Another one may be somebody's who has not said so yet.
+  assert.match(claim("carol", "192.0.2.2").refused ?? "", /its owners have yet to say what they have/);
+  assert.equal(ask({ kind: "settled" }).refused, null);
+  assert.equal(claim("carol", "192.0.2.2").address, at("192.0.2.3"));
+});

@@ -329,13 +329,23 @@ class Turn {
 
   #allocate(account: string, has?: number): Said {
     if (has !== undefined && this.#book.elastic.get(has)?.account === account) return { address: has };
-    const forgotten = has === undefined ? this.#unsettled() : this.#forgotten();
+    const forgotten = this.#forgotten();
     if (forgotten !== null) return forgotten;
     const ranges = this.#book.configuration?.publicIps ?? [];
+    const user = has === undefined ? null : (this.#address("elastic", has)?.instance ?? null);
+    const userIs = user === null ? undefined : this.#book.instances.get(user);
+    // It stands with an instance, whose owner alone can say whose address that is.
+    if (has !== undefined && user !== null && userIs?.owner !== account)
+      return userIs === undefined
+        ? `${user} has the address ${formatIpv4(has)}, and its owner has yet to say so`
+        : `${user} of ${userIs.owner} has the address ${formatIpv4(has)}`;
     const isTaken = (address: number): boolean =>
       this.#book.elastic.has(address) || (address !== has && this.#address("elastic", address) !== undefined);
     const isPublic = has !== undefined && ranges.some(({ first, last }) => first <= has && has <= last);
-    const address = isPublic && !isTaken(has) ? has : firstFree(ranges, isTaken);
+    const isGranted = isPublic && !isTaken(has);
+    const unsettled = isGranted ? null : this.#unsettled();
+    if (unsettled !== null) return unsettled;
+    const address = isGranted ? has : firstFree(ranges, isTaken);
     if (address === null) return "no elastic address is free";
     const lease = { address, account };
     this.#book.elastic.set(address, lease);

@@ -192,9 +192,12 @@ export class BookWorld {
       }
     }
     if (!isFirst) end();
+    // With instances that are no more: they are the accounts' again once what nobody has named has gone.
+    const later: [has: number, account: string][] = [];
     for (const [has, { account, instance }] of this.#elasticOf) {
       const { address, refused } = this.ask({ kind: "allocate", account, has });
-      if (address !== has) refusals.push(refused ?? `another elastic address than ${has}`);
+      if (refused?.includes("its owner has yet to say so") === true) later.push([has, account]);
+      else if (address !== has) refusals.push(refused ?? `another elastic address than ${has}`);
       else if (instance !== null) {
         const why = this.ask({ kind: "associate", address, account, id: instance }).refused;
         if (why?.includes("has yet to say") === true) refusals.push(why);
@@ -203,6 +206,8 @@ export class BookWorld {
     this.#refusals = refusals;
     if (refusals.length > 0 || this.ask({ kind: "settled" }).refused !== null) return;
     this.#isRepeating = false;
+    for (const [has, account] of later)
+      assert.equal(this.ask({ kind: "allocate", account, has }).address, has, `lost: ${has} of ${account}`);
   }
 
   #run(): void {
