@@ -28,7 +28,6 @@ import { askHost } from "./ask-host.ts";
 import { orderBackup } from "./backups/order.ts";
 import { returnStore } from "./backups/return-store.ts";
 import { change } from "./change.ts";
-import type { CellEvents } from "./events.ts";
 import { ask, bodyOf, bodyOnce, type EdgeContext, type Exchange, onceOf, relay, type Served } from "./exchange.ts";
 import { hostHandler } from "./hosts/hosts.ts";
 import { longPoll } from "./long-poll.ts";
@@ -297,30 +296,9 @@ async function events({ context, veil, incoming, response, query }: Exchange<"fo
   streamEvents<CellEvent>(response, {
     past: query.past === false ? [] : since(Number.isSafeInteger(last) ? last : 0).filter(isAsked),
     heading: ({ id, event }) => ({ id, event }),
-    ...(query.follow === true ? { follow: veil === null ? subscribe : lookedAtFirst(veil, response, subscribe) } : {}),
+    ...(query.follow === true ? { follow: veil === null ? subscribe : veil.lookedAtFirst(response, subscribe) } : {}),
   });
 }
-
-/** A host that joined since the stream was opened is not told either. Who hears it is let go when too much waits for that. */
-const lookedAtFirst =
-  (veil: Veils, response: ServerResponse, subscribe: CellEvents["subscribe"]): CellEvents["subscribe"] =>
-  (listener) => {
-    let [before, behind] = [Promise.resolve(), 0];
-    const tell = async (event: CellEvent, turn: Promise<void>): Promise<void> => {
-      await turn;
-      await veil.look().then(
-        () => listener(event),
-        () => response.destroy(),
-      );
-      behind -= 1;
-    };
-    return subscribe((event) => {
-      behind += 1;
-      if (behind > mostBehind) response.destroy();
-      else before = tell(event, before);
-    });
-  };
-const mostBehind = 2_000;
 
 function questionOf(query: Exchange<"explain">["query"]): Result<Question, string> {
   const port = query.port ?? null;

@@ -10,7 +10,7 @@ export function machinesOf(state: ControllerState): readonly string[] {
       const name = /^(?:host|agent|presence)\.(.+)$/.exec(peer)?.[1];
       if (name !== undefined) names.add(name);
     }
-  for (const { run } of state.vms.values()) if (run?.host != null) names.add(run.host);
+  for (const host of state.indexes.concerned.present.keys()) names.add(host);
   for (const host of state.afterRestore?.unheard ?? []) names.add(host);
   for (const value of state.actual.get(storageManagerOf(state))?.values() ?? [])
     if (isObject(value) && typeof value.server === "string") names.add(value.server);

@@ -5,6 +5,7 @@ import { type Veil, veiled, veiledStates } from "../../../model/cause/veil.ts";
 import type { RouteName } from "../../../model/contract/routes.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { answerThrough } from "../../http/http.ts";
+import type { CellEvents } from "../events.ts";
 import type { Caller } from "./callers.ts";
 
 type Ask = (request: Json) => Promise<Json>;
@@ -20,6 +21,8 @@ const own: ReadonlySet<RouteName> = new Set([
 export class Veils {
   readonly #ask: Ask;
   readonly #machines = new Set<string>();
+  #last: Promise<void> = Promise.resolve();
+  #next: Promise<void> | null = null;
   /** A name stays one that is not told: what was said of it is still read. */
   readonly veil: Veil = { machines: this.#machines };
 
@@ -32,7 +35,17 @@ export class Veils {
     return caller !== null && !caller.operator && (cell !== rootCell || "tenant" in caller);
   }
 
-  async look(): Promise<void> {
+  /** Who asks while one look is under way shares the next with all others: it begins after whatever they are about to tell. */
+  look(): Promise<void> {
+    this.#next ??= this.#last.then(() => {
+      this.#next = null;
+      const look = this.#look();
+      this.#last = look.catch(() => undefined);
+      return look;
+    });
+    return this.#next;
+  }
+  async #look(): Promise<void> {
     const { body } = (await this.#ask({ method: "MACHINES" } satisfies ControllerRequest)) as { readonly body: Json };
     for (const name of Array.isArray(body) ? body : []) this.#machines.add(String(name));
   }
@@ -46,4 +59,29 @@ export class Veils {
       return documents.has(name) ? veiledStates(body, this.veil) : veiled(body, this.veil);
     });
   }
+
+  /** A host that joined since a stream was opened is not told in it either. Who hears it is let go when too much waits for that. */
+  lookedAtFirst(
+    response: Pick<ServerResponse, "destroy">,
+    subscribe: CellEvents["subscribe"],
+  ): CellEvents["subscribe"] {
+    return (listener) => {
+      let [before, behind] = [Promise.resolve(), 0];
+      return subscribe((event) => {
+        behind += 1;
+        if (behind > mostBehind) {
+          response.destroy();
+          return;
+        }
+        before = Promise.all([before, this.look()]).then(
+          () => listener(event),
+          () => void response.destroy(),
+        );
+        before = before.then(() => {
+          behind -= 1;
+        });
+      });
+    };
+  }
 }
+const mostBehind = 2_000;
