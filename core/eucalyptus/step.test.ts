@@ -205,3 +205,16 @@ test("after a loss an elastic address that stands with an instance is its owner'
   assert.equal(ask({ kind: "settled" }).refused, null);
   assert.equal(claim("carol", "192.0.2.2").address, at("192.0.2.3"));
 });
+
+test("a version that no view can have had is no word after a loss: who says it is unheard until it is fenced", () => {
+  const { book, ask, run, heard } = manager(edge);
+  ask({ kind: "recover", hosts: ["a", "b"] });
+  const { version } = book;
+  for (const said of [2 ** 53, 2 ** 53 - 1, Number.NaN, 0.5, -1])
+    assert.match(heard("a", said).refused ?? "", /^a says that it has view .*, which there can never have been$/);
+  heard("b", 1_000_000, ["i-00000001", at("10.0.0.10")]);
+  assert.equal(version < 1_000_000 && book.version, 1_000_001);
+  assert.match(run("i-00000001", "b").refused ?? "", /a has yet to say/);
+  ask({ kind: "fenced", host: "a" });
+  assert.equal(run("i-00000001", "b").address, at("10.0.0.10"));
+});

@@ -37,6 +37,9 @@ export function step(book: Book, request: Request): Stepped {
   return { answer: typeof said === "string" ? { refused: said } : { refused: null, ...said }, writes: turn.writes() };
 }
 
+/** Changes by which a book that was lost may be behind what a host has in place: a thousand a second for 34 years. */
+const mostAhead = 2 ** 40;
+
 type Said = string | { readonly address?: number };
 const done: Said = {};
 
@@ -398,6 +401,9 @@ class Turn {
   }
 
   #heard(host: string, version: number, allocated: readonly InstanceAllocation[]): Said {
+    // The book's own grows to what a host says after a loss: by one that cannot be it would stand still, and what is in place be free.
+    if (!Number.isSafeInteger(version) || version < 0 || version - this.#book.version > mostAhead)
+      return `${host} says that it has view ${version} in place, which there can never have been`;
     this.#spoke(host, version, allocated);
     for (const [cluster, { active, leaving }] of this.#book.networkHosts) {
       const until = leaving.get(host);
