@@ -61,8 +61,13 @@ export interface ElementRecord {
   readonly reserving?: boolean;
   /** A volume that nobody was ever given: it holds what it was made from and nothing more. Absent: it may hold data. */
   readonly unwritten?: true;
-  /** Of a volume that has left the model: grants whose copies it stays for (`volumes/holds.ts`). Absent: it stays for none. */
+  /**
+   * Of a volume that has left the model: grants whose copies it stays for (`volumes/holds.ts`). Absent: it stays for none. Empty: what it
+   * stays for only the Storage Manager knows.
+   */
   readonly held?: readonly DesiredGrant[];
+  /** Of a volume that has left the model: it was held for nothing, that is over, or was given up. Absent: nobody has said so. */
+  readonly letGo?: true;
   /** Of a grant: the copy that its volume was held for, which has been made. */
   readonly copied?: ElementPath;
   /** Of a VM, subnet or interface in compiled rules; 0 for other types. */

@@ -33,9 +33,11 @@ export interface DesiredLetGo {
   readonly uid: Uid;
 }
 export const letGoKey = (uid: Uid): string => `let-go/${uid}`;
-/** What a Storage Manager says of a volume that it keeps for a copy that is not made. */
+/** What a Storage Manager says of a volume that it keeps for copies that are not made. */
 export interface Kept {
   readonly held?: true;
+  /** Those copies. Absent: it keeps it for none, or is of a version before. */
+  readonly heldFor?: readonly HeldFor[];
 }
 
 /** A disk that was to grow while its machine runs, as its host says. */

@@ -168,12 +168,19 @@ export function* adoptElements(
   for (const record of [...state.elements.values()]) {
     if (kept.has(record.uid) || record.deleting) continue;
     const held = holdsOf(state, record);
-    saveElement(state, { ...record, deleting: true, ...(held.length === 0 ? {} : { held }) });
+    saveElement(state, {
+      ...record,
+      deleting: true,
+      ...(held.length > 0 ? { held } : isVolume(record) ? { letGo } : {}),
+    });
     yield 1;
   }
   for (const path of [...state.uids.keys()]) if (!uids.has(path)) state.uids.delete(path);
   for (const [path, uid] of uids) state.uids.set(path, uid);
 }
+
+const isVolume = ({ type }: Pick<Element, "type">): boolean => type === "Volume" || type === "VolumeCopy";
+const letGo = true;
 
 /** Has packets judged by it. */
 const isNamed = ({ type }: Element): boolean => type === "VM" || type === "Subnet" || type === "VirtualInterface";
@@ -183,7 +190,7 @@ function adoptElement(state: ControllerState, { path, type }: Element, uid: Uid,
   const known = state.elements.get(uid);
   if (known !== undefined) {
     if (known.path !== path) log(state.outbox, "element/moved", { path, type, uid, from: known.path });
-    const { held: _held, ...rest } = known;
+    const { held: _held, letGo: _letGo, ...rest } = known;
     if (known.path !== path || known.deleting) saveElement(state, { ...rest, path, deleting: false });
     return false;
   }
@@ -192,7 +199,7 @@ function adoptElement(state: ControllerState, { path, type }: Element, uid: Uid,
     path,
     type,
     deleting: false,
-    ...(type === "Volume" || type === "VolumeCopy" ? { unwritten: true } : {}),
+    ...(isVolume({ type }) ? { unwritten: true } : {}),
     identity,
     allocation: null,
     range: null,

@@ -37,7 +37,7 @@ export function dropHeld(state: ControllerState, held: readonly ElementRecord[])
     const { held: dropped = [], ...rest } = record;
     const copies = dropped.map(({ hold }) => hold ?? "");
     log(state.outbox, "volume/hold-dropped", { path: record.path, uid: record.uid, copies });
-    saveElement(state, rest);
+    saveElement(state, { ...rest, letGo: true });
   }
 }
 

@@ -197,6 +197,42 @@ test("what a volume is held for is said with the desire for it, and given up whe
   assert.deepEqual([letGo(), world.state.elements.size], [[], 0]);
 });
 
+test("a volume that a controller which knows of no holds had leave the model is given up by an order alone", () => {
+  for (const says of [{ heldFor: [{ domain: "primary.cells.internal", path: copyAt }] }, {}]) {
+    const world = new World({ directory: true });
+    world.put(cell({ disk, hold, other: disk }));
+    world.volumesAre.set(world.uidOf("shop/disk"), { held: true });
+    const uid = world.uidOf("shop/disk");
+    world.put(cell({ other: disk }));
+    // As that one left its record, and took back what it desired.
+    const { held: _held, ...record } = toJson(world.state.elements.get(uid) ?? {}) as JsonObject;
+    world.records.set(`element/${uid}`, record);
+    for (const key of [...(world.desired.get(manager)?.keys() ?? [])]) world.desired.get(manager)?.delete(key);
+    world.crash();
+    const letGo = () => world.documents<{ uid: string }>("storage-manager", "let-go").map((each) => each.uid);
+    const common = { phase: "deleting", reason: "it is held", server: "s1", sizeMiB: 64, held: true };
+    const key = actualKey(shopOptions.self, `volume/${uid}`);
+    const say = (value: object | null) => {
+      world.step({ kind: "actual", from: manager, key, value: value && toJson(value) });
+      world.settle();
+    };
+    say({ ...common, ...says });
+    assert.deepEqual(letGo(), []);
+    world.crash();
+    say({ ...common, ...says });
+    assert.deepEqual(letGo(), []);
+    const shown = world.documents<DesiredPublic>("directory", "public").map(({ heldFor }) => heldFor);
+    assert.deepEqual(shown, says.heldFor === undefined ? [] : [says.heldFor], "the copy finds it");
+    const order = { method: "DELETE", path: "shop/disk", dropHeld: true, allowDestroy: ["shop/disk"] } as const;
+    assert.equal(world.ask(order).status, 200);
+    world.crash();
+    say({ ...common, ...says });
+    assert.deepEqual(letGo(), [uid]);
+    say(null);
+    assert.equal(world.state.elements.has(uid as never), false);
+  }
+});
+
 test("a hold for a copy that can never be is refused, with what would be right", () => {
   const refusal = (world: World, elements: JsonObject): string => {
     const { status, body } = world.ask({ method: "PUT", path: "", json: cell(elements), dryRun: true });

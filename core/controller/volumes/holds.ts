@@ -1,7 +1,7 @@
 import type { Cause } from "../../../model/cause/cause.ts";
 import type { Cell, VolumeGrantElement } from "../../../model/cell/cell.ts";
 import type { ElementPath } from "../../../model/cell/identifiers.ts";
-import { actualGrant } from "../../documents/readers/storage.ts";
+import { actualGrant, actualVolume } from "../../documents/readers/storage.ts";
 import type { DesiredGrant } from "../../documents/vocabulary.ts";
 import { type HeldFor, mostHeldFor } from "../../documents/volumes.ts";
 import { target } from "../changes/standing.ts";
@@ -64,7 +64,27 @@ export const heldForOf = (holds: readonly DesiredGrant[]): readonly HeldFor[] =>
 
 /** Copies for which it stays: those are shown it, and so find it by its path (`rules/directory-desires.ts`). */
 export const shownFor = (state: ControllerState, record: ElementRecord): readonly HeldFor[] =>
-  heldForOf(record.deleting ? (record.held ?? []) : holdsOf(state, record)).slice(0, mostHeldFor);
+  (record.deleting ? waitedFor(state, record) : heldForOf(holdsOf(state, record))).slice(0, mostHeldFor);
+
+const saidOf = (state: ControllerState, { uid }: ElementRecord) =>
+  actualOf(actualVolume, state, storageManagerOf(state), `volume/${uid}`);
+/** Does the Storage Manager keep a volume that was taken back for a copy? */
+export const isKept = (state: ControllerState, record: ElementRecord): boolean => saidOf(state, record)?.held === true;
+
+/** For which copies one stays that has left the model. */
+function waitedFor(state: ControllerState, record: ElementRecord): readonly HeldFor[] {
+  const { held } = record;
+  return held?.length === 0 ? (saidOf(state, record)?.heldFor ?? []) : heldForOf(held ?? []);
+}
+
+/**
+ * A controller that does not know of holds had it leave the model, and noted none. The Storage Manager has kept it, and says what for:
+ * so it is held as before, until that is over there or somebody gives it up. That nothing is noted is nobody's order.
+ */
+export function noteKept(state: ControllerState, record: ElementRecord): void {
+  if (record.letGo !== true && record.held === undefined && isKept(state, record))
+    saveElement(state, { ...record, held: [] });
+}
 
 /** Volumes of the present model of which nothing is lost when they leave it: they stay for a copy, or it is there. */
 export const heldIn = (state: ControllerState): ReadonlySet<ElementPath> =>
@@ -91,14 +111,11 @@ export function stillHeld(state: ControllerState, record: ElementRecord): readon
   const { held, ...rest } = record;
   if (held === undefined) return [];
   const left = held.filter((document) => !isCopied(state, document));
-  if (left.length < held.length) saveElement(state, left.length === 0 ? rest : { ...rest, held: left });
+  if (left.length < held.length)
+    saveElement(state, left.length === 0 ? { ...rest, letGo: true } : { ...rest, held: left });
   return left;
 }
 
 /** For whoever waits for the end of the volume. */
-export const whyHeldForCopy = (state: ControllerState, { path, held = [] }: ElementRecord): readonly Cause[] =>
-  held.flatMap(({ to, hold }): readonly Cause[] =>
-    hold === undefined || !("domain" in to)
-      ? []
-      : [{ kind: "held-for-copy", domain: to.domain, path: hold, target: target(state, path) }],
-  );
+export const whyHeldForCopy = (state: ControllerState, record: ElementRecord): readonly Cause[] =>
+  waitedFor(state, record).map((copy) => ({ kind: "held-for-copy", ...copy, target: target(state, record.path) }));

@@ -23,7 +23,7 @@ import {
   storageManagerOf,
 } from "../state.ts";
 import { grantDocument } from "./grants.ts";
-import { heldForOf, holdsOf, noteCopied, stillHeld } from "./holds.ts";
+import { heldForOf, holdsOf, isKept, noteCopied, noteKept, stillHeld } from "./holds.ts";
 
 /**
  * Volumes, grants and connections at the Storage Manager. A copy is asked for at once: the Manager waits for its origin.
@@ -48,10 +48,11 @@ function desireVolume(state: ControllerState, record: ElementRecord, desires: De
     const key = `volume/${record.uid}`;
     if (volume !== null) addDesire(desires, storageManagerOf(state), key, volume);
     else {
+      if (record.deleting) noteKept(state, record);
       const held = record.deleting ? stillHeld(state, record) : [];
       for (const grant of held) addDesire(desires, storageManagerOf(state), `grant/${grant.uid}`, grant);
       if (held.length > 0 || isInUse(state, record.uid)) keepDesire(state, desires, storageManagerOf(state), key);
-      else if (record.deleting && actualOf(actualVolume, state, storageManagerOf(state), key)?.held === true)
+      else if (record.letGo === true && isKept(state, record))
         addDesire(desires, storageManagerOf(state), letGoKey(record.uid), { uid: record.uid } satisfies DesiredLetGo);
     }
   } else if (element?.type === "VolumeGrant") {

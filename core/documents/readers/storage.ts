@@ -70,6 +70,7 @@ export const fileSizes = { leastMiB: 1, mostMiB: 16 * 1024 * 1024 } as const;
 const fileMiB = integer(fileSizes.leastMiB, fileSizes.mostMiB);
 const imageText = branded(String, isImageName, "an image's name: at most 63 letters, digits, `.`, `_` and `-`");
 
+const copiesHeldFor = optional(list(object<HeldFor>({ domain: word, path: pathText }), mostHeldFor));
 export const desiredVolume = document(
   checked(
     object<DesiredVolume>({
@@ -83,7 +84,7 @@ export const desiredVolume = document(
       }),
       sizeMiB: nullable(fileMiB),
       access: oneOf("rw", "ro"),
-      heldFor: optional(list(object<HeldFor>({ domain: word, path: pathText }), mostHeldFor)),
+      heldFor: copiesHeldFor,
     }),
     ({ origin, sizeMiB }) => (origin.kind === "empty" && sizeMiB === null ? "an empty volume with a size" : null),
   ),
@@ -103,6 +104,7 @@ export const actualVolume = document(
     noImage: yes,
     noRoom: yes,
     held: yes,
+    heldFor: copiesHeldFor,
   }),
 );
 export const desiredLetGo = document(object<DesiredLetGo>({ uid: uidText }), {

@@ -72,7 +72,7 @@ export function publishVolume(
     ...what,
     server: record === null ? null : serverOf(record.agent),
     sizeMiB: record?.sizeMiB ?? null,
-    ...(record?.heldFor === undefined ? {} : { held: true as const }),
+    ...(record?.heldFor === undefined ? {} : { held: true as const, heldFor: record.heldFor }),
   };
   publish(state.outbox, actualKey(client, `volume/${volume}`), actual);
 }

@@ -71,7 +71,8 @@ for (const order of [
     world.want("volume/a-1", heldVolume);
     world.want("grant/a-2", { uid: "a-2", ...granted });
     world.settle();
-    assert.equal((world.volume("a-1") as { held?: true } | undefined)?.held, true);
+    const { held, heldFor } = world.volume("a-1") ?? {};
+    assert.deepEqual([held, heldFor], [true, heldVolume.heldFor]);
     for (const key of order) world.want(key, null);
     world.settle();
     world.restart();
