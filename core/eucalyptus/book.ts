@@ -85,6 +85,8 @@ export interface Recovery {
   readonly unheard: ReadonlySet<string>;
   /** Of addresses that a host has named. */
   readonly found: ReadonlySet<string>;
+  /** Hosts that have said that they carry a cluster to the outside, with its name. */
+  readonly carriers: ReadonlyMap<string, string>;
 }
 /** Who carries a cluster to the outside: gateways, elastic addresses. Never two at a time. */
 export interface NetworkHosts {

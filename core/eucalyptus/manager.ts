@@ -257,10 +257,10 @@ function reconcile(state: NetworkViewState, options: NetworkViewManagerOptions):
 /** What hosts have in place. One that is in step and says nothing offers no mode, and has nothing. */
 function hear(state: NetworkViewState): void {
   const unheard = state.book.recovery?.unheard ?? new Set<string>();
-  for (const [host, { version, instances }] of state.said)
+  for (const [host, { version, instances, peer, cluster }] of state.said)
     if (instances !== null) {
-      const heard = { kind: "heard", host, version, instances: instances.map(allocationOf) } as const;
-      ask(state, heard);
+      const carries = peer === "network" && instances.length > 0 ? { carries: cluster } : {};
+      ask(state, { ...{ kind: "heard", host, version }, instances: instances.map(allocationOf), ...carries });
     }
   for (const host of [...unheard] as HostName[])
     if (state.inStep.has(host) && !state.said.has(host)) ask(state, { kind: "heard", host, version: 0, instances: [] });

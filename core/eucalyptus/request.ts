@@ -39,6 +39,8 @@ export type Request =
       /** Of the latest view that it has put in place whole: one of which something failed is none. */
       readonly version: number;
       readonly instances: readonly InstanceAllocation[];
+      /** A cluster whose network host it is by what it has in place; absent: none. */
+      readonly carries?: string;
     }
   /** Nothing of the host runs any more, for certain. */
   | { readonly kind: "fenced"; readonly host: string };

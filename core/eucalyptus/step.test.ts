@@ -218,3 +218,34 @@ test("a version that no view can have had is no word after a loss: who says it i
   ask({ kind: "fenced", host: "a" });
   assert.equal(run("i-00000001", "b").address, at("10.0.0.10"));
 });
+
+test("after a loss who carries a cluster carries it on, and nobody else is named before all is known", () => {
+  const { book, ask } = manager(managed);
+  const name = (host: string) => ask({ kind: "network-host", cluster: "one", host }).refused;
+  const publicIp = { address: at("192.0.2.1"), state: "assigned" } as const;
+  const carries = (host: string) =>
+    ask({ ...{ kind: "heard", host, version: 7, carries: "one" }, instances: [{ id: "i-00000001", publicIp }] });
+  const hosts = () => [book.networkHosts.get("one")?.active, [...(book.networkHosts.get("one")?.leaving.keys() ?? [])]];
+  ask({ kind: "recover", hosts: ["n", "m"] });
+  assert.match(name("m") ?? "", /n, m has yet to say/);
+  ask({ kind: "heard", host: "m", version: 7, instances: [] });
+  assert.match(name("m") ?? "", /n has yet to say/);
+  carries("n");
+  assert.deepEqual(hosts(), ["n", []]);
+  assert.match(name("m") ?? "", /its owners have yet to say/);
+  assert.equal(ask({ kind: "settled" }).refused, null);
+  assert.match(name("m") ?? "", /n may still carry the cluster one/);
+  // By an older book it is another one's, and of two that do nobody is told before both have said that they do not.
+  ask({ kind: "recover", hosts: ["n", "m"] });
+  ask({ kind: "heard", host: "n", version: 7, instances: [] });
+  carries("m");
+  assert.deepEqual(hosts(), ["m", []]);
+  ask({ kind: "recover", hosts: ["n", "m"] });
+  for (const host of ["n", "m"]) carries(host);
+  assert.deepEqual(hosts(), [null, ["n", "m"]]);
+  ask({ kind: "settled" });
+  ask({ kind: "heard", host: "n", version: book.version, instances: [] });
+  assert.match(name("n") ?? "", /m may still carry the cluster one/);
+  ask({ kind: "heard", host: "m", version: book.version, instances: [] });
+  assert.equal(name("n"), null);
+});

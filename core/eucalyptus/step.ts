@@ -87,7 +87,7 @@ class Turn {
       case "settled":
         return this.#settled();
       case "heard":
-        return this.#heard(request.host, request.version, request.instances);
+        return this.#heard(request);
       case "fenced":
         return this.#fenced(request.host);
     }
@@ -232,34 +232,43 @@ class Turn {
   #networkHost(cluster: string, host: string | null): Said {
     const { active, leaving } = this.#book.networkHosts.get(cluster) ?? noNetworkHost;
     if (active === host) return done;
+    const unsettled = this.#unsettled();
+    if (unsettled !== null) return unsettled;
     const others = [...leaving.keys(), ...(active === null ? [] : [active])].filter((each) => each !== host);
     if (host !== null && others.length > 0)
       return `${others.join(", ")} may still carry the cluster ${cluster}, and has to say that it does not`;
     const left = new Map([...leaving].filter(([name]) => name !== host));
     if (active !== null) left.set(active, this.#next);
     this.#putNetworkHosts(cluster, { active: host, leaving: left });
+    this.#tellCluster(cluster);
+    return done;
+  }
+  #tellCluster(cluster: string): void {
     for (const entry of [...this.#book.addresses.values()]) {
       const instance = entry.instance === null ? undefined : this.#book.instances.get(entry.instance);
       if (entry.kind === "elastic" && instance?.cluster === cluster) this.#tellElastic(entry, instance);
     }
     this.#changed = true;
-    return done;
   }
 
   #recover(hosts: readonly string[]): Said {
-    this.#book.recovery = { hosts, unheard: new Set(hosts), found: new Set() };
+    this.#book.recovery = { hosts, unheard: new Set(hosts), found: new Set(), carriers: new Map() };
     this.#writes.set("recovery", hosts);
     if (hosts.length === 0) this.#recovered(new Set());
     return done;
   }
   /** A host has said what it has in place, or nothing of it runs. */
-  #spoke(host: string, version: number, allocated: readonly InstanceAllocation[]): void {
+  #spoke(host: string, version: number, allocated: readonly InstanceAllocation[], carries?: string): void {
     const { recovery } = this.#book;
     if (recovery?.unheard.has(host) !== true) return;
     const found = new Set([...recovery.found, ...this.#find(host, version, allocated)]);
     const unheard = new Set([...recovery.unheard].filter((each) => each !== host));
-    this.#book.recovery = { ...recovery, unheard, found };
-    if (unheard.size === 0) this.#recovered(found);
+    const carriers = new Map(recovery.carriers);
+    if (carries !== undefined) carriers.set(host, carries);
+    this.#book.recovery = { ...recovery, unheard, found, carriers };
+    if (unheard.size > 0) return;
+    this.#recovered(found);
+    for (const cluster of new Set(carriers.values())) this.#carried(cluster);
   }
   /** What a host has in place of which this store knows nothing, or another owner: the host knows better. */
   #find(host: string, version: number, allocated: readonly InstanceAllocation[]): readonly string[] {
@@ -299,6 +308,18 @@ class Turn {
   #dropInstance(id: string): void {
     if (this.#book.instances.delete(id)) this.#writes.set(`instance/${id}`, null);
     for (const entry of this.#of(id)) this.#putAddress(endedAt({ ...entry, instance: null }, this.#next));
+  }
+  /** All hosts have spoken: who carries a cluster does so on. Of several none does, before all of them have said that they do not. */
+  #carried(cluster: string): void {
+    const { carriers = new Map<string, string>(), hosts = [] } = this.#book.recovery ?? {};
+    const now = [...carriers].flatMap(([host, its]) => (its === cluster ? [host] : []));
+    const { leaving } = this.#book.networkHosts.get(cluster) ?? noNetworkHost;
+    const left = new Map([...leaving].filter(([name]) => !hosts.includes(name)));
+    const [only = null] = now;
+    const active = now.length === 1 && left.size === 0 ? only : null;
+    if (active === null) for (const host of now) left.set(host, this.#next);
+    this.#putNetworkHosts(cluster, { active, leaving: left });
+    this.#tellCluster(cluster);
   }
   /** All hosts have spoken: what none of them has is nobody's by the word of this store alone. */
   #recovered(found: ReadonlySet<string>): void {
@@ -400,11 +421,11 @@ class Turn {
     return done;
   }
 
-  #heard(host: string, version: number, allocated: readonly InstanceAllocation[]): Said {
+  #heard({ host, version, instances: allocated, carries }: Extract<Request, { readonly kind: "heard" }>): Said {
     // The book's own grows to what a host says after a loss: by one that cannot be it would stand still, and what is in place be free.
     if (!Number.isSafeInteger(version) || version < 0 || version - this.#book.version > mostAhead)
       return `${host} says that it has view ${version} in place, which there can never have been`;
-    this.#spoke(host, version, allocated);
+    this.#spoke(host, version, allocated, carries);
     for (const [cluster, { active, leaving }] of this.#book.networkHosts) {
       const until = leaving.get(host);
       if (until !== undefined && version >= until)
@@ -438,6 +459,9 @@ class Turn {
   #fenced(host: string): Said {
     for (const entry of [...this.#book.addresses.values()])
       if (entry.hosts.has(host)) this.#putAddress(without(entry, host));
+    const { recovery } = this.#book;
+    const carriers = new Map([...(recovery?.carriers ?? [])].filter(([name]) => name !== host));
+    if (recovery !== null) this.#book.recovery = { ...recovery, carriers };
     this.#spoke(host, 0, []);
     const { networkHosts } = this.#book;
     for (const [cluster, { active, leaving }] of networkHosts)
@@ -472,7 +496,7 @@ export function restoreBook(records: ReadonlyMap<string, unknown>): Book {
     else if (kind === "segment") book.segments.set(name, value as number);
     else if (kind === "recovery") {
       const hosts = value as readonly string[];
-      book.recovery = { hosts, unheard: new Set(hosts), found: new Set() };
+      book.recovery = { hosts, unheard: new Set(hosts), found: new Set(), carriers: new Map() };
     } else if (kind === "network-host") {
       const stored = value as { readonly active: string | null; readonly leaving: readonly [string, number][] };
       book.networkHosts.set(name, { active: stored.active, leaving: new Map(stored.leaving) });

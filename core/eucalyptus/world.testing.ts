@@ -337,7 +337,9 @@ export class BookWorld {
     } else for (const [key, id] of told) if (this.#below(2) === 0 && !host.placed.has(key)) host.placed.set(key, id);
     // What it has not taken away yet it names, too: nobody else knows of that where this store is lost.
     const named = new Map([...[...host.placed].map(([key, id]) => [key, id] as const), ...told]);
-    this.#words.push({ kind: "heard", host: host.name, version: host.version, instances: this.#said(host, named) });
+    const carries = host.peer === "network" && named.size > 0 ? { carries: host.cluster } : {};
+    const instances = this.#said(host, named);
+    this.#words.push({ ...{ kind: "heard", host: host.name, version: host.version, instances }, ...carries });
     if (this.#words.length > 30) this.#words.shift();
   }
   #said(host: Host, told: ReadonlyMap<string, string>): readonly InstanceAllocation[] {
