@@ -149,11 +149,17 @@ async function installationStatus(
   const said = all
     .filter((peer) => peer !== configuration.name)
     .map(async (peer) => [peer, await ask(peer, leftoversOf, leftoversPath)] as const);
-  const [asked, theHosts, theServers] = [services(), Promise.all(hosts), Promise.all(servers)];
-  const leftovers = leftoversIn(await Promise.all(said));
+  // All are waited for at once: where the supervisor goes meanwhile, whoever asked hears of it, and the process goes on.
+  const [running, theHosts, theServers, allSaid] = await Promise.all([
+    services(),
+    Promise.all(hosts),
+    Promise.all(servers),
+    Promise.all(said),
+  ]);
+  const leftovers = leftoversIn(allSaid);
   const loss = worstLoss((await roomsSaid).flatMap((answer) => answer?.loss ?? []));
   const spare = leastSpare((await roomsSaid).flatMap((answer) => answer?.spare ?? []));
-  const installation = { services: await asked, hosts: await theHosts, servers: await theServers };
+  const installation = { services: running, hosts: theHosts, servers: theServers };
   return { ...installation, ...(loss === null ? {} : { loss }), ...(spare === null ? {} : { spare }), ...leftovers };
 }
 
