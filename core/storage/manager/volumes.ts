@@ -17,7 +17,7 @@ import { holdsNothing, isInBin } from "../bin.ts";
 import { copyNeedsMiB, overcommit } from "../offers.ts";
 import { binnedOf, hasOnlyBinned, leaveToBin } from "./binned.ts";
 import { grow, sizes } from "./growth.ts";
-import { heldSentence, noteHeldFor, stillHeldFor } from "./left/holds.ts";
+import { heldSentence, isHeldFor, noteHeldFor, stillHeldFor } from "./left/holds.ts";
 import { aboutOf, imageUnderCopies, noteOriginImage, otherImage } from "./recovery/origin-image.ts";
 import { adopt, adoptOrigins, findVolume } from "./recovery/recovery.ts";
 import { heldCopy } from "./recovery/unclaimed.ts";
@@ -126,7 +126,7 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
   if (back !== null) return back;
   const { origin } = document;
   if (origin.kind === "copy") {
-    const source = planOrigin(state, client, origin.volume);
+    const source = planOrigin(state, wanted, origin.volume);
     if (!source.ok) return source;
     const originMiB = wholeMiB(state, origin.volume, source.value);
     const sizeMiB = document.sizeMiB ?? originMiB;
@@ -174,10 +174,8 @@ function planVolume(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<
 }
 
 /** A volume whose former file is in a bin is not made anew; one that an operator brings back begins with it. Null: neither. */
-function planFromBin(
-  state: ManagerState,
-  { client, document }: Wanted<DesiredVolume>,
-): Result<VolumeRecord, Obstacle> | null {
+function planFromBin(state: ManagerState, wanted: Wanted<DesiredVolume>): Result<VolumeRecord, Obstacle> | null {
+  const { client, document } = wanted;
   const { uid, cell, path, origin } = document;
   const found = binnedOf(state, uid, cell, path);
   const [first, ...more] = found.filter(({ binned }) => binned.offered);
@@ -219,18 +217,23 @@ function planFromBin(
     return failed(
       `${name}, which is to be brought back, is a copy of ${about?.origin}, not of "${nameOf(state, origin.volume)}": ${emptied}`,
     );
-  const source = planOrigin(state, client, origin.volume);
+  const source = planOrigin(state, wanted, origin.volume);
   return source.ok ? ok({ ...common, source: { kind: "overlay" }, origin: origin.volume }) : source;
 }
 
 const isCopied = ({ copiesOf, copiesHeldOf }: ManagerState, volume: Uid): boolean =>
   copiesOf.has(volume) || copiesHeldOf.has(volume);
 
-/** May this volume become (or be) the immutable origin of a copy now? */
-function planOrigin(state: ManagerState, client: PeerName, origin: Uid): Result<VolumeRecord, Obstacle> {
+/** May this volume become (or be) the immutable origin of this copy now? */
+function planOrigin(
+  state: ManagerState,
+  { client, document }: Wanted<DesiredVolume>,
+  origin: Uid,
+): Result<VolumeRecord, Obstacle> {
   const record = state.volumes.get(origin);
   // The same sentence for a foreign volume as for none: a cell learns nothing about what others have.
-  if (record === undefined || !mayUse(state, "copy", origin, client, null)) {
+  const isGranted = mayUse(state, "copy", origin, client, null) || isHeldFor(state, record, document);
+  if (record === undefined || !isGranted) {
     const own = state.wantedVolumes.get(origin)?.client === client;
     return own ? waiting(`"${nameOf(state, origin)}" has no place yet`) : hidden(origin);
   }

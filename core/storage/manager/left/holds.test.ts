@@ -94,6 +94,22 @@ for (const order of [
     assert.ok(!isThere(), "nothing is held for a copy that was made and is gone");
   });
 
+test("what is held is copied by the copy for which it is, and no other, though its grant was taken back with it", () => {
+  const world = oneServer();
+  world.want("volume/a-1", heldVolume);
+  world.want("grant/a-2", { uid: "a-2", ...granted });
+  world.settle();
+  for (const key of ["grant/a-2", "volume/a-1"]) world.want(key, null);
+  world.settle();
+  world.want("volume/b-2", { ...theCopy, uid: "b-2", path: "primary/volumes/b-2" }, primary);
+  world.want("volume/b-3", { ...theCopy, uid: "b-3", cell: "bank" }, bank);
+  world.want("volume/b-1", theCopy, primary);
+  world.settle();
+  assert.equal(world.volume("b-2", primary)?.hidden, true);
+  assert.equal(world.volume("b-3", bank)?.hidden, true);
+  assert.equal(world.volume("b-1", primary)?.phase, "ready");
+});
+
 test("what its controller gives up is destroyed, whatever it hears of that first, and nothing for another's word", () => {
   for (const isFirst of [true, false]) {
     const world = oneServer();

@@ -83,6 +83,12 @@ function keepHeldFor(state: ManagerState, volume: Uid, record: VolumeRecord, wan
   keepVolume(state, volume, kept);
   return kept;
 }
+/** Is it held for this copy? Then it may be made: whoever does not know of holds takes the grant back with the volume. */
+export const isHeldFor = (
+  { domain }: ManagerState,
+  record: VolumeRecord | undefined,
+  { cell, path }: DesiredVolume,
+): boolean => record?.heldFor?.some((held) => held.path === path && held.domain === `${cell}.${domain}`) === true;
 export const letGoOf = (client: PeerName, volume: Uid): string => `${client}/${volume}`;
 
 /** Volumes of which a copy came: what they were held for may be there, and they are looked at again. @returns whether there are any */
