@@ -38,6 +38,7 @@ export type Request =
       readonly host: string;
       /** Of the latest view that it has put in place whole: one of which something failed is none. */
       readonly version: number;
+      /** An instance that is named twice has the addresses of its first; another one of a second may still be in place, too. */
       readonly instances: readonly InstanceAllocation[];
       /** A cluster whose network host it is by what it has in place; absent: none. */
       readonly carries?: string;

@@ -249,3 +249,34 @@ test("after a loss who carries a cluster carries it on, and nobody else is named
   ask({ kind: "heard", host: "m", version: book.version, instances: [] });
   assert.equal(name("n"), null);
 });
+
+test("after a loss an address that may still stand beside another one of its instance is nobody's, and not free", () => {
+  const { book, ask, run } = manager(edge);
+  const [x, y] = [at("192.0.2.1"), at("192.0.2.2")];
+  const id = "i-00000001";
+  const privateIp = { address: at("10.0.0.10"), state: "assigned" } as const;
+  const elastic = (address: number) => ({ publicIp: { address, state: "failed" } as const });
+  const recover = () => {
+    ask({ kind: "recover", hosts: ["a"] });
+    ask({
+      ...{ kind: "heard", host: "a", version: 7 },
+      instances: [
+        { id, privateIp, ...elastic(y) },
+        { id, ...elastic(x) },
+      ],
+    });
+    run(id);
+    assert.equal(ask({ kind: "allocate", account: "alice", has: y }).address, y);
+    ask({ kind: "settled" });
+    const [one] = viewOf(book, world)?.instances ?? [];
+    assert.deepEqual([one?.publicIp, book.addresses.get(addressKey("elastic", x))?.instance], [y, null]);
+    assert.equal(ask({ kind: "allocate", account: "bob" }).address, at("192.0.2.3"));
+  };
+  recover();
+  // An older book has the other one as its own.
+  const entry = book.addresses.get(addressKey("elastic", x)) ?? assert.fail();
+  book.addresses.set(addressKey("elastic", x), { ...entry, instance: id });
+  recover();
+  ask({ kind: "heard", host: "a", version: book.version, instances: [{ id, privateIp, ...elastic(y) }] });
+  assert.equal(book.addresses.has(addressKey("elastic", x)), false);
+});

@@ -276,20 +276,25 @@ class Turn {
     this.#next = Math.max(this.#next, version + 1);
     this.#changed = true;
     const keys: string[] = [];
+    const first = new Set<string>();
     for (const { id, privateIp, publicIp } of allocated)
       for (const [kind, said] of [
         ["private", privateIp],
         ["elastic", publicIp],
       ] as const) {
         if (said === undefined) continue;
-        keys.push(addressKey(kind, said.address));
-        const fresh: BookedAddress = { kind, address: said.address, instance: id, hosts: new Map(), segment: null };
+        // Another one of the same instance may still stand there, and is nobody's.
+        const isLeft = first.has(`${kind} ${id}`);
+        first.add(`${kind} ${id}`);
+        if (!isLeft) keys.push(addressKey(kind, said.address));
+        const fresh: BookedAddress = { kind, address: said.address, instance: null, hosts: new Map(), segment: null };
         const entry = this.#address(kind, said.address) ?? fresh;
-        const isAnother = entry.instance !== id;
+        const isAnother = !isLeft && entry.instance !== id;
         if (isAnother && entry.instance !== null) this.#dropInstance(entry.instance);
         const told = entry.hosts.get(host) ?? { since: 0, until: this.#next };
         const hosts = new Map([...entry.hosts, [host, told]]);
-        this.#putAddress({ ...entry, instance: id, hosts, segment: isAnother ? null : entry.segment });
+        const instance = isLeft ? entry.instance : id;
+        this.#putAddress({ ...entry, instance, hosts, segment: isAnother ? null : entry.segment });
       }
     return keys;
   }

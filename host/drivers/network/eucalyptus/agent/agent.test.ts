@@ -3,6 +3,7 @@ import { EventEmitter } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { formatIpv4 } from "../../../../../model/addresses/addresses.ts";
 import { readAllocation } from "../../../../../model/eucalyptus/allocation/allocation.ts";
 import type { Machine } from "../../diverter/testing/namespaces.testing.ts";
 import { soon, World } from "../packets/world.testing.ts";
@@ -19,13 +20,19 @@ let node: Machine;
 let agent: NetworkAgent;
 const view = readFileSync(join(import.meta.dirname, "..", "cases", "edge-03-two-nodes-n1", "gni.xml"), "utf8");
 const put = (name: string, text: string): void => writeFileSync(join(directory, name), text);
+/** Public addresses that the file names when the first rules of a pass are put in place. */
+let atFirst: readonly string[] | null = [];
+const publicNames = (): readonly string[] =>
+  told().flatMap(({ id, publicIp }) => (publicIp === undefined ? [] : [`${id} ${formatIpv4(publicIp.address)}`]));
 /** No program runs any more. */
 let broken = false;
 const start = (): Promise<NetworkAgent> =>
   startAgent({
     ...{ directory, self: { address: "10.111.5.43", peer: "node" }, signals },
-    run: (program, ...rest) =>
-      broken ? Promise.reject(new Error(`${program} is broken`)) : world.run(node)(program, ...rest),
+    run: (program, ...rest) => {
+      if (program === "iptables-restore") atFirst ??= publicNames();
+      return broken ? Promise.reject(new Error(`${program} is broken`)) : world.run(node)(program, ...rest);
+    },
     log: (event, { why }) => said.push(`${event}: ${why}`),
   });
 const told = () => {
@@ -96,6 +103,28 @@ test("a view that is refused leaves the last good one in force", async () => {
   assert.equal(applied(), "3");
   assert.deepEqual(agent.state.refused, null);
   assert.match(rules(), /--dport 22:23/);
+});
+
+test("an address is named before it can be in place, and until another one has taken its place whole", async () => {
+  const next = (version: number, address: string): string =>
+    view.replace('version="1"', `version="${version}"`).replaceAll("10.111.101.60", address);
+  const [x, y, z] = [60, 70, 71].map((number) => `10.111.101.${number}`) as [string, string, string];
+  put(viewFile, next(4, x));
+  await agent.look();
+  assert.deepEqual(publicNames(), [`i-a7f05959 ${x}`]);
+  atFirst = null;
+  put(viewFile, next(5, y));
+  await agent.look();
+  assert.deepEqual([atFirst, publicNames()], [[`i-a7f05959 ${x}`, `i-a7f05959 ${y}`], [`i-a7f05959 ${y}`]]);
+  node.run("ip", "link", "set", "dev", "eno1", "name", "eno2");
+  put(viewFile, next(6, z));
+  await agent.look();
+  assert.deepEqual(publicNames(), [`i-a7f05959 ${z}`, `i-a7f05959 ${y}`]);
+  node.run("ip", "link", "set", "dev", "eno2", "name", "eno1");
+  await agent.look();
+  assert.deepEqual(publicNames(), [`i-a7f05959 ${z}`]);
+  put(viewFile, view);
+  await agent.look();
 });
 
 test("a look that comes to no end is told once and ends nobody, and the view that it had read is not lost", async () => {

@@ -161,6 +161,7 @@ class Agent implements NetworkAgent {
     if (isMachine) await this.#service.reconfigure();
     const global = planFor(this.#view, this.#options.self, { ...this.#configuration, bridgeMac });
     const view = this.#view;
+    await this.#nameComing(view);
     await this.#service.offer({ mode: view.mode, global });
     this.#offered = view;
   }
@@ -195,10 +196,31 @@ class Agent implements NetworkAgent {
     const read = text === null ? null : readAllocation(text);
     return read?.ok === true ? read.value.instances : [];
   }
+  /** Before any of it can be in place: a process that ends in the middle has named it. */
+  async #nameComing(view: NetworkView): Promise<void> {
+    const before = this.#before ?? (await this.#allocationBefore());
+    const instances = withNames(before, allocationOf(view, this.#options.self, { ...this.#service.state, mode: null }));
+    if (namesOf(instances).length > namesOf(before).length) await this.#write(instances);
+    this.#before = instances;
+  }
+  /** In the file, then told; nothing is, should it be there as it is. @returns whether it was another thing */
+  async #write(instances: readonly InstanceAllocation[]): Promise<boolean> {
+    const { directory, told } = this.#options;
+    const applied = this.#applied === undefined ? {} : { appliedVersion: this.#applied };
+    const text = writeAllocation({ instances, ...applied });
+    if (text === this.#told) return false;
+    this.#told = "";
+    const [path, next] = [join(directory, allocationFile), join(directory, `${allocationFile}.new`)];
+    await realFiles.write(next, text, 0o644);
+    await renameDurably(next, path);
+    this.#told = text;
+    told?.({ instances, ...applied });
+    return true;
+  }
   /** What became of this machine's addresses, for whoever gave the view. */
   async #tell(): Promise<void> {
     if (this.#view === null) return this.#tellBefore();
-    const { directory, self, log } = this.#options;
+    const { self, log } = this.#options;
     const { state } = this.#service;
     const left = state.left.join("; ");
     if (left !== this.#left && left !== "") log("network-left-in-place", { what: left });
@@ -208,20 +230,9 @@ class Agent implements NetworkAgent {
     const isWhole = state.mode !== null && reasonOf({ ...state, refused: null }) === null;
     if (isWhole) this.#applied = this.#offered?.version;
     this.#before = isWhole ? now : withLeft(now, before);
-    const allocation: Allocation = {
-      instances: this.#before,
-      ...(this.#applied === undefined ? {} : { appliedVersion: this.#applied }),
-    };
-    const text = writeAllocation(allocation);
-    if (text === this.#told) return;
-    this.#told = text;
-    const [path, next] = [join(directory, allocationFile), join(directory, `${allocationFile}.new`)];
     try {
-      await realFiles.write(next, text, 0o644);
-      await renameDurably(next, path);
-      this.#options.told?.(allocation);
+      if (!(await this.#write(this.#before))) return;
     } catch (error) {
-      this.#told = "";
       log("network-allocation-not-written", { why: (error as Error).message });
     }
     const why = reasonOf(this.#service.state);
@@ -236,16 +247,40 @@ export function withLeft(
   const kept = (said: AllocatedAddress): AllocatedAddress => ({
     ...{ address: said.address, state: "failed" as const, reason: "it is to go, and has not gone yet" },
   });
-  const byId = new Map(now.map((each) => [each.id, each]));
-  for (const { id, privateIp, publicIp } of before) {
-    const known = byId.get(id);
-    byId.set(id, {
+  return withNames(
+    now,
+    before.map(({ id, privateIp, publicIp }) => ({
       ...{ id, ...(privateIp === undefined ? {} : { privateIp: kept(privateIp) }) },
       ...(publicIp === undefined ? {} : { publicIp: kept(publicIp) }),
-      ...known,
-    });
+    })),
+  );
+}
+const namesOf = (instances: readonly InstanceAllocation[]): readonly string[] =>
+  instances.flatMap(({ privateIp, publicIp }) => [
+    ...(privateIp === undefined ? [] : [`private ${privateIp.address}`]),
+    ...(publicIp === undefined ? [] : [`public ${publicIp.address}`]),
+  ]);
+/** And addresses of others that are not named yet: another one of the same instance is in a second entry, after its first. */
+function withNames(
+  named: readonly InstanceAllocation[],
+  others: readonly InstanceAllocation[],
+): readonly InstanceAllocation[] {
+  const names = new Set(namesOf(named));
+  const all = [...named];
+  for (const { id, privateIp, publicIp } of others) {
+    const isPrivate = privateIp !== undefined && !names.has(`private ${privateIp.address}`);
+    const isPublic = publicIp !== undefined && !names.has(`public ${publicIp.address}`);
+    if (!isPrivate && !isPublic) continue;
+    const more = { ...(isPrivate ? { privateIp } : {}), ...(isPublic ? { publicIp } : {}) };
+    const at = all.findIndex(
+      (each) =>
+        each.id === id && !(isPrivate && each.privateIp !== undefined) && !(isPublic && each.publicIp !== undefined),
+    );
+    const known = all[at];
+    if (known === undefined) all.push({ id, ...more });
+    else all[at] = { ...known, ...more };
   }
-  return [...byId.values()];
+  return all;
 }
 
 const noMac = "00:00:00:00:00:00";
