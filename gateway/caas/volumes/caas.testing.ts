@@ -12,6 +12,7 @@ import type { ProcessConfiguration } from "../../../runtime/installation.ts";
 import type { Answered, Asked, Contract } from "../../shared/contract.ts";
 import { createCaas } from "../caas.ts";
 import { volumesPath } from "./layout.ts";
+import { domainOf } from "./rights.ts";
 
 export interface Answer {
   readonly status: number;
@@ -36,6 +37,8 @@ export class CaasWorld {
   readonly directory = mkdtempSync(join(tmpdir(), "cells-caas-"));
   readonly cells = new Map<string, World>();
   readonly people: Record<string, Person>;
+  /** Of accounts whose path another one had before. */
+  readonly uids = new Map<string, string>();
   /** What was asked of cells: `PATCH primary`. */
   readonly asked: string[] = [];
   /** Called before a cell is asked; what it throws is a connection that broke. */
@@ -90,8 +93,7 @@ export class CaasWorld {
     if (path === "/cells" && person !== undefined)
       return { status: 200, headers: {}, text: JSON.stringify(person.cells.map((cell) => ({ cell }))) };
     if (path === "/accounts" && person !== undefined) {
-      const cells = person.cells.filter((cell) => person.others?.includes(cell) !== true);
-      return { status: 200, headers: {}, text: JSON.stringify([{ path: person.account, cells }]) };
+      return { status: 200, headers: {}, text: JSON.stringify(this.#accountsOf(person)) };
     }
     const { pathname, searchParams } = new URL(path, "http://gateway");
     const [, , cell = "", kind, ...below] = pathname.split("/").map(decodeURIComponent);
@@ -115,6 +117,21 @@ export class CaasWorld {
     world.settle();
     this.behind(what);
     return { status: answer.status, headers: { etag: `"${answer.version}"` }, text: JSON.stringify(answer.body) };
+  }
+  #accountsOf({ account, role }: Person): Json {
+    const found = new Map<string, Set<string>>();
+    for (const { account: path, cells, others = [] } of Object.values(this.people)) {
+      const isSeen = account === null || path === account;
+      if (path === null || !(isSeen || (role === "domain-admin" && domainOf(path) === domainOf(account)))) continue;
+      const its = found.get(path) ?? new Set();
+      for (const cell of cells) if (!others.includes(cell)) its.add(cell);
+      found.set(path, its);
+    }
+    return [...found].map(([path, cells]) => ({
+      path,
+      uid: this.uids.get(path) ?? `uid of ${path}`,
+      cells: [...cells],
+    }));
   }
   #whoAmI(who: string, { account, role = "user" }: Person): Answered {
     const found = builtInRoles.find(({ name }) => name === role);

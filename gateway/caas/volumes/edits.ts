@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import type { NewShare, NewVolume, Share, VolumeChange } from "../../../model/contract/tenancy/volumes/volumes.ts";
+import type { NewShare, NewVolume, VolumeChange } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { JsonPatchOperation } from "../../../model/json/patch.ts";
-import { grantsFor, pointerOf, type StoredVolume, sharesOf, written } from "./layout.ts";
+import { grantsFor, pointerOf, type StoredShare, type StoredVolume, sharesOf, written } from "./layout.ts";
 
 /*
  * Requests about persistent volumes as changes of the primary cell's model: each rests by a `test` on just what it goes by, and on
@@ -20,19 +20,29 @@ const test = (path: string, value: NonNullable<JsonPatchOperation["value"]>): Js
 /** A new one, whose first version is this element. */
 export function newGroup(
   { name, tags = [], text = "" }: NewVolume,
-  { account, made, element }: { readonly account: string | null; readonly made: string; readonly element: JsonObject },
+  {
+    account,
+    owner,
+    made,
+    element,
+  }: Pick<StoredVolume, "account" | "owner" | "made"> & { readonly element: JsonObject },
 ): JsonObject {
   return {
-    ...{ name, ...(account === null ? {} : { account }), tags: tags.map(written), text: written(text), made },
+    ...{
+      name,
+      ...(account === null ? {} : { account }),
+      ...(owner === null ? {} : { owner }),
+      tags: tags.map(written),
+      text: written(text),
+      made,
+    },
     ...{ version: 1, versions: 1, shares: {}, v1: element },
     ...Object.assign({}, ...sharesOf({ account, shares: [] }).map((share) => grantsFor(1, share))),
   };
 }
 
-const sharesAsData = (shares: readonly Share[]): JsonObject =>
-  Object.fromEntries(
-    shares.map(({ id, kind, path, right }) => [id, { kind, ...(path === undefined ? {} : { path }), right }]),
-  );
+const sharesAsData = (shares: readonly StoredShare[]): JsonObject =>
+  Object.fromEntries(shares.map(({ id, ...data }) => [id, data as JsonObject]));
 
 /** The next version, with what all may do with it that may do something with the others. */
 export function withVersion(volume: StoredVolume, element: JsonObject): Operations {
@@ -76,13 +86,13 @@ export function changed(volume: StoredVolume, { name, tags, text, sizeMiB, versi
 }
 
 /** The same for the same: who shares twice has shared once. */
-export const shareId = ({ kind, path = "", right }: NewShare): string =>
+export const shareId = ({ kind, path = "", right }: NewShare, holder?: string): string =>
   `s-${createHash("sha256")
-    .update(JSON.stringify([kind, path, right]))
+    .update(JSON.stringify([kind, path, right, ...(holder === undefined ? [] : [holder])]))
     .digest("hex")
     .slice(0, 12)}`;
 
-export function shared(volume: StoredVolume, share: Share): Operations {
+export function shared(volume: StoredVolume, share: StoredShare): Operations {
   const at = pointerOf(volume.uid);
   if (volume.shares.some(({ id }) => id === share.id)) return [];
   const { id, ...data } = share;

@@ -6,7 +6,8 @@ import { network } from "../../../runtime/installation.ts";
 /*
  * Persistent volumes as they stand in the model of the primary cell, which is the only truth about them:
  *
- *   primary/volumes/<uid> { name, account, tags, text, made, version, versions, shares { <id> { kind, path, right } }
+ *   primary/volumes/<uid> { name, account, owner, tags, text, made, version, versions,
+ *                           shares { <id> { kind, path, right, holder } }
  *                           v1 (Volume or VolumeCopy), v2, …
  *                           v1-copy-owner, v1-connect-owner, v1-copy-<share>, … (VolumeGrant) }
  *
@@ -27,10 +28,16 @@ export interface StoredVersion {
   readonly phase: string;
   readonly reason: string | null;
 }
+export interface StoredShare extends Share {
+  /** UID of the account that it is for, or whose cell it is for; absent: who shared it could not see that. */
+  readonly holder?: string;
+}
 export interface StoredVolume {
   readonly uid: string;
   readonly name: string;
   readonly account: string | null;
+  /** UID of that account: another one may have the path later. Null: a previous version wrote it, or it is the operator's. */
+  readonly owner: string | null;
   readonly tags: readonly string[];
   readonly text: string;
   readonly made: string;
@@ -38,7 +45,7 @@ export interface StoredVolume {
   /** The number that was given last. */
   readonly last: number;
   readonly versions: readonly StoredVersion[];
-  readonly shares: readonly Share[];
+  readonly shares: readonly StoredShare[];
 }
 
 /** What people wrote stands behind a blank there: so no text of theirs is a reference, or anything else of the language. */
@@ -60,6 +67,7 @@ export function readVolume(uid: string, json: Json | undefined): StoredVolume | 
   const { account, tags } = json;
   return {
     ...{ uid, name: textIn(json.name, uid), account: typeof account === "string" ? account : null },
+    owner: typeof json.owner === "string" ? json.owner : null,
     tags: Array.isArray(tags) ? tags.map(unwritten) : [],
     ...{ text: unwritten(json.text), made: textIn(json.made, "1970-01-01T00:00:00.000Z") },
     ...{ version: numberIn(json.version) ?? newest, last: Math.max(numberIn(json.versions) ?? 0, newest), versions },
@@ -74,12 +82,14 @@ function versionOf(number: number, element: JsonObject): StoredVersion {
     ...{ phase: textIn(state.phase, "waiting"), reason: typeof state.reason === "string" ? state.reason : null },
   };
 }
-function shareOf(id: string, json: Json): readonly Share[] {
+function shareOf(id: string, json: Json): readonly StoredShare[] {
   if (!isObject(json)) return [];
   const kind = granteeKinds.find((each) => each === json.kind);
   const right = volumeRights.find((each) => each === json.right);
   if (kind === undefined || right === undefined) return [];
-  return [{ id, kind, right, ...(typeof json.path === "string" ? { path: json.path } : {}) }];
+  const path = typeof json.path === "string" ? { path: json.path } : {};
+  const holder = typeof json.holder === "string" ? { holder: json.holder } : {};
+  return [{ id, kind, right, ...path, ...holder }];
 }
 export const versionIn = ({ versions }: StoredVolume, number: number): StoredVersion | undefined =>
   versions.find((each) => each.number === number);
@@ -99,8 +109,8 @@ const granteeOf = ({ kind, path = "" }: Share): JsonObject => {
   return { "x.domain": kind === "all" ? "ROOT" : path };
 };
 /** The account that has it may do all with it, as somebody with whom it is shared. */
-const ownerShare = (account: string): Share => ({ id: "owner", kind: "account", path: account, right: "manage" });
-export const sharesOf = ({ account, shares }: Pick<StoredVolume, "account" | "shares">): readonly Share[] =>
+const ownerShare = (account: string): StoredShare => ({ id: "owner", kind: "account", path: account, right: "manage" });
+export const sharesOf = ({ account, shares }: Pick<StoredVolume, "account" | "shares">): readonly StoredShare[] =>
   account === null ? shares : [ownerShare(account), ...shares];
 
 /** By their names, beside the version. */

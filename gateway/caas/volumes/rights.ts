@@ -1,7 +1,7 @@
 import type { Reach } from "../../../model/contract/tenancy/rules.ts";
-import type { Share, VolumeRight } from "../../../model/contract/tenancy/volumes/volumes.ts";
+import type { VolumeRight } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import { volumeRights } from "../../../model/contract/tenancy/volumes/volumes.ts";
-import type { StoredVolume } from "./layout.ts";
+import type { StoredShare, StoredVolume } from "./layout.ts";
 
 /*
  * What somebody may do with a persistent volume, by what the service `tenancy` says of him: its owner's people all of it, others
@@ -14,6 +14,8 @@ export interface Asker {
   /** By the rules of his role: `cell.read` and `cell.change`. */
   readonly mayRead: boolean;
   readonly mayChange: boolean;
+  /** UIDs of the accounts that he may see, by their paths and by the names of their cells. */
+  readonly accounts: ReadonlyMap<string, string>;
   /** Names of his account's cells: those of others that he may look at make him nobody there. */
   readonly cells: ReadonlySet<string>;
 }
@@ -21,18 +23,29 @@ export interface Asker {
 export const domainOf = (account: string): string => account.slice(0, Math.max(account.lastIndexOf("/"), 0));
 const isBelow = (domain: string, path: string): boolean => path.startsWith(`${domain}/`);
 
-/** Whether that account is in his reach; null: the operator's own. */
+/** Whether the account with that path is in his reach; null: the operator's own. */
 export function reaches({ account, reach }: Asker, owner: string | null): boolean {
   if (account === null || reach === "installation") return true;
   if (owner === null) return false;
   return reach === "domain" ? isBelow(domainOf(account), owner) : owner === account;
 }
 
-export function isSharedWith({ account, cells }: Asker, { kind, path = "" }: Share): boolean {
+/**
+ * The same of the account that has a volume. A path is free again when its account is deleted: whoever has it then is another one,
+ * and what the one before had falls to the operator.
+ */
+const owns = (asker: Asker, { account, owner }: Pick<StoredVolume, "account" | "owner">): boolean =>
+  reaches(asker, account) &&
+  (asker.account === null ||
+    asker.reach === "installation" ||
+    owner === null ||
+    asker.accounts.get(account ?? "") === owner);
+
+export function isSharedWith({ account, accounts, cells }: Asker, { kind, path = "", holder }: StoredShare): boolean {
   if (kind === "all") return true;
-  if (kind === "cell") return cells.has(path);
-  if (account === null) return false;
-  return kind === "account" ? account === path : isBelow(path, account);
+  if (kind === "domain") return account !== null && isBelow(path, account);
+  if (holder !== undefined && accounts.get(account ?? "") !== holder) return false;
+  return kind === "cell" ? cells.has(path) : account === path;
 }
 
 /** In the order of `volumeRights`; none: for him there is no such volume. */
@@ -41,7 +54,7 @@ export function rightsOf(asker: Asker, volume: StoredVolume): readonly VolumeRig
   const given = new Set<VolumeRight>(
     volume.shares.filter((share) => isSharedWith(asker, share)).map(({ right }) => right),
   );
-  if (reaches(asker, volume.account)) given.add("manage");
+  if (owns(asker, volume)) given.add("manage");
   const isManager = given.has("manage");
   return volumeRights.filter((right) => (isManager ? true : given.has(right)));
 }

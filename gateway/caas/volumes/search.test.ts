@@ -9,7 +9,14 @@ import { readVolume, written } from "./layout.ts";
 import { type Asker, rightsOf } from "./rights.ts";
 import { openIndex } from "./search.ts";
 
-const operator: Asker = { account: null, reach: "installation", mayRead: true, mayChange: true, cells: new Set() };
+const operator: Asker = {
+  account: null,
+  reach: "installation",
+  mayRead: true,
+  mayChange: true,
+  accounts: new Map(),
+  cells: new Set(),
+};
 const uidAt = (at: number): string => `pv-${uuidOf("test", String(at))}`;
 const groupOf = (at: number, more: JsonObject = {}): JsonObject => ({
   ...{ name: `disk-${at}`, account: "ROOT/acme/dev", tags: [], text: "", made: "2026-11-26T10:00:00.000Z" },
@@ -23,26 +30,33 @@ test("property: what is found is just what somebody has a right to, whatever the
     kind: fc.constantFrom(...granteeKinds),
     path: fc.constantFrom(...paths),
     right: fc.constantFrom(...volumeRights),
+    holder: fc.constantFrom("u1", "u2", undefined),
   });
-  const volume = fc.record({ account: fc.constantFrom(...accounts), shares: fc.array(share, { maxLength: 3 }) });
+  const volume = fc.record({
+    account: fc.constantFrom(...accounts),
+    owner: fc.constantFrom("u1", "u2", undefined),
+    shares: fc.array(share, { maxLength: 3 }),
+  });
   const asker = fc.record({
     account: fc.constantFrom(...accounts),
     reach: fc.constantFrom(...allReaches),
     mayRead: fc.boolean(),
+    seen: fc.dictionary(fc.constantFrom(...paths), fc.constantFrom("u1", "u2")),
     cells: fc.subarray(["shop", "bank", "other"]),
   });
   let seen = 0;
-  const property = fc.property(fc.array(volume, { maxLength: 8 }), asker, (volumes, { cells, ...rest }) => {
+  const property = fc.property(fc.array(volume, { maxLength: 8 }), asker, (volumes, { cells, seen: uids, ...rest }) => {
     const groups = Object.fromEntries(
-      volumes.map(({ account, shares }, at) => [
+      volumes.map(({ account, owner, shares }, at) => [
         uidAt(at),
         groupOf(at, {
           ...(account === null ? { account: null } : { account }),
-          shares: Object.fromEntries(shares.map((each, index) => [`s-${index}`, each])),
+          ...(owner === undefined ? {} : { owner }),
+          shares: Object.fromEntries(shares.map((each, index) => [`s-${index}`, each as JsonObject])),
         }),
       ]),
     );
-    const who: Asker = { ...rest, mayChange: false, cells: new Set(cells) };
+    const who: Asker = { ...rest, mayChange: false, accounts: new Map(Object.entries(uids)), cells: new Set(cells) };
     const index = openIndex(":memory:");
     index.fill("1", groups);
     const found = index.find(who, { limit: 100 }).map(({ uid }) => uid);

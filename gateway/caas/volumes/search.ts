@@ -13,6 +13,8 @@ export interface Question {
   readonly tag?: readonly string[] | undefined;
   readonly name?: string | undefined;
   readonly account?: string | undefined;
+  /** UID of that: of volumes whose owner's is known. */
+  readonly owner?: string | undefined;
   readonly leastMiB?: number | undefined;
   readonly mostMiB?: number | undefined;
   readonly since?: string | undefined;
@@ -33,9 +35,9 @@ export interface VolumeIndex {
 }
 
 const schema = `
-  CREATE TABLE volume (uid TEXT PRIMARY KEY, called TEXT NOT NULL, account TEXT NOT NULL, size INTEGER, made TEXT NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE volume (uid TEXT PRIMARY KEY, called TEXT NOT NULL, account TEXT NOT NULL, owner TEXT NOT NULL, size INTEGER, made TEXT NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
   CREATE INDEX volume_account ON volume (account);
-  CREATE TABLE share (kind TEXT NOT NULL, path TEXT NOT NULL, uid TEXT NOT NULL, PRIMARY KEY (kind, path, uid)) WITHOUT ROWID;
+  CREATE TABLE share (kind TEXT NOT NULL, path TEXT NOT NULL, holder TEXT NOT NULL, uid TEXT NOT NULL, PRIMARY KEY (kind, path, holder, uid)) WITHOUT ROWID;
   CREATE INDEX share_uid ON share (uid);
   CREATE TABLE tag (tag TEXT NOT NULL, uid TEXT NOT NULL, PRIMARY KEY (tag, uid)) WITHOUT ROWID;
   CREATE INDEX tag_uid ON tag (uid);
@@ -59,8 +61,8 @@ export function openIndex(file: string): VolumeIndex {
   const database = new DatabaseSync(file);
   database.exec(`PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; ${schema}`);
   const insert = {
-    volume: database.prepare("INSERT INTO volume VALUES (?, ?, ?, ?, ?, ?)"),
-    share: database.prepare("INSERT OR IGNORE INTO share VALUES (?, ?, ?)"),
+    volume: database.prepare("INSERT INTO volume VALUES (?, ?, ?, ?, ?, ?, ?)"),
+    share: database.prepare("INSERT OR IGNORE INTO share VALUES (?, ?, ?, ?)"),
     tag: database.prepare("INSERT OR IGNORE INTO tag VALUES (?, ?)"),
     words: database.prepare("INSERT INTO words VALUES (?, ?, ?, ?)"),
     word: database.prepare("INSERT INTO word_of VALUES (?, ?)"),
@@ -81,10 +83,10 @@ export function openIndex(file: string): VolumeIndex {
   const add = (uid: string, json: Json): void => {
     const volume = readVolume(uid, json);
     if (volume === null) return;
-    const { name, account, made, tags, text, shares } = volume;
+    const { name, account, owner, made, tags, text, shares } = volume;
     const size = versionIn(volume, volume.version)?.sizeMiB ?? null;
-    insert.volume.run(uid, name, account ?? noAccount, size, made, JSON.stringify(json));
-    for (const { kind, path = "" } of shares) insert.share.run(kind, path, uid);
+    insert.volume.run(uid, name, account ?? noAccount, owner ?? noAccount, size, made, JSON.stringify(json));
+    for (const { kind, path = "", holder = noAccount } of shares) insert.share.run(kind, path, holder, uid);
     for (const tag of tags) insert.tag.run(tag, uid);
     const { lastInsertRowid } = insert.words.run(uid, name, tags.join(" "), text);
     insert.word.run(uid, lastInsertRowid);
@@ -127,7 +129,7 @@ interface Condition {
   readonly values: readonly SQLInputValue[];
 }
 function selectOf(asker: Asker, question: Question): Condition {
-  const { text, tag = [], name, account, leastMiB, mostMiB, since, until, behind, limit } = question;
+  const { text, tag = [], name, account, owner, leastMiB, mostMiB, since, until, behind, limit } = question;
   const match = text === undefined ? "" : matchOf(text);
   const all: Condition[] = [
     visibleTo(asker),
@@ -138,6 +140,7 @@ function selectOf(asker: Asker, question: Question): Condition {
     })),
     ...(name === undefined ? [] : [{ sql: "called = ?", values: [name] }]),
     ...(account === undefined ? [] : [{ sql: "account = ?", values: [account] }]),
+    ...(owner === undefined ? [] : [{ sql: "owner IN ('', ?)", values: [owner] }]),
     ...(leastMiB === undefined ? [] : [{ sql: "size >= ?", values: [leastMiB] }]),
     ...(mostMiB === undefined ? [] : [{ sql: "size <= ?", values: [mostMiB] }]),
     ...(since === undefined ? [] : [{ sql: "made >= ?", values: [new Date(since).toISOString()] }]),
@@ -151,7 +154,7 @@ function selectOf(asker: Asker, question: Question): Condition {
 }
 
 /** The same as `rightsOf`, which decides: of what is found here nothing is shown that it does not show. */
-function visibleTo({ account, reach, mayRead, cells }: Asker): Condition {
+function visibleTo({ account, reach, mayRead, accounts, cells }: Asker): Condition {
   if (!mayRead) return { sql: "0", values: [] };
   if (account === null || reach === "installation") return { sql: "1", values: [] };
   const domain = domainOf(account);
@@ -163,15 +166,21 @@ function visibleTo({ account, reach, mayRead, cells }: Asker): Condition {
     .split("/")
     .map((_part, at, parts) => parts.slice(0, at).join("/"))
     .filter((path) => path !== "");
+  const isOwner =
+    "(owner = '' OR EXISTS (SELECT 1 FROM json_each(?) WHERE key = volume.account AND value = volume.owner))";
+  const his = accounts.get(account) ?? noAccount;
   const shared: readonly Condition[] = [
     { sql: "kind = 'all'", values: [] },
-    { sql: "kind = 'account' AND path = ?", values: [account] },
+    { sql: "kind = 'account' AND path = ? AND holder IN ('', ?)", values: [account, his] },
     { sql: "kind = 'domain' AND path IN (SELECT value FROM json_each(?))", values: [JSON.stringify(above)] },
-    { sql: "kind = 'cell' AND path IN (SELECT value FROM json_each(?))", values: [JSON.stringify([...cells])] },
+    {
+      sql: "kind = 'cell' AND path IN (SELECT value FROM json_each(?)) AND holder IN ('', ?)",
+      values: [JSON.stringify([...cells]), his],
+    },
   ];
   const subselects = shared.map(({ sql }) => `uid IN (SELECT uid FROM share WHERE ${sql})`);
   return {
-    sql: [`(${own.sql})`, ...subselects].join(" OR "),
-    values: [...own.values, ...shared.flatMap(({ values }) => values)],
+    sql: [`(${own.sql}) AND ${isOwner}`, ...subselects].join(" OR "),
+    values: [...own.values, JSON.stringify(Object.fromEntries(accounts)), ...shared.flatMap(({ values }) => values)],
   };
 }

@@ -4,7 +4,7 @@ import { cursorIn, cursorOf, mostOfPage, nextHeader } from "../../../model/contr
 import { allows } from "../../../model/contract/tenancy/rules.ts";
 import type { AccountSummary, WhoAmI } from "../../../model/contract/tenancy/tenancy.ts";
 import { parseJson } from "../../../runtime/http/http.ts";
-import { refusalIn, refused } from "../../requests/refused.ts";
+import { RefusedError, refusalIn, refused } from "../../requests/refused.ts";
 import { serveRoute } from "../../requests/serve.ts";
 import type { Contract } from "../../shared/contract.ts";
 import { createHarvest, createUsers } from "./harvest.ts";
@@ -75,8 +75,11 @@ async function whoAsks(
   const [{ user, reach, rules }, cells, accounts] = (await Promise.all([
     ask("/whoami"),
     ask("/cells"),
-    // Whose role does not show him his account has nothing by its cells.
-    ask("/accounts").catch(() => []),
+    // Whose role does not show him his account has nothing by its cells, and of its volumes those alone that are of a path.
+    ask("/accounts").catch((error: unknown) => {
+      if (error instanceof RefusedError && error.statusCode === 403) return [];
+      throw error;
+    }),
   ])) as [WhoAmI, readonly { readonly cell: string }[], readonly AccountSummary[]];
   const names = new Set(cells.map(({ cell }) => cell));
   const own = accounts.find(({ path }) => path === user?.account);
@@ -84,6 +87,9 @@ async function whoAsks(
     ...{
       account: user?.account ?? null,
       reach: user === null ? "installation" : reach,
+      accounts: new Map(
+        accounts.flatMap(({ path, uid, cells }) => [path, ...cells].map((name) => [name, uid] as const)),
+      ),
       cells: new Set(own?.cells ?? []),
     },
     mayRead: user === null || allows(rules, "cell.read"),

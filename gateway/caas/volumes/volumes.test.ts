@@ -111,6 +111,36 @@ test("what is not one's own and what is not there are the same, whatever is aske
     assert.equal((await world.ask("operator", `GET /volumes/${uid}`)).status, 200);
   }));
 
+test("whoever has an account's path after it has nothing of what it had", () =>
+  withWorld(async (world) => {
+    const uid = uidOf(await world.ask("ann", "POST /volumes", { name: "data", sizeMiB: 64 }));
+    const his = uidOf(await world.ask("operator", "POST /volumes", { name: "given", sizeMiB: 64 }));
+    const shares = `POST /volumes/${his}/shares`;
+    await world.ask("operator", shares, { kind: "account", path: "ROOT/bank/core", right: "copy" });
+    await world.ask("operator", shares, { kind: "cell", path: "bank", right: "manage" });
+    for (const [who, id] of [
+      ["ann", uid],
+      ["adam", uid],
+      ["bob", his],
+    ] as const)
+      assert.equal((await world.ask(who, `GET /volumes/${id}`)).status, 200, who);
+    world.uids.set("ROOT/acme/dev", "another one").set("ROOT/bank/core", "another one");
+    for (const [who, id] of [
+      ["ann", uid],
+      ["adam", uid],
+      ["bob", his],
+    ] as const) {
+      assert.equal((await world.ask(who, `GET /volumes/${id}`)).status, 404, who);
+      assert.deepEqual((await world.ask(who, "GET /volumes")).list, [], who);
+    }
+    assert.equal((await world.ask("operator", `GET /volumes/${uid}`)).status, 200);
+    const again = await world.ask("ann", "POST /volumes", { name: "data", sizeMiB: 64 });
+    assert.equal(again.status, 201, "its names are free");
+    const none = { name: "x", sizeMiB: 1, account: "ROOT/acme/none" };
+    for (const who of ["adam", "operator"])
+      assert.match(said(await world.ask(who, "POST /volumes", none)), /^404 there is no account ROOT\/acme\/none/);
+  }));
+
 test("it is shared with a cell, an account, a domain or all, each for what it says, and taken back", () =>
   withWorld(async (world) => {
     const uid = uidOf(await world.ask("ann", "POST /volumes", { name: "data", sizeMiB: 64 }));

@@ -50,6 +50,7 @@ interface Means {
   readonly nowMs: () => number;
 }
 
+type Home = Pick<StoredVolume, "uid" | "account" | "owner">;
 const mostOfAccount = 1000;
 const mostVersions = 100;
 const mostShares = 100;
@@ -79,7 +80,7 @@ const detailsOf = (asker: Asker, volume: StoredVolume): VolumeDetails => ({
       ...{ number, sizeMiB, access, phase, reason, reference: referenceOf(volume.uid, number) },
     }),
   ),
-  shares: manages(asker, volume) ? volume.shares : null,
+  shares: manages(asker, volume) ? volume.shares.map(({ holder: _, ...share }) => share) : null,
 });
 
 /** One request that adds or names a volume after the other: names are unique in an account, and this is the only one who gives them. */
@@ -140,13 +141,13 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
   };
   const details = async (asker: Asker, uid: string): Promise<VolumeDetails> =>
     detailsOf(asker, await stored(asker, uid));
-  const requireFree = async (name: string, account: string | null, uid: string): Promise<void> => {
+  const requireFree = async (name: string, { account, owner, uid }: Home): Promise<void> => {
     await refresh();
-    const of = { ...everybody, account: null };
-    const same = index.find(of, { name, account: account ?? "", limit: 2 });
+    const its = { account: account ?? "", owner: owner ?? undefined };
+    const same = index.find(everybody, { ...its, name, limit: 2 });
     if (same.some((each) => each.uid !== uid))
       throw refused(409, "conflict", `the account has a persistent volume ${name} already`);
-    if (index.find(of, { account: account ?? "", limit: mostOfAccount }).length >= mostOfAccount)
+    if (index.find(everybody, { ...its, limit: mostOfAccount }).length >= mostOfAccount)
       throw refused(409, "conflict", `an account has at most ${mostOfAccount} persistent volumes`);
   };
   return {
@@ -159,11 +160,10 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
     add: (asked, volume, once) =>
       inTurn(async () => {
         const { asker } = asked;
-        const account = volume.account ?? asker.account;
         if (!asker.mayChange) throw forbidden();
-        if (!reaches(asker, account)) throw refused(404, "not-found", `there is no account ${account ?? ""}`);
+        const { account, owner } = ownerOf(asker, volume);
         const uid = `pv-${once === null ? randomUUID() : uuidOf("volume", ...once)}`;
-        await requireFree(volume.name, account, uid);
+        await requireFree(volume.name, { account, owner, uid });
         const isNew = once === null || (await primary.read(uid)).json === null;
         const source = await elementFrom(asked, volume, { at: `${pathOf(uid)}/v1`, stored }).catch((error: unknown) => {
           // It was made before, and where it comes from may be gone by now.
@@ -174,7 +174,7 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
         const { element, next } = source;
         const made = new Date(nowMs()).toISOString();
         if (isNew) {
-          const value = newGroup(volume, { account, made, element });
+          const value = newGroup(volume, { account, owner, made, element });
           if (!(await primary.patch([{ op: "add", path: pointerOf(uid), value }])))
             throw refused(409, "conflict", "the primary cell has no place for persistent volumes");
         }
@@ -208,7 +208,7 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
       inTurn(async () => {
         const { name, version, sizeMiB } = change;
         const volume = await managed(asker, uid);
-        if (name !== undefined && name !== volume.name) await requireFree(name, volume.account, uid);
+        if (name !== undefined && name !== volume.name) await requireFree(name, volume);
         if (version !== undefined && versionIn(volume, version) === undefined)
           throw refused(404, "not-found", `${volume.name} has no version ${version}`);
         const { sizeMiB: has = null } = versionIn(volume, version ?? volume.version) ?? {};
@@ -219,12 +219,13 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
       }),
     share: async (asker, uid, share) => {
       requireGrantee(share);
-      const id = shareId(share);
+      const holder = share.kind === "domain" ? undefined : asker.accounts.get(share.path ?? "");
+      const id = shareId(share, holder);
       const before = await managed(asker, uid);
       requireFits(share, before);
       if (before.shares.length >= mostShares && !before.shares.some((each) => each.id === id))
         throw refused(409, "conflict", `a persistent volume is shared with at most ${mostShares}`);
-      await edit(asker, uid, (volume) => shared(volume, { id, ...share }));
+      await edit(asker, uid, (volume) => shared(volume, { id, ...share, ...(holder === undefined ? {} : { holder }) }));
       return details(asker, uid);
     },
     unshare: async (asker, uid, id) => {
@@ -257,8 +258,19 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
     },
   };
 }
+/** The account that a new one is for, which is there and in the reach of who asks. */
+function ownerOf(asker: Asker, { account: named }: NewVolume): Pick<StoredVolume, "account" | "owner"> {
+  const account = named ?? asker.account;
+  const owner = asker.accounts.get(account ?? "") ?? null;
+  if (!reaches(asker, account) || (named !== undefined && owner === null))
+    throw refused(404, "not-found", `there is no account ${account ?? ""}`);
+  return { account, owner };
+}
+
 /** Who looks whether a name is free sees all of them. */
-const everybody: Asker = { account: null, reach: "installation", mayRead: true, mayChange: true, cells: new Set() };
+const everybody: Asker = {
+  ...{ account: null, reach: "installation", mayRead: true, mayChange: true, accounts: new Map(), cells: new Set() },
+};
 
 /**
  * What is refused in the cell that is harvested is taken back. Where its answer is lost nobody knows whether it holds the volume
