@@ -25,6 +25,7 @@ import { noteForgotten } from "./histories/forgotten.ts";
 import { goOnBeyondLost, olderDue, olderTimer, takeAnother, takeFork, takeKept, watchOlder } from "./histories/fork.ts";
 import { hearingDue, hearingTimer, noteLost, restoredHearing, watchHearing } from "./histories/hearing.ts";
 import { grantOf } from "./histories/kept-grants.ts";
+import { noteMachines } from "./histories/machines.ts";
 import { goOnAbove } from "./histories/put-back.ts";
 import { takeLimits } from "./model/account-limits.ts";
 import { auditPutBack } from "./model/audited.ts";
@@ -98,7 +99,10 @@ export function createController(
       const ofNames = answerResolvers(state, input);
       if (ofNames !== null) return { state, effects: ofNames };
       takeInput(state, input, now, {
-        take: (next) => take(state, next),
+        take: (next) => {
+          noteMachines(state, next);
+          return take(state, next);
+        },
         read: (next) => {
           if (next.kind === "request") answered(state, next.id, answer(state, next.request));
         },

@@ -11,6 +11,8 @@ export interface Hearing {
   hasLost: boolean;
   /** And everybody has said since what they hold of it. */
   hasHeardAll: boolean;
+  /** Names of hosts and storage servers that were heard, the first ones first. Record `machines`. */
+  readonly machines: Set<string>;
 }
 
 /** Record `credential/<id>`, or `limited-credential/<id>` where it opens one path alone. `hash`: SHA-256 of the credential, hexadecimal. `since`: milliseconds since 1970. */

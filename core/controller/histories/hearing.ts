@@ -5,6 +5,7 @@ import type { Hearing } from "../records.ts";
 import { offersOf } from "../services/hosts.ts";
 import { type ControllerState, directory, placerOf } from "../state.ts";
 import { isForked } from "./fork.ts";
+import { restoredMachines } from "./machines.ts";
 
 /**
  * Whom a controller asks whose store was lost or is older. A receiver names what it holds of a client only when that one greets
@@ -19,7 +20,8 @@ const record = "lost";
 
 export const restoredHearing = (records: ReadonlyMap<string, Json>): Hearing => {
   const stored = records.get(record) as { readonly heard?: true } | undefined;
-  return { hasLost: stored !== undefined, hasHeardAll: stored?.heard === true };
+  const machines = restoredMachines(records.get("machines"));
+  return { hasLost: stored !== undefined, hasHeardAll: stored?.heard === true, machines };
 };
 
 /** An operator has let a store count that had forked. */
