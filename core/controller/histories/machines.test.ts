@@ -10,7 +10,9 @@ test("names of machines are known after a start, before anybody has been heard, 
   world.settle();
   world.step({ kind: "reachable", peer: peerName("host.gone"), reachable: true });
   world.step({ kind: "reachable", peer: peerName("host.gone"), reachable: false });
+  world.step({ kind: "reachable", peer: peerName("presence.2"), reachable: true });
   const known = machinesOf(world.state);
+  assert.ok(!known.includes("2"), "a member of Presence is no machine");
   for (const name of ["h1", "s1", "gone"]) assert.ok(known.includes(name), `${name} of ${known.join(", ")}`);
   world.crash();
   const after = machinesOf(world.state);

@@ -39,7 +39,8 @@ function namesIn(state: ControllerState, { from, key, value }: Extract<Input, { 
   if (from === placerOf(state) && key === "hosts") return hostOffers.of(value)?.hosts.map(({ host }) => host) ?? [];
   return from === storageManagerOf(state) && isObject(value) && typeof value.server === "string" ? [value.server] : [];
 }
-const nameOfPeer = (peer: PeerName): string | null => /^(?:host|agent|presence)\.(.+)$/.exec(peer)?.[1] ?? null;
+/** Members of Presence are services, and are called by numbers: "2" is no name of a machine. */
+const nameOfPeer = (peer: PeerName): string | null => /^(?:host|agent)\.(.+)$/.exec(peer)?.[1] ?? null;
 
 export function machinesOf(state: ControllerState): readonly string[] {
   const names = new Set<string>(state.machines);
