@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { JsonObject } from "../../../model/json/json.ts";
+import { refused } from "../../requests/refused.ts";
 import { type Answer, CaasWorld } from "./caas.testing.ts";
 import { usersIn } from "./harvest.ts";
 
@@ -104,15 +105,21 @@ test("it is harvested by who may change its cell, from where it is, and nothing 
   }));
 
 test("whatever breaks at whichever step: asked for again it is whole, and the cell's volume was never lost", async () => {
-  for (const when of ["before", "behind"] as const)
+  // Either the process ends, or the gateway says that it had no answer.
+  const [ended, unanswered] = [new Error("killed"), refused(502, "unreachable", "its controller does not answer")];
+  for (const [when, lost] of [
+    ["before", ended],
+    ["behind", ended],
+    ["behind", unanswered],
+  ] as const)
     for (let step = 1; step <= 9; step += 1)
       await withWorld(async (world) => {
         const key = { "idempotency-key": "k" };
         let at = 0;
         world[when] = () => {
           at += 1;
-          // From here on nobody is reached: the process ends.
-          if (at >= step) throw new Error("killed");
+          // From here on nobody is reached.
+          if (at >= step) throw lost;
         };
         await world.ask("ann", "POST /volumes", from(), key);
         world[when] = () => undefined;

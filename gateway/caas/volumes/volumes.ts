@@ -281,7 +281,7 @@ async function granted(next: Made["next"], takeBack: () => Promise<void>): Promi
   try {
     await next();
   } catch (error) {
-    if (!(error instanceof RefusedError))
+    if (!(error instanceof RefusedError) || error.statusCode >= 500)
       throw refused(
         502,
         "unreachable",
