@@ -310,7 +310,7 @@ test("who may ask and see: controllers their own cell, hosts the locations that 
   room.settle();
   assert.equal(room.vm("a")?.incarnation, 1);
   const target = { kind: "exec-target", vm: "shop/a", incarnation: null } as const;
-  assert.deepEqual(room.ask({ ...target, client: shop }), { vm: "a" });
+  assert.deepEqual(room.ask({ ...target, client: shop }), { vm: "a", address: "10.64.0.97" });
   assert.ok("refused" in (room.ask({ ...target, client: bank }) as object));
 });
 

@@ -114,7 +114,7 @@ function literals(kind: AttributeKind, name: string, index: number): fc.Arbitrar
     case "domain":
       return fc.constant("<ref://other.cells.example.com/>");
     case "data":
-      return structures;
+      return name === "x.properties" ? fc.constantFrom<Json>({}, { gpu: "a100", sriov: 8 }) : structures;
     default:
       return undefined;
   }

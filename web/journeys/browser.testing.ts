@@ -99,14 +99,15 @@ async function personWith(
 
 /**
  * What a screen reader would be told is as `golden/NAME.txt` has it; with `CELLS_GOLDEN=write` that file is written anew. What differs from run to run
- * (times, and which host has how much) is `‹…›`.
+ * (times, which host has how much, and at which host a machine stands) is `‹…›`.
  */
 export async function likeGolden(page: Page, name: string): Promise<void> {
   const file = join(import.meta.dirname, "golden", `${name}.txt`);
   const text = `${await page.locator("body").ariaSnapshot()}\n`
     .replace(/\b\d+ (?:s|min|h|d)\b/g, "‹time›")
     .replace(/[\d.]+ of ([\d.]+ [GM]iB)/g, "‹used› of $1")
-    .replace(/paragraph: \d+ machines?/g, "paragraph: ‹count› machines");
+    .replace(/paragraph: \d+ machines?/g, "paragraph: ‹count› machines")
+    .replace(/\bhost h\d+ \((sender|receiver)\)/g, "host ‹host› ($1)");
   if (process.env.CELLS_GOLDEN === "write") await writeFile(file, text);
   assert.equal(text, await readFile(file, "utf8").catch(() => ""), `${name}: CELLS_GOLDEN=write writes it anew`);
 }
