@@ -75,3 +75,11 @@ export const tooManyElements = {
 
 /** Keys by which zones are signed are named like hosts (RFC 8945, 4.2), and so shortly that an answer with a signature is one packet. */
 export const zoneKeyName = /^(?=.{1,63}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/;
+
+/** Of what is remembered only the newest `most` stay: those that were set or added last. */
+export function keepNewest<K>(kept: Map<K, unknown> | Set<K>, most: number): void {
+  for (const oldest of kept.keys()) {
+    if (kept.size <= most) break;
+    kept.delete(oldest);
+  }
+}

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ServiceEvent } from "../../model/api.ts";
+import { keepNewest } from "../../model/limits.ts";
 import { parseMetrics } from "../../runtime/observation/metrics-text.ts";
 import { watchServices } from "../connection/changes.ts";
 import { type Client, clientFromConfiguration, Refused } from "../connection/client.ts";
@@ -113,10 +114,7 @@ export const events = async (context: Context, options: EventsOptions): Promise<
     const key = `${event.service} ${event.id}`;
     if (shown.has(key)) return;
     shown.add(key);
-    for (const oldest of shown) {
-      if (shown.size <= rememberedEvents) break;
-      shown.delete(oldest);
-    }
+    keepNewest(shown, rememberedEvents);
     if (from === null || event.time > from) from = event.time;
     terminal.print(context.json ? JSON.stringify(event) : renderServiceEvent(event, terminal.paint, Date.now()));
   };

@@ -2,6 +2,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { TextDocument } from "vscode-languageserver-textdocument";
 import { type BundleView, viewBundle } from "../../model/editor/sources/bundle-tree.ts";
+import { keepNewest } from "../../model/limits.ts";
 import { Sources } from "./sources.ts";
 
 /** A text as part of a bundle: a main file and what it includes. */
@@ -94,10 +95,7 @@ export class Documents {
     const view = same ? known : viewBundle(bundle, known);
     this.#views.delete(main);
     this.#views.set(main, view);
-    for (const oldest of this.#views.keys()) {
-      if (this.#views.size <= mostViews) break;
-      this.#views.delete(oldest);
-    }
+    keepNewest(this.#views, mostViews);
     const name = names.find((each) => join(directory, each) === path) ?? bundle.main;
     return { view, directory, main, name };
   }

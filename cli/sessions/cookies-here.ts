@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { keepNewest } from "../../model/limits.ts";
 
 /** Browsers that are signed in here at a time; the oldest one's cookie is forgotten. */
 const most = 32;
@@ -24,10 +25,7 @@ export class CookiesHere {
       this.#behind.delete(this.#in(header) ?? "");
       const value = /=.+/.test(pair) ? secret() : "";
       if (value !== "") this.#behind.set(value, pair);
-      for (const oldest of this.#behind.keys()) {
-        if (this.#behind.size <= most) break;
-        this.#behind.delete(oldest);
-      }
+      keepNewest(this.#behind, most);
       return [`${this.name}=${value}`, ...kept, "Path=/", "HttpOnly", "SameSite=Strict"].join("; ");
     });
   }

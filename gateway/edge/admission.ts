@@ -1,4 +1,5 @@
 import type { FastifyReply } from "fastify";
+import { keepNewest } from "../../model/limits.ts";
 import { bearerOf, hashCredential } from "../../runtime/http/bearer.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
@@ -44,10 +45,7 @@ export const createIntroduction = (
   const remember = (hash: string): void => {
     known.delete(hash);
     known.set(hash, now() + rememberedMs);
-    for (const oldest of known.keys()) {
-      if (known.size <= mostRemembered) break;
-      known.delete(oldest);
-    }
+    keepNewest(known, mostRemembered);
   };
   const hashOf = (authorization: string): string => hashCredential(bearerOf(authorization) ?? "");
   const ask = async (cell: string, authorization: string): Promise<void> => {

@@ -1,4 +1,5 @@
 import { rootCell } from "../../core/documents/cells.ts";
+import { keepNewest } from "../../model/limits.ts";
 import { hashCredential, isAuthorized } from "../../runtime/http/bearer.ts";
 import { type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import { type IssuedTickets, newTicket, shownAgainMs, ticketPath } from "../../runtime/identity/tickets.ts";
@@ -44,10 +45,7 @@ export const createPresent = (
     made.authorization.catch(() => {
       if (kept.get(key) === made) kept.delete(key);
     });
-    for (const oldest of kept.keys()) {
-      if (kept.size <= mostKept) break;
-      kept.delete(oldest);
-    }
+    keepNewest(kept, mostKept);
     return made;
   };
   const forget = (ticket: Kept | null): void => {

@@ -1,4 +1,5 @@
 import type { ServiceEvent } from "../../model/api.ts";
+import { keepNewest } from "../../model/limits.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 
 /** Which events of the time line somebody wants. */
@@ -96,10 +97,7 @@ export const createPathBook = (): PathBook => {
       paths.delete(uid);
       paths.set(uid, path);
     }
-    for (const uid of paths.keys()) {
-      if (paths.size <= mostNames) break;
-      paths.delete(uid);
-    }
+    keepNewest(paths, mostNames);
   };
   const name = (event: ServiceEvent): ServiceEvent => {
     if (event.path !== null) return event;

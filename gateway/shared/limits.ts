@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { keepNewest } from "../../model/limits.ts";
 
 /**
  * How much of a personality one client may have: so many requests a second on the average, and more at once after a while of
@@ -36,10 +37,7 @@ class Bucket {
     const left = Math.max(this.leftOf(key, nowMs) - 1, 0);
     this.#left.delete(key);
     this.#left.set(key, { at: nowMs, left });
-    for (const oldest of this.#left.keys()) {
-      if (this.#left.size <= mostRemembered) break;
-      this.#left.delete(oldest);
-    }
+    keepNewest(this.#left, mostRemembered);
   }
   give(key: string, nowMs: number): void {
     this.#left.set(key, { at: nowMs, left: Math.min(this.leftOf(key, nowMs) + 1, this.#measure.burst) });
@@ -62,10 +60,7 @@ export function createLimits(nowMs: () => number): Limits {
   const remember = (key: string): void => {
     taken.delete(key);
     taken.add(key);
-    for (const oldest of taken) {
-      if (taken.size <= mostRemembered) break;
-      taken.delete(oldest);
-    }
+    keepNewest(taken, mostRemembered);
   };
   return {
     begin: (shown, source) => {

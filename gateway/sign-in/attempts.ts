@@ -1,3 +1,5 @@
+import { keepNewest } from "../../model/limits.ts";
+
 const wrongs = { most: 10, withinMs: 60_000, addresses: 4096 } as const;
 
 /** Sign-ins that failed, by address: the last few of each, of the addresses that failed last. */
@@ -17,10 +19,7 @@ export class Attempts {
     const failed = [...this.#recent(address), this.#now()].slice(-wrongs.most);
     this.#failed.delete(address);
     this.#failed.set(address, failed);
-    for (const oldest of this.#failed.keys()) {
-      if (this.#failed.size <= wrongs.addresses) break;
-      this.#failed.delete(oldest);
-    }
+    keepNewest(this.#failed, wrongs.addresses);
   }
   #recent(address: string): readonly number[] {
     return (this.#failed.get(address) ?? []).filter((ms) => this.#now() - ms < wrongs.withinMs);

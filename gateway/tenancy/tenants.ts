@@ -7,6 +7,7 @@ import { nextHeader } from "../../model/contract/tenancy/pages.ts";
 import { poolRoutes } from "../../model/contract/tenancy/pool-routes.ts";
 import { type CellOwner, rootDomain, type WhoAmI } from "../../model/contract/tenancy/tenancy.ts";
 import type { Json } from "../../model/json/json.ts";
+import { keepNewest } from "../../model/limits.ts";
 import { bearerOf, hashCredential } from "../../runtime/http/bearer.ts";
 import { parseJson } from "../../runtime/http/http.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
@@ -137,7 +138,7 @@ export function createTenants(
         const account = user?.account ?? rootDomain;
         known.delete(sessionOf(authorization));
         known.set(sessionOf(authorization), { account, user: user?.uid ?? null, until: now() + rememberedMs });
-        trim(known);
+        keepNewest(known, mostRemembered);
         return account;
       } finally {
         end();
@@ -153,7 +154,7 @@ export function createTenants(
       made.ticket.catch(() => {
         if (tickets.get(key) === made) tickets.delete(key);
       });
-      trim(tickets);
+      keepNewest(tickets, mostRemembered);
       return made.ticket;
     },
     forget: (cell, authorization, child) => void tickets.delete(keyOf(cell, authorization, child)),
@@ -180,13 +181,6 @@ export function createTenants(
   };
 }
 const json = { "content-type": "application/json" } as const;
-
-const trim = (kept: Map<string, unknown>): void => {
-  for (const oldest of kept.keys()) {
-    if (kept.size <= mostRemembered) break;
-    kept.delete(oldest);
-  }
-};
 
 export interface Asked {
   readonly method: string;

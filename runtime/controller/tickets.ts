@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { mayAsk } from "../../core/documents/permissions.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import { keepNewest } from "../../model/limits.ts";
 import { bearerOf, hashCredential, isAuthorized } from "../http/bearer.ts";
 import { parseJson, readBody, sendJson, sendRefusal } from "../http/http.ts";
 import { peerRequest } from "../http/https.ts";
@@ -47,10 +48,7 @@ export const createTicketCheck = (
       return { fault: (error as Error).message };
     }
     remembered.set(hash, now() + rememberedMs);
-    for (const oldest of remembered.keys()) {
-      if (remembered.size <= mostRemembered) break;
-      remembered.delete(oldest);
-    }
+    keepNewest(remembered, mostRemembered);
     return { known: true };
   };
   return async (authorization) => {

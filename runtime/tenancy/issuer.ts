@@ -13,6 +13,7 @@ import {
   type ServerMetadata,
 } from "openid-client";
 import type { ProviderRecord } from "../../core/tenancy/records.ts";
+import { keepNewest } from "../../model/limits.ts";
 import type { Tunnels } from "./tunnels.ts";
 
 /*
@@ -52,10 +53,7 @@ export class Issuers {
       });
       const metadata = configuration.serverMetadata();
       this.#metadata.set(uid, { metadata, until: performance.now() + metadataMs });
-      for (const oldest of this.#metadata.keys()) {
-        if (this.#metadata.size <= mostKept) break;
-        this.#metadata.delete(oldest);
-      }
+      keepNewest(this.#metadata, mostKept);
     }
     // Tokens come over TLS from the issuer itself; their signatures are looked at all the same.
     enableNonRepudiationChecks(configuration);
@@ -85,10 +83,7 @@ export class Issuers {
     if (answer.status !== 200) throw new Error(`the issuer answered ${answer.status} for its keys`);
     const keys = (await answer.json()) as JSONWebKeySet;
     this.#keys.set(provider.uid, { keys, atMs: now });
-    for (const oldest of this.#keys.keys()) {
-      if (this.#keys.size <= mostKept) break;
-      this.#keys.delete(oldest);
-    }
+    keepNewest(this.#keys, mostKept);
     return keys;
   }
 

@@ -5,6 +5,7 @@ import type { FreshKey } from "../../core/tenancy/logins/keys.ts";
 import type { SignedBegun } from "../../core/tenancy/logins/signed.ts";
 import { boolean, oneOf, read, record, text } from "../../model/contract/schema.ts";
 import type { Signed } from "../../model/contract/signatures/sigv4.ts";
+import { keepNewest } from "../../model/limits.ts";
 import { hashCredential } from "../http/bearer.ts";
 import { parseJson, readBody, sendRefusal } from "../http/http.ts";
 import type { PeerRequest } from "../http/peer-handler.ts";
@@ -83,10 +84,7 @@ export class Keys {
   #keep(key: string, session: string): void {
     this.#sessions.delete(key);
     this.#sessions.set(key, session);
-    for (const oldest of this.#sessions.keys()) {
-      if (this.#sessions.size <= mostKept) break;
-      this.#sessions.delete(oldest);
-    }
+    keepNewest(this.#sessions, mostKept);
   }
 }
 const mostKept = 16_384;

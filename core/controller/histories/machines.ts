@@ -1,4 +1,5 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
+import { keepNewest } from "../../../model/limits.ts";
 import { hostOffers } from "../../documents/readers/placement.ts";
 import type { Input } from "../../env.ts";
 import { isObject, write } from "../../outbox.ts";
@@ -28,10 +29,7 @@ export function noteMachines(state: ControllerState, input: Input): void {
   const news = names.filter((name) => !machines.has(name));
   if (news.length === 0) return;
   for (const name of news) machines.add(name);
-  for (const name of machines) {
-    if (machines.size <= mostMachines) break;
-    machines.delete(name);
-  }
+  keepNewest(machines, mostMachines);
   const kept = [...machines];
   write(state.outbox, record, kept);
 }

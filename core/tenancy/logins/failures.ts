@@ -1,3 +1,4 @@
+import { keepNewest } from "../../../model/limits.ts";
 import { type Refused, refused } from "../refused.ts";
 import type { Failures, TenancyState } from "../state.ts";
 
@@ -26,10 +27,7 @@ export function noteFailure(state: TenancyState, attempt: Attempt): void {
   const noted: Failures = { count, untilMs: state.now.ms + waitMs };
   state.failures.delete(key);
   state.failures.set(key, noted);
-  for (const oldest of state.failures.keys()) {
-    if (state.failures.size <= mostFailures) break;
-    state.failures.delete(oldest);
-  }
+  keepNewest(state.failures, mostFailures);
 }
 
 export const noteSuccess = (state: TenancyState, attempt: Attempt): void =>
