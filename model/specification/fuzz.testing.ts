@@ -4,6 +4,7 @@ import type { Diagnostic, Position } from "../diagnostics/diagnostic.ts";
 import { diagnosticPages } from "../diagnostics/diagnostic-codes.ts";
 import { renderDiagnostic } from "../diagnostics/render-diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
+import { standardFiles } from "../smartfrog/standard-files.ts";
 import { smartFrogTree } from "../smartfrog/tree.ts";
 import { formatSmartFrog } from "../smartfrog-format/format.ts";
 import { piecesOf } from "../smartfrog-format/pieces.ts";
@@ -224,12 +225,19 @@ function brokenDiagnostic(bundle: Bundle, diagnostic: Diagnostic): string | null
   if (message === "" || /\bundefined\b|\bNaN\b|\[object /.test(message.replace(/`[^`]*`|"[^"]*"/g, "")))
     return "its message is none";
   if (position === undefined) return placeless.has(code) ? null : "it has no position";
-  return insideText(bundle, position) ? null : `its position ${JSON.stringify(position)} is outside the text`;
+  if (!insideText(bundle, position)) return `its position ${JSON.stringify(position)} is outside the text`;
+  const own = [position, ...related.map((other) => other.position)].some(({ file }) =>
+    Object.hasOwn(bundle.files, file),
+  );
+  return own ? null : "it says no place in the writer's own text";
 }
 
-/** The end of a line, and of the text, is a place in it: something can be missing there. */
+/**
+ * The end of a line, and of the text, is a place in it: something can be missing there. The text may be that of a
+ * standard file, whose templates the writer fills in.
+ */
 function insideText(bundle: Bundle, { file, line, column, length }: Position): boolean {
-  const text = Object.hasOwn(bundle.files, file) ? bundle.files[file] : undefined;
+  const text = Object.hasOwn(bundle.files, file) ? bundle.files[file] : standardFiles.get(file)?.();
   const found = text?.split("\n")[line - 1];
   return found !== undefined && column >= 1 && column <= found.length + 1 && Number.isInteger(length) && length >= 1;
 }

@@ -401,6 +401,13 @@ test("a machine is one line with the standard file of machines", () => {
   assert.equal(vm?.memoryMiB, 96);
   // What it leaves open and nobody says is named, and where it is missing who wrote `Machine` is told of the file.
   assert.deepEqual(codes(machines('one extends Machine { subnet "<ref:/c/net>"; }')), ["link/tbd"]);
+  // A fault of what was filled in stands in the template; the writer is told where it is used.
+  const [wrong] = faults(machines('one extends Machine { image ""; subnet "<ref:/c/net>"; }'));
+  assert.equal(wrong?.position?.file, "/cells/machine.sf");
+  assert.deepEqual(
+    wrong?.related?.map(({ position }) => `${position.file}:${position.line}`),
+    ["a.sf:5"],
+  );
   const [unknown] = faults(inCell("one extends Machine { }"));
   assert.match(unknown?.hint ?? "", /#include "\/cells\/machine\.sf"/);
 });
