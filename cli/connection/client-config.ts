@@ -63,6 +63,9 @@ export const useContextFile = (name: string | null): void => {
 /** Where whoever makes a cloud leaves its configuration: `$CELLS_CONFIG`, or the user's. */
 export const clientConfigurationFile = (): string => named("CELLS_CONFIG") ?? writtenConfigurationFile();
 
+/** Keys of the SSH server of one VM; `name` is of small letters and digits. */
+export const knownHostsFile = (name: string): string => join(ownDirectory(), "known-hosts", name);
+
 /** The configuration that `cells up` leaves in a testbed's own directory. */
 export const configurationIn = (directory: string): string => join(directory, "client.json");
 
@@ -124,7 +127,8 @@ export const writeClientConfiguration = (
   // Who makes a cloud asks that from now on.
   if (file === writtenConfigurationFile()) useContextFile(null);
 };
-const writeOwn = (file: string, text: string, forInvoker = false): void => {
+/** Readable by its owner only, and there whole or not at all. */
+export const writeOwn = (file: string, text: string, forInvoker = false): void => {
   const made = mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const draft = `${file}.${process.pid}.new`;
   writeFileSync(draft, text, { mode: 0o600 });

@@ -57,10 +57,37 @@ What it leaves running in the guest is heard no longer than itself: give that an
       .description("reach a TCP port of a VM by a port of this machine, until Ctrl-C")
       .argument("<vm>", "path of the VM")
       .argument("<ports>", "HERE:THERE, or THERE alone; HERE 0: any that is free")
-      .action(async (vm, ports) => (await import("../sessions/forward.ts")).forward(context(), vm, ports)),
-    ["cells forward shop/web/vm 8080:80", "cells forward shop/db/vm 5432"],
+      .option("--stdio", "one connection, by this command's standard input and output")
+      .action(async (vm, ports, options) =>
+        (await import("../sessions/forward.ts")).forward(context(), vm, ports, { stdio: options.stdio === true }),
+      ),
+    [
+      "cells forward shop/web/vm 8080:80",
+      "cells forward shop/db/vm 5432",
+      "printf 'HEAD / HTTP/1.0\\r\\n\\r\\n' | cells forward --stdio shop/web/vm 80",
+    ],
     `The cell says that it may be done: x.policy.forward true. Nobody but this machine reaches the port here. At most 16 connections
 are open at a time, and each is recorded. The guest needs its agent and nc; what listens on its 127.0.0.1 alone is not reached.`,
+  );
+  withHelp(
+    program
+      .command("ssh")
+      .description("log in to a VM by this machine's `ssh`, whose server is known beforehand by the guest's agent")
+      .argument("<vm>", "path of the VM, or USER@ and its path")
+      .argument("[arguments...]", "for ssh, after --: its options, then a command")
+      .option("-p, --port <n>", "where the guest's server listens", "22")
+      .action(async (vm, given, options) =>
+        (await import("../sessions/ssh.ts")).ssh(context(), vm, given, { port: options.port }),
+      ),
+    [
+      "cells ssh root@shop/web/vm",
+      "cells ssh root@shop/web/vm -- -L 8080:localhost:80 -N",
+      "cells ssh root@shop/web/vm -- uptime",
+      "cells ssh root@shop/web/vm --output json",
+    ],
+    `The cell says that it may be done: x.policy.forward true. Who asks needs vm.exec, by which the server's keys are read, and vm.forward.
+The keys are read anew each time and stand in a file of this VM alone: no key is believed because it was the first, and your own known_hosts is
+not touched. --output json starts nothing: it prints the file and the command, as scp and rsync need them.`,
   );
 };
 

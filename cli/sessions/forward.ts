@@ -1,4 +1,5 @@
 import { createServer, type Server, type Socket } from "node:net";
+import type { Writable } from "node:stream";
 import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import { type Context, cellOfPath, printJson } from "../context/context.ts";
 import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
@@ -25,8 +26,22 @@ export function portsOf(text: string): Ports {
   return { here, there };
 }
 
-export const forward = async (context: Context, vmText: string, written: string): Promise<void> => {
+export interface ForwardOptions {
+  /** One connection, which is this command's standard input and output. */
+  readonly stdio: boolean;
+}
+
+export const forward = async (
+  context: Context,
+  vmText: string,
+  written: string,
+  { stdio }: ForwardOptions,
+): Promise<void> => {
   const { here, there } = portsOf(written);
+  if (stdio) {
+    await forwardStdio(context, vmText, written, there);
+    return;
+  }
   const { cell, path } = cellOfPath(vmText);
   const client = context.client();
   // Whether it may be done at all is told before anybody connects. The capability is not used, and ends by itself.
@@ -35,7 +50,7 @@ export const forward = async (context: Context, vmText: string, written: string)
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     open.add(socket);
     socket.once("close", () => open.delete(socket));
-    pass(context, { cell, vm: path, port: there }, socket).catch((error: Error) => {
+    passSocket(context, { cell, vm: path, port: there }, socket).catch((error: Error) => {
       context.terminal.warn(`${vmText} port ${there}: ${error.message}`);
       socket.destroy();
     });
@@ -61,13 +76,50 @@ const listening = (server: Server, port: number): Promise<void> =>
     server.listen(port, address, resolve);
   });
 
-/** One connection, by a session of its own. Rejects where it cannot be had; resolves when it is over. */
-async function pass(
-  context: Context,
-  to: { readonly cell: string; readonly vm: string; readonly port: number },
-  socket: Socket,
-): Promise<void> {
+/** As what `ssh` names ProxyCommand: nothing but the VM's bytes is on standard output. */
+async function forwardStdio(context: Context, vmText: string, written: string, port: number): Promise<void> {
+  if (written.includes(":"))
+    throw usage(`with --stdio no port of this machine is taken: write ${port}, not ${written}`);
+  const { cell, path } = cellOfPath(vmText);
+  const { stdin, stdout } = process;
+  try {
+    await pass(context, { cell, vm: path, port }, { input: stdin, output: stdout, whenOpen: () => undefined });
+  } catch (error) {
+    if (error instanceof CommandFailure) throw error;
+    throw new CommandFailure(exitCodes.refused, `${vmText} port ${port}: ${(error as Error).message}`);
+  } finally {
+    // Else this process would wait for an input that nobody wants.
+    stdin.destroy();
+  }
+}
+
+async function passSocket(context: Context, to: Target, socket: Socket): Promise<void> {
   socket.on("error", () => socket.destroy());
+  const input = socket.iterator({ destroyOnReturn: false });
+  await pass(context, to, {
+    input,
+    output: socket,
+    whenOpen: (session) => {
+      socket.once("close", () => session.close());
+      if (socket.destroyed) session.close();
+    },
+  });
+  socket.destroySoon();
+}
+
+interface Target {
+  readonly cell: string;
+  readonly vm: string;
+  readonly port: number;
+}
+/** This end of a connection. */
+interface End {
+  readonly input: AsyncIterable<Buffer>;
+  readonly output: Writable;
+  whenOpen(session: Session): void;
+}
+/** One connection, by a session of its own. Rejects where it cannot be had; resolves when the VM has ended it. */
+async function pass(context: Context, to: Target, { input, output, whenOpen }: End): Promise<void> {
   let session: Session | null = null;
   let said = "";
   const opened = await openSession(
@@ -76,29 +128,25 @@ async function pass(
     {
       output: (channel, bytes) => {
         if (channel === "error") said = `${said}${bytes}`.slice(0, 500);
-        else if (!socket.destroyed && !socket.write(bytes)) {
+        else if (!output.destroyed && !output.write(bytes)) {
           session?.pause();
-          socket.once("drain", () => session?.resume());
+          output.once("drain", () => session?.resume());
         }
       },
       message: () => undefined,
     },
   );
   session = opened;
-  socket.once("close", () => opened.close());
-  if (socket.destroyed) opened.close();
-  const input = (async () => {
-    for await (const chunk of socket.iterator({ destroyOnReturn: false }))
-      if (!(await opened.write(chunk as Buffer))) return;
+  whenOpen(opened);
+  (async () => {
+    for await (const chunk of input) if (!(await opened.write(chunk))) return;
     opened.send({ kind: "input-end" });
   })().catch(() => opened.close());
   const ending = await opened.ended;
-  socket.end();
+  if (output !== process.stdout) output.end();
   if (ending.kind === "ended") throw new Error(ending.sentence);
   if (ending.kind === "exited" && ending.exitCode !== 0)
     throw new Error(printable(said.trim()) || "nobody answers there");
   if (ending.kind === "broken")
     throw new Error("the connection ended: a service on the way has stopped, or the credential was revoked");
-  socket.destroySoon();
-  await input;
 }
