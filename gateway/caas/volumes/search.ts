@@ -2,6 +2,7 @@ import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { readVolume, type StoredVolume, versionIn } from "./layout.ts";
 import { type Asker, domainOf } from "./rights.ts";
+import { type Weight, weightOf } from "./room.ts";
 
 /**
  * Where volumes are looked for: by words (FTS5), tags, owner, size and age, and only among those that somebody may see, so that
@@ -31,11 +32,13 @@ export interface VolumeIndex {
   /** One of them as it is now; null: it is gone. */
   set(version: string, uid: string, group: Json | null): void;
   find(asker: Asker, question: Question): readonly StoredVolume[];
+  /** Of all that an account has together, but that one. */
+  weight(account: string, owner: string | null, but: string): Weight;
   close(): void;
 }
 
 const schema = `
-  CREATE TABLE volume (uid TEXT PRIMARY KEY, called TEXT NOT NULL, account TEXT NOT NULL, owner TEXT NOT NULL, size INTEGER, made TEXT NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE volume (uid TEXT PRIMARY KEY, called TEXT NOT NULL, account TEXT NOT NULL, owner TEXT NOT NULL, size INTEGER, made TEXT NOT NULL, bytes INTEGER NOT NULL, elements INTEGER NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
   CREATE INDEX volume_account ON volume (account);
   CREATE TABLE share (kind TEXT NOT NULL, path TEXT NOT NULL, holder TEXT NOT NULL, uid TEXT NOT NULL, PRIMARY KEY (kind, path, holder, uid)) WITHOUT ROWID;
   CREATE INDEX share_uid ON share (uid);
@@ -61,7 +64,7 @@ export function openIndex(file: string): VolumeIndex {
   const database = new DatabaseSync(file);
   database.exec(`PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; ${schema}`);
   const insert = {
-    volume: database.prepare("INSERT INTO volume VALUES (?, ?, ?, ?, ?, ?, ?)"),
+    volume: database.prepare("INSERT INTO volume VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
     share: database.prepare("INSERT OR IGNORE INTO share VALUES (?, ?, ?, ?)"),
     tag: database.prepare("INSERT OR IGNORE INTO tag VALUES (?, ?)"),
     words: database.prepare("INSERT INTO words VALUES (?, ?, ?, ?)"),
@@ -71,6 +74,9 @@ export function openIndex(file: string): VolumeIndex {
   const rowOf = database.prepare("SELECT row FROM word_of WHERE uid = ?");
   const removeWords = database.prepare("DELETE FROM words WHERE rowid = ?");
   const removeRow = database.prepare("DELETE FROM word_of WHERE uid = ?");
+  const weigh = database.prepare(
+    "SELECT total(bytes) AS bytes, total(elements) AS elements FROM volume WHERE account = ? AND owner IN ('', ifnull(?, owner)) AND uid <> ?",
+  );
   let version: string | null = null;
 
   const take = (uid: string): void => {
@@ -85,7 +91,9 @@ export function openIndex(file: string): VolumeIndex {
     if (volume === null) return;
     const { name, account, owner, made, tags, text, shares } = volume;
     const size = versionIn(volume, volume.version)?.sizeMiB ?? null;
-    insert.volume.run(uid, name, account ?? noAccount, owner ?? noAccount, size, made, JSON.stringify(json));
+    const { bytes, elements } = weightOf(json);
+    const whose = [account ?? noAccount, owner ?? noAccount] as const;
+    insert.volume.run(uid, name, ...whose, size, made, bytes, elements, JSON.stringify(json));
     for (const { kind, path = "", holder = noAccount } of shares) insert.share.run(kind, path, holder, uid);
     for (const tag of tags) insert.tag.run(tag, uid);
     const { lastInsertRowid } = insert.words.run(uid, name, tags.join(" "), text);
@@ -119,6 +127,10 @@ export function openIndex(file: string): VolumeIndex {
       const { sql, values } = selectOf(asker, question);
       const rows = database.prepare(sql).all(...values) as unknown as readonly { uid: string; json: string }[];
       return rows.flatMap(({ uid, json }) => readVolume(uid, JSON.parse(json) as Json) ?? []);
+    },
+    weight: (account, owner, but) => {
+      const { bytes, elements } = weigh.get(account, owner, but) as unknown as Weight;
+      return { bytes, elements };
     },
     close: () => database.close(),
   };

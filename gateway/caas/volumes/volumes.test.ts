@@ -317,3 +317,45 @@ test("without its credential, or with a primary cell that is away, it says so, a
     assert.equal(answer.statusCode, 418);
     assert.deepEqual(world.logged, []);
   }));
+
+test("no account fills the part of the primary cell that all have: each volume and each account has its bound", () =>
+  withWorld(async (world) => {
+    const text = "x".repeat(4096);
+    const uid = uidOf(await world.ask("ann", "POST /volumes", { name: "many", sizeMiB: 1 }));
+    const long = `ROOT${`/${"d".repeat(60)}`.repeat(14)}`;
+    let refusedAt = 0;
+    for (let at = 0; at < 60 && refusedAt === 0; at += 1) {
+      const answer = await world.ask("ann", `POST /volumes/${uid}/shares`, {
+        ...{ kind: "domain", path: `${long}/d${at}`, right: "manage" },
+      });
+      if (answer.status === 200) continue;
+      assert.match(said(answer), /^409 many would have more than a persistent volume may: 128 KiB of names, tags/);
+      refusedAt = at;
+    }
+    assert.ok(refusedAt > 20 && refusedAt < 50, String(refusedAt));
+    const [first = {}] = (await world.ask("ann", `GET /volumes/${uid}`)).json.shares as JsonObject[];
+    assert.equal((await world.ask("ann", `DELETE /volumes/${uid}/shares/${first.id}`)).status, 200, "less is well");
+    // All of an account's.
+    const filler = {
+      name: "filler",
+      account: "ROOT/acme/dev",
+      owner: "uid of ROOT/acme/dev",
+      text: "x".repeat(120_000),
+    };
+    const patch = Array.from({ length: 17 }, (_each, at) => ({
+      ...{ op: "add", path: `/primary/volumes/pv-00000000-0000-4000-8000-0000000000${at + 10}`, value: filler },
+    }));
+    const primary = world.cell("primary");
+    for (const each of patch) primary.ask({ method: "PATCH", path: "", patch: [each] as unknown as JsonObject[] });
+    assert.match(
+      said(await world.ask("ann", "POST /volumes", { name: "more", sizeMiB: 1, text })),
+      /^409 the persistent volumes of the account would have more than an account's may together: 2048 KiB/,
+    );
+    assert.match(said(await world.ask("ann", `PATCH /volumes/${uid}`, { text })), /^409 the persistent volumes of/);
+    assert.equal((await world.ask("ann", `PATCH /volumes/${uid}`, { name: "few" })).status, 200, "and no more is well");
+    assert.equal(
+      (await world.ask("bob", "POST /volumes", { name: "more", sizeMiB: 1, text })).status,
+      201,
+      "another's",
+    );
+  }));

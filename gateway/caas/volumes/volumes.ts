@@ -1,28 +1,27 @@
 import { randomUUID } from "node:crypto";
-import {
-  type NewShare,
-  type NewVolume,
-  type PersistentVolume,
-  uidPattern,
-  type VolumeChange,
-  type VolumeDeletion,
-  type VolumeDetails,
-  type VolumeRight,
-  type VolumeSource,
-  type VolumeVersion,
+import type {
+  NewShare,
+  NewVolume,
+  PersistentVolume,
+  VolumeChange,
+  VolumeDeletion,
+  VolumeDetails,
+  VolumeRight,
+  VolumeSource,
+  VolumeVersion,
 } from "../../../model/contract/tenancy/volumes/volumes.ts";
-import type { JsonPatchOperation } from "../../../model/json/patch.ts";
 import { RefusedError, refused } from "../../requests/refused.ts";
-import { applyEdit } from "../../shared/edits.ts";
 import { uuidOf } from "../../shared/uuid.ts";
 import { changed, newGroup, shared, shareId, unshared, withoutVersion, withVersion } from "./edits.ts";
 import { usersIn } from "./harvest.ts";
 import { pathOf, pointerOf, readVolume, referenceOf, type StoredVolume, versionIn } from "./layout.ts";
 import type { Primary } from "./primary.ts";
 import { type Asker, manages, reaches, rightsOf } from "./rights.ts";
+import { weightOf } from "./room.ts";
 import type { Question, VolumeIndex } from "./search.ts";
 import { requireFits, requireGrantee } from "./shares.ts";
 import { type Asked, elementFrom, type Made } from "./sources.ts";
+import { createStore, forbidden, missing } from "./store.ts";
 
 /*
  * The Persistent Volume Manager. It decides who may do what, by `rights.ts` alone; what is asked becomes a change of the primary
@@ -50,14 +49,9 @@ interface Means {
   readonly nowMs: () => number;
 }
 
-type Home = Pick<StoredVolume, "uid" | "account" | "owner">;
-const mostOfAccount = 1000;
 const mostVersions = 100;
 const mostShares = 100;
 const mostWaiting = 64;
-
-const missing = (uid: string) => refused(404, "not-found", `there is no persistent volume ${uid.slice(0, 80)}`);
-const forbidden = () => refused(403, "forbidden", "your role does not let you change persistent volumes");
 
 const shownOf = (asker: Asker, volume: StoredVolume): PersistentVolume => {
   const { uid, name, account, tags, text, made, version } = volume;
@@ -100,56 +94,9 @@ function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
 
 export function createVolumes({ primary, index, nowMs }: Means): Volumes {
   const inTurn = createTurns();
-  /** The index is of the model as it is now. */
-  const refresh = async (): Promise<void> => {
-    const version = await primary.version();
-    if (version !== null && version === index.version) return;
-    const all = await primary.read("");
-    index.fill(version ?? all.version, all.json ?? {});
-  };
-  const stored = async (asker: Asker, uid: string): Promise<StoredVolume> => {
-    // What is no UID is no part of a path.
-    const json = uidPattern.test(uid) ? (await primary.read(uid)).json : null;
-    const volume = json === null ? null : readVolume(uid, json);
-    if (volume === null || rightsOf(asker, volume).length === 0) throw missing(uid);
-    return volume;
-  };
-  const managed = async (asker: Asker, uid: string): Promise<StoredVolume> => {
-    const volume = await stored(asker, uid);
-    if (!asker.mayChange) throw forbidden();
-    if (!manages(asker, volume))
-      throw refused(403, "forbidden", `${volume.name} is shared with you, and changed by those who manage it alone`);
-    return volume;
-  };
-  /** What is asked is looked at by each try anew: somebody may have taken the right back. */
-  const edit = async (
-    asker: Asker,
-    uid: string,
-    of: (volume: StoredVolume) => readonly JsonPatchOperation[],
-  ): Promise<StoredVolume> => {
-    let volume = await managed(asker, uid);
-    const document = {
-      read: async () => {
-        volume = await managed(asker, uid);
-        return null;
-      },
-      patch: (operations: readonly JsonPatchOperation[]) => primary.patch(operations),
-    };
-    if (!(await applyEdit(document, () => of(volume))))
-      throw refused(409, "conflict", `${volume.name} is changed by others all the time`);
-    return volume;
-  };
+  const { refresh, stored, managed, edit, requireFree, requireRoomFor } = createStore({ primary, index });
   const details = async (asker: Asker, uid: string): Promise<VolumeDetails> =>
     detailsOf(asker, await stored(asker, uid));
-  const requireFree = async (name: string, { account, owner, uid }: Home): Promise<void> => {
-    await refresh();
-    const its = { account: account ?? "", owner: owner ?? undefined };
-    const same = index.find(everybody, { ...its, name, limit: 2 });
-    if (same.some((each) => each.uid !== uid))
-      throw refused(409, "conflict", `the account has a persistent volume ${name} already`);
-    if (index.find(everybody, { ...its, limit: mostOfAccount }).length >= mostOfAccount)
-      throw refused(409, "conflict", `an account has at most ${mostOfAccount} persistent volumes`);
-  };
   return {
     find: async (asker, question) => {
       await refresh();
@@ -175,6 +122,7 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
         const made = new Date(nowMs()).toISOString();
         if (isNew) {
           const value = newGroup(volume, { account, owner, made, element });
+          requireRoomFor({ uid, account, owner, name: volume.name }, null, weightOf(value));
           if (!(await primary.patch([{ op: "add", path: pointerOf(uid), value }])))
             throw refused(409, "conflict", "the primary cell has no place for persistent volumes");
         }
@@ -217,17 +165,20 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
         await edit(asker, uid, (found) => changed(found, change));
         return details(asker, uid);
       }),
-    share: async (asker, uid, share) => {
-      requireGrantee(share);
-      const holder = share.kind === "domain" ? undefined : asker.accounts.get(share.path ?? "");
-      const id = shareId(share, holder);
-      const before = await managed(asker, uid);
-      requireFits(share, before);
-      if (before.shares.length >= mostShares && !before.shares.some((each) => each.id === id))
-        throw refused(409, "conflict", `a persistent volume is shared with at most ${mostShares}`);
-      await edit(asker, uid, (volume) => shared(volume, { id, ...share, ...(holder === undefined ? {} : { holder }) }));
-      return details(asker, uid);
-    },
+    share: (asker, uid, share) =>
+      inTurn(async () => {
+        requireGrantee(share);
+        const holder = share.kind === "domain" ? undefined : asker.accounts.get(share.path ?? "");
+        const id = shareId(share, holder);
+        const before = await managed(asker, uid);
+        requireFits(share, before);
+        if (before.shares.length >= mostShares && !before.shares.some((each) => each.id === id))
+          throw refused(409, "conflict", `a persistent volume is shared with at most ${mostShares}`);
+        await edit(asker, uid, (volume) =>
+          shared(volume, { id, ...share, ...(holder === undefined ? {} : { holder }) }),
+        );
+        return details(asker, uid);
+      }),
     unshare: async (asker, uid, id) => {
       const before = await managed(asker, uid);
       if (!before.shares.some((each) => each.id === id))
@@ -240,12 +191,12 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
     },
     remove: async ({ asker, users }, uid, { allowDestroy, dryRun = false }) => {
       const volume = await managed(asker, uid);
-      const found = usersIn(await users(), uid);
+      const its = usersIn(await users(), uid);
       const { name, versions } = volume;
-      const answer = { uid, name, versions: versions.map(({ number }) => number), users: found, dryRun };
+      const answer = { uid, name, versions: versions.map(({ number }) => number), users: its, dryRun };
       if (dryRun) return answer;
       if (allowDestroy !== uid && allowDestroy !== name) {
-        const used = found.length === 0 ? "" : `, which is used by ${found.slice(0, 10).join(", ")}`;
+        const used = its.length === 0 ? "" : `, which is used by ${its.slice(0, 10).join(", ")}`;
         throw refused(
           409,
           "change/destroys-data",
@@ -266,11 +217,6 @@ function ownerOf(asker: Asker, { account: named }: NewVolume): Pick<StoredVolume
     throw refused(404, "not-found", `there is no account ${account ?? ""}`);
   return { account, owner };
 }
-
-/** Who looks whether a name is free sees all of them. */
-const everybody: Asker = {
-  ...{ account: null, reach: "installation", mayRead: true, mayChange: true, accounts: new Map(), cells: new Set() },
-};
 
 /**
  * What is refused in the cell that is harvested is taken back. Where its answer is lost nobody knows whether it holds the volume

@@ -1,0 +1,96 @@
+import { uidPattern } from "../../../model/contract/tenancy/volumes/volumes.ts";
+import type { Json } from "../../../model/json/json.ts";
+import type { JsonPatchOperation } from "../../../model/json/patch.ts";
+import { refused } from "../../requests/refused.ts";
+import { applyEdit } from "../../shared/edits.ts";
+import { readVolume, type StoredVolume } from "./layout.ts";
+import type { Primary } from "./primary.ts";
+import { type Asker, manages, rightsOf } from "./rights.ts";
+import { requireRoom, type Weight, weightAfter, weightOf } from "./room.ts";
+import type { VolumeIndex } from "./search.ts";
+
+type Home = Pick<StoredVolume, "uid" | "account" | "owner">;
+const mostOfAccount = 1000;
+
+export const missing = (uid: string) => refused(404, "not-found", `there is no persistent volume ${uid.slice(0, 80)}`);
+export const forbidden = () => refused(403, "forbidden", "your role does not let you change persistent volumes");
+
+/** Who looks whether a name is free sees all of them. */
+const everybody: Asker = {
+  ...{ account: null, reach: "installation", mayRead: true, mayChange: true, accounts: new Map(), cells: new Set() },
+};
+
+/** Volumes as somebody may see and change them, each time as the primary cell has them now. */
+export function createStore({ primary, index }: { readonly primary: Primary; readonly index: VolumeIndex }) {
+  /** The index is of the model as it is now. */
+  const refresh = async (): Promise<void> => {
+    const version = await primary.version();
+    if (version !== null && version === index.version) return;
+    const all = await primary.read("");
+    index.fill(version ?? all.version, all.json ?? {});
+  };
+  const found = async (asker: Asker, uid: string): Promise<{ readonly volume: StoredVolume; readonly json: Json }> => {
+    // What is no UID is no part of a path.
+    const json = uidPattern.test(uid) ? (await primary.read(uid)).json : null;
+    const volume = json === null ? null : readVolume(uid, json);
+    if (json === null || volume === null || rightsOf(asker, volume).length === 0) throw missing(uid);
+    return { volume, json };
+  };
+  const stored = async (asker: Asker, uid: string): Promise<StoredVolume> => (await found(asker, uid)).volume;
+  const requireManaged = (asker: Asker, volume: StoredVolume): void => {
+    if (!asker.mayChange) throw forbidden();
+    if (!manages(asker, volume))
+      throw refused(403, "forbidden", `${volume.name} is shared with you, and changed by those who manage it alone`);
+  };
+  const managed = async (asker: Asker, uid: string): Promise<StoredVolume> => {
+    const volume = await stored(asker, uid);
+    requireManaged(asker, volume);
+    return volume;
+  };
+  /** Beside what its account has already. */
+  const requireRoomFor = (
+    { name, uid, account, owner }: Home & { readonly name: string },
+    before: Json,
+    after: Weight,
+  ) => {
+    const others = account === null ? null : index.weight(account, owner, uid);
+    requireRoom(name, weightOf(before), after, others);
+  };
+  /** What is asked is looked at by each try anew: somebody may have taken the right back. */
+  const edit = async (
+    asker: Asker,
+    uid: string,
+    of: (volume: StoredVolume) => readonly JsonPatchOperation[],
+  ): Promise<StoredVolume> => {
+    let volume = await managed(asker, uid);
+    await refresh();
+    const document = {
+      read: async () => {
+        const now = await found(asker, uid);
+        requireManaged(asker, now.volume);
+        volume = now.volume;
+        return now.json;
+      },
+      patch: (operations: readonly JsonPatchOperation[]) => primary.patch(operations),
+    };
+    const operationsOn = (json: Json): readonly JsonPatchOperation[] => {
+      const operations = of(volume);
+      const after = weightAfter(uid, json, operations);
+      if (after !== null) requireRoomFor(volume, json, after);
+      return operations;
+    };
+    if (!(await applyEdit(document, operationsOn)))
+      throw refused(409, "conflict", `${volume.name} is changed by others all the time`);
+    return volume;
+  };
+  const requireFree = async (name: string, { account, owner, uid }: Home): Promise<void> => {
+    await refresh();
+    const its = { account: account ?? "", owner: owner ?? undefined };
+    const same = index.find(everybody, { ...its, name, limit: 2 });
+    if (same.some((each) => each.uid !== uid))
+      throw refused(409, "conflict", `the account has a persistent volume ${name} already`);
+    if (index.find(everybody, { ...its, limit: mostOfAccount }).length >= mostOfAccount)
+      throw refused(409, "conflict", `an account has at most ${mostOfAccount} persistent volumes`);
+  };
+  return { refresh, stored, managed, edit, requireFree, requireRoomFor };
+}
