@@ -42,6 +42,7 @@ import { registerObservation } from "./observation/observation.ts";
 import { createStatus } from "./observation/status.ts";
 import { registerZone } from "./observation/zone.ts";
 import { isOfPage, registerPage } from "./page/page.ts";
+import { registerCapacity } from "./placement/capacity.ts";
 import { isChildName, requireCellName, requireFreeName } from "./requests/cell-names.ts";
 import { cellSourceOf } from "./requests/cell-source.ts";
 import { beyondScope, isPlainPath, type Person, type Scope, scopeOf } from "./requests/credentials.ts";
@@ -193,6 +194,7 @@ export function createGateway(
   registerOrphans(app, configuration);
   const ha = registerHa(app, configuration);
   registerZone(app, configuration);
+  registerCapacity(app, configuration);
   registerNetwork(app, configuration);
   const told: (() => void)[] = [];
   app.addHook("onReady", async () => {

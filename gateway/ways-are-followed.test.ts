@@ -247,6 +247,10 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
     "gateway/storage/orphans.test.ts",
     "the root cell's controller is not let count before its store knows the cloud",
   ],
+  "Ask by memoryMiB and cpus": [
+    "gateway/placement/capacity.test.ts",
+    "what is no question is refused, and a VM that nobody knows is said to be none",
+  ],
   "`cells orphans list` names them": [
     "gateway/storage/orphans.test.ts",
     "an operator sees what a controller without its store has left",

@@ -12,6 +12,7 @@ import { network, type ProcessConfiguration, ports } from "./installation.ts";
 import { stopAtSignals } from "./life/signals.ts";
 import { createObserver, logFatalErrors, type Observer, observed } from "./observation/observer.ts";
 import {
+  capacityQuestion,
   type Further,
   haQuestion,
   hostsQuestion,
@@ -38,7 +39,11 @@ const runStorageManager = async (configuration: ProcessConfiguration, observer: 
 
 const runPlacer = async (configuration: ProcessConfiguration, observer: Observer): Promise<void> => {
   const { createPlacer } = await import("../core/placer/placer.ts");
-  const asked = await serveQuestions(configuration, observer, "placer", [offersQuestion, roomsQuestion]);
+  const asked = await serveQuestions(configuration, observer, "placer", [
+    offersQuestion,
+    roomsQuestion,
+    capacityQuestion,
+  ]);
   const self = configuration.name;
   const serviceFor = (all: Members) =>
     createPlacer({ self, hosts: startWith(all, "host."), presence: startWith(all, "presence.") });

@@ -3,6 +3,7 @@ import { askerOf } from "../../core/placer/owners.ts";
 import { place } from "../../core/placer/place.ts";
 import { createPlacer } from "../../core/placer/placer.ts";
 import type { PlacerState, Wanted } from "../../core/placer/state.ts";
+import { capacityOf } from "../../core/placer/what-if/capacity.ts";
 import { below, seedOf } from "../../core/random.ts";
 import { hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
@@ -25,6 +26,9 @@ export interface PlacementReport {
   readonly differ: number;
   readonly refusedMs: number;
   readonly refusedInFullMs: number;
+  /** How many more fit, and how many after any one host is lost. */
+  readonly capacityMs: number;
+  readonly capacityAfterLossMs: number;
   /** What the hosts, the places and the index hold, with garbage collected. */
   readonly heldMiB: number;
   readonly placed: number;
@@ -179,11 +183,14 @@ const refusedInFullMs = timesOf(
   () => place([...state.hosts.values()], state.usage, tooLarge.document, state.ratios, asker),
   10,
 );
+const like: Wanted = { client: peerName("controller.k1"), document: request({ of: 1, what: 0 }).document as never };
+const capacityMs = timesOf(() => capacityOf(state, like, 0), 10);
+const capacityAfterLossMs = timesOf(() => capacityOf(state, like, 1), 2);
 const at = (share: number): number => steps[Math.min(steps.length - 1, Math.floor(steps.length * share))] ?? 0;
 const report: PlacementReport = {
   ...{ perSecond: (count / placing) * 1000, medianMs: at(0.5), p99Ms: at(0.99), longestMs: at(1) },
   endMs: ends.reduce((sum, each) => sum + each, 0) / ends.length,
-  ...{ scanMs: scanned / scans, differ, refusedMs, refusedInFullMs, heldMiB: held },
+  ...{ scanMs: scanned / scans, differ, refusedMs, refusedInFullMs, capacityMs, capacityAfterLossMs, heldMiB: held },
   ...{ placed: state.reservations.size, waiting: state.waiting.size },
 };
 process.stdout.write(`${JSON.stringify(report)}\n`);

@@ -38,6 +38,8 @@ async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure
     figure("choices that are the scan's", "%", 100 - report.differ / 2, null, "goal: 100");
     figure("refused", "ms", report.refusedMs, 1);
     figure("refused with a sentence for each host", "ms", report.refusedInFullMs, 50);
+    figure("how many more of a VM fit", "ms", report.capacityMs, hosts > 5000 ? null : 50);
+    figure("the same after the loss of a host", "ms", report.capacityAfterLossMs, null, "4 of the fullest are tried");
     figure("held", "MiB", report.heldMiB, 300, "hosts, places, documents and index");
   }
   return figures;

@@ -45,6 +45,7 @@ import type {
   WebhookWord,
 } from "../../model/contract/operator/ha.ts";
 import type { NetworkConfigured } from "../../model/contract/operator/network.ts";
+import type { CapacityAnswer, CapacityQuery } from "../../model/contract/operator/placement.ts";
 import type { ZoneKeyAnswer, ZoneKeyWord, ZoneReport } from "../../model/contract/operator/zone.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
@@ -440,6 +441,10 @@ export class Client {
 
   forgetPower(host: string): Promise<PowerRemoved> {
     return this.#gateway.ask("forgetPower", { parameters: { name: host } });
+  }
+
+  capacity(query: CapacityQuery): Promise<CapacityAnswer> {
+    return this.#gateway.ask("readCapacity", { parameters: {}, query });
   }
 
   zone(): Promise<ZoneReport> {

@@ -1,6 +1,6 @@
 import { Option } from "commander";
 import type { Register } from "../context/register-type.ts";
-import { several, timeoutOption } from "./options.ts";
+import { several, timeoutOption, wholeNumber } from "./options.ts";
 
 /** `cells bootstrap` and `cells host`: real machines. */
 const defaultSeconds = 600;
@@ -228,6 +228,22 @@ const moveCommand: Register = (program, context, withHelp) =>
     ["cells move shop/web/vm --to h3"],
   );
 
+const roomCommands: Register = (program, context, withHelp) => {
+  const commands = () => import("../commands/hosts/capacity.ts");
+  withHelp(
+    program
+      .command("capacity")
+      .description("say how many more of a VM there is room for, what runs out first, and how many after lost hosts")
+      .option("--like <vm>", "path of a VM that is to run: one with its wishes, of its account")
+      .option("--memory <MiB>", "or else its main memory", wholeNumber)
+      .option("--cpus <number>", "and its virtual processors", wholeNumber)
+      .option("--failures <number>", "after the loss of any so many hosts", wholeNumber)
+      .action(async (options) => (await commands()).showCapacity(context(), options)),
+    ["cells capacity --like shop/web/vm", "cells capacity --memory 2048 --cpus 2 --failures 1"],
+    "VMs of hosts that are lost start again on the others before.",
+  );
+};
+
 const dedicationCommands: Register = (program, context, withHelp) => {
   const commands = () => import("../commands/hosts/dedicate.ts");
   withHelp(
@@ -309,6 +325,7 @@ export const machineCommands: Register = (program, context, withHelp) => {
   );
   drainCommands(host, context, withHelp);
   dedicationCommands(program, context, withHelp);
+  roomCommands(program, context, withHelp);
   powerCommand(host, context, withHelp);
   withHelp(
     host

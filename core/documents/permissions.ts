@@ -99,6 +99,7 @@ export const permissions = {
         "POST /backup",
         "GET /offers",
         "GET /rooms",
+        "GET /capacity",
       ],
       ...orders,
     },

@@ -41,6 +41,7 @@ import { isSparing, placeSparing } from "./room/spare.ts";
 import type { PlacerState, Wanted } from "./state.ts";
 import { HostTable } from "./tables.ts";
 import { termsOf } from "./terms.ts";
+import { whatIf } from "./what-if/answers.ts";
 
 /*
  * The Placer keeps a reservation per VM incarnation. A reservation never moves by itself: the VM may be running there. A
@@ -140,7 +141,11 @@ function noteDeath(state: PlacerState, host: HostName | null): void {
 function replyTo(state: PlacerState, request: Json): Json {
   if (isOffersRequest(request)) return toJson(offersOf(state.hosts.values(), state.ratios));
   if (isObject(request) && request.kind === "hosts") return rooms(state);
-  return { error: 'the Placer answers {"kind": "hosts"} and {"kind": "offers"} only' };
+  return (
+    whatIf(state, request) ?? {
+      error: 'the Placer answers requests of the kinds "hosts", "offers" and "capacity" only',
+    }
+  );
 }
 
 function start(state: PlacerState): void {

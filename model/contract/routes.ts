@@ -16,6 +16,7 @@ import {
   webhookWord,
 } from "./operator/ha.ts";
 import { networkRoutes } from "./operator/network-routes.ts";
+import { placementRoutes } from "./operator/placement-routes.ts";
 import {
   bytesType,
   gives,
@@ -399,6 +400,7 @@ export const routes = {
     answer: gives(powerRemoved),
   }),
 
+  ...placementRoutes,
   ...networkRoutes,
 
   // --- storage, and what was lost ---------------------------------------------------------------------------------

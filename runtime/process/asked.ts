@@ -1,6 +1,6 @@
 import { mayAsk, type ServiceKind } from "../../core/documents/permissions.ts";
 import { offersRequest } from "../../core/documents/supply.ts";
-import type { Json } from "../../model/json/json.ts";
+import { isObject, type Json } from "../../model/json/json.ts";
 import { servePeers } from "../http/https.ts";
 import type { PeerHandler } from "../http/peer-handler.ts";
 import type { ProcessConfiguration } from "../installation.ts";
@@ -17,6 +17,8 @@ export interface Asked {
 export interface Question {
   readonly path: string;
   readonly request: Json;
+  /** Its query has words, which the service reads. */
+  readonly isWorded?: true;
   /** As in "only the gateway may ask …". */
   readonly asks: string;
 }
@@ -34,6 +36,12 @@ export const hostsQuestion: Question = { path: "/hosts", request: { kind: "hosts
 
 /** Of each host, what a Placer knows: whether it takes VMs, and which are to leave it. */
 export const roomsQuestion: Question = { path: "/rooms", request: { kind: "hosts" }, asks: "for all hosts" };
+
+/** How many more of a VM fit. */
+export const capacityQuestion: Question = {
+  ...{ path: "/capacity", request: { kind: "capacity" }, isWorded: true },
+  asks: "how many more fit",
+};
 
 /** What the HA Manager works on. */
 export const haQuestion: Question = { path: "/ha", request: { kind: "ha" }, asks: "what is being worked on" };
@@ -58,7 +66,8 @@ export const answering =
       response.end(JSON.stringify(body));
     };
     const refuse = (status: number, code: string, message: string): void => json(status, { error: { code, message } });
-    const question = questions.find(({ path }) => path === url);
+    const [bare = "", words = ""] = url.split("?", 2);
+    const question = questions.find(({ path, isWorded }) => path === (isWorded === true ? bare : url));
     const paths = ["/events", ...questions.map(({ path }) => path)];
     if (method !== "GET" || question === undefined) {
       const known = `GET /metrics, ${paths.slice(0, -1).join(", ")} and ${paths.at(-1)} are answered`;
@@ -66,8 +75,12 @@ export const answering =
     } else if (!mayAsk(at, peer, method, url))
       refuse(403, "forbidden", `only the gateway may ask ${question.asks}, and this is "${peer}"`);
     else if (asked.service === null) refuse(503, "busy", "the service is starting: ask again in a moment");
-    else json(200, (await asked.service.request(question.request)) as object);
+    else json(200, (await asked.service.request(worded(question, words))) as object);
   };
+
+/** What is asked with the words of a query, each of which is a text. */
+const worded = ({ request, isWorded }: Question, words: string): Json =>
+  isWorded === true && isObject(request) ? { ...Object.fromEntries(new URLSearchParams(words)), ...request } : request;
 
 /** Serves what an observer sees and the answers to the questions, which the service is asked once it runs. */
 export const serveQuestions = async (

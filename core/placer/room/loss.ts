@@ -3,7 +3,7 @@ import { rootCell } from "../../documents/cells.ts";
 import { noteTaken, noUse, type Reservation, reserve, takenMiB, UsageTable } from "../candidate.ts";
 import { askerOf } from "../owners.ts";
 import { place } from "../place.ts";
-import type { PlacerState } from "../state.ts";
+import type { PlacerState, Wanted } from "../state.ts";
 
 /*
  * Whether a host may be lost now: the VMs of the fullest one are placed once more in thought, in the order in which they would be started
@@ -28,19 +28,35 @@ export function lossOf(state: PlacerState): Loss | null {
     for (const [vm, share] of taken) noteTaken(usage, other, vm, share);
   }
   const hosts = [...state.hosts.values()].filter((view) => view.host !== host);
-  const there = [...(state.usage.get(host)?.reservations.values() ?? [])].filter(
-    ({ vm, off }) => off !== true && isPlaced(state, vm),
-  );
+  const there = placedAt(state, host);
   const stranded: Reservation[] = [];
-  for (const reservation of there.sort((one, other) => compare(state, one, other))) {
-    const { client, document: wanted } = state.wanted.get(reservation.vm) ?? {};
-    // Room that is kept for one that leaves is its own already.
-    if (client === undefined || wanted === undefined || state.next.has(reservation.vm)) continue;
-    const placed = place(hosts, usage, { ...wanted, restart: true }, state.ratios, askerOf(state, client));
+  for (const { reservation, wanted } of inOrderOfStart(state, [host])) {
+    const { client, document } = wanted;
+    const placed = place(hosts, usage, { ...document, restart: true }, state.ratios, askerOf(state, client));
     if ("refusals" in placed) stranded.push(reservation);
     else reserve(usage, { ...reservation, ...placed });
   }
   return { host, vms: there.length, stranded: stranded.map(({ cell, path }) => ({ cell, path })) };
+}
+
+const placedAt = (state: PlacerState, host: HostName): readonly Reservation[] =>
+  [...(state.usage.get(host)?.reservations.values() ?? [])].filter(
+    ({ vm, off }) => off !== true && isPlaced(state, vm),
+  );
+
+/** This Placer's VMs at hosts that look for others if these are lost, as they would be started again. */
+export function inOrderOfStart(
+  state: PlacerState,
+  hosts: readonly HostName[],
+): readonly { readonly reservation: Reservation; readonly wanted: Wanted }[] {
+  return hosts
+    .flatMap((host) => placedAt(state, host))
+    .sort((one, other) => compare(state, one, other))
+    .flatMap((reservation) => {
+      const wanted = state.wanted.get(reservation.vm);
+      // Room that is kept for one that leaves is its own already.
+      return wanted === undefined || state.next.has(reservation.vm) ? [] : [{ reservation, wanted }];
+    });
 }
 
 /** The root controller's VM is placed by nobody: hosts start it (decision 35). */

@@ -1,0 +1,62 @@
+import { type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import { smallestVm } from "../../../model/cell/schema.ts";
+import { mostFailures } from "../../../model/contract/operator/placement.ts";
+import { isObject, type Json } from "../../../model/json/json.ts";
+import type { DesiredPlacement } from "../../documents/vocabulary.ts";
+import { toJson } from "../../outbox.ts";
+import type { PlacerState, Wanted } from "../state.ts";
+import { capacityOf } from "./capacity.ts";
+
+/**
+ * What the operator asks of a Placer that changes nothing: `{kind: "capacity", like | memoryMiB, cpus, failures}`, each word a text as in a query. What is
+ * wrong with it is the answer's `error`; null: it asks for something else.
+ */
+export function whatIf(state: PlacerState, request: Json): Json | null {
+  if (!isObject(request) || request.kind !== "capacity") return null;
+  const wordOf = (name: string): string | null => {
+    const value = request[name];
+    return typeof value === "string" ? value : null;
+  };
+  const failures = wordOf("failures") === null ? state.spareHosts : numberIn(wordOf("failures"), 0, mostFailures);
+  if (failures === null) return { error: `failures are a whole number up to ${mostFailures}` };
+  const like = wordOf("like");
+  const asked = like === null ? plain(wordOf) : wantedAs(state, like);
+  // A VM that is off, or another Placer's.
+  if (asked === null && like !== null) return { unknown: true };
+  if (asked === null)
+    return { error: `memoryMiB is a whole number from ${smallestVm.memoryMiB}, and cpus one from ${smallestVm.cpus}` };
+  const { memoryMiB, cpus } = asked.document;
+  return toJson({ like, memoryMiB, cpus, ...capacityOf(state, asked, failures) });
+}
+
+const mostAsked = 2 ** 40;
+function numberIn(word: string | null, least: number, most: number): number | null {
+  if (word === null || !/^\d{1,13}$/.test(word)) return null;
+  const value = Number(word);
+  return value >= least && value <= most ? value : null;
+}
+
+/** The VM that people call so: its cell's whole name, and its path within. */
+function wantedAs({ wanted }: PlacerState, name: string): Wanted | null {
+  for (const each of wanted.values()) {
+    const { cell, path } = each.document;
+    if ([cell, ...path.split("/").slice(1)].join("/") === name) return each;
+  }
+  return null;
+}
+
+/** One that asks for nothing but room, of nobody's. */
+function plain(wordOf: (name: string) => string | null): Wanted | null {
+  const [memoryMiB, cpus] = [
+    numberIn(wordOf("memoryMiB"), smallestVm.memoryMiB, mostAsked),
+    numberIn(wordOf("cpus") ?? "1", smallestVm.cpus, mostAsked),
+  ];
+  if (memoryMiB === null || cpus === null) return null;
+  const document: DesiredPlacement = {
+    ...{ vm: "capacity" as Uid, path: "any/vm" as never, cell: "any" as never, incarnation: 1 },
+    ...{ memoryMiB, cpus, cpuSpeedMHz: 0, placement: {} },
+  };
+  return { client: nobodys, document };
+}
+/** No cell is called so. */
+const nobodys: PeerName = peerName("controller.");

@@ -1,0 +1,204 @@
+import { type HostName, type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
+import type { Capacity, Failures } from "../../../model/contract/operator/placement.ts";
+import type { DesiredPlacement, HostRefusal } from "../../documents/vocabulary.ts";
+import {
+  type Asker,
+  cpusFor,
+  type HostView,
+  memoryFor,
+  noteTaken,
+  noUse,
+  ratiosAt,
+  release,
+  reserve,
+  takenMiB,
+} from "../candidate.ts";
+import { whyNoGroup } from "../filters/dedication.ts";
+import { choose } from "../index/choose.ts";
+import { type Asked, judge } from "../judge.ts";
+import { machineShares } from "../machine-memory.ts";
+import { askerOf } from "../owners.ts";
+import { askedOf } from "../place.ts";
+import { inOrderOfStart } from "../room/loss.ts";
+import type { PlacerState } from "../state.ts";
+import { anew, thought } from "./thought.ts";
+
+/*
+ * How many more of a VM fit. Its copies ask alike, so that what one host takes of them does not hang on what others have, but for groups:
+ * of "host anti-affinity" each host takes one, and of "host affinity" of which nobody has a place all go to one host. So a host is judged once
+ * by the rules that place, and the rest is a division. Brute force over small clouds, one copy after the other, is the oracle.
+ *
+ * After lost hosts: their VMs of this Placer have been started again on the others, in the order and at the hosts where they would be. Which
+ * hosts are worst nobody can say without trying, so all sets of so many are tried where these are few, and of many those that lose most room.
+ */
+/** Sets of lost hosts of which all are tried, and of how many if there are more. */
+const [fewSets, triedOfMany] = [256, 4] as const;
+
+/** @param document of a VM that is there, or one like those; which host it has and which incarnation it is does not matter */
+export function capacityOf(
+  state: PlacerState,
+  { client, document }: { readonly client: PeerName; readonly document: DesiredPlacement },
+  failures: number,
+): Capacity {
+  const asker = askerOf(state, client);
+  const copy: DesiredPlacement = {
+    ...anew(document),
+    ...{ vm: "capacity" as Uid, path: `${document.path}-copy` as never, incarnation: 1 },
+  };
+  const said = whyNoGroup(copy, asker);
+  if (said !== null) return { more: 0, hosts: 0, runsOut: null, away: [], said };
+  const counted = countAll(state, copy, asker);
+  const whole = sumOf(counted.values(), copy, state, asker);
+  if (failures === 0) return whole;
+  return { ...whole, failures: worstOf(thought(state), copy, asker, counted, failures) };
+}
+
+interface Count {
+  readonly more: number;
+  readonly lacks: "memory" | "cpus" | "hosts" | null;
+  readonly kept: HostRefusal["kind"] | null;
+}
+
+function countAll(state: PlacerState, copy: DesiredPlacement, asker: Asker): Map<HostName, Count> {
+  const asked = askedOf(state.usage, copy, state.ratios, asker);
+  const counted = new Map<HostName, Count>();
+  for (const view of state.hosts.values()) {
+    const count = countAt(view, asked);
+    if (count !== null) counted.set(view.host, count);
+  }
+  return counted;
+}
+
+/** How many copies one host takes; null: it is others'. */
+function countAt(view: HostView, asked: Asked): Count | null {
+  const { request, usage, memberships } = asked;
+  const judged = judge(view, asked);
+  if (judged === null) return null;
+  if ("why" in judged) {
+    const { kind = "other" as never } = judged;
+    const lacks = kind === "memory" || kind === "cpus" ? kind : null;
+    return { more: 0, lacks, kept: lacks === null ? kind : null };
+  }
+  const actual = view.actual as NonNullable<HostView["actual"]>;
+  const use = usage.get(view.host) ?? noUse();
+  const ratios = ratiosAt(view.pooled, asked.ratios);
+  const eachMiB = request.memoryMiB + machineShares(request.memoryMiB) * (actual.machineMiB ?? 0);
+  const memory = Math.floor((memoryFor(actual, ratios) - takenMiB(actual, use)) / eachMiB);
+  const cpus = Math.floor((cpusFor(actual, ratios) - use.cpus) / request.cpus);
+  if (memberships.some(({ kind }) => kind === "host anti-affinity") && Math.min(memory, cpus) > 1)
+    return { more: 1, lacks: "hosts", kept: null };
+  return { more: Math.min(memory, cpus), lacks: memory <= cpus ? "memory" : "cpus", kept: null };
+}
+
+function sumOf(counts: Iterable<Count>, copy: DesiredPlacement, state: PlacerState, asker: Asker): Capacity {
+  const [lacks, away] = [new Map<NonNullable<Count["lacks"]>, number>(), new Map<string, number>()];
+  let [more, hosts] = [0, 0];
+  const isAtOne = standsAtOne(copy, state, asker);
+  for (const count of counts) {
+    if (count.kept != null) away.set(count.kept, (away.get(count.kept) ?? 0) + 1);
+    if (count.lacks !== null) lacks.set(count.lacks, (lacks.get(count.lacks) ?? 0) + 1);
+    if (count.more === 0) continue;
+    more = isAtOne ? Math.max(more, count.more) : more + count.more;
+    hosts = isAtOne ? 1 : hosts + 1;
+  }
+  const [most = null] = [...lacks].sort(([a, one], [b, other]) => other - one || (a < b ? 1 : -1));
+  const kept = [...away].map(([kind, of]) => ({ kind, hosts: of })).sort((one, other) => other.hosts - one.hosts);
+  return { more, hosts, runsOut: most?.[0] ?? null, away: kept };
+}
+/** Whether all of them go where the first one goes. */
+const standsAtOne = (copy: DesiredPlacement, { usage, ratios }: PlacerState, asker: Asker): boolean =>
+  askedOf(usage, copy, ratios, asker).memberships.some(
+    ({ kind, homes }) => kind === "host affinity" && homes.size === 0,
+  );
+
+function worstOf(
+  state: PlacerState,
+  copy: DesiredPlacement,
+  asker: Asker,
+  counted: ReadonlyMap<HostName, Count>,
+  failures: number,
+): Failures {
+  const living = [...state.hosts.values()].filter(({ reachable, actual }) => reachable && actual !== null);
+  const size = Math.min(failures, living.length);
+  const roomOf = ({ host, actual }: HostView): number =>
+    (counted.get(host)?.more ?? 0) * copy.memoryMiB +
+    (actual === null ? 0 : takenMiB(actual, state.usage.get(host) ?? noUse()));
+  const fullest = living.sort((one, other) => roomOf(other) - roomOf(one) || (one.host < other.host ? -1 : 1));
+  const every = choices(fullest.length, size) <= fewSets;
+  const sets = every
+    ? subsets(fullest, size)
+    : Array.from({ length: Math.min(triedOfMany, fullest.length - size + 1) }, (_, at) => fullest.slice(at, at + size));
+  let worst: Failures | null = null;
+  for (const set of sets) {
+    const after = without(state, set, copy, asker, counted);
+    if (worst === null || after.more < worst.more || (after.more === worst.more && after.stranded > worst.stranded))
+      worst = { hosts: size, ...after, lost: set.map(({ host }) => host).sort(), every };
+  }
+  return worst ?? { hosts: 0, more: 0, lost: [], stranded: 0, every };
+}
+
+/** What fits once these are lost and their VMs have started elsewhere. The state is as before afterwards. */
+function without(
+  state: PlacerState,
+  lost: readonly HostView[],
+  copy: DesiredPlacement,
+  asker: Asker,
+  counted: ReadonlyMap<HostName, Count>,
+): Pick<Failures, "more" | "stranded"> {
+  const { hosts, usage } = state;
+  const undo: (() => void)[] = [];
+  const changed = new Set(lost.map(({ host }) => host));
+  const homeless = inOrderOfStart(
+    state,
+    lost.map(({ host }) => host),
+  );
+  for (const view of lost) {
+    const peer = peerName(`host.${view.host}`);
+    const { reservations, taken } = usage.get(view.host) ?? noUse();
+    const [there, said] = [[...reservations.values()], [...taken]];
+    for (const each of there) release(usage, each);
+    for (const [vm] of said) noteTaken(usage, view.host, vm, null);
+    hosts.set(peer, { ...view, reachable: false });
+    undo.push(() => {
+      for (const each of there) reserve(usage, each);
+      for (const [vm, share] of said) noteTaken(usage, view.host, vm, share);
+      hosts.set(peer, view);
+    });
+  }
+  let stranded = 0;
+  for (const { reservation, wanted } of homeless) {
+    const request = { ...anew(wanted.document), restart: true as const };
+    const chosen = choose(state, request, askerOf(state, wanted.client));
+    if (chosen === null) {
+      stranded += 1;
+      continue;
+    }
+    const placed = { ...reservation, host: chosen.host };
+    changed.add(chosen.host);
+    reserve(usage, placed);
+    undo.push(() => release(usage, placed));
+  }
+  const asked = askedOf(usage, copy, state.ratios, asker);
+  const counts = new Map(counted);
+  // Where others of its groups are says something of hosts where they are not, too, if it has to be beside them.
+  const isBound = asked.memberships.some(({ kind }) => kind === "host affinity");
+  for (const view of hosts.values()) {
+    if (!isBound && !changed.has(view.host)) continue;
+    const count = countAt(view, asked);
+    if (count === null) counts.delete(view.host);
+    else counts.set(view.host, count);
+  }
+  const { more } = sumOf(counts.values(), copy, state, asker);
+  for (const back of undo.reverse()) back();
+  return { more, stranded };
+}
+
+function choices(of: number, size: number): number {
+  let number = 1;
+  for (let at = 1; at <= size; at += 1) number = (number * (of - size + at)) / at;
+  return number;
+}
+function subsets<T>(all: readonly T[], size: number): readonly (readonly T[])[] {
+  if (size === 0) return [[]];
+  return all.flatMap((first, at) => subsets(all.slice(at + 1), size - 1).map((rest) => [first, ...rest]));
+}

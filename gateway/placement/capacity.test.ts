@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type FastifyInstance, fastify } from "fastify";
+import { host } from "../../core/placer/placer.testing.ts";
+import { createPlacer } from "../../core/placer/placer.ts";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
+import { servePeers } from "../../runtime/http/https.ts";
+import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
+import { type Asked, answering, capacityQuestion } from "../../runtime/process/asked.ts";
+import { RefusedError } from "../requests/refused.ts";
+import { registerCapacity } from "./capacity.ts";
+
+/* How many more fit, asked of the gateway, over mutual TLS of a Placer that has two hosts. */
+let installation: TestInstallation;
+let app: FastifyInstance;
+let stop: () => Promise<void>;
+const asked: Asked = { service: null };
+
+const placer = createPlacer({ self: peerName("placer"), hosts: [peerName("host.h1"), peerName("host.h2")] });
+let state = placer.restore({ records: new Map(), desiredAt: new Map() });
+const input = (what: Parameters<typeof placer.step>[1]) => {
+  const step = placer.step(state, what, { ms: 0, wallMs: 0 });
+  state = step.state;
+  return step.effects;
+};
+
+before(async () => {
+  installation = await createTestInstallation("gateway-capacity");
+  const { configuration } = await installation.configure(peerName("placer"));
+  ({ stop } = await servePeers(configuration, answering(asked, "placer", [capacityQuestion], undefined)));
+  app = fastify();
+  app.setErrorHandler((error, _request, reply) =>
+    error instanceof RefusedError
+      ? reply.status(error.statusCode).send({ error: error.refusal })
+      : reply.status(500).send(error),
+  );
+  registerCapacity(app, (await installation.configure(peerName("gateway"))).configuration);
+  input({ kind: "start" });
+  for (const name of ["h1", "h2"]) {
+    input({ kind: "actual", from: peerName(`host.${name}`), key: "host", value: host(name, 4000) });
+    input({ kind: "reachable", peer: peerName(`host.${name}`), reachable: true });
+  }
+  const about = { vm: "v1", path: "shop/web", cell: "shop", incarnation: 1, memoryMiB: 1000, cpus: 1, cpuSpeedMHz: 0 };
+  const value: JsonObject = { ...about, placement: {} };
+  input({ kind: "desired", from: peerName("controller.shop"), key: "placement/v1", value });
+});
+after(async () => {
+  await app.close();
+  await stop();
+  await installation.remove();
+});
+
+const ask = async (query: string): Promise<[number, Json]> => {
+  const answer = await app.inject({ method: "GET", url: `/placement/capacity${query}` });
+  return [answer.statusCode, JSON.parse(answer.body)];
+};
+const message = async (query: string): Promise<readonly [number, unknown]> => {
+  const [status, body] = await ask(query);
+  return [status, (body as { error: { message: string } }).error.message] as const;
+};
+
+test("how many more of a VM fit is asked of the Placer, by the VM's path or by its room", async () => {
+  assert.deepEqual(await message("?memoryMiB=100"), [503, "no Placer answers"]);
+  asked.service = {
+    request: async (request: Json) => {
+      const reply = input({ kind: "request", id: 1, request }).find(({ kind }) => kind === "reply");
+      return reply?.kind === "reply" ? reply.response : assert.fail();
+    },
+  } as never;
+  const common = { memoryMiB: 1000, cpus: 1, away: [] };
+  assert.deepEqual(await ask("?like=shop/web"), [
+    200,
+    { ...common, like: "shop/web", more: 5, hosts: 2, runsOut: "memory" },
+  ]);
+  const after = { hosts: 1, more: 2, lost: ["h1"], stranded: 0, every: true };
+  assert.deepEqual(await ask("?memoryMiB=1000&failures=1"), [
+    200,
+    { ...common, like: null, more: 5, hosts: 2, runsOut: "memory", failures: after },
+  ]);
+});
+
+test("what is no question is refused, and a VM that nobody knows is said to be none", async () => {
+  for (const query of ["", "?like=shop/web&memoryMiB=100", "?like=shop/web&cpus=1", "?cpus=2"])
+    assert.match((await message(query)).join(" "), /^400 say the path of a VM/);
+  for (const query of ["?memoryMiB=15", "?memoryMiB=1000&failures=9", "?memoryMiB=x", "?memoryMiB=100&cpus=0"])
+    assert.equal((await ask(query))[0], 400, query);
+  assert.match((await message("?like=shop/none")).join(" "), /^404 no Placer knows a VM shop\/none/);
+  assert.equal((await ask("?memoryMiB=1000&cpus=1"))[0], 200);
+});

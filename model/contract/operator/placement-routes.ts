@@ -1,0 +1,21 @@
+import { gives, may, route } from "../route.ts";
+import { integer, text } from "../schema.ts";
+import { capacityAnswer, mostFailures } from "./placement.ts";
+
+/** What the operator asks of where VMs stand, and might. */
+export const placementRoutes = {
+  readCapacity: route("GET /placement/capacity", "operator", "gateway", {
+    doc: "How many more of a VM there is room for by all rules, what runs out first, and how many after the loss of any `failures` hosts, whose VMs start again on the others before.",
+    more: "Nothing is changed. A machine that is asked for by its room asks for nothing else, and is nobody's. With several Placers each knows VMs of its own cells; of several answers the least counts. Refused with 404 for a VM that is not to run, 503 where no Placer answers.",
+    query: {
+      like: may(text(), "Path of a VM that is to run, its cell's whole name first: one like it, of the same account."),
+      memoryMiB: may(integer(16), "In place of `like`: main memory in MiB."),
+      cpus: may(integer(1), "With `memoryMiB`: virtual processors. Absent: 1."),
+      failures: may(
+        integer(0, mostFailures),
+        "So many hosts are lost. Absent: as many as `x.ha.spareHosts` of the root cell keeps room for.",
+      ),
+    },
+    answer: gives(capacityAnswer),
+  }),
+};

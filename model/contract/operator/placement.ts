@@ -1,0 +1,58 @@
+import type { HostName } from "../../cell/identifiers.ts";
+import { boolean, branded, integer, list, nullable, optional, orLater, record, text } from "../schema.ts";
+
+/** How many more of a VM there is room for: `GET /placement/capacity`. */
+export interface Capacity {
+  readonly more: number;
+  /** At so many hosts. */
+  readonly hosts: number;
+  /** What most hosts lack in the end that would take it otherwise; "hosts": each takes one. Null: none would, whatever its room. */
+  readonly runsOut: string | null;
+  /** How many hosts each rule keeps away, their room apart. Hosts of others count nowhere. */
+  readonly away: readonly { readonly kind: string; readonly hosts: number }[];
+  /** Why no host takes it at all. */
+  readonly said?: string;
+  readonly failures?: Failures;
+}
+export interface Failures {
+  /** So many are lost. */
+  readonly hosts: number;
+  /** So many more fit then, at the least. */
+  readonly more: number;
+  /** With whose loss so few are left. */
+  readonly lost: readonly HostName[];
+  /** VMs of theirs that would have no place themselves. */
+  readonly stranded: number;
+  /** Every set of so many hosts was tried; else those that lose most room. */
+  readonly every: boolean;
+}
+/** What is asked for. */
+export interface CapacityAnswer extends Capacity {
+  readonly like: string | null;
+  readonly memoryMiB: number;
+  readonly cpus: number;
+}
+/** Of one like a VM that is to run, or of its room alone. */
+export interface CapacityQuery {
+  readonly like?: string;
+  readonly memoryMiB?: number;
+  readonly cpus?: number;
+  readonly failures?: number;
+}
+export const mostFailures = 8;
+
+const host = branded<HostName>("a host's name");
+export const capacityAnswer = record<CapacityAnswer>(
+  {
+    ...{ like: nullable(text()), memoryMiB: integer(), cpus: integer() },
+    ...{ more: integer(), hosts: integer(), runsOut: nullable(orLater("memory", "cpus", "hosts")) },
+    away: list(record<Capacity["away"][number]>({ kind: text(), hosts: integer() })),
+    said: optional(text()),
+    failures: optional(
+      record<Failures>({
+        ...{ hosts: integer(), more: integer(), lost: list(host), stranded: integer(), every: boolean },
+      }),
+    ),
+  },
+  "Capacity",
+);
