@@ -58,7 +58,8 @@ ${types.join("\n")}`;
 
 /**
  * What nearly every machine is, for documents of cells: a VM that boots from a copy of `image` and has a card in `subnet`.
- * The parts are elements of the cell like any others: `card:x.forwards ["internet"];` in the machine says more of one.
+ * The parts are elements of the cell like any others: `vm:x.cpus 2;` in the machine says more of one. An `Egress` is one that
+ * leads others outside by a second card in the external subnet `front`, under the address of that; it opens nothing by itself.
  */
 const machineText = (): string => `
 Machine extends {
@@ -67,6 +68,12 @@ Machine extends {
   vm extends VM { x.memory memory; x.restartOnFailure true; }
   disk extends VolumeConnection { x.vm "<ref:../vm>"; x.volume "<ref:../boot>"; x.bootOrder 0; }
   card extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet subnet; }
+}
+Egress extends Machine {
+  front TBD;
+  vm:x.data extends { serve extends { masquerade "eth1"; } }
+  card:x.forwards ["internet"];
+  outside extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet front; }
 }
 `;
 

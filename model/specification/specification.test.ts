@@ -380,6 +380,33 @@ test("what a syntax fault has left is checked for wrong values, and not for what
   );
 });
 
+test("a machine that leads others outside is one line, too, and what its template places is in it", () => {
+  const { elements } = read(
+    sf(`#include "/cells/machine.sf"
+      c extends Cell {
+        golden extends Volume { x.size 64; x.access "ro"; x.import "tiny"; }
+        net extends Subnet { x.size 8; x.router "<ref:/c/out/card>"; }
+        front extends Subnet { x.size 8; x.addressRange "external"; }
+        out extends Egress { image "<ref:/c/golden>"; subnet "<ref:/c/net>"; front "<ref:/c/front>"; }
+      }`),
+  );
+  const cards = [...elements.values()].filter((element) => element.type === "VirtualInterface");
+  assert.deepEqual(
+    cards.map(({ path, subnet, forwards }) => [path, subnet, forwards]),
+    [
+      ["c/out/card", "c/net", ["internet"]],
+      ["c/out/outside", "c/front", undefined],
+    ],
+  );
+  const vm = [...elements.values()].find((element) => element.type === "VM");
+  assert.deepEqual([vm?.data, vm?.memoryMiB], [{ serve: { masquerade: "eth1" } }, 128]);
+  assert.deepEqual(
+    [...elements.values()].filter(({ type }) => type === "NetworkRule"),
+    [],
+    "it opens nothing by itself",
+  );
+});
+
 test("a machine is one line with the standard file of machines", () => {
   const machines = (lines: string): Bundle =>
     sf(`#include "/cells/machine.sf"

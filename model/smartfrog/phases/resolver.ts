@@ -304,7 +304,7 @@ export class Resolver {
         const holder: Component | null = part.kind === "HERE" ? current : enclosing(current, part.name);
         const found = holder ? contentOf(holder, part.name) : undefined;
         if (found && found.kind !== "component") return this.#notAComponent(reference, part.name);
-        next = found ?? (first ? this.#standard.get(part.name) : undefined);
+        next = found ?? (first ? this.#standardNamed(part.name) : undefined);
         if (!next) return this.#unknown(reference, part.name, first ? null : current, component);
       }
       current = next;
@@ -314,6 +314,12 @@ export class Resolver {
     return current;
   }
 
+  /** What a standard template places is placed in the document that uses it, also where that places nothing itself. */
+  #standardNamed(name: string): Component | undefined {
+    const standard = this.#standard.get(name);
+    if (standard !== undefined && placementsIn(standard) > 0) this.#places = true;
+    return standard;
+  }
   #notAComponent(reference: Reference, name: string): null {
     this.#diagnostics.add({
       code: "type/not-a-component",
