@@ -31,8 +31,8 @@ const drawn = (names: readonly string[]): readonly string[] => {
     .map(({ name }) => name)
     .sort();
 };
-/** `docs`: tests carry out what a page shows. */
-const folders = ["model", "core", "runtime", "host", "gateway", "cli", "web", "simulator", "docs"];
+/** `docs`, `examples`: tests carry out what a page shows, and read what an example says. */
+const folders = ["model", "core", "runtime", "host", "gateway", "cli", "web", "simulator", "docs", "examples"];
 /** Nothing hangs for so long; beside a testbed (`testbed/run-tests`) a test has little of the processors. */
 const longestMs = 600_000;
 /** As many at a time as the cores that a test run may count on. */
