@@ -43,6 +43,7 @@ import { createStatus } from "./observation/status.ts";
 import { registerZone } from "./observation/zone.ts";
 import { isOfPage, registerPage } from "./page/page.ts";
 import { registerCapacity } from "./placement/capacity.ts";
+import { registerRebalance } from "./placement/rebalance.ts";
 import { isChildName, requireCellName, requireFreeName } from "./requests/cell-names.ts";
 import { cellSourceOf } from "./requests/cell-source.ts";
 import { beyondScope, isPlainPath, type Person, type Scope, scopeOf } from "./requests/credentials.ts";
@@ -195,6 +196,7 @@ export function createGateway(
   const ha = registerHa(app, configuration);
   registerZone(app, configuration);
   registerCapacity(app, configuration);
+  registerRebalance(app, configuration);
   registerNetwork(app, configuration);
   const told: (() => void)[] = [];
   app.addHook("onReady", async () => {

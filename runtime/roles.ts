@@ -17,6 +17,7 @@ import {
   haQuestion,
   hostsQuestion,
   offersQuestion,
+  rebalanceQuestion,
   roomsQuestion,
   runAsked,
   serveQuestions,
@@ -43,6 +44,7 @@ const runPlacer = async (configuration: ProcessConfiguration, observer: Observer
     offersQuestion,
     roomsQuestion,
     capacityQuestion,
+    rebalanceQuestion,
   ]);
   const self = configuration.name;
   const serviceFor = (all: Members) =>

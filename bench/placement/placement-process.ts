@@ -4,6 +4,8 @@ import { place } from "../../core/placer/place.ts";
 import { createPlacer } from "../../core/placer/placer.ts";
 import type { PlacerState, Wanted } from "../../core/placer/state.ts";
 import { capacityOf } from "../../core/placer/what-if/capacity.ts";
+import { faultsOf } from "../../core/placer/what-if/check-moves.ts";
+import { rebalance } from "../../core/placer/what-if/rebalance.ts";
 import { below, seedOf } from "../../core/random.ts";
 import { hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
@@ -29,6 +31,9 @@ export interface PlacementReport {
   /** How many more fit, and how many after any one host is lost. */
   readonly capacityMs: number;
   readonly capacityAfterLossMs: number;
+  /** A plan by which hosts are used alike, looked at anew; null: not where there are so many VMs. */
+  readonly rebalanceMs: number | null;
+  readonly moves: number;
   /** What the hosts, the places and the index hold, with garbage collected. */
   readonly heldMiB: number;
   readonly placed: number;
@@ -136,7 +141,7 @@ const start = ({ client, document, kind }: ReturnType<typeof request>): void => 
 
 // Half of the memory has VMs before anything is measured: some 15 for each host.
 for (let at = 0; at < accounts * 40; at += 1) start(request({ of: at % accounts, what: at % 80 < 40 ? 5 : 6 }));
-for (let at = 0; at < hostCount * 15; at += 1) start(request(kindOf()));
+for (let at = 0; at < hostCount * (hostCount <= 1000 ? 8 : 15); at += 1) start(request(kindOf()));
 const held = heldMiB() - before;
 
 const [steps, ends]: readonly [number[], number[]] = [[], []];
@@ -186,11 +191,25 @@ const refusedInFullMs = timesOf(
 const like: Wanted = { client: peerName("controller.k1"), document: request({ of: 1, what: 0 }).document as never };
 const capacityMs = timesOf(() => capacityOf(state, like, 0), 10);
 const capacityAfterLossMs = timesOf(() => capacityOf(state, like, 1), 2);
+const planned = performance.now();
+const plan = hostCount <= 1000 ? rebalance(state, { goal: "even", host: null }) : null;
+if (plan !== null && faultsOf(state, plan.moves).length > 0) throw new Error("the plan is not lawful");
+const rebalanceMs = plan === null ? null : performance.now() - planned;
 const at = (share: number): number => steps[Math.min(steps.length - 1, Math.floor(steps.length * share))] ?? 0;
 const report: PlacementReport = {
   ...{ perSecond: (count / placing) * 1000, medianMs: at(0.5), p99Ms: at(0.99), longestMs: at(1) },
   endMs: ends.reduce((sum, each) => sum + each, 0) / ends.length,
-  ...{ scanMs: scanned / scans, differ, refusedMs, refusedInFullMs, capacityMs, capacityAfterLossMs, heldMiB: held },
+  ...{
+    scanMs: scanned / scans,
+    differ,
+    refusedMs,
+    refusedInFullMs,
+    capacityMs,
+    capacityAfterLossMs,
+    rebalanceMs,
+    moves: plan?.moves.length ?? 0,
+    heldMiB: held,
+  },
   ...{ placed: state.reservations.size, waiting: state.waiting.size },
 };
 process.stdout.write(`${JSON.stringify(report)}\n`);

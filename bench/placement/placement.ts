@@ -18,6 +18,7 @@ async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure
   for (const [hosts, decisions] of quick
     ? [[300, 500]]
     : [
+        [1000, 5000],
         [5000, 20_000],
         [25_000, 10_000],
       ]) {
@@ -40,6 +41,8 @@ async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure
     figure("refused with a sentence for each host", "ms", report.refusedInFullMs, 50);
     figure("how many more of a VM fit", "ms", report.capacityMs, hosts > 5000 ? null : 50);
     figure("the same after the loss of a host", "ms", report.capacityAfterLossMs, null, "4 of the fullest are tried");
+    if (report.rebalanceMs !== null)
+      figure("a plan of moves, and looked at anew", "ms", report.rebalanceMs, 10_000, `${report.moves} moves`);
     figure("held", "MiB", report.heldMiB, 300, "hosts, places, documents and index");
   }
   return figures;

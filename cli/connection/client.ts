@@ -45,7 +45,7 @@ import type {
   WebhookWord,
 } from "../../model/contract/operator/ha.ts";
 import type { NetworkConfigured } from "../../model/contract/operator/network.ts";
-import type { CapacityAnswer, CapacityQuery } from "../../model/contract/operator/placement.ts";
+import type * as Placement from "../../model/contract/operator/placement.ts";
 import type { ZoneKeyAnswer, ZoneKeyWord, ZoneReport } from "../../model/contract/operator/zone.ts";
 import type { AnswerOf } from "../../model/contract/route.ts";
 import type { RouteName, Routes } from "../../model/contract/routes.ts";
@@ -443,9 +443,9 @@ export class Client {
     return this.#gateway.ask("forgetPower", { parameters: { name: host } });
   }
 
-  capacity(query: CapacityQuery): Promise<CapacityAnswer> {
-    return this.#gateway.ask("readCapacity", { parameters: {}, query });
-  }
+  readonly capacity = (query: Placement.CapacityQuery) => this.#gateway.ask("readCapacity", { parameters: {}, query });
+  readonly rebalance = (query: Placement.RebalanceQuery) =>
+    this.#gateway.ask("readRebalance", { parameters: {}, query });
 
   zone(): Promise<ZoneReport> {
     return this.#gateway.ask("readZone", { parameters: {} });

@@ -242,6 +242,17 @@ const roomCommands: Register = (program, context, withHelp) => {
     ["cells capacity --like shop/web/vm", "cells capacity --memory 2048 --cpus 2 --failures 1"],
     "VMs of hosts that are lost start again on the others before.",
   );
+  withHelp(
+    program
+      .command("rebalance")
+      .description("show a plan of moves after which hosts are used alike, and what it gains; nothing is moved")
+      .option("--even", "hosts are used alike (default)")
+      .option("--pack", "few hosts are used")
+      .option("--empty <host>", "nothing is at this host")
+      .action(async (options) => (await import("../commands/hosts/rebalance.ts")).showRebalance(context(), options)),
+    ["cells rebalance", "cells rebalance --pack", "cells rebalance --empty h3"],
+    "Each move is lawful once those before it are made: `cells move` makes one.",
+  );
 };
 
 const dedicationCommands: Register = (program, context, withHelp) => {

@@ -100,6 +100,7 @@ export const permissions = {
         "GET /offers",
         "GET /rooms",
         "GET /capacity",
+        "GET /rebalance",
       ],
       ...orders,
     },

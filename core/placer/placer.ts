@@ -143,7 +143,7 @@ function replyTo(state: PlacerState, request: Json): Json {
   if (isObject(request) && request.kind === "hosts") return rooms(state);
   return (
     whatIf(state, request) ?? {
-      error: 'the Placer answers requests of the kinds "hosts", "offers" and "capacity" only',
+      error: 'the Placer answers requests of the kinds "hosts", "offers", "capacity" and "rebalance" only',
     }
   );
 }

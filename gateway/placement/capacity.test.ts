@@ -4,12 +4,14 @@ import { type FastifyInstance, fastify } from "fastify";
 import { host } from "../../core/placer/placer.testing.ts";
 import { createPlacer } from "../../core/placer/placer.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
+import type { RebalanceAnswer } from "../../model/contract/operator/placement.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { servePeers } from "../../runtime/http/https.ts";
 import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
-import { type Asked, answering, capacityQuestion } from "../../runtime/process/asked.ts";
+import { type Asked, answering, capacityQuestion, rebalanceQuestion } from "../../runtime/process/asked.ts";
 import { RefusedError } from "../requests/refused.ts";
 import { registerCapacity } from "./capacity.ts";
+import { registerRebalance } from "./rebalance.ts";
 
 /* How many more fit, asked of the gateway, over mutual TLS of a Placer that has two hosts. */
 let installation: TestInstallation;
@@ -28,14 +30,19 @@ const input = (what: Parameters<typeof placer.step>[1]) => {
 before(async () => {
   installation = await createTestInstallation("gateway-capacity");
   const { configuration } = await installation.configure(peerName("placer"));
-  ({ stop } = await servePeers(configuration, answering(asked, "placer", [capacityQuestion], undefined)));
+  ({ stop } = await servePeers(
+    configuration,
+    answering(asked, "placer", [capacityQuestion, rebalanceQuestion], undefined),
+  ));
   app = fastify();
   app.setErrorHandler((error, _request, reply) =>
     error instanceof RefusedError
       ? reply.status(error.statusCode).send({ error: error.refusal })
       : reply.status(500).send(error),
   );
-  registerCapacity(app, (await installation.configure(peerName("gateway"))).configuration);
+  const gateway = (await installation.configure(peerName("gateway"))).configuration;
+  registerCapacity(app, gateway);
+  registerRebalance(app, gateway);
   input({ kind: "start" });
   for (const name of ["h1", "h2"]) {
     input({ kind: "actual", from: peerName(`host.${name}`), key: "host", value: host(name, 4000) });
@@ -87,4 +94,29 @@ test("what is no question is refused, and a VM that nobody knows is said to be n
     assert.equal((await ask(query))[0], 400, query);
   assert.match((await message("?like=shop/none")).join(" "), /^404 no Placer knows a VM shop\/none/);
   assert.equal((await ask("?memoryMiB=1000&cpus=1"))[0], 200);
+});
+
+test("a plan of moves comes from the Placer, and what is no goal or no host is refused", async () => {
+  const plan = async (query: string): Promise<[number, Json]> => {
+    const answer = await app.inject({ method: "GET", url: `/placement/rebalance${query}` });
+    return [answer.statusCode, JSON.parse(answer.body)];
+  };
+  const [status, body] = await plan("?goal=empty&host=h1");
+  const { plans } = body as unknown as RebalanceAnswer;
+  assert.deepEqual(
+    [status, plans[0]?.moves.map(({ vm, from, to }) => [vm, from, to])],
+    [200, [["shop/web", "h1", "h2"]]],
+  );
+  assert.deepEqual(plans[0]?.left, []);
+  for (const [query, why] of [
+    ["?goal=none", /goal/],
+    ["", /goal/],
+    ["?goal=even&host=h1", /a host is named with the goal "empty"/],
+    ["?goal=empty", /a host is named with the goal "empty"/],
+    ["?goal=empty&host=h9", /there is no host h9: there are h1, h2/],
+  ] as const) {
+    const [refusedWith, said] = await plan(query);
+    assert.equal(refusedWith, 400, query);
+    assert.match((said as { error: { message: string } }).error.message, why);
+  }
 });

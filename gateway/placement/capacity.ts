@@ -48,18 +48,29 @@ async function ask(
   peer: PeerName,
   path: string,
 ): Promise<CapacityAnswer | "unknown" | null> {
-  const signal = AbortSignal.timeout(patienceMs);
+  const body = await bodyOf(configuration, peer, path, patienceMs);
+  if (body === null) return null;
+  return read(unknown, body.value) instanceof Fault ? answerAs(capacityAnswer, body.text, peer) : "unknown";
+}
+
+/** What a Placer answers; what it says is wrong with the question is refused. Null: nothing that can be read. */
+export async function bodyOf(
+  configuration: ProcessConfiguration,
+  peer: PeerName,
+  path: string,
+  withinMs: number,
+): Promise<{ readonly text: string; readonly value: Json } | null> {
+  const signal = AbortSignal.timeout(withinMs);
   const answer = await askPeer(configuration, peer, { method: "GET", path, signal }).catch(() => null);
   if (answer === null || answer.status !== 200) return null;
-  const body = await answer.text();
+  const said = await answer.text();
   let value: Json;
   try {
-    value = JSON.parse(body) as Json;
+    value = JSON.parse(said) as Json;
   } catch {
     return null;
   }
-  if (!(read(unknown, value) instanceof Fault)) return "unknown";
   const wrong = read(faulty, value);
   if (!(wrong instanceof Fault)) throw refused(400, "bad-request", wrong.error);
-  return answerAs(capacityAnswer, body, peer);
+  return { text: said, value };
 }

@@ -43,6 +43,12 @@ export const capacityQuestion: Question = {
   asks: "how many more fit",
 };
 
+/** A plan of moves. */
+export const rebalanceQuestion: Question = {
+  ...{ path: "/rebalance", request: { kind: "rebalance" }, isWorded: true },
+  asks: "for a plan of moves",
+};
+
 /** What the HA Manager works on. */
 export const haQuestion: Question = { path: "/ha", request: { kind: "ha" }, asks: "what is being worked on" };
 

@@ -1,22 +1,30 @@
 import { type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import { smallestVm } from "../../../model/cell/schema.ts";
-import { mostFailures } from "../../../model/contract/operator/placement.ts";
+import { mostFailures, rebalanceGoals } from "../../../model/contract/operator/placement.ts";
 import { isObject, type Json } from "../../../model/json/json.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
 import type { PlacerState, Wanted } from "../state.ts";
 import { capacityOf } from "./capacity.ts";
+import { faultsOf } from "./check-moves.ts";
+import { rebalance } from "./rebalance.ts";
 
 /**
- * What the operator asks of a Placer that changes nothing: `{kind: "capacity", like | memoryMiB, cpus, failures}`, each word a text as in a query. What is
+ * What the operator asks of a Placer that changes nothing: `{kind: "capacity", like | memoryMiB, cpus, failures}` or `{kind: "rebalance", goal, host}`, each word a text as in a query. What is
  * wrong with it is the answer's `error`; null: it asks for something else.
  */
 export function whatIf(state: PlacerState, request: Json): Json | null {
-  if (!isObject(request) || request.kind !== "capacity") return null;
+  if (!isObject(request)) return null;
   const wordOf = (name: string): string | null => {
     const value = request[name];
     return typeof value === "string" ? value : null;
   };
+  if (request.kind === "capacity") return capacityAnswer(state, wordOf);
+  return request.kind === "rebalance" ? rebalanceAnswer(state, wordOf) : null;
+}
+
+type WordOf = (name: string) => string | null;
+function capacityAnswer(state: PlacerState, wordOf: WordOf): Json {
   const failures = wordOf("failures") === null ? state.spareHosts : numberIn(wordOf("failures"), 0, mostFailures);
   if (failures === null) return { error: `failures are a whole number up to ${mostFailures}` };
   const like = wordOf("like");
@@ -27,6 +35,21 @@ export function whatIf(state: PlacerState, request: Json): Json | null {
     return { error: `memoryMiB is a whole number from ${smallestVm.memoryMiB}, and cpus one from ${smallestVm.cpus}` };
   const { memoryMiB, cpus } = asked.document;
   return toJson({ like, memoryMiB, cpus, ...capacityOf(state, asked, failures) });
+}
+
+function rebalanceAnswer(state: PlacerState, wordOf: WordOf): Json {
+  const goal = rebalanceGoals.find((each) => each === wordOf("goal"));
+  if (goal === undefined) return { error: `the goal is ${rebalanceGoals.join(", ")}` };
+  const host = wordOf("host");
+  if ((goal === "empty") !== (host !== null))
+    return { error: 'a host is named with the goal "empty", and with no other' };
+  const known = [...state.hosts.values()].map((view) => view.host);
+  const named = known.find((each) => each === host) ?? null;
+  if (host !== null && named === null) return { error: `there is no host ${host}: there are ${known.join(", ")}` };
+  const plan = rebalance(state, { goal, host: named });
+  const faults = faultsOf(state, plan.moves);
+  if (faults.length === 0) return toJson(plan);
+  return { wrong: faults[0] ?? "" };
 }
 
 const mostAsked = 2 ** 40;
@@ -46,7 +69,7 @@ function wantedAs({ wanted }: PlacerState, name: string): Wanted | null {
 }
 
 /** One that asks for nothing but room, of nobody's. */
-function plain(wordOf: (name: string) => string | null): Wanted | null {
+function plain(wordOf: WordOf): Wanted | null {
   const [memoryMiB, cpus] = [
     numberIn(wordOf("memoryMiB"), smallestVm.memoryMiB, mostAsked),
     numberIn(wordOf("cpus") ?? "1", smallestVm.cpus, mostAsked),

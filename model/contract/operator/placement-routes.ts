@@ -1,6 +1,6 @@
-import { gives, may, route } from "../route.ts";
-import { integer, text } from "../schema.ts";
-import { capacityAnswer, mostFailures } from "./placement.ts";
+import { gives, may, must, route } from "../route.ts";
+import { integer, oneOf, text } from "../schema.ts";
+import { capacityAnswer, mostFailures, rebalanceAnswer, rebalanceGoals } from "./placement.ts";
 
 /** What the operator asks of where VMs stand, and might. */
 export const placementRoutes = {
@@ -17,5 +17,14 @@ export const placementRoutes = {
       ),
     },
     answer: gives(capacityAnswer),
+  }),
+  readRebalance: route("GET /placement/rebalance", "operator", "gateway", {
+    doc: "A plan of moves, each lawful once those before it are made, and what it gains. Nothing is moved: `cells move` has one VM go.",
+    more: "`even`: hosts are used alike; `pack`: few are used; `empty`: nothing is at `host`. Each Placer plans for VMs of its own cells, as if the others' stayed. Every plan is looked at anew by rules of its own before it is shown. 503: a Placer does not answer.",
+    query: {
+      goal: must(oneOf(...rebalanceGoals), "What the plan is for."),
+      host: may(text(), "With `goal=empty`: which host."),
+    },
+    answer: gives(rebalanceAnswer),
   }),
 };

@@ -1,5 +1,17 @@
-import type { HostName } from "../../cell/identifiers.ts";
-import { boolean, branded, integer, list, nullable, optional, orLater, record, text } from "../schema.ts";
+import type { HostName, Uid } from "../../cell/identifiers.ts";
+import {
+  boolean,
+  branded,
+  integer,
+  list,
+  nullable,
+  number,
+  oneOf,
+  optional,
+  orLater,
+  record,
+  text,
+} from "../schema.ts";
 
 /** How many more of a VM there is room for: `GET /placement/capacity`. */
 export interface Capacity {
@@ -41,6 +53,43 @@ export interface CapacityQuery {
 }
 export const mostFailures = 8;
 
+export const rebalanceGoals = ["even", "pack", "empty"] as const;
+export type RebalanceGoal = (typeof rebalanceGoals)[number];
+/** How hosts are used. */
+export interface Balance {
+  readonly hostsInUse: number;
+  /** Of the memory of the fullest host, how much is promised. */
+  readonly fullestPercent: number;
+  /** Standard deviation of that between hosts that take VMs. */
+  readonly deviationPercent: number;
+}
+export interface Move {
+  readonly uid: Uid;
+  /** Its path, the cell's whole name first. */
+  readonly vm: string;
+  readonly from: HostName;
+  readonly to: HostName;
+  readonly memoryMiB: number;
+}
+/** A plan of moves, one after the other, and what they gain: `GET /placement/rebalance`. Nothing is moved. */
+export interface Rebalance {
+  readonly goal: RebalanceGoal;
+  readonly host: HostName | null;
+  readonly moves: readonly Move[];
+  readonly before: Balance;
+  readonly after: Balance;
+  /** Of "empty": what stays there. */
+  readonly left: readonly string[];
+}
+export interface RebalanceQuery {
+  readonly goal: RebalanceGoal;
+  readonly host?: string;
+}
+/** One plan by each Placer, of VMs of its own cells: each holds as long as the others' are not carried out. */
+export interface RebalanceAnswer {
+  readonly plans: readonly Rebalance[];
+}
+
 const host = branded<HostName>("a host's name");
 export const capacityAnswer = record<CapacityAnswer>(
   {
@@ -56,3 +105,16 @@ export const capacityAnswer = record<CapacityAnswer>(
   },
   "Capacity",
 );
+
+const balance = record<Balance>({ hostsInUse: integer(), fullestPercent: number, deviationPercent: number });
+const move = record<Move>({
+  ...{ uid: branded<Uid>("a UID"), vm: text(), from: host, to: host, memoryMiB: integer() },
+});
+export const rebalancePlan = record<Rebalance>(
+  {
+    ...{ goal: oneOf(...rebalanceGoals), host: nullable(host), moves: list(move), before: balance, after: balance },
+    left: list(text()),
+  },
+  "RebalancePlan",
+);
+export const rebalanceAnswer = record<RebalanceAnswer>({ plans: list(rebalancePlan) }, "Rebalance");
