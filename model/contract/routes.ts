@@ -43,7 +43,7 @@ import { modelSource, modelVersions } from "./versions.ts";
 
 /**
  * The published contract as a table: every request that a client can make. The gateway and the controllers serve by it and
- * check by it, the client in `client.ts` asks by it, `docs/rest.md` and the OpenAPI document are printed from it. A key is the
+ * check by it, the client in `client/client.ts` asks by it, `docs/rest.md` and the OpenAPI document are printed from it. A key is the
  * route's name everywhere, OpenAPI's `operationId`.
  *
  * Who serves a route: `gateway/requests/serve.ts`, and what it passes to a controller `runtime/controller/routes.ts`.
