@@ -138,7 +138,7 @@ export const createTransport = async (
       if (transport.stopping || transport.dialers.has(peer)) return;
       const dialer: Dialer = {
         ...{ peer, alone: false, attempts: 0, timer: null },
-        ...{ host: null, goOn: null, told: new WeakSet() },
+        ...{ host: null, goOn: null, made: null, told: new WeakSet() },
       };
       transport.dialers.set(peer, dialer);
       void dial(transport, dialer);

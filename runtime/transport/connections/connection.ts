@@ -31,6 +31,8 @@ export interface TransportLimits extends AdmissionLimits, PulseLimits {
    * just come hears nothing of an old attempt until that one is repeated, ever later (RFC 6298: after 1, 3, 7, 15 s).
    */
   readonly reachMs: number;
+  /** For whoever reaches the same machine already. Another process of it may be hung, and not the one that is wanted. */
+  readonly othersMs: number;
   /** Between attempts: of the first, and of the longest. */
   readonly retryMs: { readonly first: number; readonly last: number };
   /** Time for a handshake on either side; an emulated processor that starts with others takes seconds for one. */
@@ -44,6 +46,7 @@ export const transportLimits: TransportLimits = {
     aliveEveryMs: 2000,
     silenceMs: 8000,
     reachMs: 4000,
+    othersMs: 5000,
     retryMs: { first: 50, last: 2000 },
     handshakeMs: 20_000,
     frameMs: 120_000,
@@ -66,6 +69,8 @@ export interface Dialer {
   host: string | null;
   /** Ends what an attempt waits for, where a link that has just come may lead to the peer; null: it waits for nothing. */
   goOn: (() => void) | null;
+  /** A link that this dialer has made, and whose other end has yet to say which services are there; then it is decided. */
+  made: { readonly link: Link; readonly introduced: () => void } | null;
   /** Links that have said that they lead to it: each brings one attempt before its time. */
   readonly told: WeakSet<Link>;
 }

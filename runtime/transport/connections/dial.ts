@@ -21,8 +21,6 @@ import {
   transportLimits,
 } from "./connection.ts";
 
-/** For whoever reaches the same machine already. Another process of it may be hung, and not the one that is wanted. */
-const waitMs = 5000;
 /** A connection that ends sooner counts as an attempt that failed. */
 const lastingMs = 2000;
 
@@ -93,7 +91,7 @@ export const dial = async (transport: TransportState, dialer: Dialer): Promise<v
       const found = new Promise<void>((resolve) => {
         dialer.goOn = resolve;
       });
-      await Promise.race([reached, found, sleep(waitMs, null, { ref: false })]);
+      await Promise.race([reached, found, sleep(transport.limits.othersMs, null, { ref: false })]);
       dialer.goOn = null;
     }
     if (transport.stopping) return;
@@ -103,8 +101,9 @@ export const dial = async (transport: TransportState, dialer: Dialer): Promise<v
       return;
     }
   }
+  const { alone } = dialer;
   dialer.alone = false;
-  reach(transport, dialer, address.value);
+  reach(transport, dialer, address.value, alone);
 };
 
 /**
@@ -114,6 +113,7 @@ export const dial = async (transport: TransportState, dialer: Dialer): Promise<v
  */
 export const linkFound = (transport: TransportState, link: Link): void => {
   if (transport.stopping) return;
+  for (const { made } of transport.dialers.values()) if (made?.link === link) made.introduced();
   for (const dialer of transport.dialers.values()) {
     const isThere = dialer.host === null || dialer.host === link.host;
     if (!isThere || dialer.told.has(link) || !link.names(dialer.peer)) continue;
@@ -178,7 +178,8 @@ const dialled = (transport: TransportState, dialer: Dialer): (() => void) => {
  * TLS begins once the other end is there: while a machine starts, everybody tries it again and again, and what TLS needs
  * for a connection costs some five times of what it costs to be refused.
  */
-const reach = (transport: TransportState, dialer: Dialer, { host, distributionPort: port }: PeerAddress): void => {
+const reach = (transport: TransportState, dialer: Dialer, address: PeerAddress, alone: boolean): void => {
+  const { host, distributionPort: port } = address;
   const { reachMs } = transport.limits;
   let why = `${host}:${port} does not answer`;
   const reaching = transport.links.reach(host);
@@ -208,11 +209,29 @@ const reach = (transport: TransportState, dialer: Dialer, { host, distributionPo
     clearTimeout(deadline);
     dialer.goOn = null;
     socket.off("close", unreached);
-    greet(transport, dialer, socket, reaching);
+    greet(transport, dialer, socket, { reaching, port, alone });
   });
 };
 
-const greet = (transport: TransportState, dialer: Dialer, reached: Socket, reaching: Reaching): void => {
+interface Greeting {
+  readonly reaching: Reaching;
+  readonly port: number;
+  /** No other link leads there, as has been tried. */
+  readonly alone: boolean;
+}
+
+/**
+ * Others of this process may have reached the other one at the same time, which happens where a handshake takes longer than
+ * they wait for each other: with emulated processors at every start. Every link is three frames in two seconds for as long as
+ * it lasts. So once the other end has said who is there, the one that was there first is used, and this one is ended unused.
+ * Only links that this end has made count: if both ends gave up the other's, there would be none.
+ */
+const greet = (
+  transport: TransportState,
+  dialer: Dialer,
+  reached: Socket,
+  { reaching, port, alone }: Greeting,
+): void => {
   const { peer } = dialer;
   const socket = open(transport, peer, reached);
   if (typeof socket === "string") {
@@ -226,6 +245,7 @@ const greet = (transport: TransportState, dialer: Dialer, reached: Socket, reach
   track(transport, socket);
   let why = "the connection ended before it was authenticated";
   let adopted = false;
+  let isSpare = false;
   const deadline = setTimeout(() => {
     why = `no answer within ${transport.limits.handshakeMs} ms`;
     socket.destroy();
@@ -241,15 +261,33 @@ const greet = (transport: TransportState, dialer: Dialer, reached: Socket, reach
       socket.destroy();
       return;
     }
-    adopted = true;
-    const made = makeLink(transport, socket, peer, true);
-    reaching.linked(made);
-    adopt(transport, socket, peer, "client", made.first, dialled(transport, dialer));
+    const link = makeLink(transport, socket, peer, true);
+    const take = (): void => {
+      adopted = true;
+      dialer.made = null;
+      transport.sockets.delete(socket);
+      reaching.linked(link);
+      adopt(transport, socket, peer, "client", link.first, dialled(transport, dialer));
+    };
+    const introduced = (): void => {
+      isSpare = transport.links.beside(link, peer, port) !== null;
+      if (isSpare) socket.destroy();
+      else take();
+    };
+    if (alone || !link.shared) {
+      take();
+      return;
+    }
+    why = "it did not say which services are there";
+    transport.sockets.add(socket);
+    dialer.made = { link, introduced };
   });
   socket.once("close", () => {
     clearTimeout(deadline);
     if (adopted) return;
+    dialer.made = null;
     reaching.failed();
-    failed(transport, dialer, why);
+    if (isSpare && !transport.stopping) void dial(transport, dialer);
+    else failed(transport, dialer, why);
   });
 };

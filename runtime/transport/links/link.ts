@@ -19,6 +19,8 @@ export interface Link {
   /** Address of the other end. */
   readonly host: string;
   readonly shared: boolean;
+  /** This end made the connection. */
+  readonly dialled: boolean;
   /** The channel of the two services that TLS authenticated. Once. */
   first(events: ChannelEvents): Channel;
   /**
@@ -177,6 +179,7 @@ export const createLink = (socket: TLSSocket, options: LinkOptions): Link => {
   return {
     host: hostOf(socket),
     shared,
+    dialled: options.dialled,
     introduced: introduced.promise,
     first: (events) => take(state, firstChannel, events),
     open: (asking, outcome) => open(state, asking, outcome),

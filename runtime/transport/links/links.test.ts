@@ -109,6 +109,22 @@ test("the services of two processes share one link, and each hears what is said 
   assert.equal(here.count(), 1);
 });
 
+test("services that reach another process at the same time end with one link, as their handshakes take longer than they wait", async () => {
+  const atOnce = { ...transportLimits, othersMs: 0 };
+  const [here, there] = [createLinks(atOnce), createLinks(atOnce)];
+  const own = await Promise.all([1, 2, 3].map((number) => serve(here, `controller.spare${number}`, atOnce)));
+  const others = await Promise.all([1, 2, 3].map((number) => serve(there, `host.spare${number}`, atOnce)));
+  for (const one of own) for (const other of others) one.transport.connect(other.name);
+  await eventually("all pairs are connected", () => [...own, ...others].every((end) => new Set(names(end)).size === 3));
+  await eventually("the spare ones have ended", () => here.count() === 1 && there.count() === 1);
+  for (const one of own) for (const other of others) one.say(other.name, `${one.name} to ${other.name}`);
+  for (const one of own)
+    for (const other of others) await eventually("each hears it", () => other.heard(one.name).length > 0);
+  const ends = own.flatMap(({ inputs }) => inputs).filter(({ kind }) => kind === "disconnected");
+  assert.equal(ends.length, 0, "what was spare was nobody's connection");
+  assert.ok(own.every((end) => names(end).length === 3));
+});
+
 test("a service that ends takes its own connections along, the link's first too, and comes back on the link", async () => {
   const { here, there, own, others } = await twoProcesses("ends");
   const before = others.map((end) => [...end.peers()].filter(([, peer]) => peer === own[1].name));

@@ -14,6 +14,8 @@ export interface Links {
   register(service: LocalService): () => void;
   /** A link to that address, at whose other end that service says it is; null: there is none. */
   to(host: string, peer: PeerName, port: number): Link | null;
+  /** Another link than this one that this process has made, and that leads to that service too; null: there is none. */
+  beside(made: Link, peer: PeerName, port: number): Link | null;
   /** Somebody begins to reach that address; the others wait with `reached`, as the link may lead to theirs too. */
   reach(host: string): Reaching;
   /** Resolves when whoever reaches that address has a link or has failed; null: nobody does. */
@@ -73,6 +75,11 @@ export const createLinks = (limits: PulseLimits): Links => {
     },
     to: (host, peer, port) => {
       for (const link of links) if (link.host === host && link.serves(peer, port)) return link;
+      return null;
+    },
+    beside: (made, peer, port) => {
+      for (const link of links)
+        if (link !== made && link.dialled && link.host === made.host && link.serves(peer, port)) return link;
       return null;
     },
     reach: (host) => {
