@@ -78,7 +78,7 @@ export interface DesiredClaim {
   readonly pooled: Omit<DesiredPooled, "host" | "tag" | "epoch"> | null;
 }
 export const claimKey = (host: HostName): string => `claim/${host}`;
-/** The highest epoch that it has ever taken. */
+/** Of a host: the highest epoch that it has ever taken. Of a Placer: one by which it has placed a VM there, and which the root controller does not know any more. */
 export interface ActualClaim {
   readonly epoch: number;
 }

@@ -9,13 +9,20 @@ import {
 } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { rootCell } from "../documents/cells.ts";
-import { type ActualStanding, type DesiredPooled, pooledKey, standingKey } from "../documents/pools.ts";
+import {
+  type ActualClaim,
+  type ActualStanding,
+  claimKey,
+  type DesiredPooled,
+  pooledKey,
+  standingKey,
+} from "../documents/pools.ts";
 import { desiredPooled } from "../documents/readers/pools.ts";
 import { desiredCellOwner, desiredDedicated, desiredMarks } from "../documents/readers/tenancy.ts";
 import { cellOwnerKey, dedicatedKey, marksKey } from "../documents/tenancy.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import { log, publishValue, sameJson, toJson } from "../outbox.ts";
-import type { Asker, Pooled } from "./candidate.ts";
+import type { Asker, HostUse, HostView, Pooled } from "./candidate.ts";
 import { cellAround, groupNamed, isEmptied } from "./groups.ts";
 import type { PlacerState } from "./state.ts";
 
@@ -101,9 +108,24 @@ export function sayStandings({ outbox, hosts, usage, silent }: PlacerState): voi
     const standing: ActualStanding | null =
       isFollowed && isKnown ? { vms: vms().sort(), tag: view.pooled?.tag ?? null } : null;
     publishValue(outbox, actualKey(rootController, standingKey(host)), standing);
+    publishValue(outbox, actualKey(rootController, claimKey(host)), laterClaim(use, view));
   }
   hosts.unsaid.clear();
   usage.unsaid.clear();
+}
+
+/**
+ * A VM was placed there by a claim above what the root controller says now, whose store is older then: without a claim above that one the VM would
+ * wait at the host for a word that nobody gives any more. Null: there is none.
+ */
+function laterClaim(use: HostUse | undefined, view: HostView | undefined): ActualClaim | null {
+  let epoch = Math.max(view?.rule?.epoch ?? 0, view?.pooled?.epoch ?? 0);
+  let isLater = false;
+  for (const { terms } of use?.reservations.values() ?? []) {
+    if ((terms?.claim ?? 0) <= epoch) continue;
+    [epoch, isLater] = [terms?.claim ?? 0, true];
+  }
+  return isLater ? { epoch } : null;
 }
 
 function takeCell(state: PlacerState, name: string, value: Json): boolean {

@@ -260,3 +260,28 @@ test("an affinity group that is written in a cell of another Placer is known by 
   placer.tell("h2", "more", { ...taken("controller.c2"), terms: { owned: true, groups: mixed } });
   assert.match(placing(placer, "late", wish)?.reason ?? "", /other cells have it as "host affinity" and "host anti-/);
 });
+
+test("a claim by which a VM was placed, and which the root controller does not know any more, is said to it", () => {
+  const placer = new Part(1);
+  account(placer, "c1", "ROOT/a");
+  const said: Json[] = [];
+  const root = (key: string, value: Json): void => {
+    const effects = placer.input({ kind: "desired", from: peerName("controller.root"), key, value });
+    for (const effect of effects)
+      if (effect.kind === "publish" && effect.key === "controller.root/claim/h1") said.push(effect.value);
+  };
+  const dedicated = (epoch: number): Json => ({
+    ...{ host: "h1", of: "h1", level: "host", epoch },
+    to: { kind: "account", path: "ROOT/a" },
+  });
+  root("dedicated/h1", dedicated(3));
+  const found = placing(placer, "v", { groups: "DedicatedGrp-a" });
+  assert.deepEqual([found?.host, found?.terms?.claim], ["h1", 3]);
+  assert.deepEqual(said, [], "what the root controller says nobody has to tell it");
+  root("dedicated/h1", dedicated(1));
+  assert.deepEqual(said, [{ epoch: 3 }], "its store is older");
+  root("dedicated/h1", dedicated(4));
+  assert.deepEqual(said, [{ epoch: 3 }, null]);
+  root("dedicated/h1", null);
+  assert.deepEqual(said.at(-1), { epoch: 3 }, "or it knows of none at all");
+});

@@ -339,6 +339,7 @@ export const actualSamples = {
       refusals: [{ host: "h2", kind: "memory", why: "full", lifts: "less" }],
     },
     "<peer>/standing/<name>": { vms: ["c1-4"], tag: "large" },
+    "<peer>/claim/<name>": { epoch: 4 },
   },
   "storage-manager": {
     storage: {

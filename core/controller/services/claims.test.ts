@@ -65,6 +65,27 @@ test("a host that lies about what it has taken has no epoch become one that is n
   assert.deepEqual(epochs(root), [2 ** 20 + 1], "a newer store may have made many changes");
 });
 
+test("a claim that a Placer has placed by, and of which no host has heard, is followed by a later one", () => {
+  const root = cloud();
+  const say = (host: string, epoch: number, by = "placer"): unknown =>
+    root.step({
+      ...{ kind: "actual", from: peerName(by), key: `controller.root/claim/${host}` },
+      value: { epoch },
+    });
+  root.put("root/dedications/one", owned("dev"));
+  say("h1", 1);
+  assert.deepEqual(claims(root), ["h1 1 ROOT/acme/dev"], "it is the present one");
+  say("h1", 5);
+  assert.deepEqual([claims(root), epochs(root)], [["h1 6 ROOT/acme/dev"], [6]]);
+  root.crash();
+  assert.deepEqual(epochs(root), [6], "which is durable");
+  // A host that is everybody's by this store: whoever was placed by the lost word is refused there, and placed anew.
+  say("h2", 3);
+  assert.deepEqual(claims(root), ["h1 6 ROOT/acme/dev", "h2 4 undefined"]);
+  say("h2", 2 ** 40);
+  assert.deepEqual(claims(root), ["h1 6 ROOT/acme/dev", "h2 4 undefined"], "within bounds");
+});
+
 test("hosts hear whose cells are, of those of no account as well, and nobody else does", () => {
   const root = cloud();
   const said = [...root.published].filter(([key]) => key.startsWith("owner/")).sort();

@@ -7,7 +7,7 @@ import { cellOwnerKey } from "../../documents/tenancy.ts";
 import { publishValue, write } from "../../outbox.ts";
 import { actualOf, addDesire, type ControllerState } from "../state.ts";
 import { placesOf } from "./dedications.ts";
-import { hostElements, hostOf, isRoot } from "./hosts.ts";
+import { hostElements, hostOf, isRoot, placersOf } from "./hosts.ts";
 import { pooledAt } from "./pools/given.ts";
 import type { ClaimRecord } from "./pools/pooled-record.ts";
 
@@ -58,13 +58,19 @@ function followModel(state: ControllerState): void {
   const now = claimed(state, cell);
   const kept = new Set<HostName>([...now.keys(), ...hostElements(cell).map(hostOf)]);
   for (const host of [...claims.keys()]) if (!kept.has(host)) save(state, host, null);
-  for (const host of new Set([...now.keys(), ...claims.keys()])) {
+  const placers = [...placersOf(cell)];
+  for (const host of new Set([...now.keys(), ...claims.keys(), ...kept])) {
     const { epoch = 0, what = null } = claims.get(host) ?? {};
     const claim = now.get(host);
     const text = claim === undefined ? null : JSON.stringify(claim);
-    if (text !== what) save(state, host, { epoch: epoch + 1, what: text });
+    // By a claim that this store does not know VMs were placed there: else they would wait for it.
+    const promised = Math.max(0, ...placers.map((peer) => promisedAt(state, peer, host)));
+    const isLater = promised > epoch && promised - epoch <= mostAhead;
+    if (text !== what || isLater) save(state, host, { epoch: (isLater ? promised : epoch) + 1, what: text });
   }
 }
+const promisedAt = (state: ControllerState, placer: PeerName, host: HostName): number =>
+  actualOf(actualClaim, state, placer, claimKey(host))?.epoch ?? 0;
 function save({ claims, outbox }: ControllerState, host: HostName, record: ClaimRecord | null): void {
   if (record === null) claims.delete(host);
   else claims.set(host, record);

@@ -132,6 +132,7 @@ export const actualDocuments = {
     "<peer>/owner/<name>": null,
     "<peer>/pooled/<name>": null,
     "<peer>/standing/<name>": pools.actualStanding,
+    "<peer>/claim/<name>": pools.actualClaim,
   },
   "storage-manager": {
     storage: storage.storageOffers,
