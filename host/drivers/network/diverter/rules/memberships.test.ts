@@ -1,15 +1,68 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { ipv4, mac } from "../../../../../model/cell/identifiers.ts";
+import { Random } from "../fuzz/random.testing.ts";
 import { joined, octets } from "../program/layout.ts";
+import { tapName } from "../taps/devices.ts";
 import { checksum } from "../taps/probe.ts";
 import { udp } from "../testing/frames.testing.ts";
 import { Hand, markPort } from "../testing/hands.testing.ts";
-import { type GuestPlan, type HostKey, Installation, policy, rule } from "../testing/installation.testing.ts";
+import { type GuestPlan, type HostKey, Installation, policy, rule, uidOf } from "../testing/installation.testing.ts";
 import { canRun } from "../testing/namespaces.testing.ts";
 import { membersAt, query } from "./memberships.ts";
 
 const second = 1_000_000_000n;
+const seed = Number(process.env.CELLS_SEED ?? Date.now() % 1_000_000_000);
+
+/** Groups of a host's guest by what it says, read from RFC 1112, 2236 and 3376, and not from the program. */
+class Reference {
+  readonly groups = new Set<string>();
+
+  hear(message: Buffer): void {
+    if (message.length < 8) return;
+    const [type = 0] = message;
+    if (type === 0x12 || type === 0x16) this.#say(message, 4, true);
+    if (type === 0x17) this.#say(message, 4, false);
+    if (type !== 0x22) return;
+    const count = Math.min(message.readUInt16BE(6), 16);
+    for (let at = 8, record = 0; record < count && at + 8 <= message.length; record += 1) {
+      const [kind = 0, auxiliary = 0] = message.subarray(at);
+      const sources = message.readUInt16BE(at + 2);
+      // To leave is to include nobody; to exclude some, or to allow some more, is to be there.
+      if ([2, 4, 5].includes(kind)) this.#say(message, at + 4, true);
+      if (kind === 1 || kind === 3) this.#say(message, at + 4, sources > 0);
+      at += 8 + 4 * (sources + auxiliary);
+    }
+  }
+  #say(message: Buffer, at: number, joins: boolean): void {
+    const group = [...message.subarray(at, at + 4)];
+    const [first = 0] = group;
+    if (first < 224 || first > 239 || group.join(".") === "224.0.0.1") return;
+    if (!joins) this.groups.delete(group.join("."));
+    else if (this.groups.size < 16) this.groups.add(group.join("."));
+  }
+}
+/** A report as a guest may send it, or what only begins as one. */
+function drawReport(random: Random): Buffer {
+  const group = (): readonly number[] =>
+    random.percent(90)
+      ? [239, 192, 7, random.below(22)]
+      : octets(random.pick(["224.0.0.1", "224.0.0.5", "223.255.255.255", "240.0.0.1", "0.0.0.0"]));
+  const type = random.pick([0x12, 0x16, 0x16, 0x17, 0x17, 0x22, 0x22, 0x22, 0x11, 0x13, random.below(256)]);
+  if (type !== 0x22) return cut(random, Buffer.from([type, random.below(256), 0, 0, ...group(), 0, 0, 0, 0]));
+  const records = Array.from({ length: random.pick([0, 1, 1, 2, 3, 16, 20]) }, () => {
+    const sources = random.pick([0, 0, 0, 1, 2]);
+    const auxiliary = random.pick([0, 0, 0, 0, 1]);
+    const told = random.percent(3) ? random.pick([255, 0xffff]) : sources;
+    const inside = Array.from({ length: 4 * (sources + auxiliary) }, () => random.below(256));
+    return [random.between(0, 7), auxiliary, told >> 8, told & 255, ...group(), ...inside];
+  });
+  const count = random.percent(85) ? records.length : random.pick([0, 1, 17, 0xffff]);
+  return cut(random, Buffer.from([type, 0, 0, 0, 0, 0, count >> 8, count & 255, ...records.flat()]));
+}
+const cut = (random: Random, message: Buffer): Buffer =>
+  random.percent(85) ? message : message.subarray(0, random.below(message.length + 1));
+
 test("a question is one of IGMPv3, with a TTL of 1 and the router alert", () => {
   const frame = query(mac("02:ce:11:5d:00:01"), ipv4("10.64.0.1"));
   assert.equal(frame.subarray(0, 14).toString("hex"), "01005e00000102ce115d00010800");
@@ -176,5 +229,36 @@ describe("groups that guests join by themselves", { skip: !canRun() }, () => {
     await installation.apply([sender, near, far], all);
     hands.far = await Hand.open(installation, far);
     assert.equal(await copies(group), "near", "where it was it has to say so again, too");
+  });
+  test("whatever a guest reports, it is in the groups that its reports say, and in no others", async () => {
+    const random = new Random(seed);
+    const reference = new Reference();
+    const machine = installation.hostMachines.b;
+    const shown = machine.run("ip", "-j", "link", "show", "dev", tapName(uidOf(far)));
+    const [{ ifindex }] = JSON.parse(shown) as [{ readonly ifindex: number }];
+    const key = Buffer.alloc(4);
+    key.writeUInt32LE(ifindex);
+    const pin = `${installation.directory}/b/run/bpf/diverter/maps/memberships`;
+    const noted = (): readonly string[] => {
+      const words = ["-j", "map", "lookup", "pinned", pin, "key", ...[...key].map(String)];
+      const found = JSON.parse(machine.run("bpftool", ...words)) as { readonly value: readonly string[] };
+      return membersAt(Buffer.from(found.value.map(Number)), 0n, 0n).groups;
+    };
+    const first = report(0x16, group);
+    await says(hands.far, group, first);
+    reference.hear(first);
+    let [most, changed] = [0, 0];
+    for (let round = 0; round < 150; round += 1) {
+      const messages = Array.from({ length: 8 }, () => drawReport(random));
+      await hands.far.send(...messages.map((message) => hands.far.packet("224.0.0.22", 2, message)));
+      const before = [...reference.groups].sort().join(" ");
+      for (const message of messages) reference.hear(message);
+      const wanted = [...reference.groups].sort();
+      const story = `round ${round}, CELLS_SEED=${seed}: ${messages.map((each) => each.toString("hex")).join(" ")}`;
+      assert.deepEqual([...noted()].sort(), wanted, story);
+      most = Math.max(most, wanted.length);
+      if (wanted.join(" ") !== before) changed += 1;
+    }
+    assert.ok(most === 16 && changed > 50, `${most} groups at most, ${changed} rounds changed something`);
   });
 });
