@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { AlertNotice } from "../../model/contract/operator/ha.ts";
 import { alertNotices, openWebhookSeal } from "../../runtime/ha/notices.ts";
@@ -76,6 +77,11 @@ test("alerts go from a real HA Manager over mutual TLS to the operator's machine
   const seal = await openWebhookSeal(configuration.directory);
   const served = await servePeers(configuration, alertNotices(seal).handler({ service: { request } } as never));
   const there = await receiver(context, 200, 503, 200);
+  let connections = 0;
+  const connected = (message: unknown): void => {
+    if ((message as { readonly socket: Socket }).socket.localPort === served.port) connections += 1;
+  };
+  subscribe("net.server.socket", connected);
   const end = followNotices(gateway, anywhere);
   try {
     await request({ kind: "ha-webhook-set", webhook: { url: there.url, sealed: seal.seal(secret) } });
@@ -96,7 +102,9 @@ test("alerts go from a real HA Manager over mutual TLS to the operator's machine
     }
     await until(() => now().notices.queue.size === 0);
     assert.ok(!written.join().includes(secret), "the secret is in no record and in no event");
+    assert.equal(connections, 1, "all of it was asked and said over one connection");
   } finally {
+    unsubscribe("net.server.socket", connected);
     end();
     there.stop();
     await served.stop();

@@ -7,7 +7,7 @@ import { isObject } from "../../core/outbox.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { SignedNotice } from "../../runtime/ha/notices.ts";
 import { parseJson } from "../../runtime/http/http.ts";
-import { peerRequest } from "../../runtime/http/https.ts";
+import { keepConnection, peerRequest } from "../../runtime/http/https.ts";
 import { network, type ProcessConfiguration } from "../../runtime/installation.ts";
 import { listPeers } from "../../runtime/transport/peers.ts";
 
@@ -116,9 +116,11 @@ export const followDue = (
   carry: (due: Due) => Promise<string | null>,
 ): (() => void) => {
   const over = new AbortController();
+  // One question after the other for as long as the gateway lives: a handshake for each would be most of what an idle gateway does.
+  const connection = keepConnection(configuration, at);
   const ask = async (method: "GET" | "POST", body?: object): Promise<unknown> => {
     const answer = await peerRequest(configuration, at, {
-      ...{ method, path, signal: AbortSignal.any([over.signal, AbortSignal.timeout(waitMs)]) },
+      ...{ method, path, connection, signal: AbortSignal.any([over.signal, AbortSignal.timeout(waitMs)]) },
       ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
     });
     const text = await answer.text();
@@ -144,5 +146,8 @@ export const followDue = (
     }
   };
   void follow();
-  return () => over.abort();
+  return () => {
+    over.abort();
+    connection.agent.destroy();
+  };
 };
