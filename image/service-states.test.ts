@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { firstServices } from "../core/cells/binding.ts";
 import { controllerElements } from "../core/cells/controller-vm.ts";
 import { readBundle, readRoot } from "../host/bootstrap/bootstrap.ts";
 import { cellName, ipv4, peerName, uid } from "../model/cell/identifiers.ts";
-import { sizes } from "./service-states.ts";
+import { inTurns, sizes } from "./service-states.ts";
 
 const examples = join(import.meta.dirname, "../examples/root");
 
@@ -46,4 +47,19 @@ test("so has the VM of a cell's controller", () => {
 test("one of another size is told", () => {
   const vm = { path: "root/core3/vm", memoryMiB: 304, cpus: 2 };
   assert.deepEqual(without([vm]), ["root/core3/vm: 304 MiB and 2 processors"]);
+});
+
+test("states are made two at a time, each once, and are told in the order of their sizes", async () => {
+  const begun: number[] = [];
+  let [underWay, most] = [0, 0];
+  const made = await inTurns([30, 1, 20, 5], 2, async (ms, index) => {
+    begun.push(index);
+    underWay += 1;
+    most = Math.max(most, underWay);
+    await sleep(ms);
+    underWay -= 1;
+    return `${index}: ${ms}`;
+  });
+  assert.deepEqual(made, ["0: 30", "1: 1", "2: 20", "3: 5"]);
+  assert.deepEqual([begun, most], [[0, 1, 2, 3], 2]);
 });

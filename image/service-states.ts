@@ -1,4 +1,5 @@
 import { mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import { basename, join } from "node:path";
 import { type SavedState, savedPart } from "../core/documents/saved-state.ts";
 import type { SavedForm } from "../host/drivers/hypervisor/resume/saved-machine.ts";
@@ -39,21 +40,21 @@ async function saveAll(directory: string, progress: (message: string) => void): 
   if (manifest.boot === null) throw new Error(`image "${manifest.name}" has no recorded kernel to be saved with`);
   const work = await mkdtemp(join(directory, ".saving-"));
   try {
-    const savedSizes: SavedState[] = [];
-    for (const { programs, ...form } of sizes) {
+    const save = async ({ programs, ...form }: (typeof sizes)[number]): Promise<SavedState | null> => {
       progress(`service image: starting it once with ${form.memoryMiB} MiB, to save its state`);
       const options = ` cells.save=${programs.join(",")}`;
+      const unpacked = `memory-${form.memoryMiB}-${form.cpus}`;
       const part = (name: "memory" | "state"): string =>
-        join(basename(work), name === "memory" ? name : savedPart(name, form));
+        join(basename(work), name === "memory" ? unpacked : savedPart(name, form));
       const saving = { form, options, part };
-      const saved = await saveState(directory, manifest, saving)
-        .then((state) => packed(state, join(work, "memory"), join(work, savedPart("memory", form))))
+      return saveState(directory, manifest, saving)
+        .then((state) => packed(state, join(work, unpacked), join(work, savedPart("memory", form))))
         .catch((error: Error) => {
           progress(`service image: no state with ${form.memoryMiB} MiB is saved: ${error.message}`);
           return null;
         });
-      if (saved !== null) savedSizes.push(saved);
-    }
+    };
+    const savedSizes = (await inTurns(sizes, atOnce(availableParallelism()), save)).filter((state) => state !== null);
     for (const state of savedSizes)
       for (const name of ["memory", "state"] as const)
         await rename(join(work, savedPart(name, state)), join(directory, savedPart(name, state)));
@@ -65,6 +66,27 @@ async function saveAll(directory: string, progress: (message: string) => void): 
   } finally {
     await rm(work, { recursive: true, force: true });
   }
+}
+
+/**
+ * A machine that starts has one processor to do, however many it is given, and 384 MiB at most: so on two processors two are
+ * started beside each other. More gain nothing, as what is then left is the largest one.
+ */
+export const atOnce = (processors: number): number => Math.min(2, processors);
+
+/** What becomes of each, in the order of what is given; at most so many are under way at once. */
+export async function inTurns<T, R>(
+  all: readonly T[],
+  most: number,
+  work: (one: T, index: number) => Promise<R>,
+): Promise<readonly R[]> {
+  const done: R[] = [];
+  const left = all.entries();
+  const next = async (): Promise<void> => {
+    for (const [index, one] of left) done[index] = await work(one, index);
+  };
+  await Promise.all(Array.from({ length: Math.min(most, all.length) }, next));
+  return done;
 }
 
 async function packed(state: SavedState, memory: string, into: string): Promise<SavedState> {

@@ -86,8 +86,7 @@ async function build(images: string, states: boolean, progress: (message: string
   const current = join(images, "service");
   const work = await mkdtemp(join(images, ".building-"));
   try {
-    await makeBundle(work);
-    await buildPage(join(work, "page"));
+    await Promise.all([makeBundle(work), buildPage(join(work, "page"))]);
     const inputs = await inputsOf(work);
     if ((await textOf(join(current, "inputs"))) === inputs) {
       if (states) await saveServiceStates(current, progress);
@@ -128,7 +127,7 @@ async function inputsOf(work: string): Promise<string> {
 
 /** Our services and what of the npm packages they need, as `service.js` and so on in `work`, and what V8 makes of them. */
 export async function makeBundle(work: string): Promise<void> {
-  for (const { name, entry, without } of bundles) {
+  const make = async ({ name, entry, without }: (typeof bundles)[number]): Promise<void> => {
     const target = join(work, `${name}.js`);
     await run(
       bundler,
@@ -146,7 +145,8 @@ export async function makeBundle(work: string): Promise<void> {
     const cached = [join(here, "code-cache.ts"), target, join(work, `${name}.cache`)];
     // Without this V8 draws a number for its tables of names at each start, and writes them in that order.
     await run(nodeBinary, ["--predictable", ...cached], { env: environment() });
-  }
+  };
+  await Promise.all(bundles.map(make));
 }
 
 /**
