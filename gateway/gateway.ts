@@ -61,6 +61,7 @@ import { registerImages } from "./storage/images.ts";
 import { registerOrphans } from "./storage/orphans.ts";
 import { registerAudit } from "./tenancy/audit.ts";
 import { registerSigned } from "./tenancy/credentials.ts";
+import { ownerThere } from "./tenancy/owner-there.ts";
 import { createTenants, isOfSession, loginPlaces, registerTenants, type Tenants } from "./tenancy/tenants.ts";
 
 /*
@@ -183,7 +184,7 @@ export function createGateway(
   const cellSource = (request: FastifyRequest) =>
     cellSourceOf({ way, sessions: tenants, isOfSession, names: cells.names }, request);
   registerPools(app, cellSource);
-  registerWholeHosts(app, cellSource);
+  registerWholeHosts(app, cellSource, ownerThere(configuration));
   serveRoute(app, "readOpenApi", () => openApi());
   const connections = createConnections(configuration);
   app.addHook("onClose", async () => connections.close());

@@ -6,7 +6,7 @@ import type { Holdings } from "../../model/contract/tenancy/pools.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import type { CellSource } from "./cell-source.ts";
 import { RefusedError } from "./refused.ts";
-import { addDedication, addFlavor, releaseDedication, removeFlavor } from "./whole-hosts.ts";
+import { addFlavor, releaseDedication, removeFlavor, addDedication as toOwner } from "./whole-hosts.ts";
 
 /** The root controller, and a cell of an account with a VM at a host. */
 function cloud(vmAt: string | null = null) {
@@ -39,6 +39,9 @@ function cloud(vmAt: string | null = null) {
   };
   return { root, source };
 }
+/** The owners of these tests are there. */
+const addDedication = (source: CellSource, asked: Parameters<typeof toOwner>[1]) =>
+  toOwner(source, asked, async () => undefined);
 const refusal = async (work: Promise<unknown>): Promise<string> => {
   try {
     await work;
@@ -126,4 +129,17 @@ test("a host at which VMs of others run is given to nobody, and they are named",
         : source.ask(cell, request),
   };
   assert.match(await refusal(addDedication(silent, { of: "h2", ...to })), /^502 silent/);
+});
+
+test("nothing is given to whom nobody knows", async () => {
+  const { source } = cloud();
+  const asked: unknown[] = [];
+  const nobody = (owner: unknown): Promise<void> => {
+    asked.push(owner);
+    return Promise.reject(new RefusedError(400, { code: "bad-request", message: "there is no account" }));
+  };
+  const to = { of: "h1", domain: "ROOT/acme", account: "ops" };
+  assert.equal(await refusal(toOwner(source, to, nobody)), "400 there is no account");
+  assert.deepEqual(asked, [{ kind: "account", path: "ROOT/acme/ops" }]);
+  assert.deepEqual((await source.holdings()).dedications, []);
 });

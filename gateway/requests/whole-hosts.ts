@@ -65,12 +65,20 @@ async function guestsIn(source: CellSource, { tree, accounts }: Written, of: str
   return guests;
 }
 
-export const addDedication = (source: CellSource, { of, domain, account }: NewDedication): Promise<Dedicated> =>
+/** Rejects with a refusal where there is no such domain or account. */
+export type OwnerThere = (owner: Owner) => Promise<void>;
+
+export const addDedication = (
+  source: CellSource,
+  { of, domain, account }: NewDedication,
+  isThere: OwnerThere,
+): Promise<Dedicated> =>
   changing(async () => {
-    const { json, version } = await rootModel(source);
-    const written = writtenIn(json);
     const to: Owner =
       account === undefined ? { kind: "domain", path: domain } : { kind: "account", path: `${domain}/${account}` };
+    await isThere(to);
+    const { json, version } = await rootModel(source);
+    const written = writtenIn(json);
     const guests = written.tree.has(of) ? await guestsIn(source, written, of) : [];
     const outcome = dedicate(written.tree, written.dedications, of, to, guests);
     if (!outcome.ok) {
@@ -101,7 +109,11 @@ export const releaseDedication = (source: CellSource, uid: string): Promise<{ re
     return { removed: String(within(element ?? null, "x.of") ?? name) };
   });
 
-export function registerWholeHosts(app: FastifyInstance, sourceOf: (request: FastifyRequest) => CellSource): void {
+export function registerWholeHosts(
+  app: FastifyInstance,
+  sourceOf: (request: FastifyRequest) => CellSource,
+  ownerThere: (request: FastifyRequest) => OwnerThere,
+): void {
   serveRoute(app, "addFlavor", async ({ request, body }, reply) => {
     reply.code(201);
     return await addFlavor(sourceOf(request), body as NewFlavor);
@@ -109,7 +121,7 @@ export function registerWholeHosts(app: FastifyInstance, sourceOf: (request: Fas
   serveRoute(app, "removeFlavor", ({ request, parameters: { name } }) => removeFlavor(sourceOf(request), name));
   serveRoute(app, "addDedication", async ({ request, body }, reply) => {
     reply.code(201);
-    return await addDedication(sourceOf(request), body as NewDedication);
+    return await addDedication(sourceOf(request), body as NewDedication, ownerThere(request));
   });
   serveRoute(app, "releaseDedication", ({ request, parameters: { uid } }) => releaseDedication(sourceOf(request), uid));
 }

@@ -29,7 +29,7 @@ export const poolRoutes = {
   }),
   addDedication: route("POST /dedications", "operator", "gateway", {
     doc: "Gives a zone, pod, cluster or host to a domain, or to an account in it: an element of `root/dedications`. What the very same owner has below goes into it.",
-    more: "409 `conflict`: it is dedicated already, what it stands in or what stands in it is another's, or VMs of others run there, which are named.",
+    more: "400: there is no such domain or account, or no such place. 409 `conflict`: it is dedicated already, what it stands in or what stands in it is another's, or VMs of others run there, which are named.",
     body: sends(pools.newDedication),
     answer: gives(pools.dedicated, 201),
   }),
