@@ -8,6 +8,7 @@ import type { Observer } from "../../runtime/observation/observer.ts";
 import { addressOf } from "../../runtime/transport/admission.ts";
 import { RefusedError, refused } from "../requests/refused.ts";
 import { type Contract, createContract } from "../shared/contract.ts";
+import { boundDoor } from "../shared/door.ts";
 import { createLimits } from "../shared/limits.ts";
 import { createPrimary, credentialIn } from "./volumes/primary.ts";
 import { openIndex } from "./volumes/search.ts";
@@ -49,7 +50,7 @@ export function createCaas(
     reply.hijack();
     await contract.passOn(request.raw, reply.raw);
   });
-  app.server.on("upgrade", contract.passUpgradeOn);
+  boundDoor(app.server, contract.passUpgradeOn);
   app.setErrorHandler((error, _request, reply) => {
     const known = error as { readonly statusCode?: number; readonly message?: string };
     const status = known.statusCode ?? 500;

@@ -14,7 +14,12 @@ import type { Volumes } from "./volumes.ts";
 
 /** Requests about persistent volumes, each for whoever the gateway says that it comes from. */
 export function serveVolumes(app: FastifyInstance, contract: Pick<Contract, "ask">, volumes: Volumes): void {
-  const askedBy = (request: FastifyRequest) => whoAsks(contract, request);
+  const known = new WeakMap<FastifyRequest, Awaited<ReturnType<typeof whoAsks>>>();
+  // Nothing of a body is read for somebody whom the gateway does not know.
+  app.addHook("onRequest", async (request) => {
+    known.set(request, await whoAsks(contract, request));
+  });
+  const askedBy = async (request: FastifyRequest) => known.get(request) ?? whoAsks(contract, request);
   serveRoute(app, "listVolumes", async ({ request, query }, reply) => {
     const { asker } = await askedBy(request);
     const { limit = mostOfPage, after, tag, ...more } = query;

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { type Answer, CaasWorld } from "./caas.testing.ts";
 
@@ -358,4 +361,20 @@ test("no account fills the part of the primary cell that all have: each volume a
       201,
       "another's",
     );
+  }));
+
+test("nothing of a body is read for whom the gateway does not know", () =>
+  withWorld(async (world) => {
+    const url = new URL(await world.app.listen({ host: "127.0.0.1", port: 0 }));
+    const answerTo = async (who: string, body: string): Promise<string> => {
+      const socket = connect(Number(url.port), url.hostname).setEncoding("utf8");
+      const head = ["POST /volumes HTTP/1.1", "host: x", `authorization: Bearer ${who}`, "content-length: 1000000"];
+      socket.write(`${head.join("\r\n")}\r\n\r\n${body}`);
+      const first = await Promise.race([once(socket, "data"), sleep(3000, ["nothing"], { ref: false })]);
+      socket.destroy();
+      return String(first[0]).split("\r\n")[0] ?? "";
+    };
+    assert.equal(await answerTo("nobody", ""), "HTTP/1.1 401 Unauthorized");
+    const body = JSON.stringify({ name: "data", sizeMiB: 1 }).padEnd(1_000_000);
+    assert.equal(await answerTo("ann", body), "HTTP/1.1 201 Created");
   }));
