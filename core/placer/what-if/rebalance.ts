@@ -3,6 +3,7 @@ import type { Balance, Move, Rebalance, RebalanceGoal } from "../../../model/con
 import { rootCell } from "../../documents/cells.ts";
 import { type HostView, memoryFor, noUse, type Reservation, takenMiB, vmsAt } from "../candidate.ts";
 import { judge } from "../judge.ts";
+import { machineShares } from "../machine-memory.ts";
 import { askerOf } from "../owners.ts";
 import { askedOf } from "../place.ts";
 import type { PlacerState } from "../state.ts";
@@ -96,6 +97,11 @@ const shareAt = ({ state: { usage, ratios } }: Work, { host, actual }: HostView)
   const most = actual === null ? 0 : memoryFor(actual, ratios);
   return actual === null || most === 0 ? 0 : takenMiB(actual, usage.get(host) ?? noUse()) / most;
 };
+/** How much of a host's memory one machine takes. */
+function shareOf({ state: { ratios } }: Work, { memoryMiB }: Reservation, { actual }: HostView): number {
+  const most = actual === null ? 0 : memoryFor(actual, ratios);
+  return most === 0 ? 1 : (memoryMiB + machineShares(memoryMiB) * (actual?.machineMiB ?? 0)) / most;
+}
 const isOpen = ({ actual, closed }: HostView): boolean => actual?.state === "up" && closed === undefined;
 const isUsed = ({ state }: Work, { host }: HostView): boolean => vmsAt(state.usage.get(host) ?? noUse()) > 0;
 
@@ -170,10 +176,10 @@ const vmsOf = ({ byHost, at }: Work, host: HostName): readonly Reservation[] =>
 function even(work: Work): void {
   const open = work.views.filter(isOpen);
   const shares = new Map(open.map((view) => [view.host, shareAt(work, view)]));
-  const shareOf = ({ host }: HostView): number => shares.get(host) ?? 0;
+  const usedOf = ({ host }: HostView): number => shares.get(host) ?? 0;
   const stuck = new Set<HostName>();
   while (work.moves.length < mostMoves) {
-    const ordered = [...open].sort((one, other) => shareOf(one) - shareOf(other));
+    const ordered = [...open].sort((one, other) => usedOf(one) - usedOf(other));
     const from = ordered.findLast(({ host }) => !stuck.has(host));
     if (from === undefined) return;
     if (!lighten(work, from, ordered.slice(0, mostTried), shares)) stuck.add(from.host);
@@ -184,14 +190,12 @@ function lighten(work: Work, from: HostView, to: readonly HostView[], shares: Ma
     for (const view of to) {
       if (view.host === from.host) continue;
       const [here, there] = [shares.get(from.host) ?? 0, shares.get(view.host) ?? 0];
-      if (there >= here || !mayGo(work, reservation, view)) continue;
-      const back = replay(work, { vm: reservation.vm, to: view.host });
-      const [hereThen, thereThen] = [shareAt(work, from), shareAt(work, view)];
-      replay(work, back);
+      const [hereThen, thereThen] = [here - shareOf(work, reservation, from), there + shareOf(work, reservation, view)];
       // So that the sum of squares falls, and it ends.
-      if (hereThen ** 2 + thereThen ** 2 >= here ** 2 + there ** 2 - 1e-6) continue;
-      go(work, work.at.get(reservation.vm) as Reservation, view.host);
-      shares.set(from.host, hereThen).set(view.host, thereThen);
+      if (there >= here || hereThen ** 2 + thereThen ** 2 >= here ** 2 + there ** 2 - 1e-6) continue;
+      if (!mayGo(work, reservation, view)) continue;
+      go(work, reservation, view.host);
+      shares.set(from.host, shareAt(work, from)).set(view.host, shareAt(work, view));
       return true;
     }
   return false;
