@@ -120,18 +120,25 @@ function checkCellStep(from: Cell | null, to: Cell | null, { cell, steps, textOn
   for (const { attribute, from: old, to: now } of cell?.causes ?? []) {
     if (named.has(attribute)) wrong(path, `names ${attribute} twice`);
     named.add(attribute);
-    if (due !== "change" || !changed.includes(attribute))
+    if (!(due === "change" || (due === "create" && opens(attribute, now))) || !changed.includes(attribute))
       wrong(path, `${attribute} of the cell is no cause of anything`);
     else if ((before?.get(attribute) ?? null) !== old || (after?.get(attribute) ?? null) !== now)
       wrong(path, `${attribute} of the cell changes otherwise than the plan says`);
   }
   if (due === "change")
     for (const name of changed) if (!named.has(name)) wrong(path, `does not name ${name} of the cell as a cause`);
+  for (const [name, value] of due === "create" && after ? after : [])
+    if (opens(name, value) && !named.has(name))
+      wrong(path, `does not name ${name}, which opens something without a rule`);
   const idle = due === null && steps.every(({ action, movedFrom }) => action === "none" && movedFrom === undefined);
   const otherText = idle && from !== null && to !== null && !sameData(from.document, to.document);
   if ((textOnly ?? false) !== otherText)
     wrong(path, otherText ? "its text is another one" : "more than its text changes, or nothing does");
 }
+
+const opens = (name: string, value: Json): boolean =>
+  (/^x\.(policy|defaults)\.subnetConnectivity$/.test(name) && value === true) ||
+  (/^x\.(policy|defaults)\.internet$/.test(name) && value === "out");
 
 /** The cell's own attributes as they are written, from its fields. */
 function settings(cell: Cell): Map<string, Json> {

@@ -105,11 +105,21 @@ function policyCauses(from: Cell, to: Cell): readonly Cause[] {
   });
 }
 
+/** What a new cell opens without a rule, or lets its child cells open: who makes it sees that by name. */
+function openingsOf(cell: Cell): readonly Cause[] {
+  return [...describedCell(cell)].flatMap(([attribute, to]) => {
+    const isOpening = openings.some((name) => attribute === `x.policy.${name}` || attribute === `x.defaults.${name}`);
+    return isOpening && (to === true || to === "out") ? [{ attribute, from: null, to }] : [];
+  });
+}
+const openings = ["subnetConnectivity", "internet"] as const;
+
 /** What happens to the cell itself; null: nothing. */
 function cellStep(from: Cell | null, to: Cell | null): CellStep | null {
   const path = (to ?? from)?.path;
   if (path === undefined) return null;
-  if (!from || !to) return Object.freeze({ path, action: to ? "create" : "delete", causes: Object.freeze([]) });
+  if (!to) return Object.freeze({ path, action: "delete", causes: Object.freeze([]) });
+  if (!from) return Object.freeze({ path, action: "create", causes: Object.freeze(openingsOf(to)) });
   const [before, after] = [describedCell(from), describedCell(to)];
   const causes = [...new Set([...before.keys(), ...after.keys()])].flatMap((attribute) => {
     const [old = null, now = null] = [before.get(attribute), after.get(attribute)];

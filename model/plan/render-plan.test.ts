@@ -111,6 +111,22 @@ test("the cell itself: what changes about it, also where no element does", () =>
       "Plan: the cell itself to change, 1 to change, 1 unchanged.",
     ].join("\n"),
   );
+  assert.equal(
+    shown(null, {
+      ...{ vm: vm(), "x.policy.internet": "out", "x.policy.subnetConnectivity": true, "x.policy.broadcast": "off" },
+      ...{ "x.defaults.internet": "out", "x.defaults.subnetConnectivity": false },
+    }),
+    [
+      "+ c     Cell  is created",
+      "    x.policy.subnetConnectivity: nothing → true",
+      '    x.policy.internet: nothing → "out"',
+      '    x.defaults.internet: nothing → "out"',
+      "+ c/vm  VM    is created",
+      "",
+      "Plan: the cell itself to create, 1 to create, 0 unchanged.",
+    ].join("\n"),
+    "what a new cell opens without a rule is named",
+  );
   assert.equal(shown(null, {}), "+ c  Cell  is created\n\nPlan: the cell itself to create, 0 unchanged.");
   assert.equal(shown({}, null), "- c  Cell  is deleted\n\nPlan: the cell itself to delete, 0 unchanged.");
   assert.equal(

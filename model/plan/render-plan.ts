@@ -94,9 +94,12 @@ function growthText(growth: VolumeGrowth): string {
   return `grows ${when[growth.when]}`;
 }
 
-/** The cell itself, if its own attributes change; that it is made or goes is seen by its elements, where it has any. */
+/**
+ * The cell itself, if its own attributes change, or it opens something as it is made; that it is made or goes is seen by its
+ * elements, where it has any.
+ */
 function shownCell({ cell }: Plan, elements: boolean): (CellStep & { readonly what: string }) | null {
-  if (cell === undefined || (cell.action !== "change" && elements)) return null;
+  if (cell === undefined || (cell.action !== "change" && elements && cell.causes.length === 0)) return null;
   const what = elements ? "changes" : "changes; none of its elements does";
   return { ...cell, what: cell.action === "change" ? what : styles[cell.action].what };
 }
