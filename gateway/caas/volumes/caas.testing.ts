@@ -42,7 +42,7 @@ export class CaasWorld {
   /** What was asked of cells: `PATCH primary`. */
   readonly asked: string[] = [];
   /** Called before a cell is asked; what it throws is a connection that broke. */
-  before: (what: string) => void = () => undefined;
+  before: (what: string) => void | Promise<void> = () => undefined;
   /** The same behind it: an answer that is lost. */
   behind: (what: string) => void = () => undefined;
   readonly logged: string[] = [];
@@ -103,7 +103,7 @@ export class CaasWorld {
     if (who !== "caas" && method !== "GET" && person?.role === "reader")
       return refusal(403, "your role does not allow it");
     const what = `${method} ${cell}${searchParams.get("dryRun") === "true" ? " dry" : ""}`;
-    this.before(what);
+    await this.before(what);
     if (method !== "GET") this.asked.push(what);
     const within = who === "caas" ? { within: { path: volumesPath, access: "write" } } : {};
     const answer: ControllerResponse =

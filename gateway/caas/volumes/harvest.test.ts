@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { refused } from "../../requests/refused.ts";
 import { type Answer, CaasWorld } from "./caas.testing.ts";
@@ -145,4 +146,26 @@ test("who uses a volume is found by what elements name", () => {
     },
   };
   assert.deepEqual(usersIn(new Map([["shop", model]]), uid), ["shop: shop/copy", "shop: shop/web/disk"]);
+});
+
+test("a cell that is harvested and does not answer holds up nobody else", async () => {
+  for (const silent of ["GET shop", "PATCH shop dry", "PATCH shop"])
+    await withWorld(async (world) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      let asked = false;
+      world.before = (what) => {
+        if (what !== silent) return;
+        asked = true;
+        return promise;
+      };
+      const his = world.ask("ann", "POST /volumes", from());
+      while (!asked) await sleep(1);
+      const other = await Promise.race([
+        world.ask("bob", "POST /volumes", { name: "data", sizeMiB: 1 }),
+        sleep(2000, null, { ref: false }),
+      ]);
+      resolve();
+      assert.equal(other?.status, 201, silent);
+      assert.equal((await his).status, 201, silent);
+    });
 });

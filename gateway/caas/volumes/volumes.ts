@@ -77,7 +77,10 @@ const detailsOf = (asker: Asker, volume: StoredVolume): VolumeDetails => ({
   shares: manages(asker, volume) ? volume.shares.map(({ holder: _, ...share }) => share) : null,
 });
 
-/** One request that adds or names a volume after the other: names are unique in an account, and this is the only one who gives them. */
+/**
+ * One request that adds or names a volume after the other: names are unique in an account, and this is the only one who gives them.
+ * Nobody is asked in a turn but the primary cell: a cell that is harvested may be silent, and would hold up everybody.
+ */
 function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;
@@ -104,54 +107,55 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
       return found.map((each) => shownOf(asker, each));
     },
     read: details,
-    add: (asked, volume, once) =>
-      inTurn(async () => {
-        const { asker } = asked;
-        if (!asker.mayChange) throw forbidden();
-        const { account, owner } = ownerOf(asker, volume);
-        const uid = `pv-${once === null ? randomUUID() : uuidOf("volume", ...once)}`;
+    add: async (asked, volume, once) => {
+      const { asker } = asked;
+      if (!asker.mayChange) throw forbidden();
+      const { account, owner } = ownerOf(asker, volume);
+      const uid = `pv-${once === null ? randomUUID() : uuidOf("volume", ...once)}`;
+      const source = await elementFrom(asked, volume, { at: `${pathOf(uid)}/v1`, stored }).catch((error: unknown) => {
+        if (error instanceof RefusedError && error.statusCode === 404) return error;
+        throw error;
+      });
+      const isNew = await inTurn(async () => {
         await requireFree(volume.name, { account, owner, uid });
-        const isNew = once === null || (await primary.read(uid)).json === null;
-        const source = await elementFrom(asked, volume, { at: `${pathOf(uid)}/v1`, stored }).catch((error: unknown) => {
-          // It was made before, and where it comes from may be gone by now.
-          if (isNew || !(error instanceof RefusedError) || error.statusCode !== 404) throw error;
-          return null;
-        });
-        if (source === null) return details(asker, uid);
-        const { element, next } = source;
+        if (once !== null && (await primary.read(uid)).json !== null) return false;
+        if (source instanceof RefusedError) throw source;
         const made = new Date(nowMs()).toISOString();
-        if (isNew) {
-          const value = newGroup(volume, { account, owner, made, element });
-          requireRoomFor({ uid, account, owner, name: volume.name }, null, weightOf(value));
-          if (!(await primary.patch([{ op: "add", path: pointerOf(uid), value }])))
-            throw refused(409, "conflict", "the primary cell has no place for persistent volumes");
-        }
-        await granted(next, async () => {
-          if (isNew) await primary.patch([{ op: "remove", path: pointerOf(uid) }], [`${pathOf(uid)}/v1`]);
-        });
-        return details(asker, uid);
-      }),
-    addVersion: (asked, uid, source) =>
-      inTurn(async () => {
-        const before = await managed(asked.asker, uid);
-        if (before.versions.length >= mostVersions)
-          throw refused(409, "conflict", `a persistent volume has at most ${mostVersions} versions`);
-        const number = before.last + 1;
-        const { element, next } = await elementFrom(asked, source, { at: `${pathOf(uid)}/v${number}`, stored });
-        await edit(asked.asker, uid, (volume) => {
+        const value = newGroup(volume, { account, owner, made, element: source.element });
+        requireRoomFor({ uid, account, owner, name: volume.name }, null, weightOf(value));
+        if (!(await primary.patch([{ op: "add", path: pointerOf(uid), value }])))
+          throw refused(409, "conflict", "the primary cell has no place for persistent volumes");
+        return true;
+      });
+      // It was made before, and where it comes from may be gone by now.
+      if (source instanceof RefusedError) return details(asker, uid);
+      await granted(source.next, async () => {
+        if (isNew) await primary.patch([{ op: "remove", path: pointerOf(uid) }], [`${pathOf(uid)}/v1`]);
+      });
+      return details(asker, uid);
+    },
+    addVersion: async (asked, uid, source) => {
+      const before = await managed(asked.asker, uid);
+      if (before.versions.length >= mostVersions)
+        throw refused(409, "conflict", `a persistent volume has at most ${mostVersions} versions`);
+      const number = before.last + 1;
+      const { element, next } = await elementFrom(asked, source, { at: `${pathOf(uid)}/v${number}`, stored });
+      await inTurn(() =>
+        edit(asked.asker, uid, (volume) => {
           // What is held elsewhere is held for this number.
           if (next !== undefined && volume.last + 1 !== number)
             throw refused(409, "conflict", `${volume.name} was given a version ${volume.last} meanwhile`);
           return withVersion(volume, element);
-        });
-        await granted(next, async () => {
-          const { json } = await primary.read(uid);
-          const volume = json === null ? null : readVolume(uid, json);
-          if (volume !== null)
-            await primary.patch(withoutVersion(volume, number, before.version), [`${pathOf(uid)}/v${number}`]);
-        });
-        return details(asked.asker, uid);
-      }),
+        }),
+      );
+      await granted(next, async () => {
+        const { json } = await primary.read(uid);
+        const volume = json === null ? null : readVolume(uid, json);
+        if (volume !== null)
+          await primary.patch(withoutVersion(volume, number, before.version), [`${pathOf(uid)}/v${number}`]);
+      });
+      return details(asked.asker, uid);
+    },
     change: (asker, uid, change) =>
       inTurn(async () => {
         const { name, version, sizeMiB } = change;
