@@ -24,14 +24,20 @@ export function newGroup(
     account,
     owner,
     made,
+    asked,
     element,
-  }: Pick<StoredVolume, "account" | "owner" | "made"> & { readonly element: JsonObject },
+  }: Pick<StoredVolume, "account" | "owner" | "made"> & {
+    /** Stands for the request that made it under an Idempotency-Key. */
+    readonly asked: string | null;
+    readonly element: JsonObject;
+  },
 ): JsonObject {
   return {
     ...{
       name,
       ...(account === null ? {} : { account }),
       ...(owner === null ? {} : { owner }),
+      ...(asked === null ? {} : { asked }),
       tags: tags.map(written),
       text: written(text),
       made,

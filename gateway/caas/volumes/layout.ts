@@ -6,7 +6,7 @@ import { network } from "../../../runtime/installation.ts";
 /*
  * Persistent volumes as they stand in the model of the primary cell, which is the only truth about them:
  *
- *   primary/volumes/<uid> { name, account, owner, tags, text, made, version, versions,
+ *   primary/volumes/<uid> { name, account, owner, tags, text, made, asked, version, versions,
  *                           shares { <id> { kind, path, right, holder } }
  *                           v1 (Volume or VolumeCopy), v2, …
  *                           v1-copy-owner, v1-connect-owner, v1-copy-<share>, … (VolumeGrant) }

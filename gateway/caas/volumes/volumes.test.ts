@@ -267,6 +267,16 @@ test("asked for again under one key it is made once, also by another process wit
     assert.deepEqual([second.status, second.json], [201, first.json]);
     assert.equal(Object.keys(world.volumes()).length, 1);
     assert.notEqual(uidOf(await add("bob")), uidOf(first), "somebody else's key is another one");
+    const turned = await world.ask("ann", "POST /volumes", { sizeMiB: 64, name: "data" }, key);
+    assert.deepEqual([turned.status, turned.json], [201, first.json], "the order of fields says nothing");
+    for (const other of [
+      { name: "data", sizeMiB: 65 },
+      { name: "other", sizeMiB: 64 },
+    ])
+      assert.match(
+        said(await world.ask("ann", "POST /volumes", other, key)),
+        /^422 this Idempotency-Key was used for another request/,
+      );
     let broken = true;
     world.behind = (what) => {
       if (what !== "PATCH primary" || !broken) return;

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { tagOf } from "../../../model/contract/tenancy/pages.ts";
 import type {
   NewShare,
   NewVolume,
@@ -10,6 +11,7 @@ import type {
   VolumeSource,
   VolumeVersion,
 } from "../../../model/contract/tenancy/volumes/volumes.ts";
+import { isObject, type Json, type JsonObject } from "../../../model/json/json.ts";
 import { RefusedError, refused } from "../../requests/refused.ts";
 import { uuidOf } from "../../shared/uuid.ts";
 import { changed, newGroup, shared, shareId, unshared, withoutVersion, withVersion } from "./edits.ts";
@@ -107,21 +109,26 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
       return found.map((each) => shownOf(asker, each));
     },
     read: details,
-    add: async (asked, volume, once) => {
-      const { asker } = asked;
+    add: async (by, volume, once) => {
+      const { asker } = by;
+      const asked = once === null ? null : digestOf(volume);
       if (!asker.mayChange) throw forbidden();
       const { account, owner } = ownerOf(asker, volume);
       const uid = `pv-${once === null ? randomUUID() : uuidOf("volume", ...once)}`;
-      const source = await elementFrom(asked, volume, { at: `${pathOf(uid)}/v1`, stored }).catch((error: unknown) => {
+      const source = await elementFrom(by, volume, { at: `${pathOf(uid)}/v1`, stored }).catch((error: unknown) => {
         if (error instanceof RefusedError && error.statusCode === 404) return error;
         throw error;
       });
       const isNew = await inTurn(async () => {
+        const before = once === null ? null : (await primary.read(uid)).json;
+        if (before !== null) {
+          requireSame(before, asked);
+          return false;
+        }
         await requireFree(volume.name, { account, owner, uid });
-        if (once !== null && (await primary.read(uid)).json !== null) return false;
         if (source instanceof RefusedError) throw source;
         const made = new Date(nowMs()).toISOString();
-        const value = newGroup(volume, { account, owner, made, element: source.element });
+        const value = newGroup(volume, { account, owner, made, asked, element: source.element });
         requireRoomFor({ uid, account, owner, name: volume.name }, null, weightOf(value));
         if (!(await primary.patch([{ op: "add", path: pointerOf(uid), value }])))
           throw refused(409, "conflict", "the primary cell has no place for persistent volumes");
@@ -212,6 +219,16 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
       return answer;
     },
   };
+}
+/** What was asked, whatever the order of its fields. */
+const digestOf = (volume: NewVolume): string => tagOf(volume as unknown as JsonObject);
+/** The volume was made under this key. One that a previous version made does not say by which request. */
+function requireSame(group: Json, asked: string | null): void {
+  const before = isObject(group) && typeof group.asked === "string" ? group.asked : asked;
+  if (before === asked) return;
+  const message =
+    "this Idempotency-Key was used for another request, which was done: each change has a key of its own, also where it is asked for again with another body";
+  throw refused(422, "idempotency/other-request", message);
 }
 /** The account that a new one is for, which is there and in the reach of who asks. */
 function ownerOf(asker: Asker, { account: named }: NewVolume): Pick<StoredVolume, "account" | "owner"> {
