@@ -83,8 +83,8 @@ export interface HostState {
   readonly claimed: ClaimState;
   /** This host's part in bringing the root controller's VM back when its host is lost. */
   readonly succession: SuccessionState;
-  /** Other hosts that are to be asked on the network, and how often they were, and answered. */
-  readonly probes: Map<HostName, { readonly wanted: DesiredProbe; readonly said: ActualProbe }>;
+  /** Other hosts that are to be asked on the network, and how often they were, and answered, for each HA Manager that wants it. */
+  readonly probes: Map<HostName, Map<PeerName, { readonly wanted: DesiredProbe; readonly said: ActualProbe }>>;
   /** What it puts in place beside Diverter. */
   readonly network: NetworkAtHost;
   /** What it says to storage servers, and whether they hear it. */

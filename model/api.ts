@@ -109,7 +109,7 @@ export interface ElementState {
   // PoolHost: UIDs of all that stand there, whosever they are
   readonly vms?: readonly string[];
 }
-export type BoundServices = { readonly placer: number; readonly storageManager: number };
+export type BoundServices = { readonly placer: number; readonly storageManager: number; readonly haManager?: number };
 
 /** One line of the event stream. */
 export interface CellEvent {

@@ -107,6 +107,7 @@ export interface ProcessConfiguration {
     /** Numbers of those of several that decide for it; absent: the first ones. */
     readonly placer?: number;
     readonly storageManager?: number;
+    readonly haManager?: number;
     /** SHA-256 (hex) of the credentials that may change this cell. */
     readonly credentialHashes: readonly string[];
     /** VMs that a cell may start a minute which is no other's child; default 120 (core/controller/vm/start-limit.ts). */

@@ -53,7 +53,7 @@ export const withCell = (record: InstallationRecord, cell: string): Installation
   }
   const numbers = Array.from({ length: record.services ?? 1 }, (_, index) => index + 1);
   const others = Object.values(record.cells).map(({ services = firstServices }) => services);
-  const services = bind(undefined, null, { placer: numbers, storageManager: numbers }, others);
+  const services = bind(undefined, null, { placer: numbers, storageManager: numbers, haManager: [1] }, others);
   const added: CellRecord = {
     ...{ cellUid: randomBytes(3).toString("hex"), cellNumber: record.nextCellNumber },
     ...(services.ok ? { services: services.value } : {}),

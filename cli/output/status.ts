@@ -274,8 +274,13 @@ const serviceLines = (services: readonly Service[], view: StatusView): readonly 
 };
 
 /** Said of a cell for which other than the first services decide. */
-const boundOf = ({ services: { placer, storageManager } = { placer: 1, storageManager: 1 } }: CellSummary): string =>
-  placer === 1 && storageManager === 1 ? "" : `  (Placer ${placer}, Storage Manager ${storageManager})`;
+const boundOf = ({ services }: CellSummary): string => {
+  const { placer, storageManager, haManager = 1 } = services ?? { placer: 1, storageManager: 1 };
+  const guard = haManager === 1 ? "" : `, HA Manager ${haManager}`;
+  return placer === 1 && storageManager === 1 && haManager === 1
+    ? ""
+    : `  (Placer ${placer}, Storage Manager ${storageManager}${guard})`;
+};
 
 const cellLines = (cell: CellSummary, view: StatusView): readonly string[] => {
   const { paint } = view;

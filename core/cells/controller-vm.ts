@@ -74,7 +74,7 @@ export function controllerElements(
 const serviceNumber = optional(ordinal);
 const role = object<ControllerRole>({
   ...{ cell: cellText, cellUid: uidText, cellNumber: ordinal },
-  ...{ placer: serviceNumber, storageManager: serviceNumber },
+  ...{ placer: serviceNumber, storageManager: serviceNumber, haManager: serviceNumber },
 });
 /** Elements of which one is the VM of a controller. */
 const readElements = object<{ readonly vm: { readonly "x.data": { readonly service: { readonly roles: Roles } } } }>({

@@ -182,7 +182,7 @@ test("a cell is bound once: to whom it asks for, to its parent's, or to those wi
   world.want("r-1", "one", root);
   assert.deepEqual(bound(), { one: { placer: 1, storageManager: 1 } });
   const instances = instancesIn(["placer", "placer.2", "placer.x", "storage-manager", "storage-manager.2", "host.h1"]);
-  assert.deepEqual(instances, { placer: [1, 2], storageManager: [1, 2] });
+  assert.deepEqual(instances, { placer: [1, 2], storageManager: [1, 2], haManager: [] });
   world.report({ kind: "instances", instances });
   world
     .want("r-2", "two", root)
@@ -210,7 +210,10 @@ test("a cell is bound once: to whom it asks for, to its parent's, or to those wi
 
 test("whoever asks for a service that is not there is told which there are, and is made once it is", () => {
   const root = peerName("controller.root");
-  const world = new World().report({ kind: "instances", instances: { placer: [1, 2], storageManager: [1] } });
+  const world = new World().report({
+    kind: "instances",
+    instances: { placer: [1, 2], storageManager: [1], haManager: [1] },
+  });
   world.want("r-1", "one", root, { services: { placer: 3 } });
   assert.equal(world.cell("r-1", root)?.phase, "failed");
   assert.equal(
@@ -219,7 +222,7 @@ test("whoever asks for a service that is not there is told which there are, and 
   );
   assert.deepEqual(world.work(), []);
   // Where nobody is known yet, the first will come: a cloud begins with it.
-  world.report({ kind: "instances", instances: { placer: [1, 2, 3], storageManager: [] } });
+  world.report({ kind: "instances", instances: { placer: [1, 2, 3], storageManager: [], haManager: [] } });
   assert.deepEqual(world.work()[0]?.services, { placer: 3, storageManager: 1 });
 });
 
@@ -428,4 +431,27 @@ test("that a cell is off is handed on to its controller, and that it is no more"
   assert.equal(world.life()?.off, true);
   world.want("s-1", "web.shop");
   assert.equal(world.life()?.off, undefined);
+});
+
+test("the first HA Manager looks after new cells only as long as there is no further one", () => {
+  const root = peerName("controller.root");
+  const world = new World();
+  const guard = (cell: string) => world.work().find((each) => each.cell === cell)?.services.haManager;
+  const report = (...peers: readonly string[]) => world.report({ kind: "instances", instances: instancesIn(peers) });
+  report("placer", "storage-manager", "ha-manager");
+  world.want("r-1", "one", root);
+  report("placer", "storage-manager", "ha-manager", "ha-manager.2", "ha-manager.3");
+  for (const [index, cell] of ["two", "three", "six", "seven", "eight"].entries())
+    world.want(`r-1${index}`, cell, root);
+  world.want("r-4", "four", root, { services: { haManager: 1 } });
+  world.want("t-1", "a.two", peerName("controller.two")).want("t-2", "a.one", peerName("controller.one"));
+  const all = Object.fromEntries(world.work().map(({ cell, services }) => [cell, services.haManager ?? 1]));
+  assert.deepEqual(all, { one: 1, two: 2, three: 3, six: 2, seven: 3, eight: 2, four: 1, "a.two": 2, "a.one": 1 });
+  world.want("r-5", "five", root, { services: { haManager: 7 } });
+  assert.match(
+    world.cell("r-5", root)?.reason ?? "",
+    /its x.services.haManager asks for HA Manager 7, which there is not: there are 1, 2, 3/,
+  );
+  world.restart();
+  assert.deepEqual(["one", "two", "three"].map(guard), [undefined, 2, 3]);
 });

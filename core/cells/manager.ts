@@ -372,8 +372,7 @@ function create(
   write(state.outbox, "numbers", { next: state.nextNumber });
   const record: CellRecord = { uid, client, cell: cellName(cell), number, stage: "living", address: null, services };
   save(state, record);
-  const { placer, storageManager } = services;
-  log(state.outbox, "cell/bound", { cell: record.cell, uid, number, placer, storageManager });
+  log(state.outbox, "cell/bound", { cell: record.cell, uid, number, ...services });
   return record;
 }
 

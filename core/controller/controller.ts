@@ -309,7 +309,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     ...restoredHearing(restored.records),
     deaths: createDeaths(options.presence),
     // One that is not in the book for a while is not taken back what it was asked for.
-    ha: options.ha === true || (restored.desiredAt.get(haManager)?.size ?? 0) > 0,
+    ha: options.ha === true || (restored.desiredAt.get(options.haManager ?? haManager)?.size ?? 0) > 0,
     subscribed: new Set(),
     credentials: new Map(),
     answers: restoredAnswers(restored.records),

@@ -38,7 +38,7 @@ import {
   cellManager,
   directory,
   dnsManager,
-  haManager,
+  haManagerOf,
   offerKeys,
   placerOf,
   storageManagerOf,
@@ -153,7 +153,7 @@ function follow(state: ControllerState): void {
   for (const holder of holdersOfForgotten(state) ?? []) wanted.add(holder);
   for (const peer of peersToHear(state)) wanted.add(peer);
   if (state.foreign.size > 0) wanted.add(directory);
-  if (state.ha) wanted.add(haManager);
+  if (state.ha) wanted.add(haManagerOf(state));
   if (state.options.root !== undefined) wanted.add(authority);
   // Also where this store knows of no child: it may be blank, and of a cell that has nothing but children nobody else says so.
   if (state.options.cellManager === true) wanted.add(cellManager);

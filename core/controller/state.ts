@@ -81,6 +81,7 @@ export interface ControllerOptions {
   /** Those of several that decide for this cell, since it was made (decision 37); absent: the first ones. */
   readonly placer?: PeerName;
   readonly storageManager?: PeerName;
+  readonly haManager?: PeerName;
   /** Of the root cell's controller, and of no other (decision 31). */
   readonly root?: RootOptions;
   /** Of every other one where services enrol: used only as far as its parent lets it have a gateway (decision 38). */
@@ -100,7 +101,6 @@ export interface RootOptions {
   /** Of the root cell's: its HA Manager runs with it, and enrols with a token of this SHA-256. Absent: it has none. */
   readonly ha?: { readonly hash: string };
 }
-
 export const storageManager = peerName("storage-manager");
 export const addressManager = peerName("address-manager");
 export const dnsManager = peerName("dns-manager");
@@ -115,6 +115,7 @@ export const boundOf = ({ life, options }: ControllerState): Openness | null => 
 /** Those that this cell is bound to. */
 export const placerOf = ({ options }: ControllerState): PeerName => options.placer ?? placer;
 export const storageManagerOf = ({ options }: ControllerState): PeerName => options.storageManager ?? storageManager;
+export const haManagerOf = ({ options }: ControllerState): PeerName => options.haManager ?? haManager;
 export const directory = peerName("directory");
 export const cellManager = peerName("cell-manager");
 export const authority = peerName("authority");

@@ -134,6 +134,8 @@ export interface DesiredCell {
 export interface CellServices {
   readonly placer: number;
   readonly storageManager: number;
+  /** Absent: the first. */
+  readonly haManager?: number;
 }
 export interface ActualCell extends Progress {
   readonly controller: PeerName;

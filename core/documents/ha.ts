@@ -9,6 +9,8 @@ import type { CellName, ElementPath, HostName, Ipv4, Mac, PeerName, Uid } from "
  * | protected/<vm uid>      | controller → ha-manager            |                                   |
  * | over/<vm uid>           |                                    | ha-manager → that controller      |
  * | fence/<vm uid>          | ha-manager → storage-manager       | storage-manager → ha-manager      |
+ * | guard                   | controller → storage-manager       |                                   |
+ * | power/<host>            | ha-manager.<n> → ha-manager        |                                   |
  * | probe/<host>            | ha-manager → host                  | host → ha-manager                 |
  * | machines                |                                    | host → ha-manager                 |
  * | settings                | controller.root → ha-manager       |                                   |
@@ -94,6 +96,29 @@ export interface FencedVolume {
   readonly epoch: number;
 }
 export const fenceKey = (vm: Uid): string => `fence/${vm}`;
+
+/**
+ * Which HA Manager looks after a cell, said by its controller: nobody else's fence ends that cell's leases. Not said where it is the first, nor
+ * by a controller of the previous version, which knows no other.
+ */
+export interface DesiredGuard {
+  readonly cell: CellName;
+  readonly haManager: PeerName;
+}
+export const guardKey = "guard";
+
+/**
+ * A further HA Manager needs to know whether a host has power: management controllers are the first one's. What that reads as off it tells the
+ * Presence group, and so everybody hears it.
+ */
+export interface DesiredPower {
+  readonly host: HostName;
+  /** The last one for which something was placed there. */
+  readonly boot: number;
+  /** A VM of that host waits to be fenced, and its storage does not answer: the power may be cut. Absent: it is only to be read. */
+  readonly cut?: true;
+}
+export const powerKey = (host: HostName): string => `power/${host}`;
 
 /** A host of all machines that are there, whoever wants them. */
 export interface ActualMachines {

@@ -107,7 +107,7 @@ export const permissions = {
   },
   "storage-manager": {
     desires: {
-      controller: ["volume/<uid>", "connection/<uid>", "grant/<uid>", "let-go/<uid>"],
+      controller: ["volume/<uid>", "connection/<uid>", "grant/<uid>", "let-go/<uid>", "guard"],
       // Whose the cells are, for what is granted to accounts.
       "controller.root": ["owner/<name>"],
       "ha-manager": ["fence/<uid>"],
@@ -201,7 +201,12 @@ export const permissions = {
     },
   },
   "ha-manager": {
-    desires: { controller: ["protected/<uid>"], "controller.root": ["host/<name>", "settings"] },
+    desires: {
+      controller: ["protected/<uid>"],
+      "controller.root": ["host/<name>", "settings"],
+      // Further ones at the first, which alone has powers read and cut.
+      "ha-manager": ["power/<name>"],
+    },
     sees: { controller: ["<peer>/…"] },
     asks: {
       gateway: [

@@ -25,6 +25,7 @@ import { measureHa } from "./people/measure.ts";
 import { settleNotices, takeNoticeWord } from "./people/notices.ts";
 import { reportOf } from "./people/report.ts";
 import { compareAll } from "./people/stuck.ts";
+import { takeAsked } from "./power/asked.ts";
 import { settleWait, takePower } from "./power/orders.ts";
 import { takeHost, takeProbe } from "./probes.ts";
 import { askedTimer, compareTimer, followHosts, lookTimer, recreateTimer, settleQueue } from "./queue.ts";
@@ -86,7 +87,8 @@ function take(state: HaState, input: Input, now: Instant): void {
     case "desired":
       if (input.key === settingsKey) takeSettings(state, input.value);
       else if (input.key.startsWith(hostKey("" as HostName))) takeMaintained(state, input.key, input.value);
-      else takeProtected(state, input.from, uid(input.key.slice("protected/".length)), input.value, now);
+      else if (!takeAsked(state, input.from, input.key, input.value))
+        takeProtected(state, input.from, uid(input.key.slice("protected/".length)), input.value, now);
       return;
     case "actual":
       takeActual(state, input.from, input.key, input.value, now);

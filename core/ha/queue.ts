@@ -28,6 +28,7 @@ import { power } from "./investigators/power.ts";
 import { isLookedFor, settleRequests } from "./investigators/requests.ts";
 import { type FencerName, itemKey, type SaidAnswer, type WorkItem } from "./item.ts";
 import { settleOrderly } from "./orderly/orderly.ts";
+import { afterFencingMs, isFurther, settleAsked } from "./power/asked.ts";
 import { isReadOff } from "./power/power-state.ts";
 import { isAskingAbout, probePatienceMs, settleProbes } from "./probes.ts";
 import { fixed } from "./settings.ts";
@@ -62,6 +63,7 @@ export function settleQueue(state: HaState, now: Instant): void {
   settleProbes(state);
   settleRequests(state);
   settleBeats(state);
+  settleAsked(state, now);
   if (state.asking.size + state.looking.size > asked)
     state.outbox.effects.push({ kind: "timer", name: askedTimer, afterMs: probePatienceMs });
   setTimers(state);
@@ -149,6 +151,7 @@ function advance(state: HaState, vm: Uid, now: Instant): boolean {
   const fencingMs = item.step === "Fencing" ? Math.max(0, now.wallMs - item.since) : null;
   const recreatable = since === "same" && wanted?.document.recreatable === true ? { recreatable: true as const } : {};
   if (fencingMs !== null && recreatable.recreatable) lookAgain(state, recreateAfterMs - fencingMs);
+  if (fencingMs !== null && isFurther(state)) lookAgain(state, afterFencingMs - fencingMs);
   const fences = fencers.map((each) => ({
     name: each.name,
     answer: each.judge({ ...subject, fencingMs, ...recreatable }, state),

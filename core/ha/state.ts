@@ -8,6 +8,7 @@ import {
   overKey,
   requestsKey,
 } from "../documents/ha.ts";
+import { servicePeer } from "../documents/service-roles.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Restored } from "../env.ts";
 import { createOutbox, type Outbox, toJson, write } from "../outbox.ts";
@@ -156,7 +157,7 @@ export function restoreHa(restored: Restored, options: HaOptions): HaState {
     over: new Map(),
     storm: (restored.records.get("storm") ?? null) as unknown as Storm | null,
     settings: settingsFrom({}),
-    power: createPower(),
+    power: createPower(options.self !== servicePeer("ha-manager")),
     maintained: new Set(),
     losses: new Map(),
     alerts: new Map(),

@@ -20,10 +20,10 @@ export class World {
   lookAfterMs: number | null = null;
   compareAfterMs: number | null = null;
 
-  constructor(hosts: number, presence = [member], agents: readonly PeerName[] = []) {
+  constructor(hosts: number, presence = [member], agents: readonly PeerName[] = [], self = "ha-manager") {
     this.service = createHaManager({
       agents,
-      ...{ self: peerName("ha-manager"), presence, storageManagers: [manager] },
+      ...{ self: peerName(self), presence, storageManagers: [manager] },
       hosts: Array.from({ length: hosts }, (_, index) => peerName(`host.h${index + 1}`)),
     });
     this.state = this.service.restore(this.#restored());
@@ -71,7 +71,7 @@ export class World {
   }
   fenced(vm: string, incarnation: number): void {
     const value = { incarnation, complete: true, volumes: [], reason: null };
-    this.give({ kind: "actual", from: manager, key: `ha-manager/fence/${vm}`, value });
+    this.give({ kind: "actual", from: manager, key: `${this.state.options.self}/fence/${vm}`, value });
   }
   /** Its two hosts are lost one after the other, soon after it came: a guard holds it. */
   loseTwice(vm: string): void {

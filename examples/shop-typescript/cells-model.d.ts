@@ -371,6 +371,8 @@ declare module "cells/model" {
       readonly placer?: number;
       /** Number of the Storage Manager that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells. 1 to 9999. */
       readonly storageManager?: number;
+      /** Number of the HA Manager that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells. 1 to 9999. */
+      readonly haManager?: number;
     };
     /** Whose the child cell is, as the path of an account: "ROOT/acme/dev"; absent: the operator's. Only the root cell gives its child cells to accounts; what is in these goes with them. A change takes effect in place. */
     readonly account?: string;

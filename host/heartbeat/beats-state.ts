@@ -6,7 +6,9 @@ import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
 /** What a host says to the storage servers that it uses, and whether they hear it (`beats.ts`). */
 export interface BeatsState {
   wanted: boolean;
-  /** VMs that others take from this host when it is lost. */
+  /** By HA Manager, the VMs that it takes from this host when that is lost. */
+  readonly wantedBy: Map<PeerName, readonly Uid[]>;
+  /** All of these. */
   ends: ReadonlySet<Uid>;
   /** Of the last beat; above every one that a server may have. */
   count: number;
@@ -40,6 +42,7 @@ export const restoreBeats = ({ desiredAt }: Restored): BeatsState => {
   });
   return {
     wanted: false,
+    wantedBy: new Map(),
     ends: new Set(),
     count: Math.max(0, ...known.map(([, { count }]) => count)),
     sentMs: null,

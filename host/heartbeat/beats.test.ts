@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { uid } from "../../model/cell/identifiers.ts";
+import { peerName, uid } from "../../model/cell/identifiers.ts";
 import { Room as ManagerRoom, policy } from "../service/manager.testing.ts";
-import { machine, Room, s1, s2 } from "./beats.testing.ts";
+import { machine, manager, Room, s1, s2 } from "./beats.testing.ts";
 import { takeBeats } from "./beats.ts";
 
 test("it says to each server where a machine writes that it is there, every 3 s, and to no other", () => {
@@ -12,7 +12,7 @@ test("it says to each server where a machine writes that it is there, every 3 s,
   const beat = (count: number): string => `agent.s1 {"boot":7,"count":${count}}`;
   assert.deepEqual([room.sent, [...room.subscribed]], [[beat(1), beat(2), beat(3)], [s1]]);
   room.sent = [];
-  takeBeats(room.state, null);
+  takeBeats(room.state, manager, null);
   room.settle();
   assert.deepEqual([room.sent, [...room.subscribed]], [["agent.s1 null"], []], "nobody wants it any more");
   room.sent = [];
@@ -124,4 +124,18 @@ test("what was ended so has crashed, as its controller hears, and is not started
   assert.match(reason ?? "", /no storage server had heard its host for 9 s/);
   room.settle();
   assert.equal(room.machines.size, 0);
+});
+
+test("of several HA Managers each says for its own VMs that it takes them, and it beats for as long as one wants it", () => {
+  const second = peerName("ha-manager.2");
+  const room = new Room([machine("a", "10.0.2.1"), machine("b", "10.0.2.1"), machine("c", "10.0.2.1")]);
+  room.hear();
+  takeBeats(room.state, manager, { host: "h1", ends: ["a"] });
+  takeBeats(room.state, second, { host: "h1", ends: ["b"] });
+  room.until(13_000);
+  assert.deepEqual([...room.lost].sort(), [uid("a"), uid("b")]);
+  takeBeats(room.state, manager, null);
+  assert.deepEqual([room.state.beats.wanted, [...room.state.beats.ends]], [true, [uid("b")]]);
+  takeBeats(room.state, second, null);
+  assert.equal(room.state.beats.wanted, false);
 });

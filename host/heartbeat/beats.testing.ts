@@ -9,6 +9,8 @@ import { hearBeat, settleBeats, takeBeats } from "./beats.ts";
 import { restoreBeats } from "./beats-state.ts";
 import { settleWatchdog } from "./watchdog.ts";
 
+export const manager = peerName("ha-manager");
+
 const self = hostName("h1");
 /** Storage servers. */
 export const [s1, s2] = [peerName("agent.s1"), peerName("agent.s2")];
@@ -51,7 +53,7 @@ export class Room {
     this.state = part as HostState;
     this.state.succession.hosts = new Set(["h1", "h2", "h3", "h4", "h5"].map(hostName));
     this.hear("h2", "h3", "h4", "h5");
-    takeBeats(this.state, { host: "h1", ends: records.map(({ vm }) => vm.uid).filter((vm) => vm !== "left") });
+    takeBeats(this.state, manager, { host: "h1", ends: records.map(({ vm }) => vm.uid).filter((vm) => vm !== "left") });
   }
   hear(...hosts: string[]): void {
     this.state.succession.heard.clear();

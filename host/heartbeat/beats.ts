@@ -24,10 +24,15 @@ const mostUnanswered = 10;
 const isolatedReason =
   "no storage server had heard its host for 9 s, nor did that hear most of the other hosts, so it was ended";
 
-/** Desired by the HA Manager: `beats`. What cannot be read is of another version: it says that this host is to beat, and no more. Others hear nothing of it. */
-export const takeBeats = ({ beats }: HostState, value: Json): false => {
-  beats.wanted = value !== null;
-  beats.ends = new Set(desiredBeats.of(value)?.ends ?? []);
+/**
+ * Desired by the HA Manager, each of several for the VMs that it looks after: `beats`. What cannot be read is of another version: it says that
+ * this host is to beat, and no more. Others hear nothing of it.
+ */
+export const takeBeats = ({ beats }: HostState, from: PeerName, value: Json): false => {
+  if (value === null) beats.wantedBy.delete(from);
+  else beats.wantedBy.set(from, desiredBeats.of(value)?.ends ?? []);
+  beats.wanted = beats.wantedBy.size > 0;
+  beats.ends = new Set([...beats.wantedBy.values()].flat());
   return false;
 };
 

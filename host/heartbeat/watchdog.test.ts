@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { uid } from "../../model/cell/identifiers.ts";
-import { machine, Room, s1 } from "./beats.testing.ts";
+import { machine, manager, Room, s1 } from "./beats.testing.ts";
 import { takeBeats } from "./beats.ts";
 
 /** When it was fed last, before it was told to rest if it was. */
@@ -40,7 +40,7 @@ test("it counts while something writes here that others would start elsewhere, a
   }
   const room = new Room([machine("a", "10.0.2.1")]);
   room.until(2000);
-  takeBeats(room.state, null);
+  takeBeats(room.state, manager, null);
   room.settle();
   assert.ok(!isCounting(room), "nobody is told that this host is there, so that nobody hears it says nothing");
   const unknown = new Room([machine("a", "10.0.2.1")]);

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ipv4, mac } from "../../model/cell/identifiers.ts";
+import { hostName, ipv4, mac, peerName } from "../../model/cell/identifiers.ts";
 import { canRun, Machine } from "../drivers/network/diverter/testing/namespaces.testing.ts";
-import { askNeighbour, type Ip } from "./neighbours.ts";
+import type { HostState } from "../known.ts";
+import { askNeighbour, type Ip, probesSaid, takeProbeDesire, takeProbed } from "./neighbours.ts";
 
 test("a machine answers its neighbour whatever runs on it, another MAC is not taken for it, and a cut one is silent", {
   skip: !canRun() && "needs root and namespaces",
@@ -25,4 +26,28 @@ test("a machine answers its neighbour whatever runs on it, another MAC is not ta
     await here.stop();
     await there.stop();
   }
+});
+
+test("of several HA Managers each hears of the answers since it asked, and whoever comes later has its questions at once", () => {
+  const state = { probes: new Map() } as unknown as HostState;
+  const rounds: string[] = [];
+  const wanted = { host: "h2", address: "10.9.0.2", mac: "02:00:00:00:01:02" };
+  const ask = (from: string, value: typeof wanted | null) =>
+    takeProbeDesire(state, { from: peerName(from), name: "h2", value }, (all) =>
+      rounds.push(all.map(({ host }) => host).join(" ")),
+    );
+  ask("ha-manager", wanted);
+  takeProbed(state, "h2", mac(wanted.mac));
+  ask("ha-manager.2", wanted);
+  assert.deepEqual(rounds, ["h2", "", "h2"], "it is asked anew");
+  takeProbed(state, "h2", null);
+  const said = { host: hostName("h2") };
+  assert.deepEqual(probesSaid(state), [
+    ["ha-manager/probe/h2", { ...said, asked: 2, answered: 1, mac: mac(wanted.mac) }],
+    ["ha-manager.2/probe/h2", { ...said, asked: 1, answered: 0, mac: null }],
+  ]);
+  ask("ha-manager", null);
+  assert.deepEqual([probesSaid(state).length, rounds.at(-1)], [1, "h2"]);
+  ask("ha-manager.2", null);
+  assert.deepEqual([probesSaid(state), rounds.at(-1)], [[], ""]);
 });

@@ -3,8 +3,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { type ActualProbe, type DesiredProbe, probeKey } from "../../core/documents/ha.ts";
 import { desiredProbe } from "../../core/documents/readers/ha.ts";
+import { actualKey } from "../../core/documents/vocabulary.ts";
 import { toJson } from "../../core/outbox.ts";
-import { hostName, type Mac, mac } from "../../model/cell/identifiers.ts";
+import { hostName, type Mac, mac, type PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { HostState } from "../known.ts";
 
@@ -88,33 +89,48 @@ export function createNeighbours(
 
 // --- the service's part ------------------------------------------------------------------------------------------------
 
+type OnProbes = (wanted: readonly DesiredProbe[]) => void;
+
 /** @returns whether others may want to know, or why the document is refused */
 export function takeProbeDesire(
-  state: HostState,
-  name: string,
-  value: Json,
-  onProbes: ((wanted: readonly DesiredProbe[]) => void) | undefined,
+  { probes }: HostState,
+  { from, name, value }: { readonly from: PeerName; readonly name: string; readonly value: Json },
+  onProbes: OnProbes = () => undefined,
 ): boolean | string {
   const host = hostName(name);
   const wanted = desiredProbe.of(value, host);
   if (value !== null && wanted === null) return "it is malformed, or about another host than its key";
-  if (wanted === null) state.probes.delete(host);
-  else state.probes.set(host, { wanted, said: state.probes.get(host)?.said ?? nothingYet(wanted) });
-  onProbes?.([...state.probes.values()].map((each) => each.wanted));
+  const askers = probes.get(host) ?? new Map<PeerName, Probe>();
+  // What came back before is no answer to who asks now, and whoever waits for two questions has them at once.
+  const isOneMore = wanted !== null && askers.size > 0 && !askers.has(from);
+  if (wanted === null) askers.delete(from);
+  else askers.set(from, { wanted, said: askers.get(from)?.said ?? nothingYet(wanted) });
+  if (askers.size === 0) probes.delete(host);
+  else probes.set(host, askers);
+  const all = [...probes.values()].flatMap((each) => [...each.values()].slice(-1)).map((each) => each.wanted);
+  if (isOneMore) onProbes(all.filter((each) => each.host !== host));
+  onProbes(all);
   return true;
+}
+interface Probe {
+  readonly wanted: DesiredProbe;
+  readonly said: ActualProbe;
 }
 const nothingYet = ({ host }: DesiredProbe): ActualProbe => ({ host, asked: 0, answered: 0, mac: null });
 
 /** One question was put, and this came back. */
 export function takeProbed(state: HostState, host: string, answer: Mac | null): boolean {
-  const known = state.probes.get(hostName(host));
-  if (known === undefined) return false;
-  const { asked, answered, mac: before } = known.said;
+  const askers = state.probes.get(hostName(host));
+  if (askers === undefined) return false;
   const came = answer === null ? 0 : 1;
-  const said = { ...known.said, asked: asked + 1, answered: answered + came, mac: answer ?? before };
-  state.probes.set(hostName(host), { ...known, said });
+  for (const [peer, { wanted, said }] of askers) {
+    const { asked, answered, mac: before } = said;
+    askers.set(peer, { wanted, said: { ...said, asked: asked + 1, answered: answered + came, mac: answer ?? before } });
+  }
   return true;
 }
 
 export const probesSaid = ({ probes }: Pick<HostState, "probes">): readonly (readonly [key: string, said: Json])[] =>
-  [...probes].map(([host, { said }]) => [`ha-manager/${probeKey(host)}`, toJson(said)] as const);
+  [...probes].flatMap(([host, askers]) =>
+    [...askers].map(([peer, { said }]) => [actualKey(peer, probeKey(host)), toJson(said)] as const),
+  );

@@ -202,10 +202,10 @@ const handleDesired = (
     takeStandby(state.succession, standby && { ...standby, policy: numbered(state, standby.policy, effects) });
     return true;
   }
-  if (key === beatsKey) return takeBeats(state, value);
+  if (key === beatsKey) return takeBeats(state, from, value);
   let taken: boolean | string | null = null;
   if (kind === "claim") taken = takeClaim(state.claimed, host, value, effects);
-  else if (kind === "probe") taken = takeProbeDesire(state, name, value, onProbes);
+  else if (kind === "probe") taken = takeProbeDesire(state, { from, name, value }, onProbes);
   else if (/^(?:places|policy|slice|network-view|network-slice)$/.test(kind ?? ""))
     taken = takeRules(state, from, { kind: kind ?? "", cell: name, name: slice, value }, effects);
   if (taken !== null) return typeof taken === "string" ? refuse(taken) : taken;

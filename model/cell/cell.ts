@@ -323,6 +323,8 @@ export type HostAdministration = "enabled" | "disabled" | "maintenance";
 export interface ServiceNumbers {
   readonly placer?: number;
   readonly storageManager?: number;
+  /** Absent: the first, which looks after all for whom there is no further one. */
+  readonly haManager?: number;
 }
 export type Element =
   | VmElement

@@ -154,6 +154,7 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
         ["x.cell", element.cell],
         ["x.services.placer", element.services?.placer],
         ["x.services.storageManager", element.services?.storageManager],
+        ["x.services.haManager", element.services?.haManager],
         ["x.account", element.account],
         ["x.gateway", element.gateway],
       ];

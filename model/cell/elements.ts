@@ -259,6 +259,7 @@ function bound(values: AttributeValues): Pick<CellControllerElement, "services">
   const services = {
     ...optional("placer", values.number("x.services.placer")),
     ...optional("storageManager", values.number("x.services.storageManager")),
+    ...optional("haManager", values.number("x.services.haManager")),
   };
   return Object.keys(services).length === 0 ? {} : { services };
 }

@@ -437,6 +437,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
     },
     "x.services.placer": instance("Placer"),
     "x.services.storageManager": instance("Storage Manager"),
+    "x.services.haManager": instance("HA Manager"),
     "x.account": {
       kind: { kind: "text" },
       effect: "change",

@@ -127,7 +127,11 @@ export const bundleBody = record<api.BundleBody>({ main: text(), files: dictiona
 
 // --- a cell -------------------------------------------------------------------------------------------------------
 
-const services = record<api.BoundServices>({ placer: integer(), storageManager: integer() });
+const services = record<api.BoundServices>({
+  placer: integer(),
+  storageManager: integer(),
+  haManager: optional(integer()),
+});
 const summaryFields: Fields<api.CellSummary> = {
   cell: text(),
   version: integer(),

@@ -1,4 +1,4 @@
-import { boundPeers } from "../../core/cells/binding.ts";
+import { boundPeers, servicePeerOf } from "../../core/cells/binding.ts";
 import { createController } from "../../core/controller/controller.ts";
 import { rootCell } from "../../core/documents/cells.ts";
 import { cellName, ipv4, mac, type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
@@ -40,6 +40,7 @@ export async function runController(
   if (controller === undefined) throw new Error(`the configuration of "${name}" has no part "controller"`);
   await placeReturned(configuration.directory);
   const services = await serviceOptions(configuration);
+  const guard = servicePeerOf("haManager", controller.haManager ?? 1);
   const service = createController({
     cell: cellName(controller.cell),
     cellUid: uid(controller.cellUid),
@@ -61,7 +62,7 @@ export async function runController(
     // Where there is a Cell Manager, it has made every cell but the one that it runs in.
     ...(controller.cellManager === true && controller.cell !== rootCell ? { child: true } : {}),
     presence: await listPeers(configuration, "presence."),
-    ...((await listPeers(configuration, "ha-manager")).length === 0 ? {} : { ha: true as const }),
+    ...((await listPeers(configuration, guard)).includes(guard) ? { ha: true as const } : {}),
   });
   const events = openEvents(configuration.directory, controller.cell);
   // What its cell went through is durable; the time line gets it back from there.
@@ -81,9 +82,9 @@ export async function runController(
     closers.push(async () => presence.stop());
     tell(presence.members);
     const tellOfHa = (found: readonly PeerName[]): void => {
-      if (found.length > 0) void running.request({ method: "HA" }).catch(() => undefined);
+      if (found.includes(guard)) void running.request({ method: "HA" }).catch(() => undefined);
     };
-    const ha = await watchMembers(configuration, "ha-manager", tellOfHa);
+    const ha = await watchMembers(configuration, guard, tellOfHa);
     closers.push(async () => ha.stop());
     tellOfHa(ha.members);
     const manager = await followAddress(configuration, peerName("dns-manager"), network.dnsManager);

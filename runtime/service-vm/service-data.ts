@@ -53,6 +53,7 @@ export interface ControlledCell {
   /** Numbers of those of several that decide for it; absent: the first ones. */
   readonly placer?: number;
   readonly storageManager?: number;
+  readonly haManager?: number;
   /** It is the root cell's. */
   readonly root?: true;
 }
@@ -127,6 +128,7 @@ const controlled = (read: SeedReader): ControlledCell => {
     credentialHashes: read.hashes("role/controller/credentialHashes"),
     ...read.bound("placer"),
     ...read.bound("storageManager"),
+    ...read.bound("haManager"),
     ...(isRoot === null ? {} : { root: true }),
   };
 };
@@ -166,7 +168,7 @@ class SeedReader {
     return text;
   }
   /** Of a controller, if it is there. */
-  bound(name: "placer" | "storageManager"): Partial<Record<typeof name, number>> {
+  bound(name: "placer" | "storageManager" | "haManager"): Partial<Record<typeof name, number>> {
     const path = `role/controller/${name}`;
     if (this.optional(path) === null) return {};
     return { [name]: Number(this.matching(path, numberPattern, "a whole number from 1 upward")) };

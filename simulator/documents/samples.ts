@@ -173,6 +173,7 @@ export const desiredSamples = {
     },
   },
   "storage-manager": {
+    guard: { cell: "shop", haManager: "ha-manager.2" },
     "volume/<uid>": {
       uid: "c1-4",
       cell: "shop",
@@ -261,6 +262,7 @@ export const desiredSamples = {
     settings: {
       settings: { maxRetries: 3, syncInterval: 30, timeToSleep: 30, investigators: ["export", "power"] },
     },
+    "power/<name>": { host: "h1", boot: 7, cut: true },
     "host/<name>": { host: "h1", state: "disabled" },
   },
   directory: {

@@ -78,7 +78,8 @@ export const generateHistory = ({
   all.sort((a, b) => a.atMs - b.atMs);
   const slices = random.fork("slices").chance(0.4);
   const operator = faults.includes("store");
-  const are = { operator, ha, slices, ...(isAdministered ? { root: true as const } : {}) };
+  const haManagers = ha && cells > 1 && random.fork("HA Managers").chance(0.3) ? { haManagers: 2 } : {};
+  const are = { operator, ha, ...haManagers, slices, ...(isAdministered ? { root: true as const } : {}) };
   return { hosts, servers, cells, services, seed, memoryMiB, ...are, untilMs, steps: all };
 };
 

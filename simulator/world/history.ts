@@ -30,6 +30,8 @@ export interface History {
   readonly operator: boolean;
   /** There is an HA Manager. */
   readonly ha: boolean;
+  /** So many, of which each cell is bound to one. Absent: one looks after all. */
+  readonly haManagers?: number;
   /** However few the rules of a cell are, hosts get them in slices. */
   readonly slices: boolean;
   /** The first cell is the root cell, whose child cells have accounts. Absent: there is none. */
@@ -85,12 +87,32 @@ export const parseHistory = (text: string): History => {
   const last = steps.reduce((latest, { atMs }) => Math.max(latest, atMs), 0);
   const { hosts, servers, cells, services, seed, memory, operator, ha, slices, root, until } = found;
   const sizes = { hosts, servers, cells, services, seed, memoryMiB: memory };
-  const are = { operator: operator > 0, ha: ha > 0, slices: slices > 0, ...(root > 0 ? { root: true as const } : {}) };
+  const are = {
+    operator: operator > 0,
+    ha: ha > 0,
+    slices: slices > 0,
+    ...(ha > 1 ? { haManagers: ha } : {}),
+    ...(root > 0 ? { root: true as const } : {}),
+  };
   return { ...sizes, ...are, untilMs: Math.max(until, last), steps };
 };
 
 export const formatHistory = (history: History): string => {
-  const { hosts, servers, cells, services, seed, memoryMiB, operator, ha, slices, root, untilMs, steps } = history;
+  const {
+    hosts,
+    servers,
+    cells,
+    services,
+    seed,
+    memoryMiB,
+    operator,
+    ha,
+    haManagers = 1,
+    slices,
+    root,
+    untilMs,
+    steps,
+  } = history;
   return [
     `hosts ${hosts}`,
     `servers ${servers}`,
@@ -99,7 +121,7 @@ export const formatHistory = (history: History): string => {
     `seed ${seed}`,
     `memory ${memoryMiB}`,
     ...(operator ? ["operator 1"] : []),
-    ...(ha ? ["ha 1"] : []),
+    ...(ha ? [`ha ${haManagers}`] : []),
     ...(slices ? ["slices 1"] : []),
     ...(root === true ? ["root 1"] : []),
     `until ${untilMs}`,

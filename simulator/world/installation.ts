@@ -149,7 +149,8 @@ export class Installation {
       );
     const { internalPool, externalPool, underlay, domain } = network;
     const numbers = count(history.services);
-    const instances = { placer: numbers, storageManager: numbers };
+    const managers = count(history.haManagers ?? 1);
+    const instances = { placer: numbers, storageManager: numbers, haManager: managers };
     this.#add("address-manager", () =>
       createAddressManager({
         ...{ self: peerName("address-manager"), internalPool, externalPool, reserved: [underlay] },
@@ -170,20 +171,22 @@ export class Installation {
       this.#add(placer, () => createPlacer({ self: placer, hosts }));
       this.#add(manager, () => createStorageManager({ self: manager, agents }));
     }
-    if (history.ha)
+    for (const number of history.ha ? managers : []) {
+      const self = servicePeerOf("haManager", number);
       this.#add(
-        "ha-manager",
+        self,
         () =>
           createHaManager({
-            self: peerName("ha-manager"),
+            self,
             presence: this.#presence,
             hosts,
             storageManagers: numbers.map((number) => servicePeerOf("storageManager", number)),
             agents,
           }),
-        "ha-manager",
-        (life) => this.powers.follow(life),
+        self,
+        (life) => (number === 1 ? this.powers.follow(life) : undefined),
       );
+    }
     for (const [index, cell] of this.cells.entries()) this.#addCell(cell, index + 1);
   }
 
@@ -196,7 +199,8 @@ export class Installation {
   }
   #addCell(cell: string, number: number): void {
     const service = ((number - 1) % this.history.services) + 1;
-    const services = { placer: service, storageManager: service };
+    const haManager = ((number - 1) % (this.history.haManagers ?? 1)) + 1;
+    const services = { placer: service, storageManager: service, haManager };
     this.#addController(cell, `cell${number}`, number, ipv4(network.controller(number)), services);
   }
 

@@ -148,6 +148,7 @@ interface Closed {
   readonly hosts: readonly DesiredHost[];
   readonly placers: ReadonlySet<PeerName>;
   readonly storageManagers: ReadonlySet<PeerName>;
+  readonly haManagers: ReadonlySet<PeerName>;
 }
 const closedIn = new WeakMap<Cell, Closed>();
 /** Hosts that do not take everything, and who places VMs. */
@@ -163,18 +164,20 @@ function closedOf(cell: Cell): Closed {
   );
   const placers = new Set<PeerName>([placer]);
   const storageManagers = new Set<PeerName>([servicePeer("storage-manager")]);
+  const haManagers = new Set<PeerName>([haManager]);
   for (const element of cell.elements.values()) {
     if (element.type !== "VM") continue;
     const roles = rolesOf(element);
     for (const [name, of] of [
       ["placer", placers],
       ["storage-manager", storageManagers],
+      ["ha-manager", haManagers],
     ] as const) {
       const role = roles[name];
       if (isObject(role) && typeof role.number === "number") of.add(servicePeer(name, role.number));
     }
   }
-  const found = { hosts, placers, storageManagers };
+  const found = { hosts, placers, storageManagers, haManagers };
   closedIn.set(cell, found);
   return found;
 }
@@ -190,13 +193,13 @@ export const closedHosts = (cell: Cell): readonly HostName[] =>
 /** Of a host that takes everything nothing is said, and nothing of a setting that is as preset. */
 export function desireHosts(state: ControllerState, desires: Desires): void {
   if (!isRoot(state) || state.cell === null) return;
-  const { hosts, placers } = closedOf(state.cell);
+  const { hosts, placers, haManagers: all } = closedOf(state.cell);
+  const haManagers = state.ha ? all : [];
   for (const document of hosts)
-    for (const peer of [...placers, ...(state.ha ? [haManager] : [])])
-      addDesire(desires, peer, hostKey(document.host), document);
+    for (const peer of [...placers, ...haManagers]) addDesire(desires, peer, hostKey(document.host), document);
   const { spareHosts = 0, ...settings } = state.cell.ha ?? {};
   if (spareHosts > 0)
     for (const peer of placers) addDesire(desires, peer, spareKey, { hosts: spareHosts } satisfies DesiredSpare);
-  if (state.ha && Object.keys(settings).length > 0)
-    addDesire(desires, haManager, settingsKey, { settings } satisfies DesiredSettings);
+  for (const peer of Object.keys(settings).length > 0 ? haManagers : [])
+    addDesire(desires, peer, settingsKey, { settings } satisfies DesiredSettings);
 }

@@ -134,7 +134,18 @@ test("the root controller's HA Manager enrols with it, over a key of its own; no
   world.settle();
   assert.deepEqual(named("ha-manager"), [only]);
   world.put(cell({ core: vm({ controller: own }), places: vm({ "ha-manager": {} }) }));
+  assert.doesNotThrow(() => world.cause("shop/places", "services-malformed"));
   assert.match(world.cause("shop/places", "services-malformed").detail, /runs with the root controller in any case/);
+  world.put(cell({ core: vm({ controller: own }), places: vm({ "ha-manager": { number: 1 } }) }));
+  assert.match(
+    world.cause("shop/places", "services-malformed").detail,
+    /a number from 2 to 9999; the first one has none/,
+  );
+  world.put(cell({ core: vm({ controller: own }), places: vm({ "ha-manager": { number: 2 } }) }));
+  assert.deepEqual(
+    named("ha-manager.2").map(({ grants }) => grants[0]?.role),
+    ["ha-manager"],
+  );
   assert.deepEqual(named("ha-manager"), [only]);
   const without = new World({ root: rootMeans });
   without.put(cell({ core: vm({ controller: own }) }));

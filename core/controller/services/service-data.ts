@@ -40,7 +40,7 @@ export interface Service {
 
 /** Where there may be more than one: `placer` and `placer.2`. */
 const numbered: ReadonlySet<ServiceRole> = new Set([
-  ...(["storage-manager", "address-manager", "dns-manager", "directory", "placer"] as const),
+  ...(["storage-manager", "address-manager", "dns-manager", "directory", "placer", "ha-manager"] as const),
 ]);
 const answersDns: readonly ServiceRole[] = ["controller", "dns-manager"];
 const allRoles = Object.keys(serviceRoles) as readonly ServiceRole[];
@@ -84,8 +84,6 @@ export function servicesOf(options: ControllerOptions, data: JsonObject): Result
         ? `its x.data names the role "${beyond.role}", and a VM of this cell may have the gateway and personalities alone`
         : `its x.data names the role "${beyond.role}", which stands beside the gateway of the cell that is the way in`,
     );
-  if (found.some(({ role }) => role === "ha-manager"))
-    return fail("its x.data names the role ha-manager, which runs with the root controller in any case: leave it out");
   if (found.length === 0) return fail(`its x.data names no role; name at least one of ${allRoles.join(", ")}`);
   if (answersDns.every((role) => found.some((each) => each.role === role)))
     return fail(
@@ -99,11 +97,7 @@ function serviceOf(options: ControllerOptions, role: ServiceRole, json: Json): R
   const where = `its x.data, service:roles:${role},`;
   if (!isObject(fields)) return fail(`${where} is no component; write ${role} {}`);
   const known =
-    role === "controller"
-      ? ["cell", "cellUid", "cellNumber", "placer", "storageManager"]
-      : hasNumber(role)
-        ? ["number"]
-        : [];
+    role === "controller" ? ["cell", "cellUid", "cellNumber", ...boundTo] : hasNumber(role) ? ["number"] : [];
   const stranger = Object.keys(fields).find((name) => !known.includes(name));
   if (stranger !== undefined)
     return fail(
@@ -112,6 +106,11 @@ function serviceOf(options: ControllerOptions, role: ServiceRole, json: Json): R
   if (role === "controller") return controllerOf(options, fields, where);
   const { number } = fields;
   const least = role === "presence" ? 1 : 2;
+  // The first one is no role of any VM: who protects whom must not go round in a circle (decision 91).
+  if (number === undefined && role === "ha-manager")
+    return fail(
+      "its x.data names the role ha-manager, which runs with the root controller in any case: leave it out, or give a further one a number from 2 upward",
+    );
   if (number === undefined && role !== "presence") return ok({ role, name: servicePeer(role) });
   if (typeof number !== "number" || !Number.isInteger(number) || number < least || number > largestNumber)
     return fail(
@@ -119,6 +118,7 @@ function serviceOf(options: ControllerOptions, role: ServiceRole, json: Json): R
     );
   return ok({ role, name: servicePeer(role, number) });
 }
+const boundTo = ["placer", "storageManager", "haManager"] as const;
 const hasNumber = (role: ServiceRole): boolean => role === "presence" || numbered.has(role);
 
 function controllerOf(options: ControllerOptions, fields: JsonObject, where: string): Result<Service, string> {
@@ -132,7 +132,7 @@ function controllerOf(options: ControllerOptions, fields: JsonObject, where: str
   if (cell === options.cell && (cellUid !== own.uid || cellNumber !== own.number))
     return fail(`${where} is this cell's own: it must have cellUid "${own.uid}" and cellNumber ${own.number}`);
   const bound: Record<string, number> = {};
-  for (const name of ["placer", "storageManager"] as const) {
+  for (const name of boundTo) {
     const number = fields[name];
     if (number === undefined) continue;
     if (typeof number !== "number" || !Number.isInteger(number) || number < 1 || number > largestNumber)

@@ -29,6 +29,7 @@ const say = (world: World, path: string, more: JsonObject = {}): void => {
   world.step({ kind: "actual", from: ha, key: `controller.shop/over/${vm}`, value });
   fireAll(world);
 };
+const guardOf = (world: World): unknown => world.desired.get(peerName("storage-manager"))?.get("guard");
 const runOf = (world: World, path: string) => [world.vm(path)?.host, world.vm(path)?.document.incarnation];
 
 test("every incarnation that a host was told of is looked after, where there is an HA Manager", () => {
@@ -85,4 +86,25 @@ test("one that is not started again by itself waits for its host", () => {
   const web = { ...(cell as Record<string, object>).web, "x.restartOnFailure": false };
   const world = lost({ shop: { ...(cell as object), web } } as never);
   assert.equal(protectedOf(world).find(({ path }) => path === "shop/web")?.lost, "leave");
+});
+
+test("a cell that is bound to a further HA Manager is its own, and says so where its volumes' leases are", () => {
+  const second = peerName("ha-manager.2");
+  const world = new World({ haManager: second });
+  world.step({ kind: "request", id: 1, request: { method: "HA" } });
+  world.put(shop());
+  assert.deepEqual(protectedOf(world), []);
+  assert.equal(world.documents("ha-manager.2", "protected").length, 2);
+  assert.deepEqual(guardOf(world), { cell: "shop", haManager: "ha-manager.2" });
+  world.withdraw(h1);
+  world.hosts.delete(hostName("h1"));
+  say(world, "shop/web");
+  assert.deepEqual(runOf(world, "shop/web"), ["host.h1", 1], "the first has no part in it");
+  const vm = world.uidOf("shop/web");
+  const value: Json = { vm, incarnation: 1, host: "h1", by: "storage" };
+  world.step({ kind: "actual", from: second, key: `controller.shop/over/${vm}`, value });
+  fireAll(world);
+  assert.deepEqual(runOf(world, "shop/web"), ["host.h2", 2]);
+  const first = lost();
+  assert.equal(guardOf(first), undefined, "of the first nothing is said");
 });

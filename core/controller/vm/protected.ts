@@ -1,9 +1,25 @@
 import type { Uid } from "../../../model/cell/identifiers.ts";
-import { type ActualOver, type DesiredProtected, overKey, protectedKey } from "../../documents/ha.ts";
+import {
+  type ActualOver,
+  type DesiredGuard,
+  type DesiredProtected,
+  guardKey,
+  overKey,
+  protectedKey,
+} from "../../documents/ha.ts";
 import { actualOver } from "../../documents/readers/ha.ts";
 import type { Run, VmRecord } from "../records.ts";
 import { isOwnVm } from "../services/service-data.ts";
-import { actualOf, addDesire, type ControllerState, elementOf, haManager, isOff, storageManagerOf } from "../state.ts";
+import {
+  actualOf,
+  addDesire,
+  type ControllerState,
+  elementOf,
+  haManager,
+  haManagerOf,
+  isOff,
+  storageManagerOf,
+} from "../state.ts";
 import { placementOf } from "./places/placement.ts";
 import { isGivenUp, recreatableOf } from "./recreatable.ts";
 
@@ -13,6 +29,11 @@ import { isGivenUp, recreatableOf } from "./recreatable.ts";
  * not go round in a circle.
  */
 export function desireProtected(state: ControllerState): void {
+  state.pass.whole("guard", (desires) => {
+    const [guard, { cell }] = [haManagerOf(state), state.options];
+    if (state.ha && guard !== haManager)
+      addDesire(desires, storageManagerOf(state), guardKey, { cell, haManager: guard } satisfies DesiredGuard);
+  });
   state.pass.each("protected", state.vms, (record, _uid, desires) => {
     const { uid: vm, run } = record;
     const ofElement = state.elements.get(vm);
@@ -27,13 +48,13 @@ export function desireProtected(state: ControllerState): void {
     };
     // Who looks after it hears so; the incarnation behind it is looked after in its place.
     if (run === null && record.freed?.incarnation === record.incarnation)
-      addDesire(desires, haManager, protectedKey(vm), {
+      addDesire(desires, haManagerOf(state), protectedKey(vm), {
         ...{ ...ofModel, ...record.freed, lost: "end" as const, forced: true as const },
       } satisfies DesiredProtected);
     if (run === null || run.host === null || !run.handedOver) return;
     const isOn = element?.type === "VM" && element.desiredState === "on" && !isOff(state);
     const isWanted = isOn && run.stage !== "stopping";
-    addDesire(desires, haManager, protectedKey(vm), {
+    addDesire(desires, haManagerOf(state), protectedKey(vm), {
       ...ofModel,
       incarnation: run.incarnation,
       host: run.host,
@@ -62,6 +83,6 @@ export function overOf(state: ControllerState, vm: Uid, run: Run): ActualOver | 
 /** What it has said of it, whether that counts yet or not. */
 export function saidOver(state: ControllerState, vm: Uid, run: Run): ActualOver | null {
   if (!state.ha || run.host === null || isOwnVm(state, vm)) return null;
-  const over = actualOf(actualOver, state, haManager, overKey(vm));
+  const over = actualOf(actualOver, state, haManagerOf(state), overKey(vm));
   return over?.incarnation === run.incarnation && over.host === run.host ? over : null;
 }

@@ -21,6 +21,8 @@ import {
   type DesiredBeat,
   type DesiredBeats,
   type DesiredFence,
+  type DesiredGuard,
+  type DesiredPower,
   type DesiredProbe,
   type DesiredProtected,
   type DesiredRequests,
@@ -56,6 +58,10 @@ export const desiredProtected = document(
   }),
   ofVm,
 );
+export const desiredGuard = document(object<DesiredGuard>({ cell: cellText, haManager: peerText }));
+export const desiredPower = document(object<DesiredPower>({ host: hostText, boot: count, cut: yes }), {
+  key: { field: "host", of: ({ host }: { readonly host: string }) => host },
+});
 const bounded = (name: HaSettingName) => optional(number(haSettings[name].least, haSettings[name].most));
 export const desiredSettings = document(
   object<DesiredSettings>({

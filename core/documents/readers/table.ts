@@ -70,6 +70,7 @@ export const desiredDocuments = {
     "let-go/<uid>": storage.desiredLetGo,
     "owner/<name>": tenancy.desiredCellOwner,
     "fence/<uid>": ha.desiredFence,
+    guard: ha.desiredGuard,
   },
   agent: {
     "volume/<uid>": storage.agentVolume,
@@ -97,6 +98,7 @@ export const desiredDocuments = {
     "protected/<uid>": ha.desiredProtected,
     "host/<name>": placement.desiredHost,
     settings: ha.desiredSettings,
+    "power/<name>": ha.desiredPower,
   },
   directory: {
     "public/<uid>": cells.desiredPublic,
@@ -142,6 +144,7 @@ export const actualDocuments = {
     "<peer>/grant/<uid>": storage.actualGrant,
     "<peer>/let-go/<uid>": null,
     "<peer>/owner/<name>": null,
+    "<peer>/guard": null,
     "<peer>/fence/<uid>": ha.actualFence,
   },
   agent: {
@@ -190,6 +193,7 @@ export const actualDocuments = {
   "ha-manager": {
     "<peer>/protected/<uid>": null,
     "<peer>/settings": null,
+    "<peer>/power/<name>": null,
     "<peer>/over/<uid>": ha.actualOver,
     "<peer>/host/<name>": null,
   },

@@ -8,7 +8,8 @@ import type { Fencer } from "./fencer.ts";
 export const powerFencer: Fencer = {
   name: "power",
   judge: ({ host, boot }, { power }) => {
-    const { registered, said } = power;
+    const { registered, said, isElsewhere } = power;
+    if (isElsewhere) return { isFenced: false, sentence: `the first HA Manager was asked for the power of ${host}` };
     if (!registered.has(host))
       return { isFenced: false, sentence: `no management controller of ${host} is registered` };
     if (isReadOff(power, host, boot))

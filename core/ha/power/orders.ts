@@ -6,6 +6,7 @@ import { deathOf } from "../../presence/group/deaths.ts";
 import { noteOff } from "../guards.ts";
 import type { HaState } from "../state.ts";
 import { isSuspected, suspectedHosts } from "../suspicions.ts";
+import { afterFencingMs } from "./asked.ts";
 import { isSamePlug, isSameUuid, type PowerAction, type RegisteredController } from "./controller.ts";
 import { answerEnds, dueEnds } from "./ends.ts";
 import type { Order, PowerOff, Registered } from "./power-state.ts";
@@ -28,8 +29,6 @@ export interface DueOrder {
 
 /** A power that is looked at is looked at this often. */
 const readEveryMs = 10_000;
-/** A fence at the storage that works is faster, and cuts nobody's power. */
-export const afterFencingMs = 3_000;
 
 /** Answers what the edge asks, at once or, where it waits, later. @returns whether it is such a request */
 export function takePower(state: HaState, id: number, request: Json, now: Instant): boolean {
@@ -76,7 +75,11 @@ export function settleWait(state: HaState, now: Instant): void {
   const { power, active } = state;
   if (power.waiting === null) return;
   const isRegistered = (host: HostName): boolean => power.registered.has(host);
-  const isAbout = [...suspectedHosts(state), ...[...active.values()].map(({ host }) => host)].some(isRegistered);
+  const isAbout = [
+    ...suspectedHosts(state),
+    ...[...active.values()].map(({ host }) => host),
+    ...power.asked.keys(),
+  ].some(isRegistered);
   if (isAbout || dueEnds(state, now).length > 0) answerWait(state);
 }
 function answerWait({ outbox, power }: HaState): void {
@@ -130,11 +133,14 @@ function whatIsDue(state: HaState, host: HostName, now: Instant): Pick<Order, "a
   if (isLost ? state.reachable.get(hostPeer(host)) === true : !isSuspected(state, host)) return null;
   const items = [...state.active.values()].filter((item) => item.host === host);
   const vms = isLost ? items.map(({ vm }) => vm) : [...(state.at.get(host) ?? [])];
-  const boots = vms.flatMap((vm) => state.wanted.get(vm)?.document.boot ?? []);
+  const asked = [...(power.asked.get(host)?.values() ?? [])];
+  const boots = [...vms.flatMap((vm) => state.wanted.get(vm)?.document.boot ?? []), ...asked.map((each) => each.boot)];
   const boot = Math.max(...boots);
   if (boots.length === 0 || (power.offs.get(host)?.boot ?? -1) >= boot) return null;
   const isFencing =
-    isLost && items.some(({ step, since }) => step === "Fencing" && now.wallMs - since >= afterFencingMs);
+    isLost &&
+    (asked.some(({ cut }) => cut === true) ||
+      items.some(({ step, since }) => step === "Fencing" && now.wallMs - since >= afterFencingMs));
   const last = power.orders.get(host);
   const sinceMs = last === undefined ? Number.POSITIVE_INFINITY : now.wallMs - last.at;
   const sinceOffMs =

@@ -1,5 +1,6 @@
-import type { HostName } from "../../../model/cell/identifiers.ts";
+import type { HostName, PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
+import type { DesiredPower } from "../../documents/ha.ts";
 import type { PowerAction, RegisteredController } from "./controller.ts";
 
 /** Record `power/<host>`. The password is sealed by the edge, with a key that is not in this store. */
@@ -39,11 +40,15 @@ export interface PowerState {
   /** When this process heard of the last of them, monotonic ms. */
   readonly readOffMs: Map<HostName, number>;
   readonly said: Map<HostName, SaidPower>;
+  /** By host, what further HA Managers want to know of its power. Not durable: it is desired here. */
+  readonly asked: Map<HostName, Map<PeerName, DesiredPower>>;
+  /** Controllers are another HA Manager's. */
+  readonly isElsewhere: boolean;
   /** The edge's request to be told when something may be due; null: it has not asked. */
   waiting: number | null;
 }
-export const createPower = (): PowerState => ({
-  waiting: null,
+export const createPower = (isElsewhere = false): PowerState => ({
+  ...{ waiting: null, isElsewhere, asked: new Map() },
   ...{ registered: new Map(), orders: new Map(), open: new Map(), offs: new Map(), said: new Map() },
   readOffMs: new Map(),
 });

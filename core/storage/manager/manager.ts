@@ -1,5 +1,6 @@
 import type { PeerName, Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
+import { guardKey } from "../../documents/ha.ts";
 import { mayDesire, maySee } from "../../documents/permissions.ts";
 import {
   agentBinned,
@@ -20,7 +21,7 @@ import { actualKey } from "../../documents/vocabulary.ts";
 import type { Input, Service } from "../../env.ts";
 import { cellOfController, log, progress, publish, sameJson, takeEffects, toJson, write } from "../../outbox.ts";
 import { storageOffersOf } from "../offers.ts";
-import { fenceConcerns, sayFences, takeFence } from "./fences/fences.ts";
+import { fenceConcerns, sayFences, takeFence, takeGuard } from "./fences/fences.ts";
 import { reconcileConnection, reconcileLease } from "./leases.ts";
 import { keepGrant, letGoOf, lookAtHeld, sayGrant, sayHolds } from "./left/holds.ts";
 import { publishKept } from "./left/kept.ts";
@@ -236,6 +237,7 @@ function takeDesired(state: ManagerState, client: PeerName, key: string, value: 
   else if (kind === "grant") takeGrant(state, client, id, value);
   else if (kind === "let-go") takeLetGo(state, client, id, value);
   else if (kind === "fence") takeFence(state, client, id, value);
+  else if (key === guardKey) takeGuard(state, client, value);
   else if (kind === "owner") takeCellOwner(state, id, value);
 }
 

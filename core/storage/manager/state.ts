@@ -125,8 +125,10 @@ export interface ManagerState {
   readonly letGo: Set<string>;
   /** By child cell of the root cell: path of the account that has it, and all cells in it. Of others nothing is known. */
   readonly owners: Map<string, string>;
-  /** By VM: up to which incarnation it is fenced (`fences/fences.ts`). */
-  readonly fences: Map<Uid, WantedFence>;
+  /** By VM, and by the HA Manager that wants it: up to which incarnation it is fenced (`fences/fences.ts`). */
+  readonly fences: Map<Uid, Map<PeerName, WantedFence>>;
+  /** By cell, the HA Manager that its controller has said looks after it; of others it is the first. */
+  readonly guards: Map<CellName, PeerName>;
   /** What others than the owner of a UID desire under it, by key and client (`recovery/owner.ts`). */
   readonly rivals: Map<string, Map<PeerName, Json>>;
   /** Keys of which the owner may be another by now. */
@@ -177,6 +179,7 @@ export function restoreManager(
     letGo: new Set(),
     owners: new Map(),
     fences: new Map(),
+    guards: new Map(),
     rivals: new Map(),
     unsettled: new Set(),
     volumes: new Map(),

@@ -1,6 +1,6 @@
 import { steps } from "../../../core/ha/item.ts";
 import type { Invariant } from "../invariant.ts";
-import { incarnationOf } from "./said-over.ts";
+import { incarnationOf, isHaManager } from "./said-over.ts";
 
 const order: readonly string[] = steps;
 /** From each step, those that may follow. */
@@ -19,13 +19,16 @@ export const oneItem: Invariant = {
   title: "one active HA work item per VM incarnation, and its steps follow the table",
   watch: ({ kernel }, verdict) => {
     const at = new Map<string, string>();
+    /** By incarnation, the manager that works on it. */
+    const by = new Map<string, string>();
     const types = new Map<string, string>();
     kernel.watchers.push({
       log: (who, event, { vm, incarnation, step, type }) => {
-        if (event === "process/crashed" && who === "ha-manager") at.clear();
-        if (who !== "ha-manager" || (event !== "ha/scheduled" && event !== "ha/step")) return;
+        if (event === "process/crashed") for (const [name, manager] of by) if (manager === who) at.delete(name);
+        if (!isHaManager(who) || (event !== "ha/scheduled" && event !== "ha/step")) return;
         const name = incarnationOf({ vm, incarnation });
         const before = at.get(name);
+        by.set(name, who);
         if (event === "ha/scheduled") {
           // What was given up, or could not be read, is due anew where the host is lost then.
           const isFree = before === undefined || ["Cancelled", "Error", "CheckStop Done"].includes(before);

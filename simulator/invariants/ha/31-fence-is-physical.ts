@@ -1,6 +1,6 @@
 import type { MachineTruth } from "../../world/truth.ts";
 import type { Invariant } from "../invariant.ts";
-import { canWrite, incarnationOf, watchHa } from "./said-over.ts";
+import { canWrite, incarnationOf, isHaManager, watchHa } from "./said-over.ts";
 
 /**
  * Once an incarnation is said to be over, none of its writes lands any more, and nothing that would take one is left. One whose volumes
@@ -15,7 +15,7 @@ export const fenceIsPhysical: Invariant = {
     const had = new Map<string, Map<string, string>>();
     kernel.watchers.push({
       log: (who, event, { vm, incarnation, by }) => {
-        if (who !== "ha-manager" || event !== "ha/over" || recreatable.has(incarnationOf({ vm, incarnation }))) return;
+        if (!isHaManager(who) || event !== "ha/over" || recreatable.has(incarnationOf({ vm, incarnation }))) return;
         const running = [...truth.machines].find((each) => each.vm === vm && each.incarnation === incarnation);
         // Of one whose host has no power, or that was seen to have ended, nothing runs.
         const isHarmless = by === "storage" && running !== undefined && !canWrite(truth, running);

@@ -1,5 +1,6 @@
 import { hostName } from "../../../model/cell/identifiers.ts";
 import type { Invariant } from "../invariant.ts";
+import { isHaManager } from "./said-over.ts";
 
 /**
  * HA asks further before it fences: what runs at a host that the HA Manager hears is not fenced, whoever was declared dead, nor
@@ -49,29 +50,29 @@ export const freshIsNotFenced: Invariant = {
         begun.set(who, kernel.clock.nowMs);
       },
       log: (who, event, fields) => {
-        if (who !== "ha-manager") return;
-        if (event === "process/crashed") inStep.clear();
+        if (!isHaManager(who)) return;
+        if (event === "process/crashed") for (const name of inStep) if (name.startsWith(`${who} `)) inStep.delete(name);
         if (event === "peer/reachable") {
-          inStep.add(String(fields.peer));
-          stepSince.set(String(fields.peer), kernel.clock.nowMs);
+          inStep.add(`${who} ${fields.peer}`);
+          stepSince.set(`${who} ${fields.peer}`, kernel.clock.nowMs);
         }
-        if (event === "peer/unreachable") inStep.delete(String(fields.peer));
+        if (event === "peer/unreachable") inStep.delete(`${who} ${fields.peer}`);
         if (event !== "ha/step" || fields.step !== "Fencing") return;
         const { vm, incarnation, host } = fields;
         const running = [...truth.machines].find((each) => each.vm === vm && each.incarnation === incarnation);
         // Its manager has to run for long enough to have said what is there.
         const manager = installation.managers.get(hostName(String(host)));
-        const isHeard = inStep.has(`host.${host}`) && manager?.state != null && running !== undefined;
+        const isHeard = inStep.has(`${who} host.${host}`) && manager?.state != null && running !== undefined;
         const { nowMs } = kernel.clock;
         const isBeating = [...(beats.get(`host.${host}`) ?? [])].some(
           ([agent, { sinceMs, lastMs }]) =>
-            inStep.has(agent) && nowMs - sinceMs > slackMs && nowMs - lastMs < lateMs - slackMs,
+            inStep.has(`${who} ${agent}`) && nowMs - sinceMs > slackMs && nowMs - lastMs < lateMs - slackMs,
         );
         const isWriting = [...writes].some(
           ([name, { sinceMs, lastMs, agent }]) =>
             name.startsWith(`${vm}.${incarnation} `) &&
-            inStep.has(agent) &&
-            nowMs - (stepSince.get(agent) ?? nowMs) > 2 * slackMs &&
+            inStep.has(`${who} ${agent}`) &&
+            nowMs - (stepSince.get(`${who} ${agent}`) ?? nowMs) > 2 * slackMs &&
             nowMs - (begun.get(agent) ?? 0) > 2 * slackMs &&
             nowMs - sinceMs > 2 * slackMs &&
             nowMs - lastMs < steadyMs,

@@ -1,4 +1,5 @@
 import type { Invariant } from "../invariant.ts";
+import { isHaManager } from "./said-over.ts";
 
 /**
  * A suspicion is no loss: before a host is declared dead, nothing is done about its VMs, unless its power was read as off. The premise is an
@@ -14,7 +15,7 @@ export const refutedRestartsNothing: Invariant = {
       log: (who, event, fields) => {
         const host = String(fields.host);
         if (event === "presence/declared") declared.add(host);
-        if (who !== "ha-manager") return;
+        if (!isHaManager(who)) return;
         if (event === "ha/power-is-off") off.add(host);
         if (event === "ha/not-suspected" && !declared.has(host)) verdict.check(true, () => "");
         // What goes in order at a host that is heard restarts nothing by itself.

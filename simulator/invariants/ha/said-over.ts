@@ -14,6 +14,8 @@ export interface SaidByHa {
   /** Freed of its host by an operator, though nobody has seen that it ended. */
   readonly forced: ReadonlySet<string>;
 }
+/** One of several. */
+export const isHaManager = (who: string): boolean => /^ha-manager(?:\.\d+)?$/.test(who);
 type Incarnation = { readonly vm: unknown; readonly incarnation: unknown };
 export const incarnationOf = ({ vm, incarnation }: Incarnation): string => `${vm}.${incarnation}`;
 
@@ -44,7 +46,7 @@ export const watchHa = (kernel: Kernel): SaidByHa => {
     },
     log: (who, event, { vm, incarnation, step, by }) => {
       if (event === "host/isolated") isolated.add(incarnationOf({ vm, incarnation }));
-      if (who !== "ha-manager") return;
+      if (!isHaManager(who)) return;
       if (event === "ha/step" && step === "Fencing") fencing.add(incarnationOf({ vm, incarnation }));
       if (event === "ha/over") over.add(incarnationOf({ vm, incarnation }));
       if (event === "ha/over" && by === "recreatable") recreatable.add(incarnationOf({ vm, incarnation }));

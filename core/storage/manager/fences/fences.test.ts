@@ -115,3 +115,37 @@ test("what other machines have, or had, is no part of a fence", () => {
     ["v-1"],
   );
 });
+
+test("a fence counts if it is wanted by the HA Manager that the cell's controller names, and by no other", () => {
+  const made = world();
+  const second = peerName("ha-manager.2");
+  const saidTo = (who: string) => made.published.get(`${who}/fence/a-1`) as unknown as ActualFence | undefined;
+  made.want("fence/a-1", fence(1), second);
+  made.settle();
+  assert.equal(saidTo("ha-manager.2")?.complete, false, "nobody has named it: the first looks after all");
+  assert.match(saidTo("ha-manager.2")?.reason ?? "", /shop is looked after by ha-manager$/);
+  assert.equal(made.connection("cv-1", shop)?.phase, "ready");
+  // Nor does a stranger's word stand in the way of that of the right one.
+  made.want("guard", { cell: "shop", haManager: "ha-manager.2" }, peerName("controller.bank"));
+  made.settle();
+  assert.match(
+    saidTo("ha-manager.2")?.reason ?? "",
+    /looked after by ha-manager$/,
+    "another cell's controller says so",
+  );
+  made.want("guard", { cell: "shop", haManager: "controller.bank" }, shop);
+  made.settle();
+  assert.equal(saidTo("ha-manager.2")?.complete, false, "that is no HA Manager");
+  made.want("guard", { cell: "shop", haManager: "ha-manager.2" }, shop);
+  made.want("fence/a-1", fence(9), ha);
+  made.settle();
+  assert.deepEqual(holders(made), [undefined, undefined]);
+  assert.equal(saidTo("ha-manager.2")?.complete, true);
+  assert.equal(saidOf(made)?.complete, false, "the first has handed it on");
+  made.restart();
+  made.settle();
+  assert.equal(saidTo("ha-manager.2")?.complete, true);
+  assert.equal(saidOf(made)?.complete, false);
+  made.want("fence/a-1", null, second);
+  assert.equal(saidTo("ha-manager.2"), undefined);
+});

@@ -1,7 +1,9 @@
-import type { PeerName, Uid } from "../../../../model/cell/identifiers.ts";
+import type { CellName, PeerName, Uid } from "../../../../model/cell/identifiers.ts";
 import type { Json } from "../../../../model/json/json.ts";
-import { type ActualFence, type FencedVolume, fenceKey } from "../../../documents/ha.ts";
-import { desiredFence } from "../../../documents/readers/ha.ts";
+import { type ActualFence, type FencedVolume, fenceKey, guardKey } from "../../../documents/ha.ts";
+import { kindOf } from "../../../documents/permissions.ts";
+import { desiredFence, desiredGuard } from "../../../documents/readers/ha.ts";
+import { servicePeer } from "../../../documents/service-roles.ts";
 import { actualKey, type LeaseHolder } from "../../../documents/vocabulary.ts";
 import { cellOfController, log, publishValue } from "../../../outbox.ts";
 import type { WantedFence } from "../records.ts";
@@ -15,20 +17,29 @@ import { type ManagerState, mark, nameOf, serverOf, serverTrouble } from "../sta
  * complete when nothing is left of which this manager knows that the incarnation may write it. Of what it does not know it says
  * so, and never "complete": a manager that has lost its store hears all servers first.
  *
- * The fence counts for the connections of one cell alone, and never for the root controller's own VM, whose leases hosts take
- * over themselves (decision 35).
+ * The fence counts for the connections of one cell alone, if it is wanted by the HA Manager that this cell's controller names
+ * (`guard`), and never for the root controller's own VM, whose leases hosts take over themselves (decision 35).
  */
 
 /** Is this incarnation of a VM, or an earlier one, fenced? `client`: whose desire it is, null where only the holder is known. */
 export function isFenced(
-  { fences }: Pick<ManagerState, "fences">,
+  state: Pick<ManagerState, "fences" | "guards">,
   client: PeerName | null,
   { vm, incarnation }: Pick<LeaseHolder, "vm" | "incarnation">,
 ): boolean {
-  const fence = fences.get(vm)?.document;
-  if (fence === undefined || incarnation > fence.incarnation) return false;
-  return client !== null && cellOfController(client) === fence.cell;
+  const fences = state.fences.get(vm);
+  if (fences === undefined || client === null) return false;
+  for (const fence of fences.values()) {
+    const { incarnation: upTo, cell } = fence.document;
+    if (incarnation <= upTo && cellOfController(client) === cell && isByGuard(state, fence)) return true;
+  }
+  return false;
 }
+
+const isByGuard = ({ guards }: Pick<ManagerState, "guards">, { client, document: { cell } }: WantedFence): boolean =>
+  client === guardOf(guards, cell);
+const guardOf = (guards: ManagerState["guards"], cell: CellName): PeerName => guards.get(cell) ?? firstHaManager;
+const firstHaManager = servicePeer("ha-manager");
 
 export function takeFence(state: ManagerState, client: PeerName, vm: Uid, value: Json): void {
   const document = desiredFence.of(value, vm);
@@ -39,15 +50,45 @@ export function takeFence(state: ManagerState, client: PeerName, vm: Uid, value:
     });
     return;
   }
-  const before = state.fences.get(vm);
-  if (document === null) state.fences.delete(vm);
+  const fences = state.fences.get(vm) ?? new Map<PeerName, WantedFence>();
+  const before = fences.get(client);
+  if (document === null) fences.delete(client);
   else {
-    state.fences.set(vm, { client, document, concerned: null });
-    if (state.started && before?.document.incarnation !== document.incarnation)
-      log(state.outbox, "ha/fencing", { vm, incarnation: document.incarnation });
+    const fence: WantedFence = { client, document, concerned: null };
+    fences.set(client, fence);
+    if (state.started && before?.document.incarnation !== document.incarnation) tell(state, fence);
   }
+  if (fences.size === 0) state.fences.delete(vm);
+  else state.fences.set(vm, fences);
   if (state.started) for (const volume of findConcerned(state, vm)) mark(state, volume);
   if (document === null) say(state, client, vm, null);
+}
+
+function tell(state: ManagerState, fence: WantedFence): void {
+  const { vm, incarnation, cell } = fence.document;
+  if (isByGuard(state, fence)) log(state.outbox, "ha/fencing", { vm, incarnation });
+  else {
+    const why = `the HA Manager of ${cell} is ${guardOf(state.guards, cell)}`;
+    log(state.outbox, "document/refused", { from: fence.client, key: fenceKey(vm), why });
+  }
+}
+
+/** Who looks after a cell says its controller; null: the first one. */
+export function takeGuard(state: ManagerState, client: PeerName, value: Json): void {
+  const document = desiredGuard.of(value);
+  const own = cellOfController(client) as CellName | null;
+  if (own === null) return;
+  if (value !== null && (document === null || document.cell !== own || kindOf(document.haManager) !== "ha-manager")) {
+    const why = "it is malformed, about another cell than its controller's, or names no HA Manager";
+    log(state.outbox, "document/refused", { from: client, key: guardKey, why });
+    return;
+  }
+  if (document === null) state.guards.delete(own);
+  else state.guards.set(document.cell, document.haManager);
+  if (!state.started) return;
+  for (const [vm, fences] of state.fences)
+    if ([...fences.values()].some((fence) => fence.document.cell === own))
+      for (const volume of findConcerned(state, vm)) mark(state, volume);
 }
 
 /** Volumes that a VM's connections name, or that it has. */
@@ -63,14 +104,14 @@ function findConcerned({ wantedConnections, connections, leases, agents }: Manag
 
 /** A connection of a fenced VM came or went, or a server has said that the VM has a lease. */
 export function fenceConcerns({ fences }: Pick<ManagerState, "fences">, vm: Uid): void {
-  const fence = fences.get(vm);
-  if (fence !== undefined) fence.concerned = null;
+  for (const fence of fences.get(vm)?.values() ?? []) fence.concerned = null;
 }
 
 /** Says how far the fences are. Runs after the volumes' own reconciling, of which it only reads what came of it. */
 export function sayFences(state: ManagerState): void {
   if (!state.started) return;
-  for (const [vm, fence] of state.fences) say(state, fence.client, vm, judge(state, fence));
+  for (const [vm, fences] of state.fences)
+    for (const fence of fences.values()) say(state, fence.client, vm, judge(state, fence));
 }
 
 function say(state: ManagerState, client: PeerName, vm: Uid, fence: ActualFence | null): void {
@@ -80,7 +121,11 @@ function say(state: ManagerState, client: PeerName, vm: Uid, fence: ActualFence 
 }
 
 function judge(state: ManagerState, fence: WantedFence): ActualFence {
-  const { vm, incarnation } = fence.document;
+  const { vm, incarnation, cell } = fence.document;
+  if (!isByGuard(state, fence)) {
+    const reason = `${cell} is looked after by ${guardOf(state.guards, cell)}`;
+    return { incarnation, complete: false, volumes: [], reason };
+  }
   fence.concerned ??= findConcerned(state, vm);
   const { concerned } = fence;
   const waits = whyNotKnown(state) ?? firstHeld(state, vm, incarnation, concerned);
