@@ -29,6 +29,8 @@ export interface Found {
   /** `revision` of the global network that was implemented last by this process; null: none yet. */
   readonly revision: string | null;
   readonly allocation: NetworkAllocation;
+  /** Why an instance of a mode of Eucalyptus has no tap yet, a sentence; null: it has. Absent: this host offers no mode. */
+  readonly whyNoTap?: (instance: string, cell: string) => string | null;
   /** VMs, or `network`, with an action under way or resting after a failure. */
   readonly busy: ReadonlySet<Uid | "network">;
   /** VMs whose CPUs stand still because of a disk, with a sentence. */

@@ -16,6 +16,7 @@ import type { StorageOffer } from "../../model/check/check-storage.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { ServerLabel, VolumeAbout, VolumeLabel } from "./bin.ts";
 import type { DesiredLiveness, GuestFacts } from "./guest.ts";
+import type { OfInstance, OfMode } from "./network/modes.ts";
 import type { ActualRouter } from "./network/outside.ts";
 import type { PolicyNetwork, PolicyRouter, PolicyTraits, Sliced } from "./network/policy.ts";
 import type { PlacedTerms } from "./pools.ts";
@@ -283,7 +284,7 @@ export interface ActualName extends Progress {
 
 // --- placement -------------------------------------------------------------------------------------------------
 
-export interface DesiredPlacement {
+export interface DesiredPlacement extends OfMode {
   readonly vm: Uid;
   readonly path: ElementPath;
   readonly cell: CellName;
@@ -336,7 +337,7 @@ export interface HostOffers {
   readonly complete: boolean;
   readonly marks?: KnownMarks;
 }
-export interface ActualHost {
+export interface ActualHost extends OfMode {
   readonly host: HostName;
   readonly state: "up" | "draining";
   /** On the underlay. */
@@ -350,10 +351,7 @@ export interface ActualHost {
   readonly cpus: number;
   readonly cpuSpeedMHz: number;
   readonly accelerator: "kvm" | "tcg";
-  /**
-   * Which start of the machine this is: above that of every earlier one. What began in one boot never runs in another.
-   * Absent: a host of the previous version, whose machines nobody can take for stopped.
-   */
+  /** Which start of the machine this is: above that of every earlier one. What began in one boot never runs in another. */
   readonly boot?: number;
   /** Upstream routers on its way out of the installation. Absent: it has none. */
   readonly routers?: readonly ActualRouter[];
@@ -425,7 +423,7 @@ export interface DesiredDisk {
   readonly readOnly: boolean;
   readonly attachment: Attachment;
 }
-export interface DesiredInterface {
+export interface DesiredInterface extends OfInstance {
   readonly uid: Uid;
   readonly path: ElementPath;
   readonly mac: Mac;

@@ -22,13 +22,14 @@ import { dedication, isHidden } from "./filters/dedication.ts";
 import { hostState } from "./filters/host-state.ts";
 import { implicitRank, isHeld } from "./filters/implicit.ts";
 import { marks, tagged } from "./filters/marks.ts";
+import { networkMode } from "./filters/network-mode.ts";
 import { isOutside, pool, shownName } from "./filters/pool.ts";
 import { speed } from "./filters/speed.ts";
 import { together } from "./filters/together.ts";
 
 /** Of these each host of a class says the same (`index/`): they look neither at its room nor at who is there. A further one is either of the two. */
-export const classFilters: readonly Filter[] = [hostState, pool, dedication, marks, speed];
-const filters: readonly Filter[] = [hostState, together, marks, tagged, affinity, speed, capacity];
+export const classFilters: readonly Filter[] = [hostState, pool, dedication, marks, networkMode, speed];
+const filters: readonly Filter[] = [hostState, together, marks, tagged, affinity, networkMode, speed, capacity];
 
 /** What is asked for, with all that one decision looks up once. */
 export interface Asked {

@@ -35,8 +35,9 @@ export function heldAddresses(running: Iterable<Holder>): Map<string, Held> {
 }
 /** One more machine that runs. */
 export function holdAddresses(held: Map<string, Held>, { client, vm }: Holder): void {
-  for (const { address, management, uid } of vm.interfaces)
-    if (management !== true && !held.has(address)) held.set(address, { client, uid, vm: vm.path });
+  for (const { address, management, instance, uid } of vm.interfaces)
+    if (management !== true && instance === undefined && !held.has(address))
+      held.set(address, { client, uid, vm: vm.path });
 }
 
 /**
@@ -44,10 +45,10 @@ export function holdAddresses(held: Map<string, Held>, { client, vm }: Holder): 
  * machine that is about to end, or one of which an older store of the cell's controller does not know.
  */
 export function addressInUse(
-  { address, management, path, uid }: DesiredInterface,
+  { address, management, instance, path, uid }: DesiredInterface,
   held: ReadonlyMap<string, Held>,
 ): string | null {
-  const holder = management === true ? undefined : held.get(address);
+  const holder = management === true || instance !== undefined ? undefined : held.get(address);
   if (holder === undefined || holder.uid === uid) return null;
   return `its interface ${path} has the address ${address}, which a machine of ${holder.vm} has here until it ends`;
 }
@@ -55,11 +56,12 @@ export function addressInUse(
 /** Why an interface of that controller cannot have its address here, as a sentence; null: it can. */
 export function addressTaken(
   { client, vm }: Holder,
-  { address, management, path }: DesiredInterface,
+  { address, management, instance, path }: DesiredInterface,
   { underlay, placed }: Claims,
   held: ReadonlyMap<string, Held>,
 ): string | null {
-  if (management === true) return null;
+  // Who has an address of a mode of Eucalyptus, the Network View Manager knows.
+  if (management === true || instance !== undefined) return null;
   const its = `its interface ${path} cannot have the address ${address}`;
   if (underlay.has(address)) return `${its}, which is that of a host or a service of the installation`;
   const holder = held.get(address);

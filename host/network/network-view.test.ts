@@ -3,14 +3,14 @@ import { test } from "node:test";
 import type { Effect, Input } from "../../core/env.ts";
 import { createNetworkViewManager } from "../../core/eucalyptus/manager.ts";
 import { isObject } from "../../core/outbox.ts";
-import { type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
+import { ipv4, type PeerName, peerName, uid } from "../../model/cell/identifiers.ts";
 import type { NetworkView } from "../../model/eucalyptus/view/network-view.ts";
 import { readView } from "../../model/eucalyptus/view/read-view.ts";
 import { writeView } from "../../model/eucalyptus/view/write-view.ts";
 import type { Json } from "../../model/json/json.ts";
 import { host } from "../service/manager.testing.ts";
 import { createHostManager } from "../service/manager.ts";
-import { placedOf } from "./network-view.ts";
+import { modeAt, type NetworkAtHost, placedOf, restoreNetwork, whyNoTap } from "./network-view.ts";
 
 /* The Network View Manager and a Host Manager, and between them what each says: configuration down to a view's file, and back. */
 
@@ -158,3 +158,26 @@ function networkOf(offers: Peer): Json {
   const instances = [{ id: JSON.parse(idsOf()).id, private: { address: "10.9.0.10", state: "assigned" } }];
   return { address: host.address, cluster: "one", peer: "node", version: 7, instances };
 }
+
+test("a node offers the mode of the view that it has in place, and each tap to the cell alone whose instance it is", () => {
+  const onView = (): void => undefined;
+  const at = (peer: "node" | "network", version: number): NetworkAtHost => ({
+    ...restoreNetwork(new Map(), { cluster: "one", peer, onView }),
+    mode: "EDGE",
+    owners: new Map([["i-00000001", "shop"]]),
+    placed: {
+      version,
+      instances: [
+        { id: "i-00000001", private: { address: ipv4("10.9.0.10"), state: version > 1 ? "assigned" : "pending" } },
+      ],
+    },
+  });
+  assert.deepEqual(modeAt(at("node", 1)), { networkMode: "EDGE" });
+  assert.deepEqual(modeAt(at("node", 0)), {}, "nothing is in place");
+  assert.deepEqual(modeAt(at("network", 1)), {}, "a network host runs no instances");
+  assert.deepEqual(modeAt(restoreNetwork(new Map(), undefined)), {});
+  assert.equal(whyNoTap(at("node", 2), "i-00000001", "shop"), null);
+  assert.match(whyNoTap(at("node", 1), "i-00000001", "shop") ?? "", /yet to be put in place/);
+  assert.match(whyNoTap(at("node", 2), "i-00000001", "bank") ?? "", /is another cell's/);
+  assert.match(whyNoTap(at("node", 2), "i-00000002", "shop") ?? "", /no view of the network/);
+});

@@ -10,11 +10,13 @@ import {
   type PlacedInstance,
   type ViewItem,
 } from "../../core/documents/network/eucalyptus.ts";
+import type { OfMode } from "../../core/documents/network/modes.ts";
 import { desiredNetworkView, networkSlice as readSlice } from "../../core/documents/readers/eucalyptus.ts";
 import type { Effect } from "../../core/env.ts";
 import { formatIpv4 } from "../../model/addresses/addresses.ts";
 import { type Ipv4, ipv4 } from "../../model/cell/identifiers.ts";
 import type { AllocatedAddress, Allocation } from "../../model/eucalyptus/allocation/allocation.ts";
+import type { Mode } from "../../model/eucalyptus/modes.ts";
 import type { NetworkView } from "../../model/eucalyptus/view/network-view.ts";
 import type { Json } from "../../model/json/json.ts";
 
@@ -29,6 +31,10 @@ export interface OfferedNetwork {
 export interface NetworkAtHost {
   readonly offered: OfferedNetwork | null;
   readonly view: View<DesiredNetworkView, NetworkSlice>;
+  /** Of the view that has come; null: none has. */
+  mode: Mode | null;
+  /** By the id of an instance in it, whose it is. */
+  owners: ReadonlyMap<string, string>;
   placed: Pick<ActualNetwork, "version" | "instances">;
 }
 /** Record `view-replaced/<slice>`: `{ was }`, of a view that is between two versions. */
@@ -43,7 +49,7 @@ export function restoreNetwork(records: ReadonlyMap<string, Json>, offered: Offe
     replaced.set(name, name === "" ? desiredNetworkView.of(was) : readSlice.of(was));
   }
   const view = new View<DesiredNetworkView, NetworkSlice>(networkViewKind, replaced);
-  return { offered: offered ?? null, view, placed: { version: 0, instances: null } };
+  return { offered: offered ?? null, view, mode: null, owners: new Map(), placed: { version: 0, instances: null } };
 }
 
 type Taken = ReturnType<View<DesiredNetworkView, NetworkSlice>["begin"]>;
@@ -64,7 +70,7 @@ export function takeNetworkDesire(
   return true;
 }
 
-function handOn({ offered }: NetworkAtHost, { now, writes }: Taken, effects: Effect[]): void {
+function handOn(network: NetworkAtHost, { now, writes }: Taken, effects: Effect[]): void {
   for (const { name, record } of writes)
     effects.push({ kind: "write", key: `${viewReplaced}/${name}`, value: record as unknown as Json });
   // A host that is told of no view any more keeps what it has: nobody has said that it is to go.
@@ -76,7 +82,11 @@ function handOn({ offered }: NetworkAtHost, { now, writes }: Taken, effects: Eff
       event: "document/refused",
       fields: { from: "network-view-manager", key: networkViewKey, why: "what its slices say is no view" },
     });
-  else offered?.onView(view);
+  else {
+    network.mode = view.mode;
+    network.owners = new Map(view.instances.map(({ id, owner = "" }) => [id, owner]));
+    network.offered?.onView(view);
+  }
 }
 
 /** Null: its texts are none; whether they say a view that can be put in place, its reader says. */
@@ -131,6 +141,19 @@ const addressOf = ({ address, state, reason }: AllocatedAddress): PlacedAddress 
   ...{ address: ipv4(formatIpv4(address)), state },
   ...(reason === undefined ? {} : { reason }),
 });
+
+/** The mode in which instances may be placed here: a node that has a view in place. */
+export const modeAt = ({ offered, mode, placed }: NetworkAtHost): OfMode =>
+  offered?.peer === "node" && mode !== null && placed.version > 0 ? { networkMode: mode } : {};
+
+/** Why a cell cannot have an instance's tap yet, a sentence; null: it can. Another cell's it never can, whatever its controller says. */
+export function whyNoTap({ placed, owners }: NetworkAtHost, instance: string, cell: string): string | null {
+  const owner = owners.get(instance);
+  if (owner !== undefined && owner !== cell) return `${instance} is another cell's`;
+  const address = placed.instances?.find(({ id }) => id === instance)?.private;
+  if (address === undefined) return `no view of the network that is in place here has ${instance} yet`;
+  return address.state === "assigned" ? null : (address.reason ?? "its address has yet to be put in place");
+}
 
 /** What this host says of it; null: it offers nothing. */
 export const networkSaid = ({ offered, placed }: NetworkAtHost, address: Ipv4): ActualNetwork | null =>

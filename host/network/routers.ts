@@ -5,6 +5,7 @@ import type { Json } from "../../model/json/json.ts";
 import type { InterfaceGroups, RouterFact } from "../drivers/network/driver.ts";
 import type { HostRequest } from "../host-requests.ts";
 import type { HostState } from "../known.ts";
+import { modeAt } from "./network-view.ts";
 
 /** Hands on what the network driver says of routers and of guests' groups, to a service that begins after the driver has. */
 export const networkNews = (): {
@@ -59,8 +60,9 @@ export const takeNetworkNews = (
 };
 
 /** What the host says of itself, with what it has found out. */
-export const hostSays = ({ routers, presence }: HostState, host: ActualHost): ActualHost => ({
+export const hostSays = ({ routers, presence, network }: HostState, host: ActualHost): ActualHost => ({
   ...host,
+  ...modeAt(network),
   ...(presence.boot === null ? {} : { boot: presence.boot }),
   ...(routers.length === 0
     ? {}

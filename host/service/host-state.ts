@@ -14,7 +14,7 @@ import { noteOver, restoreOver } from "../machine/over.ts";
 import type { Claims } from "../network/addresses.ts";
 import { restoreEntrances } from "../network/entrances.ts";
 import { believedLocations, numberRecord } from "../network/locations.ts";
-import { type OfferedNetwork, restoreNetwork } from "../network/network-view.ts";
+import { type OfferedNetwork, restoreNetwork, whyNoTap } from "../network/network-view.ts";
 import { replacedRecord, viewOf } from "../network/policy-view.ts";
 import { restorePresence } from "../presence/presence-state.ts";
 import { advanceSuccession, createSuccession, restraints, withSuccession } from "../root-vm/succession.ts";
@@ -185,6 +185,7 @@ export const foundOf = (state: HostState, { host }: HostManagerOptions): Found =
   over: state.over,
   revision: state.revision,
   allocation: state.allocation,
+  ...(state.network.offered === null ? {} : { whyNoTap: (instance, cell) => whyNoTap(state.network, instance, cell) }),
   busy: new Set([...state.busy, ...state.troubles.keys()]),
   stalled: state.stalled,
   isolated: state.beats.isolated,

@@ -135,3 +135,32 @@ test("what its host ends since nobody hears it is not asked to power off", () =>
   const stops = planHost(wantedOf([one, two]), found).filter(({ kind }) => kind === "stop-machine");
   assert.deepEqual(stops, [{ kind: "stop-machine", vm: one.uid, incarnation: 1, graceMs: 0 }]);
 });
+
+test("an interface of a mode of Eucalyptus is used once its agent has its address in place, and is no endpoint of Diverter", () => {
+  const plain = machine("one", "10.64.2.1");
+  const vm = { ...plain, interfaces: plain.interfaces.map((card) => ({ ...card, instance: "i-00000001" })) };
+  const beside = machine("two", "10.64.2.1");
+  const asked: (readonly string[])[] = [];
+  const told =
+    (why: string | null) =>
+    (...about: readonly string[]) => {
+      asked.push(about);
+      return why;
+    };
+  const wanted = { ...wantedOf([vm]), policies: [] };
+  assert.deepEqual(started(wanted, foundOf([], [])), [], "a host that offers no mode");
+  assert.deepEqual(started(wanted, { ...foundOf([], []), whyNoTap: told("not yet") }), []);
+  const [start] = planHost(wanted, { ...foundOf([], []), whyNoTap: told(null) }).filter(
+    ({ kind }) => kind === "start-machine",
+  );
+  assert.ok(start?.kind === "start-machine");
+  assert.deepEqual(
+    start.interfaces.map(({ tap }) => tap),
+    ["vn_i-00000001"],
+  );
+  assert.deepEqual(asked.at(-1), ["i-00000001", "shop"]);
+  assert.deepEqual(localInterfaces(wantedOf([vm]), new Map()), []);
+  // The address is the mode's: one of Diverter's that is the same is another one.
+  const both = wantedOf([vm, beside]);
+  assert.deepEqual(started(both, { ...foundOf([vm], [beside]), whyNoTap: told(null) }), ["two"]);
+});

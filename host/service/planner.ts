@@ -1,3 +1,4 @@
+import { tapOfInstance } from "../../core/documents/network/modes.ts";
 import type { CellPolicy, DesiredDisk, DesiredInterface, DesiredVm } from "../../core/documents/vocabulary.ts";
 import { machineShares } from "../../core/placer/machine-memory.ts";
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
@@ -230,18 +231,27 @@ export const obstacle = (desired: DesiredVm, wanted: Wanted, found: Found, inUse
     return "waits for the authority to say whether this cell may be on the management network";
   const standing = standingHere(client, desired, wanted, found.records);
   if (standing !== null) return "waits" in standing ? standing.waits : standing.refused;
-  if (desired.interfaces.length > 0 && !isSpokenOf(desired, policyOf(desired, wanted)))
+  if (desired.interfaces.some(isDiverters) && !isSpokenOf(desired, policyOf(desired, wanted)))
     return `the rules of cell ${desired.cell} have not reached this host yet`;
   for (const link of desired.interfaces) {
     const why = addressInUse(link, inUse);
     if (why !== null) return why;
     const { uid, path } = link;
+    if (link.instance !== undefined) {
+      const noTap =
+        found.whyNoTap === undefined ? "this host offers no mode" : found.whyNoTap(link.instance, desired.cell);
+      if (noTap !== null) return `the interface ${path} is not in place yet: ${noTap}`;
+      continue;
+    }
     const allocated = found.allocation.interfaces.find((candidate) => candidate.interface === uid);
     if (allocated?.ready !== true)
       return `the interface ${path} is not in place yet${allocated?.reason ? `: ${allocated.reason}` : ""}`;
   }
   return shortage(desired, found);
 };
+
+/** Not one whose tap the agent of a mode of Eucalyptus makes. */
+const isDiverters = ({ instance }: DesiredInterface): boolean => instance === undefined;
 
 const policyOf = ({ cell }: DesiredVm, { policies }: Wanted): CellPolicy | undefined =>
   policies.find((policy) => policy.cell === cell);
@@ -250,8 +260,10 @@ function isSpokenOf({ interfaces }: DesiredVm, policy: CellPolicy | undefined): 
   if (policy?.identities === undefined) return policy !== undefined;
   const identities = new Set(policy.identities);
   return interfaces.every(
-    ({ management, identity, vmIdentity, subnetIdentity }) =>
-      management === true || [identity, vmIdentity, subnetIdentity].every((each) => identities.has(each)),
+    ({ management, instance, identity, vmIdentity, subnetIdentity }) =>
+      management === true ||
+      instance !== undefined ||
+      [identity, vmIdentity, subnetIdentity].every((each) => identities.has(each)),
   );
 }
 
@@ -317,6 +329,7 @@ export const usedMiB = (records: ReadonlyMap<Uid, VmRecord>): number =>
 
 const readyInterfaces = (desired: DesiredVm, allocation: NetworkAllocation) =>
   desired.interfaces.flatMap((wanted) => {
+    if (wanted.instance !== undefined) return [{ tap: tapOfInstance(wanted.instance), desired: wanted }];
     const allocated = allocation.interfaces.find((candidate) => candidate.interface === wanted.uid);
     return allocated === undefined ? [] : [{ tap: allocated.tap, desired: wanted }];
   });
@@ -344,6 +357,7 @@ export const localInterfaces = (wanted: Wanted, records: ReadonlyMap<Uid, VmReco
     const cellNumber = cellNumbers.get(vm.cell);
     if (cellNumber === undefined) return;
     for (const desired of admitted(client, vm, wanted.entrances)) {
+      if (!isDiverters(desired)) continue;
       if (addressTaken({ client, vm }, desired, wanted.claims ?? noClaims, held) !== null) continue;
       if (addressInUse(desired, inUse) !== null) continue;
       interfaces.set(desired.uid, { vm: vm.uid, memoryMiB, cellNumber, desired });

@@ -34,7 +34,7 @@ export const desiredInstance = document(
   }),
   { key: own },
 );
-const instanceId = pattern(/^i-[0-9a-f]{8}$/, "an instance's id: `i-` and 8 hexadecimal digits");
+export const instanceId = pattern(/^i-[0-9a-f]{8}$/, "an instance's id: `i-` and 8 hexadecimal digits");
 export const actualInstance = document(
   object<ActualInstance>({
     ...progressFields,

@@ -14,6 +14,7 @@ import type { DesiredLiveness } from "../guest.ts";
 import type { DesiredStandby, StandbyVolume } from "../standby.ts";
 import type { ActualTrial, ActualVm, DesiredDisk, DesiredInterface, DesiredTrial, DesiredVm } from "../vocabulary.ts";
 import type { GrownDisk } from "../volumes.ts";
+import { instanceId } from "./eucalyptus.ts";
 import { policy } from "./network.ts";
 import { placedTerms } from "./pools.ts";
 import { attachment } from "./storage.ts";
@@ -62,6 +63,7 @@ const virtualInterface = object<DesiredInterface>({
   subnetIdentity: identityNumber,
   audience: list(hostText, most.hosts),
   management: yes,
+  instance: optional(instanceId),
 });
 const liveness = object<DesiredLiveness>({
   protocol: oneOf("icmp", "udp"),

@@ -1,6 +1,7 @@
 import type { Advice, RefusalKind } from "../../../model/cause/cause.ts";
 import { mostKnownMarks } from "../../../model/cell/tenants/dedication/marks.ts";
 import type { HostOffer, KnownMarks } from "../../../model/check/check-hosts.ts";
+import { modes } from "../../../model/eucalyptus/modes.ts";
 import {
   boolean,
   branded,
@@ -63,6 +64,7 @@ export const desiredPlacement = document(
     moveTo: optional(hostText),
     restart: optional(oneOf(true)),
     off: optional(oneOf(true)),
+    networkMode: optional(oneOf(...modes)),
   }),
   { key: { field: "vm", of: ({ vm }) => vm } },
 );
@@ -121,6 +123,7 @@ export const actualHost = document(
     accelerator: oneOf("kvm", "tcg"),
     boot: optional(count),
     routers: optional(list(router, 16)),
+    networkMode: optional(oneOf(...modes)),
   }),
   { speaker: { field: "host", of: ({ host }) => `host.${host}` } },
 );

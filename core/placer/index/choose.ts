@@ -41,6 +41,7 @@ function shapeOf({ index, ratios }: Indexed, request: DesiredPlacement, asker: A
     mode,
     restart === true,
     cpuSpeedMHz,
+    request.networkMode ?? null,
     marksAsked(placement),
     ...pooled,
   ]);

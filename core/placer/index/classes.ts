@@ -117,7 +117,7 @@ function classOf(
   const whose = rule === undefined ? "" : `${rule.level} ${rule.to.kind} ${rule.to.path}`;
   // Hosts of a pool differ by their names alone, which no filter looks at.
   const pool = pooled === undefined ? "" : JSON.stringify({ ...pooled.pool, name: "" });
-  const key = `${pool}|${actual.state} ${closed ?? ""} ${actual.cpuSpeedMHz} ${machineMiB} ${whose}|${keyOf(occupancy)}${marks === undefined ? "" : JSON.stringify(marks)}`;
+  const key = `${pool}|${actual.state} ${closed ?? ""} ${actual.cpuSpeedMHz} ${machineMiB} ${actual.networkMode ?? ""} ${whose}|${keyOf(occupancy)}${marks === undefined ? "" : JSON.stringify(marks)}`;
   const known = index.byKey.get(key);
   if (known !== undefined) return known;
   const made: HostClass = { like, occupancy, machineMiB, hosts: new Ordered() };

@@ -63,6 +63,7 @@ class Cloud {
         cpuSpeedMHz: this.pick([1000, 2000]),
         accelerator: "tcg",
       },
+      ...(this.is(2) ? {} : { networkMode: this.pick(["EDGE", "MANAGED"] as const) }),
       ...(this.is(2) ? {} : { boot: 1 + below(this.chance, 3) }),
     };
   }
@@ -96,6 +97,7 @@ class Cloud {
       cpuSpeedMHz: this.pick([0, 0, 1500]),
       ...(this.is(6) ? { avoid: [this.pick(names), this.pick(names)].map(hostName) } : {}),
       ...(this.is(6) ? { restart: true as const } : {}),
+      ...(this.is(4) ? { networkMode: this.pick(["EDGE", "MANAGED"] as const) } : {}),
     };
     return { client: peerName(`controller.${cell}`), request };
   }
