@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { peerName } from "../../model/cell/identifiers.ts";
+import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import {
   type HaReport,
   haReport,
@@ -16,8 +16,9 @@ import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { listPeers } from "../../runtime/transport/peers.ts";
 import { askPeer } from "../requests/ask-peer.ts";
 import { answerAs, answerOr } from "../requests/peer-answer.ts";
-import { refused } from "../requests/refused.ts";
+import { RefusedError, refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
+import { type Heard, joined, reportOf } from "./join.ts";
 import { serverOf } from "./mail.ts";
 import { outsideAddress, outsideOf } from "./notices.ts";
 
@@ -26,20 +27,27 @@ const patienceMs = 10_000;
 /** Two hosts may be asked, and each tries for a while. */
 const powerPatienceMs = 45_000;
 
-/** `GET /ha`, and `POST /ha/pause`, `/ha/release`, `/ha/cancel` and `/ha/retry`, `/alerts`: what the HA Manager works on, for the operator. Returns how to read it. */
+/**
+ * `GET /ha`, and `POST /ha/pause`, `/ha/release`, `/ha/cancel` and `/ha/retry`, `/alerts`: what the HA Managers work on, for the operator. A word
+ * about a VM or an alert goes to who works on it, one about all to all. Returns how to read it.
+ */
 export function registerHa(app: FastifyInstance, configuration: ProcessConfiguration): () => Promise<HaReport> {
-  const read = (): Promise<HaReport> => ask(configuration, "GET", "/ha");
+  const read = (): Promise<HaReport> => readAll(configuration);
   serveRoute(app, "readHa", read);
-  serveRoute(app, "pauseHa", () => ask(configuration, "POST", "/ha/pause"));
+  serveRoute(app, "pauseHa", () => tellAll(configuration, "/ha/pause"));
   serveRoute(app, "releaseHa", ({ query: { vm = null } }) =>
-    ask(configuration, "POST", `/ha/release${vm === null ? "" : `?${new URLSearchParams({ vm })}`}`),
+    vm === null
+      ? tellAll(configuration, "/ha/release")
+      : tellWhose(configuration, `/ha/release?${new URLSearchParams({ vm })}`, worksOn(vm)),
   );
   for (const verb of ["cancel", "retry"] as const)
     serveRoute(app, `${verb}Ha`, ({ query: { vm } }) =>
-      ask(configuration, "POST", `/ha/${verb}?${new URLSearchParams({ vm })}`),
+      tellWhose(configuration, `/ha/${verb}?${new URLSearchParams({ vm })}`, worksOn(vm)),
     );
   serveRoute(app, "acknowledgeAlert", ({ query: { kind, subject = "" } }) =>
-    ask(configuration, "POST", `/ha/acknowledge?${new URLSearchParams({ alert: kind, subject })}`),
+    tellWhose(configuration, `/ha/acknowledge?${new URLSearchParams({ alert: kind, subject })}`, ({ alerts = [] }) =>
+      alerts.some((alert) => alert.kind === kind && alert.subject === subject),
+    ),
   );
   serveRoute(app, "setWebhook", async ({ body }) => {
     const url = body === null ? null : URL.parse(body.url);
@@ -72,19 +80,94 @@ export function registerHa(app: FastifyInstance, configuration: ProcessConfigura
   return read;
 }
 
-async function ask(configuration: ProcessConfiguration, method: string, path: string): Promise<HaReport> {
-  return askFor(configuration, haReport, { method, path });
+/** @param vm its cell's whole name first; in its cell's own document a child's path begins with its own name */
+const worksOn = (vm: string): ((report: HaReport) => boolean) => {
+  const [cell = "", ...rest] = vm.split("/");
+  const path = [cell.split(".", 1)[0], ...rest].join("/");
+  return ({ items }) => items.some((item) => item.cell === cell && item.path === path);
+};
+
+/** The first one, which is there or was never; then further ones, each with cells of its own. */
+async function managersOf(configuration: ProcessConfiguration): Promise<readonly PeerName[]> {
+  const there = await listPeers(configuration, haManager);
+  if (!there.includes(haManager))
+    throw refused(404, "ha/none", "this installation has no HA Manager: VMs of a host that is lost wait for it");
+  return [haManager, ...there.filter((peer) => peer.startsWith(`${haManager}.`))];
 }
+
+/** What each of them answers, at once; rejects with the refusal where there is only one. */
+async function hear(
+  configuration: ProcessConfiguration,
+  managers: readonly PeerName[],
+  asked: { readonly method: string; readonly path: string },
+): Promise<readonly Heard[]> {
+  return Promise.all(
+    managers.map(async (manager) => {
+      try {
+        return { manager, said: await askFor(configuration, haReport, asked, manager) };
+      } catch (error) {
+        if (managers.length === 1 || !(error instanceof RefusedError)) throw error;
+        return { manager, said: error.refusal.message };
+      }
+    }),
+  );
+}
+/** Rejects where nobody has answered. */
+const asOne = (heard: readonly Heard[]): HaReport => {
+  const report = joined(heard);
+  if (report === null) throw refused(503, "ha/unreachable", `no HA Manager answers: ${sentenceOf(heard)}`);
+  return report;
+};
+const sentenceOf = (heard: readonly Heard[]): string =>
+  heard.flatMap(({ manager, said }) => (typeof said === "string" ? [`${manager}: ${said}`] : [])).join("; ");
+
+async function readAll(configuration: ProcessConfiguration): Promise<HaReport> {
+  return asOne(await hear(configuration, await managersOf(configuration), { method: "GET", path: "/ha" }));
+}
+
+/** Who has not heard it goes on as before, so that is refused, with who has not; it may be said again. */
+async function tellAll(configuration: ProcessConfiguration, path: string): Promise<HaReport> {
+  const heard = await hear(configuration, await managersOf(configuration), { method: "POST", path });
+  if (heard.some((each) => reportOf(each) === null))
+    throw refused(503, "ha/unreachable", `not every HA Manager has heard it: ${sentenceOf(heard)}; say it again`);
+  return asOne(heard);
+}
+
+/** Of several, those whose it is are told; where it is nobody's the first one says so, unless it may be that of one who does not answer. */
+async function tellWhose(
+  configuration: ProcessConfiguration,
+  path: string,
+  isOf: (report: HaReport) => boolean,
+): Promise<HaReport> {
+  const managers = await managersOf(configuration);
+  const tell = (manager: PeerName): Promise<HaReport> =>
+    askFor(configuration, haReport, { method: "POST", path }, manager);
+  if (managers.length === 1) return tell(haManager);
+  const heard = await hear(configuration, managers, { method: "GET", path: "/ha" });
+  const whose = managers.filter((_manager, at) => {
+    const report = heard[at] === undefined ? null : reportOf(heard[at]);
+    return report !== null && isOf(report);
+  });
+  if (whose.length === 0) {
+    if (heard.some((each) => reportOf(each) === null))
+      throw refused(503, "ha/unreachable", `nobody who answers works on that, and not all do: ${sentenceOf(heard)}`);
+    return tell(haManager);
+  }
+  for (const manager of whose) await tell(manager);
+  return readAll(configuration);
+}
+
 /** What is asked, and how it answers; of a refusal what it says. */
 async function askFor<T>(
   configuration: ProcessConfiguration,
   schema: Schema<T>,
   asked: { readonly method: string; readonly path: string; readonly body?: string; readonly patienceMs?: number },
+  manager: PeerName | null = null,
 ): Promise<T> {
-  if (!(await listPeers(configuration, haManager)).includes(haManager))
-    throw refused(404, "ha/none", "this installation has no HA Manager: VMs of a host that is lost wait for it");
+  const [first] = manager === null ? await managersOf(configuration) : [manager];
+  const at = first ?? haManager;
   const { patienceMs: waits = patienceMs, ...order } = asked;
-  const answer = await askPeer(configuration, haManager, {
+  const answer = await askPeer(configuration, at, {
     ...{ ...order, signal: AbortSignal.timeout(waits) },
     ...(order.body === undefined ? {} : { headers: { "content-type": "application/json" } }),
   }).catch((error: Error) => {
@@ -92,9 +175,9 @@ async function askFor<T>(
   });
   const text = await answer.text();
   if (answer.status === 400 || answer.status === 404 || answer.status === 409) {
-    const { error } = answerOr(() => answerAs(refusal, text, haManager), "ha/unreadable");
+    const { error } = answerOr(() => answerAs(refusal, text, at), "ha/unreadable");
     throw refused(answer.status, error.code, error.message);
   }
   if (answer.status !== 200) throw refused(503, "ha/unreachable", "the HA Manager is starting");
-  return answerOr(() => answerAs(schema, text, haManager), "ha/unreadable");
+  return answerOr(() => answerAs(schema, text, at), "ha/unreadable");
 }

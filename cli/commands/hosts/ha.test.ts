@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HaReport } from "../../../model/contract/operator/ha.ts";
 import { failure, type Gateway, scene } from "../model/scene.testing.ts";
-import { acknowledgeAlert, listAlerts, listHa, orderHa, setMail, setWebhook } from "./ha.ts";
+import { acknowledgeAlert, listAlerts, listHa, orderHa, setMail, setWebhook, whyHa } from "./ha.ts";
 import { hostPower, type PowerOptions } from "./power.ts";
 
 const report: HaReport = {
@@ -30,6 +30,22 @@ test("cells ha says whose power can be cut, and what the controller said last; a
   const before = await scene(t, () => ({ status: 200, body: older }));
   await listHa(before.context);
   assert.match(before.printed[0] ?? "", /^2 running VMs are looked after/);
+});
+
+test("of an HA Manager that did not answer it is said that its part is missing, wherever the rest is shown", async (t) => {
+  const silent = [{ manager: "ha-manager.2", sentence: "the HA Manager does not answer: it is away" }];
+  const { context, printed } = await scene(t, () => ({ status: 200, body: { ...report, silent } }));
+  await listHa(context);
+  await listAlerts(context);
+  const line = "what ha-manager.2 looks after is not shown: the HA Manager does not answer: it is away";
+  assert.deepEqual(
+    printed.filter((each) => each === line),
+    [line, line],
+  );
+  await assert.rejects(
+    whyHa(context, "shop/web/vm"),
+    /ha-manager\.2 looks after is not shown.*\nnothing was to be done/s,
+  );
 });
 
 test("cancel and retry name the VM, and a refusal is said as it came", async (t) => {

@@ -19,8 +19,9 @@ export const listAlerts = async (context: Context): Promise<void> => {
   if (context.json) return printJson(context, report.alerts ?? []);
   printAlerts(context, report);
 };
-const printAlerts = (context: Context, { alerts = [], webhook, mail }: HaReport): void => {
+const printAlerts = (context: Context, { alerts = [], webhook, mail, silent }: HaReport): void => {
   const { paint, print } = context.terminal;
+  for (const line of silentOf(silent)) print(paint("yellow", line));
   const told = (where: string, { waiting, said }: { readonly waiting: number; readonly said: string | null }): void =>
     print(
       printable(
@@ -138,7 +139,7 @@ export const orderHa = async (context: Context, verb: "cancel" | "retry", vm: st
 };
 
 const linesOf = (report: HaReport, paint: Paint): readonly string[] => {
-  const { protected: count, storm, items, alerts = [], power = [] } = report;
+  const { protected: count, storm, items, alerts = [], power = [], silent } = report;
   const paused =
     storm === null
       ? []
@@ -155,8 +156,12 @@ const linesOf = (report: HaReport, paint: Paint): readonly string[] => {
       `the power of ${host} can be cut by ${agent} at ${address}${plug === undefined ? "" : `, plug ${plug}`}${said === null ? "" : `: ${said}`}`,
     ),
   );
-  return [...paused, ...waits, ...cut, ...queueOf(count, items, paint)];
+  const unheard = silentOf(silent).map((line) => paint("yellow", line));
+  return [...unheard, ...paused, ...waits, ...cut, ...queueOf(count, items, paint)];
 };
+/** Nothing here may be taken for the whole where somebody did not answer. */
+const silentOf = (silent: HaReport["silent"] = []): readonly string[] =>
+  silent.map(({ manager, sentence }) => printable(`what ${manager} looks after is not shown: ${sentence}`));
 const queueOf = (count: number, items: readonly HaItem[], paint: Paint): readonly string[] => {
   const looked = `${count} running ${count === 1 ? "VM is" : "VMs are"} looked after`;
   if (items.length === 0) return [`${looked}, and no host of theirs was lost in the last day`];
@@ -181,7 +186,10 @@ export const whyHa = async (context: Context, path: string): Promise<void> => {
   if (items.length === 0)
     throw new CommandFailure(
       exitCodes.refused,
-      `nothing was to be done about ${path} in the last day; see \`cells why ${path}\``,
+      [
+        ...silentOf(report.silent),
+        `nothing was to be done about ${path} in the last day; see \`cells why ${path}\``,
+      ].join("\n"),
     );
   for (const item of items) for (const line of detailsOf(item)) context.terminal.print(printable(line));
 };

@@ -69,6 +69,13 @@ export interface HaReport {
   readonly power?: readonly HaPower[];
   /** Those that are being worked on first, then those that have ended, the last one first. */
   readonly items: readonly HaItem[];
+  /** HA Managers that did not answer, each with why: what they look after and work on is missing here. Absent: all have answered. */
+  readonly silent?: readonly HaSilent[];
+}
+export interface HaSilent {
+  /** `ha-manager`, or `ha-manager.<n>` of a further one. */
+  readonly manager: string;
+  readonly sentence: string;
 }
 export interface HaPower {
   readonly host: string;
@@ -266,6 +273,7 @@ export const haReport = record<HaReport>(
     ),
     power: optional(list(haPower)),
     items: list(haItem),
+    silent: optional(list(record<HaSilent>({ manager: text(), sentence: text() }, "HaSilent"))),
   },
   "HaReport",
 );
