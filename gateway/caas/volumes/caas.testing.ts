@@ -157,10 +157,22 @@ export class CaasWorld {
     await this.app.close();
     this.app = this.#start();
   }
+  /** The cell is lost and put back as it was at that model, and counts on from there to the version that it had. */
+  putBack(name: string, model: Json): void {
+    const versionOf = (world: World): number => Number(world.ask({ method: "GET", path: "" }).version);
+    const had = versionOf(this.cell(name));
+    const world = new World({ cell: cellName(name), directory: true });
+    this.cells.set(name, world);
+    world.put(model as JsonObject);
+    for (let at = 0; versionOf(world) < had; at += 1)
+      world.ask({ method: "PATCH", path: "", patch: [{ op: "add", path: `/${name}/note`, value: at }] });
+    world.settle();
+  }
   /** As it stands in the primary cell. */
   volumes(): JsonObject {
     const { body } = this.cell("primary").ask({ method: "GET", path: volumesPath });
-    return (body as JsonObject).error === undefined ? (body as JsonObject) : {};
+    const { change: _, ...volumes } = body as JsonObject;
+    return volumes.error === undefined ? volumes : {};
   }
   async end(): Promise<void> {
     await this.app.close();

@@ -6,6 +6,7 @@ import { network } from "../../../runtime/installation.ts";
 /*
  * Persistent volumes as they stand in the model of the primary cell, which is the only truth about them:
  *
+ *   primary/volumes/change  an id of the change that was the last: no other has it, in a cell put back from a backup neither
  *   primary/volumes/<uid> { name, account, owner, tags, text, made, asked, version, versions,
  *                           shares { <id> { kind, path, right, holder } }
  *                           v1 (Volume or VolumeCopy), v2, …
@@ -16,6 +17,7 @@ import { network } from "../../../runtime/installation.ts";
  */
 export const primaryCell = "primary";
 export const volumesPath = `${primaryCell}/volumes`;
+export const lastChange = `${volumesPath}/change`;
 export const pathOf = (uid: string): string => `${volumesPath}/${uid}`;
 export const pointerOf = (uid: string): string => `/${pathOf(uid)}`;
 export const referenceOf = (uid: string, version: number): string =>

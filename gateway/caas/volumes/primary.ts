@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { patchMediaType } from "../../../model/api.ts";
 import { isObject, type Json } from "../../../model/json/json.ts";
@@ -5,13 +6,16 @@ import type { JsonPatchOperation } from "../../../model/json/patch.ts";
 import { parseJson } from "../../../runtime/http/http.ts";
 import { RefusedError, refusalIn, refused } from "../../requests/refused.ts";
 import type { Contract } from "../../shared/contract.ts";
-import { pathOf, primaryCell, volumesPath } from "./layout.ts";
+import { lastChange, pathOf, primaryCell, volumesPath } from "./layout.ts";
 
 /** The part of the primary cell that is CaaS' own, by its credential of just that part. */
 export interface Primary {
   /** What stands at the path below `primary/volumes`, with states; null: nothing. "": all of it. */
   read(uid: string): Promise<{ readonly json: Json | null; readonly version: string }>;
-  /** Which version of the model the next answer is of, or null where there is nothing yet. */
+  /**
+   * Which state of the model the next answer is of, or null where there is nothing yet: its version, and the change of CaaS that was
+   * the last. A cell that is put back from a backup counts on from an earlier version, and has the later numbers once more.
+   */
   version(): Promise<string | null>;
   /** False: a `test` failed, or what a pointer names is not there. Rejects with the controller's refusal. */
   patch(operations: readonly JsonPatchOperation[], allowDestroy?: readonly string[]): Promise<boolean>;
@@ -79,9 +83,9 @@ export function createPrimary(contract: Pick<Contract, "ask">, credential: () =>
   };
   return {
     version: async () => {
-      const { status, text, headers } = await ask("GET", `/cells/${primaryCell}/elements?limit=1&name=none`);
-      if (status !== 200) throw unlike(status, text);
-      return headers.etag ?? null;
+      const { status, text, headers } = await ask("GET", `${model}/${lastChange}`);
+      if (status !== 200 && status !== 404) throw unlike(status, text);
+      return headers.etag === undefined ? null : `${headers.etag} ${status === 200 ? text : ""}`;
     },
     read: async (uid) => {
       const { status, text, headers } = await ask(
@@ -96,8 +100,9 @@ export function createPrimary(contract: Pick<Contract, "ask">, credential: () =>
       return { json: read.ok && isObject(read.value) ? read.value : null, version: headers.etag ?? "" };
     },
     patch: async (operations, allowDestroy) => {
+      if (operations.length === 0) return true;
       await makeHome();
-      return patch(operations, allowDestroy);
+      return patch([...operations, { op: "add", path: `/${lastChange}`, value: randomUUID() }], allowDestroy);
     },
   };
 }

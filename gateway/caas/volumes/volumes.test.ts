@@ -292,6 +292,24 @@ test("asked for again under one key it is made once, also by another process wit
     assert.equal(Object.keys(world.volumes()).length, 3);
   }));
 
+test("what is found is of the primary cell as it was put back, also where that counts on to the version it had", () =>
+  withWorld(async (world) => {
+    const names = async () => (await world.ask("ann", "GET /volumes")).list.map(({ name }) => name);
+    await world.ask("ann", "POST /volumes", { name: "kept", sizeMiB: 1 });
+    const { body: backup } = world.cell("primary").ask({ method: "GET", path: "" });
+    await world.ask("ann", "POST /volumes", { name: "lost", sizeMiB: 1 });
+    assert.deepEqual((await names()).sort(), ["kept", "lost"]);
+    const { version } = world.cell("primary").ask({ method: "GET", path: "" });
+    world.putBack("primary", backup);
+    assert.equal(world.cell("primary").ask({ method: "GET", path: "" }).version, version, "the same to whom it is all");
+    assert.deepEqual(await names(), ["kept"]);
+    assert.equal(
+      (await world.ask("ann", "POST /volumes", { name: "lost", sizeMiB: 1 })).status,
+      201,
+      "its name is free",
+    );
+  }));
+
 test("many writers at once lose nothing, and a change that others make in between is looked at anew", () =>
   withWorld(async (world) => {
     const uid = uidOf(await world.ask("ann", "POST /volumes", { name: "data", sizeMiB: 64 }));
