@@ -5,6 +5,7 @@ import type { FastifyInstance } from "fastify";
 import type { ControllerResponse } from "../../../core/controller/requests/requests.ts";
 import { World } from "../../../core/controller/world.testing.ts";
 import { cellName, peerName } from "../../../model/cell/identifiers.ts";
+import type { QuotaSummary } from "../../../model/contract/tenancy/quotas.ts";
 import { builtInRoles } from "../../../model/contract/tenancy/rules.ts";
 import { assertConforms } from "../../../model/contract/testing/conforms.testing.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
@@ -39,6 +40,7 @@ export class CaasWorld {
   readonly people: Record<string, Person>;
   /** Of accounts whose path another one had before. */
   readonly uids = new Map<string, string>();
+  quotas: readonly QuotaSummary[] = [];
   /** What was asked of cells: `PATCH primary`. */
   readonly asked: string[] = [];
   /** Called before a cell is asked; what it throws is a connection that broke. */
@@ -92,6 +94,8 @@ export class CaasWorld {
     if (path === "/whoami" && person !== undefined) return this.#whoAmI(who, person);
     if (path === "/cells" && person !== undefined)
       return { status: 200, headers: {}, text: JSON.stringify(person.cells.map((cell) => ({ cell }))) };
+    if (path === "/quotas" && person !== undefined)
+      return { status: 200, headers: {}, text: JSON.stringify(this.quotas) };
     if (path === "/accounts" && person !== undefined) {
       return { status: 200, headers: {}, text: JSON.stringify(this.#accountsOf(person)) };
     }

@@ -2,7 +2,15 @@ import { createHash } from "node:crypto";
 import type { NewShare, NewVolume, VolumeChange } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import type { JsonPatchOperation } from "../../../model/json/patch.ts";
-import { grantsFor, pointerOf, type StoredShare, type StoredVolume, sharesOf, written } from "./layout.ts";
+import {
+  grantsFor,
+  originSizeOf,
+  pointerOf,
+  type StoredShare,
+  type StoredVolume,
+  sharesOf,
+  written,
+} from "./layout.ts";
 
 /*
  * Requests about persistent volumes as changes of the primary cell's model: each rests by a `test` on just what it goes by, and on
@@ -26,10 +34,12 @@ export function newGroup(
     made,
     asked,
     element,
+    originMiB,
   }: Pick<StoredVolume, "account" | "owner" | "made"> & {
     /** Stands for the request that made it under an Idempotency-Key. */
     readonly asked: string | null;
     readonly element: JsonObject;
+    readonly originMiB: number | null;
   },
 ): JsonObject {
   return {
@@ -43,6 +53,7 @@ export function newGroup(
       made,
     },
     ...{ version: 1, versions: 1, shares: {}, v1: element },
+    ...(originMiB === null ? {} : { [originSizeOf(1)]: originMiB }),
     ...Object.assign({}, ...sharesOf({ account, shares: [] }).map((share) => grantsFor(1, share))),
   };
 }
@@ -51,7 +62,7 @@ const sharesAsData = (shares: readonly StoredShare[]): JsonObject =>
   Object.fromEntries(shares.map(({ id, ...data }) => [id, data as JsonObject]));
 
 /** The next version, with what all may do with it that may do something with the others. */
-export function withVersion(volume: StoredVolume, element: JsonObject): Operations {
+export function withVersion(volume: StoredVolume, element: JsonObject, originMiB: number | null): Operations {
   const at = pointerOf(volume.uid);
   const number = volume.last + 1;
   const grants = Object.assign({}, ...sharesOf(volume).map((share) => grantsFor(number, share))) as JsonObject;
@@ -59,13 +70,18 @@ export function withVersion(volume: StoredVolume, element: JsonObject): Operatio
     test(`${at}/versions`, volume.last),
     test(`${at}/shares`, sharesAsData(volume.shares)),
     put(`${at}/v${number}`, element),
+    ...(originMiB === null ? [] : [put(`${at}/${originSizeOf(number)}`, originMiB)]),
     ...Object.entries(grants).map(([name, grant]) => put(`${at}/${name}`, grant)),
     put(`${at}/versions`, number),
     put(`${at}/version`, number),
   ];
 }
 /** Takes that back, where it could not be done as a whole. */
-export function withoutVersion(volume: StoredVolume, number: number, before: number): Operations {
+export function withoutVersion(
+  volume: StoredVolume,
+  { number, originMiB }: { readonly number: number; readonly originMiB: number | null },
+  before: number,
+): Operations {
   const at = pointerOf(volume.uid);
   if (!volume.versions.some((each) => each.number === number)) return [];
   return [
@@ -73,6 +89,7 @@ export function withoutVersion(volume: StoredVolume, number: number, before: num
       Object.keys(grantsFor(number, share)).map((name) => ({ op: "remove", path: `${at}/${name}` }) as const),
     ),
     { op: "remove", path: `${at}/v${number}` },
+    ...(originMiB === null ? [] : [{ op: "remove", path: `${at}/${originSizeOf(number)}` } as const]),
     ...(volume.version === number ? [put(`${at}/version`, before)] : []),
   ];
 }

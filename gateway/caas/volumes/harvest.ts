@@ -17,7 +17,12 @@ export type Harvest = (of: {
   readonly path: string;
   /** Path of the copy. */
   readonly hold: string;
-}) => Promise<{ readonly reference: string; readonly grant: () => Promise<void> }>;
+}) => Promise<{
+  readonly reference: string;
+  /** Null: it is not made yet. */
+  readonly sizeMiB: number | null;
+  readonly grant: () => Promise<void>;
+}>;
 
 /** Models of the cells of who asks, by the names of these. */
 export type Users = () => Promise<ReadonlyMap<string, Json>>;
@@ -44,7 +49,7 @@ export function createHarvest(contract: Pick<Contract, "ask">, headers: Readonly
     if (!isCellName(cell) || !path.split("/").every((part) => /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/.test(part)))
       throw refused(400, "bad-request", "from names a cell, and the path of a volume there as its model has it");
     const model = `/cells/${encodeURIComponent(cell)}/model`;
-    const element = await ask("GET", `${model}/${path.split("/").map(encodeURIComponent).join("/")}`);
+    const element = await ask("GET", `${model}/${path.split("/").map(encodeURIComponent).join("/")}?state=true`);
     if (!isObject(element) || !volumeTypes.includes(element["x.type"] ?? null))
       throw refused(400, "bad-request", `${path} is no volume of the cell ${cell}`);
     const component = path.split("/")[0] ?? "";
@@ -61,12 +66,19 @@ export function createHarvest(contract: Pick<Contract, "ask">, headers: Readonly
     const operations: readonly JsonPatchOperation[] = [{ op: "add", path: `/${component}/${name}`, value: grant }];
     await ask("PATCH", `${model}?dryRun=true`, operations);
     return {
+      sizeMiB: sizeIn(element),
       reference: `<ref://${cell}.${network.domain}/${path}>`,
       grant: async () => {
         await ask("PATCH", model, operations);
       },
     };
   };
+}
+
+function sizeIn({ "x.size": wanted, $state: state }: JsonObject): number | null {
+  const { sizeMiB: has } = isObject(state) ? state : {};
+  const most = Math.max(typeof has === "number" ? has : 0, typeof wanted === "number" ? wanted : 0);
+  return most === 0 ? null : most;
 }
 
 /** @param cells names of those that he may see */

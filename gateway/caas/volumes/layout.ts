@@ -10,6 +10,7 @@ import { network } from "../../../runtime/installation.ts";
  *   primary/volumes/<uid> { name, account, owner, tags, text, made, asked, version, versions,
  *                           shares { <id> { kind, path, right, holder } }
  *                           v1 (Volume or VolumeCopy), v2, …
+ *                           v1-size (MiB that a copy's origin has), …
  *                           v1-copy-owner, v1-connect-owner, v1-copy-<share>, … (VolumeGrant) }
  *
  * All of it is plain data and elements that name nothing but each other and volumes of other cells, so a credential of
@@ -27,6 +28,8 @@ export interface StoredVersion {
   readonly number: number;
   readonly access: "rw" | "ro";
   readonly sizeMiB: number | null;
+  /** As it counts in what an account may have, also before it is made. 0: nobody knows yet. */
+  readonly countedMiB: number;
   readonly phase: string;
   readonly reason: string | null;
 }
@@ -60,11 +63,7 @@ const numberIn = (json: Json | undefined): number | null => (typeof json === "nu
 /** Null: it is none. Somebody may have written there by hand, so whatever is missing is made up for. */
 export function readVolume(uid: string, json: Json | undefined): StoredVolume | null {
   if (!uidPattern.test(uid) || !isObject(json)) return null;
-  const versions = Object.entries(json).flatMap(([name, element]) => {
-    const number = /^v([1-9]\d{0,6})$/.exec(name)?.[1];
-    return number === undefined || !isObject(element) ? [] : [versionOf(Number(number), element)];
-  });
-  versions.sort((one, other) => one.number - other.number);
+  const versions = versionsIn(json);
   const newest = versions.at(-1)?.number ?? 0;
   const { account, tags } = json;
   return {
@@ -76,11 +75,23 @@ export function readVolume(uid: string, json: Json | undefined): StoredVolume | 
     shares: Object.entries(isObject(json.shares) ? json.shares : {}).flatMap(([id, share]) => shareOf(id, share)),
   };
 }
-function versionOf(number: number, element: JsonObject): StoredVersion {
+/** By their numbers. */
+export function versionsIn(group: JsonObject): readonly StoredVersion[] {
+  const versions = Object.entries(group).flatMap(([name, element]) => {
+    const number = /^v([1-9]\d{0,6})$/.exec(name)?.[1];
+    if (number === undefined || !isObject(element)) return [];
+    return [versionOf(Number(number), element, numberIn(group[originSizeOf(Number(number))]) ?? 0)];
+  });
+  return versions.sort((one, other) => one.number - other.number);
+}
+/** What stands beside a copy: the size that its origin had. */
+export const originSizeOf = (version: number): string => `v${version}-size`;
+function versionOf(number: number, element: JsonObject, originMiB: number): StoredVersion {
   const state = isObject(element.$state) ? element.$state : {};
   return {
     ...{ number, access: element["x.access"] === "ro" ? "ro" : "rw" },
     sizeMiB: numberIn(state.sizeMiB) ?? numberIn(element["x.size"]),
+    countedMiB: Math.max(numberIn(state.sizeMiB) ?? 0, numberIn(element["x.size"]) ?? 0, originMiB),
     ...{ phase: textIn(state.phase, "waiting"), reason: typeof state.reason === "string" ? state.reason : null },
   };
 }

@@ -38,7 +38,7 @@ export interface VolumeIndex {
 }
 
 const schema = `
-  CREATE TABLE volume (uid TEXT PRIMARY KEY, called TEXT NOT NULL, account TEXT NOT NULL, owner TEXT NOT NULL, size INTEGER, made TEXT NOT NULL, bytes INTEGER NOT NULL, elements INTEGER NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE volume (uid TEXT PRIMARY KEY, called TEXT NOT NULL, account TEXT NOT NULL, owner TEXT NOT NULL, size INTEGER, made TEXT NOT NULL, bytes INTEGER NOT NULL, elements INTEGER NOT NULL, storage INTEGER NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
   CREATE INDEX volume_account ON volume (account);
   CREATE TABLE share (kind TEXT NOT NULL, path TEXT NOT NULL, holder TEXT NOT NULL, uid TEXT NOT NULL, PRIMARY KEY (kind, path, holder, uid)) WITHOUT ROWID;
   CREATE INDEX share_uid ON share (uid);
@@ -64,7 +64,7 @@ export function openIndex(file: string): VolumeIndex {
   const database = new DatabaseSync(file);
   database.exec(`PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; ${schema}`);
   const insert = {
-    volume: database.prepare("INSERT INTO volume VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+    volume: database.prepare("INSERT INTO volume VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
     share: database.prepare("INSERT OR IGNORE INTO share VALUES (?, ?, ?, ?)"),
     tag: database.prepare("INSERT OR IGNORE INTO tag VALUES (?, ?)"),
     words: database.prepare("INSERT INTO words VALUES (?, ?, ?, ?)"),
@@ -75,7 +75,7 @@ export function openIndex(file: string): VolumeIndex {
   const removeWords = database.prepare("DELETE FROM words WHERE rowid = ?");
   const removeRow = database.prepare("DELETE FROM word_of WHERE uid = ?");
   const weigh = database.prepare(
-    "SELECT total(bytes) AS bytes, total(elements) AS elements FROM volume WHERE account = ? AND owner IN ('', ifnull(?, owner)) AND uid <> ?",
+    "SELECT total(bytes) AS bytes, total(elements) AS elements, total(storage) AS storageMiB FROM volume WHERE account = ? AND owner IN ('', ifnull(?, owner)) AND uid <> ?",
   );
   let version: string | null = null;
 
@@ -91,9 +91,9 @@ export function openIndex(file: string): VolumeIndex {
     if (volume === null) return;
     const { name, account, owner, made, tags, text, shares } = volume;
     const size = versionIn(volume, volume.version)?.sizeMiB ?? null;
-    const { bytes, elements } = weightOf(json);
+    const { bytes, elements, storageMiB } = weightOf(json);
     const whose = [account ?? noAccount, owner ?? noAccount] as const;
-    insert.volume.run(uid, name, ...whose, size, made, bytes, elements, JSON.stringify(json));
+    insert.volume.run(uid, name, ...whose, size, made, bytes, elements, storageMiB, JSON.stringify(json));
     for (const { kind, path = "", holder = noAccount } of shares) insert.share.run(kind, path, holder, uid);
     for (const tag of tags) insert.tag.run(tag, uid);
     const { lastInsertRowid } = insert.words.run(uid, name, tags.join(" "), text);
@@ -129,8 +129,8 @@ export function openIndex(file: string): VolumeIndex {
       return rows.flatMap(({ uid, json }) => readVolume(uid, JSON.parse(json) as Json) ?? []);
     },
     weight: (account, owner, but) => {
-      const { bytes, elements } = weigh.get(account, owner, but) as unknown as Weight;
-      return { bytes, elements };
+      const { bytes, elements, storageMiB } = weigh.get(account, owner, but) as unknown as Weight;
+      return { bytes, elements, storageMiB };
     },
     close: () => database.close(),
   };

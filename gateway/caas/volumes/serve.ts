@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { keyHeader } from "../../../model/contract/request.ts";
 import { cursorIn, cursorOf, mostOfPage, nextHeader } from "../../../model/contract/tenancy/pages.ts";
+import type { QuotaSummary } from "../../../model/contract/tenancy/quotas.ts";
 import { allows } from "../../../model/contract/tenancy/rules.ts";
 import type { AccountSummary, WhoAmI } from "../../../model/contract/tenancy/tenancy.ts";
 import { parseJson } from "../../../runtime/http/http.ts";
@@ -8,6 +9,7 @@ import { RefusedError, refusalIn, refused } from "../../requests/refused.ts";
 import { serveRoute } from "../../requests/serve.ts";
 import type { Contract } from "../../shared/contract.ts";
 import { createHarvest, createUsers } from "./harvest.ts";
+import { requireTold, storageLimitIn } from "./quota.ts";
 import type { Asker } from "./rights.ts";
 import type { Asked } from "./sources.ts";
 import type { Volumes } from "./volumes.ts";
@@ -45,7 +47,7 @@ export function serveVolumes(app: FastifyInstance, contract: Pick<Contract, "ask
     volumes.read((await askedBy(request)).asker, parameters.uid),
   );
   serveRoute(app, "changeVolume", async ({ request, parameters, body }) =>
-    volumes.change((await askedBy(request)).asker, parameters.uid, body ?? {}),
+    volumes.change(await askedBy(request), parameters.uid, body ?? {}),
   );
   serveRoute(app, "addVolumeVersion", async ({ request, parameters, body }) =>
     volumes.addVersion(await askedBy(request), parameters.uid, body ?? {}),
@@ -103,5 +105,10 @@ async function whoAsks(
   return {
     ...{ asker, who: user?.uid ?? "operator" },
     ...{ users: createUsers(contract, headers, names), harvest: createHarvest(contract, headers) },
+    storage: async (account) => {
+      if (account === null) return null;
+      requireTold(asker, account);
+      return storageLimitIn((await ask("/quotas")) as readonly QuotaSummary[], account);
+    },
   };
 }

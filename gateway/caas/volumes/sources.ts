@@ -3,6 +3,7 @@ import type { JsonObject } from "../../../model/json/json.ts";
 import { refused } from "../../requests/refused.ts";
 import type { Harvest, Users } from "./harvest.ts";
 import { pathOf, type StoredVolume, versionIn } from "./layout.ts";
+import type { StorageOf } from "./quota.ts";
 import { type Asker, rightsOf } from "./rights.ts";
 
 /** Where the bytes of a version come from, as the element that it is. */
@@ -11,9 +12,13 @@ export interface Asked {
   /** By the credential of who asks. */
   readonly users: Users;
   readonly harvest: Harvest;
+  /** Of an account. */
+  readonly storage: StorageOf;
 }
 export interface Made {
   readonly element: JsonObject;
+  /** What its origin has, of a copy; null: it is none, or nobody knows. */
+  readonly originMiB: number | null;
   /** What has to be done once it is there. */
   readonly next?: () => Promise<void>;
 }
@@ -33,20 +38,25 @@ export async function elementFrom(
   const common = { "x.public": true, ...size };
   if (from?.cell !== undefined && from.path !== undefined) {
     const hold = await harvest({ cell: from.cell, path: from.path, hold: at });
-    return { element: { "x.type": "VolumeCopy", "x.image": hold.reference, ...common }, next: hold.grant };
+    return {
+      element: { "x.type": "VolumeCopy", "x.image": hold.reference, ...common },
+      originMiB: hold.sizeMiB,
+      next: hold.grant,
+    };
   }
   if (from?.volume !== undefined) {
     const origin = await stored(asker, from.volume);
     const number = from.version ?? origin.version;
-    if (versionIn(origin, number) === undefined)
-      throw refused(404, "not-found", `${origin.name} has no version ${number}`);
+    const version = versionIn(origin, number);
+    if (version === undefined) throw refused(404, "not-found", `${origin.name} has no version ${number}`);
     if (!rightsOf(asker, origin).includes("copy"))
       throw refused(403, "forbidden", `${origin.name} is shared with you, and not to be copied`);
-    return { element: { "x.type": "VolumeCopy", "x.image": `<ref:/${pathOf(origin.uid)}/v${number}>`, ...common } };
+    const element = { "x.type": "VolumeCopy", "x.image": `<ref:/${pathOf(origin.uid)}/v${number}>`, ...common };
+    return { element, originMiB: version.countedMiB === 0 ? null : version.countedMiB };
   }
   const imported = image === undefined ? {} : { "x.import": image };
   const readOnly = access === undefined ? {} : { "x.access": access };
-  return { element: { "x.type": "Volume", ...common, ...imported, ...readOnly } };
+  return { element: { "x.type": "Volume", ...common, ...imported, ...readOnly }, originMiB: null };
 }
 
 function requireOneSource({ sizeMiB, image, from, access }: VolumeSource): void {

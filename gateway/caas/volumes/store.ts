@@ -5,6 +5,7 @@ import { refused } from "../../requests/refused.ts";
 import { applyEdit } from "../../shared/edits.ts";
 import { readVolume, type StoredVolume } from "./layout.ts";
 import type { Primary } from "./primary.ts";
+import type { StorageLimit } from "./quota.ts";
 import { type Asker, manages, rightsOf } from "./rights.ts";
 import { requireRoom, type Weight, weightAfter, weightOf } from "./room.ts";
 import type { VolumeIndex } from "./search.ts";
@@ -52,15 +53,18 @@ export function createStore({ primary, index }: { readonly primary: Primary; rea
     { name, uid, account, owner }: Home & { readonly name: string },
     before: Json,
     after: Weight,
+    limit: StorageLimit | null,
   ) => {
     const others = account === null ? null : index.weight(account, owner, uid);
-    requireRoom(name, weightOf(before), after, others);
+    requireRoom(name, weightOf(before), after, others, limit);
   };
   /** What is asked is looked at by each try anew: somebody may have taken the right back. */
   const edit = async (
     asker: Asker,
     uid: string,
     of: (volume: StoredVolume) => readonly JsonPatchOperation[],
+    /** Of its account's storage, where it may become larger. */
+    limit: StorageLimit | null = null,
   ): Promise<StoredVolume> => {
     let volume = await managed(asker, uid);
     await refresh();
@@ -76,7 +80,7 @@ export function createStore({ primary, index }: { readonly primary: Primary; rea
     const operationsOn = (json: Json): readonly JsonPatchOperation[] => {
       const operations = of(volume);
       const after = weightAfter(uid, json, operations);
-      if (after !== null) requireRoomFor(volume, json, after);
+      if (after !== null) requireRoomFor(volume, json, after, limit);
       return operations;
     };
     if (!(await applyEdit(document, operationsOn)))

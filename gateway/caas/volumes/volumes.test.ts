@@ -391,6 +391,53 @@ test("no account fills the part of the primary cell that all have: each volume a
     );
   }));
 
+test("what persistent volumes have counts in their account's limit of storage, beside what its cells were granted", () =>
+  withWorld(async (world) => {
+    const add = (who: string, body: object) => world.ask(who, "POST /volumes", body);
+    const uid = uidOf(await add("ann", { name: "data", sizeMiB: 40 }));
+    const quota = (path: string, storageMiB: number) => ({
+      ...({ uid: path, path, kind: "account", etag: "e" } as const),
+      ...{ limits: { storageMiB }, granted: { storageMiB: 20 } },
+    });
+    world.quotas = [quota("ROOT/acme/dev", 100), quota("ROOT/acme", 1)];
+    const beyond = /^409 ROOT\/acme\/dev may have 100 MiB of storage, of which its cells have 20 MiB and its other /;
+    assert.match(said(await add("ann", { name: "more", sizeMiB: 41 })), beyond);
+    assert.match(said(await add("operator", { name: "more", sizeMiB: 41, account: "ROOT/acme/dev" })), beyond);
+    assert.equal((await add("bob", { name: "more", sizeMiB: 41 })).status, 201, "another account's");
+    assert.equal((await add("operator", { name: "more", sizeMiB: 41 })).status, 201, "nobody's account");
+    const copy = await add("ann", { name: "copy", from: { volume: uid } });
+    assert.equal(copy.status, 201, "40 + 40 of 80");
+    // What a copy will have counts before it is made.
+    assert.match(said(await add("ann", { name: "copy-2", from: { volume: uid } })), beyond);
+    assert.match(said(await add("ann", { name: "copy-2", from: { volume: uidOf(copy) } })), beyond);
+    assert.match(said(await world.ask("ann", `POST /volumes/${uid}/versions`, { sizeMiB: 1 })), beyond);
+    assert.match(said(await world.ask("ann", `PATCH /volumes/${uid}`, { sizeMiB: 41 })), beyond);
+    assert.equal((await world.ask("ann", `PATCH /volumes/${uid}`, { sizeMiB: 40, name: "same" })).status, 200);
+    const disk = { "x.type": "Volume", "x.size": 64 };
+    world.cell("shop").put({ shop: { "x.type": "Cell", "x.name": "shop", db: { disk } } });
+    const harvest = { name: "harvested", from: { cell: "shop", path: "shop/db/disk" } };
+    assert.match(said(await add("ann", harvest)), beyond);
+    assert.equal((await world.ask("ann", `DELETE /volumes/${uidOf(copy)}?allowDestroy=copy`)).status, 200);
+    assert.equal((await add("ann", { name: "more", sizeMiB: 40 })).status, 201, "what is gone counts no more");
+    // Who manages it for another account is not told what its own may have.
+    const share = { kind: "account", path: "ROOT/bank/core", right: "manage" };
+    assert.equal((await world.ask("ann", `POST /volumes/${uid}/shares`, share)).status, 200);
+    for (const [line, body] of [
+      [`POST /volumes/${uid}/versions`, { sizeMiB: 1000 }],
+      [`PATCH /volumes/${uid}`, { sizeMiB: 1000 }],
+    ] as const)
+      assert.match(said(await world.ask("bob", line, body)), /^403 what it has counts in the limit of an account/);
+    assert.equal((await world.ask("bob", `PATCH /volumes/${uid}`, { text: "his" })).status, 200, "nothing grows");
+    world.quotas = [quota("ROOT/acme/dev", 10)];
+    assert.equal(
+      (await world.ask("ann", `PATCH /volumes/${uid}`, { text: "less" })).status,
+      200,
+      "what is there stays",
+    );
+    world.quotas = [];
+    assert.equal((await add("ann", harvest)).status, 201, "nothing limits it");
+  }));
+
 test("nothing of a body is read for whom the gateway does not know", () =>
   withWorld(async (world) => {
     const url = new URL(await world.app.listen({ host: "127.0.0.1", port: 0 }));

@@ -35,7 +35,7 @@ export interface Volumes {
   read(asker: Asker, uid: string): Promise<VolumeDetails>;
   /** @param once what names the request, and who asks it; null: nothing does */
   add(asked: Asked, volume: NewVolume, once: readonly string[] | null): Promise<VolumeDetails>;
-  change(asker: Asker, uid: string, change: VolumeChange): Promise<VolumeDetails>;
+  change(asked: Asked, uid: string, change: VolumeChange): Promise<VolumeDetails>;
   addVersion(asked: Asked, uid: string, source: VolumeSource): Promise<VolumeDetails>;
   share(asker: Asker, uid: string, share: NewShare): Promise<VolumeDetails>;
   unshare(asker: Asker, uid: string, id: string): Promise<VolumeDetails>;
@@ -119,6 +119,7 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
         if (error instanceof RefusedError && error.statusCode === 404) return error;
         throw error;
       });
+      const limit = await by.storage(account);
       const isNew = await inTurn(async () => {
         const before = once === null ? null : (await primary.read(uid)).json;
         if (before !== null) {
@@ -128,8 +129,9 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
         await requireFree(volume.name, { account, owner, uid });
         if (source instanceof RefusedError) throw source;
         const made = new Date(nowMs()).toISOString();
-        const value = newGroup(volume, { account, owner, made, asked, element: source.element });
-        requireRoomFor({ uid, account, owner, name: volume.name }, null, weightOf(value));
+        const { element, originMiB } = source;
+        const value = newGroup(volume, { account, owner, made, asked, element, originMiB });
+        requireRoomFor({ uid, account, owner, name: volume.name }, null, weightOf(value), limit);
         if (!(await primary.patch([{ op: "add", path: pointerOf(uid), value }])))
           throw refused(409, "conflict", "the primary cell has no place for persistent volumes");
         return true;
@@ -146,26 +148,32 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
       if (before.versions.length >= mostVersions)
         throw refused(409, "conflict", `a persistent volume has at most ${mostVersions} versions`);
       const number = before.last + 1;
-      const { element, next } = await elementFrom(asked, source, { at: `${pathOf(uid)}/v${number}`, stored });
-      await inTurn(() =>
-        edit(asked.asker, uid, (volume) => {
-          // What is held elsewhere is held for this number.
-          if (next !== undefined && volume.last + 1 !== number)
-            throw refused(409, "conflict", `${volume.name} was given a version ${volume.last} meanwhile`);
-          return withVersion(volume, element);
-        }),
-      );
+      const { element, originMiB, next } = await elementFrom(asked, source, {
+        at: `${pathOf(uid)}/v${number}`,
+        stored,
+      });
+      const limit = await asked.storage(before.account);
+      const version = (volume: StoredVolume) => {
+        // What is held elsewhere is held for this number.
+        if (next !== undefined && volume.last + 1 !== number)
+          throw refused(409, "conflict", `${volume.name} was given a version ${volume.last} meanwhile`);
+        return withVersion(volume, element, originMiB);
+      };
+      await inTurn(() => edit(asked.asker, uid, version, limit));
       await granted(next, async () => {
         const { json } = await primary.read(uid);
         const volume = json === null ? null : readVolume(uid, json);
         if (volume !== null)
-          await primary.patch(withoutVersion(volume, number, before.version), [`${pathOf(uid)}/v${number}`]);
+          await primary.patch(withoutVersion(volume, { number, originMiB }, before.version), [
+            `${pathOf(uid)}/v${number}`,
+          ]);
       });
       return details(asked.asker, uid);
     },
-    change: (asker, uid, change) =>
-      inTurn(async () => {
-        const { name, version, sizeMiB } = change;
+    change: async ({ asker, storage }, uid, change) => {
+      const { name, version, sizeMiB } = change;
+      const limit = sizeMiB === undefined ? null : await storage((await managed(asker, uid)).account);
+      return inTurn(async () => {
         const volume = await managed(asker, uid);
         if (name !== undefined && name !== volume.name) await requireFree(name, volume);
         if (version !== undefined && versionIn(volume, version) === undefined)
@@ -173,9 +181,10 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
         const { sizeMiB: has = null } = versionIn(volume, version ?? volume.version) ?? {};
         if (sizeMiB !== undefined && has !== null && sizeMiB < has)
           throw refused(409, "conflict", `${volume.name} has ${has} MiB, and a volume only grows`);
-        await edit(asker, uid, (found) => changed(found, change));
+        await edit(asker, uid, (found) => changed(found, change), limit);
         return details(asker, uid);
-      }),
+      });
+    },
     share: (asker, uid, share) =>
       inTurn(async () => {
         requireGrantee(share);
