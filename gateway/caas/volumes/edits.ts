@@ -4,13 +4,16 @@ import type { JsonObject } from "../../../model/json/json.ts";
 import type { JsonPatchOperation } from "../../../model/json/patch.ts";
 import {
   grantsFor,
+  heldOf,
   originSizeOf,
   pointerOf,
   type StoredShare,
+  type StoredVersion,
   type StoredVolume,
   sharesOf,
   written,
 } from "./layout.ts";
+import type { Made } from "./sources.ts";
 
 /*
  * Requests about persistent volumes as changes of the primary cell's model: each rests by a `test` on just what it goes by, and on
@@ -35,11 +38,13 @@ export function newGroup(
     asked,
     element,
     originMiB,
+    held,
   }: Pick<StoredVolume, "account" | "owner" | "made"> & {
     /** Stands for the request that made it under an Idempotency-Key. */
     readonly asked: string | null;
     readonly element: JsonObject;
     readonly originMiB: number | null;
+    readonly held: string | null;
   },
 ): JsonObject {
   return {
@@ -54,6 +59,7 @@ export function newGroup(
     },
     ...{ version: 1, versions: 1, shares: {}, v1: element },
     ...(originMiB === null ? {} : { [originSizeOf(1)]: originMiB }),
+    ...(held === null ? {} : { [heldOf(1)]: held }),
     ...Object.assign({}, ...sharesOf({ account, shares: [] }).map((share) => grantsFor(1, share))),
   };
 }
@@ -62,7 +68,10 @@ const sharesAsData = (shares: readonly StoredShare[]): JsonObject =>
   Object.fromEntries(shares.map(({ id, ...data }) => [id, data as JsonObject]));
 
 /** The next version, with what all may do with it that may do something with the others. */
-export function withVersion(volume: StoredVolume, element: JsonObject, originMiB: number | null): Operations {
+export function withVersion(
+  volume: StoredVolume,
+  { element, originMiB, held }: Pick<Made, "element" | "originMiB" | "held">,
+): Operations {
   const at = pointerOf(volume.uid);
   const number = volume.last + 1;
   const grants = Object.assign({}, ...sharesOf(volume).map((share) => grantsFor(number, share))) as JsonObject;
@@ -71,6 +80,7 @@ export function withVersion(volume: StoredVolume, element: JsonObject, originMiB
     test(`${at}/shares`, sharesAsData(volume.shares)),
     put(`${at}/v${number}`, element),
     ...(originMiB === null ? [] : [put(`${at}/${originSizeOf(number)}`, originMiB)]),
+    ...(held === null ? [] : [put(`${at}/${heldOf(number)}`, held)]),
     ...Object.entries(grants).map(([name, grant]) => put(`${at}/${name}`, grant)),
     put(`${at}/versions`, number),
     put(`${at}/version`, number),
@@ -79,7 +89,7 @@ export function withVersion(volume: StoredVolume, element: JsonObject, originMiB
 /** Takes that back, where it could not be done as a whole. */
 export function withoutVersion(
   volume: StoredVolume,
-  { number, originMiB }: { readonly number: number; readonly originMiB: number | null },
+  { number, originMiB, held }: { readonly number: number } & Pick<Made, "originMiB" | "held">,
   before: number,
 ): Operations {
   const at = pointerOf(volume.uid);
@@ -90,9 +100,19 @@ export function withoutVersion(
     ),
     { op: "remove", path: `${at}/v${number}` },
     ...(originMiB === null ? [] : [{ op: "remove", path: `${at}/${originSizeOf(number)}` } as const]),
+    ...(held === null ? [] : [{ op: "remove", path: `${at}/${heldOf(number)}` } as const]),
     ...(volume.version === number ? [put(`${at}/version`, before)] : []),
   ];
 }
+
+/** The grant that held what a version is a copy of is taken back. */
+export const letGo = (uid: string, { number, held }: StoredVersion): Operations =>
+  held === null
+    ? []
+    : [
+        test(`${pointerOf(uid)}/${heldOf(number)}`, held),
+        { op: "remove", path: `${pointerOf(uid)}/${heldOf(number)}` },
+      ];
 
 export function changed(volume: StoredVolume, { name, tags, text, sizeMiB, version }: VolumeChange): Operations {
   const at = pointerOf(volume.uid);

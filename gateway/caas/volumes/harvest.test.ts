@@ -169,3 +169,75 @@ test("a cell that is harvested and does not answer holds up nobody else", async 
       assert.equal((await his).status, 201, silent);
     });
 });
+
+test("the grant of a harvest is taken back once the copy is there, whatever breaks meanwhile, and by who may", async () => {
+  const at = "shop.cells.internal/shop/db/disk";
+  const harvested = async (world: CaasWorld): Promise<string> => {
+    const { json } = await world.ask("ann", "POST /volumes", from());
+    return String(json.uid);
+  };
+  const there = (world: CaasWorld): void => {
+    const shows = { kind: "volume", type: "Volume", sizeMiB: 64, server: "s1" };
+    world.cell("primary").shown.set(at, { uid: "b-7", shows } as never);
+    world.cell("primary").settle();
+  };
+  const marked = (world: CaasWorld, uid: string): boolean => "v1-held" in (world.volumes()[uid] as JsonObject);
+  await withWorld(async (world) => {
+    const uid = await harvested(world);
+    const read = (who: string) => world.ask(who, `GET /volumes/${uid}`);
+    const { json } = await read("ann");
+    assert.notEqual((json.versions as JsonObject[])[0]?.phase, "ready");
+    assert.deepEqual(
+      [Object.keys(grants(world)), marked(world, uid)],
+      [[`harvest-${uid}-v1`], true],
+      "it is not there",
+    );
+    there(world);
+    world.before = (what) => {
+      if (what === "PATCH shop") throw new Error("silent");
+    };
+    assert.equal((await read("ann")).status, 200, "a cell that is silent is asked another time");
+    world.before = () => undefined;
+    assert.equal(marked(world, uid), true);
+    assert.equal((await read("amy")).status, 200);
+    assert.equal(Object.keys(grants(world)).length, 1, "who only reads takes nothing back");
+    assert.equal(((await read("ann")).json.versions as JsonObject[])[0]?.phase, "ready");
+    assert.deepEqual([grants(world), marked(world, uid)], [{}, false]);
+    const { body } = world.cell("shop").ask({ method: "GET", path: "shop/db/disk" });
+    assert.deepEqual(body, disk, "its origin stays as it is");
+    const asked = world.asked.length;
+    assert.equal((await read("ann")).status, 200);
+    assert.equal(world.asked.length, asked, "and once");
+  });
+  // What somebody wrote under that name holds for another copy, and is his.
+  await withWorld(async (world) => {
+    const uid = await harvested(world);
+    const path = `/shop/harvest-${uid}-v1/x.hold`;
+    const patch = [{ op: "add", path, value: "primary/other" }];
+    assert.equal(world.cell("shop").ask({ method: "PATCH", path: "", patch }).status, 200);
+    there(world);
+    assert.equal((await world.ask("ann", `GET /volumes/${uid}`)).status, 200);
+    assert.deepEqual([Object.keys(grants(world)).length, marked(world, uid)], [1, false]);
+  });
+  const [ended, unanswered] = [new Error("killed"), refused(502, "unreachable", "its controller does not answer")];
+  for (const [when, lost] of [
+    ["before", ended],
+    ["behind", ended],
+    ["behind", unanswered],
+  ] as const)
+    for (let step = 1; step <= 4; step += 1)
+      await withWorld(async (world) => {
+        const uid = await harvested(world);
+        there(world);
+        let steps = 0;
+        world[when] = () => {
+          steps += 1;
+          if (steps >= step) throw lost;
+        };
+        await world.ask("ann", `GET /volumes/${uid}`);
+        world[when] = () => undefined;
+        await world.restart();
+        assert.equal((await world.ask("ann", `GET /volumes/${uid}`)).status, 200);
+        assert.deepEqual([grants(world), marked(world, uid)], [{}, false], `${when} ${step}`);
+      });
+});

@@ -21,8 +21,15 @@ export type Harvest = (of: {
   readonly reference: string;
   /** Null: it is not made yet. */
   readonly sizeMiB: number | null;
+  /** `<cell>/<path>` of the grant. */
+  readonly at: string;
   readonly grant: () => Promise<void>;
 }>;
+/**
+ * Takes such a grant back, whose copy is there: who has the copy needs it no more, and nobody else was meant. It may be gone already.
+ * Rejects where that is not known.
+ */
+export type Release = (of: { readonly at: string; readonly hold: string }) => Promise<void>;
 
 /** Models of the cells of who asks, by the names of these. */
 export type Users = () => Promise<ReadonlyMap<string, Json>>;
@@ -66,12 +73,39 @@ export function createHarvest(contract: Pick<Contract, "ask">, headers: Readonly
     const operations: readonly JsonPatchOperation[] = [{ op: "add", path: `/${component}/${name}`, value: grant }];
     await ask("PATCH", `${model}?dryRun=true`, operations);
     return {
-      sizeMiB: sizeIn(element),
+      ...{ sizeMiB: sizeIn(element), at: `${cell}/${component}/${name}` },
       reference: `<ref://${cell}.${network.domain}/${path}>`,
       grant: async () => {
         await ask("PATCH", model, operations);
       },
     };
+  };
+}
+
+/** So long somebody who only looks at a volume waits for the cell that it was harvested from. */
+const releasePatienceMs = 2000;
+/** @param cells names of those that he may see: of others nothing is asked */
+export function createRelease(
+  contract: Pick<Contract, "ask">,
+  headers: Readonly<Record<string, string>>,
+  cells: ReadonlySet<string>,
+): Release {
+  return async ({ at, hold }) => {
+    const [cell = "", ...path] = at.split("/");
+    if (!cells.has(cell)) throw refused(404, "not-found", `there is no cell "${cell}"`);
+    const grant = `/${path.join("/")}`;
+    const body = JSON.stringify([
+      { op: "test", path: `${grant}/x.hold`, value: hold },
+      { op: "remove", path: grant },
+    ] satisfies readonly JsonPatchOperation[]);
+    const { status, text } = await contract.ask({
+      ...{ method: "PATCH", path: `/cells/${encodeURIComponent(cell)}/model`, body },
+      headers: { ...headers, "content-type": patchMediaType, "content-length": Buffer.byteLength(body) },
+      signal: AbortSignal.timeout(releasePatienceMs),
+    });
+    if (status === 200) return;
+    const refusal = refusalIn(status, text, "controller", "the cell refuses it");
+    if (!refusal.refusal.code.startsWith("patch/")) throw refusal;
   };
 }
 

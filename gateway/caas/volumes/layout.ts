@@ -11,6 +11,7 @@ import { network } from "../../../runtime/installation.ts";
  *                           shares { <id> { kind, path, right, holder } }
  *                           v1 (Volume or VolumeCopy), v2, …
  *                           v1-size (MiB that a copy's origin has), …
+ *                           v1-held (a path of a cell: its grant there that holds the origin, until the copy is made), …
  *                           v1-copy-owner, v1-connect-owner, v1-copy-<share>, … (VolumeGrant) }
  *
  * All of it is plain data and elements that name nothing but each other and volumes of other cells, so a credential of
@@ -30,6 +31,8 @@ export interface StoredVersion {
   readonly sizeMiB: number | null;
   /** As it counts in what an account may have, also before it is made. 0: nobody knows yet. */
   readonly countedMiB: number;
+  /** `<cell>/<path>` of the grant that holds what it is a copy of; null: none does. */
+  readonly held: string | null;
   readonly phase: string;
   readonly reason: string | null;
 }
@@ -80,13 +83,16 @@ export function versionsIn(group: JsonObject): readonly StoredVersion[] {
   const versions = Object.entries(group).flatMap(([name, element]) => {
     const number = /^v([1-9]\d{0,6})$/.exec(name)?.[1];
     if (number === undefined || !isObject(element)) return [];
-    return [versionOf(Number(number), element, numberIn(group[originSizeOf(Number(number))]) ?? 0)];
+    const held = group[heldOf(Number(number))];
+    const originMiB = numberIn(group[originSizeOf(Number(number))]) ?? 0;
+    return [{ ...versionOf(Number(number), element, originMiB), held: typeof held === "string" ? held : null }];
   });
   return versions.sort((one, other) => one.number - other.number);
 }
 /** What stands beside a copy: the size that its origin had. */
 export const originSizeOf = (version: number): string => `v${version}-size`;
-function versionOf(number: number, element: JsonObject, originMiB: number): StoredVersion {
+export const heldOf = (version: number): string => `v${version}-held`;
+function versionOf(number: number, element: JsonObject, originMiB: number): Omit<StoredVersion, "held"> {
   const state = isObject(element.$state) ? element.$state : {};
   return {
     ...{ number, access: element["x.access"] === "ro" ? "ro" : "rw" },

@@ -8,7 +8,7 @@ import { parseJson } from "../../../runtime/http/http.ts";
 import { RefusedError, refusalIn, refused } from "../../requests/refused.ts";
 import { serveRoute } from "../../requests/serve.ts";
 import type { Contract } from "../../shared/contract.ts";
-import { createHarvest, createUsers } from "./harvest.ts";
+import { createHarvest, createRelease, createUsers } from "./harvest.ts";
 import { requireTold, storageLimitIn } from "./quota.ts";
 import type { Asker } from "./rights.ts";
 import type { Asked } from "./sources.ts";
@@ -44,7 +44,7 @@ export function serveVolumes(app: FastifyInstance, contract: Pick<Contract, "ask
     return made;
   });
   serveRoute(app, "readVolume", async ({ request, parameters }) =>
-    volumes.read((await askedBy(request)).asker, parameters.uid),
+    volumes.read(await askedBy(request), parameters.uid),
   );
   serveRoute(app, "changeVolume", async ({ request, parameters, body }) =>
     volumes.change(await askedBy(request), parameters.uid, body ?? {}),
@@ -105,6 +105,7 @@ async function whoAsks(
   return {
     ...{ asker, who: user?.uid ?? "operator" },
     ...{ users: createUsers(contract, headers, names), harvest: createHarvest(contract, headers) },
+    release: createRelease(contract, headers, names),
     storage: async (account) => {
       if (account === null) return null;
       requireTold(asker, account);

@@ -1,7 +1,7 @@
 import type { VolumeSource } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { refused } from "../../requests/refused.ts";
-import type { Harvest, Users } from "./harvest.ts";
+import type { Harvest, Release, Users } from "./harvest.ts";
 import { pathOf, type StoredVolume, versionIn } from "./layout.ts";
 import type { StorageOf } from "./quota.ts";
 import { type Asker, rightsOf } from "./rights.ts";
@@ -12,6 +12,7 @@ export interface Asked {
   /** By the credential of who asks. */
   readonly users: Users;
   readonly harvest: Harvest;
+  readonly release: Release;
   /** Of an account. */
   readonly storage: StorageOf;
 }
@@ -19,6 +20,8 @@ export interface Made {
   readonly element: JsonObject;
   /** What its origin has, of a copy; null: it is none, or nobody knows. */
   readonly originMiB: number | null;
+  /** Where the grant is that holds it, as `StoredVersion` has it. */
+  readonly held: string | null;
   /** What has to be done once it is there. */
   readonly next?: () => Promise<void>;
 }
@@ -41,6 +44,7 @@ export async function elementFrom(
     return {
       element: { "x.type": "VolumeCopy", "x.image": hold.reference, ...common },
       originMiB: hold.sizeMiB,
+      held: hold.at,
       next: hold.grant,
     };
   }
@@ -52,11 +56,11 @@ export async function elementFrom(
     if (!rightsOf(asker, origin).includes("copy"))
       throw refused(403, "forbidden", `${origin.name} is shared with you, and not to be copied`);
     const element = { "x.type": "VolumeCopy", "x.image": `<ref:/${pathOf(origin.uid)}/v${number}>`, ...common };
-    return { element, originMiB: version.countedMiB === 0 ? null : version.countedMiB };
+    return { element, originMiB: version.countedMiB === 0 ? null : version.countedMiB, held: null };
   }
   const imported = image === undefined ? {} : { "x.import": image };
   const readOnly = access === undefined ? {} : { "x.access": access };
-  return { element: { "x.type": "Volume", ...common, ...imported, ...readOnly }, originMiB: null };
+  return { element: { "x.type": "Volume", ...common, ...imported, ...readOnly }, originMiB: null, held: null };
 }
 
 function requireOneSource({ sizeMiB, image, from, access }: VolumeSource): void {

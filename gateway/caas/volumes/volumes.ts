@@ -14,9 +14,17 @@ import type {
 import { isObject, type Json, type JsonObject } from "../../../model/json/json.ts";
 import { RefusedError, refused } from "../../requests/refused.ts";
 import { uuidOf } from "../../shared/uuid.ts";
-import { changed, newGroup, shared, shareId, unshared, withoutVersion, withVersion } from "./edits.ts";
-import { usersIn } from "./harvest.ts";
-import { pathOf, pointerOf, readVolume, referenceOf, type StoredVolume, versionIn } from "./layout.ts";
+import { changed, letGo, newGroup, shared, shareId, unshared, withoutVersion, withVersion } from "./edits.ts";
+import { type Release, usersIn } from "./harvest.ts";
+import {
+  pathOf,
+  pointerOf,
+  readVolume,
+  referenceOf,
+  type StoredVersion,
+  type StoredVolume,
+  versionIn,
+} from "./layout.ts";
 import type { Primary } from "./primary.ts";
 import { type Asker, manages, reaches, rightsOf } from "./rights.ts";
 import { weightOf } from "./room.ts";
@@ -32,7 +40,7 @@ import { createStore, forbidden, missing } from "./store.ts";
  */
 export interface Volumes {
   find(asker: Asker, question: Question): Promise<readonly PersistentVolume[]>;
-  read(asker: Asker, uid: string): Promise<VolumeDetails>;
+  read(asked: Asked, uid: string): Promise<VolumeDetails>;
   /** @param once what names the request, and who asks it; null: nothing does */
   add(asked: Asked, volume: NewVolume, once: readonly string[] | null): Promise<VolumeDetails>;
   change(asked: Asked, uid: string, change: VolumeChange): Promise<VolumeDetails>;
@@ -102,13 +110,31 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
   const { refresh, stored, managed, edit, requireFree, requireRoomFor } = createStore({ primary, index });
   const details = async (asker: Asker, uid: string): Promise<VolumeDetails> =>
     detailsOf(asker, await stored(asker, uid));
+  /**
+   * The grant by which a volume was held for its copy is taken back by the first who may, once that copy is there. Where it is not
+   * known whether it is gone, the next one tries it: it is a wish of nobody who looks at a volume.
+   */
+  const ended = async (uid: string, version: StoredVersion, release: Release): Promise<void> => {
+    const { number, held, phase } = version;
+    if (held === null || phase !== "ready") return;
+    try {
+      await release({ at: held, hold: `${pathOf(uid)}/v${number}` });
+      await primary.patch(letGo(uid, version));
+    } catch {
+      return;
+    }
+  };
   return {
     find: async (asker, question) => {
       await refresh();
       const found = index.find(asker, question).filter((each) => rightsOf(asker, each).length > 0);
       return found.map((each) => shownOf(asker, each));
     },
-    read: details,
+    read: async ({ asker, release }, uid) => {
+      const volume = await stored(asker, uid);
+      if (asker.mayChange) await Promise.all(volume.versions.map((version) => ended(uid, version, release)));
+      return detailsOf(asker, volume);
+    },
     add: async (by, volume, once) => {
       const { asker } = by;
       const asked = once === null ? null : digestOf(volume);
@@ -129,8 +155,8 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
         await requireFree(volume.name, { account, owner, uid });
         if (source instanceof RefusedError) throw source;
         const made = new Date(nowMs()).toISOString();
-        const { element, originMiB } = source;
-        const value = newGroup(volume, { account, owner, made, asked, element, originMiB });
+        const { element, originMiB, held } = source;
+        const value = newGroup(volume, { account, owner, made, asked, element, originMiB, held });
         requireRoomFor({ uid, account, owner, name: volume.name }, null, weightOf(value), limit);
         if (!(await primary.patch([{ op: "add", path: pointerOf(uid), value }])))
           throw refused(409, "conflict", "the primary cell has no place for persistent volumes");
@@ -148,23 +174,24 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
       if (before.versions.length >= mostVersions)
         throw refused(409, "conflict", `a persistent volume has at most ${mostVersions} versions`);
       const number = before.last + 1;
-      const { element, originMiB, next } = await elementFrom(asked, source, {
+      const made = await elementFrom(asked, source, {
         at: `${pathOf(uid)}/v${number}`,
         stored,
       });
+      const { next } = made;
       const limit = await asked.storage(before.account);
       const version = (volume: StoredVolume) => {
         // What is held elsewhere is held for this number.
         if (next !== undefined && volume.last + 1 !== number)
           throw refused(409, "conflict", `${volume.name} was given a version ${volume.last} meanwhile`);
-        return withVersion(volume, element, originMiB);
+        return withVersion(volume, made);
       };
       await inTurn(() => edit(asked.asker, uid, version, limit));
       await granted(next, async () => {
         const { json } = await primary.read(uid);
         const volume = json === null ? null : readVolume(uid, json);
         if (volume !== null)
-          await primary.patch(withoutVersion(volume, { number, originMiB }, before.version), [
+          await primary.patch(withoutVersion(volume, { ...made, number }, before.version), [
             `${pathOf(uid)}/v${number}`,
           ]);
       });
