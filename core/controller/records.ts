@@ -145,6 +145,8 @@ export interface Rested extends Pick<Run, "incarnation" | "memoryMiB" | "cpus" |
   readonly host: HostName;
   /** Wall clock. */
   readonly untilMs: number;
+  /** How long it was to be when it began; absent: as preset. */
+  readonly lastsMs?: number;
 }
 /** Record `vm/<uid>`. */
 export interface VmRecord {

@@ -1,5 +1,6 @@
 import type { HaSettings } from "../../model/cell/ha-settings.ts";
 import type { CellName, ElementPath, HostName, Ipv4, Mac, PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { PlacementSettings } from "../../model/cell/tenants/placement-settings.ts";
 
 /*
  * High availability (decision 91): what controllers, hosts and Storage Managers say to the HA Manager, and it to them
@@ -13,7 +14,7 @@ import type { CellName, ElementPath, HostName, Ipv4, Mac, PeerName, Uid } from "
  * | power/<host>            | ha-manager.<n> → ha-manager        |                                   |
  * | probe/<host>            | ha-manager → host                  | host → ha-manager                 |
  * | machines                |                                    | host → ha-manager                 |
- * | settings                | controller.root → ha-manager       |                                   |
+ * | settings                | controller.root → ha-manager, placers |                                |
  * | spare                   | controller.root → placers          |                                   |
  * | beats                   | ha-manager → host                  |                                   |
  * | beat                    | host → agent.<server>              | agent → that host                 |
@@ -141,6 +142,10 @@ export interface DesiredSettings {
 }
 export type ManagerSettings = Omit<HaSettings, "spareHosts">;
 export const settingsKey = "settings";
+/** What the operator has written of `x.placement.*`, at a Placer; the rest is as preset (`model/cell/tenants/placement-settings.ts`). */
+export interface DesiredPlacementSettings {
+  readonly settings: PlacementSettings;
+}
 /** Room is kept for the VMs of so many hosts, the fullest (`x.ha.spareHosts`). Nothing is said of none. */
 export interface DesiredSpare {
   readonly hosts: number;

@@ -200,6 +200,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   "dns-manager desires": [...everyController("name/u-1"), "controller.root zone"],
   "placer desires": [
     ...everyController("placement/u-1"),
+    "controller.root settings",
     "controller.root spare",
     "controller.root dedicated/h1",
     "controller.root owner/u-1",

@@ -87,7 +87,9 @@ export const permissions = {
     desires: {
       controller: ["placement/<uid>", "group/<uid>"],
       // What the operator says of the hosts, and whose they and the cells are.
-      "controller.root": ["host/<name>", "spare", "dedicated/<name>", "marks/<name>", "owner/<name>", "pooled/<name>"],
+      "controller.root": [
+        ...["host/<name>", "spare", "settings", "dedicated/<name>", "marks/<name>", "owner/<name>", "pooled/<name>"],
+      ],
     },
     sees: { controller: ["hosts", "<peer>/…"] },
     asks: {

@@ -336,6 +336,8 @@ export interface HostOffers {
   readonly hosts: readonly HostOffer[];
   readonly complete: boolean;
   readonly marks?: KnownMarks;
+  /** `x.placement.lastHostS` of the root cell; absent: as preset. */
+  readonly lastHostS?: number;
 }
 export interface ActualHost extends OfMode {
   readonly host: HostName;

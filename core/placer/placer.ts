@@ -1,10 +1,16 @@
 import { type HostName, hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { rootCell } from "../documents/cells.ts";
-import { spareKey } from "../documents/ha.ts";
+import { settingsKey, spareKey } from "../documents/ha.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { desiredSpare } from "../documents/readers/ha.ts";
-import { actualHost, actualTaken, desiredHost, desiredPlacement } from "../documents/readers/placement.ts";
+import {
+  actualHost,
+  actualTaken,
+  desiredHost,
+  desiredPlacement,
+  desiredPlacementSettings,
+} from "../documents/readers/placement.ts";
 import { documentsOf } from "../documents/readers/table.ts";
 import { isOffersRequest } from "../documents/supply.ts";
 import { marksKey } from "../documents/tenancy.ts";
@@ -101,7 +107,7 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     hasQuorum: false,
     ...{ waiting: new Set(), refused: new Set(), retries: 0, advised: { round: 0, count: 0, last: new Map() } },
     ...{ maintained: new Set(), asked: new Set(), leaving: new Map(), next: new Map() },
-    ...{ spareHosts: 0, continuing: new Set() },
+    ...{ spareHosts: 0, settings: {}, continuing: new Set() },
   };
   for (const peer of hosts) state.hosts.set(peer, { host: hostOf(peer), reachable: false, actual: null });
   for (const [key, value] of restored.records) {
@@ -139,7 +145,7 @@ function noteDeath(state: PlacerState, host: HostName | null): void {
 }
 
 function replyTo(state: PlacerState, request: Json): Json {
-  if (isOffersRequest(request)) return toJson(offersOf(state.hosts.values(), state.ratios));
+  if (isOffersRequest(request)) return toJson(offersOf(state.hosts.values(), state.ratios, state.settings));
   if (isObject(request) && request.kind === "hosts") return rooms(state);
   return (
     whatIf(state, request) ?? {
@@ -167,7 +173,7 @@ function start(state: PlacerState): void {
 }
 
 const publishOffers = (state: PlacerState): void => {
-  const value = toJson(offersOf(state.hosts.values(), state.ratios));
+  const value = toJson(offersOf(state.hosts.values(), state.ratios, state.settings));
   state.outbox.effects.push({ kind: "publish", key: "hosts", value });
 };
 
@@ -228,6 +234,11 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
   if (key === spareKey) {
     state.spareHosts = (value === null ? null : desiredSpare.of(value))?.hosts ?? 0;
     retry(state);
+    return;
+  }
+  if (key === settingsKey) {
+    state.settings = (value === null ? null : desiredPlacementSettings.of(value))?.settings ?? {};
+    if (state.started) publishOffers(state);
     return;
   }
   const isOther = takeOwners(state, key, value) ?? takeGroup(state, client, key, value);

@@ -1,5 +1,6 @@
 import type { Advice } from "../../model/cause/cause.ts";
 import type { CellName, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
+import type { PlacementSettings } from "../../model/cell/tenants/placement-settings.ts";
 import type { DesiredGroup } from "../documents/tenancy.ts";
 import type { DesiredPlacement, Leave } from "../documents/vocabulary.ts";
 import type { Outbox } from "../outbox.ts";
@@ -54,6 +55,8 @@ export interface PlacerState {
   readonly next: Map<Uid, Reservation>;
   /** Room is kept for the VMs of so many hosts. Not durable: it is desired here. */
   spareHosts: number;
+  /** `x.placement.*` of the root cell, as far as it is written. Not durable either. */
+  settings: PlacementSettings;
   /** VMs whose place was theirs until now, and that have not got the next one yet. */
   readonly continuing: Set<Uid>;
 }

@@ -155,6 +155,10 @@ declare module "cells/model" {
       /** What is asked whether a VM of a lost host runs, in the order in which `cells ha why VM` shows it; what is left out is not asked. None of them makes anything start elsewhere that can still write. Of the root cell alone. Absent: all, in this order. */
       readonly investigators?: readonly ("power" | "host-manager" | "heartbeat" | "export" | "neighbours")[];
     };
+    readonly placement?: {
+      /** So long a VM that was stopped, and not deleted, still counts at its last host for its affinity groups and for implicit dedication, without taking room there; 0: not at all. It is about stops from then on. Of the root cell alone. Absent: 3600. In s, 0 to 86400. */
+      readonly lastHostS?: number;
+    };
     readonly zone?: {
       /** Of the root cell alone: the domain under which external addresses that have a public name are found outside. The DNS Manager hands it to `x.zone.secondaries`, whom everybody asks. */
       readonly name?: string;

@@ -4,6 +4,7 @@ import type { Evaluated } from "./evaluated.ts";
 import type { HaSettings } from "./ha-settings.ts";
 import type { CellName, Cidr, ElementPath, Ipv4, Mac } from "./identifiers.ts";
 import type { GroupKind } from "./tenants/affinity/affinity.ts";
+import type { PlacementSettings } from "./tenants/placement-settings.ts";
 
 /**
  * A checked cell specification: frozen data, every reference resolved. `document` is the canonical JSON form (the whole
@@ -27,6 +28,8 @@ export interface Cell {
   readonly backup?: BackupSchedule;
   /** `x.ha.*`, of the root cell alone, as far as it is written. */
   readonly ha?: HaSettings;
+  /** `x.placement.*`, of the root cell alone, as far as it is written. */
+  readonly placement?: PlacementSettings;
   /** `x.zone.*`, of the root cell alone. Absent: nobody outside is told names of the cloud. */
   readonly zone?: OutwardZone;
   /** In document order. The Cell component itself is not among them. */

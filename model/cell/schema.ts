@@ -4,6 +4,7 @@ import { type HaSetting, haSettings, investigatorNames } from "./ha-settings.ts"
 import { affinityGroupAttributes } from "./tenants/affinity/attributes.ts";
 import { dedicationAttributes, hostPlaceAttributes } from "./tenants/dedication/attributes.ts";
 import { grantAttributes } from "./tenants/grants/attributes.ts";
+import { placementSettings } from "./tenants/placement-settings.ts";
 import { hostFlavorAttribute, poolDocs, poolSchemas } from "./tenants/pools/attributes.ts";
 import { tenantDocs, tenantSchemas } from "./tenants/schemas.ts";
 
@@ -81,10 +82,10 @@ function defaults(name: string, kind: AttributeKind): AttributeSchema {
 }
 
 /** Of the root cell. */
-function haAttributes(): TypeSchema {
-  const numbers = Object.fromEntries(
-    Object.entries<HaSetting>(haSettings).map(([name, { preset, least, most, unit, docs }]) => [
-      `x.ha.${name}`,
+function settingAttributes(prefix: string, settings: Readonly<Record<string, HaSetting>>): TypeSchema {
+  return Object.fromEntries(
+    Object.entries(settings).map(([name, { preset, least, most, unit, docs }]) => [
+      `${prefix}.${name}`,
       {
         ...{ kind: integer(least, most), effect: "none" as const },
         docs: `${docs}. Of the root cell alone. Absent: ${preset}.`,
@@ -92,8 +93,10 @@ function haAttributes(): TypeSchema {
       },
     ]),
   );
+}
+function haAttributes(): TypeSchema {
   return {
-    ...numbers,
+    ...settingAttributes("x.ha", haSettings),
     "x.ha.investigators": {
       kind: { kind: "words", values: investigatorNames },
       effect: "none",
@@ -177,6 +180,7 @@ export const cellAttributes: TypeSchema = {
     docs: "How many each storage server keeps.",
   },
   ...haAttributes(),
+  ...settingAttributes("x.placement", placementSettings),
   "x.zone.name": {
     ...{ kind: { kind: "text" }, effect: "none" },
     docs: "Of the root cell alone: the domain under which external addresses that have a public name are found outside. The DNS Manager hands it to `x.zone.secondaries`, whom everybody asks.",

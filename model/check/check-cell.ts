@@ -22,6 +22,7 @@ import { checkRecreatable } from "./check-recreatable.ts";
 import type { ReportFault } from "./fault.ts";
 import { checkBackup } from "./root-cell/check-backup.ts";
 import { checkHa } from "./root-cell/check-ha.ts";
+import { checkPlacementSettings } from "./root-cell/check-placement.ts";
 import { checkTenants } from "./root-cell/check-tenants.ts";
 import { checkZone } from "./root-cell/check-zone.ts";
 
@@ -33,6 +34,7 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
   checkManagement(cell, fault);
   checkBackup(cell, fault);
   checkHa(cell, fault);
+  checkPlacementSettings(cell, fault);
   checkZone(cell, fault);
   checkTenants(cell, fault);
   checkRecreatable(cell, fault);

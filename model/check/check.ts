@@ -32,6 +32,7 @@ import { checkRules } from "./network/check-rules.ts";
 import { opennessOf } from "./openness.ts";
 import { backupOf } from "./root-cell/check-backup.ts";
 import { haSettingsOf } from "./root-cell/check-ha.ts";
+import { placementSettingsOf } from "./root-cell/check-placement.ts";
 import { zoneOf } from "./root-cell/check-zone.ts";
 
 /**
@@ -232,6 +233,7 @@ class Checker {
       (attribute) => values.number(attribute),
       (attribute) => values.texts(attribute),
     );
+    const placement = placementSettingsOf((attribute) => values.number(attribute));
     const zone = zoneOf(values);
     const defaults = opennessOf(values, "x.defaults");
     const hasDefaults = Object.keys(defaults).length > 0;
@@ -247,6 +249,7 @@ class Checker {
       ...(limited === null ? {} : { limits: limited }),
       ...(backup === null ? {} : { backup }),
       ...(ha === null ? {} : { ha }),
+      ...(placement === null ? {} : { placement }),
       ...(zone === null ? {} : { zone }),
       elements,
     });

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { haSettingNames } from "../../../model/cell/ha-settings.ts";
 import { elementPath, peerName } from "../../../model/cell/identifiers.ts";
 import { cellAttributes, commonAttributes, elementSchemas } from "../../../model/cell/schema.ts";
+import { placementSettingNames } from "../../../model/cell/tenants/placement-settings.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { toJson } from "../../outbox.ts";
 import { storageOffersOf } from "../../storage/offers.ts";
@@ -77,6 +78,12 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       [...haSettingNames, "investigators"].map((name) => [
         `x.ha.${name}`,
         { own: "the HA Manager goes by it from then on; nothing that runs is touched" },
+      ]),
+    ),
+    ...Object.fromEntries(
+      placementSettingNames.map((name) => [
+        `x.placement.${name}`,
+        { own: "Placers go by it from then on; nothing that runs is touched" },
       ]),
     ),
   },

@@ -225,6 +225,24 @@ test("for how many hosts room is kept is told to the Placers alone", () => {
   assert.deepEqual(root.at("ha-manager", "settings"), [{ settings: { maxRetries: 3 } }]);
 });
 
+test("how VMs of all cells are placed is told to each Placer, also after a crash, until nothing is written of it", () => {
+  const root = rootWith(["h1"], secondPlacer);
+  const rootWithPlacement = (placement: JsonObject): JsonObject => ({
+    root: { ...(rootWithTenancy(secondPlacer).root as JsonObject), ...placement },
+  });
+  assert.deepEqual(root.at("placer", "settings"), []);
+  assert.equal(root.put("", rootWithPlacement({ "x.placement.lastHostS": 60 })).status, 200);
+  root.crash();
+  for (const peer of ["placer", "placer.2"])
+    assert.deepEqual(root.at(peer, "settings"), [{ settings: { lastHostS: 60 } }], peer);
+  const { status, body } = root.put("", rootWithPlacement({ "x.placement.lastHostS": 86_401 }));
+  assert.equal(status, 400);
+  assert.match(JSON.stringify(body), /x\.placement\.lastHostS.*0.*86400/);
+  assert.deepEqual(root.at("placer", "settings"), [{ settings: { lastHostS: 60 } }], "nothing was touched");
+  root.put("", rootWithPlacement({}));
+  assert.deepEqual(root.at("placer", "settings"), []);
+});
+
 test("what a lost store said of a host is taken back where the model says otherwise, and nothing is said twice", () => {
   const root = rootWith(["h1", "h2"]);
   root.put("root/hosts/h2", maintenance);

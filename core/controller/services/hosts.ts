@@ -9,7 +9,13 @@ import {
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
 import { rootCell } from "../../documents/cells.ts";
-import { type DesiredSettings, type DesiredSpare, settingsKey, spareKey } from "../../documents/ha.ts";
+import {
+  type DesiredPlacementSettings,
+  type DesiredSettings,
+  type DesiredSpare,
+  settingsKey,
+  spareKey,
+} from "../../documents/ha.ts";
 import { hostOffers } from "../../documents/readers/placement.ts";
 import { servicePeer } from "../../documents/service-roles.ts";
 import { type DesiredHost, type HostOffers, hostKey } from "../../documents/vocabulary.ts";
@@ -200,6 +206,9 @@ export function desireHosts(state: ControllerState, desires: Desires): void {
   const { spareHosts = 0, ...settings } = state.cell.ha ?? {};
   if (spareHosts > 0)
     for (const peer of placers) addDesire(desires, peer, spareKey, { hosts: spareHosts } satisfies DesiredSpare);
+  const { placement } = state.cell;
+  for (const peer of placement === undefined ? [] : placers)
+    addDesire(desires, peer, settingsKey, { settings: placement ?? {} } satisfies DesiredPlacementSettings);
   for (const peer of Object.keys(settings).length > 0 ? haManagers : [])
     addDesire(desires, peer, settingsKey, { settings } satisfies DesiredSettings);
 }

@@ -1,5 +1,10 @@
 import type { Advice, RefusalKind } from "../../../model/cause/cause.ts";
 import { mostKnownMarks } from "../../../model/cell/tenants/dedication/marks.ts";
+import {
+  type PlacementSettingName,
+  type PlacementSettings,
+  placementSettings,
+} from "../../../model/cell/tenants/placement-settings.ts";
 import type { HostOffer, KnownMarks } from "../../../model/check/check-hosts.ts";
 import { modes } from "../../../model/eucalyptus/modes.ts";
 import {
@@ -7,6 +12,7 @@ import {
   branded,
   count,
   document,
+  integer,
   json,
   list,
   maximumCount,
@@ -17,6 +23,7 @@ import {
   optional,
   type Reader,
 } from "../../../model/json/reader.ts";
+import type { DesiredPlacementSettings } from "../ha.ts";
 import type { ActualRouter } from "../network/outside.ts";
 import type {
   ActualHost,
@@ -104,8 +111,17 @@ const offered = number(-maximumCount, maximumCount);
 const offer = object<HostOffer>({ host: hostText, memoryMiB: offered, cpus: offered, cpuSpeedMHz: speedMHz });
 const words = list(word, mostKnownMarks);
 const knownMarks = object<KnownMarks>({ places: words, tags: words, properties: words });
+const bounded = (name: PlacementSettingName) => integer(placementSettings[name].least, placementSettings[name].most);
 export const hostOffers = document(
-  object<HostOffers>({ hosts: list(offer, most.hosts), complete: boolean, marks: optional(knownMarks) }),
+  object<HostOffers>({
+    ...{ hosts: list(offer, most.hosts), complete: boolean, marks: optional(knownMarks) },
+    lastHostS: optional(bounded("lastHostS")),
+  }),
+);
+export const desiredPlacementSettings = document(
+  object<DesiredPlacementSettings>({
+    settings: object<PlacementSettings>({ lastHostS: optional(bounded("lastHostS")) }),
+  }),
 );
 
 const router = object<ActualRouter>({ address, mac: nullable(macAddress), answers: boolean });

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hostName, ipv4, mac } from "../../../model/cell/identifiers.ts";
-import type { ActualHost } from "../../documents/vocabulary.ts";
+import { hostName, ipv4, mac, peerName } from "../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import type { ActualHost, HostOffers } from "../../documents/vocabulary.ts";
+import { host as said, world } from "../placer.testing.ts";
 import { offersOf } from "./offers.ts";
 
 const host = (name: string): ActualHost => ({
@@ -46,4 +48,21 @@ test("an offer says which places, tags and properties there are", () => {
     tags: ["gpu", "ssd"],
     properties: ["sriov"],
   });
+});
+
+test("an offer says how long who was stopped counts, where the operator has said it, and hears nothing that is malformed", () => {
+  const it = world(["h1"]);
+  it.say("h1", said("h1"));
+  const hear = (value: JsonObject | null): unknown => {
+    it.input({ kind: "desired", from: peerName("controller.root"), key: "settings", value });
+    const offered: unknown = it.published.get("hosts");
+    return (offered as HostOffers).lastHostS;
+  };
+  assert.equal(hear({ settings: {} }), undefined);
+  assert.equal(hear({ settings: { lastHostS: 60 } }), 60);
+  // One of a later version is not known here.
+  assert.equal(hear({ settings: { lastHostS: 0, laterS: 7 } }), 0);
+  for (const lastHostS of [-1, 86_401, 1.5, "60"]) assert.equal(hear({ settings: { lastHostS } }), undefined);
+  hear({ settings: { lastHostS: 60 } });
+  assert.equal(hear(null), undefined);
 });

@@ -55,6 +55,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     "x.ha.maxRetries 3;",
     'vm extends VM { x.memory 128; x.restartOnFailure true; x.ha.isolated "restart"; }',
   ),
+  "cell/placement": cellPage(
+    "settings of the Placers where none can be",
+    "`x.placement` beside a VM says what that VM wants of its host. Beside the cell it sets how VMs of all cells are placed, and is for the root cell alone.",
+    "x.placement.lastHostS 600;",
+    'vm extends VM { x.memory 128; x.placement.dedication "preferred"; }',
+  ),
   "cell/tenants": cellPage(
     "a domain, an account or a role of tenants where none can be",
     "`Domain`, `Account` and `Role` say who tenants are, and stand in the component `tenants` of the root cell alone: `root/tenants/acme/dev` is what commands call `ROOT/acme/dev`. They have the names that they are called by, and are in domains. The operator's account and the built-in roles stay as they are.",

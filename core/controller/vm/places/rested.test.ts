@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { peerName } from "../../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../../model/json/json.ts";
 import type { DesiredGroup } from "../../../documents/tenancy.ts";
 import type { DesiredPlacement } from "../../../documents/vocabulary.ts";
@@ -43,6 +44,44 @@ test("a VM of a group that was stopped is said to be off where it ran, for an ho
   world.wait(1_800_001);
   world.fire(timer);
   assert.deepEqual(placements(world), []);
+});
+
+test("one counts for as long as the Placer says that the operator has it, from its stop on", () => {
+  const saying = (world: World, lastHostS: number): World => {
+    world.step({
+      kind: "actual",
+      from: peerName("placer"),
+      key: "hosts",
+      value: { hosts: [], complete: false, lastHostS },
+    });
+    return world;
+  };
+  const world = saying(new World(), 7200);
+  world.put(grouped("on"));
+  world.put(grouped("off"));
+  saying(world, 60);
+  const [timer = assert.fail()] = [...world.timers.keys()].filter((name) => name.startsWith("rested/"));
+  for (const afterMs of [1_000_000, 6_000_000]) {
+    world.wait(afterMs);
+    world.crash();
+    world.settle();
+    world.fire(timer);
+    assert.equal(placements(world)[0]?.off, true, "it goes by what was said when it was stopped");
+  }
+  world.wait(200_001);
+  world.fire(timer);
+  assert.deepEqual(placements(world), []);
+  const short = saying(new World(), 60);
+  short.put(grouped("on"));
+  short.put(grouped("off"));
+  assert.equal(placements(short)[0]?.off, true);
+  short.wait(60_001);
+  short.fire(timer);
+  assert.deepEqual(placements(short), []);
+  const none = saying(new World(), 0);
+  none.put(grouped("on"));
+  none.put(grouped("off"));
+  assert.deepEqual(placements(none), [], "not at all");
 });
 
 test("one that starts again has a place of its own, and one that asks for nobody beside it leaves nothing", () => {

@@ -17,9 +17,6 @@ export type GroupKind = (typeof groupKinds)[number];
 /** `DedicatedGrp-…` are names of groups that are made by a dedication. */
 export const reservedGroupName = /^DedicatedGrp-/;
 
-/** For how long a VM that was stopped counts at its last host, in seconds. */
-export const lastHostS = 3600;
-
 /** A group that a newcomer is in. */
 export interface Membership {
   readonly name: string;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { type GroupKind, groupKinds, lastHostS, type Membership, softRank, whichRefuses } from "../affinity.ts";
+import { placementSettings } from "../../placement-settings.ts";
+import { type GroupKind, groupKinds, type Membership, softRank, whichRefuses } from "../affinity.ts";
 
 /** What an existing cloud does, beside ours; with CELLS_CASES another folder's `dedication/`. */
 const folder = process.env.CELLS_CASES;
@@ -27,7 +28,9 @@ interface Case {
 
 function homesOf({ group, running, stopped, reserved, place }: Case, isSeen: boolean): ReadonlyMap<string, number> {
   const homes = new Map<string, number>();
-  const lately = Object.entries(stopped ?? {}).filter(([, { secondsAgo }]) => secondsAgo < lastHostS);
+  const lately = Object.entries(stopped ?? {}).filter(
+    ([, { secondsAgo }]) => secondsAgo < placementSettings.lastHostS.preset,
+  );
   const all = [
     ...Object.entries(running ?? {}),
     ...(isSeen ? Object.entries(reserved ?? {}) : []),

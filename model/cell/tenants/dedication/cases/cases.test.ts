@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { placementSettings } from "../../placement-settings.ts";
 import { alertsOf, type Crossing } from "../alerts.ts";
 import {
   type Dedications,
@@ -205,7 +206,7 @@ interface ImplicitCase {
 const modeOf = (text: string | null): ImplicitMode | null =>
   implicitModes.find((mode) => mode === text?.toLowerCase()) ?? null;
 /** `placement.lastHostS`. */
-const lastHostS = 3600;
+const lastHostS = placementSettings.lastHostS.preset;
 
 for (const each of read<readonly ImplicitCase[]>("implicit.json"))
   test(`implicit ${each.id} (${each.rule})`, () => {
