@@ -118,6 +118,8 @@ export interface Asker {
   readonly isOurs: (client: PeerName) => boolean;
   /** The affinity group that it means by a name; `why`: there are two; null: none. */
   readonly groupNamed: (name: string) => GroupKind | { readonly why: string } | null;
+  /** Whether a strict VM may make one more host its account's alone; absent: it may. */
+  readonly mayClaim?: () => boolean;
   /** What is at the host holds no VM of its groups there. */
   readonly isEmptied: (host: HostName) => boolean;
 }

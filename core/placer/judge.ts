@@ -26,6 +26,7 @@ import { networkMode } from "./filters/network-mode.ts";
 import { isOutside, pool, shownName } from "./filters/pool.ts";
 import { speed } from "./filters/speed.ts";
 import { together } from "./filters/together.ts";
+import { holdsStrict, isForSystem, leftToSystem } from "./room/system-hosts.ts";
 
 /** Of these each host of a class says the same (`index/`): they look neither at its room nor at who is there. A further one is either of the two. */
 export const classFilters: readonly Filter[] = [hostState, pool, dedication, marks, networkMode, speed];
@@ -39,6 +40,8 @@ export interface Asked {
   readonly asker: Asker;
   readonly memberships: readonly Membership[];
   readonly avoid: ReadonlySet<string>;
+  /** False: it would make a host its account's alone, and as many as that are left to the cloud's own VMs. */
+  readonly mayClaim: boolean;
 }
 
 /** A host that passes, by what the best of several is chosen. */
@@ -84,7 +87,7 @@ export const implicitRanks = (asks: boolean, rank: number): Pick<Ranked, "asked"
 /** One host: how good it is, or why it is not taken; null: it is others', and nothing is said of it. */
 export function judge(
   view: HostView,
-  { request, usage, ratios, asker, memberships, avoid }: Asked,
+  { request, usage, ratios, asker, memberships, avoid, mayClaim }: Asked,
 ): Ranked | HostRefusal | null {
   const { host, reachable, actual, died = null, closed, rule, pooled, marks: said } = view;
   if (isOfOthers(view, request, asker)) return null;
@@ -105,6 +108,7 @@ export function judge(
     const refusal = filter(candidate, request, ratiosAt(pooled, ratios), asker);
     if (refusal !== null) return { host: shownName(host, pooled), ...refusal };
   }
+  if (!mayClaim && isForSystem(view, holdsStrict(use))) return { host, ...leftToSystem };
   return {
     host,
     boot: actual.boot,

@@ -24,6 +24,7 @@ import { actualKey } from "../documents/vocabulary.ts";
 import { log, publishValue, sameJson, toJson } from "../outbox.ts";
 import type { Asker, HostUse, HostView, Pooled } from "./candidate.ts";
 import { cellAround, groupNamed, isEmptied } from "./groups.ts";
+import { claimsLeft } from "./room/system-hosts.ts";
 import type { PlacerState } from "./state.ts";
 
 /*
@@ -148,6 +149,7 @@ export function askerOf(state: PlacerState, client: PeerName): Asker {
     other === client || (account === null ? cellAround(other) === around : accountOf(other) === account);
   return {
     ...{ account, isSystem: client === rootController, accountOf, isOurs },
+    mayClaim: () => claimsLeft(state, 1) > 0,
     groupNamed: (name) => groupNamed(state, name, isOurs),
     isEmptied: (host) => isEmptied(state, host),
   };

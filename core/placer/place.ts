@@ -1,6 +1,6 @@
 import type { HostName } from "../../model/cell/identifiers.ts";
 import type { ActualPlacement, DesiredPlacement, HostRefusal } from "../documents/vocabulary.ts";
-import { type Asker, cpuRatio, type HostView, nobody, type Ratios, type Usage } from "./candidate.ts";
+import { type Asker, cpuRatio, type HostView, implicitOf, nobody, type Ratios, type Usage } from "./candidate.ts";
 import { whyNoGroup } from "./filters/dedication.ts";
 import { whyNoPool } from "./filters/pool.ts";
 import { membershipsOf } from "./groups.ts";
@@ -18,6 +18,7 @@ export const askedOf = (usage: Usage, request: DesiredPlacement, ratios: Ratios,
   ...{ request, usage, ratios, asker },
   memberships: membershipsOf(usage, request, asker),
   avoid: new Set<string>(request.avoid ?? []),
+  mayClaim: asker.isSystem || implicitOf(request.placement) !== "strict" || asker.mayClaim?.() !== false,
 });
 export const placedAt = ({ host, boot }: Ranked): Placed => ({ host, ...(boot === undefined ? {} : { boot }) });
 

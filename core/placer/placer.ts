@@ -239,6 +239,7 @@ function takeDesired(state: PlacerState, client: PeerName, key: string, value: J
   if (key === settingsKey) {
     state.settings = (value === null ? null : desiredPlacementSettings.of(value))?.settings ?? {};
     if (state.started) publishOffers(state);
+    retry(state);
     return;
   }
   const isOther = takeOwners(state, key, value) ?? takeGroup(state, client, key, value);

@@ -158,6 +158,8 @@ declare module "cells/model" {
     readonly placement?: {
       /** So long a VM that was stopped, and not deleted, still counts at its last host for its affinity groups and for implicit dedication, without taking room there; 0: not at all. It is about stops from then on. Of the root cell alone. Absent: 3600. In s, 0 to 86400. */
       readonly lastHostS?: number;
+      /** So many hosts are left to the cloud's own VMs: no VM with `x.placement.dedication "strict"` makes one of the last its account's alone, and none of the last goes into a flavour. What stands there already stays. Of the root cell alone. Absent: 0. 0 to 16. */
+      readonly systemHosts?: number;
     };
     readonly zone?: {
       /** Of the root cell alone: the domain under which external addresses that have a public name are found outside. The DNS Manager hands it to `x.zone.secondaries`, whom everybody asks. */

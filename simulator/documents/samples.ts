@@ -164,7 +164,7 @@ export const desiredSamples = {
     "group/<uid>": { uid: "c1-4", path: "shop/replicas", name: "replicas", kind: "host anti-affinity" },
     "host/<name>": { host: "h1", state: "maintenance" },
     spare: { hosts: 1 },
-    settings: { settings: { lastHostS: 60 } },
+    settings: { settings: { lastHostS: 60, systemHosts: 2 } },
     "dedicated/<name>": { host: "h1", of: "z1/p1", level: "pod", to: { kind: "domain", path: "ROOT/acme" } },
     "marks/<name>": { host: "h1", cluster: "z1/p1/c1", tags: ["ssd"], properties: { gpu: "a100", sriov: 8 } },
     "owner/<name>": { cell: "shop", account: "ROOT/acme/dev" },

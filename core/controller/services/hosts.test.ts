@@ -173,6 +173,27 @@ test("a host goes into a flavour, or is closed, only where another one is left t
   assert.equal(root.put("root/hosts/h1", disabled ?? {}).status, 200, "what was withheld before refuses nothing else");
 });
 
+test("as many hosts are left out of flavours as the operator leaves to the cloud's own VMs", () => {
+  const flavors: JsonObject = { large: { "x.type": "HostFlavor", "x.units": 4 } };
+  const root = new Root();
+  root.put("", { root: { ...(rootWithTenancy({ flavors }).root as JsonObject), "x.placement.systemHosts": 2 } });
+  root.hearHosts(["h1", "h2", "h3", "h4"]);
+  const enter = (host: string) => {
+    const closed = root.put(`root/hosts/${host}`, { "x.type": "Host", "x.state": "disabled" });
+    assert.equal(closed.status, 200, "closing alone is as before");
+    root.hearStanding(host, []);
+    return root.put(`root/hosts/${host}`, { "x.type": "Host", "x.flavor": "large" });
+  };
+  assert.equal(enter("h1").status, 200);
+  assert.equal(enter("h2").status, 200);
+  const { status, body } = enter("h3");
+  assert.equal(status, 400);
+  assert.match(
+    JSON.stringify(body),
+    /With h3 of the flavour large as well, 1 of the 2 hosts that `x\.placement\.systemHosts` leaves to the cloud's own VMs would be left \(h4\)/,
+  );
+});
+
 test("an open host that is too small for the management's largest machine does not count", () => {
   const root = rootWith(["h1", "h2"], { large: { "x.type": "VM", "x.memory": 600 } });
   root.hearHosts(["h1", "h2"], true, { h2: 599 });

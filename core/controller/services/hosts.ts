@@ -95,11 +95,18 @@ function closesAll(state: ControllerState, cell: Cell): readonly Diagnostic[] {
   if (closing.length === 0 || heard.length === 0) return [];
   const needed = Math.max(0, ...managementOf(cell).map(({ memoryMiB }) => memoryMiB));
   const open = heard.filter(({ host }) => !after.has(host));
-  if (open.some(({ memoryMiB }) => memoryMiB >= needed)) return [];
+  const able = open.filter(({ memoryMiB }) => memoryMiB >= needed);
+  // What is closed is opened again; what goes into a flavour is others' from then on.
+  const kept = closing.some((element) => after.get(hostOf(element)) === "flavored")
+    ? (cell.placement?.systemHosts ?? 0)
+    : 0;
+  if (able.length >= Math.max(1, kept)) return [];
   const left =
-    open.length === 0
-      ? `no host would take VMs${[...after.values()].includes("flavored") ? " that ask for no pool" : ""}`
-      : `no host that takes VMs (${open.map(({ host }) => host).join(", ")}) has the ${needed} MiB of its largest one`;
+    able.length > 0
+      ? `${able.length} of the ${kept} hosts that \`x.placement.systemHosts\` leaves to the cloud's own VMs would be left (${able.map(({ host }) => host).join(", ")})`
+      : open.length === 0
+        ? `no host would take VMs${[...after.values()].includes("flavored") ? " that ask for no pool" : ""}`
+        : `no host that takes VMs (${open.map(({ host }) => host).join(", ")}) has the ${needed} MiB of its largest one`;
   const way = wayToOpen(state, new Set(heard.map(({ host }) => host)));
   return closing.map((element) => {
     const { path, position, flavor } = element;
@@ -107,7 +114,7 @@ function closesAll(state: ControllerState, cell: Cell): readonly Diagnostic[] {
     const becomes = isFlavored ? `of the flavour ${flavor}` : "closed";
     return {
       code: "cell/no-open-host",
-      message: `With ${hostOf(element)} ${becomes} as well, ${left}, and the management could start nowhere`,
+      message: `With ${hostOf(element)} ${becomes} as well, ${left}${able.length > 0 ? "" : ", and the management could start nowhere"}`,
       hint: `Leave one of them enabled: ${way}\`cells host token\` lets another machine join. Before the whole cloud is switched off, \`cells ha pause\` is enough.`,
       path,
       attribute: isFlavored ? "x.flavor" : element.state === "enabled" ? "x.tags" : "x.state",

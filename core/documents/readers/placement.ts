@@ -120,7 +120,9 @@ export const hostOffers = document(
 );
 export const desiredPlacementSettings = document(
   object<DesiredPlacementSettings>({
-    settings: object<PlacementSettings>({ lastHostS: optional(bounded("lastHostS")) }),
+    settings: object<PlacementSettings>({
+      ...{ lastHostS: optional(bounded("lastHostS")), systemHosts: optional(bounded("systemHosts")) },
+    }),
   }),
 );
 

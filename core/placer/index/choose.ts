@@ -18,6 +18,7 @@ import {
 } from "../judge.ts";
 import { roomFor } from "../machine-memory.ts";
 import { askedOf } from "../place.ts";
+import { isForSystem } from "../room/system-hosts.ts";
 import { type HostClass, type HostEntry, type Indexed, type Open, refresh } from "./classes.ts";
 import { standingFor } from "./occupancy.ts";
 import { specialHosts } from "./special.ts";
@@ -28,7 +29,7 @@ const marksAsked = (placement: Json): Json =>
     ? markWishes.map((wish) => placement[wish] ?? null)
     : null;
 
-function shapeOf({ index, ratios }: Indexed, request: DesiredPlacement, asker: Asker): readonly Open[] {
+function shapeOf({ index, ratios }: Indexed, { request, asker, mayClaim }: Asked): readonly Open[] {
   const { placement, restart, cpuSpeedMHz } = request;
   const mode = implicitOf(placement);
   const who = asker.isSystem ? "" : (asker.account ?? "?");
@@ -43,6 +44,7 @@ function shapeOf({ index, ratios }: Indexed, request: DesiredPlacement, asker: A
     cpuSpeedMHz,
     request.networkMode ?? null,
     marksAsked(placement),
+    mayClaim,
     ...pooled,
   ]);
   const shape = index.shapes.get(key) ?? { seen: 0, open: [] };
@@ -62,6 +64,7 @@ function shapeOf({ index, ratios }: Indexed, request: DesiredPlacement, asker: A
       shape.open.push({ class: each, isOthers: othersRank(standing === "strangers", rule), asked: 0, held: 0 });
       continue;
     }
+    if (!mayClaim && isForSystem(each.like, each.occupancy.strict.length > 0)) continue;
     const preference = preferenceOf(standing, mode);
     if (preference === null) continue;
     const wishes = { isExplicit: dedicationGroup(request, asker) !== null, isImplicit: mode !== null };
@@ -107,7 +110,7 @@ export function choose(indexed: Indexed, request: DesiredPlacement, asker: Asker
   let besides = 0;
   for (const { kind, homes } of asked.memberships)
     if (kind === "non-strict host affinity" && homes.size > 0) besides += 1;
-  for (const { class: each, isOthers, asked: wish, held } of shapeOf(indexed, request, asker)) {
+  for (const { class: each, isOthers, asked: wish, held } of shapeOf(indexed, asked)) {
     const entry = bestOf(each, request, special);
     if (entry === null) continue;
     const { host, freeMiB, view } = entry;

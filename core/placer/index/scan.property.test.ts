@@ -162,6 +162,7 @@ test("the index chooses what a scan of all hosts chooses", (context) => {
   let [placed, refused] = [0, 0];
   for (let event = 0; event < events; event += 1) {
     cloud.happen();
+    if (cloud.is(20)) state.settings = { systemHosts: cloud.pick([0, 2, 5, 9]) };
     const { client, request } = cloud.request();
     const asker = askerOf(state, client);
     const scan = place([...state.hosts.values()], state.usage, request, defaultRatios, asker);

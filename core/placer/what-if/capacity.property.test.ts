@@ -140,3 +140,27 @@ test("what runs out first is said, and what keeps hosts away whatever their room
   const unknown = requestOf("like", "shop", { placement: { groups: ["DedicatedGrp-none"] } });
   assert.match(capacityOf(state, { client: shop, document: unknown }, 0).said ?? "", /DedicatedGrp-none/);
 });
+
+test("of VMs that are to have hosts alone none is counted where the last hosts are left to the cloud's own", () => {
+  const state = cloudOf({ random: seedOf(1) }, 3, 0);
+  for (const [peer, { host, actual }] of state.hosts) {
+    const plain = { ...(actual ?? assert.fail()), memoryMiB: 2000, machineMiB: 40, cpus: 1 };
+    state.hosts.set(peer, { host, reachable: true, actual: plain });
+  }
+  const strict = requestOf("like", "shop", { memoryMiB: 300, placement: { dedication: "strict" } });
+  const more = (systemHosts: number, document = strict): readonly number[] => {
+    state.settings = { systemHosts };
+    const { more: all, hosts } = capacityOf(state, { client: shop, document }, 0);
+    return [all, hosts];
+  };
+  assert.deepEqual(
+    [0, 1, 2, 3].map((kept) => more(kept)),
+    [
+      [6, 3],
+      [4, 2],
+      [2, 1],
+      [0, 0],
+    ],
+  );
+  assert.deepEqual(more(3, requestOf("like", "shop", { memoryMiB: 300 })), [6, 3], "the others stand anywhere");
+});

@@ -5,6 +5,7 @@ import {
   type Asker,
   cpusFor,
   type HostView,
+  implicitOf,
   memoryFor,
   noteTaken,
   noUse,
@@ -20,6 +21,7 @@ import { machineShares } from "../machine-memory.ts";
 import { askerOf } from "../owners.ts";
 import { askedOf } from "../place.ts";
 import { inOrderOfStart } from "../room/loss.ts";
+import { claimsLeft, holdsStrict, isForSystem, leftToSystem } from "../room/system-hosts.ts";
 import type { PlacerState } from "../state.ts";
 import { anew, thought } from "./thought.ts";
 
@@ -57,6 +59,8 @@ interface Count {
   readonly more: number;
   readonly lacks: "memory" | "cpus" | "hosts" | null;
   readonly kept: HostRefusal["kind"] | null;
+  /** The first of them makes the host its account's alone. */
+  readonly claims?: true;
 }
 
 function countAll(state: PlacerState, copy: DesiredPlacement, asker: Asker): Map<HostName, Count> {
@@ -71,7 +75,7 @@ function countAll(state: PlacerState, copy: DesiredPlacement, asker: Asker): Map
 
 /** How many copies one host takes; null: it is others'. */
 function countAt(view: HostView, asked: Asked): Count | null {
-  const { request, usage, memberships } = asked;
+  const { request, usage, memberships, asker } = asked;
   const judged = judge(view, asked);
   if (judged === null) return null;
   if ("why" in judged) {
@@ -85,12 +89,26 @@ function countAt(view: HostView, asked: Asked): Count | null {
   const eachMiB = request.memoryMiB + machineShares(request.memoryMiB) * (actual.machineMiB ?? 0);
   const memory = Math.floor((memoryFor(actual, ratios) - takenMiB(actual, use)) / eachMiB);
   const cpus = Math.floor((cpusFor(actual, ratios) - use.cpus) / request.cpus);
+  const isClaim = implicitOf(request.placement) === "strict" && isForSystem(view, holdsStrict(use));
+  const claims: Pick<Count, "claims"> = isClaim && !asker.isSystem ? { claims: true } : {};
   if (memberships.some(({ kind }) => kind === "host anti-affinity") && Math.min(memory, cpus) > 1)
-    return { more: 1, lacks: "hosts", kept: null };
-  return { more: Math.min(memory, cpus), lacks: memory <= cpus ? "memory" : "cpus", kept: null };
+    return { more: 1, lacks: "hosts", kept: null, ...claims };
+  return { more: Math.min(memory, cpus), lacks: memory <= cpus ? "memory" : "cpus", kept: null, ...claims };
 }
 
-function sumOf(counts: Iterable<Count>, copy: DesiredPlacement, state: PlacerState, asker: Asker): Capacity {
+/** Without those of the last hosts, which are left to the cloud's own VMs; of the others such as take most. */
+function withinClaims(counts: Iterable<Count>, state: PlacerState): readonly Count[] {
+  const all = [...counts].sort((one, other) => other.more - one.more);
+  let left = claimsLeft(state);
+  return all.map((count): Count => {
+    if (count.claims !== true) return count;
+    left -= 1;
+    return left >= 0 ? count : { more: 0, lacks: null, kept: leftToSystem.kind };
+  });
+}
+
+function sumOf(all: Iterable<Count>, copy: DesiredPlacement, state: PlacerState, asker: Asker): Capacity {
+  const counts = withinClaims(all, state);
   const [lacks, away] = [new Map<NonNullable<Count["lacks"]>, number>(), new Map<string, number>()];
   let [more, hosts] = [0, 0];
   const isAtOne = standsAtOne(copy, state, asker);

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerName } from "../../../model/cell/identifiers.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
+import { host, world } from "../placer.testing.ts";
+
+const root = peerName("controller.root");
+
+/** Cells of two accounts, and what the operator says of all. */
+function cloud(systemHosts: number | null, names: readonly string[] = ["h1", "h2", "h3"]) {
+  const placer = world(names);
+  for (const name of names) placer.say(name, host(name));
+  const desire = (key: string, value: JsonObject | null, from = root): unknown =>
+    placer.input({ kind: "desired", from, key, value });
+  for (const [cell, account] of [
+    ["a", "ROOT/a"],
+    ["b", "ROOT/b"],
+  ] as const)
+    desire(`owner/${cell}`, { cell, account });
+  const keep = (hosts: number | null): unknown =>
+    desire("settings", hosts === null ? null : { settings: { systemHosts: hosts } });
+  keep(systemHosts);
+  const start = (cell: string, vm: string, placement: JsonObject = { dedication: "strict" }, more: JsonObject = {}) => {
+    const about = { cpus: 1, cpuSpeedMHz: 0, incarnation: 1, memoryMiB: 100 };
+    const from = peerName(`controller.${cell}`);
+    desire(`placement/${vm}`, { vm, path: `${cell}/${vm}`, cell, placement, ...about, ...more }, from);
+    return where(cell, vm);
+  };
+  const where = (cell: string, vm: string) => placer.get(vm, peerName(`controller.${cell}`))?.host ?? null;
+  const why = (cell: string, vm: string) => placer.get(vm, peerName(`controller.${cell}`));
+  return { ...placer, desire, keep, start, where, why };
+}
+
+test("strict VMs take no host of the last that are left to the cloud's own, and say so; one that is their account's holds more", () => {
+  const { start, why, where, keep } = cloud(2);
+  assert.equal(start("a", "a1"), "h1");
+  assert.equal(start("b", "b1"), null);
+  const [refusal] = why("b", "b1")?.refusals.filter(({ host: of }) => of === "h2") ?? [];
+  assert.equal(refusal?.kind, "dedicated");
+  assert.match(refusal?.why ?? "", /one of the last that are left to the cloud's own VMs/);
+  assert.match(refusal?.lifts ?? "", /x\.placement\.systemHosts/);
+  assert.equal(start("a", "a2"), "h1", "beside its own, where nothing more is taken");
+  const wary = { avoid: ["h1"] };
+  assert.equal(
+    start("a", "a3", { dedication: "strict" }, wary),
+    "h1",
+    "the same of a host that is looked at by itself",
+  );
+  assert.equal(start("b", "b2", { dedication: "preferred" }), "h2");
+  assert.equal(start("b", "b3", {}), "h3");
+  keep(1);
+  assert.equal(where("b", "b1"), "h2", "beside its account's own: it was waiting, and the word has changed");
+});
+
+test("with nothing written strict VMs take every host, and what the operator says later moves nobody", () => {
+  const { start, keep, where } = cloud(null);
+  assert.deepEqual([start("a", "a1"), start("b", "b1")], ["h1", "h2"]);
+  keep(3);
+  assert.deepEqual([where("a", "a1"), where("b", "b1")], ["h1", "h2"]);
+  assert.equal(start("a", "a2"), "h1");
+});
+
+test("what is closed or away is not left to the cloud's own VMs, and these stand where they are", () => {
+  const { start, administer, say, where } = cloud(1);
+  administer("h3", "disabled");
+  assert.equal(start("a", "a1"), "h1");
+  assert.equal(start("b", "b1"), null, "h2 is the last");
+  administer("h3", null);
+  assert.notEqual(where("b", "b1"), null);
+  const away = cloud(1);
+  for (const name of ["h2", "h3"]) away.say(name, null);
+  assert.equal(away.start("a", "a1"), null);
+  away.say("h2", host("h2"));
+  assert.notEqual(away.where("a", "a1"), null);
+  say("h1", host("h1"));
+  assert.equal(start("root", "r1", { dedication: "strict" }) !== null, true, "the cloud's own are not asked");
+});
