@@ -1,5 +1,13 @@
 import { formatIpv4, parseIpv4 } from "../../model/addresses/addresses.ts";
-import { type HostName, hostName, hostPeer, ipv4, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
+import {
+  type CellName,
+  type HostName,
+  hostName,
+  hostPeer,
+  ipv4,
+  type PeerName,
+  type Uid,
+} from "../../model/cell/identifiers.ts";
 import type { InstanceAllocation } from "../../model/eucalyptus/allocation/allocation.ts";
 import { configurationJson } from "../../model/eucalyptus/configuration/configuration.ts";
 import { readConfigurationJson, refusedMode } from "../../model/eucalyptus/configuration/read.ts";
@@ -24,6 +32,7 @@ import { documentsOf } from "../documents/readers/table.ts";
 import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import {
+  cellOfController,
   createOutbox,
   desire,
   isObject,
@@ -82,8 +91,8 @@ export interface NetworkViewState {
   started: boolean;
   readonly wanted: Map<Uid, Wanted<DesiredInstance>>;
   readonly groups: Map<Uid, Wanted<DesiredSecurityGroup>>;
-  /** Stored desires that cannot be read: what they have stays theirs. */
-  readonly unread: Set<Uid>;
+  /** Stored desires that cannot be read, with whose they are: what they have stays theirs. */
+  readonly unread: Map<Uid, PeerName>;
   /** By host, what it said last. */
   readonly said: Map<HostName, ActualNetwork>;
   /** Of which all that is so is known. */
@@ -98,7 +107,7 @@ const idPrefix = "id/";
 const instanceKey = "instance/";
 const groupKey = "security-group/";
 
-/** Clients: `controller.<cell>`. Records: `book/…` as `step.ts` writes them; `id/<uid>`, the id of an element in views. */
+/** Clients: `controller.<cell>`. Records: `book/…` as `step.ts` writes them; `id/<uid>`, the id of an element in views, and its cell. */
 export const createNetworkViewManager = (options: NetworkViewManagerOptions): Service<NetworkViewState> => ({
   restore: (restored) => restore(restored, options),
   step: (state, input) => {
@@ -122,7 +131,7 @@ function restore(restored: Restored, { controllers }: NetworkViewManagerOptions)
   const book = restoreBook(new Map(records.map(([key, value]) => [key.slice(bookPrefix.length), value])));
   return {
     ...{ outbox: createOutbox(restored), book, started: false, wanted: new Map(), groups: new Map() },
-    ...{ unread: new Set(), said: new Map(), inStep: new Set() },
+    ...{ unread: new Map(), said: new Map(), inStep: new Set() },
     ...{ controllers: new Set(controllers), complete: new Set(), wasRestored: restored.wasRestored === true },
   };
 }
@@ -183,35 +192,65 @@ function ask({ book, outbox }: NetworkViewState, request: Request): Answer {
 /** A record is an object; `restoreBook` is given what it was. */
 const recordOf = (value: unknown): object => value as object;
 
+/** A controller speaks for its own cell's VMs and subnets, and a UID stays its cell's: what it names becomes an id, an address and a tap. */
 function takeDesired(state: NetworkViewState, client: PeerName, key: string, value: Json): void {
   const isInstance = key.startsWith(instanceKey);
   const uid = key.slice(isInstance ? instanceKey.length : groupKey.length) as Uid;
   const all: Map<Uid, Wanted<DesiredInstance | DesiredSecurityGroup>> = isInstance ? state.wanted : state.groups;
-  const owner = all.get(uid)?.client;
-  if (owner !== undefined && owner !== client) return;
-  state.unread.delete(uid);
+  const before = all.get(uid)?.client ?? state.unread.get(uid);
   if (value === null) {
+    if (before !== client) return;
     all.delete(uid);
+    state.unread.delete(uid);
     if (isInstance) publishValue(state.outbox, actualKey(client, key), null);
     return;
   }
   const document = isInstance ? desiredInstance.of(value, uid) : desiredSecurityGroup.of(value, uid);
-  if (document !== null) all.set(uid, { client, document });
-  else if (!all.has(uid)) state.unread.add(uid);
+  const cell = cellOfController(client);
+  const owner = cellOf(state, uid);
+  const known = idIn(state.outbox.records.get(`${idPrefix}${uid}`) ?? null);
+  const why =
+    document === null
+      ? "it is malformed; see core/documents/readers/eucalyptus.ts for its fields"
+      : document.cell !== cell
+        ? `it names the cell ${document.cell}`
+        : (before !== undefined && before !== client) || (owner !== null && owner !== cell)
+          ? `${uid} is another cell's`
+          : known !== "" && known.startsWith("i-") !== isInstance
+            ? `${uid} is ${isInstance ? "a security group" : "an instance"}`
+            : null;
+  if (document === null && before === undefined && !state.started) state.unread.set(uid, client);
+  if (document === null || why !== null) {
+    log(state.outbox, "document/refused", { from: client, key, why });
+    return;
+  }
+  state.unread.delete(uid);
+  all.set(uid, { client, document });
+  idOf(state, isInstance ? "i" : "sg", uid, document.cell);
+}
+
+/** Whose an element with an id is; null: nobody has said so. Durable: of what is stored, another cell's may come first after a start. */
+function cellOf({ outbox }: NetworkViewState, uid: Uid): string | null {
+  const known = outbox.records.get(`${idPrefix}${uid}`);
+  return isObject(known) && typeof known.cell === "string" ? known.cell : null;
 }
 
 /** `i-` or `sg-` and 8 digits that nobody else has; durable, since taps and chains have that name. */
-function idOf({ outbox }: NetworkViewState, prefix: "i" | "sg", uid: Uid): string {
+function idOf({ outbox }: NetworkViewState, prefix: "i" | "sg", uid: Uid, cell?: CellName): string {
   const key = `${idPrefix}${uid}`;
+  const whose = cell === undefined ? {} : { cell };
   const known = outbox.records.get(key);
-  if (isObject(known)) return String(known.id);
+  if (isObject(known)) {
+    if (cell !== undefined && known.cell !== cell) write(outbox, key, { ...known, ...whose });
+    return String(known.id);
+  }
   const taken = new Set(
     [...outbox.records].flatMap(([name, record]) => (name.startsWith(idPrefix) ? [idIn(record)] : [])),
   );
   for (let number = digestOfText(uid)[0]; ; number = (number + 1) % 2 ** 32) {
     const id = `${prefix}-${number.toString(16).padStart(8, "0")}`;
     if (taken.has(id)) continue;
-    write(outbox, key, { id });
+    write(outbox, key, { id, ...whose });
     return id;
   }
 }
@@ -294,11 +333,17 @@ function place(state: NetworkViewState, uid: Uid, { client, document }: Wanted<D
   };
   const id = idOf(state, "i", uid);
   const cluster = state.said.get(document.host)?.cluster;
-  const groups = document.groups.map((group) => idOf(state, "sg", group));
   if (cluster === undefined) {
     said(`its host ${document.host} offers no networking mode beside Diverter`);
     return;
   }
+  // Members of one group reach one another: nobody makes itself one of another cell's.
+  const foreign = document.groups.find((group) => state.groups.get(group)?.client !== client);
+  if (foreign !== undefined && !book.instances.has(id)) {
+    said(`its cell has no security group ${foreign}`);
+    return;
+  }
+  const groups = document.groups.map((group) => idOf(state, "sg", group));
   const instance = { id, owner: document.cell, cluster, node: document.host, groups };
   const run = ask(state, { kind: "run", instance });
   if (run.refused !== null) {
@@ -334,11 +379,11 @@ function nameNetworkHosts(state: NetworkViewState): void {
   }
 }
 
-const ruleOf =
-  (state: NetworkViewState) =>
-  ({ group, ...rule }: DesiredGroupRule): SecurityGroup["ingress"][number] => ({
-    ...rule,
-    ...(group === undefined ? {} : { group: idOf(state, "sg", group) }),
+/** None about a group that nobody has said to be one: it has no members, and a name is no claim to its id. */
+const rulesOf = (state: NetworkViewState, rules: readonly DesiredGroupRule[]): SecurityGroup["ingress"] =>
+  rules.flatMap(({ group, ...rule }) => {
+    if (group === undefined) return [rule];
+    return state.groups.has(group) ? [{ ...rule, group: idOf(state, "sg", group) }] : [];
   });
 
 function wholeView(state: NetworkViewState, { address }: NetworkViewManagerOptions): NetworkView | null {
@@ -360,7 +405,7 @@ function wholeView(state: NetworkViewState, { address }: NetworkViewManagerOptio
   if (clusters.length === 0) return null;
   const groups = [...state.groups].map(([uid, { document }]) => ({
     ...{ id: idOf(state, "sg", uid), owner: document.cell },
-    ...{ ingress: document.ingress.map(ruleOf(state)), egress: document.egress.map(ruleOf(state)) },
+    ...{ ingress: rulesOf(state, document.ingress), egress: rulesOf(state, document.egress) },
   }));
   // A group whose rules have not come yet lets nobody in.
   const ruled = new Set(groups.map(({ id }) => id));

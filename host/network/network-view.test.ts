@@ -134,6 +134,7 @@ test("a manager that lost its store gives nothing out before the host was heard,
   place([{ id: id ?? "", at: 0x0a09000a }], "7");
   send(book, { kind: "start" });
   ask(book, { kind: "configure", document: configuration });
+  want("security-group/net", group);
   want("instance/api", instance("api"));
   send(book, { kind: "actual", from: h1, key: "network", value: networkOf(offers) });
   assert.match(String(said("api").reason), /its owners have yet to say what they have/);

@@ -22,7 +22,7 @@ import type {
   PlacedInstance,
 } from "../network/eucalyptus.ts";
 import { digest } from "./network.ts";
-import { address, cellText, hostText, most, pathText, progressFields, sentence, uidText } from "./values.ts";
+import { address, cellText, hostText, most, network, pathText, progressFields, sentence, uidText } from "./values.ts";
 
 /** Readers of what is said about networks by the rules of Eucalyptus. What a view says in them is read once more where it is put in place. */
 
@@ -44,7 +44,7 @@ export const actualInstance = document(
 const [port, icmp] = [integer(0, 65_535), integer(-1, 255)];
 const groupRule = object<DesiredGroupRule>({
   ...{ protocol: integer(-1, 255), fromPort: port, toPort: port, icmpType: icmp, icmpCode: icmp },
-  ...{ cidr: optional(text(18)), group: optional(uidText) },
+  ...{ cidr: optional(network), group: optional(uidText) },
 });
 export const desiredSecurityGroup = document(
   object<DesiredSecurityGroup>({
