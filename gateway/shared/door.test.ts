@@ -14,9 +14,10 @@ const limits: DoorLimits = {
   upgrades: { inAll: 100, ofSource: 2 },
   body: { least: 1000, periodMs: 400 },
 };
-const withDoor = async (work: (to: () => Socket) => Promise<void>): Promise<void> => {
+const withDoor = async (work: (to: () => Socket, served: readonly Socket[]) => Promise<void>): Promise<void> => {
+  const served: Socket[] = [];
   const server = createServer(async (incoming, response) => {
-    const body = await text(incoming).catch(() => "");
+    const body = incoming.url === "/unread" ? "" : await text(incoming).catch(() => "");
     response.end(`heard ${body.length}`);
   });
   const upgraded: Duplex[] = [];
@@ -28,6 +29,7 @@ const withDoor = async (work: (to: () => Socket) => Promise<void>): Promise<void
     },
     limits,
   );
+  server.on("connection", (socket) => served.push(socket));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
@@ -38,7 +40,7 @@ const withDoor = async (work: (to: () => Socket) => Promise<void>): Promise<void
       socket.on("error", () => undefined).resume();
       sockets.push(socket);
       return socket;
-    });
+    }, served);
   } finally {
     for (const socket of [...sockets, ...upgraded]) socket.destroy();
     server.close();
@@ -101,4 +103,23 @@ test("who sends a body slowly is cut, and who sends it steadily or has sent it i
     await soon(() => slow.closed, "the slow one is cut");
     await eventually("the steady one is heard", () => answers.text.endsWith("heard 21000"));
     assert.ok(its.text.endsWith("heard 21000") && !done.closed);
+  }));
+
+test("a connection keeps nothing of the requests that it has brought, read or not", () =>
+  withDoor(async (open, served) => {
+    const socket = open();
+    const heard = heardOf(socket);
+    const answers = (): number => heard.text.split("HTTP/1.1 200").length - 1;
+    const post = async (path: string): Promise<void> => {
+      const before = answers();
+      socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nbody`);
+      await eventually("it is answered", () => answers() > before);
+    };
+    await post("/read");
+    const listeners = (): number => served[0]?.listenerCount("close") ?? -1;
+    await eventually("the first one is over", () => listeners() >= 0);
+    const first = listeners();
+    for (let times = 0; times < 10; times += 1) await post(times % 2 === 0 ? "/read" : "/unread");
+    await sleep(2 * limits.body.periodMs);
+    assert.ok(listeners() <= first, `${listeners()} listeners after ten more, and ${first} before`);
   }));

@@ -79,16 +79,20 @@ function cutSlow(incoming: IncomingMessage, { least, periodMs }: DoorLimits["bod
   const { headers, socket } = incoming;
   if (headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) return;
   let before = socket.bytesRead;
+  const over = (): void => {
+    clearInterval(timer);
+    socket.off("close", over);
+  };
   const timer = setInterval(() => {
-    if (incoming.complete) {
-      clearInterval(timer);
-      return;
-    }
+    if (incoming.complete) return over();
     const now = socket.bytesRead;
     if (now - before < least && isRead(incoming)) socket.destroy();
     before = now;
   }, periodMs);
   timer.unref();
-  socket.once("close", () => clearInterval(timer));
-  incoming.once("end", () => clearInterval(timer));
+  socket.once("close", over);
+  // A connection outlives its requests, and may not keep something of each.
+  incoming.once("close", () => {
+    if (incoming.complete) over();
+  });
 }

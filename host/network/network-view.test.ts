@@ -181,4 +181,7 @@ test("a node offers the mode of the view that it has in place, and each tap to t
   assert.match(whyNoTap(at("node", 1), "i-00000001", "shop") ?? "", /yet to be put in place/);
   assert.match(whyNoTap(at("node", 2), "i-00000001", "bank") ?? "", /is another cell's/);
   assert.match(whyNoTap(at("node", 2), "i-00000002", "shop") ?? "", /no view of the network/);
+  const unheard = { ...at("node", 2), owners: new Map() };
+  for (const cell of ["shop", "bank"])
+    assert.match(whyNoTap(unheard, "i-00000001", cell) ?? "", /no view of the network that has come here/);
 });

@@ -149,7 +149,9 @@ export const modeAt = ({ offered, mode, placed }: NetworkAtHost): OfMode =>
 /** Why a cell cannot have an instance's tap yet, a sentence; null: it can. Another cell's it never can, whatever its controller says. */
 export function whyNoTap({ placed, owners }: NetworkAtHost, instance: string, cell: string): string | null {
   const owner = owners.get(instance);
-  if (owner !== undefined && owner !== cell) return `${instance} is another cell's`;
+  // What the agent still has in place may be nobody's here: after a start, and where a later view leaves it out.
+  if (owner === undefined) return `no view of the network that has come here has ${instance} yet`;
+  if (owner !== cell) return `${instance} is another cell's`;
   const address = placed.instances?.find(({ id }) => id === instance)?.private;
   if (address === undefined) return `no view of the network that is in place here has ${instance} yet`;
   return address.state === "assigned" ? null : (address.reason ?? "its address has yet to be put in place");
