@@ -86,7 +86,7 @@ test("a cell whose machines come and go says so at once, and then every few seco
 test("what child cells use is in it, and while one of them was not heard nothing is known", () => {
   const child = new Child();
   const sub = { "x.type": "CellController", "x.cell": { sub: { "x.type": "Cell" } } };
-  child.live({ shop: { "x.type": "Cell", sub } });
+  child.live({ shop: { "x.type": "Cell", data: { "x.type": "Volume", "x.size": 8 }, sub } });
   const uid = child.world.uidOf("shop/sub");
   const heard = (quota: object | null): InUse | null | undefined => {
     const said = { phase: "ready", reason: null, controller: "controller.sub.shop", address: "10.0.3.9", version: 1 };
@@ -98,6 +98,12 @@ test("what child cells use is in it, and while one of them was not heard nothing
   const quota = { serial: 1, holds: amount, asks: null };
   assert.equal(heard({ ...quota, uses: { vms: 7, memoryMiB: 70, cpus: 8, storageMiB: 9 } })?.vms, 7);
   assert.equal(heard({ ...quota, uses: { vms: 4, memoryMiB: 70, cpus: 8, storageMiB: 9 } })?.vms, 4);
+  const most = 2 ** 48;
+  assert.deepEqual(
+    heard({ ...quota, uses: { vms: most, memoryMiB: most, cpus: most, storageMiB: most } }),
+    { vms: most, memoryMiB: most, cpus: most, storageMiB: most },
+    "no sum is more than its reader takes, whatever is said",
+  );
   assert.equal(heard({ ...quota, uses: null }), null, "one of its own children was not heard");
   assert.equal(heard(quota)?.vms, 0, "a version before says nothing");
 });

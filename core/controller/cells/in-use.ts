@@ -1,5 +1,6 @@
 import type { Cell } from "../../../model/cell/cell.ts";
 import { ownUsage } from "../../../model/check/check-limits.ts";
+import { maximumCount } from "../../../model/json/reader.ts";
 import type { InUse } from "../../documents/cells.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
 import { sameJson, toJson } from "../../outbox.ts";
@@ -17,12 +18,14 @@ import { actualOf, type ControllerState, cellManager, keptMiBOf } from "../state
 export const inUseTimer = "in-use";
 const everyMs = 5_000;
 export const nothingInUse: InUse = { vms: 0, memoryMiB: 0, cpus: 0, storageMiB: 0 };
+/** What others say may be anything that a reader takes, and so is the sum: never more than one takes. */
 const sum = (one: InUse, other: InUse): InUse => ({
-  vms: one.vms + other.vms,
-  memoryMiB: one.memoryMiB + other.memoryMiB,
-  cpus: one.cpus + other.cpus,
-  storageMiB: one.storageMiB + other.storageMiB,
+  vms: added(one.vms, other.vms),
+  memoryMiB: added(one.memoryMiB, other.memoryMiB),
+  cpus: added(one.cpus, other.cpus),
+  storageMiB: added(one.storageMiB, other.storageMiB),
 });
+const added = (one: number, other: number): number => Math.min(one + other, maximumCount);
 
 const declared = new WeakMap<Cell, number>();
 function storageIn(cell: Cell): number {
@@ -34,7 +37,7 @@ function storageIn(cell: Cell): number {
 /** With its child cells. Null: not all of them were heard since this start; what was said last goes on. */
 function amountNow(state: ControllerState): InUse | null {
   const { cell, indexes } = state;
-  const storageMiB = (cell === null ? 0 : storageIn(cell)) + (keptMiBOf(state) ?? 0);
+  const storageMiB = added(cell === null ? 0 : storageIn(cell), keptMiBOf(state) ?? 0);
   let all: InUse = { ...indexes.running, storageMiB };
   for (const uid of state.grants.keys()) {
     const quota = actualOf(actualCell, state, cellManager, `cell/${uid}`)?.quota ?? null;
