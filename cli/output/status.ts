@@ -67,7 +67,7 @@ export const renderBar = (parts: readonly number[], total: number, width: number
   return cells.join("");
 };
 
-const plural = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`;
+export const plural = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`;
 
 export const renderStatus = (status: InstallationStatus, cells: readonly CellSummary[], view: StatusView): string => {
   const { paint, columns } = view;

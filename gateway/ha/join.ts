@@ -1,4 +1,5 @@
 import type { HaAlert, HaItem, HaReport } from "../../model/contract/operator/ha.ts";
+import { textOrder } from "../observation/event-merge.ts";
 
 /** What one of several HA Managers says; of one that did not answer, why not, a sentence. */
 export interface Heard {
@@ -34,7 +35,7 @@ export function joined(heard: readonly Heard[]): HaReport | null {
 
 /** It began with the first one, and was asked for where nobody has a storm of his own. */
 function stormOf(reports: readonly HaReport[]): HaReport["storm"] {
-  const storms = reports.flatMap(({ storm }) => storm ?? []).sort((a, b) => inOrder(a.since, b.since));
+  const storms = reports.flatMap(({ storm }) => storm ?? []).sort((a, b) => textOrder(a.since, b.since));
   const [first] = storms;
   if (first === undefined) return null;
   return {
@@ -52,10 +53,10 @@ function alertsOf(reports: readonly HaReport[]): readonly HaAlert[] {
     const before = found.get(key);
     found.set(key, before === undefined ? alert : sameMatter(before, alert));
   }
-  return [...found.values()].sort((a, b) => inOrder(a.since, b.since));
+  return [...found.values()].sort((a, b) => textOrder(a.since, b.since));
 }
 function sameMatter(one: HaAlert, other: HaAlert): HaAlert {
-  const { acknowledged, ...first } = inOrder(one.since, other.since) <= 0 ? one : other;
+  const { acknowledged, ...first } = textOrder(one.since, other.since) <= 0 ? one : other;
   if (one.acknowledged === undefined || other.acknowledged === undefined) return first;
   return { ...first, acknowledged: acknowledged ?? one.acknowledged };
 }
@@ -65,9 +66,8 @@ function itemsOf(reports: readonly HaReport[]): readonly HaItem[] {
   const items = reports.flatMap((report) => report.items);
   const [worked, ended] = [items.filter(isWorkedOn), items.filter((item) => !isWorkedOn(item))];
   return [
-    ...worked.sort((a, b) => inOrder(a.scheduled, b.scheduled)),
-    ...ended.sort((a, b) => inOrder(b.since, a.since)),
+    ...worked.sort((a, b) => textOrder(a.scheduled, b.scheduled)),
+    ...ended.sort((a, b) => textOrder(b.since, a.since)),
   ];
 }
 const isWorkedOn = ({ step }: HaItem): boolean => step !== "Done" && step !== "Cancelled" && step !== "Error";
-const inOrder = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

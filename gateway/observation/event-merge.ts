@@ -39,7 +39,7 @@ export const passesUnnamed = (event: ServiceEvent, { sinceMs, service }: EventFi
 
 export const eventKey = ({ service, id }: ServiceEvent): string => `${service} ${id}`;
 
-const textOrder = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+export const textOrder = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 /** By time, which ISO 8601 in UTC sorts as text; what is alike keeps its service's order. */
 export const inOrder = (events: readonly ServiceEvent[]): readonly ServiceEvent[] =>
   events

@@ -1,6 +1,7 @@
 import type { CapacityAnswer, CapacityQuery } from "../../../model/contract/operator/placement.ts";
 import { printable } from "../../../model/diagnostics/render-diagnostic.ts";
 import { type Context, printJson } from "../../context/context.ts";
+import { plural } from "../../output/status.ts";
 import { usage } from "../../terminal/failure.ts";
 
 export interface CapacityOptions {
@@ -28,7 +29,6 @@ export const showCapacity = async (
   for (const line of linesOf(answer)) context.terminal.print(printable(line));
 };
 
-const counted = (number: number, one: string, many = `${one}s`): string => `${number} ${number === 1 ? one : many}`;
 const lacks: Readonly<Record<string, string>> = {
   memory: "memory runs out first",
   cpus: "processors run out first",
@@ -44,19 +44,19 @@ const keeps: Readonly<Record<string, string>> = {
 };
 
 function linesOf({ like, memoryMiB, cpus, more, hosts, runsOut, away, said, failures }: CapacityAnswer): string[] {
-  const what = `${like === null ? "" : `like ${like}, `}${memoryMiB} MiB and ${counted(cpus, "processor")}`;
+  const what = `${like === null ? "" : `like ${like}, `}${memoryMiB} MiB and ${plural(cpus, "processor")}`;
   const lines = [
     more === 0
       ? `no more fits (${what})${runsOut === null ? "" : `: ${lacks[runsOut] ?? runsOut}`}`
-      : `${more} more fit at ${counted(hosts, "host")} (${what}); ${lacks[runsOut ?? ""] ?? runsOut ?? ""}`,
+      : `${more} more fit at ${plural(hosts, "host")} (${what}); ${lacks[runsOut ?? ""] ?? runsOut ?? ""}`,
   ];
   if (said !== undefined) lines.push(said);
-  for (const each of away) lines.push(`${counted(each.hosts, "host")} not counted: ${keeps[each.kind] ?? each.kind}`);
+  for (const each of away) lines.push(`${plural(each.hosts, "host")} not counted: ${keeps[each.kind] ?? each.kind}`);
   if (failures === undefined) return lines;
   const { hosts: lost, more: then, lost: names, stranded, every } = failures;
   lines.push(
-    `after the loss of ${every ? "any" : "the largest"} ${counted(lost, "host")}: ${then} more, with ${names.join(", ")} lost`,
+    `after the loss of ${every ? "any" : "the largest"} ${plural(lost, "host")}: ${then} more, with ${names.join(", ")} lost`,
   );
-  if (stranded > 0) lines.push(`! ${counted(stranded, "VM")} of theirs would have no place`);
+  if (stranded > 0) lines.push(`! ${plural(stranded, "VM")} of theirs would have no place`);
   return lines;
 }

@@ -105,14 +105,16 @@ test("it is harvested by who may change its cell, from where it is, and nothing 
     assert.deepEqual([now.version, (now.versions as JsonObject[]).length], [1, 1], "a version as well");
   }));
 
+/** Before or behind a step: either the process ends, or the gateway says that it had no answer. */
+const [ended, unanswered] = [new Error("killed"), refused(502, "unreachable", "its controller does not answer")];
+const breaks = [
+  ["before", ended],
+  ["behind", ended],
+  ["behind", unanswered],
+] as const;
+
 test("whatever breaks at whichever step: asked for again it is whole, and the cell's volume was never lost", async () => {
-  // Either the process ends, or the gateway says that it had no answer.
-  const [ended, unanswered] = [new Error("killed"), refused(502, "unreachable", "its controller does not answer")];
-  for (const [when, lost] of [
-    ["before", ended],
-    ["behind", ended],
-    ["behind", unanswered],
-  ] as const)
+  for (const [when, lost] of breaks)
     for (let step = 1; step <= 9; step += 1)
       await withWorld(async (world) => {
         const key = { "idempotency-key": "k" };
@@ -219,12 +221,7 @@ test("the grant of a harvest is taken back once the copy is there, whatever brea
     assert.equal((await world.ask("ann", `GET /volumes/${uid}`)).status, 200);
     assert.deepEqual([Object.keys(grants(world)).length, marked(world, uid)], [1, false]);
   });
-  const [ended, unanswered] = [new Error("killed"), refused(502, "unreachable", "its controller does not answer")];
-  for (const [when, lost] of [
-    ["before", ended],
-    ["behind", ended],
-    ["behind", unanswered],
-  ] as const)
+  for (const [when, lost] of breaks)
     for (let step = 1; step <= 4; step += 1)
       await withWorld(async (world) => {
         const uid = await harvested(world);
