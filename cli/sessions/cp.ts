@@ -2,11 +2,10 @@ import { createHash, randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open, rename, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import type { Client } from "../connection/client.ts";
 import { type Context, printJson } from "../context/context.ts";
 import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
-import { type Ran, run } from "./run-in-guest.ts";
+import { type Ran, type RunBounds, run } from "./run-in-guest.ts";
 
 /**
  * `cells cp`: one file into a guest or out of it, of any size, by commands that every guest with a shell has. It has its name
@@ -29,19 +28,25 @@ export const guestFileOf = (text: string): GuestFile | null => {
 
 const must = async (what: string, running: Promise<Ran>): Promise<void> => {
   const { exitCode, said } = await running;
-  if (exitCode !== 0)
-    throw new CommandFailure(exitCodes.refused, `${what}: ${printable(said) || `exit code ${exitCode}`}`);
+  if (exitCode !== 0) throw new CommandFailure(exitCodes.refused, `${what}: ${said || `exit code ${exitCode}`}`);
 };
 /** The name is an argument and never part of the script. */
 const shell = (script: string, ...names: readonly string[]): readonly string[] => ["sh", "-c", script, "sh", ...names];
 
-const digestIn = async (client: Client, { vm, path }: GuestFile): Promise<string> => {
+/** Of what says little and is done at once. */
+const small: RunBounds = { limitMs: 60_000, mostBytes: 4096 };
+/** A guest that is emulated on a busy machine digests so much at least. */
+const slowestBytesPerSecond = 1024 * 1024;
+
+const digestIn = async (client: Client, { vm, path }: GuestFile, bytes: number): Promise<string> => {
   const told: Buffer[] = [];
-  const output = (bytes: Buffer): null => {
-    told.push(bytes);
+  const output = (piece: Buffer): null => {
+    told.push(piece);
     return null;
   };
-  await must(`${vm}:${path}`, run(client, vm, shell('sha256sum < "$1"', path), { output }));
+  const limitMs = 60_000 + Math.ceil((bytes / slowestBytesPerSecond) * 1000);
+  const bounds = { ...small, limitMs, quietMs: limitMs };
+  await must(`${vm}:${path}`, run(client, vm, shell('sha256sum < "$1"', path), { output, ...bounds }));
   return Buffer.concat(told).toString("latin1").split(" ")[0] ?? "";
 };
 const differs = (from: string, to: string): CommandFailure =>
@@ -59,7 +64,7 @@ const into = async (client: Client, file: string, { vm, path }: GuestFile): Prom
   const draft = `${target}.${randomBytes(4).toString("hex")}.part`;
   const hash = createHash("sha256");
   let bytes = 0;
-  await must(`${vm}:${target}`, run(client, vm, shell('test ! -d "$1" && : > "$2"', target, draft)));
+  await must(`${vm}:${target}`, run(client, vm, shell('test ! -d "$1" && : > "$2"', target, draft), small));
   try {
     const pieces = async function* (): AsyncGenerator<Buffer> {
       for await (const chunk of createReadStream(file)) {
@@ -70,11 +75,13 @@ const into = async (client: Client, file: string, { vm, path }: GuestFile): Prom
       }
     };
     await must(`${vm}:${draft}`, run(client, vm, shell('cat > "$1"', draft), { input: pieces() }));
-    if ((await digestIn(client, { vm, path: draft })) !== hash.digest("hex")) throw differs(file, `${vm}:${target}`);
+    if ((await digestIn(client, { vm, path: draft }, bytes)) !== hash.digest("hex"))
+      throw differs(file, `${vm}:${target}`);
     const mode = (found.mode & 0o777).toString(8);
-    await must(`${vm}:${target}`, run(client, vm, shell('chmod "$1" "$2" && mv "$2" "$3"', mode, draft, target)));
+    const named = shell('chmod "$1" "$2" && mv "$2" "$3"', mode, draft, target);
+    await must(`${vm}:${target}`, run(client, vm, named, small));
   } catch (error) {
-    await run(client, vm, ["rm", "-f", draft]).catch(() => undefined);
+    await run(client, vm, ["rm", "-f", draft], small).catch(() => undefined);
     throw error;
   }
   return bytes;
@@ -101,7 +108,7 @@ const outOf = async (client: Client, source: GuestFile, file: string): Promise<n
     const named = `${source.vm}:${source.path}`;
     await must(named, run(client, source.vm, shell('cat < "$1"', source.path), { output }));
     await handle.close();
-    if ((await digestIn(client, source)) !== hash.digest("hex")) throw differs(named, target);
+    if ((await digestIn(client, source, bytes)) !== hash.digest("hex")) throw differs(named, target);
     await rename(draft, target);
   } catch (error) {
     await handle.close().catch(() => undefined);

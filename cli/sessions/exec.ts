@@ -1,6 +1,7 @@
 import type { ExecAnswer } from "../../model/api.ts";
 import { type Context, cellOfPath, printJson } from "../context/context.ts";
 import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
+import { Beginning } from "./run-in-guest.ts";
 import { type Ending, openSession, type Session } from "./session.ts";
 
 /** `cells exec`: a command in a guest, its output as it comes, its exit code as ours. */
@@ -14,6 +15,8 @@ export interface ExecOptions {
 /** Ctrl-C once asks the command to end, twice ends it, three times leaves it. */
 const interrupts = ["INT", "KILL"] as const;
 const interruptedCode = 130;
+/** Of each of the two streams, in bytes: who runs something in a guest need not know how much it says. */
+const mostInJson = 16 * 1024 * 1024;
 
 export const exec = async (
   context: Context,
@@ -23,7 +26,8 @@ export const exec = async (
 ): Promise<void> => {
   if (command.length === 0) throw usage("which command? for example: cells exec shop/web/vm -- uname -a");
   const { cell, path } = cellOfPath(vmText);
-  const collected: { readonly [channel in "output" | "error"]: Buffer[] } = { output: [], error: [] };
+  const collected = { output: new Beginning(mostInJson), error: new Beginning(mostInJson) } as const;
+  let isTooLong = false;
   const streams = { output: process.stdout, error: process.stderr } as const;
   let session: Session | null = null;
   const opened = await openSession(
@@ -31,8 +35,11 @@ export const exec = async (
     { cell, vm: path, verb: "exec" },
     {
       output: (channel, bytes) => {
-        if (context.json) collected[channel].push(bytes);
-        else if (!streams[channel].write(bytes)) {
+        if (context.json) {
+          if (collected[channel].add(bytes)) return;
+          isTooLong = true;
+          session?.close();
+        } else if (!streams[channel].write(bytes)) {
           session?.pause();
           streams[channel].once("drain", () => session?.resume());
         }
@@ -43,13 +50,19 @@ export const exec = async (
     },
   );
   session = opened;
+  if (isTooLong) opened.close();
   const ending = await interruptible(context, opened, async () => {
     opened.send({ kind: "run", command, input: stdin, timeoutMs });
     if (stdin) await giveInput(opened);
   });
+  if (isTooLong)
+    throw new CommandFailure(
+      exitCodes.refused,
+      `${vmText}: the command has said more than the ${mostInJson / 1024 / 1024} MiB that are kept for an answer in JSON, and was told to end; without --output json its output comes as it is written, of any length`,
+    );
   const exitCode = exitCodeOf(ending, path);
   if (context.json) {
-    const [stdout, stderr] = [collected.output, collected.error].map((parts) => Buffer.concat(parts).toString("utf8"));
+    const [stdout, stderr] = [collected.output, collected.error].map((said) => said.whole().toString("utf8"));
     printJson(context, { exitCode, stdout: stdout ?? "", stderr: stderr ?? "" } satisfies ExecAnswer);
   }
   process.exitCode = exitCode;

@@ -24,6 +24,8 @@ for key in /etc/dropbear/dropbear_*_host_key; do
   test ! -f "$key" || dropbearkey -y -f "$key" 2>/dev/null
 done; exit 0`;
 const longestAnswerBytes = 64 * 1024;
+/** Its agent has to have started. */
+const longestReadingMs = 90_000;
 const mostKeys = 16;
 const keyTypes = /^(?:ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521))$/;
 
@@ -83,13 +85,11 @@ export const ssh = async (
 
 async function readHostKeys(client: Client, vm: string): Promise<readonly string[]> {
   const printed: Buffer[] = [];
-  let bytes = 0;
   const output = (piece: Buffer): null => {
-    bytes += piece.length;
-    if (bytes <= longestAnswerBytes) printed.push(piece);
+    printed.push(piece);
     return null;
   };
-  await run(client, vm, ["sh", "-c", script], { output });
+  await run(client, vm, ["sh", "-c", script], { output, limitMs: longestReadingMs, mostBytes: longestAnswerBytes });
   const keys = hostKeysOf(Buffer.concat(printed).toString("latin1"));
   if (keys.length > 0) return keys;
   throw new CommandFailure(
