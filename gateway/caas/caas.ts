@@ -65,6 +65,7 @@ export function createCaas(
           : status < 500
             ? { code: "bad-request", message: known.message ?? "the request is not valid HTTP" }
             : { code: "internal", message: "CaaS failed to answer this request; its log says why" };
+    if (refusal.code === "busy" && !reply.hasHeader("retry-after")) reply.header("retry-after", "1");
     reply.code(status).type("application/json").send({ error: refusal });
   });
   // What is found in it is made from the model each time anew: it may be deleted at any moment.

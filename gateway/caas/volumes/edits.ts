@@ -105,6 +105,12 @@ export function withoutVersion(
   ];
 }
 
+/** All of the request that made it is done: asked for again it is answered by what there is, and its cell not asked any more. */
+export const markedDone = (uid: string, asked: string): Operations => [
+  test(`${pointerOf(uid)}/asked`, asked),
+  put(`${pointerOf(uid)}/done`, true),
+];
+
 /** The grant that held what a version is a copy of is taken back. */
 export const letGo = (uid: string, { number, held }: StoredVersion): Operations =>
   held === null

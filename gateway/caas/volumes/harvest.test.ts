@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "../../../model/json/json.ts";
-import { refused } from "../../requests/refused.ts";
+import { RefusedError, refused } from "../../requests/refused.ts";
 import { type Answer, CaasWorld } from "./caas.testing.ts";
 import { usersIn } from "./harvest.ts";
+import { createWaiting, type Waiting } from "./waiting.ts";
 
 const people = {
   ann: { account: "ROOT/acme/dev", cells: ["shop"] },
@@ -50,8 +51,8 @@ test("a volume of a cell is harvested: a copy in the primary cell, and a grant t
     });
     assert.deepEqual(
       world.asked,
-      ["PATCH shop dry", "PATCH primary", "PATCH primary", "PATCH shop"],
-      "planned, then the copy first",
+      ["PATCH shop dry", "PATCH primary", "PATCH primary", "PATCH shop", "PATCH primary"],
+      "planned, then the copy first, and that all is done at last",
     );
     // The cell may go at once, with nothing named: what is held is not lost.
     const gone = world.cell("shop").ask({ method: "DELETE", path: "" });
@@ -115,7 +116,7 @@ const breaks = [
 
 test("whatever breaks at whichever step: asked for again it is whole, and the cell's volume was never lost", async () => {
   for (const [when, lost] of breaks)
-    for (let step = 1; step <= 9; step += 1)
+    for (let step = 1; step <= 11; step += 1)
       await withWorld(async (world) => {
         const key = { "idempotency-key": "k" };
         let at = 0;
@@ -237,4 +238,76 @@ test("the grant of a harvest is taken back once the copy is there, whatever brea
         assert.equal((await world.ask("ann", `GET /volumes/${uid}`)).status, 200);
         assert.deepEqual([grants(world), marked(world, uid)], [{}, false], `${when} ${step}`);
       });
+});
+
+test("what was done under a key is answered as it is, whatever has become of the cell it is from", () =>
+  withWorld(async (world) => {
+    const key = { "idempotency-key": "k" };
+    const first = await world.ask("ann", "POST /volumes", from(), key);
+    assert.equal(first.status, 201, said(first));
+    world.before = (what) => {
+      if (what.endsWith("shop") || what.endsWith("dry")) throw refused(502, "unreachable", "silent");
+    };
+    const asked = world.asked.length;
+    const again = await world.ask("ann", "POST /volumes", from(), key);
+    assert.deepEqual([again.status, again.json], [201, first.json], said(again));
+    assert.equal(world.asked.length, asked, "and nothing is changed");
+    const other = await world.ask("ann", "POST /volumes", from("shop/db/log"), key);
+    assert.match(said(other), /^422 this Idempotency-Key was used for another request/);
+    // A clone as well, whose origin is gone.
+    const { uid } = first.json;
+    const clone = { name: "clone", from: { volume: uid } };
+    const made = await world.ask("ann", "POST /volumes", clone, { "idempotency-key": "c" });
+    assert.equal(made.status, 201, said(made));
+    world.people.ann = { account: "ROOT/acme/dev", cells: [] };
+    const cloned = await world.ask("ann", "POST /volumes", clone, { "idempotency-key": "c" });
+    assert.deepEqual([cloned.status, cloned.json.uid], [201, made.json.uid]);
+    assert.equal((await world.ask("ann", "POST /volumes", from(), key)).status, 201, "a cell that is his no more");
+  }));
+
+test("so many requests of one person wait for cells that do not answer, and nobody else is held up", () =>
+  withWorld(async (world) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let waiting = 0;
+    world.before = (what) => {
+      if (what !== "GET shop") return;
+      waiting += 1;
+      return promise;
+    };
+    const add = (at: number) => world.ask("ann", "POST /volumes", { ...from(), name: `golden-${at}` });
+    const his = Array.from({ length: 4 }, (_, at) => add(at));
+    while (waiting < 4) await sleep(1);
+    const one = await Promise.race([add(5), sleep(2000, null, { ref: false })]);
+    assert.match(one === null ? "it waits as well" : said(one), /^429 4 requests of yours wait for cells already/);
+    assert.equal(one?.headers["retry-after"], "1");
+    const gone = await world.ask("ann", "POST /volumes", { name: "data", sizeMiB: 1 });
+    assert.equal(gone.status, 201, "what asks no cell is done");
+    assert.equal((await world.ask("ann", `GET /volumes/${gone.json.uid}`)).status, 200);
+    const bank = { "x.type": "Cell", "x.name": "bank", db: { disk } };
+    world.cell("bank").put({ bank });
+    const others = await world.ask("bob", "POST /volumes", from("bank/db/disk", "bank"));
+    assert.equal(others.status, 201, said(others));
+    resolve();
+    for (const each of await Promise.all(his)) assert.equal(each.status, 201, said(each));
+    assert.equal((await add(6)).status, 201, "the places are free again");
+  }));
+
+test("of all together so many wait for cells, and a request gives its place back once", () => {
+  const waitingOf = createWaiting({ inAll: 3, ofOne: 2 });
+  const takes = (waiting: Waiting): string => {
+    try {
+      waiting.take();
+      return "taken";
+    } catch (error) {
+      return error instanceof RefusedError ? String(error.statusCode) : "?";
+    }
+  };
+  const [one, two, three] = ["ann", "ann", "ann"].map(waitingOf) as [Waiting, Waiting, Waiting];
+  const [bob, eve] = [waitingOf("bob"), waitingOf("eve")];
+  assert.deepEqual([one, one, two, three, bob, eve].map(takes), ["taken", "taken", "taken", "429", "taken", "503"]);
+  one.leave();
+  one.leave();
+  assert.deepEqual([three, eve].map(takes), ["taken", "503"]);
+  bob.leave();
+  assert.equal(takes(eve), "taken");
 });

@@ -7,6 +7,7 @@ import { isCellName } from "../../requests/cell-names.ts";
 import { RefusedError, refusalIn, refused } from "../../requests/refused.ts";
 import type { Contract } from "../../shared/contract.ts";
 import { pathOf, primaryCell } from "./layout.ts";
+import type { Waiting } from "./waiting.ts";
 
 /*
  * A volume of a cell becomes a persistent one (decision 142): a copy in the primary cell, and a grant in the volume's own that holds
@@ -37,9 +38,16 @@ export type Users = () => Promise<ReadonlyMap<string, Json>>;
 const volumeTypes: readonly Json[] = ["Volume", "VolumeCopy"];
 /** So many cells of somebody are looked through for who uses a volume. */
 const mostCells = 64;
+const cellsAtOnce = 4;
+/** For all of them together. */
+const usersPatienceMs = 15_000;
 
 /** @param headers by which who asks is known */
-export function createHarvest(contract: Pick<Contract, "ask">, headers: Readonly<Record<string, string>>): Harvest {
+export function createHarvest(
+  contract: Pick<Contract, "ask">,
+  headers: Readonly<Record<string, string>>,
+  waiting: Pick<Waiting, "take">,
+): Harvest {
   const ask = async (method: string, path: string, body?: readonly JsonPatchOperation[]): Promise<Json> => {
     const text = body === undefined ? undefined : JSON.stringify(body);
     const more =
@@ -55,6 +63,7 @@ export function createHarvest(contract: Pick<Contract, "ask">, headers: Readonly
   return async ({ cell, path, hold }) => {
     if (!isCellName(cell) || !path.split("/").every((part) => /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/.test(part)))
       throw refused(400, "bad-request", "from names a cell, and the path of a volume there as its model has it");
+    waiting.take();
     const model = `/cells/${encodeURIComponent(cell)}/model`;
     const element = await ask("GET", `${model}/${path.split("/").map(encodeURIComponent).join("/")}?state=true`);
     if (!isObject(element) || !volumeTypes.includes(element["x.type"] ?? null))
@@ -89,10 +98,12 @@ export function createRelease(
   contract: Pick<Contract, "ask">,
   headers: Readonly<Record<string, string>>,
   cells: ReadonlySet<string>,
+  waiting: Pick<Waiting, "take">,
 ): Release {
   return async ({ at, hold }) => {
     const [cell = "", ...path] = at.split("/");
     if (!cells.has(cell)) throw refused(404, "not-found", `there is no cell "${cell}"`);
+    waiting.take();
     const grant = `/${path.join("/")}`;
     const body = JSON.stringify([
       { op: "test", path: `${grant}/x.hold`, value: hold },
@@ -120,11 +131,12 @@ export function createUsers(
   contract: Pick<Contract, "ask">,
   headers: Readonly<Record<string, string>>,
   cells: ReadonlySet<string>,
+  waiting: Pick<Waiting, "take">,
 ): Users {
-  const modelOf = async (cell: string): Promise<readonly (readonly [string, Json])[]> => {
+  const modelOf = async (cell: string, signal: AbortSignal): Promise<readonly (readonly [string, Json])[]> => {
     try {
       const { status, text } = await contract.ask({
-        ...{ method: "GET", path: `/cells/${encodeURIComponent(cell)}/model`, headers },
+        ...{ method: "GET", path: `/cells/${encodeURIComponent(cell)}/model`, headers, signal },
       });
       const read = status === 200 ? parseJson(text) : null;
       return read?.ok === true ? [[cell, read.value]] : [];
@@ -135,7 +147,17 @@ export function createUsers(
   };
   return async () => {
     const names = [...cells].filter((cell) => cell !== primaryCell && cell !== "root").slice(0, mostCells);
-    return new Map((await Promise.all(names.map(modelOf))).flat());
+    if (names.length === 0) return new Map();
+    waiting.take();
+    const signal = AbortSignal.timeout(usersPatienceMs);
+    const found = new Map<string, Json>();
+    const left = names.values();
+    // The gateway gives one account few places, and refuses it what is more.
+    const askSome = async (): Promise<void> => {
+      for (const cell of left) for (const [name, model] of await modelOf(cell, signal)) found.set(name, model);
+    };
+    await Promise.all(Array.from({ length: cellsAtOnce }, askSome));
+    return found;
   };
 }
 

@@ -7,7 +7,7 @@ import { network } from "../../../runtime/installation.ts";
  * Persistent volumes as they stand in the model of the primary cell, which is the only truth about them:
  *
  *   primary/volumes/change  an id of the change that was the last: no other has it, in a cell put back from a backup neither
- *   primary/volumes/<uid> { name, account, owner, tags, text, made, asked, version, versions,
+ *   primary/volumes/<uid> { name, account, owner, tags, text, made, asked, done, version, versions,
  *                           shares { <id> { kind, path, right, holder } }
  *                           v1 (Volume or VolumeCopy), v2, …
  *                           v1-size (MiB that a copy's origin has), …
@@ -88,6 +88,15 @@ export function versionsIn(group: JsonObject): readonly StoredVersion[] {
     return [{ ...versionOf(Number(number), element, originMiB), held: typeof held === "string" ? held : null }];
   });
   return versions.sort((one, other) => one.number - other.number);
+}
+/**
+ * Whether all was done that the request asked for which made it: of a harvest its cell has said that it holds the origin, or need
+ * hold it no more.
+ */
+export function isDone(group: Json): boolean {
+  if (!isObject(group)) return false;
+  const [first] = versionsIn(group);
+  return group.done === true || first?.number !== 1 || first.held === null || first.phase === "ready";
 }
 /** What stands beside a copy: the size that its origin had. */
 export const originSizeOf = (version: number): string => `v${version}-size`;

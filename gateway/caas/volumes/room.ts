@@ -8,6 +8,11 @@ import { requireStorage, type StorageLimit } from "./quota.ts";
  * What persistent volumes take of the primary cell's model, which all accounts share: its controller has all of it in memory, and
  * refuses everybody where it is full (`model/limits.ts`: 50,000 elements). So each volume and each account has a bound of its own.
  * A share is up to two elements for each version, and that is where they come from.
+ *
+ * Any number of accounts would fill it with what each may have, so nobody has more than is left for others: all below a domain that
+ * stands under ROOT, which the operator alone makes, have together at most as much as is free then, and an account in it at most
+ * what is free of that. Whoever takes all he gets leaves as much as he has, two leave a third, and who comes then finds room.
+ * (Dynamic thresholds of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998.)
  */
 export interface Weight {
   /** Of its JSON text, states apart. */
@@ -19,6 +24,8 @@ export interface Weight {
 export const most = {
   volume: { bytes: 128 * 1024, elements: 800 },
   account: { bytes: 2 * 1024 * 1024, elements: 4000 },
+  /** Of all accounts: the rest of what a cell may have is for what the primary cell has beside them. */
+  all: { bytes: 32 * 1024 * 1024, elements: 40_000 },
 } as const satisfies Readonly<Record<string, Omit<Weight, "storageMiB">>>;
 
 export const weightOf = (group: Json): Weight => ({
@@ -38,18 +45,29 @@ export function weightAfter(uid: string, group: Json, operations: readonly JsonP
   return after === undefined ? null : weightOf(after);
 }
 
+/** What others have beside it. */
+export interface Others {
+  readonly account: Weight;
+  /** Of all below the same domain under ROOT, the account's own with them. */
+  readonly domain: Weight;
+  /** Of everybody, with those of no account. */
+  readonly all: Weight;
+}
+/** The domain under ROOT in which an account is; an account of ROOT stands for itself. */
+export const domainUnderRoot = (account: string): string => account.split("/").slice(0, 2).join("/");
+
 const textOf = ({ bytes, elements }: Omit<Weight, "storageMiB">): string =>
   `${bytes / 1024} KiB of names, tags, texts, versions and shares, and ${elements} versions and grants of them`;
 
 /**
- * @param others what the account's other volumes weigh together; null: nobody's account has it
+ * @param others null: nobody's account has it, the operator is refused nothing here
  * @param limit of the account's storage; null: none
  */
 export function requireRoom(
-  name: string,
+  { name, account }: { readonly name: string; readonly account: string | null },
   before: Weight,
   after: Weight,
-  others: Weight | null,
+  others: Others | null,
   limit: StorageLimit | null,
 ): void {
   const grows = (kind: keyof Weight): boolean => after[kind] > before[kind];
@@ -58,12 +76,32 @@ export function requireRoom(
     if (!grows(kind)) continue;
     if (after[kind] > most.volume[kind])
       throw refused(409, "conflict", `${name} would have more than a persistent volume may: ${textOf(most.volume)}`);
-    if (others !== null && others[kind] + after[kind] > most.account[kind])
+    if (others === null || account === null) continue;
+    if (others.account[kind] + after[kind] > most.account[kind])
       throw refused(
         409,
         "conflict",
         `the persistent volumes of the account would have more than an account's may together: ${textOf(most.account)}`,
       );
+    requireShare(account, kind, after, others);
   }
-  if (limit !== null && grows("storageMiB")) requireStorage(name, limit, others?.storageMiB ?? 0, after.storageMiB);
+  if (limit !== null && grows("storageMiB"))
+    requireStorage(name, limit, others?.account.storageMiB ?? 0, after.storageMiB);
+}
+
+function requireShare(account: string, kind: "bytes" | "elements", after: Weight, others: Others): void {
+  const domain = domainUnderRoot(account);
+  const left = most.all[kind] - others.all[kind] - after[kind];
+  const ofDomain = others.domain[kind] + after[kind];
+  // How much others have is nobody's to know.
+  const isCrowded = (who: string, whom: string) =>
+    refused(
+      409,
+      "conflict",
+      `the persistent volumes of ${who} would have more than is left for ${whom}, of the room that all have together: delete shares or volumes there, or ask the operator`,
+    );
+  if (ofDomain > left)
+    throw isCrowded(domain === account ? account : `${domain} and all below it`, "all other accounts");
+  if (domain !== account && others.account[kind] + after[kind] > left - ofDomain)
+    throw isCrowded(account, `the other accounts below ${domain}`);
 }

@@ -2,7 +2,7 @@ import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { readVolume, type StoredVolume, versionIn } from "./layout.ts";
 import { type Asker, domainOf } from "./rights.ts";
-import { type Weight, weightOf } from "./room.ts";
+import { domainUnderRoot, type Others, type Weight, weightOf } from "./room.ts";
 
 /**
  * Where volumes are looked for: by words (FTS5), tags, owner, size and age, and only among those that somebody may see, so that
@@ -32,14 +32,14 @@ export interface VolumeIndex {
   /** One of them as it is now; null: it is gone. */
   set(version: string, uid: string, group: Json | null): void;
   find(asker: Asker, question: Question): readonly StoredVolume[];
-  /** Of all that an account has together, but that one. */
-  weight(account: string, owner: string | null, but: string): Weight;
+  /** What there is beside that volume of the account. */
+  others(account: string, owner: string | null, but: string): Others;
   close(): void;
 }
 
 const schema = `
   CREATE TABLE volume (uid TEXT PRIMARY KEY, called TEXT NOT NULL, account TEXT NOT NULL, owner TEXT NOT NULL, size INTEGER, made TEXT NOT NULL, bytes INTEGER NOT NULL, elements INTEGER NOT NULL, storage INTEGER NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
-  CREATE INDEX volume_account ON volume (account);
+  CREATE INDEX volume_account ON volume (account, owner, bytes, elements, storage);
   CREATE TABLE share (kind TEXT NOT NULL, path TEXT NOT NULL, holder TEXT NOT NULL, uid TEXT NOT NULL, PRIMARY KEY (kind, path, holder, uid)) WITHOUT ROWID;
   CREATE INDEX share_uid ON share (uid);
   CREATE TABLE tag (tag TEXT NOT NULL, uid TEXT NOT NULL, PRIMARY KEY (tag, uid)) WITHOUT ROWID;
@@ -74,9 +74,6 @@ export function openIndex(file: string): VolumeIndex {
   const rowOf = database.prepare("SELECT row FROM word_of WHERE uid = ?");
   const removeWords = database.prepare("DELETE FROM words WHERE rowid = ?");
   const removeRow = database.prepare("DELETE FROM word_of WHERE uid = ?");
-  const weigh = database.prepare(
-    "SELECT total(bytes) AS bytes, total(elements) AS elements, total(storage) AS storageMiB FROM volume WHERE account = ? AND owner IN ('', ifnull(?, owner)) AND uid <> ?",
-  );
   let version: string | null = null;
 
   const take = (uid: string): void => {
@@ -128,14 +125,32 @@ export function openIndex(file: string): VolumeIndex {
       const rows = database.prepare(sql).all(...values) as unknown as readonly { uid: string; json: string }[];
       return rows.flatMap(({ uid, json }) => readVolume(uid, JSON.parse(json) as Json) ?? []);
     },
-    weight: (account, owner, but) => {
-      const { bytes, elements, storageMiB } = weigh.get(account, owner, but) as unknown as Weight;
-      return { bytes, elements, storageMiB };
-    },
+    others: createWeighing(database),
     close: () => database.close(),
   };
 }
 
+function createWeighing(database: DatabaseSync): VolumeIndex["others"] {
+  const weighing = (which: string) =>
+    database.prepare(
+      `SELECT total(bytes) AS bytes, total(elements) AS elements, total(storage) AS storageMiB FROM volume WHERE uid <> ?${which}`,
+    );
+  const ofAccount = weighing(" AND account = ? AND owner IN ('', ifnull(?, owner))");
+  const ofDomain = weighing(" AND (account = ? OR account > ? AND account < ?)");
+  const ofAll = weighing("");
+  return (account, owner, but) => {
+    const domain = domainUnderRoot(account);
+    return {
+      account: weightIn(ofAccount.get(but, account, owner)),
+      domain: weightIn(ofDomain.get(but, domain, `${domain}/`, `${domain}0`)),
+      all: weightIn(ofAll.get(but)),
+    };
+  };
+}
+const weightIn = (row: unknown): Weight => {
+  const { bytes, elements, storageMiB } = row as Weight;
+  return { bytes, elements, storageMiB };
+};
 interface Condition {
   readonly sql: string;
   readonly values: readonly SQLInputValue[];

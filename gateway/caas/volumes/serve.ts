@@ -13,15 +13,17 @@ import { requireTold, storageLimitIn } from "./quota.ts";
 import type { Asker } from "./rights.ts";
 import type { Asked } from "./sources.ts";
 import type { Volumes } from "./volumes.ts";
+import { createWaiting, type Waiting, waitingLimits } from "./waiting.ts";
 
 /** Requests about persistent volumes, each for whoever the gateway says that it comes from. */
 export function serveVolumes(app: FastifyInstance, contract: Pick<Contract, "ask">, volumes: Volumes): void {
-  const known = new WeakMap<FastifyRequest, Awaited<ReturnType<typeof whoAsks>>>();
+  const known = new WeakMap<FastifyRequest, AskedBy>();
+  const waiting = createWaiting(waitingLimits);
   // Nothing of a body is read for somebody whom the gateway does not know.
   app.addHook("onRequest", async (request) => {
-    known.set(request, await whoAsks(contract, request));
+    known.set(request, await whoAsks(contract, request, waiting));
   });
-  const askedBy = async (request: FastifyRequest) => known.get(request) ?? whoAsks(contract, request);
+  const askedBy = async (request: FastifyRequest) => known.get(request) ?? whoAsks(contract, request, waiting);
   serveRoute(app, "listVolumes", async ({ request, query }, reply) => {
     const { asker } = await askedBy(request);
     const { limit = mostOfPage, after, tag, ...more } = query;
@@ -34,41 +36,56 @@ export function serveVolumes(app: FastifyInstance, contract: Pick<Contract, "ask
     if (found.length > limit && last !== undefined) reply.header(nextHeader, cursorOf("listVolumes", last.uid));
     return page;
   });
+  /** What waits for cells gives its place back when it is over, also where its client has gone before. */
+  const byWhoAsks = async <T>(request: FastifyRequest, work: (asked: AskedBy) => Promise<T>): Promise<T> => {
+    const asked = await askedBy(request);
+    try {
+      return await work(asked);
+    } finally {
+      asked.leave();
+    }
+  };
   serveRoute(app, "addVolume", async ({ request, body }, reply) => {
     if (body === null) throw refused(400, "bad-request", "a volume is needed");
-    const asked = await askedBy(request);
     const key = request.headers[keyHeader];
-    const once = typeof key === "string" ? [asked.who, key] : null;
-    const made = await volumes.add(asked, body, once);
+    const made = await byWhoAsks(request, (asked) =>
+      volumes.add(asked, body, typeof key === "string" ? [asked.who, key] : null),
+    );
     reply.code(201);
     return made;
   });
-  serveRoute(app, "readVolume", async ({ request, parameters }) =>
-    volumes.read(await askedBy(request), parameters.uid),
+  serveRoute(app, "readVolume", ({ request, parameters }) =>
+    byWhoAsks(request, (asked) => volumes.read(asked, parameters.uid)),
   );
-  serveRoute(app, "changeVolume", async ({ request, parameters, body }) =>
-    volumes.change(await askedBy(request), parameters.uid, body ?? {}),
+  serveRoute(app, "changeVolume", ({ request, parameters, body }) =>
+    byWhoAsks(request, (asked) => volumes.change(asked, parameters.uid, body ?? {})),
   );
-  serveRoute(app, "addVolumeVersion", async ({ request, parameters, body }) =>
-    volumes.addVersion(await askedBy(request), parameters.uid, body ?? {}),
+  serveRoute(app, "addVolumeVersion", ({ request, parameters, body }) =>
+    byWhoAsks(request, (asked) => volumes.addVersion(asked, parameters.uid, body ?? {})),
   );
-  serveRoute(app, "deleteVolume", async ({ request, parameters, query }) =>
-    volumes.remove(await askedBy(request), parameters.uid, query),
+  serveRoute(app, "deleteVolume", ({ request, parameters, query }) =>
+    byWhoAsks(request, (asked) => volumes.remove(asked, parameters.uid, query)),
   );
-  serveRoute(app, "shareVolume", async ({ request, parameters, body }) => {
+  serveRoute(app, "shareVolume", ({ request, parameters, body }) => {
     if (body === null) throw refused(400, "bad-request", "a share is needed");
-    return volumes.share((await askedBy(request)).asker, parameters.uid, body);
+    return byWhoAsks(request, ({ asker }) => volumes.share(asker, parameters.uid, body));
   });
-  serveRoute(app, "unshareVolume", async ({ request, parameters }) =>
-    volumes.unshare((await askedBy(request)).asker, parameters.uid, parameters.id),
+  serveRoute(app, "unshareVolume", ({ request, parameters }) =>
+    byWhoAsks(request, ({ asker }) => volumes.unshare(asker, parameters.uid, parameters.id)),
   );
+}
+
+interface AskedBy extends Asked {
+  readonly who: string;
+  readonly leave: () => void;
 }
 
 /** By what the gateway says, each time anew: what was taken from him counts at once. */
 async function whoAsks(
   contract: Pick<Contract, "ask">,
   request: FastifyRequest,
-): Promise<Asked & { readonly who: string }> {
+  waiting: (who: string) => Waiting,
+): Promise<AskedBy> {
   const { authorization = "" } = request.headers;
   const headers = { authorization };
   const ask = async (path: string): Promise<unknown> => {
@@ -102,10 +119,13 @@ async function whoAsks(
     mayRead: user === null || allows(rules, "cell.read"),
     mayChange: user === null || allows(rules, "cell.change"),
   };
+  const who = user?.uid ?? "operator";
+  const his = waiting(who);
   return {
-    ...{ asker, who: user?.uid ?? "operator" },
-    ...{ users: createUsers(contract, headers, names), harvest: createHarvest(contract, headers) },
-    release: createRelease(contract, headers, names),
+    ...{ asker, who, leave: his.leave },
+    users: createUsers(contract, headers, names, his),
+    harvest: createHarvest(contract, headers, his),
+    release: createRelease(contract, headers, names, his),
     storage: async (account) => {
       if (account === null) return null;
       requireTold(asker, account);

@@ -1,10 +1,12 @@
-import type { VolumeSource } from "../../../model/contract/tenancy/volumes/volumes.ts";
+import type { VolumeOrigin, VolumeSource } from "../../../model/contract/tenancy/volumes/volumes.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { refused } from "../../requests/refused.ts";
 import type { Harvest, Release, Users } from "./harvest.ts";
 import { pathOf, type StoredVolume, versionIn } from "./layout.ts";
 import type { StorageOf } from "./quota.ts";
 import { type Asker, rightsOf } from "./rights.ts";
+
+type Stored = (asker: Asker, uid: string) => Promise<StoredVolume>;
 
 /** Where the bytes of a version come from, as the element that it is. */
 export interface Asked {
@@ -33,7 +35,7 @@ export interface Made {
 export async function elementFrom(
   { asker, harvest }: Asked,
   source: VolumeSource,
-  { at, stored }: { readonly at: string; readonly stored: (asker: Asker, uid: string) => Promise<StoredVolume> },
+  { at, stored }: { readonly at: string; readonly stored: Stored },
 ): Promise<Made> {
   requireOneSource(source);
   const { sizeMiB, image, from, access } = source;
@@ -49,18 +51,33 @@ export async function elementFrom(
     };
   }
   if (from?.volume !== undefined) {
-    const origin = await stored(asker, from.volume);
-    const number = from.version ?? origin.version;
-    const version = versionIn(origin, number);
-    if (version === undefined) throw refused(404, "not-found", `${origin.name} has no version ${number}`);
-    if (!rightsOf(asker, origin).includes("copy"))
-      throw refused(403, "forbidden", `${origin.name} is shared with you, and not to be copied`);
+    const { origin, version } = await copied(asker, { ...from, volume: from.volume }, stored);
+    const { number } = version;
     const element = { "x.type": "VolumeCopy", "x.image": `<ref:/${pathOf(origin.uid)}/v${number}>`, ...common };
     return { element, originMiB: version.countedMiB === 0 ? null : version.countedMiB, held: null };
   }
   const imported = image === undefined ? {} : { "x.import": image };
   const readOnly = access === undefined ? {} : { "x.access": access };
   return { element: { "x.type": "Volume", ...common, ...imported, ...readOnly }, originMiB: null, held: null };
+}
+
+/** Who has the copy in the primary cell has its bytes: no grant of the storage layer is asked for within one cell. */
+async function copied(asker: Asker, from: VolumeOrigin & { readonly volume: string }, stored: Stored) {
+  const origin = await stored(asker, from.volume);
+  const number = from.version ?? origin.version;
+  const version = versionIn(origin, number);
+  if (version === undefined) throw refused(404, "not-found", `${origin.name} has no version ${number}`);
+  if (!rightsOf(asker, origin).includes("copy"))
+    throw refused(403, "forbidden", `${origin.name} is shared with you, and not to be copied`);
+  return { origin, version };
+}
+/** Whether it may still be copied, in the turn of who copies it: a right may have been taken back since it was looked at. */
+export async function requireCopied(
+  { asker }: Pick<Asked, "asker">,
+  { from }: VolumeSource,
+  stored: Stored,
+): Promise<void> {
+  if (from?.volume !== undefined) await copied(asker, { ...from, volume: from.volume }, stored);
 }
 
 function requireOneSource({ sizeMiB, image, from, access }: VolumeSource): void {

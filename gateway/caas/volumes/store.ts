@@ -55,8 +55,8 @@ export function createStore({ primary, index }: { readonly primary: Primary; rea
     after: Weight,
     limit: StorageLimit | null,
   ) => {
-    const others = account === null ? null : index.weight(account, owner, uid);
-    requireRoom(name, weightOf(before), after, others, limit);
+    const others = account === null ? null : index.others(account, owner, uid);
+    requireRoom({ name, account }, weightOf(before), after, others, limit);
   };
   /** What is asked is looked at by each try anew: somebody may have taken the right back. */
   const edit = async (

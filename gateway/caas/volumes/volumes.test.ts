@@ -198,6 +198,37 @@ test("it is shared with a cell, an account, a domain or all, each for what it sa
     assert.equal((await world.ask("ann", `POST /volumes/${ro}/shares`, { kind: "all", right: "read" })).status, 200);
   }));
 
+test("a right to copy that is taken back while who copies waits for his turn is none any more", async () => {
+  for (const copies of ["volume", "version"])
+    await withWorld(async (world) => {
+      const uid = uidOf(await world.ask("ann", "POST /volumes", { name: "data", sizeMiB: 64 }));
+      const his = uidOf(await world.ask("bob", "POST /volumes", { name: "his", sizeMiB: 1 }));
+      const share = { kind: "account", path: "ROOT/bank/core", right: "copy" };
+      const { json } = await world.ask("ann", `POST /volumes/${uid}/shares`, share);
+      const [{ id } = {}] = json.shares as JsonObject[];
+      const { promise, resolve } = Promise.withResolvers<void>();
+      let [isBack, looked] = [false, 0];
+      world.before = (what) => {
+        if (what === "GET primary" && isBack) looked += 1;
+        if (what !== "PATCH primary" || isBack) return;
+        isBack = true;
+        return promise;
+      };
+      const back = world.ask("ann", `DELETE /volumes/${uid}/shares/${id}`);
+      while (!isBack) await sleep(1);
+      const from = { from: { volume: uid } };
+      const copy =
+        copies === "volume"
+          ? world.ask("bob", "POST /volumes", { name: "mine", ...from })
+          : world.ask("bob", `POST /volumes/${his}/versions`, from);
+      while (looked < (copies === "volume" ? 1 : 2)) await sleep(1);
+      await sleep(20);
+      resolve();
+      assert.equal((await back).status, 200);
+      assert.match(said(await copy), /^404 there is no persistent volume/, copies);
+    });
+});
+
 test("it gets another name, tags, text, a larger size, and versions for one of which its name stands", () =>
   withWorld(async (world) => {
     const uid = uidOf(await world.ask("ann", "POST /volumes", { name: "data", sizeMiB: 64 }));

@@ -14,9 +14,20 @@ import type {
 import { isObject, type Json, type JsonObject } from "../../../model/json/json.ts";
 import { RefusedError, refused } from "../../requests/refused.ts";
 import { uuidOf } from "../../shared/uuid.ts";
-import { changed, letGo, newGroup, shared, shareId, unshared, withoutVersion, withVersion } from "./edits.ts";
+import {
+  changed,
+  letGo,
+  markedDone,
+  newGroup,
+  shared,
+  shareId,
+  unshared,
+  withoutVersion,
+  withVersion,
+} from "./edits.ts";
 import { type Release, usersIn } from "./harvest.ts";
 import {
+  isDone,
   pathOf,
   pointerOf,
   readVolume,
@@ -30,7 +41,7 @@ import { type Asker, manages, reaches, rightsOf } from "./rights.ts";
 import { weightOf } from "./room.ts";
 import type { Question, VolumeIndex } from "./search.ts";
 import { requireFits, requireGrantee } from "./shares.ts";
-import { type Asked, elementFrom, type Made } from "./sources.ts";
+import { type Asked, elementFrom, type Made, requireCopied } from "./sources.ts";
 import { createStore, forbidden, missing } from "./store.ts";
 
 /*
@@ -141,6 +152,12 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
       if (!asker.mayChange) throw forbidden();
       const { account, owner } = ownerOf(asker, volume);
       const uid = `pv-${once === null ? randomUUID() : uuidOf("volume", ...once)}`;
+      const kept = once === null ? null : (await primary.read(uid)).json;
+      if (kept !== null) {
+        requireSame(kept, asked);
+        // Whatever has become of where it is from, and of who may have it.
+        if (isDone(kept)) return details(asker, uid);
+      }
       const source = await elementFrom(by, volume, { at: `${pathOf(uid)}/v1`, stored }).catch((error: unknown) => {
         if (error instanceof RefusedError && error.statusCode === 404) return error;
         throw error;
@@ -154,6 +171,7 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
         }
         await requireFree(volume.name, { account, owner, uid });
         if (source instanceof RefusedError) throw source;
+        await requireCopied(by, volume, stored);
         const made = new Date(nowMs()).toISOString();
         const { element, originMiB, held } = source;
         const value = newGroup(volume, { account, owner, made, asked, element, originMiB, held });
@@ -167,6 +185,9 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
       await granted(source.next, async () => {
         if (isNew) await primary.patch([{ op: "remove", path: pointerOf(uid) }], [`${pathOf(uid)}/v1`]);
       });
+      // Where this is lost, who asks again has it granted again, which changes nothing.
+      if (asked !== null && source.next !== undefined)
+        await primary.patch(markedDone(uid, asked)).catch(() => undefined);
       return details(asker, uid);
     },
     addVersion: async (asked, uid, source) => {
@@ -186,7 +207,10 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
           throw refused(409, "conflict", `${volume.name} was given a version ${volume.last} meanwhile`);
         return withVersion(volume, made);
       };
-      await inTurn(() => edit(asked.asker, uid, version, limit));
+      await inTurn(async () => {
+        await requireCopied(asked, source, stored);
+        await edit(asked.asker, uid, version, limit);
+      });
       await granted(next, async () => {
         const { json } = await primary.read(uid);
         const volume = json === null ? null : readVolume(uid, json);
@@ -226,35 +250,34 @@ export function createVolumes({ primary, index, nowMs }: Means): Volumes {
         );
         return details(asker, uid);
       }),
-    unshare: async (asker, uid, id) => {
-      const before = await managed(asker, uid);
-      if (!before.shares.some((each) => each.id === id))
-        throw refused(404, "not-found", `${before.name} has no share ${id.slice(0, 80)}`);
-      await edit(asker, uid, (volume) => unshared(volume, id));
-      const { json } = await primary.read(uid);
-      const left = json === null ? null : readVolume(uid, json);
-      if (left === null) throw missing(uid);
-      return detailsOf(asker, left);
-    },
+    // In turn, so that who copies it by that share has done so, or sees that it is gone.
+    unshare: (asker, uid, id) =>
+      inTurn(async () => {
+        const before = await managed(asker, uid);
+        if (!before.shares.some((each) => each.id === id))
+          throw refused(404, "not-found", `${before.name} has no share ${id.slice(0, 80)}`);
+        await edit(asker, uid, (volume) => unshared(volume, id));
+        const { json } = await primary.read(uid);
+        const left = json === null ? null : readVolume(uid, json);
+        if (left === null) throw missing(uid);
+        return detailsOf(asker, left);
+      }),
     remove: async ({ asker, users }, uid, { allowDestroy, dryRun = false }) => {
-      const volume = await managed(asker, uid);
+      const { name, versions } = await managed(asker, uid);
       const its = usersIn(await users(), uid);
-      const { name, versions } = volume;
       const answer = { uid, name, versions: versions.map(({ number }) => number), users: its, dryRun };
       if (dryRun) return answer;
-      if (allowDestroy !== uid && allowDestroy !== name) {
-        const used = its.length === 0 ? "" : `, which is used by ${its.slice(0, 10).join(", ")}`;
-        throw refused(
-          409,
-          "change/destroys-data",
-          `the data of ${name}${used} would be lost, and allowDestroy does not name it`,
-        );
-      }
+      if (allowDestroy !== uid && allowDestroy !== name) throw losesData(name, its);
       const paths = versions.map(({ number }) => `${pathOf(uid)}/v${number}`);
       if (!(await primary.patch([{ op: "remove", path: pointerOf(uid) }], paths))) throw missing(uid);
       return answer;
     },
   };
+}
+function losesData(name: string, users: readonly string[]): RefusedError {
+  const used = users.length === 0 ? "" : `, which is used by ${users.slice(0, 10).join(", ")}`;
+  const message = `the data of ${name}${used} would be lost, and allowDestroy does not name it`;
+  return refused(409, "change/destroys-data", message);
 }
 /** What was asked, whatever the order of its fields. */
 const digestOf = (volume: NewVolume): string => tagOf(volume as unknown as JsonObject);
