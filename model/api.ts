@@ -1,5 +1,5 @@
 import type { Cause } from "./cause/cause.ts";
-import type { ElementType } from "./cell/cell.ts";
+import type { BoundServices, ElementType } from "./cell/cell.ts";
 import type { ElementPath } from "./cell/identifiers.ts";
 import type { Diagnostic } from "./diagnostics/diagnostic.ts";
 import type { Json } from "./json/json.ts";
@@ -37,6 +37,8 @@ export interface Changed {
    * go back to what they run from where the new one does not come up. Absent: none.
    */
   readonly upgraded?: readonly ElementPath[];
+  /** Of the cell's networks, by the rules of Eucalyptus. Absent: Diverter. */
+  readonly networkMode?: string;
   /** What has failed and is left so by the change. Absent: nothing. */
   readonly failed?: readonly FailedElement[];
   /** What will not become ready as things stand, and why. Absent: nothing is known that will not. */
@@ -109,7 +111,6 @@ export interface ElementState {
   // PoolHost: UIDs of all that stand there, whosever they are
   readonly vms?: readonly string[];
 }
-export type BoundServices = { readonly placer: number; readonly storageManager: number; readonly haManager?: number };
 
 /** One line of the event stream. */
 export interface CellEvent {

@@ -4,6 +4,7 @@ import type { ServiceRole } from "../core/documents/service-roles.ts";
 import type { CurrentKey } from "../core/identity/current-keys.ts";
 import type { Ring } from "../core/identity/gossip-ring.ts";
 import type { PeerName } from "../model/cell/identifiers.ts";
+import type { Mode } from "../model/cell/network/modes.ts";
 
 /**
  * Where everything of one installation lies and listens. The underlay is one flat layer-2 network; services have the
@@ -108,6 +109,8 @@ export interface ProcessConfiguration {
     readonly placer?: number;
     readonly storageManager?: number;
     readonly haManager?: number;
+    /** Of its networks, by the rules of Eucalyptus; absent: Diverter. */
+    readonly networkMode?: Mode;
     /** SHA-256 (hex) of the credentials that may change this cell. */
     readonly credentialHashes: readonly string[];
     /** VMs that a cell may start a minute which is no other's child; default 120 (core/controller/vm/start-limit.ts). */

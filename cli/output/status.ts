@@ -275,11 +275,12 @@ const serviceLines = (services: readonly Service[], view: StatusView): readonly 
 
 /** Said of a cell for which other than the first services decide. */
 const boundOf = ({ services }: CellSummary): string => {
-  const { placer, storageManager, haManager = 1 } = services ?? { placer: 1, storageManager: 1 };
+  const { placer, storageManager, haManager = 1, networkMode } = services ?? { placer: 1, storageManager: 1 };
+  const mode = networkMode === undefined ? "" : `  (mode ${networkMode})`;
   const guard = haManager === 1 ? "" : `, HA Manager ${haManager}`;
   return placer === 1 && storageManager === 1 && haManager === 1
-    ? ""
-    : `  (Placer ${placer}, Storage Manager ${storageManager}${guard})`;
+    ? mode
+    : `  (Placer ${placer}, Storage Manager ${storageManager}${guard})${mode}`;
 };
 
 const cellLines = (cell: CellSummary, view: StatusView): readonly string[] => {

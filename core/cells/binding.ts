@@ -1,4 +1,4 @@
-import type { ServiceNumbers } from "../../model/cell/cell.ts";
+import type { CellBinding } from "../../model/cell/cell.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import type { CellServices } from "../documents/cells.ts";
@@ -51,7 +51,7 @@ export const instancesIn = (peers: readonly string[]): Instances => {
  * @param others what all other cells are bound to, the root cell among them
  */
 export function bind(
-  asked: ServiceNumbers | undefined,
+  asked: CellBinding | undefined,
   parent: CellServices | null,
   instances: Instances,
   others: readonly CellServices[],
@@ -65,8 +65,12 @@ export function bind(
     numbers[kind] = number ?? 1;
   }
   const { haManager, ...first } = numbers;
-  return ok(haManager === 1 ? first : numbers);
+  return ok({ ...(haManager === 1 ? first : numbers), ...modeOf(asked) });
 }
+
+/** A child has its own, whatever its parent's is. */
+const modeOf = ({ networkMode }: CellBinding = {}): Pick<CellBinding, "networkMode"> =>
+  networkMode === undefined ? {} : { networkMode };
 
 const ofParent = (parent: CellServices | null, kind: Kind): number | undefined =>
   parent === null ? undefined : (parent[kind] ?? 1);
@@ -94,15 +98,17 @@ function fewest(numbers: readonly number[], count: (number: number) => number): 
 }
 
 /** For a document that names only what is not the first. */
-export const otherThanFirst = (services: CellServices): ServiceNumbers =>
-  Object.fromEntries(kinds.flatMap((kind) => ((services[kind] ?? 1) === 1 ? [] : [[kind, services[kind]]])));
+export const otherThanFirst = (services: CellServices): CellBinding => ({
+  ...Object.fromEntries(kinds.flatMap((kind) => ((services[kind] ?? 1) === 1 ? [] : [[kind, services[kind]]]))),
+  ...modeOf(services),
+});
 
 /** The peers of a controller's options: absent where it is the first. */
 export const boundPeers = ({
   placer = 1,
   storageManager = 1,
   haManager = 1,
-}: ServiceNumbers): { readonly [kind in Kind]?: PeerName } => ({
+}: CellBinding): { readonly [kind in Kind]?: PeerName } => ({
   ...(placer === 1 ? {} : { placer: servicePeerOf("placer", placer) }),
   ...(storageManager === 1 ? {} : { storageManager: servicePeerOf("storageManager", storageManager) }),
   ...(haManager === 1 ? {} : { haManager: servicePeerOf("haManager", haManager) }),

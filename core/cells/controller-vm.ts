@@ -1,7 +1,8 @@
-import type { ServiceNumbers } from "../../model/cell/cell.ts";
+import type { CellBinding } from "../../model/cell/cell.ts";
 import type { CellName, Ipv4, Uid } from "../../model/cell/identifiers.ts";
+import { modes } from "../../model/cell/network/modes.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
-import { Fault, object, optional, ordinal } from "../../model/json/reader.ts";
+import { Fault, object, oneOf, optional, ordinal } from "../../model/json/reader.ts";
 import { rootCell } from "../documents/cells.ts";
 import { cellText, uidText } from "../documents/readers/values.ts";
 import { isObject, toJson } from "../outbox.ts";
@@ -75,6 +76,7 @@ const serviceNumber = optional(ordinal);
 const role = object<ControllerRole>({
   ...{ cell: cellText, cellUid: uidText, cellNumber: ordinal },
   ...{ placer: serviceNumber, storageManager: serviceNumber, haManager: serviceNumber },
+  networkMode: optional(oneOf(...modes)),
 });
 /** Elements of which one is the VM of a controller. */
 const readElements = object<{ readonly vm: { readonly "x.data": { readonly service: { readonly roles: Roles } } } }>({
@@ -83,7 +85,7 @@ const readElements = object<{ readonly vm: { readonly "x.data": { readonly servi
 interface Roles {
   readonly controller: ControllerRole;
 }
-interface ControllerRole extends ServiceNumbers {
+interface ControllerRole extends CellBinding {
   readonly cell: CellName;
   readonly cellUid: Uid;
   readonly cellNumber: number;

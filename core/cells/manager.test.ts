@@ -8,6 +8,7 @@ import { actualKey } from "../documents/vocabulary.ts";
 import type { Input } from "../env.ts";
 import { toJson } from "../outbox.ts";
 import { instancesIn } from "./binding.ts";
+import { controllerElements, controllersIn } from "./controller-vm.ts";
 import { createCellManager } from "./manager.ts";
 import type { CellReport, CellWorkAnswer, FoundController } from "./work.ts";
 
@@ -454,4 +455,27 @@ test("the first HA Manager looks after new cells only as long as there is no fur
   );
   world.restart();
   assert.deepEqual(["one", "two", "three"].map(guard), [undefined, 2, 3]);
+});
+
+test("the mode of a cell's networks is its own for good, also where its record is lost", () => {
+  const root = peerName("controller.root");
+  const world = new World();
+  world.report({ kind: "instances", instances: instancesIn(["placer", "storage-manager"]) });
+  world.want("r-1", "one", root, { services: { networkMode: "EDGE" } }).want("r-2", "two", root);
+  const modes = () => Object.fromEntries(world.work().map(({ cell, services }) => [cell, services.networkMode]));
+  assert.deepEqual(modes(), { one: "EDGE", two: undefined });
+  world
+    .want("r-1", "one", root, { services: { networkMode: "MANAGED" } })
+    .want("t-1", "web.one", peerName("controller.one"));
+  assert.deepEqual(modes(), { one: "EDGE", two: undefined, "web.one": undefined });
+  world.restart();
+  assert.equal(modes().one, "EDGE");
+  const [one] = world.work();
+  assert.ok(one !== undefined);
+  const elements = controllerElements(one, "one", ipv4("10.0.3.2"));
+  const [found] = controllersIn({ one: elements });
+  assert.equal(found?.services.networkMode, "EDGE");
+  const lost = new World();
+  lost.report({ kind: "found", controllers: found === undefined ? [] : [found] });
+  assert.equal(lost.work()[0]?.services.networkMode, "EDGE");
 });

@@ -32,7 +32,7 @@ import { auditPutBack } from "./model/audited.ts";
 import { isChild, noRoom } from "./model/quota.ts";
 import { answerResolvers } from "./network/resolvers.ts";
 import { reconcile } from "./reconcile.ts";
-import type { CredentialRecord, ElementRecord, VmRecord } from "./records.ts";
+import type { CredentialRecord, ElementRecord, ForeignRecord, VmRecord } from "./records.ts";
 import { foreignKeyOf, isForeignRecord, releasedForeign } from "./references/foreign.ts";
 import { isCredentialRecord } from "./requests/credentials/credentials.ts";
 import { restoredAnswers } from "./requests/once.ts";
@@ -62,7 +62,6 @@ import {
   type CountersRecord,
   cellManager,
   directory,
-  type ForeignRecord,
   haManager,
   type ModelRecord,
   noReservation,

@@ -1,7 +1,7 @@
 import type { Cause, EndKind } from "../../model/cause/cause.ts";
 import type { ElementType, VolumeConnectionElement } from "../../model/cell/cell.ts";
 import type { Cidr, ElementPath, HostName, Ipv4, Mac, Uid } from "../../model/cell/identifiers.ts";
-import type { JsonObject } from "../../model/json/json.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { InUse } from "../documents/cells.ts";
 import type { PlacedTerms } from "../documents/pools.ts";
 import type { DesiredConnection, DesiredGrant, Phase } from "../documents/vocabulary.ts";
@@ -208,4 +208,20 @@ export interface RulesAtHost {
   readonly version: number;
   /** Why it is not the present one. */
   readonly why: Standing;
+}
+
+/** Times of the one upgrade that is being tried, monotonic ms; counted anew after a start. */
+export interface UpgradeClock {
+  readonly vm: Uid;
+  /** Since when it could have answered; null: it could not yet, or its host is not heard. */
+  readonly sinceMs: number | null;
+  /** Since when it has been well without a pause. */
+  readonly wellMs: number | null;
+  /** For when its timer was set; null: no timer runs. */
+  readonly dueMs: number | null;
+}
+
+/** Record `abroad/<key>`: a document at the directory, and what it answered last; null: nothing is visible. */
+export interface ForeignRecord {
+  readonly answer: Json;
 }

@@ -16,6 +16,7 @@ import {
   peerName,
   type Uid,
 } from "../../model/cell/identifiers.ts";
+import type { Mode } from "../../model/cell/network/modes.ts";
 import type { Usage } from "../../model/check/check-limits.ts";
 import type { Supply } from "../../model/check/check-supply.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
@@ -36,7 +37,17 @@ import type { Pass } from "./changes/pass.ts";
 import type { TrackedMap, Tracking } from "./changes/tracked.ts";
 import type { Working } from "./changes/work.ts";
 import type { Compiled } from "./network/policy.ts";
-import type { CredentialRecord, ElementRecord, Hearing, Run, SaidInUse, StartState, VmRecord } from "./records.ts";
+import type {
+  CredentialRecord,
+  ElementRecord,
+  ForeignRecord,
+  Hearing,
+  Run,
+  SaidInUse,
+  StartState,
+  UpgradeClock,
+  VmRecord,
+} from "./records.ts";
 import type { Answers } from "./requests/answers.ts";
 import type { Tickets } from "./requests/tickets.ts";
 import type { Audiences } from "./rules/audiences.ts";
@@ -82,6 +93,8 @@ export interface ControllerOptions {
   readonly placer?: PeerName;
   readonly storageManager?: PeerName;
   readonly haManager?: PeerName;
+  /** The mode of Eucalyptus by whose rules its networks are made, since it was made; absent: Diverter. */
+  readonly networkMode?: Mode;
   /** Of the root cell's controller, and of no other (decision 31). */
   readonly root?: RootOptions;
   /** Of every other one where services enrol: used only as far as its parent lets it have a gateway (decision 38). */
@@ -157,17 +170,6 @@ export interface PolicyPart {
   /** Of the text of its compiled rules. */
   readonly mark: string;
 }
-/** Times of the one upgrade that is being tried, monotonic ms; counted anew after a start. */
-export interface UpgradeClock {
-  readonly vm: Uid;
-  /** Since when it could have answered; null: it could not yet, or its host is not heard. */
-  readonly sinceMs: number | null;
-  /** Since when it has been well without a pause. */
-  readonly wellMs: number | null;
-  /** For when its timer was set; null: no timer runs. */
-  readonly dueMs: number | null;
-}
-
 /**
  * An all-or-none deployment on its way (all-or-none.ts). `asking`: its members are asked for, `isTimed` while some are
  * short; `resting`: all was given back; `clearing`: it asks again as soon as nothing of it is left.
@@ -200,11 +202,6 @@ export interface Members {
   readonly count: Record<MemberStanding, number>;
   /** Some member lacks now that did not: what is told of them is another thing. */
   isNews: boolean;
-}
-
-/** Record `abroad/<key>`: a document at the directory, and what it answered last; null: nothing is visible. */
-export interface ForeignRecord {
-  readonly answer: Json;
 }
 
 /** Record `room`, of a child cell: what it may have (quota.ts). */
@@ -440,6 +437,7 @@ export function offersOf(state: ControllerState): Supply {
     ...supply,
     ...(state.cell === null ? {} : { present: state.cell }),
     ...(keptMiB === null ? {} : { keptMiB }),
+    ...(state.options.networkMode === undefined ? {} : { networkMode: state.options.networkMode }),
   };
 }
 /** What stays of deleted volumes and counts for this cell; null: nothing was said of it. */

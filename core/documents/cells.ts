@@ -1,4 +1,4 @@
-import type { Openness, ServiceNumbers } from "../../model/cell/cell.ts";
+import type { CellBinding, Openness } from "../../model/cell/cell.ts";
 import {
   type CellName,
   type Cidr,
@@ -121,8 +121,8 @@ export interface DesiredCell {
   readonly startsPerMinute?: number;
   /** What it may have open, and whom it may ask for names outside (`model/check/openness.ts`). Absent: nobody says anything. */
   readonly bound?: Openness;
-  /** `x.services`; counts when the cell is made, and never again. */
-  readonly services?: ServiceNumbers;
+  /** `x.services` and `x.networkMode`; count when the cell is made, and never again. */
+  readonly services?: CellBinding;
   /** Its account is disabled: its machines, and those of its own children, are off. */
   readonly off?: true;
   /** What became of hosts of its pools. Absent: it has asked for none. */
@@ -130,8 +130,8 @@ export interface DesiredCell {
   /** It is to end. Said until `ended` is; a Cell Manager of the previous version takes the tombstone alone. */
   readonly ending?: true;
 }
-/** Numbers of those of several services that decide for a cell (decisions/0037). */
-export interface CellServices {
+/** Numbers of those of several services that decide for a cell (decisions/0037), and by which rules its networks are made (161). */
+export interface CellServices extends CellBinding {
   readonly placer: number;
   readonly storageManager: number;
   /** Absent: the first. */

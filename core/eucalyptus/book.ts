@@ -1,3 +1,4 @@
+import { isManaged, otherMode } from "../../model/cell/network/modes.ts";
 import type { AddressRange } from "../../model/eucalyptus/addresses/ranges.ts";
 import {
   instancesOf,
@@ -9,7 +10,6 @@ import {
 } from "../../model/eucalyptus/addresses/segments.ts";
 import { managedSubnetOf, type NetworkConfiguration } from "../../model/eucalyptus/configuration/configuration.ts";
 import { privateAddressesOf } from "../../model/eucalyptus/configuration/effective.ts";
-import { isManaged, otherMode } from "../../model/eucalyptus/modes.ts";
 
 /*
  * Who has which address of an installation under the rules of Eucalyptus, and where it may still be in force.

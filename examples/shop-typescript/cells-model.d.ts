@@ -380,6 +380,8 @@ declare module "cells/model" {
       /** Number of the HA Manager that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells. 1 to 9999. */
       readonly haManager?: number;
     };
+    /** By which rules the child cell's networks are made, for good: Diverter's, or those of a mode of Eucalyptus, on hosts that offer it. There a `Subnet` is a security group, whose members always reach one another, and addresses come from the network configuration. Default: "DIVERTER". A change replaces the element by a new one. */
+    readonly networkMode?: "DIVERTER" | "EDGE" | "MANAGED" | "MANAGED-NOVLAN";
     /** Whose the child cell is, as the path of an account: "ROOT/acme/dev"; absent: the operator's. Only the root cell gives its child cells to accounts; what is in these goes with them. A change takes effect in place. */
     readonly account?: string;
     /** The child cell is the way into the cloud: one VM of it, with the role `gateway`, has this address on the management network. Only the operator's root cell gives that, to one child. A change takes effect in place. */

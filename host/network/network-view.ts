@@ -15,8 +15,8 @@ import { desiredNetworkView, networkSlice as readSlice } from "../../core/docume
 import type { Effect } from "../../core/env.ts";
 import { formatIpv4 } from "../../model/addresses/addresses.ts";
 import { type Ipv4, ipv4 } from "../../model/cell/identifiers.ts";
+import type { Mode } from "../../model/cell/network/modes.ts";
 import type { AllocatedAddress, Allocation } from "../../model/eucalyptus/allocation/allocation.ts";
-import type { Mode } from "../../model/eucalyptus/modes.ts";
 import type { NetworkView } from "../../model/eucalyptus/view/network-view.ts";
 import type { Json } from "../../model/json/json.ts";
 

@@ -3,6 +3,7 @@ import type { Json, JsonObject } from "../json/json.ts";
 import type { Evaluated } from "./evaluated.ts";
 import type { HaSettings } from "./ha-settings.ts";
 import type { CellName, Cidr, ElementPath, Ipv4, Mac } from "./identifiers.ts";
+import type { Mode } from "./network/modes.ts";
 import type { GroupKind } from "./tenants/affinity/affinity.ts";
 import type { PlacementSettings } from "./tenants/placement-settings.ts";
 
@@ -217,6 +218,8 @@ export interface CellControllerElement extends ElementBase {
   readonly gateway?: Ipv4;
   /** Which of several decide for the child, by their numbers; absent: whoever makes it chooses. */
   readonly services?: ServiceNumbers;
+  /** `x.networkMode`: the rules by which the child's networks are made, for good; absent: Diverter's. */
+  readonly networkMode?: Mode;
 }
 /** A machine of the installation; its name is the last part of the path. */
 export interface HostElement extends ElementBase {
@@ -328,6 +331,18 @@ export interface ServiceNumbers {
   readonly storageManager?: number;
   /** Absent: the first, which looks after all for whom there is no further one. */
   readonly haManager?: number;
+}
+/** As a controller says it. */
+export type BoundServices = {
+  readonly placer: number;
+  readonly storageManager: number;
+  readonly haManager?: number;
+  readonly networkMode?: Mode;
+};
+/** What a cell has for good, since it was made. */
+export interface CellBinding extends ServiceNumbers {
+  /** Absent: Diverter. */
+  readonly networkMode?: Mode;
 }
 export type Element =
   | VmElement

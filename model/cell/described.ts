@@ -12,6 +12,7 @@ import type {
   VolumeGrantElement,
 } from "./cell.ts";
 import type { ElementPath } from "./identifiers.ts";
+import { diverter } from "./network/network-mode.ts";
 import { describedTenant } from "./tenants/fields.ts";
 import { describedPool, isPoolElement } from "./tenants/pools/attributes.ts";
 
@@ -155,6 +156,7 @@ function own(element: Element, rename: (path: ElementPath) => ElementPath): [str
         ["x.services.placer", element.services?.placer],
         ["x.services.storageManager", element.services?.storageManager],
         ["x.services.haManager", element.services?.haManager],
+        ["x.networkMode", element.networkMode ?? diverter],
         ["x.account", element.account],
         ["x.gateway", element.gateway],
       ];

@@ -17,6 +17,7 @@ import type {
   VolumeGrantElement,
 } from "./cell.ts";
 import { type Cidr, cidr, type ElementPath, elementPath, ipv4, mac } from "./identifiers.ts";
+import { cellModeOf } from "./network/network-mode.ts";
 import { attributeSchema } from "./schema.ts";
 import { groupKinds } from "./tenants/affinity/affinity.ts";
 import { tenantFields } from "./tenants/fields.ts";
@@ -196,6 +197,7 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
         ...bound(values),
         ...optional("account", values.text("x.account")),
         ...optional("gateway", gateway === undefined ? undefined : ipv4(gateway)),
+        ...optional("networkMode", cellModeOf(values.text("x.networkMode")) ?? undefined),
       };
     }
     case "Zone":

@@ -1,6 +1,7 @@
 import type { Json } from "../json/json.ts";
 import type { ElementType } from "./cell.ts";
 import { type HaSetting, haSettings, investigatorNames } from "./ha-settings.ts";
+import { networkModeAttribute } from "./network/network-mode.ts";
 import { affinityGroupAttributes } from "./tenants/affinity/attributes.ts";
 import { dedicationAttributes, hostPlaceAttributes } from "./tenants/dedication/attributes.ts";
 import { grantAttributes } from "./tenants/grants/attributes.ts";
@@ -442,6 +443,7 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
     "x.services.placer": instance("Placer"),
     "x.services.storageManager": instance("Storage Manager"),
     "x.services.haManager": instance("HA Manager"),
+    "x.networkMode": networkModeAttribute,
     "x.account": {
       kind: { kind: "text" },
       effect: "change",

@@ -1,8 +1,10 @@
 import type { Cell, Element } from "../cell/cell.ts";
+import type { Mode } from "../cell/network/modes.ts";
 import { checkHosts, checkHostsOfAll, checkMarks, type HostOffer, type KnownMarks } from "./check-hosts.ts";
 import { checkStorage, checkStorageOfAll, type StorageOffer } from "./check-storage.ts";
 import type { ReportFault } from "./fault.ts";
 import { type AddressOffer, checkAddresses, checkAddressesOfAll } from "./network/check-addresses.ts";
+import { checkMode } from "./network/check-mode.ts";
 import { checkForwardedNetworks } from "./network/check-network.ts";
 
 /**
@@ -24,6 +26,8 @@ export interface Supply {
   readonly keptMiB?: number;
   /** The model was accepted before. A limit that is asked for only since, or a server that left, does not undo that. */
   readonly accepted?: true;
+  /** Of the cell's networks, for good. Absent: Diverter. */
+  readonly networkMode?: Mode;
 }
 export const unknownSupply: Supply = { hosts: null, storage: null, addresses: null };
 /** For a model that is stored: it is read as it was accepted. */
@@ -36,19 +40,21 @@ export const uncheckedIn = (supply: Supply): readonly ("hosts" | "storage" | "ad
 /** Refuses what could only ever wait. An all-or-none cell must also be possible as a whole, since it is had as a whole. */
 export function checkSupply(
   cell: Cell,
-  { hosts, storage, addresses, marks, present }: Supply,
+  { hosts, storage, addresses, marks, present, networkMode }: Supply,
   fault: ReportFault,
 ): void {
+  if (networkMode !== undefined) checkMode(cell, networkMode, fault);
   const asked = [...cell.elements.values()].filter((element) => !isPresent(present, element));
   if (hosts !== null) checkHosts(asked, hosts, fault);
   if (marks !== undefined) checkMarks(asked, marks, fault);
   if (storage !== null) checkStorage(asked, storage, fault);
-  if (addresses !== null) checkAddresses(asked, addresses, fault);
+  // Of a mode's, the network configuration has others.
+  if (addresses !== null && networkMode === undefined) checkAddresses(asked, addresses, fault);
   if (addresses !== null) checkForwardedNetworks(asked, addresses, fault);
   if (cell.deploy !== "all-or-none" || asked.length === 0) return;
   if (hosts !== null) checkHostsOfAll(cell, asked, hosts, fault);
   if (storage !== null) checkStorageOfAll(cell, asked, storage, fault);
-  if (addresses !== null) checkAddressesOfAll(cell, asked, addresses, fault);
+  if (addresses !== null && networkMode === undefined) checkAddressesOfAll(cell, asked, addresses, fault);
 }
 
 /** Does the model in force ask for the same already, here or where the element was before? */

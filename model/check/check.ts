@@ -27,6 +27,7 @@ import { checkCell } from "./check-cell.ts";
 import { checkKept, checkLimits, limitsOf } from "./check-limits.ts";
 import { acceptedBefore, checkSupply, type Supply } from "./check-supply.ts";
 import type { ReportFault } from "./fault.ts";
+import { checkMode } from "./network/check-mode.ts";
 import { checkNetwork } from "./network/check-network.ts";
 import { checkRules } from "./network/check-rules.ts";
 import { opennessOf } from "./openness.ts";
@@ -64,6 +65,19 @@ export function checkTreeInSlices(
 export function readChild(json: Json): Cell | null {
   const document = childDocument(json, "child");
   return document === null ? null : checkTree(document, new Map(), new Diagnostics(), acceptedBefore);
+}
+
+/** Of a child that is made on a mode, what that cannot do: else it were refused by the child alone, which nobody reads at once. */
+function checkModes(cell: Cell, fault: ReportFault): void {
+  for (const { path, ...element } of cell.elements.values()) {
+    if (element.type !== "CellController" || element.networkMode === undefined) continue;
+    const child = readChild(element.cell);
+    const attribute = "x.cell";
+    if (child !== null)
+      checkMode(child, element.networkMode, (code, message, at, { attribute: name = "", hint } = {}) =>
+        fault(code, `\`${name}\` of \`${at}\`: ${message}`, path, { attribute, hint }),
+      );
+  }
 }
 
 type Required = readonly [name: string, schema: AttributeSchema][];
@@ -181,6 +195,7 @@ class Checker {
     };
     checkBounds(cell, this.#fault);
     checkNetwork(cell, this.#fault);
+    checkModes(cell, this.#fault);
     checkLimits(cell, readChild, faultOfCell);
     checkKept(cell, readChild, supply, faultOfCell);
     yield cell.elements.size;

@@ -1,7 +1,8 @@
 import type * as api from "../api.ts";
 import type { Cause } from "../cause/cause.ts";
-import type { Bundle } from "../cell/cell.ts";
+import type { BoundServices, Bundle } from "../cell/cell.ts";
 import type { ElementPath } from "../cell/identifiers.ts";
+import { modes } from "../cell/network/modes.ts";
 import { elementTypes } from "../cell/schema.ts";
 import { type SessionGrant, type SessionRequest, sessionVerbs } from "../cell/session-messages.ts";
 import type { Diagnostic, Position } from "../diagnostics/diagnostic.ts";
@@ -101,6 +102,7 @@ export const changed = record<api.Changed>(
     version: integer(),
     dryRun: boolean,
     unchecked: optional(list(oneOf("hosts", "storage", "addresses"))),
+    networkMode: optional(text()),
     upgraded: optional(list(path)),
     foreseen: optional(list(record<Foreseen>({ path, type: oneOf(...elementTypes), says: text() }))),
     failed: optional(
@@ -127,10 +129,11 @@ export const bundleBody = record<api.BundleBody>({ main: text(), files: dictiona
 
 // --- a cell -------------------------------------------------------------------------------------------------------
 
-const services = record<api.BoundServices>({
+const services = record<BoundServices>({
   placer: integer(),
   storageManager: integer(),
   haManager: optional(integer()),
+  networkMode: optional(oneOf(...modes)),
 });
 const summaryFields: Fields<api.CellSummary> = {
   cell: text(),

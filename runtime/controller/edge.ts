@@ -52,6 +52,7 @@ export async function runController(
     ...(controller.directory === true ? { directory: true } : {}),
     ...(controller.cellManager === true ? { cellManager: true } : {}),
     ...boundPeers(controller),
+    ...(controller.networkMode === undefined ? {} : { networkMode: controller.networkMode }),
     ...(services === null
       ? {}
       : controller.root === undefined

@@ -61,9 +61,13 @@ test("a controller knows its cell and card, the root cell's where services enrol
   const own = { ...told, mac: "02:00:0a:00:00:1f", directory: true, cellManager: true };
   assert.deepEqual(shop.controller, own);
   assert.equal(shop.pinsFile, undefined);
-  const numbers = { "role/controller/placer": "2\n", "role/controller/storageManager": "3\n" };
+  const numbers = {
+    "role/controller/placer": "2\n",
+    "role/controller/storageManager": "3\n",
+    "role/controller/networkMode": "EDGE\n",
+  };
   const bound = configured({ ...controller, ...numbers }, "controller");
-  assert.deepEqual(bound.controller, { ...own, placer: 2, storageManager: 3 });
+  assert.deepEqual(bound.controller, { ...own, placer: 2, storageManager: 3, networkMode: "EDGE" });
   const rootFiles = { ...controller, "role/name": "controller.root\n", "role/controller/root": "true\n" };
   const root = configured(rootFiles, "controller");
   const authority = { address: "10.0.0.31", fingerprint };

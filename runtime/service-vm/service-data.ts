@@ -7,6 +7,7 @@ import {
 } from "../../core/documents/service-roles.ts";
 import { isPinnable } from "../../core/identity/presented.ts";
 import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import { isMode, type Mode, modes } from "../../model/cell/network/modes.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
 import { network, type ProcessConfiguration, ports } from "../installation.ts";
 
@@ -54,6 +55,8 @@ export interface ControlledCell {
   readonly placer?: number;
   readonly storageManager?: number;
   readonly haManager?: number;
+  /** Absent: Diverter. */
+  readonly networkMode?: Mode;
   /** It is the root cell's. */
   readonly root?: true;
 }
@@ -129,6 +132,7 @@ const controlled = (read: SeedReader): ControlledCell => {
     ...read.bound("placer"),
     ...read.bound("storageManager"),
     ...read.bound("haManager"),
+    ...read.mode(),
     ...(isRoot === null ? {} : { root: true }),
   };
 };
@@ -172,6 +176,13 @@ class SeedReader {
     const path = `role/controller/${name}`;
     if (this.optional(path) === null) return {};
     return { [name]: Number(this.matching(path, numberPattern, "a whole number from 1 upward")) };
+  }
+  mode(): { readonly networkMode?: Mode } {
+    const path = "role/controller/networkMode";
+    const text = this.optional(path);
+    if (text === null) return {};
+    if (!isMode(text)) throw new Fault(path, `is none of ${modes.join(", ")}`);
+    return { networkMode: text };
   }
   hashes(path: string): readonly string[] {
     const text = this.optional(path);

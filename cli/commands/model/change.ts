@@ -95,6 +95,12 @@ const uncheckedLines = ({ unchecked = [] }: Changed): readonly string[] =>
         "What could never be had is refused when this is applied.",
       ];
 
+/** What no rule says, and holds all the same. */
+const modeLines = ({ networkMode }: Changed): readonly string[] =>
+  networkMode === undefined
+    ? []
+    : [`Networks by the mode ${networkMode}: members of one subnet always reach one another, whatever rules say.`];
+
 /** Restarts that happen later, one after another. */
 const upgradeLines = ({ upgraded = [] }: Changed): readonly string[] =>
   upgraded.length === 0
@@ -122,6 +128,7 @@ export const plan = async (
       ...foreseenLines(changed),
       ...failedLines(name, changed),
       ...upgradeLines(changed),
+      ...modeLines(changed),
       ...uncheckedLines(changed),
     ])
       context.terminal.print(line);

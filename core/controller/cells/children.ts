@@ -56,7 +56,7 @@ export function desireChildren(state: ControllerState, desires: Desires): void {
       ...(Object.keys(bound).length === 0 ? {} : { bound }),
       ...(isOff(state) || isAccountOff(state, record) ? { off: true as const } : {}),
       ...given(state, record.uid),
-      ...(element.services === undefined ? {} : { services: element.services }),
+      ...boundFor(element),
       ...(element.gateway === undefined || state.options.root === undefined ? {} : { gateway: element.gateway }),
     } satisfies DesiredCell);
     // Nobody's word counts for it at the authority and at hosts but the root controller's own.
@@ -64,6 +64,11 @@ export function desireChildren(state: ControllerState, desires: Desires): void {
       addDesire(desires, authority, entranceKey(child.label), { address: element.gateway } satisfies Entrance);
   }
 }
+
+const boundFor = ({ services, networkMode }: CellControllerElement): Pick<DesiredCell, "services"> =>
+  services === undefined && networkMode === undefined
+    ? {}
+    : { services: { ...services, ...(networkMode === undefined ? {} : { networkMode }) } };
 
 function given(state: ControllerState, child: Uid): Pick<DesiredCell, "pools"> {
   const pools = givenTo(state, child, poolAccounts);

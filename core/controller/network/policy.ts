@@ -10,7 +10,7 @@ import {
   type Mac,
   type Uid,
 } from "../../../model/cell/identifiers.ts";
-import { NetworkIndex } from "../../../model/cell/network-index.ts";
+import { NetworkIndex } from "../../../model/cell/network/network-index.ts";
 import { anyPort, openings } from "../../../model/check/network/rule-openings.ts";
 import type { Effective } from "../../../model/check/openness.ts";
 import type { DesiredWant } from "../../documents/cells.ts";

@@ -14,17 +14,8 @@ import { serviceNumber } from "../../documents/service-roles.ts";
 import type { ActualConnection } from "../../documents/vocabulary.ts";
 import { sameJson, write } from "../../outbox.ts";
 import { cellDomain } from "../network/names.ts";
-import type { ElementRecord } from "../records.ts";
-import {
-  actualOf,
-  type ControllerState,
-  desiredNow,
-  directory,
-  type ForeignRecord,
-  recordAt,
-  saidOf,
-  storageManagerOf,
-} from "../state.ts";
+import type { ElementRecord, ForeignRecord } from "../records.ts";
+import { actualOf, type ControllerState, desiredNow, directory, recordAt, saidOf, storageManagerOf } from "../state.ts";
 
 /**
  * What this cell says to others, and what it knows of them, both through the directory.

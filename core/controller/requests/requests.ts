@@ -336,6 +336,7 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
     ...(upgraded.length > 0 ? { upgraded } : {}),
     ...(failed.length > 0 ? { failed } : {}),
     ...(foreseen.length > 0 ? { foreseen } : {}),
+    ...(state.options.networkMode === undefined ? {} : { networkMode: state.options.networkMode }),
   };
   /** In the slice that has done it. */
   const done = (told: object): Json => {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { parseNetwork } from "../../../model/addresses/addresses.ts";
 import { type Cidr, cellName, hostName, ipv4, mac, peerName, uid } from "../../../model/cell/identifiers.ts";
-import { NetworkIndex } from "../../../model/cell/network-index.ts";
+import { NetworkIndex } from "../../../model/cell/network/network-index.ts";
 import { acceptedBefore } from "../../../model/check/check-supply.ts";
 import { sizeOfRules } from "../../../model/check/network/check-rules.ts";
 import { effectiveOpenness } from "../../../model/check/openness.ts";

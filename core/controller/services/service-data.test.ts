@@ -163,11 +163,11 @@ test("another cell's controller is no matter of this VM's host, and its certific
 
 test("a controller is told which of several services its cell is bound to", () => {
   const world = new World({ root: rootMeans });
-  const bound = { cell: "bank", cellUid: "c9", cellNumber: 9, placer: 2, storageManager: 3 };
+  const bound = { cell: "bank", cellUid: "c9", cellNumber: 9, placer: 2, storageManager: 3, networkMode: "EDGE" };
   world.put(cell({ other: vm({ controller: bound }) }));
   const told = vmOf(world, "shop/other").data as { roles: { controller: { controller: JsonObject } } };
-  const { placer, storageManager } = told.roles.controller.controller;
-  assert.deepEqual({ placer, storageManager }, { placer: 2, storageManager: 3 });
+  const { placer, storageManager, networkMode } = told.roles.controller.controller;
+  assert.deepEqual({ placer, storageManager, networkMode }, { placer: 2, storageManager: 3, networkMode: "EDGE" });
 });
 
 test("two VMs cannot have one name: the second waits until the first is gone", () => {
@@ -206,6 +206,8 @@ test("a VM whose roles are wrong waits and says why; nothing of it is enrolled",
       service({ controller: { ...own, cell: "x", storageManager: 0 } }),
       /storageManager that is no number from 1 to 9999$/,
     ],
+    [service({ controller: { ...own, networkMode: "EDGE" } }), /whose networks are Diverter's: leave out networkMode$/],
+    [service({ controller: { ...own, cell: "x", networkMode: "X" } }), /networkMode that is none of EDGE, MANAGED/],
     [service({ controller: own, "dns-manager": {} }), /controller and dns-manager both answer DNS at port 53/],
   ];
   for (const [data, words] of wrong) {

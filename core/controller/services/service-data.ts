@@ -1,6 +1,7 @@
 import type { Cause } from "../../../model/cause/cause.ts";
 import type { Element, ServiceNumbers } from "../../../model/cell/cell.ts";
 import type { CellName, ElementPath, PeerName, Uid } from "../../../model/cell/identifiers.ts";
+import { isMode, modes } from "../../../model/cell/network/modes.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
 import type { DesiredEnrolment } from "../../documents/identity.ts";
@@ -97,7 +98,11 @@ function serviceOf(options: ControllerOptions, role: ServiceRole, json: Json): R
   const where = `its x.data, service:roles:${role},`;
   if (!isObject(fields)) return fail(`${where} is no component; write ${role} {}`);
   const known =
-    role === "controller" ? ["cell", "cellUid", "cellNumber", ...boundTo] : hasNumber(role) ? ["number"] : [];
+    role === "controller"
+      ? ["cell", "cellUid", "cellNumber", ...boundTo, "networkMode"]
+      : hasNumber(role)
+        ? ["number"]
+        : [];
   const stranger = Object.keys(fields).find((name) => !known.includes(name));
   if (stranger !== undefined)
     return fail(
@@ -118,6 +123,7 @@ function serviceOf(options: ControllerOptions, role: ServiceRole, json: Json): R
     );
   return ok({ role, name: servicePeer(role, number) });
 }
+const modeOf = (networkMode: string | undefined) => (networkMode === undefined ? {} : { networkMode });
 const boundTo = ["placer", "storageManager", "haManager"] as const;
 const hasNumber = (role: ServiceRole): boolean => role === "presence" || numbered.has(role);
 
@@ -131,6 +137,11 @@ function controllerOf(options: ControllerOptions, fields: JsonObject, where: str
   const own = { uid: options.cellUid, number: options.cellNumber };
   if (cell === options.cell && (cellUid !== own.uid || cellNumber !== own.number))
     return fail(`${where} is this cell's own: it must have cellUid "${own.uid}" and cellNumber ${own.number}`);
+  const { networkMode } = fields;
+  if (networkMode !== undefined && (typeof networkMode !== "string" || !isMode(networkMode)))
+    return fail(`${where} has a networkMode that is none of ${modes.join(", ")}`);
+  if (networkMode !== undefined && cell === options.cell)
+    return fail(`${where} is this cell's own, whose networks are Diverter's: leave out networkMode`);
   const bound: Record<string, number> = {};
   for (const name of boundTo) {
     const number = fields[name];
@@ -141,7 +152,7 @@ function controllerOf(options: ControllerOptions, fields: JsonObject, where: str
       return fail(`${where} is this cell's own, which is bound to the first ones: leave out ${name}`);
     bound[name] = number;
   }
-  const controlled = { cell: cell as CellName, cellUid: cellUid as Uid, cellNumber, ...bound };
+  const controlled = { cell: cell as CellName, cellUid: cellUid as Uid, cellNumber, ...bound, ...modeOf(networkMode) };
   return ok({ role: "controller", name: servicePeer("controller", cell), controlled });
 }
 

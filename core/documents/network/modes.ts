@@ -1,4 +1,4 @@
-import type { Mode } from "../../../model/eucalyptus/modes.ts";
+import type { Mode } from "../../../model/cell/network/modes.ts";
 
 /** Of what may stand under the rules of Eucalyptus (decision 160). */
 export interface OfMode {

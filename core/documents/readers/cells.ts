@@ -1,4 +1,5 @@
-import type { Openness, ServiceNumbers } from "../../../model/cell/cell.ts";
+import type { CellBinding, Openness } from "../../../model/cell/cell.ts";
+import { modes } from "../../../model/cell/network/modes.ts";
 import {
   boolean,
   byKind,
@@ -140,7 +141,10 @@ export const desiredCell = document(
     startsPerMinute: optional(count),
     bound,
     services: optional(
-      object<ServiceNumbers>({ placer: serviceNumber, storageManager: serviceNumber, haManager: serviceNumber }),
+      object<CellBinding>({
+        ...{ placer: serviceNumber, storageManager: serviceNumber, haManager: serviceNumber },
+        networkMode: optional(oneOf(...modes)),
+      }),
     ),
     ending: yes,
     off: yes,
@@ -156,7 +160,12 @@ export const actualCell = document(
     version: count,
     quota: nullable(quotaAsked),
     pools: optional(poolsAsked),
-    services: optional(object<CellServices>({ placer: ordinal, storageManager: ordinal, haManager: serviceNumber })),
+    services: optional(
+      object<CellServices>({
+        ...{ placer: ordinal, storageManager: ordinal, haManager: serviceNumber },
+        networkMode: optional(oneOf(...modes)),
+      }),
+    ),
     ended: optional(boolean),
     is: optional(uidText),
   }),

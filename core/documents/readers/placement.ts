@@ -1,4 +1,5 @@
 import type { Advice, RefusalKind } from "../../../model/cause/cause.ts";
+import { modes } from "../../../model/cell/network/modes.ts";
 import { mostKnownMarks } from "../../../model/cell/tenants/dedication/marks.ts";
 import {
   type PlacementSettingName,
@@ -6,7 +7,6 @@ import {
   placementSettings,
 } from "../../../model/cell/tenants/placement-settings.ts";
 import type { HostOffer, KnownMarks } from "../../../model/check/check-hosts.ts";
-import { modes } from "../../../model/eucalyptus/modes.ts";
 import {
   boolean,
   branded,

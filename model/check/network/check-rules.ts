@@ -1,7 +1,7 @@
 import { formatNetwork, type Network, parseNetwork } from "../../addresses/addresses.ts";
 import type { Cell, NetworkRuleElement, RuleEnd, SubnetElement } from "../../cell/cell.ts";
 import type { ElementPath } from "../../cell/identifiers.ts";
-import { NetworkIndex } from "../../cell/network-index.ts";
+import { NetworkIndex } from "../../cell/network/network-index.ts";
 import { limits } from "../../limits.ts";
 import type { ReportFault } from "../fault.ts";
 import { openings } from "./rule-openings.ts";

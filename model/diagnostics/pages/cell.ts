@@ -139,6 +139,12 @@ export const cellPages: Readonly<Record<string, DiagnosticPage>> = {
     `${vm}net extends Subnet { x.addressRange "management"; }\ncard extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../net>"; }`,
     `${vm}net extends Subnet { x.addressRange "management"; }\ncard extends VirtualInterface {\n  x.vm "<ref:../vm>"; x.subnet "<ref:../net>";\n  x.address "10.0.0.30";\n}`,
   ),
+  "cell/network-mode": cellPage(
+    "what a mode of Eucalyptus cannot do",
+    "`x.networkMode` of a CellController says by which rules its networks are made. In a mode of Eucalyptus a subnet is a security group: a rule is about all its members, is between groups and networks, and asks for no source port; members always reach one another. A VM has one interface, addresses come from the network configuration, and nothing is forwarded or sent to many.",
+    `shop extends CellController {\n  x.networkMode "EDGE";\n  x.cell extends Cell {\n    web extends VM { x.memory 128; }\n    net extends Subnet { x.size 8; x.cidr "10.64.0.0/29"; }\n    card extends VirtualInterface { x.vm "<ref:../web>"; x.subnet "<ref:../net>"; }\n  }\n}`,
+    `shop extends CellController {\n  x.networkMode "EDGE";\n  x.cell extends Cell {\n    web extends VM { x.memory 128; }\n    net extends Subnet { x.size 8; }\n    card extends VirtualInterface { x.vm "<ref:../web>"; x.subnet "<ref:../net>"; }\n  }\n}`,
+  ),
   "cell/account": requestPage(
     "a child cell that is given to nobody who is there",
     "`x.account` of a CellController says whose the child cell is, as the path of an account from the root of all domains. Only the cell `root`, which is the operator's, gives its child cells away; a cell inside another one goes with that. The way into the cloud (`x.gateway`) stays the operator's.",

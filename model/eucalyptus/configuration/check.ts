@@ -1,8 +1,8 @@
 import { formatIpv4 } from "../../addresses/addresses.ts";
+import { isManaged, type Mode, otherMode } from "../../cell/network/modes.ts";
 import type { Pointer } from "../../json/pointer.ts";
 import { type AddressRange, contains, formatRange, hostsOfSubnet, networkOf, overlaps } from "../addresses/ranges.ts";
 import { firstTag, isValidSegment, lastSegment, type ManagedSubnet, usableTags } from "../addresses/segments.ts";
-import { isManaged, type Mode, otherMode } from "../modes.ts";
 import {
   type ClusterConfiguration,
   type ManagedConfiguration,

@@ -1,8 +1,8 @@
 import { formatIpv4 } from "../../addresses/addresses.ts";
+import type { Mode, otherMode } from "../../cell/network/modes.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { type AddressRange, formatRange } from "../addresses/ranges.ts";
 import { firstTag, type ManagedSubnet } from "../addresses/segments.ts";
-import type { Mode, otherMode } from "../modes.ts";
 
 /** A subnet as an operator writes it. A cluster may name one that stands above, and then says nothing else of it. */
 export interface SubnetConfiguration {

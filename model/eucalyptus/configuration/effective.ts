@@ -1,5 +1,5 @@
+import { defaultMacPrefix, isManaged, otherMode } from "../../cell/network/modes.ts";
 import { type AddressRange, hostsOfSubnet, without } from "../addresses/ranges.ts";
-import { defaultMacPrefix, isManaged, otherMode } from "../modes.ts";
 import {
   type ClusterConfiguration,
   type NetworkConfiguration,

@@ -1,9 +1,9 @@
 import { parseIpv4 } from "../../addresses/addresses.ts";
+import { isMode, modes, otherMode } from "../../cell/network/modes.ts";
 import { didYouMean } from "../../diagnostics/closest-name.ts";
 import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { Pointer } from "../../json/pointer.ts";
 import { type AddressRange, prefixOfNetmask, readRange } from "../addresses/ranges.ts";
-import { isMode, modes, otherMode } from "../modes.ts";
 import type {
   ClusterConfiguration,
   ManagedConfiguration,

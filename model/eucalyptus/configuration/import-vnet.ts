@@ -1,6 +1,6 @@
+import { isManaged, isMode } from "../../cell/network/modes.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { fail, ok, type Result } from "../../result.ts";
-import { isManaged, isMode } from "../modes.ts";
 
 /**
  * A network configuration from what an installation before 4.2 had: `VNET_*` values of the `eucalyptus.conf` of its cluster

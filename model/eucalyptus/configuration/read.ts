@@ -1,10 +1,10 @@
+import { isManaged, modes, otherMode } from "../../cell/network/modes.ts";
 import { Diagnostics } from "../../diagnostics/diagnostics.ts";
 import type { Positions } from "../../diagnostics/positions.ts";
 import { isObject, type JsonObject } from "../../json/json.ts";
 import { fail, ok, type Result } from "../../result.ts";
 import { parseJsonText } from "../../specification/json-text.ts";
 import { isValidSegment } from "../addresses/segments.ts";
-import { isManaged, modes, otherMode } from "../modes.ts";
 import { checkConfiguration, type Pool } from "./check.ts";
 import { managedSubnetOf, type NetworkConfiguration } from "./configuration.ts";
 import { type ConfigurationFault, Faults } from "./faults.ts";

@@ -1,9 +1,9 @@
 import { formatIpv4 } from "../../addresses/addresses.ts";
+import { defaultDomain, defaultMacPrefix, isManaged, otherMode } from "../../cell/network/modes.ts";
 import { restrictToMaximumSegment } from "../addresses/segments.ts";
 import type { SubnetConfiguration } from "../configuration/configuration.ts";
 import { managedSubnetOf, type NetworkConfiguration } from "../configuration/configuration.ts";
 import { explode, type Subnet, subnetOf } from "../configuration/effective.ts";
-import { defaultDomain, defaultMacPrefix, isManaged, otherMode } from "../modes.ts";
 import type { Cluster, Instance, NetworkView, SecurityGroup } from "./network-view.ts";
 
 /** What an installation has beside its configuration. */

@@ -1,7 +1,7 @@
+import type { Mode } from "../../cell/network/modes.ts";
 import type { AddressRange } from "../addresses/ranges.ts";
 import type { ManagedSubnet } from "../addresses/segments.ts";
 import type { Subnet } from "../configuration/effective.ts";
-import type { Mode } from "../modes.ts";
 
 /*
  * The global network view (GNI of the paper): all that hosts need to know of an installation's networks, in one mode. Addresses are

@@ -1,9 +1,9 @@
 import { formatIpv4, parseIpv4, parseNetwork } from "../../addresses/addresses.ts";
+import { isManaged, isMode, type Mode, modes } from "../../cell/network/modes.ts";
 import { fail, ok, type Result } from "../../result.ts";
 import { type AddressRange, formatRange, prefixOfNetmask, readRange, sizeOf } from "../addresses/ranges.ts";
 import type { ManagedSubnet } from "../addresses/segments.ts";
 import type { Subnet } from "../configuration/effective.ts";
-import { isManaged, isMode, type Mode, modes } from "../modes.ts";
 import { readXml, type XmlElement } from "../xml/read-xml.ts";
 import {
   type Cluster,

@@ -1,4 +1,4 @@
-import type { Mode } from "../../../../model/eucalyptus/modes.ts";
+import type { Mode } from "../../../../model/cell/network/modes.ts";
 import { calls, type ModeDriver } from "../service/mode-driver.ts";
 import {
   Announcer,

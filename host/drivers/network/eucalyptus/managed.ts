@@ -1,4 +1,5 @@
 import { formatIpv4 } from "../../../../model/addresses/addresses.ts";
+import { defaultMacPrefix } from "../../../../model/cell/network/modes.ts";
 import { cidrOf, networkOf, prefixOfNetmask } from "../../../../model/eucalyptus/addresses/ranges.ts";
 import {
   firstTag,
@@ -10,7 +11,6 @@ import {
   segmentAt,
   segmentOf,
 } from "../../../../model/eucalyptus/addresses/segments.ts";
-import { defaultMacPrefix } from "../../../../model/eucalyptus/modes.ts";
 import type { Instance, NetworkView, SecurityGroup } from "../../../../model/eucalyptus/view/network-view.ts";
 import { dhcpPlan } from "./plan/dhcp.ts";
 import { guardTables, tapOf } from "./plan/guard.ts";

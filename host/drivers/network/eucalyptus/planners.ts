@@ -1,4 +1,4 @@
-import type { Mode } from "../../../../model/eucalyptus/modes.ts";
+import type { Mode } from "../../../../model/cell/network/modes.ts";
 import type { NetworkView } from "../../../../model/eucalyptus/view/network-view.ts";
 import { planEdge } from "./edge.ts";
 import { planManaged, planManagedNoVlan } from "./managed.ts";

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { modes } from "../../../../../model/cell/network/modes.ts";
 import {
   type AllocatedAddress,
   type Allocation,
@@ -7,7 +8,6 @@ import {
   readAllocation,
   writeAllocation,
 } from "../../../../../model/eucalyptus/allocation/allocation.ts";
-import { modes } from "../../../../../model/eucalyptus/modes.ts";
 import type { NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 import { readView } from "../../../../../model/eucalyptus/view/read-view.ts";
 import { realFiles, renameDurably } from "../../../../../runtime/process/durable-files.ts";

@@ -1,6 +1,6 @@
+import type { Mode } from "../../../../../model/cell/network/modes.ts";
 import type { AddressRange } from "../../../../../model/eucalyptus/addresses/ranges.ts";
 import type { Segment } from "../../../../../model/eucalyptus/addresses/segments.ts";
-import type { Mode } from "../../../../../model/eucalyptus/modes.ts";
 import type { NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 
 /*

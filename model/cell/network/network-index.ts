@@ -1,4 +1,4 @@
-import type { Network } from "../addresses/addresses.ts";
+import type { Network } from "../../addresses/addresses.ts";
 
 interface Ranged {
   readonly range: Network;

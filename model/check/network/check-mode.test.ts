@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Mode } from "../../cell/network/modes.ts";
+import { readSpecification } from "../../specification/specification.ts";
+import { unknownSupply } from "../check-supply.ts";
+import { mostRulesOfGroup } from "./check-mode.ts";
+
+const sound = `
+  net extends Subnet { x.size 8; }
+  back extends Subnet { x.size 8; }
+  web extends VM { x.memory 128; }
+  db extends VM { x.memory 128; }
+  card extends VirtualInterface { x.vm "<ref:../web>"; x.subnet "<ref:../net>"; }
+  dbCard extends VirtualInterface { x.vm "<ref:../db>"; x.subnet "<ref:../back>"; }
+  in extends NetworkRule { x.address1 "internet"; x.address2 "<ref:../net>"; x.protocol "tcp"; x.port2 80; x.direction "1to2"; }
+  to extends NetworkRule { x.address1 "<ref:../net>"; x.address2 "<ref:../back>"; x.protocol "tcp"; x.port2 5432; }
+  all extends NetworkRule { x.address1 "<ref:../net>"; x.address2 "10.0.0.0/8"; }
+`;
+const read = (inside: string, networkMode: Mode | undefined, policy = "") =>
+  readSpecification(
+    { main: "shop.sf", files: { "shop.sf": `shop extends Cell {${policy}\n${inside}}` } },
+    { ...unknownSupply, ...(networkMode === undefined ? {} : { networkMode }) },
+  );
+/** `line: message` of all that is refused. */
+function refused(inside: string, policy = ""): readonly string[] {
+  const plain = read(inside, undefined, policy);
+  assert.deepEqual(plain.ok ? [] : plain.error, [], "Diverter takes it");
+  const result = read(inside, "EDGE", policy);
+  return result.ok ? [] : result.error.map(({ code, message, position }) => `${code} ${position?.line}: ${message}`);
+}
+const line = (text: string): number => sound.split("\n").findIndex((each) => each.includes(text)) + 2;
+
+test("what only Diverter does is refused in a mode at the attribute that asks for it", () => {
+  assert.deepEqual(refused(sound), []);
+  const rows: readonly (readonly [from: string, to: string, at: string, says: RegExp])[] = [
+    [
+      "x.memory 128; }",
+      'x.memory 128;\n x.liveness.protocol "icmp"; }',
+      "web extends",
+      /asks a VM .* whether it lives/,
+    ],
+    ["net extends Subnet { x.size 8;", 'net extends Subnet { x.cidr "10.64.0.0/29";', "net extends", /network config/],
+    [
+      "net extends Subnet { x.size 8;",
+      'net extends Subnet { x.size 8; x.addressRange "external";',
+      "net ext",
+      /external/,
+    ],
+    ['"<ref:../net>"; }', '"<ref:../net>"; x.mac "02:00:00:00:00:07"; }', "card extends", /MAC address/],
+    ['"<ref:../net>"; }', '"<ref:../net>"; x.groups ["239.1.1.1"]; }', "card extends", /packet to many/],
+    ['x.vm "<ref:../db>"', 'x.vm "<ref:../web>"', "dbCard extends", /`shop\/web` has the interface `shop\/card`/],
+    ['x.address2 "<ref:../back>"', 'x.address2 "<ref:../db>"', "to extends", /`shop\/db` can be no end .* one VM/],
+    ['x.address1 "<ref:../net>"; x', 'x.address1 "<ref:../card>"; x', "to extends", /`shop\/card` can be no end/],
+    ['x.address2 "10.0.0.0/8"', 'x.address2 "controller"', "all extends", /It can be no end .* controller/],
+    ['x.address2 "10.0.0.0/8"', 'x.address2 "<ref://bank.cells.example/a>"', "all ext", /`a` can be .* another cell/],
+    ["x.port2 5432;", 'x.port2 5432; x.port1 1000; x.direction "1to2";', "to extends", /from which port/],
+  ];
+  for (const [from, to, at, says] of rows) {
+    assert.ok(sound.includes(from), from);
+    const [first = "", ...more] = refused(sound.replace(from, to));
+    const place = line(at) + (to.slice(0, to.lastIndexOf(" ")).split("\n").length - 1);
+    assert.match(first, says);
+    assert.match(first, /the networks of `shop` are made by the mode EDGE$/);
+    assert.ok(first.startsWith(`cell/network-mode ${place}: `), `${first} at ${place}`);
+    assert.deepEqual(more, []);
+  }
+  assert.match(refused(sound, ' x.policy.broadcast "on";').join(), /^cell\/network-mode 1: A packet to many/);
+  assert.match(
+    refused(sound, " x.policy.forward true;").join(),
+    /^cell\/network-mode 1: `cells forward` reaches no VM/,
+  );
+  const speaks = sound.replace('"<ref:../net>"; }', '"<ref:../net>"; x.forwards ["internet"]; }');
+  const router = speaks.replace("back extends Subnet {", 'back extends Subnet { x.router "<ref:../card>";');
+  assert.deepEqual(
+    refused(router).map((each) => each.slice(0, each.indexOf(","))),
+    [
+      `cell/network-mode ${line("back extends")}: No VM takes what leaves a security group`,
+      `cell/network-mode ${line("card extends")}: No VM speaks for others`,
+    ],
+  );
+});
+
+test("a group has so many rules and no more, counted by what they open", () => {
+  const rules = (count: number): string =>
+    Array.from(
+      { length: count },
+      (_, at) =>
+        `  r${at} extends NetworkRule { x.address1 "10.${at % 250}.0.0/16"; x.address2 "<ref:../net>"; x.protocol "tcp"; x.port2 ${at + 1}; }\n`,
+    ).join("");
+  const net = "  net extends Subnet { x.size 8; }\n";
+  assert.deepEqual(refused(net + rules(mostRulesOfGroup)), []);
+  const [first = "", ...more] = refused(net + rules(mostRulesOfGroup + 3));
+  assert.match(first, /`shop\/net` has more than 500 rules/);
+  assert.deepEqual(more, []);
+});
+
+test("the model with which a child is made is asked at its parent already", () => {
+  const of = (mode: string): string =>
+    ` kid extends CellController {\n x.networkMode "${mode}";\n x.cell extends Cell {\n net extends Subnet { x.cidr "10.64.0.0/29"; }\n }\n }\n`;
+  const edge = read(of("EDGE"), undefined);
+  assert.deepEqual(edge.ok ? [] : edge.error.map(({ code, path }) => `${code} ${path}`), [
+    "cell/network-mode shop/kid",
+  ]);
+  assert.ok(read(of("DIVERTER"), undefined).ok);
+  const system = read(of("SYSTEM"), undefined);
+  assert.deepEqual(system.ok ? [] : system.error.map(({ code }) => code), ["schema/value"]);
+});

@@ -1,0 +1,150 @@
+import type { Cell, Element, NetworkRuleElement, RuleEnd } from "../../cell/cell.ts";
+import type { ElementPath } from "../../cell/identifiers.ts";
+import type { Mode } from "../../cell/network/modes.ts";
+import type { ReportFault } from "../fault.ts";
+import { anyPort, openings } from "./rule-openings.ts";
+
+/*
+ * What an element means in a mode of Eucalyptus (decision 161): a subnet is a security group, the VMs with an interface in it are its members, and a
+ * rule is about all of them. What such rules cannot say, or what only Diverter does, is refused at its attribute.
+ */
+
+const code = "cell/network-mode";
+
+/** Of one group. Each is compared with packets by itself, so that many cost every packet. */
+export const mostRulesOfGroup = 500;
+
+type Said = (attribute: string, what: string, hint: string) => void;
+
+/** @param mode the cell's, for good */
+export function checkMode(cell: Cell, mode: Mode, fault: ReportFault): void {
+  const saidOf =
+    (path: ElementPath): Said =>
+    (attribute, what, hint) =>
+      fault(code, `${what}, and the networks of \`${cell.name}\` are made by the mode ${mode}`, path, {
+        attribute,
+        hint,
+      });
+  checkWhole(cell, saidOf(cell.path));
+  const interfaceOf = new Map<ElementPath, ElementPath>();
+  const rules = new Map<ElementPath, number>();
+  for (const element of cell.elements.values()) {
+    const said = saidOf(element.path);
+    checkElement(element, said);
+    if (element.type === "VirtualInterface") {
+      const first = interfaceOf.get(element.vm);
+      if (first === undefined) interfaceOf.set(element.vm, element.path);
+      else
+        said(
+          "x.vm",
+          `\`${element.vm}\` has the interface \`${first}\` already`,
+          "A VM has one interface in a mode of Eucalyptus: leave this one out.",
+        );
+    }
+    if (element.type === "NetworkRule") countRule(element, rules, said);
+  }
+}
+
+function checkWhole({ policy, forward }: Cell, said: Said): void {
+  if (policy.broadcast === "on")
+    said(
+      "x.policy.broadcast",
+      "A packet to many reaches nobody but the DHCP server",
+      "Leave `x.policy.broadcast` out.",
+    );
+  if (forward === true)
+    said("x.policy.forward", "`cells forward` reaches no VM", "Leave `x.policy.forward` out, or use Diverter.");
+}
+
+/** Attributes of which each stands for something that is Diverter's alone. */
+function checkElement(element: Element, said: Said): void {
+  switch (element.type) {
+    case "VM":
+      if (element.liveness !== undefined)
+        said(
+          element.liveness.interface === undefined ? "x.liveness.protocol" : "x.liveness.interface",
+          "Nobody asks a VM by its interface whether it lives",
+          "Leave `x.liveness` out.",
+        );
+      return;
+    case "Subnet":
+      if (element.addressRange !== "internal")
+        said(
+          "x.addressRange",
+          `A security group has no ${element.addressRange} addresses`,
+          "Leave `x.addressRange` out: its members have private addresses of the network configuration.",
+        );
+      if (element.cidr !== undefined)
+        said(
+          "x.cidr",
+          "Addresses come from the network configuration",
+          "Leave `x.cidr` out, and name the subnet itself in rules.",
+        );
+      if (element.router !== undefined)
+        said("x.router", "No VM takes what leaves a security group", "Leave `x.router` out.");
+      return;
+    case "VirtualInterface": {
+      const fixed = "Leave it out: the Network View Manager gives the instance its own, which it keeps.";
+      if (element.address !== undefined) said("x.address", "Addresses come from the network configuration", fixed);
+      if (element.mac !== undefined) said("x.mac", "A MAC address comes from the instance's id", fixed);
+      if (element.forwards !== undefined) said("x.forwards", "No VM speaks for others", "Leave `x.forwards` out.");
+      if (element.groups !== undefined)
+        said("x.groups", "A packet to many reaches nobody", "Leave `x.groups` out, or use Diverter.");
+      return;
+    }
+    case "NetworkRule":
+      for (const [attribute, end] of [
+        ["x.address1", element.address1],
+        ["x.address2", element.address2],
+      ] as const)
+        checkEnd(end, attribute, said);
+      checkPorts(element, said);
+      return;
+    default:
+  }
+}
+
+const ends: Readonly<Record<Exclude<RuleEnd["kind"], "cidr" | "internet">, readonly [what: string, hint: string]>> = {
+  element: [
+    "a rule is about all members of a security group, and not about one VM",
+    "Name the subnet, and put the VM into one of its own.",
+  ],
+  controller: ["the cell's controller is not on such a network", "Leave the rule out."],
+  foreign: [
+    "another cell's security groups are not known here",
+    'Name a network, as in `x.address1 "10.9.0.0/16";`, and let the other cell do the same.',
+  ],
+};
+function checkEnd(end: RuleEnd, attribute: string, said: Said): void {
+  if (end.kind === "cidr" || end.kind === "internet" || isGroup(end)) return;
+  const [what, hint] = ends[end.kind];
+  const name = end.kind === "controller" ? "It" : `\`${end.path}\``;
+  said(attribute, `${name} can be no end of a rule: ${what}`, hint);
+}
+
+function checkPorts(rule: NetworkRuleElement, said: Said): void {
+  if (openings(rule).every(({ sourcePorts }) => sourcePorts.from === anyPort.from && sourcePorts.to === anyPort.to))
+    return;
+  said(
+    "x.port1",
+    "A rule does not ask from which port a connection is opened",
+    "Leave `x.port1` out; the port of the service is that of the second end.",
+  );
+}
+
+const isGroup = (end: RuleEnd): end is Extract<RuleEnd, { kind: "element" }> & { readonly type: "Subnet" } =>
+  end.kind === "element" && end.type === "Subnet";
+
+function countRule(rule: NetworkRuleElement, rules: Map<ElementPath, number>, said: Said): void {
+  for (const end of [rule.address1, rule.address2]) {
+    if (!isGroup(end)) continue;
+    const count = (rules.get(end.path) ?? 0) + openings(rule).length;
+    rules.set(end.path, count);
+    if (count - openings(rule).length <= mostRulesOfGroup && count > mostRulesOfGroup)
+      said(
+        "x.address1",
+        `\`${end.path}\` has more than ${mostRulesOfGroup} rules`,
+        "Name fewer and wider networks, or divide the subnet.",
+      );
+  }
+}
