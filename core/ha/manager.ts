@@ -27,6 +27,7 @@ import { reportOf } from "./people/report.ts";
 import { compareAll } from "./people/stuck.ts";
 import { takeAsked } from "./power/asked.ts";
 import { settleWait, takePower } from "./power/orders.ts";
+import { noteBoot } from "./power/power-state.ts";
 import { takeHost, takeProbe } from "./probes.ts";
 import { askedTimer, compareTimer, followHosts, lookTimer, recreateTimer, settleQueue } from "./queue.ts";
 import { settingsFrom } from "./settings.ts";
@@ -210,6 +211,7 @@ function takeActual(state: HaState, from: PeerName, key: string, value: Json, no
     const said = actualMachines.of(value);
     if (said === null) state.machines.delete(host);
     else state.machines.set(host, said);
+    noteBoot(state.power, state.outbox, host, said?.boot);
     state.machinesMs.set(host, now.ms);
     touchHost(state, host);
     return;

@@ -85,7 +85,7 @@ export interface HaState extends Known {
   storm: Storm | null;
   /** Not durable: they are desired here. */
   settings: Settings;
-  /** Management controllers of hosts, and what they were asked. Records: `power/`, `order/`, `off/<host>`. */
+  /** Management controllers of hosts, and what they were asked. Records: `power/`, `order/`, `off/`, `boot/<host>`. */
   readonly power: PowerState;
   /** Hosts that the operator has in maintenance: that they go is no accident. Not durable: it is desired here. */
   readonly maintained: Set<HostName>;

@@ -1,4 +1,4 @@
-import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
+import { hostName, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import type { Effect, Input, Restored } from "../env.ts";
 import { createHaManager } from "./manager.ts";
@@ -62,7 +62,13 @@ export class World {
     };
     const input: Input = { kind: "desired", from: peerName(`controller.${cell}`), key: `protected/${vm}`, value };
     this.#protected.set(vm, input);
+    if (!this.state.power.boots.has(hostName(host))) this.boots(host);
     this.give(input);
+  }
+  /** A host says in which boot it is, and that nothing runs there. */
+  boots(host: string, boot = 7): void {
+    const value = { host, boot, machines: [] };
+    this.give({ kind: "actual", from: peerName(`host.${host}`), key: "machines", value });
   }
   lose(host: string, generation = 1): void {
     const declaredAt = wallMs + this.ms;

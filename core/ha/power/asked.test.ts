@@ -54,6 +54,7 @@ test("what was read for it comes by the Presence group: the boot is over, and so
 test("the first cuts a power for another one, of a lost host alone, and reads it for that of a suspect", () => {
   const world = new World(5);
   register(world);
+  world.boots("h1");
   world.give({ kind: "reachable", peer: peerName("host.h2"), reachable: true });
   ask(world, { host: "h1", boot: 7, cut: true });
   assert.deepEqual(due(world), [], "nobody has declared it dead");
@@ -61,6 +62,7 @@ test("the first cuts a power for another one, of a lost host alone, and reads it
   assert.deepEqual(due(world), ["off h1"]);
   const reading = new World(5);
   register(reading);
+  reading.boots("h1");
   reading.give({ kind: "reachable", peer: peerName("host.h2"), reachable: true });
   reading.lose("h1");
   assert.deepEqual(due(reading), [], "nothing of it is protected here, and nobody asks");
@@ -68,15 +70,33 @@ test("the first cuts a power for another one, of a lost host alone, and reads it
   assert.deepEqual(due(reading), ["read h1"]);
 });
 
+test("neither asks after a boot that the host never said it was in, whoever says so", () => {
+  const further = new World(5, undefined, [], "ha-manager.2");
+  further.protect("b-1", 1, "h1", "liar", { boot: 2 ** 47 });
+  further.lose("h1");
+  assert.deepEqual(askedBy(further), { host: "h1", boot: 7 });
+  const world = new World(5);
+  register(world);
+  world.give({ kind: "reachable", peer: peerName("host.h2"), reachable: true });
+  world.lose("h1");
+  ask(world, { host: "h1", boot: 2 ** 47, cut: true });
+  assert.deepEqual(due(world), [], "of that host no boot is known at all");
+  world.boots("h1");
+  assert.deepEqual(due(world), ["off h1"]);
+  assert.equal(world.state.power.orders.get("h1" as never)?.boot, 7);
+});
+
 test("where many hosts were lost, and of one that is heard, no power is cut for anybody", () => {
   const stormy = new World(4);
   register(stormy);
+  stormy.boots("h1");
   stormy.give({ kind: "reachable", peer: peerName("host.h4"), reachable: true });
   for (const host of ["h1", "h2", "h3"]) stormy.lose(host);
   ask(stormy, { host: "h1", boot: 7, cut: true });
   assert.deepEqual(due(stormy), ["read h1"]);
   const heard = new World(4);
   register(heard);
+  heard.boots("h1");
   for (const host of ["h1", "h2"]) heard.give({ kind: "reachable", peer: peerName(`host.${host}`), reachable: true });
   heard.lose("h1");
   ask(heard, { host: "h1", boot: 7, cut: true });
@@ -86,6 +106,7 @@ test("where many hosts were lost, and of one that is heard, no power is cut for 
 test("a malformed word, or one about another host than its key, is refused, and one that is taken back is over", () => {
   const world = new World(5);
   register(world);
+  world.boots("h1");
   world.give({ kind: "reachable", peer: peerName("host.h2"), reachable: true });
   world.lose("h1");
   for (const bad of [

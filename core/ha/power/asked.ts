@@ -8,6 +8,7 @@ import { desire, log } from "../../outbox.ts";
 import { deathOf, hasEnded } from "../../presence/group/deaths.ts";
 import type { HaState } from "../state.ts";
 import { suspectedHosts } from "../suspicions.ts";
+import { begunBoot } from "./power-state.ts";
 
 /*
  * Powers where there are several HA Managers. Management controllers are registered with the first one, which alone has powers read and cut: it comes
@@ -27,7 +28,7 @@ const prefix = powerKey("" as HostName);
 /** A further manager says what it needs to know. */
 export function settleAsked(state: HaState, now: Instant): void {
   if (!isFurther(state)) return;
-  const { outbox, deaths, active, at, wanted } = state;
+  const { outbox, deaths, active, at, wanted, power } = state;
   const cuts = new Set<HostName>();
   const about = new Set<HostName>(suspectedHosts(state));
   for (const { step, host, since } of active.values()) {
@@ -38,8 +39,8 @@ export function settleAsked(state: HaState, now: Instant): void {
   const due = new Map<string, DesiredPower>();
   for (const host of about) {
     const boots = [...(at.get(host) ?? [])].flatMap((vm) => wanted.get(vm)?.document.boot ?? []);
-    const boot = Math.max(...boots);
-    if (boots.length === 0 || hasEnded(deaths, host, boot)) continue;
+    const boot = begunBoot(power, host, boots);
+    if (boot === null || hasEnded(deaths, host, boot)) continue;
     due.set(powerKey(host), { host, boot, ...(cuts.has(host) ? { cut: true as const } : {}) });
   }
   for (const key of [...(outbox.desired.get(first)?.keys() ?? [])])

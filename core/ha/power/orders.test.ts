@@ -178,6 +178,35 @@ test("off is said of the boot that the host was in: what was placed for a later 
   assert.equal(earlier.stepOf("a-1"), "Fencing");
 });
 
+test("no boot is believed above the one that the host has said: what a controller says of it ends no later one", () => {
+  const world = new World(5);
+  ask(world, { kind: "ha-power-register", host: "h1", controller });
+  hears(world, "h2");
+  world.protect("a-1", 1, "h1");
+  world.protect("b-1", 1, "h1", "liar", { boot: 2 ** 47 });
+  world.lose("h1");
+  assert.deepEqual(due(world), ["read 1"]);
+  reads(world, 1);
+  assert.equal(world.state.power.offs.get("h1" as never)?.boot, 7);
+  assert.equal(world.stepOf("a-1"), "Restarting", "a positive control");
+  assert.equal(world.stepOf("b-1"), "Fencing");
+  world.returns("h1");
+  world.boots("h1", 8);
+  world.protect("a-1", 2, "h1", "shop", { boot: 8 });
+  assert.equal(world.state.over.has("a-1" as never), false, "it runs in a boot that nobody has read off");
+  world.restart();
+  assert.equal(world.state.power.boots.get("h1" as never), 8, "and it is durable");
+});
+
+test("of a host that never said in which boot it is no power is asked after, and why says so", () => {
+  const world = lost();
+  world.state.power.boots.clear();
+  assert.deepEqual(due(world, 60_000), []);
+  world.give({ kind: "timer", name: "look" });
+  const said = world.state.active.get("a-1" as never)?.fencing;
+  assert.match(JSON.stringify(said), /never said in which boot it is/);
+});
+
 test("a controller that is forgotten is asked nothing, and nothing that is told has its secret", () => {
   const world = lost();
   due(world);

@@ -1,6 +1,8 @@
 import type { HostName, PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import type { DesiredPower } from "../../documents/ha.ts";
+import { isBoot } from "../../documents/life-numbers.ts";
+import { isObject, type Outbox, write } from "../../outbox.ts";
 import type { PowerAction, RegisteredController } from "./controller.ts";
 
 /** Record `power/<host>`. The password is sealed by the edge, with a key that is not in this store. */
@@ -37,6 +39,8 @@ export interface PowerState {
   /** Orders of this process that nobody has answered yet. */
   readonly open: Map<HostName, number>;
   readonly offs: Map<HostName, PowerOff>;
+  /** By host, the boot that it said last that it is in. Records `boot/<host>`. */
+  readonly boots: Map<HostName, number>;
   /** When this process heard of the last of them, monotonic ms. */
   readonly readOffMs: Map<HostName, number>;
   readonly said: Map<HostName, SaidPower>;
@@ -50,17 +54,33 @@ export interface PowerState {
 export const createPower = (isElsewhere = false): PowerState => ({
   ...{ waiting: null, isElsewhere, asked: new Map() },
   ...{ registered: new Map(), orders: new Map(), open: new Map(), offs: new Map(), said: new Map() },
+  boots: new Map(),
   readOffMs: new Map(),
 });
 
+/**
+ * Up to which boot of a host something that was placed there may be asked after: no further than the host itself has said, for a word about
+ * the end of one is a word about all before it, and a controller may have said any number. Null: there is none.
+ */
+export function begunBoot({ boots }: PowerState, host: HostName, placedFor: readonly number[]): number | null {
+  const begun = boots.get(host);
+  return begun === undefined || placedFor.length === 0 ? null : Math.min(begun, Math.max(...placedFor));
+}
 /** The host had no power when that boot had begun: nothing of it, or of an earlier one, runs any more. */
 export function isReadOff({ offs }: PowerState, host: HostName, boot: number | undefined): boolean {
   const off = offs.get(host);
   return boot !== undefined && off !== undefined && off.boot >= boot;
 }
+/** What a host says of itself: kept for when it says nothing any more. */
+export function noteBoot({ boots }: PowerState, outbox: Outbox, host: HostName, boot: number | undefined): void {
+  if (!isBoot(boot) || boots.get(host) === boot) return;
+  write(outbox, `boot/${host}`, { boot });
+  boots.set(host, boot);
+}
 export function restorePower(power: PowerState, key: string, value: Json): void {
   const [kind, host] = key.split("/", 2) as [string, HostName];
   if (kind === "power") power.registered.set(host, value as unknown as Registered);
   if (kind === "order") power.orders.set(host, value as unknown as Order);
+  if (kind === "boot" && isObject(value) && isBoot(value.boot)) power.boots.set(host, value.boot);
   if (kind === "off") power.offs.set(host, value as unknown as PowerOff);
 }
