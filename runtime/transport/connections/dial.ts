@@ -246,10 +246,13 @@ const greet = (
   let why = "the connection ended before it was authenticated";
   let adopted = false;
   let isSpare = false;
-  const deadline = setTimeout(() => {
-    why = `no answer within ${transport.limits.handshakeMs} ms`;
-    socket.destroy();
-  }, transport.limits.handshakeMs);
+  const { handshakeMs } = transport.limits;
+  const within = (late: string): NodeJS.Timeout =>
+    setTimeout(() => {
+      why = `${late} within ${handshakeMs} ms`;
+      socket.destroy();
+    }, handshakeMs);
+  let deadline = within("no answer");
   socket.on("error", (error) => {
     why = tlsFault(error);
   });
@@ -263,6 +266,7 @@ const greet = (
     }
     const link = makeLink(transport, socket, peer, true);
     const take = (): void => {
+      clearTimeout(deadline);
       adopted = true;
       dialer.made = null;
       transport.sockets.delete(socket);
@@ -279,6 +283,8 @@ const greet = (
       return;
     }
     why = "it did not say which services are there";
+    // Signs of life keep the link, and would keep whoever waits for this.
+    deadline = within(why);
     transport.sockets.add(socket);
     dialer.made = { link, introduced };
   });

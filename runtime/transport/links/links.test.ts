@@ -398,6 +398,40 @@ test("an end that knows no links has its one connection as before", async () => 
   assert.deepEqual([sockets.length, links.count()], [2, 0]);
 });
 
+test("a peer that is alive and never says who is there is given up, and taken when it says so", async () => {
+  const { configuration } = await installation.configure(peerName("host.mute"));
+  const sockets: TLSSocket[] = [];
+  const port = configuration.distributionPort ?? assert.fail();
+  const said = Buffer.from(JSON.stringify({ say: "serves", services: [{ name: configuration.name, port }] }));
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(said.length);
+  let isMute = true;
+  const options = { ...readCredentials(configuration), requestCert: true, ALPNProtocols: [linkProtocol] };
+  const server = createServer(options, (socket) => {
+    sockets.push(socket.on("error", () => undefined).resume());
+    const alive = setInterval(() => socket.write(Buffer.alloc(8)), 100);
+    socket.on("close", () => clearInterval(alive));
+    if (!isMute) socket.write(Buffer.concat([channelHead(0), length, said]));
+  });
+  await new Promise((resolve) => server.listen(port, "127.0.0.1", () => resolve(null)));
+  closing.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const limits = { ...transportLimits, handshakeMs: 2000, retryMs: { first: 10, last: 20 } };
+  const asks = await serve(createLinks(limits), "controller.patient", limits);
+  asks.transport.connect(configuration.name);
+  await eventually("it is given up", () => sockets[0]?.closed === true);
+  assert.ok(asks.logs.includes("transport/unreachable it did not say which services are there within 2000 ms"));
+  assert.ok(asks.inputs.some((input) => input.kind === "unreachable" && input.peer === configuration.name));
+  assert.equal(asks.peers().size, 0);
+  isMute = false;
+  await eventually("it is taken", () => asks.peers().size === 1);
+  const [number] = [...asks.peers().keys()];
+  await new Promise((resolve) => setTimeout(resolve, limits.handshakeMs + 500));
+  assert.deepEqual([...asks.peers().keys()], [number], "who has said it is given no time for it any more");
+});
+
 test("pieces come out as they went in, however the stream was cut", () => {
   const pieces = fc.array(fc.tuple(fc.nat(2 ** 32 - 1), fc.record({ value: fc.jsonValue() })));
   fc.assert(
