@@ -4,6 +4,9 @@ import { dirname, join } from "node:path";
 import type { ElementState } from "../model/api.ts";
 import type { Ended } from "./command.ts";
 import type { Testbed } from "./harness.ts";
+import { execIn, stateOf } from "./tenants/questions.testing.ts";
+
+export { stateOf };
 
 /** A cell of two small machines and what tests of failures ask of it. */
 
@@ -42,14 +45,6 @@ export const applyLab = async (t: Testbed, more = "", wait = true): Promise<void
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, specification(more));
   await cells(t, "apply", file, "--yes", ...(wait ? [] : ["--no-wait"]));
-};
-
-/** Null: nothing of that name is there. */
-export const stateOf = async (t: Testbed, path: string): Promise<ElementState | null> => {
-  const { code, stdout } = await t.cells(["get", path, "--state", "--output", "json"]);
-  if (code !== 0) return null;
-  const { $state } = JSON.parse(stdout) as { readonly $state?: ElementState };
-  return $state ?? null;
 };
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -94,8 +89,7 @@ export const untilReady = (t: Testbed, path: string, incarnation = 1): Promise<E
     (state) => state?.phase === "ready" && state.reason === null && (state.incarnation ?? incarnation) >= incarnation,
   );
 
-export const inGuest = (t: Testbed, vm: Machine, script: string): Promise<Ended> =>
-  t.cells(["exec", vm, "--", "sh", "-c", script]);
+export const inGuest = (t: Testbed, vm: Machine, script: string): Promise<Ended> => execIn(t, vm, ["sh", "-c", script]);
 export const untilInGuest = async (t: Testbed, vm: Machine, script: string, wanted: RegExp): Promise<string> => {
   const { stdout } = await until(
     `${vm}: \`${script}\` says ${wanted}`,

@@ -22,6 +22,7 @@ import { parseMetrics } from "../../runtime/observation/metrics-text.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
 import * as lab from "../lab.testing.ts";
 import { memberRunDirectory } from "../places.ts";
+import { execIn } from "../tenants/questions.testing.ts";
 
 /**
  * The network under attack, with real guests on two hosts. One guest sends frames that it must not send, each of which
@@ -172,12 +173,7 @@ const why = async (t: Testbed, asked: Asked): Promise<ConnectionAnswer> => {
   return JSON.parse((await t.cells(["why", connection, "--protocol", protocol, "--output", "json"])).stdout);
 };
 const tryPackets = async ({ t, receiver }: Scene, asked: Asked): Promise<"passes" | "blocked"> => {
-  const { code, stdout, stderr } = await t.cells([
-    "exec",
-    one,
-    "--",
-    ...probeCommand(probeOf(asked), receiver.address),
-  ]);
+  const { code, stdout, stderr } = await execIn(t, one, [...probeCommand(probeOf(asked), receiver.address)]);
   return seenIn(probeOf(asked), { exitCode: code, stdout, stderr });
 };
 /** Packets and `why` agree on what passes, and `why` names the entries that are astray, none where there is no pattern. */

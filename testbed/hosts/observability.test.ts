@@ -9,6 +9,7 @@ import type { CellSummary, InstallationStatus, ServiceEvent } from "../../model/
 import { readEventStream } from "../../runtime/http/event-stream.ts";
 import { parseMetrics } from "../../runtime/observation/metrics-text.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
+import { execIn } from "../tenants/questions.testing.ts";
 
 /**
  * What people and a Prometheus see of an installation that really runs: numbers that move with packets, one time line
@@ -66,7 +67,7 @@ const until = async <T>(what: string, look: () => Promise<T | undefined | false>
   }
 };
 const inGuest = (t: Testbed, vm: string, command: string): ReturnType<Testbed["cells"]> =>
-  t.cells(["exec", vm, "--", "sh", "-c", command]);
+  execIn(t, vm, ["sh", "-c", command]);
 const logsOf = (t: Testbed): ReadonlyMap<string, string> =>
   new Map(readdirSync(t.at.logs).map((name) => [name, readFileSync(join(t.at.logs, name), "utf8")]));
 const statusOf = async (t: Testbed): Promise<InstallationStatus & { readonly cells: readonly CellSummary[] }> =>

@@ -10,6 +10,7 @@ import { certify } from "../identity.ts";
 import { cells, stateOf, until, untilReady, untilSaid } from "../lab.testing.ts";
 import { certainDeath } from "../management/certain-death.testing.ts";
 import { serverMember } from "../supervisor/members.ts";
+import { execIn } from "../tenants/questions.testing.ts";
 import {
   compileLoss,
   eventsSince,
@@ -60,7 +61,7 @@ const generationOf = async (t: Testbed, host: string): Promise<number> =>
 const bootOf = async (t: Testbed): Promise<string> =>
   until(
     "the guest tells its boot's name",
-    () => t.cells(["exec", vm, "--", "cat", "/proc/sys/kernel/random/boot_id"]),
+    () => execIn(t, vm, ["cat", "/proc/sys/kernel/random/boot_id"]),
     ({ code, stdout }) => code === 0 && stdout.length > 30,
   ).then(({ stdout }) => stdout);
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { InstallationStatus } from "../../model/api.ts";
 import type { HaReport } from "../../model/contract/operator/ha.ts";
 import type { Testbed } from "../harness.ts";
 import { cells, stateOf, until } from "../lab.testing.ts";
 import { processesOf, tenant, vmState } from "../management/self-hosted.testing.ts";
+import { askStatus } from "../tenants/questions.testing.ts";
 
 /**
  * The bootstrap host is lost for good: nothing of it runs any more, and nobody else could start the root controller's VM.
@@ -155,10 +155,7 @@ const comesBack = async (t: Testbed, host: string, patience: number): Promise<vo
   await t.start(host);
   await until(
     `${host} is back`,
-    async () => {
-      const { code, stdout } = await t.cells(["status", "--output", "json"]);
-      return code === 0 ? (JSON.parse(stdout) as InstallationStatus) : null;
-    },
+    () => askStatus(t),
     (status) => status?.hosts.find((each) => each.host === host)?.presence?.state === "up",
     patience,
   );

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { type Testbed, withTestbed } from "../harness.ts";
 import { cells, inventory, releaseOrphans, until } from "../lab.testing.ts";
+import { execIn } from "../tenants/questions.testing.ts";
 
 /**
  * Everything that manages a cloud is destroyed, down to the authority's key; hosts and storage servers keep what is theirs.
@@ -30,7 +31,7 @@ const destroyManagement = ({ at }: Testbed): void => {
 const inGuest = (t: Testbed, script: string): Promise<string> =>
   until(
     `the guest runs ${script}`,
-    async () => (await t.cells(["exec", "lab/vm", "--", "sh", "-c", script])).stdout,
+    async () => (await execIn(t, "lab/vm", ["sh", "-c", script])).stdout,
     (stdout) => stdout !== "",
   );
 

@@ -5,6 +5,7 @@ import type { TestContext } from "node:test";
 import type { Ended } from "../command.ts";
 import type { Testbed } from "../harness.ts";
 import { cells, cutPowerOf, inventory, stateOf, until, untilReady, untilSaid } from "../lab.testing.ts";
+import { execIn } from "../tenants/questions.testing.ts";
 
 /**
  * A host whose power is off for certain (decision 36): nobody concludes that from its silence, its operator says it.
@@ -37,7 +38,7 @@ const [one, two, three] = ["move/one/vm", "move/two/vm", "move/three/vm"] as con
 const inGuest = async (t: Testbed, vm: string, script: string, wanted: RegExp): Promise<string> => {
   const { stdout } = await until(
     `${vm}: \`${script}\` says ${wanted}`,
-    () => t.cells(["exec", vm, "--", "sh", "-c", script]),
+    () => execIn(t, vm, ["sh", "-c", script]),
     (ended: Ended) => ended.code === 0 && wanted.test(ended.stdout),
   );
   return stdout;

@@ -6,6 +6,7 @@ import { type Testbed, withTestbedDirectory } from "../harness.ts";
 import { cells, stateOf, until } from "../lab.testing.ts";
 import { memberDirectory } from "../places.ts";
 import { rootSpecification } from "../self-hosted.ts";
+import { execIn } from "../tenants/questions.testing.ts";
 import { tenant, untilAllReady } from "./self-hosted.testing.ts";
 
 /**
@@ -23,7 +24,7 @@ const hosts = ["h1", "h2", "h3"];
 const inTenant = async (t: Testbed, script: string): Promise<string> => {
   const { stdout } = await until(
     `one/vm: ${script}`,
-    () => t.cells(["exec", "one/vm", "--", "sh", "-c", script]),
+    () => execIn(t, "one/vm", ["sh", "-c", script]),
     ({ code }) => code === 0,
     patience,
   );

@@ -6,6 +6,7 @@ import { type Testbed, withTestbedDirectory } from "../harness.ts";
 import { losesBootstrapHost, losesServiceHost } from "../hosts/succession.testing.ts";
 import { cells, stateOf, until } from "../lab.testing.ts";
 import { bootstrapProgress, rootSpecification } from "../self-hosted.ts";
+import { execIn } from "../tenants/questions.testing.ts";
 import { accountGoes, givesToAccount } from "./account.testing.ts";
 import { backupOf, losesRootStore } from "./root-store.testing.ts";
 import {
@@ -28,7 +29,7 @@ const patience = 400;
 const inTenant = async (t: Testbed, script: string): Promise<string> => {
   const { stdout } = await until(
     `one/vm: ${script}`,
-    () => t.cells(["exec", "one/vm", "--", "sh", "-c", script]),
+    () => execIn(t, "one/vm", ["sh", "-c", script]),
     ({ code }) => code === 0,
   );
   return stdout;

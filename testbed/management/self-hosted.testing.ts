@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
+import { isReady } from "../../cli/connection/elements.ts";
 import type { ElementState } from "../../model/api.ts";
 import type { Testbed } from "../harness.ts";
 import { cells, stateOf, until } from "../lab.testing.ts";
+import { askElements, execIn } from "../tenants/questions.testing.ts";
 
 /** What tests and measurements of a cloud that runs in itself have in common. */
 
@@ -28,8 +30,8 @@ export const vmState = async (t: Testbed, path: string): Promise<ElementState & 
 export const untilAllReady = (t: Testbed, cell: string, seconds: number): Promise<unknown> =>
   until(
     `${cell} is as declared`,
-    async () => (await t.cells(["get", cell, "--state"])).stdout.trim().split("\n").at(-1) ?? "",
-    (last) => /^(\d+) elements: \1 ready$/.test(last),
+    async () => (await askElements(t, cell)) ?? [],
+    (elements) => elements.length > 0 && elements.every(isReady),
     seconds,
   );
 
@@ -61,7 +63,7 @@ export const startPings = async (t: Testbed, file: string): Promise<void> => {
   assert.ok(typeof address === "string");
   await until(
     "one/vm reaches its peer",
-    () => t.cells(["exec", "one/vm", "--", "ping", "-c", "1", "-W", "1", address]),
+    () => execIn(t, "one/vm", ["ping", "-c", "1", "-W", "1", address]),
     ({ code }) => code === 0,
   );
   await cells(t, "exec", "one/vm", "--", "sh", "-c", `ping ${address} >/tmp/pings 2>&1 & echo $! >/tmp/pinger`);
@@ -71,7 +73,7 @@ export const startPings = async (t: Testbed, file: string): Promise<void> => {
 export const pingsLost = async (t: Testbed): Promise<{ readonly sent: number; readonly lost: number }> => {
   const { stdout } = await until(
     "one/vm tells its pings",
-    () => t.cells(["exec", "one/vm", "--", "sh", "-c", "kill -INT $(cat /tmp/pinger); sleep 1; tail -n 2 /tmp/pings"]),
+    () => execIn(t, "one/vm", ["sh", "-c", "kill -INT $(cat /tmp/pinger); sleep 1; tail -n 2 /tmp/pings"]),
     ({ code, stdout }) => code === 0 && /packets transmitted/.test(stdout),
   );
   const [, sent = "0", received = "0"] = /(\d+) packets transmitted, (\d+) /.exec(stdout) ?? [];

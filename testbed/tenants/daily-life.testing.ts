@@ -3,10 +3,12 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { ElementState, ServiceEvent } from "../../model/api.ts";
 import { runCommand } from "../command.ts";
 import { onceSoon, type Testbed } from "../harness.ts";
+import { execIn, stateOf as stateOrNull } from "./questions.testing.ts";
 
 /** Parts of `daily-life.test.ts`: the cell `day`, with `day/web/vm` and all that belongs to it in one group. */
 const cli = fileURLToPath(new URL("../../cli/main.ts", import.meta.url));
@@ -17,19 +19,23 @@ export const cells = async (t: Testbed, ...args: readonly string[]): Promise<str
   return stdout;
 };
 /** In a guest, at once: a VM that is ready has an agent that answers. */
-export const inGuest = async (t: Testbed, vm: string, command: string): Promise<string> =>
-  (await cells(t, "exec", vm, "--", "sh", "-c", command)).trim();
+export const inGuest = async (t: Testbed, vm: string, command: string): Promise<string> => {
+  const { code, stdout, stderr } = await execIn(t, vm, ["sh", "-c", command]);
+  assert.equal(code, 0, `${vm}: ${command}\n${stdout}\n${stderr}`);
+  return stdout.trim();
+};
 const environmentOf = (t: Testbed): Readonly<Record<string, string>> => ({
   ...{ CELLS_HOME: t.at.directory, CELLS_CONFIG: t.configFile, NO_COLOR: "1" },
 });
 const stateOf = async (t: Testbed, path: string): Promise<ElementState> =>
-  (JSON.parse(await cells(t, "get", path, "--state", "--output", "json")) as { $state: ElementState }).$state;
+  (await stateOrNull(t, path)) ?? assert.fail(`${path} has no $state`);
 
 const settled = async (t: Testbed, path: string, holds: (state: ElementState) => boolean): Promise<void> => {
   for (const end = performance.now() + 120_000; ; ) {
     const state = await stateOf(t, path);
     if (holds(state)) return;
     assert.ok(performance.now() < end, JSON.stringify(state));
+    await sleep(200);
   }
 };
 
@@ -85,6 +91,7 @@ export const tryReset = async (t: Testbed): Promise<void> => {
   for (const end = performance.now() + 120_000; state.reboots !== 1 || state.phase !== "ready"; ) {
     assert.ok(performance.now() < end, JSON.stringify(state));
     if (state.reboots === 1) assert.match(state.reason ?? "", /^its guest boots/);
+    await sleep(100);
     state = await stateOf(t, "day/web/vm");
   }
   assert.ok(Number(await inGuest(t, "day/web/vm", "cut -d. -f1 /proc/uptime")) < 60);

@@ -3,9 +3,10 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { test } from "node:test";
-import type { ElementState, ImageSummary } from "../../model/api.ts";
+import type { ImageSummary } from "../../model/api.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
 import { cacheDirectory } from "../places.ts";
+import { stateOf } from "./questions.testing.ts";
 
 /**
  * Images from outside, as an operator brings them in: through the command line, the gateway and two real storage servers,
@@ -30,8 +31,6 @@ const images = async (t: Testbed): Promise<readonly ImageSummary[]> => {
   const listed = JSON.parse(await said(t, "image", "list", "--output", "json")) as ImageSummary[];
   return listed.filter(({ name, provided }) => !provided || name === "tiny");
 };
-const stateOf = async (t: Testbed, path: string): Promise<ElementState | undefined> =>
-  (JSON.parse(await said(t, "get", path, "--state", "--output", "json")) as { $state?: ElementState }).$state;
 const until = async (what: string, holds: () => Promise<boolean>): Promise<void> => {
   const end = performance.now() + 60_000;
   while (!(await holds())) {

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import type { ElementState, ServiceEvent } from "../../model/api.ts";
 import { onceSoon, type Testbed, withTestbed } from "../harness.ts";
+import { execIn, stateOf as stateOrNull } from "./questions.testing.ts";
 
 /**
  * How the life of a VM ends, and goes on: guests that reboot, panic, power off, or run and do not answer, each told apart
@@ -37,12 +38,8 @@ const cells = async (t: Testbed, ...args: readonly string[]): Promise<string> =>
   assert.equal(code, 0, `cells ${args.join(" ")}\n${stdout}\n${stderr}`);
   return stdout;
 };
-const stateOf = async (t: Testbed, name: Name): Promise<ElementState> => {
-  const shown = JSON.parse(await cells(t, "get", `life/${name}/vm`, "--state", "--output", "json")) as {
-    readonly $state: ElementState;
-  };
-  return shown.$state;
-};
+const stateOf = async (t: Testbed, name: Name): Promise<ElementState> =>
+  (await stateOrNull(t, `life/${name}/vm`)) ?? assert.fail(`life/${name}/vm has no $state`);
 /** Without an end if it never comes: the limit of the test then says so, with the last state. */
 const until = async (
   t: Testbed,
@@ -54,11 +51,11 @@ const until = async (
     const state = await stateOf(t, name);
     if (await holds(state)) return state;
     assert.ok(performance.now() < end, `${name} does not come to what is awaited: ${JSON.stringify(state)}`);
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await new Promise((resolve) => setTimeout(resolve, 300));
   }
 };
 const exec = (t: Testbed, name: Name, command: string): ReturnType<Testbed["cells"]> =>
-  t.cells(["exec", `life/${name}/vm`, "--", "sh", "-c", command]);
+  execIn(t, `life/${name}/vm`, ["sh", "-c", command]);
 /** Waits for the guest's agent. */
 const inGuest = async (t: Testbed, name: Name, command: string): Promise<string> => {
   let output = "";

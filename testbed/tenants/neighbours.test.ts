@@ -7,6 +7,7 @@ import type { ConnectionAnswer, ElementAnswer } from "../../model/api.ts";
 import type { Ended } from "../command.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
 import { cells, requestByTls, stateOf, until, untilReady, untilSaid } from "../lab.testing.ts";
+import { execIn } from "./questions.testing.ts";
 
 /**
  * Two cells that have to do with one another, with real guests on two hosts: what the one names of the other waits until it
@@ -69,8 +70,7 @@ const apply = async (t: Testbed, name: string, text: string, ...more: readonly s
   writeFileSync(file, text);
   await cells(t, "apply", file, "--yes", ...more);
 };
-const run = (t: Testbed, vm: string, script: string): Promise<Ended> =>
-  t.cells(["exec", `${vm}/vm`, "--", "sh", "-c", script]);
+const run = (t: Testbed, vm: string, script: string): Promise<Ended> => execIn(t, `${vm}/vm`, ["sh", "-c", script]);
 const untilRuns = (t: Testbed, vm: string, script: string, wanted: RegExp): Promise<Ended> =>
   until(
     `${vm}: \`${script}\` says ${wanted}`,
@@ -91,7 +91,7 @@ const addressOf = async (t: Testbed, card: string): Promise<string> => {
 const probe = async (t: Testbed, from: string, to: string, port: number): Promise<string> => {
   const asked: Probe = { from: `${from}/vm`, to: `${to}/vm`, protocol: "tcp", port, expected: "passes" };
   const [command = "", ...args] = probeCommand(asked, await addressOf(t, `${to}/card`));
-  const { code, stdout, stderr } = await t.cells(["exec", `${from}/vm`, "--", command, ...args]);
+  const { code, stdout, stderr } = await execIn(t, `${from}/vm`, [command, ...args]);
   return seenIn(asked, { exitCode: code, stdout, stderr });
 };
 const untilProbed = (t: Testbed, wanted: "passes" | "blocked"): Promise<string> =>
@@ -200,7 +200,7 @@ const changesItself = async (t: Testbed): Promise<void> => {
 const oneSideIsNotEnough = async (t: Testbed): Promise<void> => {
   for (const port of Object.values(ports)) {
     const [command = "", ...args] = listenerCommand("tcp", port);
-    await t.cells(["exec", "bank/vm", "--", command, ...args]);
+    await execIn(t, "bank/vm", [command, ...args]);
     await untilRuns(t, "bank", `echo cells-probe | socat -t2 - TCP4:127.0.0.1:${port}`, /cells-probe/);
   }
   assert.equal(await probe(t, "shop", "bank", ports.open), "blocked");
@@ -250,7 +250,7 @@ const consentEnds = async (t: Testbed): Promise<void> => {
   assert.match((await run(t, "shop", "pidof socat; cat /tmp/sender; ps")).stdout, /^\d/, "who sent it would go on");
   const [command = "", ...args] = listenerCommand("tcp", ports.open);
   await run(t, "bank", "kill $(pidof socat); sleep 0.3");
-  await t.cells(["exec", "bank/vm", "--", command, ...args]);
+  await execIn(t, "bank/vm", [command, ...args]);
   await untilProbed(t, "blocked");
   assert.match((await whyConnection(t, toBank)).verdict, /shop\/toBank waits/);
 };

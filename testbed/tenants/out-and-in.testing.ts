@@ -6,6 +6,7 @@ import type { Ended } from "../command.ts";
 import { outside, resolver } from "../configuration.ts";
 import type { Testbed } from "../harness.ts";
 import { cells, requestByTls, stateOf, until, untilReady } from "../lab.testing.ts";
+import { execIn } from "./questions.testing.ts";
 
 /**
  * Out of the cloud and into it with real guests, those of `cells demo`: the web server of `examples/public-web.sf` is reached
@@ -68,7 +69,7 @@ const asked = async (t: Testbed): Promise<readonly string[]> =>
 async function namesOutside(t: Testbed): Promise<void> {
   await startResolver(t);
   const look = (name: string, type = "a"): Promise<Ended> =>
-    t.cells(["exec", "web/server/vm", "--", "nslookup", `-type=${type}`, name]);
+    execIn(t, "web/server/vm", ["nslookup", `-type=${type}`, name]);
   await apply(t, names);
   const closed = await until(
     "the cell's name server answers",
@@ -89,7 +90,7 @@ async function namesOutside(t: Testbed): Promise<void> {
   assert.match((await look("www.web.cells.internal")).stdout, /198\.18\./);
   const server = "$(sed -n 's/^nameserver //p' /etc/resolv.conf)";
   const asks = `printf '${queryByTcp("long.example.org")}' | socat -t10 - TCP4:${server}:53 | wc -c`;
-  const { stdout: bytes } = await t.cells(["exec", "web/server/vm", "--", "sh", "-c", asks]);
+  const { stdout: bytes } = await execIn(t, "web/server/vm", ["sh", "-c", asks]);
   assert.ok(Number(bytes) > 9 * 200, `nine texts of 200 bytes are there by TCP, and ${bytes} bytes came`);
   for (const inside of ["db.web.cells.internal", "db", "printer.local", "10.64.0.2"]) await look(inside);
   assert.deepEqual(
@@ -119,14 +120,7 @@ async function leadsOutside(t: Testbed): Promise<void> {
   assert.equal(code, 0);
   const own = (await stateOf(t, "team/egress/outside"))?.address ?? assert.fail("it has no address outside");
   const asks = (): Promise<Ended> =>
-    t.cells([
-      "exec",
-      "team/worker/vm",
-      "--",
-      "sh",
-      "-c",
-      `socat -T3 - TCP4:${outside.somebody}:8082,connect-timeout=3`,
-    ]);
+    execIn(t, "team/worker/vm", ["sh", "-c", `socat -T3 - TCP4:${outside.somebody}:8082,connect-timeout=3`]);
   const { stdout } = await until("somebody outside answers", asks, (ended) => ended.stdout.includes("from"));
   assert.equal(stdout.trim(), `from ${own}`);
   const answer = await why(t, `team/worker/vm -> ${outside.somebody}:8080`);
@@ -140,8 +134,7 @@ async function leadsOutside(t: Testbed): Promise<void> {
 async function isAFirewall(t: Testbed): Promise<void> {
   const listens = 'socat TCP4-LISTEN:8081,fork,reuseaddr SYSTEM:"echo from elsewhere" >/dev/null 2>&1 </dev/null &';
   await t.outside(["sh", "-c", listens]);
-  const guest = (vm: string, script: string): Promise<Ended> =>
-    t.cells(["exec", `team/${vm}/vm`, "--", "sh", "-c", script]);
+  const guest = (vm: string, script: string): Promise<Ended> => execIn(t, `team/${vm}/vm`, ["sh", "-c", script]);
   const asks = (port: number): Promise<Ended> =>
     guest("worker", `socat -T3 - TCP4:${outside.somebody}:${port},connect-timeout=3 2>/dev/null || echo nothing`);
   const answers = (port: number, text: string): Promise<unknown> =>
@@ -198,14 +191,7 @@ export async function outAndIn(t: Testbed): Promise<void> {
   );
   const refused = await fetch(t, address, 22);
   assert.deepEqual([refused.code, refused.stdout], [1, ""], "no other port is open");
-  const within = await t.cells([
-    "exec",
-    "web/server/vm",
-    "--",
-    "sh",
-    "-c",
-    "echo here | socat -t2 - TCP4:127.0.0.1:22",
-  ]);
+  const within = await execIn(t, "web/server/vm", ["sh", "-c", "echo here | socat -t2 - TCP4:127.0.0.1:22"]);
   assert.equal(within.stdout, "here\n", "although somebody listens there, too");
   const opened = await why(t, "internet -> web/server/vm:443");
   assert.equal(opened.allowed, true, opened.verdict);
@@ -214,8 +200,7 @@ export async function outAndIn(t: Testbed): Promise<void> {
   assert.equal(closed.allowed, false);
   assert.match(closed.verdict, /To open it, add: allow extends NetworkRule \{ x\.address1 "203\.0\.113\.9\/32"/);
 
-  const ping = (): Promise<Ended> =>
-    t.cells(["exec", "web/server/vm", "--", "ping", "-c", "1", "-W", "2", outside.somebody]);
+  const ping = (): Promise<Ended> => execIn(t, "web/server/vm", ["ping", "-c", "1", "-W", "2", outside.somebody]);
   assert.notEqual((await ping()).code, 0, "nothing goes out without a rule");
   await apply(t, toSomebody);
   await until("somebody outside answers", ping, ({ code }) => code === 0);

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import type { ElementState } from "../../model/api.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
+import { execIn, stateOf as stateOrNull } from "./questions.testing.ts";
 
 /**
  * `x.start "resume"` over the whole path: two machines go on from one saved state on two hosts, are two, and their packets
@@ -49,19 +50,14 @@ const cells = async (t: Testbed, ...args: readonly string[]): Promise<string> =>
   assert.equal(code, 0, `cells ${args.join(" ")}\n${stdout}\n${stderr}`);
   return stdout;
 };
-const stateOf = async (t: Testbed, path: string): Promise<ElementState> => {
-  const found = JSON.parse(await cells(t, "get", path, "--state", "--output", "json")) as {
-    readonly $state?: ElementState;
-  };
-  assert.ok(found.$state, `${path} has no $state`);
-  return found.$state;
-};
+const stateOf = async (t: Testbed, path: string): Promise<ElementState> =>
+  (await stateOrNull(t, path)) ?? assert.fail(`${path} has no $state`);
 const guest = async (
   t: Testbed,
   vm: string,
   script: string,
 ): Promise<{ readonly code: number; readonly said: string }> => {
-  const { code, stdout } = await t.cells(["exec", vm, "--", "/bin/sh", "-c", script]);
+  const { code, stdout } = await execIn(t, vm, ["/bin/sh", "-c", script]);
   return { code, said: stdout.trim() };
 };
 const until = async (what: string, holds: () => Promise<boolean>, seconds = 120): Promise<void> => {

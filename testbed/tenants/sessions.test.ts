@@ -17,6 +17,7 @@ import {
   sessionProtocol,
 } from "../../model/cell/session-messages.ts";
 import { type Testbed, withTestbed } from "../harness.ts";
+import { stateOf as stateOrNull } from "./questions.testing.ts";
 import { tryUsers } from "./users.testing.ts";
 
 /** Console and commands of one real guest, through gateway, controller and Host Manager. */
@@ -74,7 +75,7 @@ const cells = async (t: Testbed, ...args: readonly string[]): Promise<string> =>
   return stdout;
 };
 const stateOf = async (t: Testbed): Promise<ElementState> =>
-  (JSON.parse(await cells(t, "get", vm, "--state", "--output", "json")) as { $state: ElementState }).$state;
+  (await stateOrNull(t, vm)) ?? assert.fail(`${vm} has no $state`);
 
 const ask = async (
   t: Testbed,

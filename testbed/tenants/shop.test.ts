@@ -10,6 +10,7 @@ import { cacheDirectory } from "../places.ts";
 import { cgroupRoots } from "../supervisor/cgroups.ts";
 import { firstProcesses } from "../supervisor/first-process.ts";
 import { outAndIn } from "./out-and-in.testing.ts";
+import { execIn } from "./questions.testing.ts";
 
 /**
  * The whole, with real processes, guests and packets: the demo, what a host may see, services that die, and a testbed
@@ -32,7 +33,7 @@ const vmStates = async (t: Testbed): Promise<Readonly<Record<string, State>>> =>
 
 const inGuest = async (t: Testbed, command: string): Promise<string> => {
   for (let attempt = 0; ; attempt += 1) {
-    const { code, stdout, stderr } = await t.cells(["exec", "shop/db/vm", "--", "sh", "-c", command]);
+    const { code, stdout, stderr } = await execIn(t, "shop/db/vm", ["sh", "-c", command]);
     if (code === 0) return stdout.trim();
     assert.ok(attempt < 120, `${command}: ${code} ${stderr}`);
     await pause(500);
