@@ -43,6 +43,7 @@ import { createStatus } from "./observation/status.ts";
 import { registerZone } from "./observation/zone.ts";
 import { isOfPage, registerPage } from "./page/page.ts";
 import { registerCapacity } from "./placement/capacity.ts";
+import { createQuestions } from "./placement/questions.ts";
 import { registerRebalance } from "./placement/rebalance.ts";
 import { isChildName, requireCellName, requireFreeName } from "./requests/cell-names.ts";
 import { cellSourceOf } from "./requests/cell-source.ts";
@@ -196,8 +197,9 @@ export function createGateway(
   registerOrphans(app, configuration);
   const ha = registerHa(app, configuration);
   registerZone(app, configuration);
-  registerCapacity(app, configuration);
-  registerRebalance(app, configuration);
+  const asking = { configuration, questions: createQuestions(), whoIs };
+  registerCapacity(app, asking);
+  registerRebalance(app, asking);
   registerNetwork(app, configuration);
   const told: (() => void)[] = [];
   app.addHook("onReady", async () => {

@@ -5,7 +5,10 @@ import { createPlacer } from "../../core/placer/placer.ts";
 import type { PlacerState, Wanted } from "../../core/placer/state.ts";
 import { capacityOf } from "../../core/placer/what-if/capacity.ts";
 import { faultsOf } from "../../core/placer/what-if/check-moves.ts";
+import { sliceTimer } from "../../core/placer/what-if/questions.ts";
 import { rebalance } from "../../core/placer/what-if/rebalance.ts";
+import { wholeOf } from "../../core/placer/what-if/sliced.ts";
+import { thought } from "../../core/placer/what-if/thought.ts";
 import { below, seedOf } from "../../core/random.ts";
 import { hostName, type PeerName, peerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
@@ -34,6 +37,8 @@ export interface PlacementReport {
   /** A plan by which hosts are used alike, looked at anew; null: not where there are so many VMs. */
   readonly rebalanceMs: number | null;
   readonly moves: number;
+  /** Of a plan, and of what fits after a loss, asked of the service: the longest step meanwhile by the time of its thread, one of a hundred, and how many there were. */
+  readonly slices: { readonly longestMs: number; readonly p99Ms: number; readonly count: number };
   /** What the hosts, the places and the index hold, with garbage collected. */
   readonly heldMiB: number;
   readonly placed: number;
@@ -189,12 +194,35 @@ const refusedInFullMs = timesOf(
   10,
 );
 const like: Wanted = { client: peerName("controller.k1"), document: request({ of: 1, what: 0 }).document as never };
-const capacityMs = timesOf(() => capacityOf(state, like, 0), 10);
-const capacityAfterLossMs = timesOf(() => capacityOf(state, like, 1), 2);
+const capacityMs = timesOf(() => wholeOf(capacityOf(state, like, 0)), 10);
+const capacityAfterLossMs = timesOf(() => wholeOf(capacityOf(state, like, 1)), 2);
 const planned = performance.now();
-const plan = hostCount <= 1000 ? rebalance(state, { goal: "even", host: null }) : null;
-if (plan !== null && faultsOf(state, plan.moves).length > 0) throw new Error("the plan is not lawful");
+const plan = hostCount <= 1000 ? wholeOf(rebalance(wholeOf(thought(state)), { goal: "even", host: null })) : null;
+if (plan !== null && wholeOf(faultsOf(state, plan.moves)).length > 0) throw new Error("the plan is not lawful");
 const rebalanceMs = plan === null ? null : performance.now() - planned;
+
+/** What is asked of the service as the operator does it, with a VM placed between two steps. */
+function slicesOf(question: JsonObject): readonly number[] {
+  const took: number[] = [];
+  let input: Parameters<typeof service.step>[1] | null = { kind: "request", id: 1, request: question };
+  while (input !== null) {
+    const from = process.threadCpuUsage();
+    const { effects } = service.step(state, input, clock);
+    const { user, system } = process.threadCpuUsage(from);
+    took.push((user + system) / 1000);
+    const goesOn: boolean = effects.some(({ kind }) => kind === "timer");
+    input = goesOn ? { kind: "timer", name: sliceTimer } : null;
+    const [gone] = took.length % 20 === 0 ? live.splice(below(chance, live.length), 1) : [];
+    if (gone === undefined) continue;
+    desire(gone.client, `placement/${gone.vm}`, null);
+    start(request(gone.kind));
+  }
+  return took;
+}
+const slices = [
+  ...slicesOf({ kind: "capacity", memoryMiB: "4096", failures: "1" }),
+  ...(hostCount <= 1000 ? slicesOf({ kind: "rebalance", goal: "even" }) : []),
+].sort((one, other) => one - other);
 const at = (share: number): number => steps[Math.min(steps.length - 1, Math.floor(steps.length * share))] ?? 0;
 const report: PlacementReport = {
   ...{ perSecond: (count / placing) * 1000, medianMs: at(0.5), p99Ms: at(0.99), longestMs: at(1) },
@@ -208,6 +236,10 @@ const report: PlacementReport = {
     capacityAfterLossMs,
     rebalanceMs,
     moves: plan?.moves.length ?? 0,
+    slices: {
+      ...{ longestMs: slices.at(-1) ?? 0, p99Ms: slices[Math.floor(slices.length * 0.99)] ?? 0 },
+      count: slices.length,
+    },
     heldMiB: held,
   },
   ...{ placed: state.reservations.size, waiting: state.waiting.size },

@@ -86,6 +86,8 @@ export class UsageTable extends Map<HostName, HostUse> implements Usage {
   readonly changed = new Set<HostName>();
   /** The same, since the root controller was told what stands there. */
   readonly unsaid = new Set<HostName>();
+  /** The same, since a copy of all was begun; null: none is being made. */
+  since: Set<HostName> | null = null;
 }
 
 export interface HostView {
@@ -192,6 +194,7 @@ function change(usage: UsageTable, host: HostName, vm: Uid, work: (use: HostUse)
   const use = usage.get(host) ?? noUse();
   usage.set(host, use);
   usage.unsaid.add(host);
+  usage.since?.add(host);
   const before = shareOf(use, vm);
   const asked = modeAt(use, vm) === undefined ? 0 : 1;
   work(use);

@@ -47,7 +47,7 @@ import { isSparing, placeSparing } from "./room/spare.ts";
 import type { PlacerState, Wanted } from "./state.ts";
 import { HostTable } from "./tables.ts";
 import { termsOf } from "./terms.ts";
-import { whatIf } from "./what-if/answers.ts";
+import { createQuestions, sliceTimer, takeQuestion, workOn } from "./what-if/questions.ts";
 
 /*
  * The Placer keeps a reservation per VM incarnation. A reservation never moves by itself: the VM may be running there. A
@@ -108,6 +108,7 @@ function restore(restored: Restored, { hosts, ratios, presence }: PlacerOptions)
     ...{ waiting: new Set(), refused: new Set(), retries: 0, advised: { round: 0, count: 0, last: new Map() } },
     ...{ maintained: new Set(), asked: new Set(), leaving: new Map(), next: new Map() },
     ...{ spareHosts: 0, settings: {}, continuing: new Set() },
+    questions: createQuestions(),
   };
   for (const peer of hosts) state.hosts.set(peer, { host: hostOf(peer), reachable: false, actual: null });
   for (const [key, value] of restored.records) {
@@ -124,13 +125,14 @@ function take(state: PlacerState, input: Input): void {
   else if (input.kind === "actual" && input.key === "host") takeHost(state, input.from, input.value);
   else if (input.kind === "actual" && input.key.startsWith(takenKey("" as Uid))) takeTaken(state, input);
   else if (input.kind === "actual") noteDeath(state, takeDeath(state.deaths, input.from, input.key, input.value));
+  else if (input.kind === "timer" && input.name === sliceTimer) workOn(state);
   else if (input.kind === "reachable") {
     const view = state.hosts.get(input.peer);
     const first = state.silent.delete(input.peer);
     if (view === undefined || (view.reachable === input.reachable && !first)) return;
     state.hosts.set(input.peer, { ...view, reachable: input.reachable });
     retry(state);
-  } else if (input.kind === "request") {
+  } else if (input.kind === "request" && !takeQuestion(state, input.id, input.request)) {
     state.outbox.effects.push({ kind: "reply", id: input.id, response: replyTo(state, input.request) });
   }
 }
@@ -147,11 +149,7 @@ function noteDeath(state: PlacerState, host: HostName | null): void {
 function replyTo(state: PlacerState, request: Json): Json {
   if (isOffersRequest(request)) return toJson(offersOf(state.hosts.values(), state.ratios, state.settings));
   if (isObject(request) && request.kind === "hosts") return rooms(state);
-  return (
-    whatIf(state, request) ?? {
-      error: 'the Placer answers requests of the kinds "hosts", "offers", "capacity" and "rebalance" only',
-    }
-  );
+  return { error: 'the Placer answers requests of the kinds "hosts", "offers", "capacity" and "rebalance" only' };
 }
 
 function start(state: PlacerState): void {

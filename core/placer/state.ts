@@ -8,6 +8,7 @@ import type { Deaths } from "../presence/group/deaths.ts";
 import type { Ratios, Reservation, UsageTable } from "./candidate.ts";
 import type { PlacerIndex } from "./index/classes.ts";
 import type { HostTable } from "./tables.ts";
+import type { Questions } from "./what-if/question.ts";
 
 export interface PlacerState {
   /** Of hosts and usage, for decisions that look at few hosts. */
@@ -59,6 +60,8 @@ export interface PlacerState {
   settings: PlacementSettings;
   /** VMs whose place was theirs until now, and that have not got the next one yet. */
   readonly continuing: Set<Uid>;
+  /** That the operator waits for answers of. */
+  readonly questions: Questions;
 }
 
 /** An affinity group, and whose. */

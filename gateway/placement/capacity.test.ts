@@ -3,14 +3,17 @@ import { after, before, test } from "node:test";
 import { type FastifyInstance, fastify } from "fastify";
 import { host } from "../../core/placer/placer.testing.ts";
 import { createPlacer } from "../../core/placer/placer.ts";
-import { peerName } from "../../model/cell/identifiers.ts";
+import { sliceTimer, unitsOfSlice } from "../../core/placer/what-if/questions.ts";
+import { hostName, peerName } from "../../model/cell/identifiers.ts";
 import type { RebalanceAnswer } from "../../model/contract/operator/placement.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { servePeers } from "../../runtime/http/https.ts";
 import { createTestInstallation, type TestInstallation } from "../../runtime/installation.testing.ts";
 import { type Asked, answering, capacityQuestion, rebalanceQuestion } from "../../runtime/process/asked.ts";
+import type { Person } from "../requests/credentials.ts";
 import { RefusedError } from "../requests/refused.ts";
 import { registerCapacity } from "./capacity.ts";
+import { createQuestions } from "./questions.ts";
 import { registerRebalance } from "./rebalance.ts";
 
 /* How many more fit, asked of the gateway, over mutual TLS of a Placer that has two hosts. */
@@ -41,8 +44,10 @@ before(async () => {
       : reply.status(500).send(error),
   );
   const gateway = (await installation.configure(peerName("gateway"))).configuration;
-  registerCapacity(app, gateway);
-  registerRebalance(app, gateway);
+  const whoIs = (authorization: string): Person => ({ person: authorization, scope: { kind: "operator" } });
+  const asking = { configuration: gateway, questions: createQuestions(), whoIs };
+  registerCapacity(app, asking);
+  registerRebalance(app, asking);
   input({ kind: "start" });
   for (const name of ["h1", "h2"]) {
     input({ kind: "actual", from: peerName(`host.${name}`), key: "host", value: host(name, 4000) });
@@ -58,6 +63,32 @@ after(async () => {
   await installation.remove();
 });
 
+/** The Placer's process: what is asked is answered in some step or other. While it stands still nothing is. */
+const pending = new Map<number, (response: Json) => void>();
+let [isStill, next] = [false, 0];
+const said: string[] = [];
+function run(what: Parameters<typeof placer.step>[1]): void {
+  let isDue = false;
+  for (const effect of input(what)) {
+    if (effect.kind === "timer") isDue = true;
+    if (effect.kind === "reply") pending.get(effect.id)?.(effect.response);
+  }
+  if (isDue && !isStill) run({ kind: "timer", name: sliceTimer });
+}
+const request = (about: Json): Promise<Json> =>
+  new Promise((resolve) => {
+    next += 1;
+    pending.set(next, resolve);
+    said.push(String((about as JsonObject).kind));
+    run({ kind: "request", id: next, request: about });
+  });
+const until = async (isSo: () => boolean): Promise<void> => {
+  for (let times = 0; !isSo(); times += 1) {
+    assert.ok(times < 5_000, `it is not so after all: ${said.join(", ")}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+};
+
 const ask = async (query: string): Promise<[number, Json]> => {
   const answer = await app.inject({ method: "GET", url: `/placement/capacity${query}` });
   return [answer.statusCode, JSON.parse(answer.body)];
@@ -69,12 +100,7 @@ const message = async (query: string): Promise<readonly [number, unknown]> => {
 
 test("how many more of a VM fit is asked of the Placer, by the VM's path or by its room", async () => {
   assert.deepEqual(await message("?memoryMiB=100"), [503, "no Placer answers"]);
-  asked.service = {
-    request: async (request: Json) => {
-      const reply = input({ kind: "request", id: 1, request }).find(({ kind }) => kind === "reply");
-      return reply?.kind === "reply" ? reply.response : assert.fail();
-    },
-  } as never;
+  asked.service = { request } as never;
   const common = { memoryMiB: 1000, cpus: 1, away: [] };
   assert.deepEqual(await ask("?like=shop/web"), [
     200,
@@ -119,4 +145,38 @@ test("a plan of moves comes from the Placer, and what is no goal or no host is r
     assert.equal(refusedWith, 400, query);
     assert.match((said as { error: { message: string } }).error.message, why);
   }
+});
+
+test("who leaves has the Placer stop, and one person asks two things at a time at most", async () => {
+  // More hosts than are looked at in one slice, so that the question is being worked at.
+  for (let at = 0; at < 2 * unitsOfSlice; at += 1) {
+    const peer = peerName(`host.x${at}`);
+    state.hosts.set(peer, { host: hostName(`x${at}`), reachable: false, actual: null });
+  }
+  isStill = true;
+  said.length = 0;
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = app.server.address() as { readonly port: number };
+  const from = (person: string, signal?: AbortSignal): Promise<Response> =>
+    fetch(`http://127.0.0.1:${port}/placement/capacity?memoryMiB=100`, {
+      headers: { authorization: person },
+      ...(signal === undefined ? {} : { signal }),
+    });
+  const leaving = [new AbortController(), new AbortController()];
+  const gone = leaving.map(({ signal }) => from("one", signal).catch(() => "gone"));
+  await until(() => said.length === 2);
+  const third = await from("one", AbortSignal.timeout(10_000)).catch(() =>
+    assert.fail("it is taken, and not answered"),
+  );
+  assert.equal(third.status, 503);
+  assert.equal(third.headers.get("retry-after"), "5");
+  assert.match(await third.text(), /at most 2 of one person, 4 in all/);
+  for (const each of leaving) each.abort();
+  assert.deepEqual(await Promise.all(gone), ["gone", "gone"]);
+  await until(() => said.filter((kind) => kind === "withdrawn").length === 2);
+  assert.equal(state.questions.current, null);
+  assert.deepEqual(state.questions.waiting, []);
+  isStill = false;
+  await until(() => said.length === 4);
+  assert.equal((await from("one")).status, 200);
 });

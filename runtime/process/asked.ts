@@ -1,6 +1,7 @@
+import type { ServerResponse } from "node:http";
 import { mayAsk, type ServiceKind } from "../../core/documents/permissions.ts";
 import { offersRequest } from "../../core/documents/supply.ts";
-import { isObject, type Json } from "../../model/json/json.ts";
+import type { Json, JsonObject } from "../../model/json/json.ts";
 import { servePeers } from "../http/https.ts";
 import type { PeerHandler } from "../http/peer-handler.ts";
 import type { ProcessConfiguration } from "../installation.ts";
@@ -17,7 +18,10 @@ export interface Asked {
 export interface Question {
   readonly path: string;
   readonly request: Json;
-  /** Its query has words, which the service reads. */
+  /**
+   * Its query has words, which the service reads. It may take its time for the answer: the request has a number, `asked`, and where nobody waits any more
+   * a second request of the kind "withdrawn" says so by that number.
+   */
   readonly isWorded?: true;
   /** As in "only the gateway may ask …". */
   readonly asks: string;
@@ -81,12 +85,38 @@ export const answering =
     } else if (!mayAsk(at, peer, method, url))
       refuse(403, "forbidden", `only the gateway may ask ${question.asks}, and this is "${peer}"`);
     else if (asked.service === null) refuse(503, "busy", "the service is starting: ask again in a moment");
-    else json(200, (await asked.service.request(worded(question, words))) as object);
+    else if (question.isWorded !== true) json(200, (await asked.service.request(question.request)) as object);
+    else {
+      const answer = await worded(asked.service, question.request, words, response);
+      if (!response.destroyed) json(200, answer);
+    }
   };
 
-/** What is asked with the words of a query, each of which is a text. */
-const worded = ({ request, isWorded }: Question, words: string): Json =>
-  isWorded === true && isObject(request) ? { ...Object.fromEntries(new URLSearchParams(words)), ...request } : request;
+/** Of this process. */
+let questions = 0;
+
+/** Asks with the words of a query, each of which is a text, until whoever asked has gone. */
+async function worded(
+  service: Pick<RunningService, "request">,
+  request: Json,
+  words: string,
+  response: ServerResponse,
+): Promise<object> {
+  questions += 1;
+  const number = questions;
+  const withdraw = (): void => {
+    // A service that ends meanwhile has no answer to give.
+    service.request({ kind: "withdrawn", asked: number }).catch(() => undefined);
+  };
+  response.once("close", withdraw);
+  try {
+    if (response.destroyed) return {};
+    const asked = { ...Object.fromEntries(new URLSearchParams(words)), ...(request as JsonObject), asked: number };
+    return (await service.request(asked)) as object;
+  } finally {
+    response.off("close", withdraw);
+  }
+}
 
 /** Serves what an observer sees and the answers to the questions, which the service is asked once it runs. */
 export const serveQuestions = async (

@@ -1,43 +1,49 @@
 import { type PeerName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
 import { smallestVm } from "../../../model/cell/schema.ts";
 import { mostFailures, rebalanceGoals } from "../../../model/contract/operator/placement.ts";
-import { isObject, type Json } from "../../../model/json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../../model/json/json.ts";
 import type { DesiredPlacement } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
 import type { PlacerState, Wanted } from "../state.ts";
 import { capacityOf } from "./capacity.ts";
 import { faultsOf } from "./check-moves.ts";
+import type { Asks } from "./question.ts";
 import { rebalance } from "./rebalance.ts";
+import type { Sliced } from "./sliced.ts";
+import { thought } from "./thought.ts";
 
 /**
  * What the operator asks of a Placer that changes nothing: `{kind: "capacity", like | memoryMiB, cpus, failures}` or `{kind: "rebalance", goal, host}`, each word a text as in a query. What is
- * wrong with it is the answer's `error`; null: it asks for something else.
+ * wrong with it is the answer's `error`, at once; else how the answer is worked out. Null: it asks for something else.
  */
-export function whatIf(state: PlacerState, request: Json): Json | null {
+export function whatIf(state: PlacerState, request: Json): JsonObject | Asks | null {
   if (!isObject(request)) return null;
   const wordOf = (name: string): string | null => {
     const value = request[name];
     return typeof value === "string" ? value : null;
   };
-  if (request.kind === "capacity") return capacityAnswer(state, wordOf);
-  return request.kind === "rebalance" ? rebalanceAnswer(state, wordOf) : null;
+  if (request.kind === "capacity") return capacityAsked(state, wordOf);
+  return request.kind === "rebalance" ? rebalanceAsked(state, wordOf) : null;
 }
 
 type WordOf = (name: string) => string | null;
-function capacityAnswer(state: PlacerState, wordOf: WordOf): Json {
+function capacityAsked(state: PlacerState, wordOf: WordOf): JsonObject | Asks {
   const failures = wordOf("failures") === null ? state.spareHosts : numberIn(wordOf("failures"), 0, mostFailures);
   if (failures === null) return { error: `failures are a whole number up to ${mostFailures}` };
   const like = wordOf("like");
-  const asked = like === null ? plain(wordOf) : wantedAs(state, like);
-  // A VM that is off, or another Placer's.
-  if (asked === null && like !== null) return { unknown: true };
-  if (asked === null)
+  const asked = like === null ? plain(wordOf) : null;
+  if (asked === null && like === null)
     return { error: `memoryMiB is a whole number from ${smallestVm.memoryMiB}, and cpus one from ${smallestVm.cpus}` };
-  const { memoryMiB, cpus } = asked.document;
-  return toJson({ like, memoryMiB, cpus, ...capacityOf(state, asked, failures) });
+  return function* (): Sliced<Json> {
+    const wanted = asked ?? (yield* wantedAs(state, like ?? ""));
+    // A VM that is off, or another Placer's.
+    if (wanted === null) return { unknown: true };
+    const { memoryMiB, cpus } = wanted.document;
+    return toJson({ like, memoryMiB, cpus, ...(yield* capacityOf(state, wanted, failures)) });
+  };
 }
 
-function rebalanceAnswer(state: PlacerState, wordOf: WordOf): Json {
+function rebalanceAsked(state: PlacerState, wordOf: WordOf): JsonObject | Asks {
   const goal = rebalanceGoals.find((each) => each === wordOf("goal"));
   if (goal === undefined) return { error: `the goal is ${rebalanceGoals.join(", ")}` };
   const host = wordOf("host");
@@ -46,10 +52,13 @@ function rebalanceAnswer(state: PlacerState, wordOf: WordOf): Json {
   const known = [...state.hosts.values()].map((view) => view.host);
   const named = known.find((each) => each === host) ?? null;
   if (host !== null && named === null) return { error: `there is no host ${host}: there are ${known.join(", ")}` };
-  const plan = rebalance(state, { goal, host: named });
-  const faults = faultsOf(state, plan.moves);
-  if (faults.length === 0) return toJson(plan);
-  return { wrong: faults[0] ?? "" };
+  return function* (): Sliced<Json> {
+    // Moves are made in its usage; its reservations, by which the checker goes, stay as they are.
+    const copy = yield* thought(state);
+    const plan = yield* rebalance(copy, { goal, host: named });
+    const faults = yield* faultsOf(copy, plan.moves);
+    return faults.length === 0 ? toJson(plan) : { wrong: faults[0] ?? "" };
+  };
 }
 
 const mostAsked = 2 ** 40;
@@ -60,8 +69,9 @@ function numberIn(word: string | null, least: number, most: number): number | nu
 }
 
 /** The VM that people call so: its cell's whole name, and its path within. */
-function wantedAs({ wanted }: PlacerState, name: string): Wanted | null {
+function* wantedAs({ wanted }: PlacerState, name: string): Sliced<Wanted | null> {
   for (const each of wanted.values()) {
+    yield 0.1;
     const { cell, path } = each.document;
     if ([cell, ...path.split("/").slice(1)].join("/") === name) return each;
   }

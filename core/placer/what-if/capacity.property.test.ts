@@ -9,6 +9,9 @@ import { place } from "../place.ts";
 import type { PlacerState } from "../state.ts";
 import { capacityOf } from "./capacity.ts";
 import { cloudOf, pickOf, requestOf, shop, wishesOf } from "./clouds.testing.ts";
+import { wholeOf } from "./sliced.ts";
+
+const capacityNow = (...asked: Parameters<typeof capacityOf>) => wholeOf(capacityOf(...asked));
 
 /*
  * What `capacityOf` says of small clouds is what is found by putting one copy after the other at every host that takes it, in every order, and by losing
@@ -88,7 +91,7 @@ test("how many more of a VM fit, also after lost hosts, is what trying every ord
     const copy = requestOf("like", "shop", { memoryMiB, cpus: pick([1, 4, 9]), placement });
     const cloud: Cloud = { state, hosts: [...state.hosts.values()], usage: state.usage };
     const before = JSON.stringify([...state.usage].map(([host, { memoryMiB: of, cpus }]) => [host, of, cpus]));
-    const said = capacityOf(state, { client: shop, document: copy }, 1);
+    const said = capacityNow(state, { client: shop, document: copy }, 1);
     const about = `seed ${seed}, run ${run}: ${JSON.stringify({ copy, said })}`;
     const whole = bruteForce(copyOf(cloud, cloud.hosts, new Set()), shop, copy);
     assert.equal(said.more, whole, about);
@@ -103,7 +106,7 @@ test("how many more of a VM fit, also after lost hosts, is what trying every ord
     assert.equal(said.failures.more, worst, about);
     assert.equal(said.failures.every, true);
     if (worst < whole) fewer += 1;
-    const two = capacityOf(state, { client: shop, document: copy }, 2).failures ?? assert.fail(about);
+    const two = capacityNow(state, { client: shop, document: copy }, 2).failures ?? assert.fail(about);
     if (living.length < 2) continue;
     const pairs = living.flatMap((one, at) => living.slice(at + 1).map((other) => new Set([one.host, other.host])));
     assert.equal(two.more, Math.min(...pairs.map((pair) => afterLoss(cloud, pair, shop, copy))), about);
@@ -120,25 +123,25 @@ test("what runs out first is said, and what keeps hosts away whatever their room
     const plain = { ...(actual ?? assert.fail()), memoryMiB: 2000, machineMiB: 40, cpus: 1 };
     state.hosts.set(peer, { host, reachable: true, actual: plain });
   }
-  const said = capacityOf(state, { client: shop, document: requestOf("like", "shop", { memoryMiB: 300 }) }, 0);
+  const said = capacityNow(state, { client: shop, document: requestOf("like", "shop", { memoryMiB: 300 }) }, 0);
   assert.deepEqual(
     { more: said.more, hosts: said.hosts, runsOut: said.runsOut },
     { more: 6, hosts: 3, runsOut: "memory" },
   );
   const processors = requestOf("like", "shop", { memoryMiB: 20, cpus: 16 });
-  assert.equal(capacityOf(state, { client: shop, document: processors }, 0).runsOut, "cpus");
+  assert.equal(capacityNow(state, { client: shop, document: processors }, 0).runsOut, "cpus");
   const tagged = requestOf("like", "shop", { placement: { tags: ["none"] } });
-  assert.deepEqual(capacityOf(state, { client: shop, document: tagged }, 0), {
+  assert.deepEqual(capacityNow(state, { client: shop, document: tagged }, 0), {
     ...{ more: 0, hosts: 0, runsOut: null, away: [{ kind: "pinned", hosts: 3 }] },
   });
   const apart = requestOf("like", "shop", { placement: { groups: ["apart"] } });
-  const apartSaid = capacityOf(state, { client: shop, document: apart }, 0);
+  const apartSaid = capacityNow(state, { client: shop, document: apart }, 0);
   assert.deepEqual([apartSaid.more, apartSaid.hosts, apartSaid.runsOut], [3, 3, "hosts"]);
   const together = requestOf("like", "shop", { memoryMiB: 300, placement: { groups: ["together"] } });
-  const togetherSaid = capacityOf(state, { client: shop, document: together }, 0);
+  const togetherSaid = capacityNow(state, { client: shop, document: together }, 0);
   assert.deepEqual([togetherSaid.more, togetherSaid.hosts, togetherSaid.runsOut], [2, 1, "memory"]);
   const unknown = requestOf("like", "shop", { placement: { groups: ["DedicatedGrp-none"] } });
-  assert.match(capacityOf(state, { client: shop, document: unknown }, 0).said ?? "", /DedicatedGrp-none/);
+  assert.match(capacityNow(state, { client: shop, document: unknown }, 0).said ?? "", /DedicatedGrp-none/);
 });
 
 test("of VMs that are to have hosts alone none is counted where the last hosts are left to the cloud's own", () => {
@@ -150,7 +153,7 @@ test("of VMs that are to have hosts alone none is counted where the last hosts a
   const strict = requestOf("like", "shop", { memoryMiB: 300, placement: { dedication: "strict" } });
   const more = (systemHosts: number, document = strict): readonly number[] => {
     state.settings = { systemHosts };
-    const { more: all, hosts } = capacityOf(state, { client: shop, document }, 0);
+    const { more: all, hosts } = capacityNow(state, { client: shop, document }, 0);
     return [all, hosts];
   };
   assert.deepEqual(

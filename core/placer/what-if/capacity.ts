@@ -23,6 +23,7 @@ import { askedOf } from "../place.ts";
 import { inOrderOfStart } from "../room/loss.ts";
 import { claimsLeft, holdsStrict, isForSystem, leftToSystem } from "../room/system-hosts.ts";
 import type { PlacerState } from "../state.ts";
+import type { Sliced } from "./sliced.ts";
 import { anew, thought } from "./thought.ts";
 
 /*
@@ -32,16 +33,21 @@ import { anew, thought } from "./thought.ts";
  *
  * After lost hosts: their VMs of this Placer have been started again on the others, in the order and at the hosts where they would be. Which
  * hosts are worst nobody can say without trying, so all sets of so many are tried where these are few, and of many those that lose most room.
+ *
+ * It is worked out in slices. Without losses each host is counted as it is when its turn comes; with them in a copy, as all was at one moment.
  */
 /** Sets of lost hosts of which all are tried, and of how many if there are more. */
 const [fewSets, triedOfMany] = [256, 4] as const;
+/** A host is chosen in the time in which so many are looked at. */
+const chosenAs = 8;
 
 /** @param document of a VM that is there, or one like those; which host it has and which incarnation it is does not matter */
-export function capacityOf(
-  state: PlacerState,
+export function* capacityOf(
+  real: PlacerState,
   { client, document }: { readonly client: PeerName; readonly document: DesiredPlacement },
   failures: number,
-): Capacity {
+): Sliced<Capacity> {
+  const state = failures === 0 ? real : yield* thought(real, true);
   const asker = askerOf(state, client);
   const copy: DesiredPlacement = {
     ...anew(document),
@@ -49,10 +55,10 @@ export function capacityOf(
   };
   const said = whyNoGroup(copy, asker);
   if (said !== null) return { more: 0, hosts: 0, runsOut: null, away: [], said };
-  const counted = countAll(state, copy, asker);
+  const counted = yield* countAll(state, copy, asker);
   const whole = sumOf(counted.values(), copy, state, asker);
   if (failures === 0) return whole;
-  return { ...whole, failures: worstOf(thought(state), copy, asker, counted, failures) };
+  return { ...whole, failures: yield* worstOf(state, copy, asker, counted, failures) };
 }
 
 interface Count {
@@ -63,12 +69,13 @@ interface Count {
   readonly claims?: true;
 }
 
-function countAll(state: PlacerState, copy: DesiredPlacement, asker: Asker): Map<HostName, Count> {
+function* countAll(state: PlacerState, copy: DesiredPlacement, asker: Asker): Sliced<Map<HostName, Count>> {
   const asked = askedOf(state.usage, copy, state.ratios, asker);
   const counted = new Map<HostName, Count>();
   for (const view of state.hosts.values()) {
     const count = countAt(view, asked);
     if (count !== null) counted.set(view.host, count);
+    yield 1;
   }
   return counted;
 }
@@ -98,7 +105,9 @@ function countAt(view: HostView, asked: Asked): Count | null {
 
 /** Without those of the last hosts, which are left to the cloud's own VMs; of the others such as take most. */
 function withinClaims(counts: Iterable<Count>, state: PlacerState): readonly Count[] {
-  const all = [...counts].sort((one, other) => other.more - one.more);
+  const all = [...counts];
+  if (!all.some(({ claims }) => claims === true)) return all;
+  all.sort((one, other) => other.more - one.more);
   let left = claimsLeft(state);
   return all.map((count): Count => {
     if (count.claims !== true) return count;
@@ -129,26 +138,28 @@ const standsAtOne = (copy: DesiredPlacement, { usage, ratios }: PlacerState, ask
     ({ kind, homes }) => kind === "host affinity" && homes.size === 0,
   );
 
-function worstOf(
+function* worstOf(
   state: PlacerState,
   copy: DesiredPlacement,
   asker: Asker,
   counted: ReadonlyMap<HostName, Count>,
   failures: number,
-): Failures {
+): Sliced<Failures> {
   const living = [...state.hosts.values()].filter(({ reachable, actual }) => reachable && actual !== null);
   const size = Math.min(failures, living.length);
   const roomOf = ({ host, actual }: HostView): number =>
     (counted.get(host)?.more ?? 0) * copy.memoryMiB +
     (actual === null ? 0 : takenMiB(actual, state.usage.get(host) ?? noUse()));
-  const fullest = living.sort((one, other) => roomOf(other) - roomOf(one) || (one.host < other.host ? -1 : 1));
+  const rooms = new Map(living.map((view) => [view, roomOf(view)]));
+  const roomIn = (view: HostView): number => rooms.get(view) ?? 0;
+  const fullest = living.sort((one, other) => roomIn(other) - roomIn(one) || (one.host < other.host ? -1 : 1));
   const every = choices(fullest.length, size) <= fewSets;
   const sets = every
     ? subsets(fullest, size)
     : Array.from({ length: Math.min(triedOfMany, fullest.length - size + 1) }, (_, at) => fullest.slice(at, at + size));
   let worst: Failures | null = null;
   for (const set of sets) {
-    const after = without(state, set, copy, asker, counted);
+    const after = yield* without(state, set, copy, asker, counted);
     if (worst === null || after.more < worst.more || (after.more === worst.more && after.stranded > worst.stranded))
       worst = { hosts: size, ...after, lost: set.map(({ host }) => host).sort(), every };
   }
@@ -156,13 +167,13 @@ function worstOf(
 }
 
 /** What fits once these are lost and their VMs have started elsewhere. The state is as before afterwards. */
-function without(
+function* without(
   state: PlacerState,
   lost: readonly HostView[],
   copy: DesiredPlacement,
   asker: Asker,
   counted: ReadonlyMap<HostName, Count>,
-): Pick<Failures, "more" | "stranded"> {
+): Sliced<Pick<Failures, "more" | "stranded">> {
   const { hosts, usage } = state;
   const undo: (() => void)[] = [];
   const changed = new Set(lost.map(({ host }) => host));
@@ -187,6 +198,7 @@ function without(
   for (const { reservation, wanted } of homeless) {
     const request = { ...anew(wanted.document), restart: true as const };
     const chosen = choose(state, request, askerOf(state, wanted.client));
+    yield chosenAs;
     if (chosen === null) {
       stranded += 1;
       continue;
@@ -202,6 +214,7 @@ function without(
   const isBound = asked.memberships.some(({ kind }) => kind === "host affinity");
   for (const view of hosts.values()) {
     if (!isBound && !changed.has(view.host)) continue;
+    yield 1;
     const count = countAt(view, asked);
     if (count === null) counts.delete(view.host);
     else counts.set(view.host, count);

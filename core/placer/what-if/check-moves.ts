@@ -1,7 +1,9 @@
 import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { Move } from "../../../model/contract/operator/placement.ts";
-import { isObject, type JsonObject } from "../../../model/json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../../model/json/json.ts";
+import type { HostView } from "../candidate.ts";
 import type { PlacerState } from "../state.ts";
+import type { Sliced } from "./sliced.ts";
 
 /*
  * Looks at a plan of moves anew, one after the other, from what hosts and cells have said. It shares no code with whoever makes plans, nor with the filters
@@ -19,39 +21,65 @@ interface Vm {
   readonly account: string | null;
   readonly isSystem: boolean;
   readonly wishes: JsonObject;
+  /** Of Eucalyptus, that its cell has; absent: Diverter's alone. */
+  readonly networkMode?: string;
 }
 const texts = (value: unknown): readonly string[] =>
   (Array.isArray(value) ? value : [value]).filter((each) => typeof each === "string");
 
 /** What is wrong with a plan, by the number of its move; nothing: each is lawful when its turn comes. */
-export function faultsOf(state: PlacerState, moves: readonly Move[]): readonly string[] {
-  const vms = vmsOf(state);
-  return moves.flatMap(({ uid, from, to }, at) => {
+export function* faultsOf(state: PlacerState, moves: readonly Move[]): Sliced<readonly string[]> {
+  const vms = yield* vmsOf(state);
+  const byHost = new Map<HostName, Set<Vm>>();
+  for (const vm of vms.values()) {
+    byHost.set(vm.host, (byHost.get(vm.host) ?? new Set()).add(vm));
+    yield littleAs;
+  }
+  const views = new Map([...state.hosts.values()].map((view) => [view.host, view]));
+  const found: string[] = [];
+  for (const [at, { uid, from, to }] of moves.entries()) {
     const vm = vms.get(uid);
-    if (vm === undefined) return [`move ${at + 1}: there is no VM ${uid}`];
-    if (vm.host !== from) return [`move ${at + 1}: ${vm.path} is at ${vm.host}`];
-    if (from === to) return [`move ${at + 1}: ${vm.path} is there already`];
-    const faults = faultsAt(state, [...vms.values()], vm, to);
-    vm.host = to;
-    return faults.map((fault) => `move ${at + 1}: ${vm.path} to ${to}: ${fault}`);
-  });
+    const say = (fault: string): unknown => found.push(`move ${at + 1}: ${fault}`);
+    if (vm === undefined) say(`there is no VM ${uid}`);
+    else if (vm.host !== from) say(`${vm.path} is at ${vm.host}`);
+    else if (from === to) say(`${vm.path} is there already`);
+    else {
+      const there = [...(byHost.get(to) ?? [])];
+      const isInGroups = texts(vm.wishes.groups).length > 0;
+      const all = isInGroups ? [...vms.values()] : [];
+      for (const fault of faultsAt(state, { view: views.get(to), there, all }, vm))
+        say(`${vm.path} to ${to}: ${fault}`);
+      yield all.length * littleAs;
+      byHost.get(from)?.delete(vm);
+      vm.host = to;
+      byHost.set(to, (byHost.get(to) ?? new Set()).add(vm));
+    }
+    yield 1;
+  }
+  return found;
 }
+/** What takes a small part of the time in which a host is looked at. */
+const littleAs = 0.1;
 
-function vmsOf({ reservations, wanted, usage, owners }: PlacerState): Map<Uid, Vm> {
+function* vmsOf({ reservations, wanted, usage, owners }: PlacerState): Sliced<Map<Uid, Vm>> {
   const all = new Map<Uid, Vm>();
   const accountOf = (client: string): string | null =>
     owners.get((client.split(".").at(-1) ?? "") as never) ??
     owners.get(client.slice("controller.".length) as never) ??
     null;
   for (const [vm, { client, host, path, cell, memoryMiB, cpus }] of reservations) {
+    yield littleAs;
     const document = wanted.get(vm)?.document;
     const wishes = isObject(document?.placement) ? document.placement : {};
     const isSystem = client === "controller.root";
     const speed = document?.cpuSpeedMHz ?? 0;
-    all.set(vm, { vm, host, path, cell, memoryMiB, cpus, speed, account: accountOf(client), isSystem, wishes });
+    const mode = document?.networkMode === undefined ? {} : { networkMode: document.networkMode };
+    const whose = { account: accountOf(client), isSystem };
+    all.set(vm, { vm, host, path, cell, memoryMiB, cpus, speed, ...whose, wishes, ...mode });
   }
   for (const [host, { taken }] of usage)
     for (const [vm, { memoryMiB, cpus, by, terms }] of taken) {
+      yield littleAs;
       if (all.has(vm)) continue;
       const wishes: JsonObject = terms?.implicit === undefined ? {} : { dedication: terms.implicit };
       const whose = { account: by === undefined ? null : accountOf(by), isSystem: by === "controller.root" };
@@ -60,12 +88,16 @@ function vmsOf({ reservations, wanted, usage, owners }: PlacerState): Map<Uid, V
   return all;
 }
 
-function faultsAt(state: PlacerState, vms: readonly Vm[], vm: Vm, to: HostName): readonly string[] {
-  const view = [...state.hosts.values()].find(({ host }) => host === to);
+interface Target {
+  readonly view: HostView | undefined;
+  readonly there: readonly Vm[];
+  /** Everywhere; of a VM that is in no group nobody. */
+  readonly all: readonly Vm[];
+}
+function faultsAt(state: PlacerState, { view, there, all }: Target, vm: Vm): readonly string[] {
   const actual = view?.actual ?? null;
   if (view === undefined || actual === null || !view.reachable) return ["nobody hears the host"];
   const faults: string[] = [];
-  const there = vms.filter((each) => each.host === to && each.vm !== vm.vm);
   const { machineMiB = 0, memoryMiB, reservedMiB, cpus } = actual;
   let [neededMiB, neededCpus] = [0, 0];
   for (const each of [...there, vm]) {
@@ -77,10 +109,24 @@ function faultsAt(state: PlacerState, vms: readonly Vm[], vm: Vm, to: HostName):
   if (neededCpus > Math.floor(cpus * ratio)) faults.push("it has no processors for it");
   if (actual.state !== "up" || view.closed !== undefined) faults.push("it takes no VMs");
   if (vm.speed > actual.cpuSpeedMHz) faults.push("it is too slow");
-  const { host, tags, dedication, pool, zone } = vm.wishes;
-  if (typeof host === "string" && host !== to) faults.push("it asks for another host");
+  if (vm.networkMode !== undefined && actual.networkMode !== vm.networkMode)
+    faults.push(`its cell is of the mode ${vm.networkMode}, which the host does not offer`);
+  const { host, tags, dedication, pool, zone, pod, cluster, properties } = vm.wishes;
+  if (typeof host === "string" && host !== view.host) faults.push("it asks for another host");
   if (texts(tags).some((tag) => !(view.marks?.tags ?? []).includes(tag))) faults.push("it asks for other tags");
   if (typeof zone === "string" && view.marks?.cluster?.split("/")[0] !== zone) faults.push("it asks for another zone");
+  // A wish is one name, or all from the zone down.
+  const stands = view.marks?.cluster?.split("/") ?? [];
+  const isAt = (wish: Json | undefined, depth: number): boolean =>
+    typeof wish !== "string" ||
+    (wish.includes("/") ? wish === stands.slice(0, depth + 1).join("/") : wish === stands[depth]);
+  if (!isAt(pod, 1)) faults.push("it asks for another pod");
+  if (!isAt(cluster, 2)) faults.push("it asks for another cluster");
+  for (const [name, asked] of Object.entries(isObject(properties) ? properties : {})) {
+    const has = view.marks?.properties?.[name];
+    if (typeof asked === "number" ? !(typeof has === "number" && has >= asked) : has !== asked)
+      faults.push(`it asks for another ${name}`);
+  }
   if ((view.pooled !== undefined) !== (pool !== undefined) && !vm.isSystem) faults.push("it is of a pool, or of none");
   const owner = view.rule?.to;
   if (owner !== undefined && !vm.isSystem) {
@@ -93,7 +139,7 @@ function faultsAt(state: PlacerState, vms: readonly Vm[], vm: Vm, to: HostName):
   if (dedication === "strict" && !vm.isSystem && apart) faults.push("others are there, and it is strict");
   if (there.some((each) => isStrict(each) && (each.account === null || each.account !== vm.account)) && !vm.isSystem)
     faults.push("somebody strict is there");
-  return [...faults, ...groupFaults(state, vms, vm, to), ...pathFaults(there, vm)];
+  return [...faults, ...groupFaults(state, all, vm, view.host), ...pathFaults(there, vm)];
 }
 
 function groupFaults({ groups }: PlacerState, vms: readonly Vm[], vm: Vm, to: HostName): readonly string[] {

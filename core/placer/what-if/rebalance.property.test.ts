@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type HostName, hostName, peerName, type Uid } from "../../../model/cell/identifiers.ts";
-import { type Move, rebalanceGoals } from "../../../model/contract/operator/placement.ts";
+import { type Move, type Rebalance, rebalanceGoals } from "../../../model/contract/operator/placement.ts";
 import { below, seedOf } from "../../random.ts";
 import { type Reservation, release, reserve, UsageTable } from "../candidate.ts";
 import { askerOf } from "../owners.ts";
@@ -10,6 +10,8 @@ import type { PlacerState } from "../state.ts";
 import { faultsOf } from "./check-moves.ts";
 import { cloudOf, pickOf } from "./clouds.testing.ts";
 import { type RebalanceAsked, rebalance } from "./rebalance.ts";
+import { wholeOf } from "./sliced.ts";
+import { thought } from "./thought.ts";
 
 /*
  * Plans of moves in small clouds: each is lawful by a checker of its own, and as good as the best of all ways of standing that lawful moves reach. By
@@ -18,6 +20,9 @@ import { type RebalanceAsked, rebalance } from "./rebalance.ts";
 const runs = Number(process.env.CELLS_RUNS ?? 80);
 const seed = Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const chance = { random: seedOf(seed) };
+const planned = (state: PlacerState, asked: RebalanceAsked, ways?: number): Rebalance =>
+  wholeOf(rebalance(wholeOf(thought(state)), asked, ways));
+const faultsIn = (state: PlacerState, moves: readonly Move[]): readonly string[] => wholeOf(faultsOf(state, moves));
 
 /** How bad it is where VMs stand so: by plain sums. */
 function badness(state: PlacerState, { goal, host }: RebalanceAsked, at: ReadonlyMap<Uid, HostName>): number {
@@ -92,14 +97,14 @@ test("plans of moves are lawful one after the other, and of small clouds the bes
     const placed = JSON.stringify([...state.usage].map(([host, { memoryMiB }]) => [host, memoryMiB]));
     const best = bruteForce(state, asked);
     const first = badness(state, asked, after(state, []));
-    const plan = rebalance(state, asked);
+    const plan = planned(state, asked);
     const said = `seed ${seed}, run ${run}: ${JSON.stringify(plan)}`;
-    assert.deepEqual(faultsOf(state, plan.moves), [], said);
+    assert.deepEqual(faultsIn(state, plan.moves), [], said);
     const reached = badness(state, asked, after(state, plan.moves));
     assert.ok(Math.abs(reached - best) < 1e-6, `${reached}, not ${best}: ${said}`);
     // As in a large cloud: lawful, never worse, and mostly as good.
-    const quick = rebalance(state, asked, 0);
-    assert.deepEqual(faultsOf(state, quick.moves), [], `seed ${seed}, run ${run}: ${JSON.stringify(quick)}`);
+    const quick = planned(state, asked, 0);
+    assert.deepEqual(faultsIn(state, quick.moves), [], `seed ${seed}, run ${run}: ${JSON.stringify(quick)}`);
     const quickly = badness(state, asked, after(state, quick.moves));
     assert.ok(quickly <= first + 1e-9 && quickly >= best - 1e-6, said);
     more(tried, goal);
@@ -142,11 +147,14 @@ test("the checker finds what is wrong with a plan", () => {
   put("strict", "h1", 16, "bank", { dedication: "strict" });
   put("tagged", "h1", 16, "shop", { tags: ["none"], groups: ["apart"] });
   put("pinned", "h1", 16, "shop", { host: "h1" });
+  put("edge", "h1", 16, "shop", { pod: "p1", cluster: "z1/p1/c1", properties: { sriov: 2, gpu: "a100" } });
+  const edge = state.wanted.get("edge" as Uid) ?? assert.fail();
+  state.wanted.set("edge" as Uid, { ...edge, document: { ...edge.document, networkMode: "EDGE" } });
   put("named", "h1", 16, "shop", { groups: ["together"] });
   put("other", "h1", 16, "shop", { groups: ["together"] });
   const fault = (uid: string, to = "h2", from = "h1"): string => {
     const move: Move = { uid: uid as Uid, vm: uid, from: hostName(from), to: hostName(to), memoryMiB: 1 };
-    return faultsOf(state, [move]).join("; ");
+    return faultsIn(state, [move]).join("; ");
   };
   assert.match(fault("large"), /no memory/);
   assert.match(fault("large", "h3"), /no processors/);
@@ -158,6 +166,13 @@ test("the checker finds what is wrong with a plan", () => {
   assert.match(fault("half", "h1", "h2"), /somebody strict is there.*apart is there.*apart from shop\/named/);
   assert.match(fault("tagged"), /other tags.*another of apart is there/);
   assert.match(fault("pinned"), /asks for another host/);
+  assert.match(fault("edge"), /mode EDGE.*another pod.*another cluster.*another sriov.*another gpu/);
+  const two = state.hosts.get(peerName("host.h2")) ?? assert.fail();
+  const offers = { ...(two.actual ?? assert.fail()), networkMode: "EDGE" as const };
+  const marks = { cluster: "z1/p1/c1", tags: [], properties: { sriov: 8, gpu: "a100" } };
+  state.hosts.set(peerName("host.h2"), { ...two, actual: offers, marks });
+  assert.equal(fault("edge"), "");
+  state.hosts.set(peerName("host.h2"), two);
   assert.match(fault("named"), /others of together are elsewhere.*apart from shop\/half/);
   const view = state.hosts.get(peerName("host.h2")) ?? assert.fail();
   const rule = { of: "h2", level: "host", to: { kind: "account", path: "ROOT/a2" } } as const;

@@ -2,12 +2,13 @@ import type { HostName, Uid } from "../../../model/cell/identifiers.ts";
 import type { Balance, Move, Rebalance, RebalanceGoal } from "../../../model/contract/operator/placement.ts";
 import { rootCell } from "../../documents/cells.ts";
 import { type HostView, memoryFor, noUse, type Reservation, takenMiB, vmsAt } from "../candidate.ts";
-import { judge } from "../judge.ts";
+import { type Asked, judge } from "../judge.ts";
 import { machineShares } from "../machine-memory.ts";
 import { askerOf } from "../owners.ts";
 import { askedOf } from "../place.ts";
 import type { PlacerState } from "../state.ts";
-import { anew, shift, thought } from "./thought.ts";
+import type { Sliced } from "./sliced.ts";
+import { anew, shift } from "./thought.ts";
 
 /*
  * Moves after which the hosts are used more evenly, fewer of them are used, or one of them is empty. They are made one after the other in thought, each
@@ -29,6 +30,8 @@ export const fewWays = 1024;
 /** Looked at for each VM, of many hosts. */
 const mostTried = 48;
 const mostMoves = 20_000;
+/** What takes a small part of the time in which a host is looked at. */
+const littleAs = 0.1;
 
 interface Work {
   readonly state: PlacerState;
@@ -40,21 +43,23 @@ interface Work {
   readonly moves: Move[];
 }
 
-export function rebalance(real: PlacerState, asked: RebalanceAsked, ways = fewWays): Rebalance {
-  const work = workOf(thought(real), asked);
-  const before = balanceOf(work);
-  if (work.views.length ** work.at.size <= ways) searchAll(work);
-  else if (asked.goal === "even") even(work);
-  else if (asked.goal === "pack") pack(work);
-  else if (asked.host !== null) empty(work, asked.host, false);
+/** @param state in thought: in it the moves are made */
+export function* rebalance(state: PlacerState, asked: RebalanceAsked, ways = fewWays): Sliced<Rebalance> {
+  const work = yield* workOf(state, asked);
+  const before = yield* balanceOf(work);
+  if (work.views.length ** work.at.size <= ways) yield* searchAll(work);
+  else if (asked.goal === "even") yield* even(work);
+  else if (asked.goal === "pack") yield* pack(work);
+  else if (asked.host !== null) yield* empty(work, asked.host, false);
+  const after = yield* balanceOf(work);
   const left =
     asked.host === null ? [] : [...(work.state.usage.get(asked.host)?.reservations.values() ?? [])].map(nameOf);
-  return { ...asked, moves: work.moves, before, after: balanceOf(work), left: left.sort() };
+  return { ...asked, moves: work.moves, before, after, left: left.sort() };
 }
 const nameOf = ({ cell, path }: Pick<Reservation, "cell" | "path">): string =>
   [cell, ...path.split("/").slice(1)].join("/");
 
-function workOf(state: PlacerState, asked: RebalanceAsked): Work {
+function* workOf(state: PlacerState, asked: RebalanceAsked): Sliced<Work> {
   const { reservations, wanted, leaving, next } = state;
   const at = new Map<Uid, Reservation>();
   const byHost = new Map<HostName, Set<Uid>>();
@@ -63,6 +68,7 @@ function workOf(state: PlacerState, asked: RebalanceAsked): Work {
   for (const reservation of reservations.values()) {
     const { vm, host, cell, off } = reservation;
     const document = wanted.get(vm)?.document;
+    yield littleAs;
     if (document === undefined || document.on !== undefined || off === true || !known.has(host)) continue;
     // What leaves its host goes where room is kept for it; and the cloud's own VMs stand well where they are.
     if (leaving.has(vm) || next.has(vm) || (cell === rootCell && asked.goal !== "empty")) continue;
@@ -73,12 +79,15 @@ function workOf(state: PlacerState, asked: RebalanceAsked): Work {
   return { state, asked, views, at, byHost, moves: [] };
 }
 
-/** Whether the rules allow it there now. */
-function mayGo({ state }: Work, { vm }: Reservation, to: HostView): boolean {
+/** What it asks for, where all stand now; null: nobody knows. */
+function askedFor({ state }: Work, { vm }: Reservation): Asked | null {
   const wanted = state.wanted.get(vm);
-  if (wanted === undefined) return false;
-  const asker = askerOf(state, wanted.client);
-  const judged = judge(to, askedOf(state.usage, anew(wanted.document), state.ratios, asker));
+  if (wanted === undefined) return null;
+  return askedOf(state.usage, anew(wanted.document), state.ratios, askerOf(state, wanted.client));
+}
+/** Whether the rules allow it there now. */
+function mayGo(asked: Asked | null, to: HostView): boolean {
+  const judged = asked === null ? null : judge(to, asked);
   return judged !== null && !("why" in judged);
 }
 function go(work: Work, reservation: Reservation, to: HostName): void {
@@ -105,13 +114,19 @@ function shareOf({ state: { ratios } }: Work, { memoryMiB }: Reservation, { actu
 const isOpen = ({ actual, closed }: HostView): boolean => actual?.state === "up" && closed === undefined;
 const isUsed = ({ state }: Work, { host }: HostView): boolean => vmsAt(state.usage.get(host) ?? noUse()) > 0;
 
-function balanceOf(work: Work): Balance {
-  const shares = work.views.filter(isOpen).map((view) => shareAt(work, view));
+function* balanceOf(work: Work): Sliced<Balance> {
+  const shares: number[] = [];
+  let hostsInUse = 0;
+  for (const view of work.views) {
+    if (isOpen(view)) shares.push(shareAt(work, view));
+    if (isUsed(work, view)) hostsInUse += 1;
+    yield 1;
+  }
   const percent = (share: number): number => Math.round(share * 1000) / 10;
   const mean = shares.reduce((sum, each) => sum + each, 0) / Math.max(1, shares.length);
   const variance = shares.reduce((sum, each) => sum + (each - mean) ** 2, 0) / Math.max(1, shares.length);
   return {
-    hostsInUse: work.views.filter((view) => isUsed(work, view)).length,
+    hostsInUse,
     fullestPercent: percent(Math.max(0, ...shares)),
     deviationPercent: percent(Math.sqrt(variance)),
   };
@@ -126,7 +141,7 @@ function badness(work: Work): number {
 }
 const [clearly, least] = [1e-9, 0] as const;
 
-function searchAll(work: Work): void {
+function* searchAll(work: Work): Sliced<void> {
   const vms = [...work.at.keys()].sort();
   const key = (): string => vms.map((vm) => work.at.get(vm)?.host).join();
   const first = badness(work);
@@ -140,7 +155,8 @@ function searchAll(work: Work): void {
     for (const vm of vms)
       for (const view of work.views) {
         const reservation = work.at.get(vm) as Reservation;
-        if (view.host === reservation.host || !mayGo(work, reservation, view)) continue;
+        yield 1;
+        if (view.host === reservation.host || !mayGo(askedFor(work, reservation), view)) continue;
         const undo = replay(work, { vm, to: view.host });
         const reached = key();
         if (!seen.has(reached)) {
@@ -173,61 +189,79 @@ const vmsOf = ({ byHost, at }: Work, host: HostName): readonly Reservation[] =>
   [...(byHost.get(host) ?? [])].map((vm) => at.get(vm) as Reservation).sort(largestFirst);
 
 /** From the fullest to the emptiest, until of no host a VM can go to one that stays emptier. */
-function even(work: Work): void {
+function* even(work: Work): Sliced<void> {
   const open = work.views.filter(isOpen);
   const shares = new Map(open.map((view) => [view.host, shareAt(work, view)]));
   const usedOf = ({ host }: HostView): number => shares.get(host) ?? 0;
   const stuck = new Set<HostName>();
+  // Nearly in order from then on.
+  const ordered = [...open];
   while (work.moves.length < mostMoves) {
-    const ordered = [...open].sort((one, other) => usedOf(one) - usedOf(other));
+    ordered.sort((one, other) => usedOf(one) - usedOf(other));
+    yield ordered.length * littleAs;
     const from = ordered.findLast(({ host }) => !stuck.has(host));
     if (from === undefined) return;
-    if (!lighten(work, from, ordered.slice(0, mostTried), shares)) stuck.add(from.host);
+    if (!(yield* lighten(work, from, ordered.slice(0, mostTried), shares))) stuck.add(from.host);
   }
 }
-function lighten(work: Work, from: HostView, to: readonly HostView[], shares: Map<HostName, number>): boolean {
-  for (const reservation of vmsOf(work, from.host))
+function* lighten(work: Work, from: HostView, to: readonly HostView[], shares: Map<HostName, number>): Sliced<boolean> {
+  for (const reservation of vmsOf(work, from.host)) {
+    const asked = askedFor(work, reservation);
     for (const view of to) {
+      yield littleAs;
       if (view.host === from.host) continue;
       const [here, there] = [shares.get(from.host) ?? 0, shares.get(view.host) ?? 0];
       const [hereThen, thereThen] = [here - shareOf(work, reservation, from), there + shareOf(work, reservation, view)];
       // So that the sum of squares falls, and it ends.
       if (there >= here || hereThen ** 2 + thereThen ** 2 >= here ** 2 + there ** 2 - 1e-6) continue;
-      if (!mayGo(work, reservation, view)) continue;
+      yield 1;
+      if (!mayGo(asked, view)) continue;
       go(work, reservation, view.host);
       shares.set(from.host, shareAt(work, from)).set(view.host, shareAt(work, view));
       return true;
     }
+  }
   return false;
 }
 
-function pack(work: Work): void {
-  const used = work.views.filter((view) => isUsed(work, view));
-  const order = used.sort((one, other) => shareAt(work, one) - shareAt(work, other));
-  for (const { host } of order) {
+function* pack(work: Work): Sliced<void> {
+  const used = work.views.filter((view) => isUsed(work, view)).map((view) => ({ view, share: shareAt(work, view) }));
+  for (const {
+    view: { host },
+  } of used.sort((one, other) => one.share - other.share)) {
     const all = [...(work.state.usage.get(host)?.reservations.keys() ?? [])];
+    yield 1;
     // One that has to stay keeps the host in use, whatever goes.
-    if (all.length > 0 && all.every((vm) => work.at.has(vm))) empty(work, host, true);
+    if (all.length > 0 && all.every((vm) => work.at.has(vm))) yield* empty(work, host, true);
   }
 }
 
 /** @param wholly else nothing goes */
-function empty(work: Work, host: HostName, wholly: boolean): void {
+function* empty(work: Work, host: HostName, wholly: boolean): Sliced<void> {
   const back: Step[] = [];
   const count = work.moves.length;
-  const targets = work.views
-    .filter((view) => view.host !== host && isOpen(view) && (!wholly || isUsed(work, view)))
-    .map((view) => ({ view, share: shareAt(work, view) }))
-    .sort((one, other) => other.share - one.share);
+  const targets: { readonly view: HostView; share: number }[] = [];
+  for (const view of work.views) {
+    yield littleAs;
+    if (view.host !== host && isOpen(view) && (!wholly || isUsed(work, view)))
+      targets.push({ view, share: shareAt(work, view) });
+  }
+  targets.sort((one, other) => other.share - one.share);
   for (const reservation of vmsOf(work, host)) {
-    let tried = 0;
-    const found = targets.find(({ view, share }) => {
-      const room = (1 - share) * (view.actual?.memoryMiB ?? 0);
-      if (room < reservation.memoryMiB || tried > mostTried) return false;
+    const asked = askedFor(work, reservation);
+    let [tried, found]: [number, (typeof targets)[number] | null] = [0, null];
+    for (const target of targets) {
+      yield littleAs;
+      const room = (1 - target.share) * (target.view.actual?.memoryMiB ?? 0);
+      if (room < reservation.memoryMiB) continue;
+      if (tried > mostTried) break;
       tried += 1;
-      return mayGo(work, reservation, view);
-    });
-    if (found !== undefined) {
+      yield 1;
+      if (!mayGo(asked, target.view)) continue;
+      found = target;
+      break;
+    }
+    if (found !== null) {
       back.push({ vm: reservation.vm, to: host });
       go(work, reservation, found.view.host);
       found.share = shareAt(work, found.view);
