@@ -78,6 +78,15 @@ async function cpuOf(sources: Party, follower: Party): Promise<readonly [number,
   return [ofSources.cpuMs, ofFollower.cpuMs];
 }
 
+const delivery = (what: string, values: readonly number[], atMost: number | null): Figure => ({
+  what,
+  unit: "ms",
+  value: percentile(values, 0.99),
+  range: [percentile(values, 0.5), percentile(values, 1)],
+  atMost,
+  note: `${values.length} deliveries; the range is from the median to the longest`,
+});
+
 async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
   const [count, keys, perSecond] = quick ? [20, 100, 500] : [200, 100, 2000];
   const ms = quick ? 3000 : 30_000;
@@ -122,22 +131,18 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
     stalled.resume();
     await inStep(sources, stalled);
 
-    const figure = (what: string, values: readonly number[], atMost: number | null): Figure => ({
-      ...{ what, unit: "ms", value: percentile(values, 0.99), range: [percentile(values, 0.5), percentile(values, 1)] },
-      ...{ atMost, note: `${values.length} deliveries; the range is from the median to the longest` },
-    });
     return [
       {
         ...{ what: "changes delivered, of those published", unit: "%", range: null, atMost: null },
         ...{ value: (100 * latenciesMs.length) / running.changes, note: `${perSecond} a second from ${count} sources` },
       },
-      figure("from publication to a follower, p99", latenciesMs, 150),
+      delivery("from publication to a follower, p99", latenciesMs, 150),
       {
         ...{ what: "CPU time of the sources for a change", unit: "ms", value: perChange(0), range: null, atMost: null },
         note: "two followers; publishing and TLS",
       },
       { what: "CPU time of a follower for a change", unit: "ms", value: perChange(1), range: null, atMost: null },
-      figure("the same beside a follower that takes nothing, p99", beside, 150),
+      delivery("the same beside a follower that takes nothing, p99", beside, 150),
       {
         ...{ what: "memory of all sources beside it, against without", unit: "×", range: null, atMost: 1.25 },
         ...{ value: stalling.residentMiB / running.residentMiB },

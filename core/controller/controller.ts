@@ -262,12 +262,14 @@ function beginAnew(state: ControllerState): void {
   auditPutBack(state);
 }
 
+const trackedCollections = (tracking: Tracking): Collections => ({
+  map: (entries) => new TrackedMap(tracking, entries),
+  set: (items) => new TrackedSet(tracking, items),
+});
+
 function restore(options: ControllerOptions, restored: Restored, passOf: PassOf): ControllerState {
   const tracking = new Tracking();
-  const make: Collections = {
-    map: (entries) => new TrackedMap(tracking, entries),
-    set: (items) => new TrackedSet(tracking, items),
-  };
+  const make = trackedCollections(tracking);
   const outbox = createOutbox(restored, make);
   const elements = new TrackedMap<Uid, ElementRecord>(tracking);
   const vms = new TrackedMap<Uid, VmRecord>(tracking);

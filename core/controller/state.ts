@@ -24,7 +24,7 @@ import type { Document } from "../../model/json/reader.ts";
 import type { DesiredLife, QuotaGrant } from "../documents/cells.ts";
 import { addressOffer } from "../documents/readers/network.ts";
 import { hostOffers } from "../documents/readers/placement.ts";
-import { actualKept, desiredVolume, storageOffers } from "../documents/readers/storage.ts";
+import { actualKept, storageOffers } from "../documents/readers/storage.ts";
 import { supplyOf } from "../documents/supply.ts";
 import type { DesiredLimits } from "../documents/tenancy.ts";
 import { actualKey, type DesiredConnection, type DesiredVm } from "../documents/vocabulary.ts";
@@ -492,26 +492,4 @@ export function linksIn(cell: Cell, vm: ElementPath): readonly LinkElement[] {
 /** The runs of all VMs, those that are being stopped included. */
 export function* runs(state: ControllerState): Generator<{ readonly vm: Uid; readonly run: Run }> {
   for (const { uid, run } of state.vms.values()) if (run !== null) yield { vm: uid, run };
-}
-
-/** Does some incarnation have it now, or is it kept for the return of one? Of connections, volumes and interfaces. */
-export function isInUse(state: ControllerState, uid: Uid): boolean {
-  if (state.indexes.used.has(uid)) return true;
-  for (const vm of state.indexes.upgrades.keys()) {
-    const from = state.vms.get(vm)?.upgrade?.from;
-    if (from === undefined) continue;
-    if (from.connection === uid || withOrigins(state, from.volume).includes(uid)) return true;
-  }
-  return false;
-}
-
-/** A volume and what it is a copy of, as the Storage Manager was asked for them. */
-function withOrigins(state: ControllerState, volume: Uid): readonly Uid[] {
-  const chain: Uid[] = [];
-  for (let at: Uid | null = volume; at !== null && !chain.includes(at); ) {
-    chain.push(at);
-    const document = desiredVolume.of(desiredNow(state, storageManagerOf(state), `volume/${at}`));
-    at = document?.origin.kind === "copy" ? document.origin.volume : null;
-  }
-  return chain;
 }

@@ -1,4 +1,4 @@
-import type { Cause, CauseKind, CauseOf } from "../../model/cause/cause.ts";
+import type { CauseKind, CauseOf } from "../../model/cause/cause.ts";
 import { sentenceOf } from "../../model/cause/sentence.ts";
 import {
   type Cidr,
@@ -25,9 +25,10 @@ import type {
   Leave,
 } from "../documents/vocabulary.ts";
 import type { Effect, GoneHosts, Input, Restored, Service } from "../env.ts";
-import { isObject, sameJson, toJson } from "../outbox.ts";
+import { sameJson, toJson } from "../outbox.ts";
 import { createCheckedController } from "./changes/agreement.ts";
 import { checkTimer } from "./changes/check.ts";
+import { shownCauses } from "./explain/shown-causes.testing.ts";
 import type { ElementRecord } from "./records.ts";
 import type { ControllerResponse } from "./requests/requests.ts";
 import { turnTimer } from "./rules/told-places.ts";
@@ -479,34 +480,6 @@ export function shop(changes: JsonObject = {}): JsonObject {
       ...changes,
     },
   };
-}
-
-/** Facts of causes that are another's words, or that every change of a fixture would change. */
-const unshown: ReadonlySet<string> = new Set([
-  "kind",
-  "because",
-  "sentence",
-  "detail",
-  "key",
-  "version",
-  "wanted",
-  "characters",
-]);
-
-/** Causes for a test to compare: kinds, facts in their order, and in brackets what is behind them. */
-export const shownCauses = (causes: readonly Cause[]): string =>
-  causes
-    .map((cause) => {
-      const facts = Object.entries(cause).flatMap(([name, fact]) => (unshown.has(name) ? [] : shownFact(name, fact)));
-      const behind = "because" in cause && cause.because !== undefined ? [`(${shownCauses(cause.because)})`] : [];
-      return [cause.kind, ...facts, ...behind].join(" ");
-    })
-    .join(", ");
-function shownFact(name: string, fact: Json): readonly string[] {
-  if (fact === null || (Array.isArray(fact) && fact.length === 0)) return [];
-  if (typeof fact === "string") return [fact];
-  if (!Array.isArray(fact)) return [`${name}=${JSON.stringify(fact)}`];
-  return [(fact as readonly Json[]).map((each) => (isObject(each) ? `${each.host} ${each.kind}` : each)).join("+")];
 }
 
 /** @returns the UID of a volume that this store gave out, and whose end everybody has confirmed */

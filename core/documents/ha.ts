@@ -1,6 +1,6 @@
-import type { HaSettings } from "../../model/cell/ha-settings.ts";
+import type { HaSettings } from "../../model/cell/attributes/ha-settings.ts";
+import type { PlacementSettings } from "../../model/cell/attributes/placement-settings.ts";
 import type { CellName, ElementPath, HostName, Ipv4, Mac, PeerName, Uid } from "../../model/cell/identifiers.ts";
-import type { PlacementSettings } from "../../model/cell/tenants/placement-settings.ts";
 
 /*
  * High availability (decision 91): what controllers, hosts and Storage Managers say to the HA Manager, and it to them
@@ -136,13 +136,13 @@ export interface ActualMachine {
 }
 export const machinesKey = "machines";
 
-/** What the operator has written of `x.ha.*`; the rest is as preset (`model/cell/ha-settings.ts`). */
+/** What the operator has written of `x.ha.*`; the rest is as preset (`model/cell/attributes/ha-settings.ts`). */
 export interface DesiredSettings {
   readonly settings: ManagerSettings;
 }
 export type ManagerSettings = Omit<HaSettings, "spareHosts">;
 export const settingsKey = "settings";
-/** What the operator has written of `x.placement.*`, at a Placer; the rest is as preset (`model/cell/tenants/placement-settings.ts`). */
+/** What the operator has written of `x.placement.*`, at a Placer; the rest is as preset (`model/cell/attributes/placement-settings.ts`). */
 export interface DesiredPlacementSettings {
   readonly settings: PlacementSettings;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { haSettings } from "../../model/cell/ha-settings.ts";
+import { haSettings } from "../../model/cell/attributes/ha-settings.ts";
 import { member, World, wallMs } from "./world.testing.ts";
 
 test("many hosts that are lost at once: tenants' VMs wait until a person has looked, the management's do not", () => {

@@ -3,7 +3,7 @@ import {
   haSettings,
   type InvestigatorName,
   investigatorNames,
-} from "../../model/cell/ha-settings.ts";
+} from "../../model/cell/attributes/ha-settings.ts";
 import type { ManagerSettings } from "../documents/ha.ts";
 
 /** What no operator sets, in milliseconds. */

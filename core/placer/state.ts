@@ -1,6 +1,6 @@
 import type { Advice } from "../../model/cause/cause.ts";
+import type { PlacementSettings } from "../../model/cell/attributes/placement-settings.ts";
 import type { CellName, HostName, PeerName, Uid } from "../../model/cell/identifiers.ts";
-import type { PlacementSettings } from "../../model/cell/tenants/placement-settings.ts";
 import type { DesiredGroup } from "../documents/tenancy.ts";
 import type { DesiredPlacement, Leave } from "../documents/vocabulary.ts";
 import type { Outbox } from "../outbox.ts";

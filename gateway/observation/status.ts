@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { HostPresence } from "../../core/presence/group/group.ts";
 import type { InstallationStatus } from "../../model/api.ts";
 import { type HostName, peerName } from "../../model/cell/identifiers.ts";
+import { leftoversOf } from "../../model/contract/operator/storage.ts";
 import {
   branded,
   exactly,
@@ -16,7 +17,7 @@ import {
   type Schema,
   text,
 } from "../../model/contract/schema.ts";
-import { hostStatus, leavingVm, leftoversOf, serverStatus, spareRoom } from "../../model/contract/values.ts";
+import { hostStatus, leavingVm, serverStatus, spareRoom } from "../../model/contract/values.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { leftoversPath } from "../../runtime/observation/leftovers.ts";

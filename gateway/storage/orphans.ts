@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 import { rootCell } from "../../core/documents/cells.ts";
 import type { CellSummary, MissingService, OrphanList, Refusal, ServiceOrphans } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
-import { leftoversOf } from "../../model/contract/values.ts";
+import { leftoversOf } from "../../model/contract/operator/storage.ts";
 import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
 import { leftoversPath } from "../../runtime/observation/leftovers.ts";
 import { askPeer } from "../requests/ask-peer.ts";

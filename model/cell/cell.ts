@@ -1,11 +1,11 @@
 import type { Position } from "../diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
+import type { HaSettings } from "./attributes/ha-settings.ts";
+import type { PlacementSettings } from "./attributes/placement-settings.ts";
 import type { Evaluated } from "./evaluated.ts";
-import type { HaSettings } from "./ha-settings.ts";
 import type { CellName, Cidr, ElementPath, Ipv4, Mac } from "./identifiers.ts";
 import type { Mode } from "./network/modes.ts";
 import type { GroupKind } from "./tenants/affinity/affinity.ts";
-import type { PlacementSettings } from "./tenants/placement-settings.ts";
 
 /**
  * A checked cell specification: frozen data, every reference resolved. `document` is the canonical JSON form (the whole

@@ -165,18 +165,7 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
       };
     }
     case "VolumeConnection":
-      return {
-        ...{
-          type,
-          vm: values.link("x.vm"),
-          volume: values.link("x.volume"),
-          requires: values.needBoolean("x.requires"),
-        },
-        busType: values.needChoice("x.busType", ["virtio", "ide", "scsi"]),
-        ...optional("busNumber", values.number("x.busNumber")),
-        ...optional("busSlot", values.number("x.busSlot")),
-        ...optional("bootOrder", values.number("x.bootOrder")),
-      };
+      return volumeConnection(values);
     case "VirtualInterface":
       return virtualInterface(values);
     case "NetworkRule":
@@ -294,6 +283,19 @@ function vm(values: AttributeValues): Own<Element> {
     placement: values.group("x.placement."),
     priority: values.needNumber("x.priority"),
     ha: { isolated: values.needChoice("x.ha.isolated", ["keep", "restart"]) },
+  };
+}
+
+function volumeConnection(values: AttributeValues): Own<Element> {
+  return {
+    type: "VolumeConnection",
+    vm: values.link("x.vm"),
+    volume: values.link("x.volume"),
+    requires: values.needBoolean("x.requires"),
+    busType: values.needChoice("x.busType", ["virtio", "ide", "scsi"]),
+    ...optional("busNumber", values.number("x.busNumber")),
+    ...optional("busSlot", values.number("x.busSlot")),
+    ...optional("bootOrder", values.number("x.bootOrder")),
   };
 }
 

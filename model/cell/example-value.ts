@@ -1,5 +1,5 @@
+import type { AttributeSchema } from "./attributes/kinds.ts";
 import type { ElementType } from "./cell.ts";
-import type { AttributeSchema } from "./schema.ts";
 
 /** Elements by the names that people give them. */
 const names: Readonly<Record<ElementType, string>> = {

@@ -1,18 +1,12 @@
 import { type DocumentContext, type Meaning, readValue } from "../cell/attribute-value.ts";
+import type { AttributeSchema } from "../cell/attributes/kinds.ts";
+import { cellAttributes } from "../cell/attributes/of-cells.ts";
 import type { Cell, Element, ElementType } from "../cell/cell.ts";
 import { childDocument } from "../cell/child-document.ts";
 import { AttributeValues, buildElement } from "../cell/elements.ts";
 import { hintOf } from "../cell/example-value.ts";
 import { cellName, type ElementPath, elementPath } from "../cell/identifiers.ts";
-import {
-  type AttributeSchema,
-  attributeNames,
-  attributeSchema,
-  cellAttributes,
-  elementSchemas,
-  isElementType,
-  standardPrototypes,
-} from "../cell/schema.ts";
+import { attributeNames, attributeSchema, elementSchemas, isElementType, standardPrototypes } from "../cell/schema.ts";
 import { ValueFault } from "../cell/value-fault.ts";
 import { closestName, didYouMean } from "../diagnostics/closest-name.ts";
 import type { Position } from "../diagnostics/diagnostic.ts";

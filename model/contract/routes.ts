@@ -17,6 +17,7 @@ import {
 } from "./operator/ha.ts";
 import { networkRoutes } from "./operator/network-routes.ts";
 import { placementRoutes } from "./operator/placement-routes.ts";
+import * as storage from "./operator/storage.ts";
 import {
   bytesType,
   gives,
@@ -408,40 +409,40 @@ export const routes = {
     doc: "Files of deleted volumes that storage servers keep for a time, the last one first.",
     more: "`files` come in pages for whoever asks so; each page has all of `missing`.",
     query: paged,
-    answer: givesPagesOf(values.binList),
+    answer: givesPagesOf(storage.binList),
   }),
   restoreFromBin: route("POST /bin/{server}/{file}", "operator", "gateway", {
     doc: "The next volume at the file's path begins with it.",
-    answer: gives(values.binEntry),
+    answer: gives(storage.binEntry),
   }),
   emptyBin: route("DELETE /bin/{server}/{file}", "operator", "gateway", {
     doc: "Takes a file away for good.",
-    answer: gives(values.binFile),
+    answer: gives(storage.binFile),
   }),
   adoptServer: route("POST /servers/{server}/adopt", "operator", "gateway", {
     doc: "Takes what a storage server has that is older than others knew it.",
-    answer: gives(values.serverAdopted),
+    answer: gives(storage.serverAdopted),
   }),
   returnStore: route("PUT /cells/{cell}/store", "operator", "controller", {
     doc: "Gives a controller that has lost its store a copy of it, `state.sqlite` of a backup's part, with which it starts again.",
     more: "Refused with 400 for what is no store of this cell's controller, 409 where nobody says that its store was lost.",
     body: { types: [bytesType], schema: null },
-    answer: gives(values.storeReturned),
+    answer: gives(storage.storeReturned),
   }),
   listOrphans: route("GET /orphans", "operator", "gateway", {
     doc: "Documents that stay in force although their client, whose store was lost, does not desire them any more.",
     more: "`services` come in pages for whoever asks so; each page has all of `missing`.",
     query: paged,
-    answer: givesPagesOf(values.orphanList),
+    answer: givesPagesOf(storage.orphanList),
   }),
   releaseOrphans: route("POST /orphans/{peer}", "operator", "gateway", {
     doc: "What this service says counts again, as if its store had not been lost.",
-    answer: gives(values.orphanList),
+    answer: gives(storage.orphanList),
   }),
   adoptOrphan: route("POST /orphans/{service}/{peer}", "operator", "gateway", {
     doc: "What `service` has under this key, and `peer` did not repeat, is what that desires under another one: a child cell.",
     query: { key: must(text(), "As the list has it: of a child cell.") },
-    answer: gives(values.serviceOrphans),
+    answer: gives(storage.serviceOrphans),
   }),
   endOrphans: route("DELETE /orphans/{service}/{peer}", "operator", "gateway", {
     doc: "Ends documents that `service` keeps of `peer`: those that are named, or all.",
@@ -449,30 +450,30 @@ export const routes = {
       all: may(boolean, "All that the client did not repeat."),
       key: several(text(), "A document, by its key. It may be given several times."),
     },
-    answer: gives(values.serviceOrphans),
+    answer: gives(storage.serviceOrphans),
   }),
 
   // --- backups ----------------------------------------------------------------------------------------------------
   orderBackup: route("POST /management/orders", "operator", "gateway", {
     doc: "An order for a backup of the management that is sealed to this public key, signed by the authority.",
-    body: sends(values.backupRecipient),
-    answer: gives(values.signedBackupOrder),
+    body: sends(storage.backupRecipient),
+    answer: gives(storage.signedBackupOrder),
   }),
   orderBackupAtRoot: route("POST /cells/{cell}/backup", "operator", "root-controller", {
     doc: "The same, where the gateway asks for it.",
-    body: sends(values.backupRecipient),
-    answer: gives(values.signedBackupOrder),
+    body: sends(storage.backupRecipient),
+    answer: gives(storage.signedBackupOrder),
   }),
   readBackupPart: route("POST /management/parts/{name}", "operator", "gateway", {
     doc: "What one process keeps, sealed as the order says.",
-    body: sends(values.signedBackupOrder),
+    body: sends(storage.signedBackupOrder),
     answer: givesBytes(bytesType),
   }),
   listBackups: route("GET /management/backups", "operator", "gateway", {
     doc: "Backups that the schedule has left on storage servers, oldest first.",
     more: "`backups` come in pages for whoever asks so; each page has all of `missing`.",
     query: paged,
-    answer: givesPagesOf(values.backupList),
+    answer: givesPagesOf(storage.backupList),
   }),
   readBackup: route("GET /management/backups/{name}", "operator", "gateway", {
     doc: "One of them, sealed to the operator's key.",

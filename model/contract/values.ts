@@ -363,84 +363,13 @@ export const installationStatus = record<Status>(
   },
   "InstallationStatus",
 );
-const missingServers = list(record<api.MissingServer>({ server: text(), why: text() }, "MissingServer"));
+export const missingServers = list(record<api.MissingServer>({ server: text(), why: text() }, "MissingServer"));
 const imageParts = { name: text(), digest: text(), sizeMiB: number, servers: list(text()) };
 export const imageSummary = record<api.ImageSummary>({ ...imageParts, provided: boolean }, "ImageSummary");
 export const imageAdded = record<api.ImageAdded>({ ...imageParts, missing: missingServers }, "ImageAdded");
 export const imageRemoved = record<api.ImageRemoved>(
   { name: text(), servers: list(text()), missing: missingServers },
   "ImageRemoved",
-);
-
-// --- storage and what was lost ------------------------------------------------------------------------------------
-
-export const storeReturned = record<api.StoreReturned>({ returned: text() }, "StoreReturned");
-const leftovers: Fields<Omit<api.ServiceOrphans, "service">> = {
-  clients: list(
-    record<api.ServiceOrphans["clients"][number]>({
-      ...{ client: text(), forked: boolean, kept: integer(), orphans: integer(), keys: list(text()) },
-    }),
-  ),
-  receivers: list(
-    record<api.ServiceOrphans["receivers"][number]>({ receiver: text(), forked: boolean, itForked: boolean }),
-  ),
-};
-/** As a service says it of itself. */
-export const leftoversOf = record(leftovers);
-export const serviceOrphans = record<api.ServiceOrphans>({ service: text(), ...leftovers }, "ServiceOrphans");
-export const orphanList = record<api.OrphanList>(
-  {
-    services: list(serviceOrphans),
-    missing: list(record<api.MissingService>({ service: text(), why: text() }, "MissingService")),
-  },
-  "OrphanList",
-);
-const binned: Fields<Omit<api.BinEntry, "server">> = {
-  ...{ file: text(), volume: text(), path: maybe.text, sizeMiB: number, usedMiB: number },
-  ...{ deleted: time, overlay: boolean, offered: boolean },
-};
-/** As a storage server says it. */
-export const binnedFile = record(binned);
-export const binEntry = record<api.BinEntry>({ server: text(), ...binned }, "BinEntry");
-export interface BinFile {
-  readonly server: string;
-  readonly file: string;
-}
-export const binFile = record<BinFile>({ server: text(), file: text() }, "BinFile");
-export const binList = record<api.BinList>({ files: list(binEntry), missing: missingServers }, "BinList");
-/** As a storage server says it. */
-export const adoptedLeases: Schema<api.ServerAdopted["leases"]> = list(
-  record<api.ServerAdopted["leases"][number]>({
-    ...{ volume: text(), path: maybe.text, epoch: integer(), known: integer() },
-  }),
-);
-export const serverAdopted = record<api.ServerAdopted>({ server: text(), leases: adoptedLeases }, "ServerAdopted");
-
-// --- backups ------------------------------------------------------------------------------------------------------
-
-export interface BackupRecipient {
-  readonly recipient: string;
-}
-export const backupRecipient = record<BackupRecipient>(
-  { recipient: described(text(), "X25519 public key, base64url") },
-  "BackupRecipient",
-);
-/** As `runtime/backup/order.ts` makes it. */
-export interface SignedBackupOrder {
-  readonly text: string;
-  readonly signature: string;
-  readonly authority: string;
-}
-export const signedBackupOrder = record<SignedBackupOrder>(
-  { text: text(), signature: text(), authority: text() },
-  "SignedBackupOrder",
-);
-export const backupList = record<api.BackupList>(
-  {
-    backups: list(record<api.BackupList["backups"][number]>({ name: text(), bytes: integer(), servers: list(text()) })),
-    missing: missingServers,
-  },
-  "BackupList",
 );
 
 // --- specifications -----------------------------------------------------------------------------------------------

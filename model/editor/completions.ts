@@ -1,4 +1,4 @@
-import type { AttributeSchema } from "../cell/schema.ts";
+import type { AttributeSchema } from "../cell/attributes/kinds.ts";
 import { standardPrototypes } from "../cell/schema.ts";
 import type { Completion } from "./completion.ts";
 import { type Cursor, cursorAt, elementType, schemaFor } from "./cursor.ts";

@@ -1,5 +1,6 @@
+import type { AttributeSchema } from "../cell/attributes/kinds.ts";
 import type { ElementType } from "../cell/cell.ts";
-import { type AttributeSchema, attributeSchema, isElementType } from "../cell/schema.ts";
+import { attributeSchema, isElementType } from "../cell/schema.ts";
 import { BundleTree, type BundleView, type TreeNode } from "./sources/bundle-tree.ts";
 import {
   contains,

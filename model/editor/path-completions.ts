@@ -1,5 +1,5 @@
+import type { AttributeSchema } from "../cell/attributes/kinds.ts";
 import type { ElementType } from "../cell/cell.ts";
-import type { AttributeSchema } from "../cell/schema.ts";
 import { standardPrototypes } from "../cell/schema.ts";
 import type { Completion } from "./completion.ts";
 import { type Cursor, elementType, schemaFor } from "./cursor.ts";

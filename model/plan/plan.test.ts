@@ -9,6 +9,7 @@ import type { Json, JsonObject } from "../json/json.ts";
 import { checkDocument, readSpecification } from "../specification/specification.ts";
 import { identify } from "./identity.ts";
 import { dependenciesOf, isEmptyPlan, planChange } from "./plan.ts";
+import { planFaults } from "./plan-check.ts";
 import type { Plan, PlanStep } from "./plan-types.ts";
 import { renderPlan } from "./render-plan.ts";
 
@@ -292,4 +293,47 @@ test("a group that says where it was is told when that cannot be", () => {
   assert.match(faults(`b extends { x.movedFrom 7; ${net} }`).join(), /^schema\//);
   assert.equal(faults(`b extends { x.movedFrom 7; ${net} more extends Subnet { x.size 8; } }`).length, 1, "told once");
   assert.match(faults(`b extends { x.size 7; ${net} }`).join(), /^schema\/no-type/);
+});
+
+const cellOf = (made: JsonObject): Cell => {
+  const result = checkDocument({ c: made });
+  assert.ok(result.ok, JSON.stringify(result));
+  return result.value;
+};
+
+test("an unwritten volume goes without loss, a copy of a written one only while that one stays", () => {
+  const data = { "x.type": "Volume", "x.size": 8 };
+  const copy = { "x.type": "VolumeCopy", "x.image": "<ref:/c/data>" };
+  const second = { "x.type": "VolumeCopy", "x.image": "<ref:/c/backup>" };
+  const from = cellOf({ "x.type": "Cell", data, backup: copy, second });
+  const lost = (to: JsonObject | null, ...unwritten: string[]): readonly string[] => {
+    const cell = to === null ? null : cellOf({ "x.type": "Cell", ...to });
+    const set = new Set(unwritten.map((name) => elementPath(`c/${name}`)));
+    const plan = planChange(from, cell, set);
+    assert.deepEqual(planFaults(from, cell, plan, set), []);
+    return plan.steps.filter(({ losesData }) => losesData).map(({ path }) => path);
+  };
+  assert.deepEqual(lost({ data, backup: copy }, "second"), []);
+  assert.deepEqual(lost({ data, backup: copy }), ["c/second"]);
+  assert.deepEqual(lost({ data }, "backup", "second"), [], "the origin stays");
+  assert.deepEqual(lost({}, "backup", "second"), ["c/second", "c/backup", "c/data"], "a backup goes with its original");
+  assert.deepEqual(lost(null, "backup", "second", "data"), []);
+  assert.deepEqual(lost({ data: { ...data, "x.size": 4 }, backup: copy, second }, "backup", "second"), [
+    "c/data",
+    "c/backup",
+    "c/second",
+  ]);
+});
+
+test("a path whose link becomes something else starts its VM anew", () => {
+  const parts: JsonObject = {
+    "x.type": "Cell",
+    vol: { "x.type": "Volume", "x.size": 8 },
+    vm: { "x.type": "VM", "x.memory": 64 },
+  };
+  const disk = { "x.type": "VolumeConnection", "x.vm": "<ref:/c/vm>", "x.volume": "<ref:/c/vol>" };
+  const [from, to] = [cellOf({ ...parts, a: disk }), cellOf({ ...parts, a: { "x.type": "Volume", "x.size": 8 } })];
+  const plan = planChange(from, to);
+  assert.equal(plan.steps.find(({ path }) => path === "c/vm")?.action, "restart");
+  assert.deepEqual(planFaults(from, to, plan), []);
 });

@@ -1,8 +1,9 @@
+import type { ChangeEffect } from "../cell/attributes/kinds.ts";
 import type { Cell, Element, ElementType } from "../cell/cell.ts";
 import { describedAttributes, describedCell } from "../cell/described.ts";
 import type { ElementPath } from "../cell/identifiers.ts";
 import { elementPath } from "../cell/identifiers.ts";
-import { attributeSchema, type ChangeEffect } from "../cell/schema.ts";
+import { attributeSchema } from "../cell/schema.ts";
 import type { Json } from "../json/json.ts";
 import { sameJson } from "../json/same.ts";
 import { type InSlices, inOneGo } from "../slices.ts";

@@ -2,15 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
+import type { AttributeKind } from "../cell/attributes/kinds.ts";
+import { cellAttributes } from "../cell/attributes/of-cells.ts";
 import type { ElementType } from "../cell/cell.ts";
-import {
-  type AttributeKind,
-  attributeSchema,
-  cellAttributes,
-  commonAttributes,
-  elementSchemas,
-  elementTypes,
-} from "../cell/schema.ts";
+import { attributeSchema, commonAttributes, elementSchemas, elementTypes } from "../cell/schema.ts";
 import { isObject, type Json, type JsonObject } from "../json/json.ts";
 import { checkDocument } from "../specification/specification.ts";
 import { cells } from "../testing/cells.testing.ts";

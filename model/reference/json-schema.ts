@@ -1,15 +1,7 @@
+import type { AttributeKind, AttributeSchema, ChangeEffect, TypeSchema } from "../cell/attributes/kinds.ts";
+import { cellAttributes } from "../cell/attributes/of-cells.ts";
 import type { ElementType } from "../cell/cell.ts";
-import {
-  type AttributeKind,
-  type AttributeSchema,
-  type ChangeEffect,
-  cellAttributes,
-  commonAttributes,
-  elementSchemas,
-  elementTypes,
-  type TypeSchema,
-  typeDocs,
-} from "../cell/schema.ts";
+import { commonAttributes, elementSchemas, elementTypes, typeDocs } from "../cell/schema.ts";
 import { accountPaths } from "../cell/tenants/rules.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 

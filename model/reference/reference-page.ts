@@ -1,14 +1,7 @@
+import type { AttributeKind, AttributeSchema, TypeSchema } from "../cell/attributes/kinds.ts";
+import { cellAttributes } from "../cell/attributes/of-cells.ts";
 import type { ElementType } from "../cell/cell.ts";
-import {
-  type AttributeKind,
-  type AttributeSchema,
-  cellAttributes,
-  commonAttributes,
-  elementSchemas,
-  elementTypes,
-  type TypeSchema,
-  typeDocs,
-} from "../cell/schema.ts";
+import { commonAttributes, elementSchemas, elementTypes, typeDocs } from "../cell/schema.ts";
 import { limits } from "../limits.ts";
 import { defaultOf, effectOf } from "./json-schema.ts";
 import { referenceExamples } from "./reference-examples.ts";

@@ -1,12 +1,7 @@
+import type { AttributeKind, AttributeSchema, TypeSchema } from "../cell/attributes/kinds.ts";
+import { cellAttributes } from "../cell/attributes/of-cells.ts";
 import type { ElementType } from "../cell/cell.ts";
-import {
-  type AttributeKind,
-  type AttributeSchema,
-  cellAttributes,
-  commonAttributes,
-  elementSchemas,
-  type TypeSchema,
-} from "../cell/schema.ts";
+import { commonAttributes, elementSchemas } from "../cell/schema.ts";
 
 /**
  * The TypeScript builder `cells/model` as its author's editor sees it, from the one table of attributes. The functions

@@ -1,6 +1,7 @@
 import fc from "fast-check";
+import type { AttributeKind } from "../cell/attributes/kinds.ts";
 import type { ElementType } from "../cell/cell.ts";
-import { type AttributeKind, elementSchemas } from "../cell/schema.ts";
+import { elementSchemas } from "../cell/schema.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 
 /*

@@ -28,7 +28,7 @@ import { desiredVm, host as hostOptions, policy, Room } from "../../host/service
 import { createHostManager } from "../../host/service/manager.ts";
 import { ipv4, type PeerName, peerName } from "../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
-import { actualSamples, desiredSamples, keyOf } from "./samples.ts";
+import { actualSamples, desiredSamples, want } from "./samples.ts";
 import { type Spoiling, spoil, spoilings } from "./spoil.ts";
 
 /**
@@ -210,6 +210,21 @@ class Bench {
 }
 
 /** The controller has a cell with everything in place, the others begin with nothing. */
+/** What `<uid>`, `<name>` and `<cell>` stand for in the samples. */
+const keyOf = (pattern: string, self: string, sample: Json): string => {
+  const fields = sample as JsonObject;
+  // A neighbour is named by its host, though the document says where that is.
+  const named = pattern.includes("probe/") ? fields.host : pattern === "owner/<name>" ? fields.cell : undefined;
+  const name = named ?? fields.file ?? fields.address ?? fields.host ?? fields.name ?? "x1";
+  return pattern
+    .replace("<peer>", self)
+    .replace("<name>/…", `${want.domain}/${want.path}`)
+    .replace("<uid>", "c1-4")
+    .replace("<cell>/…", "shop/0-4.01")
+    .replace("<cell>", "shop")
+    .replace("<name>", String(name));
+};
+
 function storeOf(at: ServiceKind): ReadonlyMap<string, Json> {
   const store = new Map<string, Json>();
   if (at !== "controller") return store;

@@ -121,7 +121,7 @@ const grant = { amount, serial: 1, answered: 0, refusal: null };
 const asked = { serial: 1, holds: amount, asks: { number: 1, amount } };
 const child = { "x.type": "Cell" };
 const shows = { kind: "addresses", type: "VM", networks: ["10.64.0.2/32"] };
-const want = { domain: "bank.cells.internal", path: "bank/vault" };
+export const want = { domain: "bank.cells.internal", path: "bank/vault" };
 const pool = { pool: "10.64.0.0/10", largest: 64, fixed: ["10.0.0.0/8"] };
 const host = (name: string): JsonObject => ({
   host: name,
@@ -482,18 +482,3 @@ export const actualSamples = {
     "<peer>/declared/<uid>": { phase: "waiting", reason: "there is no domain", tag: "a1" },
   },
 } as const satisfies Samples<typeof actualDocuments>;
-
-/** What `<uid>`, `<name>` and `<cell>` stand for in the samples. */
-export const keyOf = (pattern: string, self: string, sample: Json): string => {
-  const fields = sample as JsonObject;
-  // A neighbour is named by its host, though the document says where that is.
-  const named = pattern.includes("probe/") ? fields.host : pattern === "owner/<name>" ? fields.cell : undefined;
-  const name = named ?? fields.file ?? fields.address ?? fields.host ?? fields.name ?? "x1";
-  return pattern
-    .replace("<peer>", self)
-    .replace("<name>/…", `${want.domain}/${want.path}`)
-    .replace("<uid>", "c1-4")
-    .replace("<cell>/…", "shop/0-4.01")
-    .replace("<cell>", "shop")
-    .replace("<name>", String(name));
-};

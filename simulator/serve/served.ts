@@ -119,11 +119,7 @@ export async function serveSimulation({ hosts, machines, seed, port, page }: Ser
     }
     return {
       ...{ url, credential, stop },
-      code: async () => {
-        const headers = { authorization: `Bearer ${credential}` };
-        const answer = await fetch(`${url}/login/codes`, { method: "POST", headers });
-        return ((await answer.json()) as { readonly code: string }).code;
-      },
+      code: () => signInCode(url, credential),
       perform: (step) => steps.perform(step.split(" ")),
       busyHosts: () => {
         const count = new Map<string, number>();
@@ -135,6 +131,12 @@ export async function serveSimulation({ hosts, machines, seed, port, page }: Ser
     await stop();
     throw error;
   }
+}
+
+async function signInCode(url: string, credential: string): Promise<string> {
+  const headers = { authorization: `Bearer ${credential}` };
+  const answer = await fetch(`${url}/login/codes`, { method: "POST", headers });
+  return ((await answer.json()) as { readonly code: string }).code;
 }
 
 /** Lets virtual time go by as real time does. */

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { haSettingNames } from "../../../model/cell/ha-settings.ts";
+import { haSettingNames } from "../../../model/cell/attributes/ha-settings.ts";
+import { cellAttributes } from "../../../model/cell/attributes/of-cells.ts";
+import { placementSettingNames } from "../../../model/cell/attributes/placement-settings.ts";
 import { elementPath, peerName } from "../../../model/cell/identifiers.ts";
-import { cellAttributes, commonAttributes, elementSchemas } from "../../../model/cell/schema.ts";
-import { placementSettingNames } from "../../../model/cell/tenants/placement-settings.ts";
+import { commonAttributes, elementSchemas } from "../../../model/cell/schema.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { toJson } from "../../outbox.ts";
 import { storageOffersOf } from "../../storage/offers.ts";

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import type { ElementAnswer } from "../../../model/api.ts";
 import { hostName, peerName } from "../../../model/cell/identifiers.ts";
 import type { DesiredConnection } from "../../documents/vocabulary.ts";
-import { shop, shownCauses, World } from "../world.testing.ts";
+import { shop, World } from "../world.testing.ts";
+import { shownCauses } from "./shown-causes.testing.ts";
 
 const why = (world: World, path: string): ElementAnswer => {
   const { status, body } = world.ask({ method: "WHY-ELEMENT", path });

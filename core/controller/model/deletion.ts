@@ -1,6 +1,7 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import { declaredKey, groupKey, tenancy } from "../../documents/tenancy.ts";
 import { log, write } from "../../outbox.ts";
+import { isInUse } from "../changes/in-use.ts";
 import { forgetGrant } from "../histories/kept-grants.ts";
 import { isManagement, isManagementGone } from "../network/management.ts";
 import type { ElementRecord } from "../records.ts";
@@ -11,7 +12,6 @@ import {
   type ControllerState,
   confirmedGone,
   dnsManager,
-  isInUse,
   placerOf,
   storageManagerOf,
 } from "../state.ts";

@@ -6,6 +6,7 @@ import type { DesiredSubnet } from "../../documents/network/network.ts";
 import { actualSubnet } from "../../documents/readers/network.ts";
 import { log } from "../../outbox.ts";
 import type { Desires } from "../changes/desires.ts";
+import { isInUse } from "../changes/in-use.ts";
 import type { ElementRecord } from "../records.ts";
 import {
   actualOf,
@@ -14,7 +15,6 @@ import {
   type ControllerState,
   elementOf,
   isHeldBack,
-  isInUse,
   keepDesire,
   recordAt,
   runs,

@@ -1,14 +1,7 @@
-import {
-  type Changed,
-  type CredentialSummary,
-  type FailedElement,
-  invalidSpecification,
-  type Refusal,
-} from "../../../model/api.ts";
+import { type Changed, type FailedElement, invalidSpecification, type Refusal } from "../../../model/api.ts";
 import type { Bundle, Cell, Element } from "../../../model/cell/cell.ts";
 import { removeAt, replaceAt } from "../../../model/cell/document.ts";
 import type { ElementPath, PeerName } from "../../../model/cell/identifiers.ts";
-import { isoTime } from "../../../model/cell/iso-time.ts";
 import { shortages, type Usage } from "../../../model/check/check-limits.ts";
 import { uncheckedIn, unknownSupply } from "../../../model/check/check-supply.ts";
 import { headOf } from "../../../model/contract/audit/rings.ts";
@@ -46,7 +39,7 @@ import { upgradedBy } from "../upgrade/upgrade.ts";
 import { dropHeld, heldBelow, nothingHeld, planOfDropping } from "../volumes/drop-held.ts";
 import { withSizes } from "../volumes/growth.ts";
 import { whyEnds } from "./connection-ends.ts";
-import { addCredential, openedBy, revokeCredential } from "./credentials/credentials.ts";
+import { addCredential, credentialsOf, openedBy, revokeCredential } from "./credentials/credentials.ts";
 import { saidWithin, shownWithin, type Within, whyNotWithin, whyPlanNotWithin } from "./credentials/within.ts";
 import { type ElementsRequest, elementsPage } from "./elements.ts";
 import { type ForceStopRequest, forceStop } from "./force-stop.ts";
@@ -511,9 +504,3 @@ function elementAnswer(state: ControllerState, path: string): ReturnType<typeof 
   const meant = closest === undefined ? `: \`cells get ${cell} --state\` lists them` : `. Did you mean ${closest}?`;
   return fail({ status: 404, message: `${path} is no element of the cell ${cell}${meant}` });
 }
-
-const credentialsOf = (state: ControllerState): readonly CredentialSummary[] =>
-  [...state.credentials.values()].map(({ id, note, since, within }) => ({
-    ...{ id, note, created: isoTime(since) },
-    ...within,
-  }));

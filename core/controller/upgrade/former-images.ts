@@ -1,9 +1,10 @@
 import type { Cell, Element } from "../../../model/cell/cell.ts";
 import type { ElementPath, Uid } from "../../../model/cell/identifiers.ts";
 import { desiredVolume } from "../../documents/readers/storage.ts";
+import { isInUse } from "../changes/in-use.ts";
 import type { ElementRecord } from "../records.ts";
 import { foreignVolume } from "../references/foreign.ts";
-import { type ControllerState, desiredNow, isInUse, storageManagerOf } from "../state.ts";
+import { type ControllerState, desiredNow, storageManagerOf } from "../state.ts";
 
 /**
  * The former image again, while VMs still run from it or are kept for it: what the model wants is there under its old

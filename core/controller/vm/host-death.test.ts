@@ -4,7 +4,8 @@ import { hostName, type PeerName, peerName } from "../../../model/cell/identifie
 import { type ActualPresenceDeath, presenceKey } from "../../documents/presence.ts";
 import type { DesiredConnection, DesiredPlacement } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
-import { shop, shownCauses, World } from "../world.testing.ts";
+import { shownCauses } from "../explain/shown-causes.testing.ts";
+import { shop, World } from "../world.testing.ts";
 
 const h1 = peerName("host.h1");
 const member = peerName("presence.1");

@@ -42,9 +42,9 @@ export function holdFaults(state: ControllerState, cell: Cell, plan: Plan): read
   const same = new Set(plan.steps.flatMap(({ path, action }) => (action === "none" ? [path] : [])));
   const volumes = new Map<string, VolumeGrantElement>();
   const faults: Diagnostic[] = [];
-  const fault = ({ path, position }: VolumeGrantElement, attribute: string, message: string, hint: string): void =>
+  const fault = ({ path, position }: VolumeGrantElement, message: string, hint: string): void =>
     void faults.push({
-      ...{ code: "cell/grant", path, attribute, message, hint },
+      ...{ code: "cell/grant", path, message, hint },
       ...(position === undefined ? {} : { position }),
     });
   for (const grant of holds) {
@@ -57,14 +57,13 @@ export function holdFaults(state: ControllerState, cell: Cell, plan: Plan): read
     const former = formerHeldFor(state, copy);
     if (!isPath(hold))
       fault(
-        ...[grant, "x.hold", `\`${path}\` holds its volume for \`${hold}\`, which is no element's path`],
+        ...[grant, `\`${path}\` holds its volume for \`${hold}\`, which is no element's path`],
         'Write the copy\'s whole path in that cell, its component first, such as `x.hold "primary/volumes/a1"`; or remove `x.hold`.',
       );
     else if (!to.domain.endsWith(`.${state.options.domain}`) || to.domain === cellDomain(state))
       fault(
         ...[
           grant,
-          "x.cell",
           to.domain === cellDomain(state)
             ? `\`${path}\` holds its volume for a copy in this cell itself, which goes with it`
             : `\`${path}\` holds its volume for a copy in \`${to.domain}\`, and the cells of this cloud are below \`${state.options.domain}\``,
@@ -75,7 +74,6 @@ export function holdFaults(state: ControllerState, cell: Cell, plan: Plan): read
       fault(
         ...[
           grant,
-          "x.hold",
           `\`${path}\` holds \`${grant.volume}\` for \`${hold}\`, for which \`${first.path}\` holds \`${first.volume}\`: a copy has one origin`,
         ],
         "Let each hold name a copy of its own in `x.hold`.",
@@ -84,7 +82,6 @@ export function holdFaults(state: ControllerState, cell: Cell, plan: Plan): read
       fault(
         ...[
           grant,
-          "x.hold",
           `\`${path}\` holds its volume for \`${hold}\`, for which a former \`${former}\` is held that has left the model`,
         ],
         `Name another copy in \`x.hold\`, or wait until that one is made, or give the former volume up: \`cells delete ${former} --drop-held\`.`,

@@ -244,9 +244,9 @@ test("a hold for a copy that can never be is refused, with what would be right",
     hold: { ...hold, "x.hold": path, "x.cell": `<ref://${domain}/>` },
   });
   for (const path of ["primary", "primary//a", "primary/a/", "primary/x.hold", "//primary.cells.internal/a"])
-    assert.match(refusal(world, to(path)), /"cell\/grant".*"x\.hold".*no element's path/, path);
+    assert.match(refusal(world, to(path)), /"cell\/grant".*no element's path.*x\.hold/, path);
   for (const domain of ["primary.example.org", "cells.internal", "evilcells.internal"])
-    assert.match(refusal(world, to(copyAt, domain)), /"x\.cell".*below `cells\.internal`/, domain);
+    assert.match(refusal(world, to(copyAt, domain)), /below `cells\.internal`.*such as `x\.cell/, domain);
   assert.match(refusal(world, to("shop/copy", "shop.cells.internal")), /in this cell itself/);
   assert.equal(refusal(world, to(copyAt)), "");
   const second = { ...hold, "x.volume": "<ref:/shop/other>" };

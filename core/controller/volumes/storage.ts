@@ -4,6 +4,7 @@ import { actualVolume, desiredVolume } from "../../documents/readers/storage.ts"
 import type { DesiredConnection, DesiredVolume } from "../../documents/vocabulary.ts";
 import { type DesiredLetGo, letGoKey, mostHeldFor } from "../../documents/volumes.ts";
 import type { Desires } from "../changes/desires.ts";
+import { isInUse } from "../changes/in-use.ts";
 import { straysOf } from "../histories/fork.ts";
 import { keptDisks } from "../histories/kept-disks.ts";
 import type { ElementRecord, Run } from "../records.ts";
@@ -16,7 +17,6 @@ import {
   desiredNow,
   elementOf,
   isHeldBack,
-  isInUse,
   keepDesire,
   mayBeWritten,
   recordAt,

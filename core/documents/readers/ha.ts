@@ -1,4 +1,4 @@
-import { type HaSettingName, haSettings, investigatorNames } from "../../../model/cell/ha-settings.ts";
+import { type HaSettingName, haSettings, investigatorNames } from "../../../model/cell/attributes/ha-settings.ts";
 import {
   boolean,
   count,

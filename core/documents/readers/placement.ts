@@ -1,11 +1,11 @@
 import type { Advice, RefusalKind } from "../../../model/cause/cause.ts";
-import { modes } from "../../../model/cell/network/modes.ts";
-import { mostKnownMarks } from "../../../model/cell/tenants/dedication/marks.ts";
 import {
   type PlacementSettingName,
   type PlacementSettings,
   placementSettings,
-} from "../../../model/cell/tenants/placement-settings.ts";
+} from "../../../model/cell/attributes/placement-settings.ts";
+import { modes } from "../../../model/cell/network/modes.ts";
+import { mostKnownMarks } from "../../../model/cell/tenants/dedication/marks.ts";
 import type { HostOffer, KnownMarks } from "../../../model/check/check-hosts.ts";
 import {
   boolean,

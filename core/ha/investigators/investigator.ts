@@ -1,4 +1,4 @@
-import type { InvestigatorName } from "../../../model/cell/ha-settings.ts";
+import type { InvestigatorName } from "../../../model/cell/attributes/ha-settings.ts";
 import type { HostName, PeerName, Uid } from "../../../model/cell/identifiers.ts";
 import type { ActualHeartbeat, ActualMachines } from "../../documents/ha.ts";
 import type { Deaths } from "../../presence/group/deaths.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { investigatorNames } from "../../../model/cell/ha-settings.ts";
+import { investigatorNames } from "../../../model/cell/attributes/ha-settings.ts";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import { reportOf } from "../people/report.ts";
 import { investigators } from "../queue.ts";

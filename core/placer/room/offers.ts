@@ -1,5 +1,5 @@
+import type { PlacementSettings } from "../../../model/cell/attributes/placement-settings.ts";
 import { mostKnownMarks } from "../../../model/cell/tenants/dedication/marks.ts";
-import type { PlacementSettings } from "../../../model/cell/tenants/placement-settings.ts";
 import type { HostOffer } from "../../../model/check/check-hosts.ts";
 import type { HostOffers } from "../../documents/vocabulary.ts";
 import { cpusFor, freeMiB, type HostView, noUse, type Ratios } from "../candidate.ts";

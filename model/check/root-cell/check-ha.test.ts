@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { haSettings } from "../../cell/ha-settings.ts";
+import { haSettings } from "../../cell/attributes/ha-settings.ts";
 import type { JsonObject } from "../../json/json.ts";
 import { checkDocument } from "../../specification/specification.ts";
 

@@ -1,5 +1,5 @@
+import { type HaSettings, haSettingNames, haSettings } from "../../cell/attributes/ha-settings.ts";
 import type { Cell } from "../../cell/cell.ts";
-import { type HaSettings, haSettingNames, haSettings } from "../../cell/ha-settings.ts";
 import type { ReportFault } from "../fault.ts";
 
 /** Only one cell speaks to the HA Manager about all others. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { placementSettings } from "../../cell/tenants/placement-settings.ts";
+import { placementSettings } from "../../cell/attributes/placement-settings.ts";
 import type { JsonObject } from "../../json/json.ts";
 import { checkDocument } from "../../specification/specification.ts";
 

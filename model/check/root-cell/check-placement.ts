@@ -1,5 +1,5 @@
+import { type PlacementSettings, placementSettingNames } from "../../cell/attributes/placement-settings.ts";
 import type { Cell } from "../../cell/cell.ts";
-import { type PlacementSettings, placementSettingNames } from "../../cell/tenants/placement-settings.ts";
 import type { ReportFault } from "../fault.ts";
 
 /** The operator alone speaks to the Placers about all cells. */

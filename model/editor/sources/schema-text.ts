@@ -1,12 +1,7 @@
+import type { AttributeKind, AttributeSchema, ChangeEffect } from "../../cell/attributes/kinds.ts";
+import { cellAttributes } from "../../cell/attributes/of-cells.ts";
 import type { ElementType } from "../../cell/cell.ts";
-import {
-  type AttributeKind,
-  type AttributeSchema,
-  type ChangeEffect,
-  cellAttributes,
-  commonAttributes,
-  elementSchemas,
-} from "../../cell/schema.ts";
+import { commonAttributes, elementSchemas } from "../../cell/schema.ts";
 
 /** The table of the schema as an editor shows it, in Markdown. */
 export function attributeText(name: string, schema: AttributeSchema): string {

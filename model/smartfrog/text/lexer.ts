@@ -5,10 +5,7 @@ import { limits } from "../../limits.ts";
 import type { NumberType, Token } from "./tokens.ts";
 
 /** Longest first, so that `<=` is not taken for `<`. */
-const symbols = [
-  ...["[|", "|]", "--", "==", "!=", ">=", "<=", "++", "<>", "&&", "||", "->"],
-  ...["{", "}", "(", ")", "[", "]", ",", ";", ":", "+", "-", "*", "/", "%", "<", ">", "!"],
-];
+const symbols = "[| |] -- == != >= <= ++ <> && || -> { } ( ) [ ] , ; : + - * / % < > !".split(" ");
 /** HP's parser takes the letters of Latin-1 as well. */
 const wordStart = /[A-Za-z_$\u00a2-\u00a5\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff]/;
 const wordPart = /[A-Za-z0-9._\-+@#~$%^&\u00a2-\u00a5\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff]/;

@@ -384,22 +384,15 @@ export const runAuthority = async (
   };
   const keptParts: PeerHandler = async (asked, response) =>
     (await import("../../backup/kept-parts.ts")).answerKeptParts(configuration.directory, cellUidOf)(asked, response);
-  const peers = await servePeers(
-    configuration,
-    observed(observer, (asked, response) =>
-      isPeersQuestion(asked.url)
-        ? book.answer(asked, response)
-        : isGossipQuestion(asked.url)
-          ? epochs.answer(asked, response)
-          : isOrderQuestion(asked.url)
-            ? order(asked, response)
-            : isKeptPartQuestion(asked.url)
-              ? keptParts(asked, response)
-              : operate(asked, response),
-    ),
-    undefined,
-    { observer },
-  );
+  const answers: readonly (readonly [(url: string) => boolean, PeerHandler])[] = [
+    [isPeersQuestion, book.answer],
+    [isGossipQuestion, epochs.answer],
+    [isOrderQuestion, order],
+    [isKeptPartQuestion, keptParts],
+  ];
+  const answer: PeerHandler = (asked, response) =>
+    (answers.find(([isMeant]) => isMeant(asked.url))?.[1] ?? operate)(asked, response);
+  const peers = await servePeers(configuration, observed(observer, answer), undefined, { observer });
   const stop = async (): Promise<void> => {
     unregister();
     own.stop();

@@ -1,3 +1,5 @@
+import type { CredentialSummary } from "../../../../model/api.ts";
+import { isoTime } from "../../../../model/cell/iso-time.ts";
 import { fail, ok, type Result } from "../../../../model/result.ts";
 import { log, write } from "../../../outbox.ts";
 import { volumesOf } from "../../model/root-model.ts";
@@ -73,3 +75,12 @@ export function openedBy(state: ControllerState, hash: string): { readonly withi
     return isOfPersonality(state, hash) ? { within: { path: volumesOf(state), access: "write" } } : null;
   return found.within === undefined ? {} : { within: found.within };
 }
+
+/** As they are shown: without what would prove them. */
+export const credentialsOf = (state: ControllerState): readonly CredentialSummary[] =>
+  [...state.credentials.values()].map(({ id, note, since, within }) => ({
+    id,
+    note,
+    created: isoTime(since),
+    ...within,
+  }));

@@ -1,4 +1,4 @@
-import { placementSettings } from "../../../../model/cell/tenants/placement-settings.ts";
+import { placementSettings } from "../../../../model/cell/attributes/placement-settings.ts";
 import type { Rested, Run, VmRecord } from "../../records.ts";
 import { offersOf } from "../../services/hosts.ts";
 import { type ControllerState, saveVm } from "../../state.ts";

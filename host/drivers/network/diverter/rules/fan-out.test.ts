@@ -78,7 +78,7 @@ test("a cell has a share of the lists, and a host says of a guest no more than t
     traits: [{ identity: number, forwards: [], groups }],
   });
   const located = (number: number, groups: readonly Ipv4[]): ActualLocation => ({
-    ...{ address: ipv4(`10.64.${number}.5`), cellNumber: number, identity: number, vmIdentity: 1, incarnation: 1 },
+    ...{ address: ipv4(`10.64.${number}.5`), cellNumber: number, identity: number, vmIdentity: 1 },
     ...{ subnetIdentity: number, host: hostName("h2"), hostMac: mac("02:00:00:00:01:02"), groups },
   });
   const groupsFrom = (first: number, length: number): readonly Ipv4[] =>

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { placementSettings } from "../../placement-settings.ts";
+import { placementSettings } from "../../../attributes/placement-settings.ts";
 import { type GroupKind, groupKinds, type Membership, softRank, whichRefuses } from "../affinity.ts";
 
 /** What an existing cloud does, beside ours; with CELLS_CASES another folder's `dedication/`. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { placementSettings } from "../../placement-settings.ts";
+import { placementSettings } from "../../../attributes/placement-settings.ts";
 import { alertsOf, type Crossing } from "../alerts.ts";
 import {
   type Dedications,

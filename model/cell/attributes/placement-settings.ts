@@ -1,4 +1,4 @@
-import type { HaSetting } from "../ha-settings.ts";
+import type { HaSetting } from "./ha-settings.ts";
 
 /** Settings of the Placers, `x.placement.*` of the root cell: the operator's word for all cells. */
 export const placementSettings = {
