@@ -31,6 +31,7 @@ export const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   "figure-6": async () => (await import("./figure-6/figure-6.ts")).figure6,
   "cell-size": async () => (await import("./simulated/cell-size.ts")).cellSize,
   roles: async () => (await import("./cloud/roles.ts")).roles,
+  links: async () => (await import("./idle/links.ts")).idleLinks,
   sizing: async () => (await import("./simulated/sizing.ts")).sizing,
   "policy-slices": async () => (await import("./simulated/policy-slices.ts")).policySlices,
   documents: async () => (await import("./simulated/documents.ts")).documents,

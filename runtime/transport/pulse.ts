@@ -7,9 +7,16 @@ import type { StreamReader } from "./frame-codec.ts";
  * An idle installation does nothing but this, so it is made cheap. There is one timer for all connections of the process. An
  * end that receives a heartbeat, and has sent nothing for a while, answers at once, as it is awake anyway. So of the two ends
  * one wakes up to send, and the other's timer finds that it has just sent something.
+ *
+ * Where nobody concludes anything from silence (`core/presence/counted-on.ts`) a connection *rests* as soon as each end has had
+ * an answer to what it said. Then one of them asks every `restEveryMs`, and a peer counts as gone if it leaves something
+ * unanswered for `silenceMs`. An end that does not rest, as one of an earlier version, gets its answer at each heartbeat, so the
+ * two need not agree about it.
  */
 export interface PulseLimits {
   readonly aliveEveryMs: number;
+  /** Between two questions on a connection that rests. */
+  readonly restEveryMs: number;
   readonly silenceMs: number;
   readonly frameMs: number;
 }
@@ -43,64 +50,85 @@ export interface Life {
   end(): void;
 }
 export interface Pulse {
-  /** Watches a connection until `end` is called. `late` is called at each check that finds it late. */
-  watch(socket: Speaking, reader: Heard, late: (why: Late) => void): Life;
+  /**
+   * Watches a connection until `end` is called. `late` is called at each check that finds it late.
+   * @param counted whether somebody concludes something from its silence now; it never rests then
+   */
+  watch(socket: Speaking, reader: Heard, late: (why: Late) => void, counted: () => boolean): Life;
 }
 
 interface Watched {
   readonly socket: Speaking;
   readonly reader: Heard;
   readonly late: (why: Late) => void;
+  readonly counted: () => boolean;
   since: number;
   heardAt: number;
   saidAt: number;
+  /** Since when nothing has come of what was said; null: something has. */
+  unansweredAt: number | null;
+  /** A frame has come, and nothing was said since: the other end waits to hear something. */
+  owes: boolean;
   greeted: boolean;
   frameSince: number;
   cut: number;
 }
 
 export const createPulse = (limits: PulseLimits, clock: PulseClock = ownClock): Pulse => {
-  const { aliveEveryMs } = limits;
+  const { aliveEveryMs, restEveryMs } = limits;
   const all = new Set<Watched>();
-  let rest: (() => void) | null = null;
+  let timer: { readonly everyMs: number; readonly stop: () => void } | null = null;
   let lookedAt = 0;
-  const look = (): void => {
+  /** From now on, unless it does already. */
+  const lookEvery = (everyMs: number): void => {
+    if (timer?.everyMs === everyMs) return;
+    timer?.stop();
+    lookedAt = clock.now();
+    timer = { everyMs, stop: clock.every(everyMs, () => look(everyMs)) };
+  };
+  const look = (everyMs: number): void => {
     const now = clock.now();
     const stoodMs = now - lookedAt;
     lookedAt = now;
+    let rest = true;
     for (const one of all) {
       // This process itself was suspended, and has not read what arrived meanwhile.
-      if (stoodMs > 2 * aliveEveryMs) stood(one, stoodMs, now);
+      if (stoodMs > 2 * everyMs) stood(one, stoodMs, now);
       const why = lateness(one, limits, now);
       if (why !== null) one.late(why);
-      else sayAlive(one, (3 * aliveEveryMs) / 4, now);
+      else if (!rests(one)) sayAlive(one, (3 * aliveEveryMs) / 4, now, true);
+      else if (now - one.heardAt >= restEveryMs - aliveEveryMs) sayAlive(one, restEveryMs - aliveEveryMs, now, true);
+      rest &&= rests(one);
     }
+    if (all.size > 0) lookEvery(rest ? restEveryMs : aliveEveryMs);
   };
   const end = (one: Watched): void => {
     if (!all.delete(one) || all.size > 0) return;
-    rest?.();
-    rest = null;
+    timer?.stop();
+    timer = null;
   };
   return {
-    watch: (socket, reader, late) => {
+    watch: (socket, reader, late, counted) => {
       const now = clock.now();
       const one: Watched = {
-        ...{ socket, reader, late, greeted: false, cut: 0 },
+        ...{ socket, reader, late, counted, unansweredAt: null, owes: false, greeted: false, cut: 0 },
         ...{ since: now, heardAt: now, saidAt: now, frameSince: now },
       };
-      if (all.size === 0) {
-        lookedAt = now;
-        rest = clock.every(aliveEveryMs, look);
-      }
       all.add(one);
+      lookEvery(aliveEveryMs);
       return {
         heard: (frame) => {
-          heard(one, frame, clock.now());
+          const now = clock.now();
+          heard(one, frame, now);
           // A frame will be answered by more than a heartbeat.
-          if (!frame) sayAlive(one, aliveEveryMs / 2, clock.now());
+          if (!frame) sayAlive(one, aliveEveryMs / 2, now, false);
+          else if (all.has(one)) lookEvery(aliveEveryMs);
         },
         said: () => {
           one.saidAt = clock.now();
+          one.unansweredAt ??= one.saidAt;
+          one.owes = false;
+          if (all.has(one)) lookEvery(aliveEveryMs);
         },
         end: () => end(one),
       };
@@ -108,19 +136,30 @@ export const createPulse = (limits: PulseLimits, clock: PulseClock = ownClock): 
   };
 };
 
+/** Each end has heard something of the other since it last said something, and there is nobody to whom more matters. */
+const rests = (one: Watched): boolean =>
+  one.unansweredAt === null && !one.owes && one.greeted && one.reader.waiting === 0 && !one.counted();
+
 const heard = (one: Watched, frame: boolean, now: number): void => {
   one.heardAt = now;
+  one.unansweredAt = null;
+  one.owes ||= frame;
   one.greeted ||= frame;
   if (one.reader.cut === one.cut && one.reader.waiting > 0) return;
   one.cut = one.reader.cut;
   one.frameSince = now;
 };
 
-/** Sends a heartbeat, unless something was sent within `quietMs` or waits to be sent. */
-const sayAlive = (one: Watched, quietMs: number, now: number): void => {
+/**
+ * Sends a heartbeat, unless something was sent within `quietMs` or waits to be sent.
+ * @param asks it is to be answered, unless the other end waits for it
+ */
+const sayAlive = (one: Watched, quietMs: number, now: number, asks: boolean): void => {
   const { socket, reader } = one;
   if (now - one.saidAt < quietMs || !socket.writable || socket.writableLength > 0) return;
   one.saidAt = now;
+  if (asks && !one.owes) one.unansweredAt ??= now;
+  one.owes = false;
   socket.write(reader.alive);
 };
 
@@ -128,11 +167,13 @@ const sayAlive = (one: Watched, quietMs: number, now: number): void => {
 const stood = (one: Watched, ms: number, now: number): void => {
   one.since = Math.min(now, one.since + ms);
   one.heardAt = Math.min(now, one.heardAt + ms);
+  if (one.unansweredAt !== null) one.unansweredAt = Math.min(now, one.unansweredAt + ms);
   one.frameSince = Math.min(now, one.frameSince + ms);
 };
 
 const lateness = (one: Watched, { silenceMs, frameMs }: PulseLimits, now: number): Late | null => {
-  if (now - one.heardAt > silenceMs) return "silent";
+  const silentSince = one.greeted && !one.counted() ? one.unansweredAt : one.heardAt;
+  if (silentSince !== null && now - silentSince > silenceMs) return "silent";
   if (one.reader.waiting > 0 && now - one.frameSince > frameMs) return "frame too slow";
   return one.greeted || one.reader.waiting > 0 || now - one.since <= silenceMs ? null : "no first frame";
 };

@@ -83,17 +83,18 @@ interface Heard {
   readonly network: Network;
   readonly datagrams: string[];
 }
-const twoProcesses = (seed: number): Heard => {
+/** @param named of `a` and `b` nobody counts on the silence */
+const twoProcesses = (seed: number, named: readonly [string, string] = ["a", "b"]): Heard => {
   const clock = new Clock();
   const network = new Network(clock, createRandom(seed));
   const inputs = new Map<string, NodeInput[]>();
   const datagrams: string[] = [];
-  for (const name of ["a", "b"]) {
+  for (const [index, name] of named.entries()) {
     const list: NodeInput[] = [];
     inputs.set(name, list);
     network.attach({
       name: peerName(name),
-      machine: name,
+      machine: index === 0 ? "a" : "b",
       input: (input) => void list.push(input),
       datagram: (bytes) => void datagrams.push(String(bytes[0])),
       pausedSinceMs: () => null,
@@ -122,20 +123,44 @@ test("frames arrive in their order, however many packets are lost", () => {
 });
 
 test("what is cut in one direction breaks when the other end has heard nothing for too long, and is dialled again", () => {
-  const { inputs, clock, network } = twoProcesses(3);
-  network.connect(peerName("a"), peerName("b"));
+  const { inputs, clock, network } = twoProcesses(3, ["host.a", "host.b"]);
+  network.connect(peerName("host.a"), peerName("host.b"));
+  const [a, b] = [inputs.get("host.a"), inputs.get("host.b")];
   runUntil(clock, 100);
   network.cut("a", "b");
-  network.send(peerName("a"), 1, [{ frame: "ack", seq: 1 }]);
+  network.send(peerName("host.a"), 1, [{ frame: "ack", seq: 1 }]);
   runUntil(clock, 7000);
-  assert.ok(!kinds(inputs.get("b")).includes("disconnected") && sequence(inputs.get("b")).length === 0);
+  assert.ok(!kinds(b).includes("disconnected") && sequence(b).length === 0);
   runUntil(clock, 11_000);
-  assert.ok(kinds(inputs.get("b")).includes("disconnected") && kinds(inputs.get("a")).includes("disconnected"));
+  assert.ok(kinds(b).includes("disconnected") && kinds(a).includes("disconnected"));
   runUntil(clock, 30_000);
-  assert.ok(kinds(inputs.get("a")).includes("unreachable"));
+  assert.ok(kinds(a).includes("unreachable"));
   network.mend("a", "b");
   runUntil(clock, 60_000);
-  assert.equal(kinds(inputs.get("b")).filter((kind) => kind === "connected").length, 2);
+  assert.equal(kinds(b).filter((kind) => kind === "connected").length, 2);
+});
+
+test("where nobody counts on silence an end that says something gives up after ten seconds, and another within twenty", () => {
+  const seconds = (says: boolean): readonly number[] =>
+    Array.from({ length: 50 }, (_, seed) => {
+      const { inputs, clock, network } = twoProcesses(seed);
+      network.connect(peerName("a"), peerName("b"));
+      runUntil(clock, 100);
+      for (const [from, to] of [
+        ["a", "b"],
+        ["b", "a"],
+      ] as const)
+        network.cut(from, to);
+      if (says) network.send(peerName("a"), 1, [{ frame: "ack", seq: 1 }]);
+      for (let s = 1; s <= 30; s += 1) {
+        runUntil(clock, 100 + 1000 * s);
+        if (kinds(inputs.get("a")).includes("disconnected")) return s;
+      }
+      return 99;
+    });
+  const [said, quiet] = [seconds(true), seconds(false)];
+  assert.ok(Math.min(...said) >= 8 && Math.max(...said) <= 10, `${said}`);
+  assert.ok(Math.min(...quiet) >= 8 && Math.max(...quiet) <= 20 && Math.max(...quiet) > 15, `${quiet}`);
 });
 
 test("a cut that is mended in time delays what was sent and loses nothing", () => {

@@ -1,5 +1,6 @@
 import type { Frame } from "../../core/distribution/node/frames.ts";
 import type { NodeInput, Role } from "../../core/distribution/node/types.ts";
+import { countsOnSilence } from "../../core/presence/counted-on.ts";
 import type { PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { Clock } from "./clock.ts";
@@ -34,6 +35,7 @@ export const goodQuality: Quality = { latencyMs: 0.2, jitterMs: 0.8, loss: 0, du
 /** The constants of `runtime/transport/transport.ts`. */
 const silenceMs = 8000;
 const pulseMs = 2000;
+const restMs = 10_000;
 const connectTimeoutMs = 5000;
 const backoff = { firstMs: 50, lastMs: 2000 } as const;
 /** Of TCP. */
@@ -63,6 +65,10 @@ interface End {
   readonly role: Role;
   readonly owner: Attachment;
   readonly peerName: PeerName;
+  /** Nobody counts on its silence: it is asked every `restMs` whether it is there. */
+  readonly rests: boolean;
+  /** As long as this is so it hears nothing; null: it does. */
+  deaf: (() => boolean) | null;
   other: End | null;
   open: boolean;
   /** Of the direction towards this end. */
@@ -133,7 +139,7 @@ export class Network {
       if (end.other?.owner.endpoint.machine !== machine) continue;
       // Its kernel knows nothing of the connection and says so to the next sign of life.
       const random = this.#chance(end.peerName, end.owner.endpoint.name);
-      this.#clock.after(random.next() * pulseMs, () => this.#broken(end));
+      this.#clock.after(random.next() * (end.rests ? restMs : pulseMs), () => this.#broken(end));
     }
   }
 
@@ -199,6 +205,8 @@ export class Network {
     const end = this.#attached.get(name)?.ends.get(connection);
     const other = end?.other;
     if (end === undefined || !end.open || other == null) return;
+    // What it says now is not answered.
+    if (end.rests && end.deaf?.() === true) this.#giveUp(end, end.deaf, 0);
     for (const frame of frames) {
       // Digests are most of what idle services say, and nobody keeps or changes one.
       const text = frame.frame === "digest" ? null : JSON.stringify(frame);
@@ -316,8 +324,14 @@ export class Network {
 
   /** An end that hears nothing while `lasts` gives up; looked at when its pulse would. */
   #listenForSilence(end: End, lasts: () => boolean): void {
+    end.deaf = lasts;
     const random = this.#chance(end.peerName, end.owner.endpoint.name);
-    this.#clock.after(silenceMs + random.next() * pulseMs, () => {
+    this.#giveUp(end, lasts, end.rests ? random.next() * restMs : 0);
+  }
+
+  #giveUp(end: End, lasts: () => boolean, askedAfterMs: number): void {
+    const random = this.#chance(end.peerName, end.owner.endpoint.name);
+    this.#clock.after(askedAfterMs + silenceMs + random.next() * pulseMs, () => {
       if (end.open && end.owner.alive && lasts()) this.#break(end);
     });
   }
@@ -400,6 +414,8 @@ export class Network {
       role,
       owner,
       peerName,
+      rests: !countsOnSilence(owner.endpoint.name, peerName),
+      deaf: null,
       other: null,
       open: true,
       lastArrivalMs: 0,

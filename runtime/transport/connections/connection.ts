@@ -23,7 +23,7 @@ export interface TransportLimits extends AdmissionLimits, PulseLimits {
   readonly aliveEveryMs: number;
   /**
    * Silence after which a peer counts as gone, so within 10 s at most: three signs of life missed, on a busy machine too.
-   * Also how long the first frame may take.
+   * On a link that rests from when it was asked, so within 20 s. Also how long the first frame may take.
    */
   readonly silenceMs: number;
   /**
@@ -44,6 +44,7 @@ export const transportLimits: TransportLimits = {
   ...admissionLimits,
   ...{
     aliveEveryMs: 2000,
+    restEveryMs: 10_000,
     silenceMs: 8000,
     reachMs: 4000,
     othersMs: 5000,

@@ -1,5 +1,6 @@
 import type { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
+import { countsOnSilence } from "../../../core/presence/counted-on.ts";
 import type { PeerName } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { outsideLives } from "../../life/role-life.ts";
@@ -77,10 +78,13 @@ export interface Opening {
 }
 /** What the other end did or did not do. */
 export type LinkFault = Exclude<Late, "silent"> | "no frame";
+export type Pair = readonly [PeerName, PeerName];
 export interface LinkOptions {
   readonly shared: boolean;
   /** This end made the connection. */
   readonly dialled: boolean;
+  /** The two services that made it. */
+  readonly ends: Pair;
   /** After which a channel needs its first frame. */
   readonly silenceMs: number;
   readonly pulse: Pulse;
@@ -106,6 +110,8 @@ const full = `a link has at most ${limits.channels} channels`;
 interface Open {
   readonly channel: number;
   readonly events: ChannelEvents;
+  /** Its silence says something to somebody. */
+  readonly counted: boolean;
   /** Its first frame is late at its end; null: it has come. */
   greeting: NodeJS.Timeout | null;
 }
@@ -123,6 +129,8 @@ interface State {
   least: number;
   unproven: number;
   unreadBytes: number;
+  /** Channels whose silence says something. */
+  counted: number;
   /** Nobody here needs it any more. */
   ending: Promise<void> | null;
   ended: boolean;
@@ -134,15 +142,16 @@ export const createLink = (socket: TLSSocket, options: LinkOptions): Link => {
   const state: State = {
     ...{ socket, options, channels: new Map(), asked: new Map(), waiting: new Set(), services: [] },
     ...{ next: options.dialled ? odd : even, least: options.dialled ? even : odd },
-    ...{ unproven: 0, unreadBytes: 0, ending: null, ended: false, life: null },
+    ...{ unproven: 0, unreadBytes: 0, counted: 0, ending: null, ended: false, life: null },
   };
   const { shared } = options;
   const introduced = Promise.withResolvers<void>();
   const reader: StreamReader<Piece> = shared ? createPieceReader() : ofFirst();
-  const life = options.pulse.watch(socket, reader, (why) => {
+  const late = (why: Late): void => {
     if (why !== "silent") options.refuse(why, `${reader.waiting} bytes of a frame have come`);
     socket.destroy();
-  });
+  };
+  const life = options.pulse.watch(socket, reader, late, () => state.counted > 0);
   state.life = life;
   const ended = (): void => {
     if (state.ended) return;
@@ -181,7 +190,7 @@ export const createLink = (socket: TLSSocket, options: LinkOptions): Link => {
     shared,
     dialled: options.dialled,
     introduced: introduced.promise,
-    first: (events) => take(state, firstChannel, events),
+    first: (events) => take(state, firstChannel, events, options.ends),
     open: (asking, outcome) => open(state, asking, outcome),
     serves: (peer, port) => isUsable(state) && state.services.some((one) => one.name === peer && one.port === port),
     names: (peer) => isUsable(state) && state.services.some(({ name }) => name === peer),
@@ -255,9 +264,10 @@ const drained = (state: State): void => {
   for (const { events } of waiting) events.sendable();
 };
 
-const take = (state: State, channel: number, events: ChannelEvents): Channel => {
-  const own: Open = { channel, events, greeting: null };
+const take = (state: State, channel: number, events: ChannelEvents, ends: Pair): Channel => {
+  const own: Open = { channel, events, counted: countsOnSilence(...ends), greeting: null };
   state.channels.set(channel, own);
+  if (own.counted) state.counted += 1;
   // Of a connection that is no link, the pulse looks.
   if (state.options.shared) own.greeting = greetingOf(state, own);
   const isOpen = (): boolean => state.channels.get(channel) === own;
@@ -312,6 +322,7 @@ const forget = (state: State, own: Open): void => {
   if (state.channels.get(own.channel) !== own) return;
   if (own.greeting !== null) clearTimeout(own.greeting);
   state.channels.delete(own.channel);
+  if (own.counted) state.counted -= 1;
   state.waiting.delete(own);
   own.events.ended();
 };
@@ -369,7 +380,7 @@ const open = (state: State, asking: Asking, outcome: (outcome: Answered | string
     };
     if (answer?.say === "opened") {
       const proven = provenCertificate(answer, secret, { channel, by: "answers", self: to, other: from });
-      outcome({ proven, take: (events) => take(state, channel, events), refuse });
+      outcome({ proven, take: (events) => take(state, channel, events, [from, to]), refuse });
     } else {
       if (answer === null) refuse();
       else if (isIdle(state)) void endLink(state);
@@ -424,7 +435,7 @@ const asked = (state: State, control: Control & { readonly say: "open" }): void 
   state.options.opening({
     ...{ host: hostOf(state.socket), from, to, proven, secret, channel, refuse },
     take: (proof, events) => {
-      const own = take(state, channel, events);
+      const own = take(state, channel, events, [from, to]);
       say(state, { say: "opened", channel, ...proof });
       return own;
     },

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect, createServer, type TLSSocket } from "node:tls";
 import fc from "fast-check";
 import type { Frame } from "../../../core/distribution/node/frames.ts";
@@ -350,6 +351,41 @@ test("a channel on which nothing comes ends, and the others of its link do not",
   assert.equal((await at.answer(3)).say, "opened");
   await eventually("it is closed", () => at.heard.some((one) => one.say === "closed" && one.channel === 3));
   assert.deepEqual([countOf(served, "no first frame"), names(served)], [1, [says.name]]);
+});
+
+test("a link rests as long as no channel of it is of two whose silence says something", async () => {
+  const limits = { ...transportLimits, aliveEveryMs: 100, restEveryMs: 3_600_000 };
+  const served = await serve(createLinks(limits), "storage-manager", limits);
+  const [{ configuration: first }, { configuration: counted }] = (await Promise.all(
+    ["controller.rests", "agent.counted"].map((name) => installation.configure(peerName(name))),
+  )) as [Configured, Configured];
+  const at = await stranger(first, served.transport.port);
+  let alive = 0;
+  const reader = createPieceReader();
+  at.socket.on("data", (chunk: Buffer) => {
+    const before = reader.cut;
+    const frames = reader.read(chunk).length;
+    alive += reader.cut - before - frames;
+  });
+  const rests = async (why: string): Promise<void> => {
+    at.socket.write(Buffer.alloc(8));
+    // Ten are said in a second on a link that does not rest.
+    for (let tries = 0; tries < 20; tries += 1) {
+      const before = alive;
+      await sleep(1000);
+      assert.equal(at.socket.closed, false, why);
+      if (alive === before) return;
+    }
+    assert.fail(why);
+  };
+  await rests("with its first channel");
+  asking(at, counted, served.name)(3);
+  assert.equal((await at.answer(3)).say, "opened");
+  at.piece(3, { frame: "goodbye" });
+  const before = alive;
+  await eventually("signs of life come", () => alive >= before + 10);
+  at.piece(0, { say: "closed", channel: 3 });
+  await rests("after its channel has ended");
 });
 
 test("a service that cannot prove its key refuses, keeps no place, and answers when it can again", async () => {
