@@ -89,7 +89,7 @@ test("resets that come together are one, and those of a guest that does nothing 
   const { told, news } = newsOf();
   let now = 0;
   const watch = watchCondition(news, undefined, () => now);
-  for (const at of [0, 17, 150, 300, 450, 600]) {
+  for (const at of [0, 17, 300, 600, 1300, 1600, 1900, 2600, 2900]) {
     now = at;
     watch.event({ event: "RESET", data: { guest: true } });
   }
