@@ -42,16 +42,20 @@ const before = async (t: TestContext, guest: (guest: Guest) => void): Promise<Cl
   });
   return new Client({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, credential: "x" });
 };
-/** A test that waits for what never comes ends by itself. */
-const patience = { timeout: 20_000 };
+const inTime = async <T>(what: Promise<T>): Promise<T> => {
+  const ended = new AbortController();
+  const late = sleep(10_000, null, { signal: ended.signal }).then(() => assert.fail("it is waited for without end"));
+  late.catch(() => undefined);
+  return Promise.race([what, late]).finally(() => ended.abort());
+};
 const refuses = (client: Client, bounds: RunBounds, why: RegExp): Promise<void> =>
-  assert.rejects(run(client, "shop/web", ["true"], bounds), (error) => {
+  assert.rejects(inTime(run(client, "shop/web", ["true"], bounds)), (error) => {
     assert.ok(error instanceof CommandFailure && error.exitCode === 1, String(error));
     assert.match(error.message, why);
     return true;
   });
 
-test("a guest that says nothing holds nobody", patience, async (t) => {
+test("a guest that says nothing holds nobody", async (t) => {
   let isGone = false;
   const client = await before(t, ({ socket }) => socket.once("close", () => (isGone = true)));
   await refuses(client, { quietMs: 100 }, /^shop\/web: its guest has said and taken nothing for 100 ms; `cells why`/);
@@ -59,7 +63,7 @@ test("a guest that says nothing holds nobody", patience, async (t) => {
   assert.ok(isGone, "its host is told");
 });
 
-test("a guest that says a little for ever holds nobody where a time is set", patience, async (t) => {
+test("a guest that says a little for ever holds nobody where a time is set", async (t) => {
   const client = await before(t, ({ write, socket }) => {
     const timer = setInterval(() => write("error", Buffer.from(".")), 20);
     socket.once("close", () => clearInterval(timer));
@@ -80,7 +84,7 @@ test("of what a guest says beside its output the beginning is kept, and it is no
   assert.ok(said.length <= 8 * 1024, `${said.length} letters are kept`);
 });
 
-test("a guest that says too much where little was asked for is left", patience, async (t) => {
+test("a guest that says too much where little was asked for is left", async (t) => {
   let given = 0;
   const client = await before(t, ({ write, socket }) => {
     const timer = setInterval(() => write("output", Buffer.alloc(3000)), 5);
@@ -95,12 +99,12 @@ test("a guest that says too much where little was asked for is left", patience, 
   assert.equal(given, 3000);
 });
 
-test("an output that cannot be written ends the command with that reason", patience, async (t) => {
+test("an output that cannot be written ends the command with that reason", async (t) => {
   const client = await before(t, ({ write }) => {
     for (let piece = 0; piece < 40; piece += 1) write("output", Buffer.alloc(64 * 1024));
   });
   const output = async (): Promise<void> => {
     throw new Error("ENOSPC: no space left on device");
   };
-  await assert.rejects(run(client, "shop/web", ["true"], { output }), /ENOSPC/);
+  await assert.rejects(inTime(run(client, "shop/web", ["true"], { output })), /ENOSPC/);
 });
