@@ -94,6 +94,23 @@ not touched. --output json starts nothing: it prints the file and the command, a
 const consoles: Register = (program, context, withHelp) => {
   withHelp(
     program
+      .command("display")
+      .description("show a VM's screen, keyboard and pointer to a VNC viewer of this machine, until Ctrl-C")
+      .argument("<vm>", "path of the VM")
+      .option("--port <port>", "of this machine's 127.0.0.1; 0: any that is free", "0")
+      .option("--stdio", "one viewer, by this command's standard input and output")
+      .action(async (vm, options) =>
+        (await import("../sessions/display.ts")).display(context(), vm, {
+          port: options.port,
+          stdio: options.stdio === true,
+        }),
+      ),
+    ["cells display shop/web/vm", "cells display shop/web/vm --port 5901"],
+    `The VM has x.display "vga". Open the address that is printed with any viewer, as in \`remote-viewer vnc://127.0.0.1:5901\`. It asks for no
+password: whoever is on this machine reaches it meanwhile. At most 8 viewers are at one screen; all see it, all may type, and each is recorded.`,
+  );
+  withHelp(
+    program
       .command("logs")
       .description("print what a VM has written to its serial console, as far as its host has kept it")
       .argument("<vm>", "path of the VM")

@@ -87,7 +87,9 @@ async function world(work: (run: (...args: string[]) => ReturnType<typeof spawn>
   const at = (server.address() as AddressInfo).port;
   writeClientConfiguration({ url: `http://127.0.0.1:${at}`, credential: "secret" }, file);
   const run = (...args: string[]) =>
-    spawn(process.execPath, [main, "forward", ...args], { env: { ...process.env, CELLS_CONFIG: file, NO_COLOR: "1" } });
+    spawn(process.execPath, [main, ...(args[0] === "display" ? [] : ["forward"]), ...args], {
+      env: { ...process.env, CELLS_CONFIG: file, NO_COLOR: "1" },
+    });
   try {
     await work(run, asked);
   } finally {
@@ -144,5 +146,23 @@ test("where nobody listens the connection ends and it is said; what is not allow
     const why = text(refused.stderr ?? assert.fail());
     assert.equal((await once(refused, "exit"))[0], 1);
     assert.match(await why, /the cell lets nobody forward/);
+  });
+});
+
+test("a display is a port here for viewers, each with a session of its own, or one viewer by standard input and output", async () => {
+  await world(async (run, asked) => {
+    const command = run("display", "shop/web");
+    const [line] = (await once(createInterface(command.stdout ?? assert.fail()), "line")) as [string];
+    const port = Number(/^vnc:\/\/127\.0\.0\.1:(\d+) is the display of shop\/web/.exec(line)?.[1]);
+    assert.deepEqual(await Promise.all([asking(port, "rfb"), asking(port, "two")]), ["RFB", "TWO"]);
+    assert.deepEqual(asked, Array(3).fill({ vm: "shop/web", verb: "display" }));
+    command.kill("SIGINT");
+    assert.equal((await once(command, "exit"))[0], 0);
+    const one = run("display", "shop/web", "--stdio");
+    one.stdin?.end("rfb");
+    assert.equal(await text(one.stdout ?? assert.fail()), "RFB");
+    const wrong = run("display", "shop/web", "--port", "65536");
+    assert.equal((await once(wrong, "exit"))[0], 2);
+    assert.match(await text(wrong.stderr ?? assert.fail()), /--port is "65536"; it would be a number from 0/);
   });
 });

@@ -461,16 +461,29 @@ test("the name of an interface is public where the interface is, or its VM", () 
 test("a port of a VM is reached where its cell says so, and in the root cell never", () => {
   const world = new World();
   world.put(shop({ "x.policy.forward": true }));
-  const reached = execTarget(world.state, "web", true);
+  const reached = execTarget(world.state, "web", { forwards: true });
   assert.equal(reached.ok && reached.value.path, "shop/web");
   const root = { ...world.state, options: { ...world.state.options, cell: "root" } } as ControllerState;
-  const refused = execTarget(root, "web", true);
+  const refused = execTarget(root, "web", { forwards: true });
   assert.equal(!refused.ok && refused.error.status, 403);
   assert.match(refused.ok ? "" : refused.error.message, /nothing is forwarded to its services/);
   assert.equal(execTarget(root, "web").ok, true, "a console there is another matter");
   for (const said of [undefined, false]) {
     world.put(shop(said === undefined ? {} : { "x.policy.forward": said }));
-    const none = execTarget(world.state, "web", true);
+    const none = execTarget(world.state, "web", { forwards: true });
     assert.equal(!none.ok && none.error.status, 403, String(said));
   }
+});
+
+test("a display is reached where a VM has one, and its host is told to give it one", () => {
+  const world = new World();
+  world.put(shop());
+  const refused = world.ask({ method: "EXEC-TARGET", vm: "web", displays: true });
+  assert.equal(refused.status, 409);
+  assert.match(JSON.stringify(refused.body), /shop\/web has no display: `x.display \\"vga\\"` in it gives it one/);
+  assert.equal(world.vm("shop/web")?.document.display, undefined);
+  world.put(shop({ web: { ...(cellOf(shop()).web as JsonObject), "x.display": "vga" } }));
+  assert.equal(world.vm("shop/web")?.document.display, "vga");
+  assert.equal(world.vm("shop/web")?.document.incarnation, 2);
+  assert.equal(world.ask({ method: "EXEC-TARGET", vm: "web", displays: true }).status, 200);
 });

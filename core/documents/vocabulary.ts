@@ -391,6 +391,8 @@ export interface DesiredVm {
   readonly ready?: "booted";
   /** `x.start`: from its boot loader or kernel, or from the saved state of its image. Absent: "boot". */
   readonly start?: "boot" | "resume";
+  /** `x.display`. Absent: none. A host of the previous version gives none. */
+  readonly display?: "vga";
   /** Its host starts it again by itself when it ends: the VM of the root controller, whom nobody else would start. */
   readonly restart?: "host";
   /**

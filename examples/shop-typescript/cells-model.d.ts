@@ -190,6 +190,8 @@ declare module "cells/model" {
     readonly restart?: number;
     /** How the VM first starts on a new disk: booting, or going on from the saved state of its image, where it has one. Default: "boot". A change takes effect in place. */
     readonly start?: "boot" | "resume";
+    /** Whether the VM has a screen, a keyboard and a pointer, which `cells display` and the web page show to whoever may (`vm.display`). Default: "none". A change restarts the VM. */
+    readonly display?: "none" | "vga";
     /** When the VM counts as ready: once the agent of its guest has answered ("booted"), or as soon as its machine runs ("started"). Absent: "booted" where its image is known to have an agent, else "started". A change takes effect in place. */
     readonly ready?: "booted" | "started";
     /** Whether a VM that crashed, powered itself off or stopped answering its probes is started again. Default: false. A change takes effect in place. */

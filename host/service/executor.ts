@@ -151,6 +151,8 @@ const networkUnderLoop = (network: NetworkDriver): ((global: GlobalNetwork) => P
 
 /** A machine whose guest never writes to its disk goes on from the state of its image at every start, unasked. */
 const startOf = (desired: DesiredVm): "boot" | "resume" => {
+  // No saved state has a screen.
+  if (desired.display !== undefined) return "boot";
   const states = desired.disks.map(({ attachment: { boot } }) => (boot === null ? undefined : savedFor(boot, desired)));
   return states.some((state) => state?.readsOnly === true) ? "resume" : (desired.start ?? "boot");
 };
@@ -167,11 +169,12 @@ const executeVm = async (
       const start = startOf(desired);
       for (const disk of desired.disks)
         disks.push(await storage.compose(disk, start === "resume" ? desired : undefined));
-      const { uid: vm, incarnation, name, memoryMiB, cpus, data } = desired;
+      const { uid: vm, incarnation, name, memoryMiB, cpus, data, display } = desired;
       const files = (await filesFor?.(desired)) ?? null;
       return hypervisor.start({
         ...{ vm, incarnation, name, memoryMiB, cpus, disks, interfaces, data, start },
         ...(files === null ? {} : { files }),
+        ...(display === undefined ? {} : { display }),
       });
     }
     case "stop-machine":

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
@@ -22,7 +25,7 @@ import type { HypervisorDriver, MachineEnd } from "../drivers/hypervisor/driver.
 import type { ConsoleViewer, MachineConsole } from "../drivers/hypervisor/guest/console.ts";
 import type { GuestCommand, GuestOutput, GuestSignal } from "../drivers/hypervisor/guest/guest-command.ts";
 import type { HostRequest } from "../host-requests.ts";
-import { createHostSessions, type HostSessions } from "./sessions.ts";
+import { createHostSessions, type HostSessions, type SessionLimits } from "./sessions.ts";
 
 /** The host's end of sessions over real mutual TLS; console and guest are the test's. */
 const vm = uid("c1-1");
@@ -75,7 +78,10 @@ interface FakeRun {
 let runs: FakeRun[] = [];
 let logged: string[] = [];
 
-const hypervisor: Pick<HypervisorDriver, "onEnd" | "console" | "run"> = {
+/** Of a machine with a screen: where its VNC server would listen. */
+let screen: string | null = null;
+const hypervisor: Pick<HypervisorDriver, "onEnd" | "console" | "run" | "display"> = {
+  display: () => (screen === null ? null : { incarnation, connect: () => connect(screen ?? "") }),
   onEnd: (listener) => {
     end = listener;
   },
@@ -113,7 +119,7 @@ const configurationOf = (name: string): ProcessConfiguration => {
   assert.ok(found);
   return found;
 };
-const start = async (limits: { perMachine?: number; perHost?: number; idleMs?: number } = {}): Promise<void> => {
+const start = async (limits: Partial<SessionLimits> = {}): Promise<void> => {
   console = new FakeConsole();
   runs = [];
   logged = [];
@@ -440,4 +446,40 @@ test("a port is reached by a connection to the guest's own address, and nothing 
   assert.equal((await liar.of("ended")).cause, "protocol");
   assert.ok(runs.every(({ command }) => command.command[0] === "sh" && !command.command.includes("reboot")));
   assert.ok(logged.some((line) => line.includes('"verb":"forward"') && line.includes('"port":80')));
+});
+
+test("a display is bytes in both directions, bounded in number and in time, and ends with its incarnation", async (t) => {
+  await start({ displaysPerMachine: 2, displayMs: 60_000 });
+  screen = null;
+  const none = await refused(encodeCapability(capability({ verb: "display" })));
+  assert.deepEqual([none.status, /was started without a display/.test(none.why)], [409, true]);
+  const place = mkdtempSync(join(tmpdir(), "cells-display-"));
+  const heard: string[] = [];
+  const vnc = createServer((socket) => {
+    socket.write("RFB 003.008\n");
+    socket.on("data", (bytes) => void heard.push(String(bytes)));
+  });
+  t.after(() => {
+    vnc.close();
+    screen = null;
+    rmSync(place, { recursive: true, force: true });
+  });
+  screen = join(place, "vnc");
+  await new Promise<void>((resolve) => vnc.listen(screen, resolve));
+  const one = await opened({ verb: "display" });
+  const two = await opened({ verb: "display" });
+  for (const each of [one, two]) await eventually("it is greeted", () => each.received.output === "RFB 003.008\n");
+  const full = await refused(encodeCapability(capability({ verb: "display" })));
+  assert.deepEqual([full.status, /2 are at the display of this VM/.test(full.why)], [429, true]);
+  one.socket.send(Buffer.from("hello"));
+  assert.equal((await one.of("taken")).bytes, 5);
+  await eventually("it is heard", () => heard.join("") === "hello");
+  two.send({ kind: "run", command: ["reboot"], input: false, timeoutMs: null });
+  assert.equal((await two.of("ended")).cause, "protocol");
+  end({ vm, incarnation, ended: "crashed", detail: "QEMU is gone" });
+  assert.match((await one.of("ended")).sentence, /has ended: QEMU is gone/);
+  await stop();
+  await start({ displayMs: 200 });
+  const long = await opened({ verb: "display" });
+  assert.deepEqual((await long.of("ended")).cause, "timeout");
 });

@@ -12,9 +12,11 @@ import {
 } from "../../runtime/http/session-capability.ts";
 import { refuseUpgrade } from "../../runtime/http/websocket-hop.ts";
 import type { HypervisorDriver } from "../drivers/hypervisor/driver.ts";
+import { mostViewers } from "../drivers/hypervisor/process/arguments.ts";
 import type { ExecTarget, HostRequest } from "../host-requests.ts";
 import { createSessionChannel, type SessionChannel } from "./session-channel.ts";
 import { serveConsole } from "./session-console.ts";
+import { serveDisplay } from "./session-display.ts";
 import { serveExec } from "./session-exec.ts";
 import { connectCommand } from "./session-forward.ts";
 
@@ -36,6 +38,9 @@ export interface SessionLimits {
   readonly perHost: number;
   /** Without a byte in either direction that arrived. */
   readonly idleMs: number;
+  readonly displaysPerMachine: number;
+  /** Of a display in all: a screen on which something blinks is never idle, whoever has left it open. */
+  readonly displayMs: number;
 }
 export interface HostSessions {
   readonly upgrade: PeerUpgradeHandler;
@@ -43,13 +48,18 @@ export interface HostSessions {
   close(): Promise<void>;
 }
 
-const defaultLimits: SessionLimits = { perMachine: 16, perHost: 128, idleMs: 30 * 60_000 };
+const defaultLimits: SessionLimits = {
+  ...{ perMachine: 16, perHost: 128, idleMs: 30 * 60_000 },
+  // QEMU takes as many.
+  ...{ displaysPerMachine: mostViewers, displayMs: 12 * 3_600_000 },
+};
 /** A capability is about 200 bytes. */
 const longestCapability = 1024;
 
 interface Open {
   readonly vm: Uid;
   readonly incarnation: number;
+  readonly verb: SessionVerb;
   readonly channel: SessionChannel;
 }
 interface Refused {
@@ -95,12 +105,19 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
     if ("refused" in target) return refused(409, "not-running", target.refused);
     if (capability.verb === "forward" && target.address === undefined)
       return refused(409, "conflict", `"${vm}" has no interface, so no port of it can be reached`);
+    const isDisplay = capability.verb === "display";
     const running = hypervisor.console(target.vm);
     if (running === null || running.incarnation !== incarnation)
       return refused(409, "not-running", `incarnation ${incarnation} of "${vm}" does not run here any more`);
+    if (isDisplay && hypervisor.display(target.vm) === null)
+      return refused(409, "conflict", "this incarnation was started without a display; its next one has it");
     if (closing)
       return refused(503, "closing", `the Host Manager of its host is about to restart; try again in a moment`);
-    const ofMachine = [...open].filter((session) => session.vm === target.vm).length;
+    const there = [...open].filter((session) => session.vm === target.vm);
+    const ofMachine = there.length;
+    const displays = there.filter(({ verb }) => verb === "display").length;
+    if (isDisplay && displays >= limits.displaysPerMachine)
+      return refused(429, "busy", `${displays} are at the display of this VM, and that is the limit; close one first`);
     if (ofMachine >= limits.perMachine)
       return refused(
         429,
@@ -117,7 +134,7 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
   const begin = (socket: WebSocket, peer: PeerName, admitted: Admitted): void => {
     const { vm, incarnation, verb, port, address } = admitted;
     const channel = createSessionChannel(socket, limits.idleMs);
-    const session: Open = { vm, incarnation, channel };
+    const session: Open = { vm, incarnation, verb, channel };
     open.add(session);
     const fields = { vm, incarnation, verb, peer, ...(port === undefined ? {} : { port }) };
     options.log?.("session/opened", fields);
@@ -133,6 +150,8 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
     // Whoever looks may be nobody to learn of machines: the grant says it to the operator.
     const opened = { kind: "opened", incarnation, host: "" } as const;
     if (verb === "console") serveConsole(channel, running.console, opened);
+    else if (verb === "display")
+      serveDisplay(channel, hypervisor.display(vm)?.connect() ?? null, opened, limits.displayMs);
     else {
       const given = verb === "forward" ? connectCommand(address ?? "", port ?? 0) : null;
       serveExec(channel, (command, output) => hypervisor.run(vm, command, output), opened, given);

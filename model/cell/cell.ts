@@ -103,6 +103,8 @@ export interface VmElement extends ElementBase {
   readonly restart?: number;
   /** "resume": its first start on an unwritten disk goes on from the saved state of the image, where that can be. */
   readonly start: "boot" | "resume";
+  /** `x.display`; absent: none. */
+  readonly display?: "vga";
   /** Absent: "booted" if the image that it boots from has an agent, else "started". */
   readonly ready?: "booted" | "started";
   readonly restartOnFailure: boolean;

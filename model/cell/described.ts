@@ -79,6 +79,7 @@ function ownOfVm(element: VmElement, rename: (path: ElementPath) => ElementPath)
     ["x.desiredState", element.desiredState],
     ["x.restart", element.restart],
     ["x.start", element.start],
+    ["x.display", element.display],
     ["x.ready", element.ready],
     ["x.restartOnFailure", element.restartOnFailure],
     ["x.liveness.protocol", element.liveness?.protocol],

@@ -276,6 +276,7 @@ function vm(values: AttributeValues): Own<Element> {
     desiredState: values.needChoice("x.desiredState", ["on", "off"]),
     ...optional("restart", values.number("x.restart")),
     start: values.needChoice("x.start", ["boot", "resume"]),
+    ...(values.needChoice("x.display", ["none", "vga"]) === "vga" ? { display: "vga" as const } : {}),
     ...optional("ready", ready),
     restartOnFailure: values.needBoolean("x.restartOnFailure"),
     ...optional("liveness", liveness),

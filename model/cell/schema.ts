@@ -90,6 +90,10 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       effect: "change",
       docs: "How the VM first starts on a new disk: booting, or going on from the saved state of its image, where it has one.",
     },
+    "x.display": {
+      ...{ kind: choice("none", "vga"), default: "none", effect: "restart" },
+      docs: "Whether the VM has a screen, a keyboard and a pointer, which `cells display` and the web page show to whoever may (`vm.display`).",
+    },
     "x.ready": {
       ...{ kind: choice("booted", "started"), effect: "change" },
       docs: 'When the VM counts as ready: once the agent of its guest has answered ("booted"), or as soon as its machine runs ("started"). Absent: "booted" where its image is known to have an agent, else "started".',

@@ -11,13 +11,16 @@
  * A `forward` is one connection to a TCP port of the VM: what is sent is its input, up to `input-end`, and what comes is its output. It has ended with
  * `exited`: 0, or, where nobody listens, another number.
  *
+ * A `display` is one viewer's connection to the screen and the keyboard of a VM that has `x.display`: the Remote Framebuffer Protocol (RFC 6143) without
+ * authentication, since the capability was one. Several viewers may be at one display.
+ *
  * From the client: binary messages are input, as bytes; text messages are `ClientMessage`s. To the client: the first byte
  * of a binary message says which stream the rest belongs to (`channels`); text messages are `SessionMessage`s.
  */
 export const sessionProtocol = "cells.session.v1";
 export const capabilityPrefix = "cells.capability.";
 
-export const sessionVerbs = ["console", "exec", "forward"] as const;
+export const sessionVerbs = ["console", "exec", "forward", "display"] as const;
 export type SessionVerb = (typeof sessionVerbs)[number];
 
 export interface SessionRequest {
@@ -43,7 +46,7 @@ export const channels = { output: 1, error: 2 } as const;
 
 /** A client keeps at most this much input that was not yet acknowledged by `taken`; who sends more is ended. In bytes. */
 export const inputWindowBytes: Readonly<Record<SessionVerb, number>> = {
-  ...{ console: 64 * 1024, exec: 512 * 1024, forward: 512 * 1024 },
+  ...{ console: 64 * 1024, exec: 512 * 1024, forward: 512 * 1024, display: 64 * 1024 },
 };
 /** Of one message, in bytes. */
 export const longestMessageBytes = 96 * 1024;

@@ -64,6 +64,16 @@ export function checkCell(cell: Cell, fault: ReportFault): void {
 function checkMachine(cell: Cell, machine: VmElement, fault: ReportFault): void {
   const { path, liveness } = machine;
   checkPlacement(machine, fault);
+  if (machine.display !== undefined && machine.start === "resume")
+    fault(
+      "schema/value",
+      'A VM that goes on from a saved state has no display: with `x.start "resume"` it has none',
+      path,
+      {
+        attribute: "x.display",
+        hint: 'Leave `x.display` out, or write `x.start "boot";`: then it boots, and has a display.',
+      },
+    );
   const asked = liveness?.interface === undefined ? undefined : cell.elements.get(liveness.interface);
   if (asked?.type === "VirtualInterface" && asked.vm !== path)
     fault("cell/liveness", `\`${asked.path}\` is an interface of \`${asked.vm}\`, and not of this VM`, path, {

@@ -106,7 +106,8 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
       const forwards = verb === "forward";
       if (forwards !== (port !== undefined))
         return refusal(400, "bad-request", "`port` is of `forward`: the TCP port of the VM, from 1 to 65535");
-      const asked = { method: "EXEC-TARGET", vm, ...(forwards ? { forwards } : {}) };
+      const displays = verb === "display";
+      const asked = { method: "EXEC-TARGET", vm, ...(forwards ? { forwards } : {}), ...(displays ? { displays } : {}) };
       const answer = (await request(asked)) as unknown as ControllerResponse;
       if (answer.status !== 200) return { status: answer.status, body: answer.body as Json };
       const target = answer.body as unknown as ExecTarget;

@@ -81,6 +81,7 @@ const vm = {
   data: { any: ["thing", 1] },
   liveness: { protocol: "udp", port: 7, intervalMs: 1000, failures: 3 },
   start: "boot",
+  display: "vga",
   restart: "host",
   boot: 1,
   trial: { disk, replaces: "c1-2", withinMs: 1000 },

@@ -95,6 +95,7 @@ export class HostMachine {
       },
       exec: notHere,
       console: () => null,
+      display: () => null,
       run: notHere,
       close: async () => undefined,
     };

@@ -95,6 +95,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.desiredState": { fact: "its host says that nothing of it runs", at: "web", from: "on", to: "off" },
     "x.restart": { fact: incarnation, at: "web", to: 1 },
     "x.start": { own: "it is about a start on a disk that nobody has written, and asks nothing of one that runs" },
+    "x.display": { fact: incarnation, at: "web", to: "vga" },
     "x.ready": { fact: "its host says whether the guest has come up", at: "web", to: "booted" },
     "x.restartOnFailure": { own: judged },
     "x.liveness.protocol": { fact: probes, at: "web", to: "icmp" },

@@ -101,7 +101,7 @@ export type ControllerRequest =
   | TicketRequest
   | { readonly method: "WHY-ELEMENT"; readonly path: string; readonly within?: Within }
   | { readonly method: "WHY-ENDS"; readonly from: string; readonly to: string }
-  | { readonly method: "EXEC-TARGET"; readonly vm: string; readonly forwards?: boolean }
+  | { readonly method: "EXEC-TARGET"; readonly vm: string; readonly forwards?: boolean; readonly displays?: boolean }
   | (MoveRequest & { readonly by?: Asker; readonly once?: Once })
   | (ForceStopRequest & { readonly by?: Asker; readonly once?: Once })
   | RecordRequest
@@ -205,7 +205,7 @@ function dispatch(state: ControllerState, request: OtherRequest): Result<Json, R
     case "WHY-ENDS":
       return session(whyEnds(state, request.from, request.to));
     case "EXEC-TARGET":
-      return session(execTarget(state, request.vm, request.forwards === true));
+      return session(execTarget(state, request.vm, request));
     case "MOVE": {
       const moved = move(state, request);
       const of = { ...request, target: request.vm, what: `to ${request.to}` };

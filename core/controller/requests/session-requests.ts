@@ -48,14 +48,31 @@ export interface ExecTarget {
   readonly incarnation: number;
 }
 
-/** Where a command or a session for a VM must go: only to an incarnation that runs. @param forwards a port of it is to be reached */
-export function execTarget(state: ControllerState, path: string, forwards = false): Result<ExecTarget, Unanswered> {
+/** What is asked of a VM beyond something to run in it. */
+export interface Wanted {
+  /** A port of it. */
+  readonly forwards?: boolean;
+  /** Its screen. */
+  readonly displays?: boolean;
+}
+/** Where a command or a session for a VM must go: only to an incarnation that runs. */
+export function execTarget(
+  state: ControllerState,
+  path: string,
+  { forwards = false, displays = false }: Wanted = {},
+): Result<ExecTarget, Unanswered> {
   const no = forwards ? noForward(state) : null;
   if (no !== null) return fail({ status: 403, message: no });
   const record = recordOf(state, path);
   if (record?.type !== "VM") {
     return fail({ status: 404, message: `${path} is no VM of the cell ${state.options.cell}` });
   }
+  const element = state.cell?.elements.get(record.path);
+  if (displays && element?.type === "VM" && element.display === undefined)
+    return fail({
+      status: 409,
+      message: `${record.path} has no display: \`x.display "vga"\` in it gives it one, with which it is started again; \`cells console\` reaches its serial port`,
+    });
   const run = state.vms.get(record.uid)?.run ?? null;
   const power = run === null ? "off" : actualVmOf(state, record.uid, run)?.power;
   if (run?.host == null || power !== "on") {

@@ -110,6 +110,7 @@ function vmDocument(state: ControllerState, uid: Uid, run: Run): DesiredVm | nul
     ...(service.restart === undefined ? {} : trialOf(state, uid, run)),
     ...(awaitsGuest(element, disks) ? { ready: "booted" as const } : {}),
     ...(element.start === "resume" ? { start: element.start } : {}),
+    ...(element.display === undefined ? {} : { display: element.display }),
     ...livenessOf(state, element),
   };
 }

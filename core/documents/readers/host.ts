@@ -88,6 +88,7 @@ const vm = object<DesiredVm>({
   liveness: optional(liveness),
   ready: optional(oneOf("booted")),
   start: optional(oneOf("boot", "resume")),
+  display: optional(oneOf("vga")),
   restart: optional(oneOf("host")),
   boot: optional(count),
   terms: optional(placedTerms),

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import type { DesiredInterface } from "../../../core/documents/vocabulary.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
@@ -26,6 +27,8 @@ export interface MachineSpecification {
   readonly files?: Readonly<Record<string, Buffer>>;
   /** "resume": from the saved state of its image, where that can be. Absent: "boot". */
   readonly start?: "boot" | "resume";
+  /** A screen, a keyboard and a pointer. Absent: none. */
+  readonly display?: "vga";
 }
 
 /** A machine found on this host, whoever started it. */
@@ -63,6 +66,12 @@ export interface RunningConsole {
   readonly console: MachineConsole;
 }
 
+export interface RunningDisplay {
+  readonly incarnation: number;
+  /** A connection of one viewer, which speaks RFB; fails as `net.connect` does. */
+  connect(): Socket;
+}
+
 /** Runs machines. Machines outlive the process that started them: `list` finds them again after a restart. */
 export interface HypervisorDriver {
   /** Boots a tiny payload with a deadline; the device file's existence proves nothing. The answer is remembered. */
@@ -93,6 +102,8 @@ export interface HypervisorDriver {
   exec(vm: Uid, command: readonly string[], timeoutMs: number): Promise<GuestResult>;
   /** The serial console of a machine; null when it does not run here. */
   console(vm: Uid): RunningConsole | null;
+  /** The screen of a machine, whoever has started it; null when it has none, or does not run here. */
+  display(vm: Uid): RunningDisplay | null;
   /** Runs a command and gives its output as it comes. Throws a sentence when the machine does not run here. */
   run(vm: Uid, command: GuestCommand, output: GuestOutput): GuestRun;
   /** Forgets watchers; machines keep running. */

@@ -25,6 +25,8 @@ export interface MachineFiles {
   readonly qmp: string;
   readonly agent: string;
   readonly serial: string;
+  /** Only of a machine with a screen. */
+  readonly display: string;
   /** Only of a machine that goes on from a saved state. */
   readonly identity: string;
   readonly console: string;
@@ -43,6 +45,7 @@ export const machineFiles = (machinesDirectory: string, vm: string): MachineFile
     qmp: join(sockets, "qmp"),
     agent: join(sockets, "agent"),
     serial: join(sockets, "serial"),
+    display: join(sockets, "display"),
     identity: join(sockets, "identity"),
     console: join(directory, "console.log"),
     seed: join(directory, "seed.iso"),
@@ -101,6 +104,7 @@ export const launch = (options: LaunchOptions): ChildProcess => {
       qmpSocket: files.qmp,
       agentSocket: files.agent,
       serialSocket: files.serial,
+      displaySocket: files.display,
       seedImage: files.seed,
       tapDescriptors: machine.interfaces.map(({ tap }) => hand(openTap(tap))),
       kernelDescriptor: boot === null ? null : hand(openSync(boot.kernel, "r")),

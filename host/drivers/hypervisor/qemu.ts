@@ -1,4 +1,5 @@
 import type { ChildProcess } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,6 +14,7 @@ import type {
   MachineEnd,
   MachineSpecification,
   RunningConsole,
+  RunningDisplay,
 } from "./driver.ts";
 import { type MachineConsole, openConsole } from "./guest/console.ts";
 import { createGuestAgent, type GuestAgent, type GuestResult } from "./guest/guest-agent.ts";
@@ -34,6 +36,7 @@ import { kvmGroup, probeAccelerator } from "./process/accelerator.ts";
 import { type Identity, machineName } from "./process/arguments.ts";
 import { makeCgroups, removeCgroups } from "./process/cgroup.ts";
 import { asRecord } from "./process/lines.ts";
+import { connectPlain } from "./process/plain-socket.ts";
 import {
   findByArgument,
   hasArgument,
@@ -306,6 +309,12 @@ class QemuDriver implements HypervisorDriver {
   console(vm: Uid): RunningConsole | null {
     const watched = this.#watched.get(vm);
     return watched?.console == null ? null : { incarnation: watched.incarnation, console: watched.console };
+  }
+
+  display(vm: Uid): RunningDisplay | null {
+    const watched = this.#watched.get(vm);
+    if (watched === undefined || watched.ending || !existsSync(watched.files.display)) return null;
+    return { incarnation: watched.incarnation, connect: () => connectPlain(watched.files.display) };
   }
 
   run(vm: Uid, command: GuestCommand, output: GuestOutput): GuestRun {

@@ -1,7 +1,7 @@
 import { type RouteName, routeOf } from "../routes.ts";
 import { allows, type Rule } from "../tenancy/rules.ts";
 import { sessionVerb, verbOf } from "../tenancy/verbs.ts";
-import type { PartySubject, Subjects } from "./subjects.ts";
+import type { PartySubject, Subjects, VmSubject } from "./subjects.ts";
 
 /**
  * What may be done now: an action, by whom, to something that is so. One table for those who refuse (the gateway, and services behind it), for
@@ -56,6 +56,9 @@ const stateOf =
     return state === wanted ? so(`${party} is ${wanted} already`) : null;
   };
 
+const whenItRuns: When<VmSubject> = ({ path, power, phase, reason }) =>
+  power === "on" || (power === null && phase === "ready") ? null : no(`${path} does not run: ${reason ?? "it is off"}`);
+
 /** Of what the HA Manager works on in order, whose word counts instead. */
 const inOrder: Readonly<Record<string, string>> = {
   Migration: "`cells host resume` lets the VMs of a host stay",
@@ -92,10 +95,11 @@ export const actions = {
   }),
   console: row({
     ...{ about: "vm", label: "Console", route: "grantSession", verb: sessionVerb("console") },
-    when: ({ path, power, phase, reason }) =>
-      power === "on" || (power === null && phase === "ready")
-        ? null
-        : no(`${path} does not run: ${reason ?? "it is off"}`),
+    when: whenItRuns,
+  }),
+  display: row({
+    ...{ about: "vm", label: "Display", route: "grantSession", verb: sessionVerb("display") },
+    when: whenItRuns,
   }),
   move: row({
     ...{ about: "vm", label: "Move", route: "moveVm", ends: true },

@@ -44,6 +44,7 @@ const places = {
   qmpSocket: "/r/qmp",
   agentSocket: "/r/agent",
   serialSocket: "/r/serial",
+  displaySocket: "/r/display",
   seedImage: "/r/seed.iso",
   tapDescriptors: [],
   kernelDescriptor: 3,

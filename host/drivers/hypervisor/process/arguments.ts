@@ -15,6 +15,7 @@ export interface MachinePlaces {
   readonly qmpSocket: string;
   readonly agentSocket: string;
   readonly serialSocket: string;
+  readonly displaySocket: string;
   readonly seedImage: string;
   /** One per interface, in order. */
   readonly tapDescriptors: readonly number[];
@@ -56,6 +57,9 @@ export const sandboxArguments: readonly string[] = [
   "-sandbox",
   "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
 ];
+
+/** Of one screen: QEMU keeps a copy of it for each. */
+export const mostViewers = 8;
 
 /** Between a machine and the management the kernel's OOM killer takes the machine (proc_pid_oom_score_adj(5)). */
 const oomScoreAdjustment = 500;
@@ -210,6 +214,21 @@ const kernelArguments = (machine: MachineSpecification, places: MachinePlaces): 
 };
 
 /**
+ * A screen of VGA, and a pointer that says where it is, so that it is where the viewer's is. QEMU's VNC server listens at a unix socket in the directory of this
+ * machine's user, and nowhere else: no other VM and nobody of the network reaches it, and what has a port asks for a password (decision 156).
+ * `share=ignore`: whoever comes later ends nobody.
+ */
+const displayArguments = ({ display }: MachineSpecification, { displaySocket }: MachinePlaces): readonly string[] =>
+  display === undefined
+    ? []
+    : [
+        ...device({ driver: "VGA", id: "screen" }),
+        ...device({ driver: "qemu-xhci", id: "usb" }),
+        ...device({ driver: "usb-tablet", id: "pointer", bus: "usb.0" }),
+        ...["-vnc", `unix:${displaySocket},share=ignore,connections=${mostViewers}`],
+      ];
+
+/**
  * QEMU's arguments for a machine. It starts with its CPUs stopped (`-S`), so that nothing of its console is missed, and
  * stays as a stopped process after the guest powered off (`-no-shutdown`), so that a Host Manager that was away at that
  * moment can still tell a power-off from a crash.
@@ -229,7 +248,7 @@ export const machineArguments = (
   machineUuid(machine.vm),
   ...sandboxArguments,
   "-machine",
-  "q35,vmport=off,graphics=off",
+  `q35,vmport=off,graphics=${machine.display === undefined ? "off" : "on"}`,
   ...acceleratorArguments(accelerator, machine.memoryMiB),
   "-m",
   `size=${machine.memoryMiB}M`,
@@ -253,6 +272,7 @@ export const machineArguments = (
   "-device",
   "pvpanic",
   ...diskArguments(machine.disks),
+  ...displayArguments(machine, places),
   ...kernelArguments(machine, places),
   ...interfaceArguments(machine, places),
   "-blockdev",

@@ -85,7 +85,7 @@ test("an image whose guest only reads its disk has a state for each size, right 
     service({}),
     "tcg",
     {
-      ...{ qmpSocket: "/q", agentSocket: "/a", serialSocket: "/c", seedImage: "/seed" },
+      ...{ qmpSocket: "/q", agentSocket: "/a", serialSocket: "/c", displaySocket: "/d", seedImage: "/seed" },
       ...{ tapDescriptors: [], kernelDescriptor: 6, initrdDescriptor: 7 },
     },
     3,
@@ -112,7 +112,7 @@ test("a VM boots once after a guest that went on from a state ended by itself", 
 
 test("the machine that waits for a state has the saved form, and what is its own is not plugged in yet", () => {
   const places: MachinePlaces = {
-    ...{ qmpSocket: "/q", agentSocket: "/a", serialSocket: "/c", seedImage: "/seed" },
+    ...{ qmpSocket: "/q", agentSocket: "/a", serialSocket: "/c", displaySocket: "/d", seedImage: "/seed" },
     ...{ tapDescriptors: [5], kernelDescriptor: 6, initrdDescriptor: 7 },
   };
   const nic = { tap: "t", desired: { mac: "52:54:00:00:00:01" } } as unknown as MachineSpecification["interfaces"][0];
