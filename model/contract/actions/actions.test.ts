@@ -20,6 +20,7 @@ const askers = {
 const may: Readonly<Record<ActionName, string>> = {
   ...{ start: "o r a u . c", stop: "o r a u . c", restart: "o r a u . c", console: "o r a u . c" },
   ...{
+    display: "o r a u . c",
     move: "o . . . . .",
     forceStop: "o . . . . .",
     drain: "o . . . . .",
@@ -65,6 +66,10 @@ const states: { readonly [A in ActionName]: readonly Case<A>[] } = {
     [vm, "yes"],
     [off, "no", /^shop\/web is off: `cells start shop\/web` starts it$/],
     [{ ...vm, phase: "deleting" }, "no", /is being taken away$/],
+  ],
+  display: [
+    [vm, "yes"],
+    [{ ...off, reason: "it was stopped" }, "no", /does not run: it was stopped$/],
   ],
   console: [
     [vm, "yes"],
