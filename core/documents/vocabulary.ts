@@ -395,10 +395,7 @@ export interface DesiredVm {
   readonly display?: "vga";
   /** Its host starts it again by itself when it ends: the VM of the root controller, whom nobody else would start. */
   readonly restart?: "host";
-  /**
-   * The boot of the host that this incarnation was placed for: in a later one it is never started, so that a word about the
-   * end of a boot is one about the incarnation. Absent: for any boot.
-   */
+  /** The boot of the host that this incarnation was placed for: a later one never starts it, so its end is this one's. Absent: for any boot. */
   readonly boot?: number;
   /** By what it was placed. Absent: its controller or Placer is of a version before. */
   readonly terms?: PlacedTerms;

@@ -10,6 +10,7 @@ import {
   type MachinePlaces,
   machineArguments,
 } from "./process/arguments.ts";
+import { identify, type ProcessIdentity } from "./process/process.ts";
 import { openTap } from "./process/tap.ts";
 import { resumeArguments } from "./resume/resume.ts";
 
@@ -130,6 +131,17 @@ export const launch = (options: LaunchOptions): ChildProcess => {
     for (const descriptor of opened) closeSync(descriptor);
   }
 };
+
+/** Resolves when the process exists; rejects when it could not be made. */
+export const processOf = (child: ChildProcess): Promise<ProcessIdentity> =>
+  new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("spawn", () => {
+      const identity = child.pid === undefined ? null : identify(child.pid);
+      if (identity === null) reject(new Error("QEMU ended at once"));
+      else resolve(identity);
+    });
+  });
 
 /** QEMU's last words, as part of a sentence. */
 export const lastWords = async (files: MachineFiles): Promise<string> => {

@@ -1,4 +1,3 @@
-import type { ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -28,6 +27,7 @@ import {
   type MachineFiles,
   machineFiles,
   panicWords,
+  processOf,
   stateDescriptor,
 } from "./launch.ts";
 import { boundLog, type LogBound } from "./log-bound.ts";
@@ -96,8 +96,8 @@ interface Watched {
 }
 
 /**
- * Runs machines in QEMU, one unprivileged process each. What is needed to find a machine again lies in
- * `<runDirectory>/vms/<uid>/`; the process itself, checked by start time and command line, is the only proof that it runs.
+ * Runs machines in QEMU, one unprivileged process each. What is needed to find a machine again lies in `<runDirectory>/vms/<uid>/`; the process
+ * itself, checked by start time and command line, is the only proof that it runs.
  */
 export const createQemuDriver = (options: QemuOptions): HypervisorDriver => new QemuDriver(options);
 
@@ -327,11 +327,8 @@ class QemuDriver implements HypervisorDriver {
     this.#closed = true;
     this.#resumption.close();
     for (const watched of this.#watched.values()) {
-      watched.condition?.close();
+      letGo(watched);
       watched.qmp?.close();
-      watched.console?.close();
-      watched.log.close();
-      watched.agent.close();
     }
     this.#watched.clear();
   }
@@ -476,10 +473,7 @@ class QemuDriver implements HypervisorDriver {
   async #announceEnd(watched: Watched): Promise<void> {
     // A machine whose start failed is never announced: its starter is told.
     watched.finished = true;
-    watched.condition?.close();
-    watched.console?.close();
-    watched.log.close();
-    watched.agent.close();
+    letGo(watched);
     if (this.#watched.get(watched.vm) !== watched) return;
     this.#watched.delete(watched.vm);
     await rm(watched.files.record, { force: true });
@@ -500,6 +494,13 @@ class QemuDriver implements HypervisorDriver {
   }
 }
 
+const letGo = ({ condition, console, log, agent }: Watched): void => {
+  condition?.close();
+  console?.close();
+  log.close();
+  agent.close();
+};
+
 /** Has its guest ever written to a disk? Firmware only reads. */
 const hasWritten = async (qmp: Qmp): Promise<boolean> => {
   const answer = await qmp.execute("query-blockstats").catch(() => null);
@@ -507,14 +508,3 @@ const hasWritten = async (qmp: Qmp): Promise<boolean> => {
   if (!Array.isArray(answer)) return true;
   return answer.some((disk) => Number(asRecord(asRecord(disk).stats).wr_operations) > 0);
 };
-
-/** Resolves when the process exists; rejects when it could not be made. */
-const processOf = (child: ChildProcess): Promise<ProcessIdentity> =>
-  new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("spawn", () => {
-      const identity = child.pid === undefined ? null : identify(child.pid);
-      if (identity === null) reject(new Error("QEMU ended at once"));
-      else resolve(identity);
-    });
-  });
