@@ -162,7 +162,8 @@ test("a display is a port here for viewers, each with a session of its own, or o
     one.stdin?.end("rfb");
     assert.equal(await text(one.stdout ?? assert.fail()), "RFB");
     const wrong = run("display", "shop/web", "--port", "65536");
+    const why = text(wrong.stderr ?? assert.fail());
     assert.equal((await once(wrong, "exit"))[0], 2);
-    assert.match(await text(wrong.stderr ?? assert.fail()), /--port is "65536"; it would be a number from 0/);
+    assert.match(await why, /--port is "65536"; it would be a number from 0/);
   });
 });

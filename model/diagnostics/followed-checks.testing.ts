@@ -232,6 +232,11 @@ const elements: Readonly<Record<string, Followed>> = {
     'root extends Cell { x.zone.name "cloud.example.org"; x.zone.servers "ns1.example.org"; x.zone.secondaries ["10.0.0.9"]; x.zone.key "transfer"; }',
   ),
   'Write ["allow cell.read"]': asIs(tenants(role("[]")), tenants(role('["allow cell.read"]'))),
+  "Leave `x.display` out": within(
+    vmWith('x.start "resume"; x.display "vga";'),
+    vmWith('x.start "resume";'),
+    vmWith('x.start "boot"; x.display "vga";'),
+  ),
   'Write ["deny vm.console", "allow vm.*"]': asIs(
     tenants(role('"allow vm.*"')),
     tenants(role('["deny vm.console", "allow vm.*"]')),
