@@ -317,6 +317,34 @@ test("a cell that whoever asks may not read has no pools for him, and one that i
   }
 });
 
+test("each list comes in pages for whoever asks for that, and as a whole for others", async (t) => {
+  const cell = new Cell();
+  const { url, ask } = await served(t, cell);
+  for (const name of ["c", "a", "b"]) await ask("POST", "/pools", { cell: "shop", name });
+  const pages = async (path: string, limit = 1): Promise<readonly JsonObject[]> => {
+    const seen: JsonObject[] = [];
+    for (let after = ""; ; ) {
+      const answer = await fetch(`${url}${path}?limit=${limit}${after === "" ? "" : `&after=${after}`}`);
+      const items = (await answer.json()) as readonly JsonObject[];
+      assert.ok(items.length <= limit);
+      seen.push(...items);
+      after = answer.headers.get("cells-next") ?? "";
+      if (after === "") return seen;
+    }
+  };
+  const byName = (all: Json) => (all as readonly JsonObject[]).map(({ name }) => String(name)).sort();
+  const whole = await ask("GET", "/pools");
+  assert.deepEqual(byName(await pages("/pools")), byName(whole.body));
+  assert.deepEqual(byName(whole.body), ["a", "b", "c"]);
+  const [first] = whole.body as readonly JsonObject[];
+  const at = `/pools/${first?.uid}/hosts`;
+  for (const name of ["y", "x"]) assert.equal((await ask("POST", at, { name, flavor: "large" })).status, 201);
+  assert.deepEqual(byName(await pages(at)), ["x", "y"]);
+  for (const path of ["/flavors", "/dedications"])
+    assert.deepEqual(await pages(path), (await ask("GET", path)).body, path);
+  assert.equal((await ask("GET", "/flavors?after=0000000000006c")).status, 400);
+});
+
 test("whoever waits for a host has its cell alone asked, and leaves nothing when he goes", async (t) => {
   const cell = new Cell();
   const { url, ask } = await served(t, cell);

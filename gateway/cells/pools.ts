@@ -14,6 +14,7 @@ import type {
 } from "../../model/contract/tenancy/pools.ts";
 import { isObject, type Json, type JsonObject } from "../../model/json/json.ts";
 import { type CellSource, changing, modelAt } from "../requests/cell-source.ts";
+import { pageFor } from "../requests/paging.ts";
 import { refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
 
@@ -282,12 +283,17 @@ export const removePoolHost = (source: CellSource, uid: string, name: string): P
   });
 
 export function registerPools(app: FastifyInstance, sourceOf: (request: FastifyRequest) => CellSource): void {
-  serveRoute(app, "listFlavors", async ({ request }) => (await sourceOf(request).holdings()).flavors);
-  serveRoute(app, "listDedications", async ({ request }) => (await sourceOf(request).holdings()).dedications);
-  serveRoute(app, "listPools", async ({ request }, reply) => {
+  serveRoute(app, "listFlavors", async ({ request, query }, reply) =>
+    pageFor("listFlavors", (await sourceOf(request).holdings()).flavors, query, reply),
+  );
+  serveRoute(app, "listDedications", async ({ request, query }, reply) =>
+    pageFor("listDedications", (await sourceOf(request).holdings()).dedications, query, reply),
+  );
+  serveRoute(app, "listPools", async ({ request, query }, reply) => {
     const { pools, missing } = await listPools(sourceOf(request));
     if (missing.length > 0) reply.header("cells-missing", missing.slice(0, 50).join(","));
-    return pools.map(({ summary }) => summary);
+    const all = pools.map(({ summary }) => summary);
+    return pageFor("listPools", all, query, reply);
   });
   serveRoute(app, "addPool", async ({ request, body }, reply) => {
     reply.code(201);
@@ -298,7 +304,9 @@ export function registerPools(app: FastifyInstance, sourceOf: (request: FastifyR
     changePool(sourceOf(request), uid, body as PoolUse),
   );
   serveRoute(app, "deletePool", ({ request, parameters: { uid } }) => deletePool(sourceOf(request), uid));
-  serveRoute(app, "listPoolHosts", ({ request, parameters: { uid } }) => listPoolHosts(sourceOf(request), uid));
+  serveRoute(app, "listPoolHosts", async ({ request, parameters: { uid }, query }, reply) =>
+    pageFor("listPoolHosts", await listPoolHosts(sourceOf(request), uid), query, reply),
+  );
   serveRoute(app, "addPoolHost", async ({ request, parameters: { uid }, body }, reply) => {
     const left = new AbortController();
     reply.raw.once("close", () => left.abort());

@@ -34,9 +34,10 @@ import {
   several,
 } from "./route.ts";
 import { boolean, integer, jsonObject, oneOf, record, text, time } from "./schema.ts";
+import { givesPages, givesPagesOf, paged } from "./tenancy/paged.ts";
 import { mostOfPage } from "./tenancy/pages.ts";
 import { poolRoutes } from "./tenancy/pool-routes.ts";
-import { givesPages, givesPagesOf, paged, tenantRoutes } from "./tenancy/routes.ts";
+import { tenantRoutes } from "./tenancy/routes.ts";
 import { signInRoutes } from "./tenancy/sign-in.ts";
 import { volumeRoutes } from "./tenancy/volumes/volume-routes.ts";
 import * as values from "./values.ts";
@@ -194,7 +195,8 @@ export const routes = {
   }),
   listVersions: route("GET /cells/{cell}/versions", "cell", "controller", {
     doc: "Changes of the model, the last one first: who sent each, what its plan did, and whether its text is kept.",
-    answer: gives(modelVersions),
+    query: paged,
+    answer: givesPagesOf(modelVersions),
   }),
   followCell: route("GET /cells/{cell}/events", "cell", "controller", {
     doc: "What happened in the cell, oldest first.",

@@ -131,7 +131,9 @@ test("a controller as a process: its model, its events and their past survive a 
     assert.deepEqual([put.status, put.headers.etag], [200, '"1"']);
     const source = (await jsonOf(await call({ path: "/cells/shop/source?version=1" }))) as unknown as ModelSource;
     assert.deepEqual([source.main, source.files, source.who], [bundle.main, bundle.files, "operator"]);
-    const { versions } = (await jsonOf(await call({ path: "/cells/shop/versions" }))) as unknown as ModelVersions;
+    const page = await call({ path: "/cells/shop/versions?limit=1" });
+    const { versions } = (await jsonOf(page)) as unknown as ModelVersions;
+    assert.equal((await call({ path: "/cells/shop/versions?after=1" })).status, 400, "no cursor of this list");
     assert.deepEqual([versions[0]?.version, versions[0]?.text?.main], [1, "shop.json"]);
     assert.equal((await call({ path: "/cells/shop/source?version=9" })).status, 404);
     assert.equal((await call({ path: "/cells/shop/source?version=x" })).status, 400);

@@ -14,6 +14,7 @@ import { read as readAs } from "../../model/contract/schema.ts";
 import type { ElementPage } from "../../model/contract/tenancy/listed-element.ts";
 import { nextHeader, pageOf } from "../../model/contract/tenancy/pages.ts";
 import { sessionVerb } from "../../model/contract/tenancy/verbs.ts";
+import type { ModelVersions } from "../../model/contract/versions.ts";
 import type { JsonObject } from "../../model/json/json.ts";
 import { Fault } from "../../model/json/reader.ts";
 import { fail, ok, type Result } from "../../model/result.ts";
@@ -61,7 +62,7 @@ const handlers: Handlers = {
   deleteModel: (exchange) => change(exchange),
   deleteElement: (exchange) => change(exchange),
   readSource: (exchange) => relay(exchange, { method: "SOURCE", ...given(exchange.query) }),
-  listVersions: (exchange) => relay(exchange, { method: "VERSIONS" }),
+  listVersions,
   followCell: (exchange) => events(exchange),
   readCellAudit: (exchange) => {
     const { context, response } = exchange;
@@ -205,18 +206,30 @@ async function listElements({ context, caller, response, query }: Exchange<"list
   if (status === 200) sendPage(response, body as unknown as ElementPage);
   else sendJson(response, status, body);
 }
+async function listVersions(exchange: Exchange<"listVersions">): Promise<void> {
+  const { context, response, query } = exchange;
+  if (!isPaged(query)) return relay(exchange, { method: "VERSIONS" });
+  const { status, body } = await ask(context, { method: "VERSIONS" });
+  if (status !== 200) return sendJson(response, status, body);
+  const { versions, ...more } = body as unknown as ModelVersions;
+  const page = pageOf("listVersions", versions as unknown as readonly JsonObject[], given(query));
+  if (page.ok) sendPage(response, page.value, (items) => ({ ...more, versions: items }));
+  else sendRefusal(response, 400, "bad-request", page.error);
+}
 async function listCredentials({ context, response, query }: Exchange<"listCredentials">): Promise<void> {
   const { body } = await ask(context, { method: "CREDENTIALS" });
-  const isPaged = query.limit !== undefined || query.after !== undefined;
-  const page = isPaged ? pageOf("listCredentials", body as readonly JsonObject[], given(query)) : null;
+  const page = isPaged(query) ? pageOf("listCredentials", body as readonly JsonObject[], given(query)) : null;
   if (page === null) sendJson(response, 200, body);
   else if (page.ok) sendPage(response, page.value);
   else sendRefusal(response, 400, "bad-request", page.error);
 }
-const sendPage = (
+const isPaged = ({ limit, after }: { readonly limit?: number | undefined; readonly after?: string | undefined }) =>
+  limit !== undefined || after !== undefined;
+const sendPage = <T extends object>(
   response: ServerResponse,
-  { items, next }: { readonly items: object; readonly next: string | null },
-) => sendJson(response, 200, items, next === null ? {} : { [nextHeader]: next });
+  { items, next }: { readonly items: T; readonly next: string | null },
+  shown: (items: T) => object = (all) => all,
+) => sendJson(response, 200, shown(items), next === null ? {} : { [nextHeader]: next });
 /** Without what is absent. */
 const given = <T extends object>(query: T): { readonly [K in keyof T]: Exclude<T[K], undefined> } =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as never;

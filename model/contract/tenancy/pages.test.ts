@@ -70,6 +70,31 @@ test("of a bin the last that was deleted comes first, and two of one moment are 
   assert.deepEqual(seen, ["a", "b", "old"]);
 });
 
+test("what says the same of nothing that has a name is there as often as it is, and the last version comes first", () => {
+  const all = (list: "listDedications" | "listVersions", items: readonly JsonObject[], limit: number) => {
+    const seen: JsonObject[] = [];
+    for (let after: string | undefined; ; ) {
+      const page = pageOf(list, items, { limit, ...(after === undefined ? {} : { after }) });
+      assert.ok(page.ok);
+      seen.push(...page.value.items);
+      if (page.value.next === null) return seen;
+      after = page.value.next;
+    }
+  };
+  const acme = { kind: "domain", path: "ROOT/acme" };
+  const host = { of: null, level: "host", to: acme };
+  const zone = { of: "z1", level: "zone", to: acme };
+  for (const limit of [1, 2, 3, 9]) {
+    const seen = all("listDedications", [host, zone, host, host], limit);
+    assert.deepEqual([seen.length, seen.filter((each) => each === zone).length], [4, 1], String(limit));
+    const versions = [9, 10, 100, 1].map((version) => ({ version }));
+    assert.deepEqual(
+      all("listVersions", versions, limit).map(({ version }) => version),
+      [100, 10, 9, 1],
+    );
+  }
+});
+
 test("a cursor of another list, or one that was altered, is refused", () => {
   const first = pageOf("listUsers", ["ann", "bob"].map(user), { limit: 1 });
   const cursor = (first.ok ? first.value.next : null) ?? assert.fail();

@@ -7,10 +7,11 @@ import { sha256 } from "../audit/sha256.ts";
  * of: whatever came or went meanwhile, what is there all the while is in one page, and in one alone. Nothing is kept for it, and it never gets old.
  */
 
-/** Of two times as services write them (ISO 8601, all in one form) the later one is before the earlier one. */
-const beforeOthers = (time: string): string => time.replace(/\d/g, (digit) => String(9 - Number(digit)));
+/** Of two times as services write them (ISO 8601, all in one form), or numbers of one length, the later one is before the earlier one. */
+const beforeOthers = (written: string): string => written.replace(/\d/g, (digit) => String(9 - Number(digit)));
 
-/** Of each list, what it is in the order of; no two items have the same. */
+const toText = (to: Json | undefined): string => canonical(to ?? null);
+/** Of each list, what it is in the order of; no two items have the same, but those that say the same of nothing that has a name. */
 const orders = {
   listDomains: ({ path }) => `${path}`,
   listAccounts: ({ path }) => `${path}`,
@@ -33,11 +34,19 @@ const orders = {
   listOrphans: ({ service }) => `${service}`,
   listBackups: ({ name }) => `${name}`,
   listVolumes: ({ uid }) => `${uid}`,
+  listFlavors: ({ name }) => `${name}`,
+  // Hosts that are dedicated have neither name nor UID for a user.
+  listDedications: ({ uid = "", of, level, to }) => `${uid} ${level} ${of ?? ""} ${toText(to)}`,
+  // By what stays: a pool and a host in it may get other names.
+  listPools: ({ cell, uid }) => `${cell} ${uid}`,
+  listPoolHosts: ({ uid }) => `${uid}`,
+  // The last change first.
+  listVersions: ({ version }) => beforeOthers(`${version}`.padStart(16, "0")),
   listUsage: ({ day, account, number }) => `${day} ${account} ${number}`,
 } as const satisfies Readonly<Record<string, (item: JsonObject) => string>>;
 export type PagedList = keyof typeof orders;
 /** Of these the items are a part of the answer, beside what could not be heard. */
-export type PartlyPaged = "listBin" | "listOrphans" | "listBackups";
+export type PartlyPaged = "listBin" | "listOrphans" | "listBackups" | "listVersions";
 export const isPaged = (name: string): name is PagedList => Object.hasOwn(orders, name);
 
 /** Of an answer: the cursor of the next page. */
@@ -66,13 +75,24 @@ export function pageOf(
   if (from === null)
     return fail("after in the query: it is no cursor that this list has given; without it the list begins anew");
   const behind = all
-    .map((item) => ({ item, order: orderOf(item) }))
+    .map(eachOnce(orderOf))
     .filter(({ order }) => order > from)
     .sort((one, other) => (one.order < other.order ? -1 : 1));
   const page = behind.slice(0, limit);
   const last = page.at(-1);
   const isMore = last !== undefined && behind.length > page.length;
   return ok({ items: page.map(({ item }) => item), next: isMore ? cursorOf(list, last.order) : null });
+}
+
+/** Of several that say the same each has a number: which of them is which nobody can tell. */
+function eachOnce(orderOf: (item: JsonObject) => string) {
+  const seen = new Map<string, number>();
+  return (item: JsonObject): { readonly item: JsonObject; readonly order: string } => {
+    const order = orderOf(item);
+    const before = seen.get(order) ?? 0;
+    seen.set(order, before + 1);
+    return { item, order: before === 0 ? order : `${order} ${String(before).padStart(9, "0")}` };
+  };
 }
 
 const checkLength = 8;

@@ -1,5 +1,6 @@
 import { gives, type Route, route, sends } from "../route.ts";
-import { list, record, text } from "../schema.ts";
+import { record, text } from "../schema.ts";
+import { givesPages, paged } from "./paged.ts";
 import * as pools from "./pools.ts";
 
 /* The rows of the table of routes (`../routes.ts`) about whole hosts. What they change are elements of cells, as a specification has them. */
@@ -10,12 +11,14 @@ export const poolRoutes = {
   listFlavors: route("GET /flavors", "tenant", "gateway", {
     doc: "Kinds of whole hosts that can be had for pools, with what one costs and how many are free; to the operator also which hosts are of each.",
     more: "Refused with 409 `conflict` to a user whose account has no cell yet.",
-    answer: gives(list(pools.listedFlavor)),
+    query: paged,
+    answer: givesPages(pools.listedFlavor),
   }),
   listDedications: route("GET /dedications", "tenant", "gateway", {
     doc: "What is dedicated: to the operator all of it, to a user what is his account's or that of a domain above it.",
     more: "Names of hosts are the operator's to know: to others `of` of a host is null. Refused as `GET /flavors` is.",
-    answer: gives(list(pools.listedDedication)),
+    query: paged,
+    answer: givesPages(pools.listedDedication),
   }),
   addFlavor: route("POST /flavors", "operator", "gateway", {
     doc: "A new host flavour: the element `root/flavors/<name>`. A host goes into it by `x.flavor` of its own element.",
@@ -40,9 +43,11 @@ export const poolRoutes = {
   listPools: route("GET /pools", "tenant", "gateway", {
     doc: "Pools of all cells that the asker may see.",
     more: "Cells that do not answer are left out, and named in `Cells-Missing`.",
+    query: paged,
     answer: {
-      ...gives(list(pools.poolSummary)),
+      ...givesPages(pools.poolSummary),
       headers: {
+        ...givesPages(pools.poolSummary).headers,
         "Cells-Missing": { schema: text(), doc: "Names of cells that did not answer, with commas in between." },
       },
     },
@@ -65,7 +70,8 @@ export const poolRoutes = {
   }),
   listPoolHosts: route("GET /pools/{uid}/hosts", "tenant", "gateway", {
     doc: "Its hosts, by the names that its owner gave them.",
-    answer: gives(list(pools.poolHostSummary)),
+    query: paged,
+    answer: givesPages(pools.poolHostSummary),
   }),
   addPoolHost: route("POST /pools/{uid}/hosts", "tenant", "gateway", {
     doc: "Takes a free host of a flavour into the pool. It is disabled at first.",

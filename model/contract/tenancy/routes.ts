@@ -1,32 +1,13 @@
 import { audited } from "../audit/query.ts";
 import { auditView } from "../audit/values.ts";
 import { gives, may, must, type Route, route, sends, several } from "../route.ts";
-import { boolean, integer, list, pattern, record, type Schema, text } from "../schema.ts";
-import { longestCursor, mostOfPage } from "./pages.ts";
+import { boolean, pattern, record, text } from "../schema.ts";
+import { givesPages, paged } from "./paged.ts";
 import { dayPattern, dayRule } from "./usage.ts";
 import * as tenancy from "./values.ts";
 
 /* The rows of the table of routes (`../routes.ts`) about users, and what they may: the service `tenancy` answers them, behind the gateway. */
 
-/** A list, which comes in pages for whoever asks for that. */
-export const paged = {
-  limit: may(
-    integer(1, mostOfPage),
-    "So many at most; absent, with `after`: 1000; without it all. Items of what can be changed have an `etag` then.",
-  ),
-  after: may(
-    text(longestCursor),
-    "Those behind the page whose answer gave this as `Cells-Next`. What came or went meanwhile moves nothing.",
-  ),
-};
-export const givesPages = <T>(schema: Schema<T>) =>
-  ({
-    ...gives(list(schema)),
-    headers: { "Cells-Next": { schema: text(), doc: "`after` of the next page; without it this one is the last." } },
-  }) as const;
-/** The same of an answer that has more beside the items, which are what comes in pages. */
-export const givesPagesOf = <T>(schema: Schema<T>) =>
-  ({ ...gives(schema), headers: givesPages(schema).headers }) as const;
 /** A change of what a list shows. */
 const ifMatch = {
   "If-Match": {

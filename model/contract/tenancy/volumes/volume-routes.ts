@@ -1,6 +1,6 @@
 import { gives, may, type Route, route, sends, several } from "../../route.ts";
 import { askedTime, boolean, integer, text } from "../../schema.ts";
-import { givesPages, paged } from "../routes.ts";
+import { givesPages, paged } from "../paged.ts";
 import * as volumes from "./volumes.ts";
 
 /* The rows of the table of routes (`../../routes.ts`) that CaaS serves itself. What they change stands in the primary cell. */
