@@ -233,6 +233,9 @@ test("hosts are lost whose storage does not answer: their power is cut by anothe
     };
     const value = { ...document, isolated: "keep", storageManager: "storage-manager" };
     give({ kind: "desired", from: peerName("controller.shop"), key: `protected/${vm}`, value });
+    // No boot is believed that the host has not said itself.
+    const said = { host, boot: 7, machines: [] };
+    give({ kind: "actual", from: peerName(`host.${host}`), key: "machines", value: said });
   }
   give({ kind: "reachable", peer: hosts[1] as PeerName, reachable: false });
   const from = performance.now();
