@@ -89,7 +89,7 @@ function layerFaults(source: Source): readonly string[] {
 function topFaults(source: Source, folder: string): readonly string[] {
   if (isPage(source.path))
     return importsOf(source).flatMap((target) =>
-      /^(?:\.|react|model\/|web\/)/.test(target)
+      /^(?:\.|react|@xterm\/xterm|@novnc\/novnc|model\/|web\/)/.test(target)
         ? []
         : [`${source.path} imports ${target}: the page is a client of model/contract/ like any other`],
     );

@@ -1,5 +1,6 @@
 import { createRoot } from "react-dom/client";
 import { Shell } from "./pages/shell.tsx";
+import "@xterm/xterm/css/xterm.css";
 import "./style/page.css";
 
 const place = document.getElementById("page");

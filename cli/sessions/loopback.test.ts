@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type OutgoingHttpHeaders, request } from "node:http";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
+import { WebSocket, WebSocketServer } from "ws";
 import { foreign, serveLoopback } from "./loopback.ts";
 
 /** Names below `localhost` are this machine to a browser; not every resolver knows that. */
@@ -97,6 +99,40 @@ test("the gateway's cookie stays here: a browser has another one, by which it is
   for (let n = 0; n < 40; n += 1) await asked(`${url}/login`, enter);
   await asked(`${url}/whoami`, { headers: { cookie: other.split(";")[0] ?? "" } });
   assert.equal(last(seen).incoming.headers.cookie, undefined, "what is kept is bounded");
+});
+
+test("a session of its own page is passed on by its capability alone; another page's is not, nor another path", async (t) => {
+  const { gateway, url } = await world(t);
+  const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => "cells.session.v1" });
+  const heard: IncomingMessage[] = [];
+  gateway.on("upgrade", (request, socket, head) => {
+    heard.push(request);
+    sockets.handleUpgrade(request, socket, head, (client) => client.on("message", (data) => client.send(`${data}!`)));
+  });
+  const { host, port } = new URL(url);
+  const open = (path: string, origin: string | undefined): WebSocket =>
+    new WebSocket(`ws://127.0.0.1:${port}${path}`, ["cells.session.v1", "cells.capability.x"], {
+      headers: { host, cookie: "other=1", ...(origin === undefined ? {} : { origin }) },
+    });
+  const client = open("/cells/shop/sessions", url);
+  await once(client, "open");
+  client.send("hello");
+  assert.equal(String((await once(client, "message"))[0]), "hello!");
+  const [{ headers = {} } = {}] = heard;
+  assert.deepEqual(
+    [headers.cookie, headers["sec-websocket-protocol"]],
+    [undefined, "cells.session.v1,cells.capability.x"],
+  );
+  for (const [path, origin] of [
+    ["/cells/shop/sessions", "https://evil.example"],
+    ["/cells/shop/sessions", undefined],
+    ["/other", url],
+  ] as const) {
+    const [error] = await once(open(path, origin), "error");
+    assert.match(String(error), /403/);
+  }
+  assert.equal(heard.length, 1);
+  client.terminate();
 });
 
 test("another name or another page is told apart from its own", () => {

@@ -7,6 +7,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import { request as tlsRequest } from "node:https";
+import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { CookiesHere } from "./cookies-here.ts";
 
@@ -46,6 +47,12 @@ export async function serveLoopback(gateway: string, port: number): Promise<Loop
     const own = { gateway, cookies, host: `${name}:${portOf(server)}` };
     void pass(own, incoming, response);
   });
+  const joined = new Set<Duplex>();
+  server.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
+    joined.add(socket);
+    socket.once("close", () => joined.delete(socket));
+    passSession({ gateway, host: `${name}:${portOf(server)}` }, incoming, socket, head);
+  });
   // A stream lasts for as long as somebody looks.
   server.requestTimeout = 0;
   await new Promise<void>((resolve, reject) => {
@@ -58,6 +65,7 @@ export async function serveLoopback(gateway: string, port: number): Promise<Loop
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
+        for (const socket of joined) socket.destroy();
       }),
   };
 }
@@ -116,4 +124,49 @@ async function pass(
   });
   response.once("close", () => outgoing.destroy());
   await pipeline(incoming, outgoing).catch(() => undefined);
+}
+
+/** Consoles and displays of the page: a WebSocket carries its own capability, so nothing that names a browser goes with it. */
+function passSession(
+  { gateway, host }: Pick<Own, "gateway" | "host">,
+  { url = "", headers }: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): void {
+  socket.on("error", () => socket.destroy());
+  const answer = (status: string, more: readonly string[] = [], body: Buffer | string = ""): void => {
+    const lines = [`HTTP/1.1 ${status}`, ...more, `content-length: ${body.length}`, "connection: close"];
+    socket.write(`${lines.join("\r\n")}\r\n\r\n`);
+    socket.end(body);
+  };
+  // A browser says of each WebSocket which page opens it.
+  if (foreign(headers.host, headers.origin ?? "none", host) !== null || !/^\/cells\/[^/?]+\/sessions$/.test(url)) {
+    answer("403 Forbidden");
+    return;
+  }
+  const to = new URL(gateway);
+  const own = Object.entries(headers).filter(([name]) => name.startsWith("sec-websocket-"));
+  const outgoing = (to.protocol === "https:" ? tlsRequest : plainRequest)({
+    ...{ protocol: to.protocol, hostname: to.hostname.replace(/^\[|\]$/g, ""), port: to.port, path: url },
+    headers: { ...Object.fromEntries(own), host: to.host, connection: "Upgrade", upgrade: "websocket" },
+  });
+  socket.once("close", () => outgoing.destroy());
+  outgoing.once("error", () => answer("502 Bad Gateway"));
+  outgoing.once("response", (refused) => {
+    refused.resume();
+    answer(`${refused.statusCode ?? 502} Refused`);
+  });
+  outgoing.once("upgrade", (accepted, there, first) => {
+    const given = Object.entries(accepted.headers).filter(([name]) => name.startsWith("sec-websocket-"));
+    const lines = given.map(([name, value]) => `${name}: ${value}`);
+    socket.write(
+      ["HTTP/1.1 101 Switching Protocols", "connection: Upgrade", "upgrade: websocket", ...lines, "", ""].join("\r\n"),
+    );
+    there.on("error", () => there.destroy());
+    if (head.length > 0) there.write(head);
+    if (first.length > 0) socket.write(first);
+    pipeline(there, socket).catch(() => undefined);
+    pipeline(socket, there).catch(() => undefined);
+  });
+  outgoing.end();
 }

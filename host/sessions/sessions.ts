@@ -26,7 +26,7 @@ import { connectCommand } from "./session-forward.ts";
  * this incarnation and verb. When that incarnation ends, so do its sessions.
  */
 export interface HostSessionsOptions {
-  readonly hypervisor: HypervisorDriver;
+  readonly hypervisor: Pick<HypervisorDriver, "onEnd" | "console" | "display" | "run">;
   readonly request: (request: Json) => Promise<Json>;
   readonly log?: (event: string, fields: { readonly [key: string]: Json }) => void;
   /** Milliseconds since 1970. */

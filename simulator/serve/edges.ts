@@ -4,12 +4,15 @@ import type { EventName } from "../../core/telemetry/event-names.ts";
 import type { TenancyRequest, TenancyResponse } from "../../core/tenancy/asks.ts";
 import type { PacketCheck, PacketQuestion } from "../../host/drivers/network/driver.ts";
 import { createHostObservation } from "../../host/service/observation.ts";
+import { createHostSessions } from "../../host/sessions/sessions.ts";
 import type { HostName, Ipv4, PeerName } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { openEvents } from "../../runtime/controller/events.ts";
-import { createRoutes } from "../../runtime/controller/routes.ts";
+import { createRoutes, createUpgrades } from "../../runtime/controller/routes.ts";
+import { createSessions } from "../../runtime/controller/sessions.ts";
 import { haReleases } from "../../runtime/ha/release.ts";
 import { readBody, sendJson, sendRefusal } from "../../runtime/http/http.ts";
+import type { PeerUpgradeHandler } from "../../runtime/http/https.ts";
 import type { PeerHandler } from "../../runtime/http/peer-handler.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { createObserver, observed } from "../../runtime/observation/observer.ts";
@@ -30,6 +33,7 @@ import { Tunnels } from "../../runtime/tenancy/tunnels.ts";
 import { admits, policyOf } from "../world/dataplane.ts";
 import { hostOfPeer } from "../world/host-presence.ts";
 import type { AnyProcess, Installation } from "../world/installation.ts";
+import { guestsAt, type Screens } from "./guests.ts";
 
 /**
  * What the processes of a simulated installation answer to the gateway: the same handlers as those of real ones, over services whose time,
@@ -37,6 +41,8 @@ import type { AnyProcess, Installation } from "../world/installation.ts";
  */
 export interface Edge {
   readonly handler: PeerHandler;
+  /** Of those that open sessions. */
+  readonly upgrade?: PeerUpgradeHandler;
   /** A line of the process' log. */
   record(event: string, fields: { readonly [key: string]: Json }): void;
   close(): void;
@@ -57,11 +63,19 @@ const questions: Readonly<Record<string, readonly Question[]>> = {
   "ha-manager": [haQuestion],
 };
 
-export function edgeOf(installation: Installation, process: AnyProcess, configuration: ProcessConfiguration): Edge {
+export function edgeOf(
+  installation: Installation,
+  process: AnyProcess,
+  configuration: ProcessConfiguration,
+  screens: Screens,
+): Edge {
   const observer = createObserver(process.name, () => undefined);
-  const { handler, record, close } = handlerOf(installation, process, configuration);
+  const { handler, upgrade, record, close } = handlerOf(installation, process, configuration, screens);
   const answer = observed(observer, handler);
   return {
+    ...(upgrade === undefined
+      ? {}
+      : { upgrade: async (asked) => (process.isRunning ? upgrade(asked) : void asked.socket.destroy()) }),
     handler: async (incoming, response) => {
       if (!process.isRunning) {
         response.destroy();
@@ -85,23 +99,35 @@ export function edgeOf(installation: Installation, process: AnyProcess, configur
 
 interface Handled {
   readonly handler: PeerHandler;
+  readonly upgrade?: PeerUpgradeHandler;
   readonly record: ReturnType<typeof openEvents>["record"];
   readonly close: () => void;
 }
-function handlerOf(installation: Installation, process: AnyProcess, configuration: ProcessConfiguration): Handled {
+function handlerOf(
+  installation: Installation,
+  process: AnyProcess,
+  configuration: ProcessConfiguration,
+  screens: Screens,
+): Handled {
   const none = { record: () => undefined, close: () => undefined };
   const request = requestOf(process);
   const { controller } = configuration;
   if (controller !== undefined) {
     const events = openEvents(configuration.directory, controller.cell);
+    const sessions = createSessions({ configuration, cell: controller.cell, request });
     return {
-      handler: createRoutes({ configuration, controller, events, request }),
+      handler: createRoutes({ configuration, controller, events, request }, sessions),
+      upgrade: createUpgrades(controller.cell, sessions),
       record: (line) => events.record(line),
       close: () => events.close(),
     };
   }
   const kind = kindOf(process.name) as ServiceKind | null;
-  if (kind === "host") return { ...none, handler: hostHandler(installation, process.name, request) };
+  if (kind === "host") {
+    const guests = guestsAt(installation, hostOfPeer(process.name), screens);
+    const { upgrade, close } = createHostSessions({ hypervisor: guests, request });
+    return { ...none, handler: hostHandler(installation, process.name, request), upgrade, close: () => void close() };
+  }
   if (kind === "agent") return { ...none, handler: agentHandler(installation, process.name) };
   if (kind === "tenancy") return { ...none, handler: tenancyEdge(request, configuration) };
   const asked = { service: { request } as unknown as RunningService };

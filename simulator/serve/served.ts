@@ -21,6 +21,7 @@ import { Steps } from "../world/steps.ts";
 import { beginTraffic } from "../world/traffic.ts";
 import { modelsOf, rootModelsOf } from "./cells.ts";
 import { type Edge, edgeOf } from "./edges.ts";
+import type { Screens } from "./guests.ts";
 
 /**
  * A simulated installation behind the real gateway: every service as the simulator runs it, over virtual hosts, disks and network, in real
@@ -34,6 +35,8 @@ export interface ServedOptions {
   readonly port: number;
   /** Files of the page; absent: there is none. */
   readonly page?: string;
+  /** A connection to the screen of the VM with that name, in RFB; absent: no VM has one. */
+  readonly screens?: Screens;
 }
 export interface Served {
   readonly url: string;
@@ -56,7 +59,8 @@ const stepMs = 10;
 const host = "127.0.0.1";
 const memoryMiB = 64 * 1024;
 
-export async function serveSimulation({ hosts, machines, seed, port, page }: ServedOptions): Promise<Served> {
+export async function serveSimulation(options: ServedOptions): Promise<Served> {
+  const { hosts, machines, seed, port, page, screens = () => null } = options;
   const directory = await mkdtemp(join(tmpdir(), "cells-simulate-"));
   const models = modelsOf(machines, seed);
   const servers = Math.max(1, Math.ceil(hosts / 5));
@@ -69,7 +73,7 @@ export async function serveSimulation({ hosts, machines, seed, port, page }: Ser
   const { kernel } = installation;
   const credential = randomBytes(32).toString("base64url");
   const credentialHashes = [hashCredential(credential)];
-  const place = new Place(directory, installation, credentialHashes);
+  const place = new Place(directory, installation, credentialHashes, screens);
   await place.open();
   const clock = new RealTime(installation);
   const closers: (() => Promise<void>)[] = [() => place.close()];
@@ -179,11 +183,13 @@ class Place {
   readonly installation: Installation;
   readonly #directory: string;
   readonly #hashes: readonly string[];
+  readonly #screens: Screens;
   readonly #peers: Record<string, string> = {};
   readonly #servers: PeerServer[] = [];
   readonly #serving = new Map<PeerName, Promise<void>>();
 
-  constructor(directory: string, installation: Installation, credentialHashes: readonly string[]) {
+  constructor(directory: string, installation: Installation, credentialHashes: readonly string[], screens: Screens) {
+    this.#screens = screens;
     this.#directory = directory;
     this.installation = installation;
     this.#hashes = credentialHashes;
@@ -222,9 +228,9 @@ class Place {
     const controller = cell === undefined ? {} : { controller: this.#controllerOf(cell) };
     const tenancy = process.name === "tenancy" ? { tenancy: { credentialHashes: this.#hashes } } : {};
     const configuration = { ...plain, ...controller, ...tenancy };
-    const edge = edgeOf(this.installation, process, configuration);
+    const edge = edgeOf(this.installation, process, configuration, this.#screens);
     this.edges.set(process.name, edge);
-    const server = await servePeers(configuration, edge.handler);
+    const server = await servePeers(configuration, edge.handler, edge.upgrade);
     this.#servers.push(server);
     await this.tell(process.name, server.port);
   }

@@ -8,3 +8,17 @@ interface Window {
   };
 }
 declare module "*.css";
+/** As much of it as is used; the package has no types of its own. */
+declare module "@novnc/novnc" {
+  interface Channel {
+    readonly readyState: string;
+    send(bytes: Uint8Array): void;
+    close(): void;
+  }
+  export default class RFB extends EventTarget {
+    constructor(target: HTMLElement, channel: Channel, options?: { readonly shared?: boolean });
+    scaleViewport: boolean;
+    focusOnClick: boolean;
+    disconnect(): void;
+  }
+}

@@ -33,7 +33,7 @@ export interface Person {
 }
 
 export async function beginJourneys(
-  size: Pick<ServedOptions, "hosts" | "machines"> & { readonly seed?: number },
+  size: Pick<ServedOptions, "hosts" | "machines" | "screens"> & { readonly seed?: number },
 ): Promise<Journeys> {
   assert.ok(existsSync(executablePath), "the browser is not there: run `./cells setup`");
   const page = await mkdtemp(join(tmpdir(), "cells-journeys-"));

@@ -1,8 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from "react";
-import { Command, Link, Phase, Waiting } from "../parts/bits.tsx";
+import { Link, Phase, Waiting } from "../parts/bits.tsx";
+import { ChosenMachine } from "../parts/chosen-machine.tsx";
 import type { PageProps } from "../parts/page-props.ts";
-import { go, useKnown } from "../parts/use-known.ts";
-import { commandOf } from "../state/command.ts";
+import { go, useAsker, useKnown } from "../parts/use-known.ts";
 import { cellsIn, elementsIn, phaseSigns, statusIn } from "../state/known.ts";
 import { type Column, firstView, type Machine, machinesOf, sortedBy, viewed, windowOf } from "../state/machines.ts";
 
@@ -12,7 +12,8 @@ const names: Readonly<Record<Column, string>> = {
 };
 
 /** Where is it, and how is it? */
-export function Machines({ cell, left }: PageProps) {
+export function Machines({ cell, left, who }: PageProps) {
+  const asker = useAsker(who);
   const { followed } = useKnown();
   const [view, setView] = useState({ ...firstView, cell });
   const [chosen, setChosen] = useState<string | null>(null);
@@ -20,6 +21,7 @@ export function Machines({ cell, left }: PageProps) {
   const status = statusIn(followed);
   const all = useMemo(() => machinesOf(elementsIn(followed), status), [followed]);
   const rows = useMemo(() => viewed(all, view), [all, view]);
+  const machine = all.find(({ path }) => path === chosen);
   const cells = cellsIn(followed)?.map((each) => each.cell) ?? [];
   const isKnown = [...followed.topics.keys()].some((topic) => topic.startsWith("cell:"));
   return (
@@ -73,6 +75,7 @@ export function Machines({ cell, left }: PageProps) {
       ) : (
         <Waiting what="the cells' controllers" />
       )}
+      {machine !== undefined && <ChosenMachine machine={machine} asker={asker} />}
     </>
   );
 }
@@ -182,7 +185,6 @@ function Row({ machine: { path, phase, reason, host, load, memoryMiB }, number, 
         >
           {path}
         </button>
-        {isChosen && <Command text={commandOf("cells why", path)} />}
       </th>
       <td className="column-phase">
         <Phase phase={phase} />

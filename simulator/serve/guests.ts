@@ -1,0 +1,96 @@
+import type { Socket } from "node:net";
+import type { HypervisorDriver, MachineEnd } from "../../host/drivers/hypervisor/driver.ts";
+import type { ConsoleViewer, MachineConsole } from "../../host/drivers/hypervisor/guest/console.ts";
+import type { HostName, Uid } from "../../model/cell/identifiers.ts";
+import type { Installation } from "../world/installation.ts";
+
+/** What sessions reach at a simulated host: a console that answers each line, and the screens that whoever serves the simulation has. */
+export type Guests = Pick<HypervisorDriver, "onEnd" | "console" | "display" | "run">;
+export type Screens = (path: string) => Socket | null;
+
+export function guestsAt(installation: Installation, host: HostName, screens: Screens): Guests {
+  const { truth } = installation;
+  const consoles = new Map<string, EchoConsole>();
+  const listeners: ((end: MachineEnd) => void)[] = [];
+  truth.watchers.push({
+    machineEnded: ({ vm, incarnation, host: at }, how) => {
+      if (at !== host) return;
+      consoles.delete(`${vm} ${incarnation}`);
+      for (const listener of listeners) listener({ vm, incarnation, ended: "crashed", detail: how });
+    },
+  });
+  return {
+    onEnd: (listener) => void listeners.push(listener),
+    console: (vm: Uid) => {
+      const machine = truth.machineAt(host, vm);
+      if (machine === undefined) return null;
+      const { incarnation, name } = machine;
+      const key = `${vm} ${incarnation}`;
+      const console = consoles.get(key) ?? new EchoConsole(name, incarnation);
+      consoles.set(key, console);
+      return { incarnation, console };
+    },
+    display: (vm) => {
+      const machine = truth.machineAt(host, vm);
+      if (machine === undefined) return null;
+      const { incarnation, name } = machine;
+      const screen = screens(name);
+      return screen === null ? null : { incarnation, connect: () => screen };
+    },
+    run: () => {
+      throw new Error("a simulated guest runs no command");
+    },
+  };
+}
+
+/** As much of what was said as a real one's host keeps. */
+const pastBytes = 16 * 1024;
+
+/** A guest at its serial port: what is typed is shown, and each line is answered. */
+class EchoConsole implements MachineConsole {
+  readonly #viewers = new Set<ConsoleViewer>();
+  readonly #prompt: string;
+  #past: Buffer;
+  #line = "";
+
+  constructor(name: string, incarnation: number) {
+    this.#prompt = `${name}:${incarnation}# `;
+    this.#past = Buffer.from(`This is a simulated guest.\r\n${this.#prompt}`);
+  }
+  get viewers(): number {
+    return this.#viewers.size;
+  }
+  attach(viewer: ConsoleViewer): ReturnType<MachineConsole["attach"]> {
+    this.#viewers.add(viewer);
+    const tell = (): void => {
+      for (const each of this.#viewers) each.viewers(this.#viewers.size);
+    };
+    tell();
+    return {
+      past: this.#past,
+      write: async (bytes) => this.#typed(bytes.toString("utf8")),
+      detach: () => {
+        if (this.#viewers.delete(viewer)) tell();
+      },
+    };
+  }
+  close(): void {
+    this.#viewers.clear();
+  }
+
+  #typed(text: string): void {
+    let said = "";
+    for (const letter of text) {
+      if (letter === "\r" || letter === "\n") {
+        said += `\r\nread: ${this.#line}\r\n${this.#prompt}`;
+        this.#line = "";
+      } else {
+        said += letter;
+        this.#line = `${this.#line}${letter}`.slice(-1000);
+      }
+    }
+    const bytes = Buffer.from(said);
+    this.#past = Buffer.concat([this.#past, bytes]).subarray(-pastBytes);
+    for (const viewer of this.#viewers) viewer.output(bytes);
+  }
+}

@@ -1,0 +1,136 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import type { Page } from "playwright-core";
+import { eventually } from "../../runtime/installation.testing.ts";
+import { beginJourneys, type Journeys, type Person } from "./browser.testing.ts";
+
+/** The machine behind every screen: a real QEMU, whose boot sector writes each key that it reads to the serial port, by itself and nowhere else. */
+const echo = [0x31, 0xc0, 0xcd, 0x16, 0xba, 0xf8, 0x03, 0xee, 0xeb, 0xf6];
+
+let journeys: Journeys;
+let directory = "";
+let typed = "";
+let qemu: ReturnType<typeof spawn> | null = null;
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), "cells-screen-"));
+  const sector = Buffer.alloc(1024 * 1024);
+  Buffer.from(echo).copy(sector);
+  sector.writeUInt16LE(0xaa55, 510);
+  await writeFile(join(directory, "disk"), sector);
+  const socket = join(directory, "vnc");
+  qemu = spawn(
+    "qemu-system-x86_64",
+    [
+      ...["-nodefaults", "-no-user-config", "-display", "none", "-m", "16", "-accel", "tcg", "-device", "VGA"],
+      ...["-vnc", `unix:${socket},share=ignore`, "-serial", "stdio"],
+      ...["-drive", `file=${join(directory, "disk")},format=raw,if=ide`],
+    ],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  qemu.stdout?.on("data", (bytes: Buffer) => {
+    typed += bytes.toString("latin1");
+  });
+  await eventually("its screen is there", () => existsSync(socket));
+  journeys = await beginJourneys({ hosts: 2, machines: 4, screens: () => connect(socket) });
+});
+after(async () => {
+  await journeys?.end();
+  if (qemu !== null && qemu.exitCode === null) {
+    qemu.kill("SIGKILL");
+    await once(qemu, "exit");
+  }
+  await rm(directory, { recursive: true, force: true });
+});
+const enter = async (): Promise<Person> => {
+  const person = await journeys.person();
+  await person.signIn();
+  await person.expect(/401/);
+  return person;
+};
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+const choose = async (page: Page, vm: string): Promise<void> => {
+  await page.goto(`${journeys.served.url}/ui/machines?cell=${vm.split("/")[0]}`);
+  await button(page, vm).click();
+};
+const apply = async ({ page }: Person, written: string): Promise<void> => {
+  await page.goto(`${journeys.served.url}/ui/specification?cell=tea`);
+  await page.getByRole("textbox", { name: "Text of the specification" }).fill(written);
+  await button(page, "Plan").click();
+  await button(page, "Apply").click();
+  await page.getByText("All of it is ready.").waitFor();
+};
+const text =
+  'tea extends Cell {\n  pot extends VM { x.memory 64; }\n  screen extends VM { x.memory 64; x.display "vga"; }\n}\n';
+
+test("a console in the page: two people type and read, past output is seen, and it follows the VM to its next incarnation", async () => {
+  const one = await enter();
+  await apply(one, text);
+  await one.expect(/404/);
+
+  await choose(one.page, "tea/pot");
+  await button(one.page, "Console tea/pot").click();
+  const screen = (page: Page) => page.getByRole("region", { name: "Console of tea/pot" });
+  const reads = (page: Page, what: string | RegExp): Promise<unknown> =>
+    eventually(`the console says ${what}`, async () => {
+      const all = ((await screen(page).locator(".xterm-rows").textContent()) ?? "").replaceAll("\u00a0", " ");
+      return typeof what === "string" ? all.includes(what) : what.test(all);
+    });
+  await reads(one.page, "This is a simulated guest.");
+  await screen(one.page).click();
+  await one.page.keyboard.type("hello");
+  await one.page.keyboard.press("Enter");
+  await reads(one.page, "read: hello");
+
+  const two = await enter();
+  await choose(two.page, "tea/pot");
+  await button(two.page, "Console tea/pot").click();
+  await reads(two.page, "read: hello");
+  await reads(one.page, "2 are at it");
+  await screen(two.page).click();
+  await two.page.keyboard.type("me too");
+  await two.page.keyboard.press("Enter");
+  await reads(one.page, "read: me too");
+  await apply(two, text.replace("pot extends VM { x.memory 64;", "pot extends VM { x.memory 64; x.restart 1;"));
+  await two.end();
+  await reads(one.page, /incarnation 2; nobody else is at it/);
+  await screen(one.page).click();
+  await one.page.keyboard.type("again");
+  await one.page.keyboard.press("Enter");
+  await reads(one.page, /pot:2# again.*read: again/);
+  await one.end();
+});
+
+test("a screen in the page: two viewers see and type, and neither ends the other; a VM without one says how to have it", async () => {
+  const [one, two] = [await enter(), await enter()];
+  for (const { page } of [one, two]) {
+    await choose(page, "tea/screen");
+    await button(page, "Display tea/screen").click();
+    await page.getByText("Connected.").waitFor();
+  }
+  for (const [{ page }, key] of [
+    [one, "q"],
+    [two, "z"],
+    [one, "x"],
+  ] as const) {
+    const canvas = page.getByRole("region", { name: "Display of tea/screen" }).locator("canvas");
+    await canvas.click();
+    await eventually(`the guest reads ${key}`, async () => {
+      await page.keyboard.press(key);
+      return typed.includes(key);
+    });
+  }
+  await choose(one.page, "tea/pot");
+  await button(one.page, "Display tea/pot").click();
+  await one.page.getByText('tea/pot has no display: `x.display "vga"` in it gives it one').waitFor();
+  await one.expect(/409/);
+  await button(one.page, "Leave it").click();
+  await one.end();
+  await two.end();
+});
