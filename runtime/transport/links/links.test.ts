@@ -355,7 +355,7 @@ test("a channel on which nothing comes ends, and the others of its link do not",
 
 test("a link rests as long as no channel of it is of two whose silence says something", async () => {
   const limits = { ...transportLimits, aliveEveryMs: 100, restEveryMs: 3_600_000 };
-  const served = await serve(createLinks(limits), "storage-manager", limits);
+  const served = await serve(createLinks(limits), "storage-manager.9", limits);
   const [{ configuration: first }, { configuration: counted }] = (await Promise.all(
     ["controller.rests", "agent.counted"].map((name) => installation.configure(peerName(name))),
   )) as [Configured, Configured];
