@@ -46,7 +46,7 @@ import { registerCapacity } from "./placement/capacity.ts";
 import { createQuestions } from "./placement/questions.ts";
 import { registerRebalance } from "./placement/rebalance.ts";
 import { isChildName, requireCellName, requireFreeName } from "./requests/cell-names.ts";
-import { cellSourceOf } from "./requests/cell-source.ts";
+import { boundOfNew, cellSourceOf } from "./requests/cell-source.ts";
 import { beyondScope, isPlainPath, type Person, type Scope, scopeOf } from "./requests/credentials.ts";
 import { type Forwarded, forward, forwardToNew, passBack, type Way } from "./requests/forward.ts";
 import { asNoDocument } from "./requests/no-document.ts";
@@ -429,7 +429,12 @@ async function putModel(
   const supply = await installationSupply(configuration);
   const first = await readFirstModel(cell, String(what.headers["content-type"]), what.body ?? Buffer.alloc(0), supply);
   if (!first.ok) throw new RefusedError(400, first.error);
-  if (dryRun) return firstPlan(first.value, supply);
+  if (dryRun) {
+    const means = { way: context, sessions: tenants, isOfSession, names: cells.names };
+    // Elsewhere nobody bounds it.
+    const bound = cells.empties ? await boundOfNew(means, authorization) : {};
+    return firstPlan(first.value, supply, bound);
+  }
   // Its name is whose it is from before it is there: the operator's, or the account's of who makes it.
   if (byUser) await tenants.claim(cell, authorization, { isThere: false, dryRun: false });
   else await tenants.free(cell, authorization);

@@ -5,6 +5,7 @@ import type { Diagnostic } from "./diagnostics/diagnostic.ts";
 import type { Json } from "./json/json.ts";
 import type { PatchFault } from "./json/patch.ts";
 import type { Foreseen } from "./plan/foreseen.ts";
+import type { Opened } from "./plan/opened.ts";
 import type { Plan } from "./plan/plan-types.ts";
 
 /*
@@ -43,6 +44,8 @@ export interface Changed {
   readonly failed?: readonly FailedElement[];
   /** What will not become ready as things stand, and why. Absent: nothing is known that will not. */
   readonly foreseen?: readonly Foreseen[];
+  /** What opens without a rule where no cell's own word in the plan says so. Absent: nothing, or it is not known. */
+  readonly opened?: readonly Opened[];
 }
 export interface FailedElement {
   readonly path: ElementPath;

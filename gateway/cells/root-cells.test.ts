@@ -441,3 +441,17 @@ test("without the root controller's store cells are seen and changed as ever, an
     [["operator", "root", "127.0.0.1"]],
   );
 });
+
+test("the first plan of a cell names what the root cell lets it have open, and the root cell's plan whom it concerns", async () => {
+  const { root } = (await ask("GET", "/cells/root/model")).json as { readonly root: JsonObject };
+  const open = { root: { ...root, "x.defaults.internet": "out" } };
+  const opened = async (path: string, json: JsonObject): Promise<unknown> =>
+    ((await ask("PUT", `/cells/${path}/model?dryRun=true`, json)).json as Changed).opened;
+  const shops: JsonObject = { later: { "x.type": "Cell" } };
+  assert.equal(await opened("later", shops), undefined);
+  const [concerned] = ((await opened("root", open)) ?? []) as NonNullable<Changed["opened"]>;
+  assert.deepEqual([concerned?.of, concerned?.cells], ["children", ["primary"]]);
+  assert.equal((await ask("PUT", "/cells/root/model", open)).status, 200);
+  const own = { attribute: "x.policy.internet", from: "none", to: "out", of: "own", cells: ["later"] };
+  assert.deepEqual(await opened("later", shops), [own]);
+});

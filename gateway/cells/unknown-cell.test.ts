@@ -84,3 +84,11 @@ test("a user's cell whose controller does not answer is named, and one that does
   );
   assert.equal((await cells.summaries("Bearer operator", null)).length, 5);
 });
+
+test("the first plan of a cell names what it takes from the cell above", async () => {
+  const read = await readFirstModel("shop", json, Buffer.from(JSON.stringify({ shop: { "x.type": "Cell" } })));
+  assert.ok(read.ok);
+  const own = { attribute: "x.policy.internet", from: "none", to: "out", of: "own", cells: ["shop"] };
+  assert.deepEqual(firstPlan(read.value, unknownSupply, { internet: "out" }).opened, [own]);
+  assert.equal(firstPlan(read.value, unknownSupply, null).opened, undefined, "that is not known");
+});

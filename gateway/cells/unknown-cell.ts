@@ -1,10 +1,12 @@
 import { isUtf8 } from "node:buffer";
+import { childName } from "../../core/documents/cells.ts";
 import { bundleMediaType, type Changed, invalidSpecification, isYamlMediaType, type Refusal } from "../../model/api.ts";
-import type { Bundle, Cell } from "../../model/cell/cell.ts";
+import type { Bundle, Cell, Openness } from "../../model/cell/cell.ts";
 import { type Supply, uncheckedIn, unknownSupply } from "../../model/check/check-supply.ts";
 import type { Diagnostic } from "../../model/diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
 import { foreseenOf } from "../../model/plan/foreseen.ts";
+import { openedBy } from "../../model/plan/opened.ts";
 import { planChange } from "../../model/plan/plan.ts";
 import { fail, type Result } from "../../model/result.ts";
 import { checkDocument, readSpecification } from "../../model/specification/specification.ts";
@@ -29,15 +31,20 @@ export async function readFirstModel(
   return fail({ code: "invalid-specification", message });
 }
 
-/** What the controller would answer to a dry run of a first model. */
-export function firstPlan(cell: Cell, supply: Supply): Changed {
+/**
+ * What the controller would answer to a dry run of a first model.
+ * @param bound what the cell may have open, as the root cell says it; null: that is not known
+ */
+export function firstPlan(cell: Cell, supply: Supply, bound: Openness | null = {}): Changed {
   const unchecked = uncheckedIn(supply);
   const plan = planChange(null, cell);
   const foreseen = foreseenOf(cell, plan, supply.storage);
+  const opened = bound === null ? [] : openedBy(null, cell, bound, (label) => childName(cell.name, label));
   return {
     ...{ plan, version: 0, dryRun: true },
     ...(unchecked.length > 0 ? { unchecked } : {}),
     ...(foreseen.length > 0 ? { foreseen } : {}),
+    ...(opened.length > 0 ? { opened } : {}),
   };
 }
 

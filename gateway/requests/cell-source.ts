@@ -35,7 +35,7 @@ interface Sessions {
   ticketFor(cell: string, authorization: string, child?: string): Promise<string>;
   forget(cell: string, authorization: string, child?: string): void;
 }
-interface Means {
+export interface Means {
   readonly way: Way;
   readonly sessions: Sessions;
   readonly isOfSession: (authorization: string) => boolean;
@@ -88,6 +88,13 @@ export function cellSourceOf(means: Means, { headers, raw }: FastifyRequest): Ce
     holdings: () => holdingsFor(means, authorization),
   };
 }
+
+/** What a cell that is made here may have open without a rule, and has where it says nothing; null: it is not known. */
+export const boundOfNew = (means: Means, authorization: string): Promise<NonNullable<Holdings["bound"]> | null> =>
+  holdingsFor(means, authorization).then(
+    ({ bound = {} }) => bound,
+    () => null,
+  );
 
 /** A user shows a ticket for one cell of his own account, by which the root controller knows the account. */
 async function holdingsFor({ way, sessions, isOfSession }: Means, authorization: string): Promise<Holdings> {

@@ -1,4 +1,5 @@
 import { isObject, type Json, type JsonObject } from "../json/json.ts";
+import type { Openness } from "./cell.ts";
 
 /**
  * The document of a child cell from its `x.cell`: that is a component of type Cell, which then stands there under its name or
@@ -38,4 +39,16 @@ export function namedChild(json: Json, name: string | undefined, otherwise: stri
   const label = name ?? (typeof own === "string" ? own : found.name);
   if (!isLabel(label)) return null;
   return { label, document: { ...document, [found.name]: { ...found.component, "x.name": label } } };
+}
+
+/** What a child's first document says of itself that is open without a rule, or is not. A word that means nothing is none. */
+export function saidByChild({ document }: NamedChild): Openness {
+  const component = cellIn(document)?.component ?? {};
+  const connects = component["x.policy.subnetConnectivity"];
+  const [internet, broadcast] = [component["x.policy.internet"], component["x.policy.broadcast"]];
+  return {
+    ...(typeof connects === "boolean" ? { subnetConnectivity: connects } : {}),
+    ...(internet === "none" || internet === "out" ? { internet } : {}),
+    ...(broadcast === "off" || broadcast === "on" ? { broadcast } : {}),
+  };
 }

@@ -9,6 +9,7 @@ import type { Diagnostic, Position } from "../diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import type { JsonPatchOperation } from "../json/patch.ts";
 import type { Foreseen } from "../plan/foreseen.ts";
+import type { Opened } from "../plan/opened.ts";
 import type { CellStep, DataLoss, Plan, PlanStep, VolumeGrowth } from "../plan/plan-types.ts";
 import { causes as causesOf } from "./causes.ts";
 import {
@@ -105,6 +106,14 @@ export const changed = record<api.Changed>(
     networkMode: optional(text()),
     upgraded: optional(list(path)),
     foreseen: optional(list(record<Foreseen>({ path, type: oneOf(...elementTypes), says: text() }))),
+    opened: optional(
+      list(
+        record<Opened>({
+          ...{ attribute: text(), from: json, to: json, of: oneOf("own", "children") },
+          ...{ cells: list(text()), more: optional(integer()) },
+        }),
+      ),
+    ),
     failed: optional(
       list(
         record<api.FailedElement>({

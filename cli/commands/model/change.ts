@@ -11,6 +11,7 @@ import {
   lossLines,
   unnamedLosses,
 } from "../../../model/plan/data-loss.ts";
+import { openedLines } from "../../../model/plan/opened.ts";
 import { isEmptyPlan } from "../../../model/plan/plan.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";
 import { renderPlan } from "../../../model/plan/render-plan.ts";
@@ -126,6 +127,7 @@ export const plan = async (
     context.terminal.print(renderPlan(changed.plan, { color: context.terminal.colour, all }));
     for (const line of [
       ...foreseenLines(changed),
+      ...openedLines(changed.opened ?? []),
       ...failedLines(name, changed),
       ...upgradeLines(changed),
       ...modeLines(changed),
@@ -309,7 +311,12 @@ const isFirst = ({ steps }: Plan): boolean => steps.every(({ action }) => action
 
 export const printPlan = (terminal: Terminal, cell: string, planned: Changed): void => {
   terminal.print(renderPlan(planned.plan, { color: terminal.colour }));
-  for (const line of [...foreseenLines(planned), ...failedLines(cell, planned), ...upgradeLines(planned)])
+  for (const line of [
+    ...foreseenLines(planned),
+    ...openedLines(planned.opened ?? []),
+    ...failedLines(cell, planned),
+    ...upgradeLines(planned),
+  ])
     terminal.print(line);
 };
 

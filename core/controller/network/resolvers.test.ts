@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Changed } from "../../../model/api.ts";
 import type { Openness } from "../../../model/cell/cell.ts";
 import { type Cidr, cellName, ipv4, peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
@@ -116,6 +117,20 @@ test("a cell lets its children have no more than it has itself, and the root cel
     assert.equal(status, 400);
     assert.match(JSON.stringify(body), /cell\/management.*not on the management network 10\.0\.0\.0\/16/);
   }
+});
+
+test("the plan names what opens by a word of the cell above, also for the cells below", () => {
+  const planned = (world: World, json: JsonObject): unknown =>
+    (world.ask({ method: "PUT", path: "", json, dryRun: true }).body as unknown as Changed).opened;
+  const own = { attribute: "x.policy.internet", from: "none", to: "out", of: "own", cells: ["shop"] };
+  assert.deepEqual(planned(child({ internet: "out" }, model(null, { "x.policy.internet": "none" })), model(null)), [
+    own,
+  ]);
+  assert.equal(planned(child({ internet: "out" }, model(null)), model(null, { "x.policy.resolvers": [] })), undefined);
+  const below = child({}, withChild({}));
+  assert.deepEqual(planned(below, withChild({ "x.defaults.internet": "out" })), [
+    { ...own, of: "children", cells: ["team.shop"] },
+  ]);
 });
 
 test("the root cell says to whom the DNS Manager hands names, as long as it is written, and nobody else does", () => {

@@ -3,14 +3,13 @@ import type { Bundle, Cell, Element } from "../../../model/cell/cell.ts";
 import { removeAt, replaceAt } from "../../../model/cell/document.ts";
 import type { ElementPath, PeerName } from "../../../model/cell/identifiers.ts";
 import { shortages, type Usage } from "../../../model/check/check-limits.ts";
-import { uncheckedIn, unknownSupply } from "../../../model/check/check-supply.ts";
+import { unknownSupply } from "../../../model/check/check-supply.ts";
 import { headOf } from "../../../model/contract/audit/rings.ts";
 import { closestName } from "../../../model/diagnostics/closest-name.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { type PatchFault, patchedInSlices, readPatch } from "../../../model/json/patch.ts";
 import { destroysDataRefusal, unnamedLosses } from "../../../model/plan/data-loss.ts";
-import { foreseenOf } from "../../../model/plan/foreseen.ts";
 import { isEmptyPlan } from "../../../model/plan/plan.ts";
 import type { Plan } from "../../../model/plan/plan-types.ts";
 import { fail, ok, type Result } from "../../../model/result.ts";
@@ -43,7 +42,7 @@ import { addCredential, credentialsOf, openedBy, revokeCredential } from "./cred
 import { saidWithin, shownWithin, type Within, whyNotWithin, whyPlanNotWithin } from "./credentials/within.ts";
 import { type ElementsRequest, elementsPage } from "./elements.ts";
 import { type ForceStopRequest, forceStop } from "./force-stop.ts";
-
+import { foretold } from "./foretold.ts";
 import { type MoveRequest, move } from "./move.ts";
 import { answeredBefore, keepAnswer, type Once } from "./once.ts";
 import { type RecordRequest, recorded } from "./recorded.ts";
@@ -322,13 +321,10 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
   const shut = whyStaysOpen(state, cell, plan);
   if (shut !== null) return fail(refused(409, "conflict", shut));
   const same = isEmptyPlan(plan) && sameJson(cell?.document ?? null, state.model.document);
-  const unchecked = dryRun && cell !== null ? uncheckedIn(offersOf(state)) : [];
-  const foreseen = cell === null ? [] : shownWithin(within, foreseenOf(cell, plan, offersOf(state).storage));
   const more = {
-    ...(unchecked.length > 0 ? { unchecked } : {}),
+    ...foretold(state, cell, plan, { dryRun, within }),
     ...(upgraded.length > 0 ? { upgraded } : {}),
     ...(failed.length > 0 ? { failed } : {}),
-    ...(foreseen.length > 0 ? { foreseen } : {}),
     ...(state.options.networkMode === undefined ? {} : { networkMode: state.options.networkMode }),
   };
   /** In the slice that has done it. */

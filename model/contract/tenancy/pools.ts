@@ -1,3 +1,4 @@
+import type { Openness } from "../../cell/cell.ts";
 import type { Level, Owner } from "../../cell/tenants/dedication/dedication.ts";
 import { levels } from "../../cell/tenants/dedication/dedication.ts";
 import { fills } from "../../cell/tenants/pools/attributes.ts";
@@ -47,6 +48,8 @@ export interface ListedDedication {
 export interface Holdings {
   readonly flavors: readonly ListedFlavor[];
   readonly dedications: readonly ListedDedication[];
+  /** What cells that are made below this one have open where they say nothing, and at most. Absent: nobody bounds them. */
+  readonly bound?: Omit<Openness, "resolvers">;
 }
 
 /** How a pool's hosts are used. Absent: as elsewhere. */
@@ -109,7 +112,15 @@ export const newFlavor = record<NewFlavor>({
 export const newDedication = record<NewDedication>({
   ...{ of: text(253), domain: pattern(pathPattern, pathRule), account: optional(label) },
 });
-export const holdings = record<Holdings>({ flavors: list(listedFlavor), dedications: list(listedDedication) });
+export const holdings = record<Holdings>({
+  ...{ flavors: list(listedFlavor), dedications: list(listedDedication) },
+  bound: optional(
+    record<NonNullable<Holdings["bound"]>>({
+      ...{ subnetConnectivity: optional(boolean), internet: optional(oneOf("none", "out")) },
+      broadcast: optional(oneOf("off", "on")),
+    }),
+  ),
+});
 export const poolSummary = record<PoolSummary>({
   ...{ uid: text(), cell: text(), path: text(), name: text(), account: nullable(text()) },
   ...{ authorised: nullable(list(text())), hosts: integer(), ...use },

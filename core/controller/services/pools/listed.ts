@@ -1,10 +1,11 @@
 import type { HostName } from "../../../../model/cell/identifiers.ts";
 import { type HostRule, mayUse } from "../../../../model/cell/tenants/dedication/dedication.ts";
 import { administrator, type By, listFlavors, type WholeHost } from "../../../../model/cell/tenants/pools/flavors.ts";
+import { boundOfChildren } from "../../../../model/check/openness.ts";
 import type { Holdings, ListedDedication } from "../../../../model/contract/tenancy/pools.ts";
 import { rootCell } from "../../../documents/cells.ts";
 import { deathOf } from "../../../presence/group/deaths.ts";
-import { type ControllerState, recordAt } from "../../state.ts";
+import { boundOf, type ControllerState, recordAt } from "../../state.ts";
 import { placesOf } from "../dedications.ts";
 import { hostElements, hostOf } from "../hosts.ts";
 import { flavorsAt } from "./given.ts";
@@ -38,8 +39,10 @@ export function holdingsFor(state: ControllerState, account: string | null): Hol
       return element.type === "Dedication" && uid !== undefined ? [[element.of, uid] as const] : [];
     }),
   );
+  const { resolvers: _, ...bound } = boundOfChildren(cell.defaults ?? {}, boundOf(state));
   const pooled = new Set<string>([...state.pooled.values()].map(({ host }) => host));
   return {
+    ...(Object.keys(bound).length === 0 ? {} : { bound }),
     flavors: listFlavors(flavors, hosts, pooled, by).map(({ id, description, units, free, hosts: names }) => ({
       ...{ name: id, description, units, free },
       ...(names === undefined ? {} : { hosts: names }),

@@ -1,0 +1,30 @@
+import type { Changed } from "../../../model/api.ts";
+import type { Cell } from "../../../model/cell/cell.ts";
+import { cellName } from "../../../model/cell/identifiers.ts";
+import { uncheckedIn } from "../../../model/check/check-supply.ts";
+import { foreseenOf } from "../../../model/plan/foreseen.ts";
+import { openedBy } from "../../../model/plan/opened.ts";
+import type { Plan } from "../../../model/plan/plan-types.ts";
+import { childName } from "../../documents/cells.ts";
+import { boundOf, type ControllerState, offersOf } from "../state.ts";
+import { shownWithin, type Within } from "./credentials/within.ts";
+
+/** What can be said of a change before it is made, beside its plan. Whoever has a part of the cell is told of that part. */
+export function foretold(
+  state: ControllerState,
+  cell: Cell | null,
+  plan: Plan,
+  { dryRun, within }: { readonly dryRun: boolean; readonly within: Within | undefined },
+): Pick<Changed, "unchecked" | "foreseen" | "opened"> {
+  const offers = offersOf(state);
+  const unchecked = dryRun && cell !== null ? uncheckedIn(offers) : [];
+  const foreseen = cell === null ? [] : shownWithin(within, foreseenOf(cell, plan, offers.storage));
+  const own = cellName(state.options.cell);
+  const opened =
+    within === undefined ? openedBy(state.cell, cell, boundOf(state), (label) => childName(own, label)) : [];
+  return {
+    ...(unchecked.length > 0 ? { unchecked } : {}),
+    ...(foreseen.length > 0 ? { foreseen } : {}),
+    ...(opened.length > 0 ? { opened } : {}),
+  };
+}
