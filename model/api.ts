@@ -32,7 +32,7 @@ export interface Changed {
   readonly version: number;
   readonly dryRun: boolean;
   /** Of a dry run: what the installation could give of these is not known now, so that it is checked when it is applied. */
-  readonly unchecked?: readonly Unchecked[];
+  readonly unchecked?: readonly ("hosts" | "storage" | "addresses")[];
   /**
    * Of the root cell: service VMs that this gives another boot volume, in order. They are started again one at a time, and
    * go back to what they run from where the new one does not come up. Absent: none.
@@ -44,7 +44,6 @@ export interface Changed {
   readonly failed?: readonly FailedElement[];
   /** What will not become ready as things stand, and why. Absent: nothing is known that will not. */
   readonly foreseen?: readonly Foreseen[];
-  /** What opens without a rule where no cell's own word in the plan says so. Absent: nothing, or it is not known. */
   readonly opened?: readonly Opened[];
 }
 export interface FailedElement {
@@ -54,7 +53,6 @@ export interface FailedElement {
   /** `reason` as data. Absent: there is none, or it is of an earlier version. */
   readonly causes?: readonly Cause[];
 }
-export type Unchecked = "hosts" | "storage" | "addresses";
 /** Body of every answer that is not a success. */
 export interface Refusal {
   readonly error: {

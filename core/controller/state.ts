@@ -38,6 +38,7 @@ import type { TrackedMap, Tracking } from "./changes/tracked.ts";
 import type { Working } from "./changes/work.ts";
 import type { Compiled } from "./network/policy.ts";
 import type {
+  Answers,
   CredentialRecord,
   ElementRecord,
   ForeignRecord,
@@ -48,7 +49,6 @@ import type {
   UpgradeClock,
   VmRecord,
 } from "./records.ts";
-import type { Answers } from "./requests/answers.ts";
 import type { Tickets } from "./requests/tickets.ts";
 import type { Audiences } from "./rules/audiences.ts";
 import type { Derived } from "./rules/derived.ts";

@@ -2,8 +2,8 @@ import { sha256 } from "../../../model/contract/audit/sha256.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { isObject, lengthOf, toJson, write } from "../../outbox.ts";
 import type { Asker } from "../model/audited.ts";
+import type { Answers } from "../records.ts";
 import type { ControllerState } from "../state.ts";
-import type { Answers } from "./answers.ts";
 
 /**
  * A change that its client asks for again, since it had no answer, is made once (draft-ietf-httpapi-idempotency-key-header). The client names it by

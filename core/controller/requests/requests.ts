@@ -43,6 +43,7 @@ import { saidWithin, shownWithin, type Within, whyNotWithin, whyPlanNotWithin } 
 import { type ElementsRequest, elementsPage } from "./elements.ts";
 import { type ForceStopRequest, forceStop } from "./force-stop.ts";
 import { foretold } from "./foretold.ts";
+
 import { type MoveRequest, move } from "./move.ts";
 import { answeredBefore, keepAnswer, type Once } from "./once.ts";
 import { type RecordRequest, recorded } from "./recorded.ts";
