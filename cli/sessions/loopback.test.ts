@@ -128,8 +128,13 @@ test("a session of its own page is passed on by its capability alone; another pa
     ["/cells/shop/sessions", undefined],
     ["/other", url],
   ] as const) {
-    const [error] = await once(open(path, origin), "error");
-    assert.match(String(error), /403/);
+    const refused = open(path, origin);
+    const why = await new Promise<string>((resolve) => {
+      refused.once("error", (error) => resolve(String(error)));
+      refused.once("open", () => resolve("it is open"));
+    });
+    refused.terminate();
+    assert.match(why, /403/, `${path} of ${origin}`);
   }
   assert.equal(heard.length, 1);
   client.terminate();
