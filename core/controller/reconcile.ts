@@ -2,6 +2,7 @@ import { hostPeer, type PeerName } from "../../model/cell/identifiers.ts";
 import { adoptChildren } from "./cells/adopted.ts";
 import { desireChildren } from "./cells/children.ts";
 import { endAccounts } from "./cells/ending-accounts.ts";
+import { desireGuard } from "./cells/guard.ts";
 import { advanceEnding, nothingLeft, publishLife } from "./cells/life.ts";
 import type { Work } from "./changes/work.ts";
 import { updateStates } from "./explain/element-state.ts";
@@ -111,6 +112,7 @@ function collectDesires(state: ControllerState): void {
   desireStorage(state);
   desirePlacements(state);
   desireGroups(state);
+  state.pass.always("guard", (desires) => desireGuard(state, desires));
   desireProtected(state);
   settlePolicy(state);
   // Before the VM documents: a host never learns of a VM without its rules.

@@ -22,7 +22,10 @@ const grant = { amount, serial: 1, answered: 0, refusal: null };
 
 /** What a child's controller says of its cell's life to the Cell Manager. */
 class Child {
-  readonly world = new World({ child: true });
+  readonly world: World;
+  constructor(more: Partial<ConstructorParameters<typeof World>[0]> = {}) {
+    this.world = new World({ child: true, ...more });
+  }
   live(model: JsonObject, ending = false, off = false): void {
     const uid = this.world.state.options.cellUid;
     const life = toJson({ uid, model, grant, ending, ...(off ? { off } : {}) });
@@ -46,6 +49,25 @@ test("a cell that was accepted is ready, and one that ends says what is left of 
   const { phase, reason } = child.says;
   assert.equal(phase, "deleting");
   assert.match(reason ?? "", /^\d+ of its elements are left$/);
+});
+
+test("a cell that has ended says to nobody any more which HA Manager looks after it", () => {
+  const child = new Child({ haManager: peerName("ha-manager.2") });
+  const { world } = child;
+  const guard = (): unknown => world.desired.get(peerName("storage-manager"))?.get("guard");
+  world.step({ kind: "request", id: 1, request: { method: "HA" } });
+  child.live(shop());
+  assert.deepEqual(guard(), { cell: "shop", haManager: "ha-manager.2" });
+  world.silent.add(peerName("storage-manager"));
+  child.live(shop(), true);
+  assert.notEqual(guard(), undefined, "something of it is left, and may have to be fenced");
+  world.silent.delete(peerName("storage-manager"));
+  for (let round = 0; round < 20 && world.state.elements.size > 0; round += 1) {
+    for (const name of [...world.timers.keys()]) world.fire(name);
+    world.settle();
+  }
+  assert.equal(world.state.elements.size, 0);
+  assert.equal(guard(), undefined);
 });
 
 test("a first model that is refused is told with its reason", () => {

@@ -1,12 +1,5 @@
 import type { Uid } from "../../../model/cell/identifiers.ts";
-import {
-  type ActualOver,
-  type DesiredGuard,
-  type DesiredProtected,
-  guardKey,
-  overKey,
-  protectedKey,
-} from "../../documents/ha.ts";
+import { type ActualOver, type DesiredProtected, overKey, protectedKey } from "../../documents/ha.ts";
 import { actualOver } from "../../documents/readers/ha.ts";
 import type { Run, VmRecord } from "../records.ts";
 import { isOwnVm } from "../services/service-data.ts";
@@ -15,7 +8,6 @@ import {
   addDesire,
   type ControllerState,
   elementOf,
-  haManager,
   haManagerOf,
   isOff,
   storageManagerOf,
@@ -29,11 +21,6 @@ import { isGivenUp, recreatableOf } from "./recreatable.ts";
  * not go round in a circle.
  */
 export function desireProtected(state: ControllerState): void {
-  state.pass.whole("guard", (desires) => {
-    const [guard, { cell }] = [haManagerOf(state), state.options];
-    if (state.ha && guard !== haManager)
-      addDesire(desires, storageManagerOf(state), guardKey, { cell, haManager: guard } satisfies DesiredGuard);
-  });
   state.pass.each("protected", state.vms, (record, _uid, desires) => {
     const { uid: vm, run } = record;
     const ofElement = state.elements.get(vm);
