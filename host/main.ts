@@ -136,7 +136,8 @@ const otherNetworks = async (
     const placed: PlacedRequest = { kind: "network-placed", placed: placedOf(allocation) };
     void request(placed as unknown as Json).catch(({ message }: Error) => log("report-failed", { why: message }));
   };
-  const back = cluster === undefined ? {} : { told };
+  // Rules of cells say what goes out, too (decision 161).
+  const back = cluster === undefined ? {} : { told, outgoingClosed: true as const };
   const agent = await startAgent({ directory, self: { address, peer }, run: runner(), signals: process, log, ...back });
   stopAtSignals(() => agent.stop());
   views.follow(agent.look);

@@ -17,6 +17,7 @@ import { forgetDeleted } from "./model/deletion.ts";
 import { cellOwners, desireCellOwners, desireOwners } from "./model/owners.ts";
 import { advanceGrants, giveBack } from "./model/quota.ts";
 import { allocateAddresses, desireSubnets } from "./network/addresses.ts";
+import { desireInstances, desireSecurityGroups, isOnMode, networkViewManager } from "./network/instances.ts";
 import { desireNames, desireZone } from "./network/names.ts";
 import { learnForeign } from "./references/foreign.ts";
 import { closeTickets } from "./requests/tickets.ts";
@@ -109,6 +110,8 @@ export function* reconcile(state: ControllerState): Work {
 function collectDesires(state: ControllerState): void {
   desireSubnets(state);
   desireNames(state);
+  desireSecurityGroups(state);
+  desireInstances(state);
   desireStorage(state);
   desirePlacements(state);
   desireGroups(state);
@@ -155,6 +158,7 @@ function follow(state: ControllerState): void {
   for (const holder of holdersOfForgotten(state) ?? []) wanted.add(holder);
   for (const peer of peersToHear(state)) wanted.add(peer);
   if (state.foreign.size > 0) wanted.add(directory);
+  if (isOnMode(state)) wanted.add(networkViewManager);
   if (state.ha) wanted.add(haManagerOf(state));
   if (state.options.root !== undefined) wanted.add(authority);
   // Also where this store knows of no child: it may be blank, and of a cell that has nothing but children nobody else says so.

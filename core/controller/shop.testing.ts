@@ -1,4 +1,11 @@
 import { type CellName, ipv4, mac, peerName, uid } from "../../model/cell/identifiers.ts";
+import { digestOfText } from "../distribution/views/slices.ts";
+import {
+  type ActualInstance,
+  type ActualSecurityGroup,
+  type DesiredSecurityGroup,
+  textOfRules,
+} from "../documents/network/eucalyptus.ts";
 import type { ActualConnection, DesiredConnection } from "../documents/vocabulary.ts";
 
 /** The controller of the cell that tests and measurements of one have, and what a Storage Manager grants it at once. */
@@ -26,4 +33,20 @@ export function connectionAnswer({ volume, incarnation, host }: DesiredConnectio
   const boot = { digest: "tiny", address: ipv4("10.0.2.1"), port: 1, commandLine: "", agent: true } as const;
   const attachment = { volume, epoch: incarnation, sizeMiB: 64, layers: [layer], boot: hasAgent ? boot : null };
   return { phase: "ready", reason: null, incarnation, attachment };
+}
+
+/** What the Network View Manager says at once of an instance and of a group. */
+export function eucalyptusAnswer(key: string, value: object): ActualInstance | ActualSecurityGroup {
+  const ready = { phase: "ready", reason: null } as const;
+  const [kind, uid = ""] = key.split("/");
+  if (kind === "security-group")
+    return { ...ready, rules: digestOfText(textOfRules(value as unknown as DesiredSecurityGroup)) };
+  const number = Number(uid.slice(uid.indexOf("-") + 1));
+  const last = number.toString(16).padStart(2, "0").toUpperCase();
+  return {
+    ...ready,
+    id: `i-000000${last.toLowerCase()}`,
+    address: ipv4(`10.9.0.${number}`),
+    mac: `D0:0D:00:00:00:${last}`,
+  };
 }

@@ -32,7 +32,7 @@ import { shownCauses } from "./explain/shown-causes.testing.ts";
 import type { ElementRecord } from "./records.ts";
 import type { ControllerResponse } from "./requests/requests.ts";
 import { turnTimer } from "./rules/told-places.ts";
-import { connectionAnswer, shopOptions } from "./shop.testing.ts";
+import { connectionAnswer, eucalyptusAnswer, shopOptions } from "./shop.testing.ts";
 import type { ControllerOptions, ControllerState } from "./state.ts";
 
 /**
@@ -79,6 +79,8 @@ export class World {
   readonly shown = new Map<string, ActualWant>();
   /** What the Cell Manager says of each child whose document it has, by its UID. */
   readonly children = new Map<string, object>();
+  /** What the Network View Manager says of an instance or group, where that is not that all is in place. */
+  readonly networks = new Map<string, object>();
   /** Nobody does or says anything new: what is desired now is still on its way. */
   frozen = false;
   /** Its peers are of the previous version, and say only what that one said. */
@@ -233,13 +235,8 @@ export class World {
       if (has !== undefined && this.takenRanges.has(has)) {
         this.#ranges.delete(id);
         this.#ranges.set(`once ${id}`, index);
-        return {
-          phase: "failed",
-          reason: `${has} is another's`,
-          cidr: null,
-          gateway: null,
-          taken: has,
-        } as ActualSubnet;
+        const taken = { cidr: null, gateway: null, taken: has };
+        return { phase: "failed", reason: `${has} is another's`, ...taken } as ActualSubnet;
       }
       this.#ranges.set(id, index);
       // A large one lies apart from the others, which follow one another.
@@ -269,6 +266,8 @@ export class World {
       if (this.older) return kind === "name" ? { phase: "ready", reason: null } : null;
       return { phase: "ready", reason: null, ...(kind === "name" ? { serves: own } : { grants: own }) };
     }
+    if (kind === "instance" || kind === "security-group")
+      return this.networks.get(id) ?? eucalyptusAnswer(key, value as object);
     if (kind === "policy") {
       const said = this.policiesAt.get(hostName(peer.slice(5)));
       return said === undefined ? this.#inForce(value) : said(value as unknown as CellPolicy);

@@ -35,6 +35,7 @@ function world(records = new Map<string, Json>()) {
     state = next;
     for (const effect of effects)
       if (effect.kind === "publish") published.set(effect.key, effect.value);
+      else if (effect.kind === "desire" && effect.value === null) views.delete(effect.key);
       else if (effect.kind === "desire") views.set(effect.key, effect.value);
       else if (effect.kind === "write" && effect.value === null) records.delete(effect.key);
       else if (effect.kind === "write") records.set(effect.key, effect.value);
@@ -53,7 +54,21 @@ function world(records = new Map<string, Json>()) {
     const network = { address: "10.0.0.1", cluster: "one", peer: "node", version: 0, instances: [] };
     send({ kind: "actual", from: h1, key: "network", value: network });
   };
-  return { records, refused, views, want, said, start, isWanted: () => [...state.wanted.keys()].sort() };
+  const groupSaid = (uid: string): { readonly [field: string]: Json } => {
+    const value = published.get(`controller.shop/security-group/${uid}`) ?? null;
+    return isObject(value) ? value : {};
+  };
+  return {
+    records,
+    refused,
+    views,
+    want,
+    said,
+    groupSaid,
+    send,
+    start,
+    isWanted: () => [...state.wanted.keys()].sort(),
+  };
 }
 
 test("a controller speaks for its own cell alone: another's name, VM and group are refused, and each refusal is told", () => {
@@ -131,4 +146,60 @@ test("a rule of a group that is about no network is refused where it comes in: o
   assert.deepEqual(["10.0.0.0/8", "0.0.0.0/0", "10.0.0.0/33", "-A INPUT", ""].map(read), [
     ...[true, true, false, false, false],
   ]);
+});
+
+test("a group is ready once every host has a view with its rules, and each other view has another version", () => {
+  const { want, start, said, views, send, groupSaid } = world();
+  start();
+  want(shop, "security-group/net", group("net", "shop"));
+  want(shop, "instance/web", instance("web", "shop"));
+  const version = (): number => Number((views.get("network-view") as { version: number }).version);
+  const confirm = (at: number): void => {
+    const placed = [{ id: String(said(shop, "web").id), private: { address: "10.9.0.10", state: "assigned" } }];
+    const network = { address: "10.0.0.1", cluster: "one", peer: "node", version: at, instances: placed };
+    send({ kind: "actual", from: h1, key: "network", value: network });
+  };
+  const first = version();
+  confirm(first);
+  assert.deepEqual(groupSaid("net").phase, "ready");
+  const { rules } = groupSaid("net");
+  // Other rules of the same members: a view of another version, of which the host has not spoken yet.
+  want(shop, "security-group/net", group("net", "shop", "net"));
+  assert.ok(version() > first);
+  assert.notDeepEqual(groupSaid("net").rules, rules);
+  assert.equal(groupSaid("net").reason, `h1 has yet to put view ${version()} in place`);
+  confirm(version() - 1);
+  assert.equal(groupSaid("net").phase, "waiting");
+  confirm(version());
+  assert.equal(groupSaid("net").phase, "ready");
+  // What nobody is a member of is in no view, and what is said again makes no other one.
+  const before = version();
+  want(shop, "security-group/other", group("other", "shop"));
+  want(shop, "security-group/net", group("net", "shop", "net"));
+  assert.deepEqual([groupSaid("net").phase, groupSaid("other").phase, version()], ["ready", "ready", before]);
+  want(shop, "security-group/other", null);
+  assert.deepEqual(groupSaid("other"), {});
+});
+
+test("an instance goes to another group of its cell as it runs, in a mode without segments, and to no group of another cell", () => {
+  const { want, start, said, views } = world();
+  start();
+  for (const name of ["net", "back"]) want(shop, `security-group/${name}`, group(name, "shop"));
+  want(bank, "security-group/vault", group("vault", "bank"));
+  want(shop, "instance/web", instance("web", "shop"));
+  const groupsOf = (): readonly string[] => {
+    const items = [...views].flatMap(([key, value]) =>
+      key.startsWith("network-slice/") && isObject(value) ? (value.items as string[]) : [],
+    );
+    const found = items.map((item) => JSON.parse(item)).findLast((item) => item.instance?.id === said(shop, "web").id);
+    return found?.instance.securityGroups ?? [];
+  };
+  const [before] = groupsOf();
+  const { address } = said(shop, "web");
+  want(shop, "instance/web", instance("web", "shop", ["back"]));
+  const [after] = groupsOf();
+  assert.ok(before !== undefined && after !== undefined && before !== after);
+  assert.equal(said(shop, "web").address, address);
+  want(shop, "instance/web", instance("web", "shop", ["vault"]));
+  assert.deepEqual(groupsOf(), [after]);
 });

@@ -24,8 +24,10 @@ import {
   networkSlice,
   networkViewKey,
   type PlacedAddress,
+  textOfRules,
   type ViewItem,
 } from "../documents/network/eucalyptus.ts";
+import type { SliceDigest } from "../documents/network/policy.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { actualNetwork, desiredInstance, desiredSecurityGroup } from "../documents/readers/eucalyptus.ts";
 import { documentsOf } from "../documents/readers/table.ts";
@@ -40,6 +42,7 @@ import {
   type Outbox,
   progress,
   publishValue,
+  sameJson,
   takeEffects,
   toJson,
   write,
@@ -47,7 +50,8 @@ import {
 import { gauge, sample } from "../telemetry/metrics.ts";
 import type { Book } from "./book.ts";
 import type { Answer, Request } from "./request.ts";
-import { restoreBook, step } from "./step.ts";
+import { restoreBook } from "./restored.ts";
+import { step } from "./step.ts";
 import { viewOf } from "./view.ts";
 
 /*
@@ -93,6 +97,8 @@ export interface NetworkViewState {
   readonly groups: Map<Uid, Wanted<DesiredSecurityGroup>>;
   /** Stored desires that cannot be read, with whose they are: what they have stays theirs. */
   readonly unread: Map<Uid, PeerName>;
+  /** By group, what it says, and the view in which that was first. */
+  readonly groupSince: Map<Uid, { readonly rules: SliceDigest; readonly version: number }>;
   /** By host, what it said last. */
   readonly said: Map<HostName, ActualNetwork>;
   /** Of which all that is so is known. */
@@ -107,7 +113,7 @@ const idPrefix = "id/";
 const instanceKey = "instance/";
 const groupKey = "security-group/";
 
-/** Clients: `controller.<cell>`. Records: `book/…` as `step.ts` writes them; `id/<uid>`, the id of an element in views, and its cell. */
+/** Clients: `controller.<cell>`. Records: `book/…` as `step.ts` writes them; `told`, what the view of which version was; `id/<uid>`, the id of an element in views, and its cell. */
 export const createNetworkViewManager = (options: NetworkViewManagerOptions): Service<NetworkViewState> => ({
   restore: (restored) => restore(restored, options),
   step: (state, input) => {
@@ -131,7 +137,7 @@ function restore(restored: Restored, { controllers }: NetworkViewManagerOptions)
   const book = restoreBook(new Map(records.map(([key, value]) => [key.slice(bookPrefix.length), value])));
   return {
     ...{ outbox: createOutbox(restored), book, started: false, wanted: new Map(), groups: new Map() },
-    ...{ unread: new Map(), said: new Map(), inStep: new Set() },
+    ...{ unread: new Map(), groupSince: new Map(), said: new Map(), inStep: new Set() },
     ...{ controllers: new Set(controllers), complete: new Set(), wasRestored: restored.wasRestored === true },
   };
 }
@@ -202,7 +208,8 @@ function takeDesired(state: NetworkViewState, client: PeerName, key: string, val
     if (before !== client) return;
     all.delete(uid);
     state.unread.delete(uid);
-    if (isInstance) publishValue(state.outbox, actualKey(client, key), null);
+    state.groupSince.delete(uid);
+    publishValue(state.outbox, actualKey(client, key), null);
     return;
   }
   const document = isInstance ? desiredInstance.of(value, uid) : desiredSecurityGroup.of(value, uid);
@@ -291,6 +298,7 @@ function reconcile(state: NetworkViewState, options: NetworkViewManagerOptions):
   if (settle(state)) for (const [uid, wanted] of state.wanted) place(state, uid, wanted);
   nameNetworkHosts(state);
   tellHosts(state, options);
+  sayGroups(state);
 }
 
 /** What hosts have in place. One that is in step and says nothing offers no mode, and has nothing. */
@@ -339,11 +347,16 @@ function place(state: NetworkViewState, uid: Uid, { client, document }: Wanted<D
   }
   // Members of one group reach one another: nobody makes itself one of another cell's.
   const foreign = document.groups.find((group) => state.groups.get(group)?.client !== client);
-  if (foreign !== undefined && !book.instances.has(id)) {
+  const before = book.instances.get(id);
+  if (foreign !== undefined && before === undefined) {
     said(`its cell has no security group ${foreign}`);
     return;
   }
-  const groups = document.groups.map((group) => idOf(state, "sg", group));
+  // After a start its groups may be said later: until then it is in those in which it is.
+  const groups =
+    foreign !== undefined && before !== undefined
+      ? before.groups
+      : document.groups.map((group) => idOf(state, "sg", group));
   const instance = { id, owner: document.cell, cluster, node: document.host, groups };
   const run = ask(state, { kind: "run", instance });
   if (run.refused !== null) {
@@ -426,6 +439,31 @@ function wholeView(state: NetworkViewState, { address }: NetworkViewManagerOptio
 /** Each host's own, as in EC2. */
 const forwarder = parseIpv4("169.254.169.253") ?? 0;
 
+const toldRecord = "told";
+/** A view of that version said something else: a host that has it in place has not what it is to have. */
+function isUnderItsVersion({ book, outbox }: NetworkViewState, manifest: string): boolean {
+  const told = outbox.records.get(toldRecord);
+  return isObject(told) && told.version === book.version && !sameJson(told.digest, toJson(digestOfText(manifest)));
+}
+
+/** How far the rules of groups are. A host that has put a later view in place has them, too. */
+function sayGroups(state: NetworkViewState): void {
+  for (const [uid, { client, document }] of state.groups) {
+    const since = state.groupSince.get(uid)?.version ?? null;
+    const behind = [...state.said].flatMap(([host, { version }]) => (since !== null && version < since ? [host] : []));
+    const why =
+      since === null
+        ? "there is no view of the network yet: no configuration, or no host in one of its clusters"
+        : behind.length === 0
+          ? null
+          : `${behind.sort().slice(0, 3).join(", ")} ${behind.length === 1 ? "has" : "have"} yet to put view ${since} in place`;
+    publishValue(state.outbox, actualKey(client, `${groupKey}${uid}`), {
+      ...progress(why === null ? "ready" : "waiting", why),
+      rules: digestOfText(textOfRules(document)),
+    });
+  }
+}
+
 /** Every host has the whole view of the clusters; before all is known again after a loss it keeps the one that it has. */
 function tellHosts(state: NetworkViewState, options: NetworkViewManagerOptions): void {
   const { outbox, book, said } = state;
@@ -453,6 +491,13 @@ function tellHosts(state: NetworkViewState, options: NetworkViewManagerOptions):
   }));
   const { version: _, ...head } = { ...view, clusters, instances: [], securityGroups: [] };
   const manifest = { head: JSON.stringify(head), slices: summaryOf(slices) };
+  if (isUnderItsVersion(state, JSON.stringify(manifest))) ask(state, { kind: "regrouped" });
+  write(outbox, toldRecord, { version: book.version, digest: digestOfText(JSON.stringify(manifest)) });
+  for (const [uid, { document }] of state.groups) {
+    const rules = digestOfText(textOfRules(document));
+    if (!sameJson(toJson(state.groupSince.get(uid)?.rules ?? []), toJson(rules)))
+      state.groupSince.set(uid, { rules, version: book.version });
+  }
   for (const host of said.keys()) {
     const peer = hostPeer(host);
     const has = new Set(slices.map(({ name }) => `${networkSlice}/${name}`));

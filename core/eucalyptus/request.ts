@@ -28,6 +28,8 @@ export type Request =
   | { readonly kind: "disassociate"; readonly address: number; readonly account: string }
   /** Who carries a cluster from now on (MANAGED modes); null: nobody. Refused while another one may still do. */
   | { readonly kind: "network-host"; readonly cluster: string; readonly host: string | null }
+  /** What is said of groups is another: the view is another one, too. */
+  | { readonly kind: "regrouped" }
   /** This store was lost, or is an older one: nothing new is given out before these hosts have said what they have. */
   | { readonly kind: "recover"; readonly hosts: readonly string[] }
   /** Whoever has instances has said so since: what hosts have of others goes. */

@@ -10,7 +10,6 @@ import {
   type Book,
   type BookedAddress,
   type BookedInstance,
-  emptyBook,
   endedAt,
   isInSegments,
   managedOf,
@@ -68,6 +67,9 @@ class Turn {
         return this.#configure(request.configuration);
       case "run":
         return this.#run(request.instance);
+      case "regrouped":
+        this.#changed = true;
+        return done;
       case "terminate":
         return this.#terminate(request.id);
       case "move":
@@ -159,7 +161,7 @@ class Turn {
     if (configuration === null) return "there is no network configuration yet";
     const known = this.#book.instances.get(id);
     // Asked for again: what it has.
-    if (known !== undefined) return { address: known.privateIp };
+    if (known !== undefined) return this.#regroup(known, groups);
     const [group] = groups;
     if (group === undefined) return `the instance ${id} is in no security group`;
     const hasSegment = isInSegments(configuration);
@@ -191,6 +193,16 @@ class Turn {
     for (const other of this.#of(id)) if (other.kind === "elastic") this.#tellElastic(other, { node, cluster });
     this.#changed = true;
     return { address };
+  }
+
+  /** It is in other groups from now on. Its address is of its segment, where there are such. */
+  #regroup(known: BookedInstance, groups: readonly string[]): Said {
+    if (groups.join() === known.groups.join()) return { address: known.privateIp };
+    if (this.#hasSegments())
+      return `the instance ${known.id} has an address in the segment of ${known.groups.join(", ")}, and has to be off before it is in another group`;
+    this.#putInstance({ ...known, groups });
+    this.#changed = true;
+    return { address: known.privateIp };
   }
 
   #terminate(id: string): Said {
@@ -487,30 +499,3 @@ class Turn {
 /** By the paper: a prefix, and the instance's number. */
 const macOf = (configuration: NetworkConfiguration, id: string): string =>
   `${macPrefixOf(configuration)}:${(/[0-9a-f]{8}$/i.exec(id)?.[0] ?? "00000000").replace(/..(?=.)/g, "$&:")}`.toUpperCase();
-
-/** A book from the records that steps have written. */
-export function restoreBook(records: ReadonlyMap<string, unknown>): Book {
-  const book = emptyBook();
-  for (const [key, value] of records) {
-    const [kind = "", ...rest] = key.split("/");
-    const name = rest.join("/");
-    if (kind === "configuration") book.configuration = value as NetworkConfiguration;
-    else if (kind === "version") book.version = value as number;
-    else if (kind === "instance") book.instances.set(name, value as BookedInstance);
-    else if (kind === "elastic") book.elastic.set(Number(name), value as { address: number; account: string });
-    else if (kind === "segment") book.segments.set(name, value as number);
-    else if (kind === "recovery") {
-      const hosts = value as readonly string[];
-      book.recovery = { hosts, unheard: new Set(hosts), found: new Set(), carriers: new Map() };
-    } else if (kind === "network-host") {
-      const stored = value as { readonly active: string | null; readonly leaving: readonly [string, number][] };
-      book.networkHosts.set(name, { active: stored.active, leaving: new Map(stored.leaving) });
-    } else if (kind === "address") {
-      const stored = value as Omit<BookedAddress, "hosts"> & {
-        readonly hosts: [string, { since: number; until: null }][];
-      };
-      book.addresses.set(name, { ...stored, hosts: new Map(stored.hosts) });
-    }
-  }
-  return book;
-}

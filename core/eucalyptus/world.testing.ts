@@ -6,7 +6,8 @@ import type { NetworkConfiguration } from "../../model/eucalyptus/configuration/
 import { below, seedOf } from "../random.ts";
 import { addressKey, type Book, emptyBook, isInSegments, managedOf, placeOf } from "./book.ts";
 import type { Answer, Request } from "./request.ts";
-import { restoreBook, step } from "./step.ts";
+import { restoreBook } from "./restored.ts";
+import { step } from "./step.ts";
 import { viewOf } from "./view.ts";
 
 /** What one host of the world has in place, which is the truth that the book is held against. */

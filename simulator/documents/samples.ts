@@ -399,6 +399,7 @@ export const actualSamples = {
   },
   "network-view-manager": {
     "<peer>/instance/<uid>": { ...progress, id: "i-0000000a", address: "1.2.3.4", mac: "D0:0D:00:00:00:0A" },
+    "<peer>/security-group/<uid>": { phase: "ready", reason: null, rules: [1, 2] },
   },
   host: {
     network: {

@@ -13,6 +13,7 @@ import { accountIsOff, answerOf, asSaid, because, standing, target, told } from 
 import { isHeldAt, whyHeld, whyStrays } from "../histories/fork.ts";
 import { whyUnheard } from "../histories/put-back.ts";
 import { chooseAddress, machinesIn, takenRange } from "../network/addresses.ts";
+import { isOnMode, networkViewManager, whyGroupLags, whyNoInstance } from "../network/instances.ts";
 import { isManagement } from "../network/management.ts";
 import type { ElementRecord, Run, Standing, VmRecord } from "../records.ts";
 import { whyForeign } from "../references/foreign.ts";
@@ -77,6 +78,7 @@ function isHeardOf(state: ControllerState, record: ElementRecord): boolean {
   const peers = [storageManagerOf(state), addressManager, dnsManager, placerOf(state)];
   if (record.type === "CellController" && state.options.cellManager === true) peers.push(cellManager);
   if (host) peers.push(hostPeer(host));
+  if (isOnMode(state)) peers.push(networkViewManager);
   if (isTenantType(record.type)) peers.push(tenancy);
   if (isInRules(state, record) && state.derived.unheard.size > 0) return false;
   return peers.every((peer) => state.reachable.has(peer));
@@ -141,6 +143,7 @@ function stateOf(state: ControllerState, record: ElementRecord, element: Element
     }
     case "Subnet": {
       if (isManagement(state, record)) return standing("ready");
+      if (isOnMode(state)) return whyGroupLags(state, record) ?? standing("ready");
       const actual = actualOf(actualSubnet, state, addressManager, `subnet/${record.uid}`);
       const taken = takenRange(state, record);
       if (taken !== null)
@@ -234,7 +237,8 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
       const why = said(storageManagerOf(state), connection?.reason);
       return [{ kind: "waits-for-lease", element: pathOf(state, disk.volume), ...because(why) }];
     });
-    return standing("working", ...(causes.length > 0 ? causes : [{ kind: "connects-volumes" } as const]), ...before);
+    const all = [...causes, ...whyNoInstance(state, vm.uid, run)];
+    return standing("working", ...(all.length > 0 ? all : [{ kind: "connects-volumes" } as const]), ...before);
   }
   const { host } = run;
   // Only what was handed over to a host is further than that.

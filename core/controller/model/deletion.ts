@@ -1,8 +1,9 @@
 import type { PeerName } from "../../../model/cell/identifiers.ts";
-import { declaredKey, groupKey, tenancy } from "../../documents/tenancy.ts";
+import { groupKey as affinityKey, declaredKey, tenancy } from "../../documents/tenancy.ts";
 import { log, write } from "../../outbox.ts";
 import { isInUse } from "../changes/in-use.ts";
 import { forgetGrant } from "../histories/kept-grants.ts";
+import { groupKey, instanceKey, isOnMode, networkViewManager } from "../network/instances.ts";
 import { isManagement, isManagementGone } from "../network/management.ts";
 import type { ElementRecord } from "../records.ts";
 import { whyNotInForce } from "../rules/rules-in-force.ts";
@@ -51,13 +52,17 @@ function forget(state: ControllerState, { uid, path, type }: ElementRecord): voi
 function isGone(state: ControllerState, record: ElementRecord): boolean {
   switch (record.type) {
     case "VM":
-      return (state.vms.get(record.uid)?.run ?? null) === null;
+      return (
+        (state.vms.get(record.uid)?.run ?? null) === null &&
+        (!isOnMode(state) || isWithdrawn(state, networkViewManager, instanceKey(record.uid)))
+      );
     case "Volume":
     case "VolumeCopy":
       return isWithdrawn(state, storageManagerOf(state), `volume/${record.uid}`);
     case "VolumeConnection":
       return isWithdrawn(state, storageManagerOf(state), `connection/${record.uid}`);
     case "Subnet":
+      if (isOnMode(state)) return isWithdrawn(state, networkViewManager, groupKey(record.uid));
       return isManagement(state, record)
         ? isManagementGone(state, record)
         : isWithdrawn(state, addressManager, `subnet/${record.uid}`);
@@ -66,7 +71,7 @@ function isGone(state: ControllerState, record: ElementRecord): boolean {
     case "CellController":
       return state.options.cellManager !== true || hasChildEnded(state, record.uid);
     case "AffinityGroup":
-      return isWithdrawn(state, placerOf(state), groupKey(record.uid));
+      return isWithdrawn(state, placerOf(state), affinityKey(record.uid));
     case "NetworkRule":
       return whyNotInForce(state, record) === null;
     case "VolumeGrant":

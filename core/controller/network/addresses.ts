@@ -20,6 +20,7 @@ import {
   runs,
   saveElement,
 } from "../state.ts";
+import { isOnMode, takeInstanceAddress, whyNoInstanceAddress } from "./instances.ts";
 import { addressOf, isUsable, lowestFree, macOf } from "./ipv4-range.ts";
 import { isManagement, managementRange } from "./management.ts";
 
@@ -43,6 +44,11 @@ export function allocateAddresses(state: ControllerState): void {
       (record) => {
         const element = elementOf(state, record);
         if (element?.type !== "VirtualInterface" || (element.address !== undefined) !== asks) return;
+        if (isOnMode(state)) {
+          const allocation = takeInstanceAddress(state, record, element);
+          if (allocation !== record.allocation) saveElement(state, { ...record, allocation });
+          return;
+        }
         if (!isInUse(state, record.uid)) allocate(state, record, element);
       },
       { of },
@@ -110,6 +116,7 @@ function allocate(state: ControllerState, record: ElementRecord, element: Virtua
 
 /** The address that an interface gets now, or why it gets none. */
 export function chooseAddress(state: ControllerState, own: Uid, element: VirtualInterfaceElement): Ipv4 | Cause {
+  if (isOnMode(state)) return whyNoInstanceAddress(state, element);
   const subnet = recordAt(state, element.subnet);
   const range = subnet?.range ? parseNetwork(subnet.range.cidr) : null;
   if (subnet?.range == null || range === null) return { kind: "waits-for", element: element.subnet };
@@ -147,7 +154,7 @@ export function desireSubnets(state: ControllerState): void {
 }
 
 function desireSubnet(state: ControllerState, record: ElementRecord, desires: Desires): void {
-  if (isHeldBack(state, record)) return;
+  if (isHeldBack(state, record) || isOnMode(state)) return;
   const element = elementOf(state, record);
   const key = `subnet/${record.uid}`;
   if (element?.type !== "Subnet") {

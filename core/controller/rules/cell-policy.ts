@@ -7,6 +7,7 @@ import { cellPolicy } from "../../documents/readers/network.ts";
 import type { CellPolicy, CompiledRule } from "../../documents/vocabulary.ts";
 import { isObject, lengthOf, sameJson, toJson } from "../../outbox.ts";
 import type { TrackedMap } from "../changes/tracked.ts";
+import { isOnMode } from "../network/instances.ts";
 import { isManagement, isOnManagement } from "../network/management.ts";
 import { compile, type PolicyInput, type PolicySubnet } from "../network/policy.ts";
 import type { ElementRecord } from "../records.ts";
@@ -48,7 +49,7 @@ function settleEnds(state: ControllerState): void {
     state.elements,
     (record, uid) => {
       const element = elementOf(state, record);
-      const isOther = element?.type !== "VirtualInterface" || isOnManagement(state, record);
+      const isOther = element?.type !== "VirtualInterface" || isOnManagement(state, record) || isOnMode(state);
       const vm = isOther ? undefined : state.uids.get(element.vm);
       const vmIdentity = vm === undefined ? 0 : (state.indexes.identities.get(vm) ?? 0);
       settle(interfaces, uid, isOther ? null : policyInterface(state, record, vmIdentity));
@@ -58,7 +59,8 @@ function settleEnds(state: ControllerState): void {
   state.pass.each(
     "ends",
     state.elements,
-    (record, uid) => settle(subnets, uid, isManagement(state, record) ? null : policySubnet(state, record)),
+    (record, uid) =>
+      settle(subnets, uid, isManagement(state, record) || isOnMode(state) ? null : policySubnet(state, record)),
     { of: ({ type }) => type === "Subnet" },
   );
 }
@@ -124,7 +126,8 @@ function currentPolicy(state: ControllerState): CellPolicy | null {
     controller: { address: options.address, mac: options.mac, identity: controllerIdentity },
     interfaces: inOrder(state, state.derived.interfaces),
     subnets: inOrder(state, state.derived.subnets),
-    rules: rulesOf(state.cell).flatMap((element) => {
+    // On a mode none is Diverter's: its hosts have a policy that is empty.
+    rules: (isOnMode(state) ? [] : rulesOf(state.cell)).flatMap((element) => {
       const uid = state.uids.get(element.path);
       return uid === undefined ? [] : [{ uid, element }];
     }),

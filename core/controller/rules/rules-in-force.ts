@@ -2,6 +2,7 @@ import { type Cause, said as saidBy } from "../../../model/cause/cause.ts";
 import { type HostName, hostPeer } from "../../../model/cell/identifiers.ts";
 import { isObject, sameJson, toJson, tooLong } from "../../outbox.ts";
 import { because, standing } from "../changes/standing.ts";
+import { isOnMode, whyRuleLags } from "../network/instances.ts";
 import { subnetConnectivityPath } from "../network/policy.ts";
 import type { ElementRecord, RulesAtHost, Standing } from "../records.ts";
 import { type ControllerState, desiredNow, saidOf } from "../state.ts";
@@ -138,6 +139,7 @@ const toldFirst = (state: ControllerState, host: HostName): number =>
 
 /** Why a rule, or a subnet's connectivity, is not as it should be at every host concerned; null: it is. The same of one that was taken away. */
 export function whyNotInForce(state: ControllerState, element: ElementRecord): Standing | null {
+  if (isOnMode(state)) return element.type === "NetworkRule" ? whyRuleLags(state) : null;
   if (!isInRules(state, element)) return null;
   const lacking = hostsBehind(state, element);
   for (const phase of ["failed", "waiting", "working"] as const) {

@@ -10,6 +10,7 @@ import { hasEnded } from "../../presence/group/deaths.ts";
 import type { Work } from "../changes/work.ts";
 import { isHeldAt, straysOf, withoutStrays } from "../histories/fork.ts";
 import { askFirst, settleUnheard, waitsForOwnVm, whyUnheard } from "../histories/put-back.ts";
+import { whyNoInstance } from "../network/instances.ts";
 import type { Run, VmEnd, VmRecord } from "../records.ts";
 import { isOwnVm } from "../services/service-data.ts";
 import {
@@ -173,10 +174,12 @@ function advanceConnecting(state: ControllerState, vm: VmRecord, run: Run): void
     placeEnded(state, vm, run, true, hostOff(run));
     return;
   }
+  const waits = whyNoInstance(state, vm.uid, run).length > 0;
   if (run.disks.some((disk) => attachmentOf(state, disk.connection, run) === null)) {
     askFirst(state, vm, run);
     return;
   }
+  if (waits) return;
   const { endedAt: _endedAt, keptDisks: _keptDisks, ...rest } = vm;
   saveVm(state, { ...rest, run: { ...run, stage: "running", handedOver: true } });
 }

@@ -6,6 +6,7 @@ import { actualVolume } from "../../documents/readers/storage.ts";
 import { because } from "../changes/standing.ts";
 import { chooseAddress, takenRange } from "../network/addresses.ts";
 import { whyShut } from "../network/entrance.ts";
+import { isOnMode } from "../network/instances.ts";
 import type { RunDisk } from "../records.ts";
 import { foreignLink, foreignVolume, whyNotVisible } from "../references/foreign.ts";
 import { diskOf, keptBootDisk } from "../services/boot-disks.ts";
@@ -29,6 +30,11 @@ export function requirementsOf(state: ControllerState, vm: VmElement): Requireme
     const record = recordAt(state, element.path);
     if (record === undefined) continue;
     if (element.type === "VirtualInterface") {
+      // Its address comes once its host is known.
+      if (isOnMode(state)) {
+        interfaces.push(record.uid);
+        continue;
+      }
       const shut = whyShut(state, record);
       const subnet = recordAt(state, element.subnet);
       if (shut !== null) missing.push(shut);

@@ -1,11 +1,12 @@
 import { parseNetwork } from "../../../model/addresses/addresses.ts";
 import type { Element, VmElement } from "../../../model/cell/cell.ts";
-import { hostPeer, type Uid } from "../../../model/cell/identifiers.ts";
+import { hostPeer, type Ipv4, type Uid } from "../../../model/cell/identifiers.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { desiredVm } from "../../documents/readers/host.ts";
 import type { Attachment, DesiredDisk, DesiredInterface, DesiredVm } from "../../documents/vocabulary.ts";
 import { sameJson } from "../../outbox.ts";
 import { meansOf } from "../network/entrance.ts";
+import { instanceOf, isOnMode } from "../network/instances.ts";
 import { isOnManagement } from "../network/management.ts";
 import { cellDomain, hostNameOf } from "../network/names.ts";
 import type { PlacedInterface } from "../network/policy.ts";
@@ -29,7 +30,7 @@ export function placeInterfaces(state: ControllerState): void {
 export function placedOf(state: ControllerState, vm: Uid, run: Run): readonly PlacedInterface[] {
   const vmIdentity = state.indexes.identities.get(vm);
   const { host } = run;
-  if (host === null || !run.handedOver || vmIdentity === undefined) return [];
+  if (host === null || !run.handedOver || vmIdentity === undefined || isOnMode(state)) return [];
   return run.interfaces.flatMap((uid) => {
     const record = state.elements.get(uid);
     // Where the management network's interfaces are, bridges and ARP find out.
@@ -91,6 +92,7 @@ function vmDocument(state: ControllerState, uid: Uid, run: Run): DesiredVm | nul
   }
   const service = serviceOf(state, uid, run, element.data);
   if (service === null) return null;
+  if (isOnMode(state) && run.interfaces.length > 0 && instanceOf(state, uid)?.id == null) return null;
   const name = hostNameOf(element.path);
   const interfaces = run.interfaces.flatMap((link) => interfaceDocument(state, link, uid, name));
   return {
@@ -169,12 +171,18 @@ function serviceOf(
   return { data: told.value, ...(isOwnController(options, services.value) ? { restart: "host" as const } : {}) };
 }
 
+/** Its network and gateway are told by the DHCP server of its host, which has them from the view. */
+const ofInstance = (address: Ipv4) => ({ cidr: `${address}/32`, gateway: address });
+
 function interfaceDocument(state: ControllerState, uid: Uid, vm: Uid, vmName: string): DesiredInterface[] {
   const record = state.elements.get(uid);
   const vmIdentity = state.elements.get(vm)?.identity ?? 0;
   const entry = record === undefined ? null : policyInterface(state, record, vmIdentity);
   if (record?.allocation == null || entry === null) return [];
-  const range = state.elements.get(record.allocation.subnet)?.range ?? null;
+  const instance = instanceOf(state, vm)?.id ?? null;
+  const range = isOnMode(state)
+    ? ofInstance(entry.address)
+    : (state.elements.get(record.allocation.subnet)?.range ?? null);
   if (range === null) return [];
   return [
     {
@@ -192,6 +200,7 @@ function interfaceDocument(state: ControllerState, uid: Uid, vm: Uid, vmName: st
       subnetIdentity: entry.subnetIdentity,
       audience: state.derived.toldAudience.get(record.identity) ?? [],
       ...(isOnManagement(state, record) ? { management: true as const } : {}),
+      ...(instance === null || !isOnMode(state) ? {} : { instance }),
     },
   ];
 }

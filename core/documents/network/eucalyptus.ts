@@ -9,7 +9,7 @@ import type { SliceDigest, Summary } from "./policy.ts";
  *
  * | key                  | desired by → at                    | actual from                    |
  * | instance/<vm uid>    | controller → network-view-manager  | that → that controller         |
- * | security-group/<uid> | controller → network-view-manager  |                                |
+ * | security-group/<uid> | controller → network-view-manager  | that → that controller         |
  * | network-view         | network-view-manager → host.<name> |                                |
  * | network-slice/<name> | network-view-manager → host.<name> |                                |
  * | network              |                                    | host → network-view-manager    |
@@ -46,6 +46,21 @@ export interface DesiredSecurityGroup {
   readonly ingress: readonly DesiredGroupRule[];
   readonly egress: readonly DesiredGroupRule[];
 }
+
+/** How far its rules are: `ready` where every host has them in force that has a view. */
+export interface ActualSecurityGroup extends Progress {
+  /** Of `textOfRules` of the rules of which that is said. */
+  readonly rules: SliceDigest;
+}
+/** Rules as both sides have them, whatever the order of their fields is. */
+export const textOfRules = ({ ingress, egress }: Pick<DesiredSecurityGroup, "ingress" | "egress">): string =>
+  JSON.stringify(
+    [ingress, egress].map((rules) =>
+      rules.map(({ protocol, fromPort, toPort, icmpType, icmpCode, cidr = "", group = "" }) => [
+        ...[protocol, fromPort, toPort, icmpType, icmpCode, cidr, group],
+      ]),
+    ),
+  );
 
 /** The view that a host puts in place: a manifest, and slices beside it, since a view may be larger than a document. */
 export interface DesiredNetworkView {

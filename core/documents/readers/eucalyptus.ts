@@ -13,6 +13,7 @@ import {
 import type {
   ActualInstance,
   ActualNetwork,
+  ActualSecurityGroup,
   DesiredGroupRule,
   DesiredInstance,
   DesiredNetworkView,
@@ -53,6 +54,7 @@ export const desiredSecurityGroup = document(
   }),
   { key: own },
 );
+export const actualSecurityGroup = document(object<ActualSecurityGroup>({ ...progressFields, rules: digest }));
 const viewText = text(2 ** 20);
 export const desiredNetworkView = document(
   object<DesiredNetworkView>({

@@ -122,7 +122,7 @@ export const actualDocuments = {
   "dns-manager": { "<peer>/name/<uid>": network.actualName, "<peer>/zone": null },
   "network-view-manager": {
     "<peer>/instance/<uid>": eucalyptus.actualInstance,
-    "<peer>/security-group/<uid>": null,
+    "<peer>/security-group/<uid>": eucalyptus.actualSecurityGroup,
   },
   placer: {
     hosts: placement.hostOffers,

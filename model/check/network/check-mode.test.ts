@@ -64,6 +64,7 @@ test("what only Diverter does is refused in a mode at the attribute that asks fo
     assert.ok(first.startsWith(`cell/network-mode ${place}: `), `${first} at ${place}`);
     assert.deepEqual(more, []);
   }
+  assert.match(refused(sound, ' x.policy.deploy "all-or-none";').join(), /^cell\/network-mode 1: An address is had/);
   assert.match(refused(sound, ' x.policy.broadcast "on";').join(), /^cell\/network-mode 1: A packet to many/);
   assert.match(
     refused(sound, " x.policy.forward true;").join(),

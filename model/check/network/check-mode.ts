@@ -45,7 +45,13 @@ export function checkMode(cell: Cell, mode: Mode, fault: ReportFault): void {
   }
 }
 
-function checkWhole({ policy, forward }: Cell, said: Said): void {
+function checkWhole({ policy, forward, deploy }: Cell, said: Said): void {
+  if (deploy === "all-or-none")
+    said(
+      "x.policy.deploy",
+      "An address is had once its VM has a host, and not before all others have theirs",
+      "Leave `x.policy.deploy` out.",
+    );
   if (policy.broadcast === "on")
     said(
       "x.policy.broadcast",

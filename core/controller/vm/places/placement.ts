@@ -1,6 +1,7 @@
 import type { CauseOf } from "../../../../model/cause/cause.ts";
 import { actualPlacement } from "../../../documents/readers/placement.ts";
 import type { ActualPlacement, DesiredPlacement } from "../../../documents/vocabulary.ts";
+import { modeAsked } from "../../network/instances.ts";
 import type { ElementRecord, Rested, Run } from "../../records.ts";
 import { actualOf, addDesire, type ControllerState, elementOf, placerOf } from "../../state.ts";
 
@@ -36,6 +37,7 @@ export function desirePlacements(state: ControllerState): void {
       ...(priority === 0 ? {} : { priority }),
       ...(isAsked ? { moveTo: move.to } : {}),
       ...(run.restart === true ? { restart: true as const } : {}),
+      ...modeAsked(state),
     } satisfies DesiredPlacement);
   });
 }

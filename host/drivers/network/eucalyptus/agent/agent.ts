@@ -19,7 +19,7 @@ import type { Run } from "../handlers/run.ts";
 import { lookUp } from "../plan/lookup.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
 import { planFor } from "../planners.ts";
-import { type MachineConfiguration, readMachineFile } from "./machine-file.ts";
+import { type MachineConfiguration, machineDefaults, readMachineFile } from "./machine-file.ts";
 
 /*
  * The paper's daemon on one machine: a view and a local configuration come as files, what became of addresses goes back as one. It plans,
@@ -43,6 +43,8 @@ export interface AgentOptions {
   /** Told what became of addresses whenever that is another thing, as soon as it is in the file. */
   readonly told?: (allocation: Allocation) => void;
   readonly periodMs?: number;
+  /** What instances send needs a rule, where the machine's file says nothing of it. Absent: it does not, as in the original. */
+  readonly outgoingClosed?: true;
 }
 export interface NetworkAgent {
   readonly state: NetworkServiceState;
@@ -174,7 +176,8 @@ class Agent implements NetworkAgent {
     return text !== null && text.length > mostText ? text.slice(0, mostText) : text;
   }
   #readMachine(text: string): void {
-    const read = readMachineFile(text);
+    const { outgoingClosed = false } = this.#options;
+    const read = readMachineFile(text, { ...machineDefaults, outgoingClosed });
     if (read.ok) this.#configuration = read.value;
     // The last good one stays in force.
     else this.#options.log("network-configuration-refused", { why: read.error.join("; ") });

@@ -25,7 +25,10 @@ const keys = new Map<string, readonly [name: Key, form: RegExp, what: string]>([
 ]);
 
 /** The last line of a key counts, as in a shell; all faults are told. Of an absent key the default is so. */
-export function readMachineFile(text: string): Result<MachineConfiguration, readonly string[]> {
+export function readMachineFile(
+  text: string,
+  defaults = machineDefaults,
+): Result<MachineConfiguration, readonly string[]> {
   const faults: string[] = [];
   const found: { [key in Key]?: string | boolean } = {};
   for (const [index, line] of text.split(/\r?\n/).entries()) {
@@ -39,5 +42,5 @@ export function readMachineFile(text: string): Result<MachineConfiguration, read
     else if (!form.test(value)) faults.push(`line ${index + 1}: ${key} is ${what}, not ${JSON.stringify(value)}`);
     else found[name] = form === yesOrNo ? value.toUpperCase() === "Y" : value;
   }
-  return faults.length > 0 ? fail(faults) : ok({ ...machineDefaults, ...found } as MachineConfiguration);
+  return faults.length > 0 ? fail(faults) : ok({ ...defaults, ...found } as MachineConfiguration);
 }

@@ -1,0 +1,29 @@
+import type { NetworkConfiguration } from "../../model/eucalyptus/configuration/configuration.ts";
+import { type Book, type BookedAddress, type BookedInstance, emptyBook } from "./book.ts";
+
+/** A book from the records that steps have written. */
+export function restoreBook(records: ReadonlyMap<string, unknown>): Book {
+  const book = emptyBook();
+  for (const [key, value] of records) {
+    const [kind = "", ...rest] = key.split("/");
+    const name = rest.join("/");
+    if (kind === "configuration") book.configuration = value as NetworkConfiguration;
+    else if (kind === "version") book.version = value as number;
+    else if (kind === "instance") book.instances.set(name, value as BookedInstance);
+    else if (kind === "elastic") book.elastic.set(Number(name), value as { address: number; account: string });
+    else if (kind === "segment") book.segments.set(name, value as number);
+    else if (kind === "recovery") {
+      const hosts = value as readonly string[];
+      book.recovery = { hosts, unheard: new Set(hosts), found: new Set(), carriers: new Map() };
+    } else if (kind === "network-host") {
+      const stored = value as { readonly active: string | null; readonly leaving: readonly [string, number][] };
+      book.networkHosts.set(name, { active: stored.active, leaving: new Map(stored.leaving) });
+    } else if (kind === "address") {
+      const stored = value as Omit<BookedAddress, "hosts"> & {
+        readonly hosts: [string, { since: number; until: null }][];
+      };
+      book.addresses.set(name, { ...stored, hosts: new Map(stored.hosts) });
+    }
+  }
+  return book;
+}
