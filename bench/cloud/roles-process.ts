@@ -25,7 +25,8 @@ const residentMiB = async (): Promise<number> => {
   return process.memoryUsage().rss / 1_048_576;
 };
 
-async function run(): Promise<readonly RolesReport[]> {
+/** `told` is called while the roles have their files still: without them one may fail, and the process with it. */
+async function run(told: (report: readonly RolesReport[]) => void): Promise<void> {
   const installation = await createTestInstallation("roles");
   const links = createLinks(transportLimits);
   const report: RolesReport[] = [];
@@ -36,13 +37,13 @@ async function run(): Promise<readonly RolesReport[]> {
       await shareLinks(links, () => runRole(configuration));
       report.push({ role, residentMiB: await residentMiB() });
     }
+    told(report);
   } finally {
     await installation.remove();
   }
-  return report;
 }
 
 if (import.meta.main) {
-  process.stdout.write(`${JSON.stringify(await run())}\n`);
+  await run((report) => process.stdout.write(`${JSON.stringify(report)}\n`));
   process.exit(0);
 }

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import { readSpecification } from "../specification/specification.ts";
 import { unknownSupply } from "./check-supply.ts";
+import { dataSize } from "./data-size.ts";
 
 /*
  * What careless authors write, and what they are told: each fault with its position, its cause and what would be right.
@@ -494,4 +495,17 @@ test("several mistakes are told at once", () => {
     faults(text).map(({ position }) => position?.line),
     [2, 3, 4],
   );
+});
+
+test("what a guest is given is as long as its JSON in UTF-8, whatever it is written in", () => {
+  for (const text of [
+    "plain",
+    "\u007f\u0080",
+    "\u07ff\u0800",
+    "\ud7ff",
+    "\ue000\uffff",
+    "ä€漢字😀",
+    "\u{10000}\u{10ffff}",
+  ])
+    assert.equal(dataSize({ text }).bytes, Buffer.byteLength(JSON.stringify({ text })), JSON.stringify(text));
 });
