@@ -251,6 +251,18 @@ const elsewhere: Readonly<Record<string, readonly [file: string, test: string]>>
     "gateway/placement/capacity.test.ts",
     "what is no question is refused, and a VM that nobody knows is said to be none",
   ],
+  "in it gives it one, with which it is started again": [
+    "core/controller/controller.test.ts",
+    "a display is reached where a VM has one, and its host is told to give it one",
+  ],
+  "ask again in a moment": [
+    "gateway/placement/capacity.test.ts",
+    "who leaves has the Placer stop, and one person asks two things at a time at most",
+  ],
+  "${why}; try again in a few seconds": [
+    "gateway/caas/volumes/harvest.test.ts",
+    "so many requests of one person wait for cells that do not answer, and nobody else is held up",
+  ],
   "`cells orphans list` names them": [
     "gateway/storage/orphans.test.ts",
     "an operator sees what a controller without its store has left",
