@@ -13,19 +13,17 @@ import { configurationJson } from "../../model/eucalyptus/configuration/configur
 import { readConfigurationJson, refusedMode } from "../../model/eucalyptus/configuration/read.ts";
 import type { NetworkView, SecurityGroup } from "../../model/eucalyptus/view/network-view.ts";
 import type { Json } from "../../model/json/json.ts";
-import { cut, digestOfText, summaryOf } from "../distribution/views/slices.ts";
+import { digestOfText } from "../distribution/views/slices.ts";
 import {
   type ActualNetwork,
   type DesiredGroupRule,
   type DesiredInstance,
   type DesiredSecurityGroup,
-  networkGroup,
   networkKey,
   networkSlice,
   networkViewKey,
   type PlacedAddress,
   textOfRules,
-  type ViewItem,
 } from "../documents/network/eucalyptus.ts";
 import type { SliceDigest } from "../documents/network/policy.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
@@ -51,6 +49,7 @@ import { gauge, sample } from "../telemetry/metrics.ts";
 import type { Book } from "./book.ts";
 import type { Answer, Request } from "./request.ts";
 import { restoreBook } from "./restored.ts";
+import { slicedView } from "./sliced-view.ts";
 import { step } from "./step.ts";
 import { viewOf } from "./view.ts";
 
@@ -469,28 +468,7 @@ function tellHosts(state: NetworkViewState, options: NetworkViewManagerOptions):
   const { outbox, book, said } = state;
   const view = wholeView(state, options);
   if (view === null) return;
-  const nodeOf = new Map(
-    view.clusters.flatMap(({ nodes }) =>
-      nodes.flatMap(({ name, instances }) => instances.map((id) => [id, name] as const)),
-    ),
-  );
-  const items: readonly ViewItem[] = [
-    ...view.instances.map((instance) => ({ node: nodeOf.get(instance.id) ?? "", instance })),
-    ...view.securityGroups.map((group) => ({ group })),
-  ];
-  const slices = cut(
-    networkGroup,
-    items.map((item) => {
-      const value = JSON.stringify(item);
-      return { key: "group" in item ? item.group.id : item.instance.id, value, text: value };
-    }),
-  );
-  const clusters = view.clusters.map((cluster) => ({
-    ...cluster,
-    nodes: cluster.nodes.map(({ name }) => ({ name, instances: [] })),
-  }));
-  const { version: _, ...head } = { ...view, clusters, instances: [], securityGroups: [] };
-  const manifest = { head: JSON.stringify(head), slices: summaryOf(slices) };
+  const { manifest, slices } = slicedView(view);
   if (isUnderItsVersion(state, JSON.stringify(manifest))) ask(state, { kind: "regrouped" });
   write(outbox, toldRecord, { version: book.version, digest: digestOfText(JSON.stringify(manifest)) });
   for (const [uid, { document }] of state.groups) {

@@ -125,16 +125,18 @@ export async function serveSimulation(options: ServedOptions): Promise<Served> {
       ...{ url, credential, stop },
       code: () => signInCode(url, credential),
       perform: (step) => steps.perform(step.split(" ")),
-      busyHosts: () => {
-        const count = new Map<string, number>();
-        for (const { host } of installation.truth.machines) count.set(host, (count.get(host) ?? 0) + 1);
-        return [...count].sort(([, one], [, other]) => other - one).map(([name]) => name);
-      },
+      busyHosts: () => busyHosts(installation),
     };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+function busyHosts({ truth }: Installation): readonly string[] {
+  const count = new Map<string, number>();
+  for (const { host } of truth.machines) count.set(host, (count.get(host) ?? 0) + 1);
+  return [...count].sort(([, one], [, other]) => other - one).map(([name]) => name);
 }
 
 async function signInCode(url: string, credential: string): Promise<string> {
