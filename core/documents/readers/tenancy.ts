@@ -73,6 +73,7 @@ export const desiredLimits = document(
     limits,
     off: yes,
     ending: yes,
+    domainEnds: yes,
   }),
   { key: { field: "uid", of: ({ uid }) => uid } },
 );

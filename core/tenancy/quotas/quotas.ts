@@ -34,7 +34,7 @@ function desiredOf(state: TenancyState, uid: string): DesiredLimits | null {
   return {
     ...{ uid, path, kind, limits: of.limits ?? {} },
     ...(isOff(of) ? { off: true } : {}),
-    ...(kind === "account" && of.deleting === true ? { ending: true } : {}),
+    ...(of.deleting !== true ? {} : kind === "account" ? { ending: true } : { domainEnds: true }),
   };
 }
 
