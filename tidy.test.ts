@@ -151,6 +151,7 @@ const bans: readonly Ban[] = [
     where: mustLast,
     breaks: 'import { rename } from "node:fs/promises"',
   },
+  { pattern: /\.{3}\{/, instead: "the fields themselves, a line each", where: everywhere, breaks: "({ ...{ a: 1 } })" },
   { pattern: /biome-ignore/, instead: "code that the linter accepts", where: everywhere, breaks: "biome-ignore" },
   { pattern: /^export default\b/m, instead: "a named export", where: ours, breaks: "export default 1" },
   {
@@ -315,8 +316,17 @@ function deadFaults(all: readonly Source[], texts: readonly Source[]): readonly 
 
 /** Documents that were the work's own and are no part of the repository. */
 const elsewhere = [
-  ...["BEYOND", "EUCALYPTUS", "LANGUAGE", "MACHINE", "NETWORK", "PERSONALITIES"],
-  ...["PLACEMENT", "SELF-HOSTING", "STATE", "STORAGE", "TENANCY"],
+  "BEYOND",
+  "EUCALYPTUS",
+  "LANGUAGE",
+  "MACHINE",
+  "NETWORK",
+  "PERSONALITIES",
+  "PLACEMENT",
+  "SELF-HOSTING",
+  "STATE",
+  "STORAGE",
+  "TENANCY",
 ];
 const ofElsewhere = new RegExp(`(?<![\\w"'\`-])(?:${elsewhere.join("|")})(?![\\w"'\`=-])`, "g");
 /** What comments and documents point at is here: whoever follows it finds the rule, and not a name. */

@@ -30,7 +30,9 @@ const cells = (
     const child = spawn(process.execPath, [main, ...args], {
       stdio: ["ignore", "pipe", "pipe"],
       env: {
-        ...{ ...process.env, CELLS_CONFIG: configFile, CELLS_HOME: join(configFile, "..", "testbed") },
+        ...process.env,
+        CELLS_CONFIG: configFile,
+        CELLS_HOME: join(configFile, "..", "testbed"),
         ...environment,
       },
     });

@@ -75,11 +75,9 @@ const pages: Library = { ...library, documents: library.documents.filter(({ path
 const report = (faults: readonly string[]): void => assert.equal(faults.join("\n"), "");
 
 const markdown = (text: string): Library => ({
-  ...{
-    documents: [{ path: "docs/page.md", text }],
-    sources: library.sources,
-    exists: (path) => path === "docs/page.md",
-  },
+  documents: [{ path: "docs/page.md", text }],
+  sources: library.sources,
+  exists: (path) => path === "docs/page.md",
 });
 const source = (path: string, text: string): Document => ({ path, text });
 const sources = (...all: readonly Document[]): Library => ({ documents: [], sources: all, exists: () => false });
@@ -236,7 +234,8 @@ test("what a command is shown to print, it prints", async () => {
   for (const [faults, text] of cases)
     assert.equal((await faultsOf({ path: "page.md", text: `\`\`\`console\n${text}\n\`\`\`\n` })).length, faults, text);
   const commented = (comment: string, text: string): Document => ({
-    ...{ path: "page.md", text: `<!-- ${comment} -->\n\`\`\`console\n${text}\n\`\`\`\n` },
+    path: "page.md",
+    text: `<!-- ${comment} -->\n\`\`\`console\n${text}\n\`\`\`\n`,
   });
   const nothing = `$ cells plan ${first}\nNothing to do: the cell is as specified (4 unchanged).`;
   assert.deepEqual(await faultsOf(commented(`cell: ${first}`, nothing)), []);

@@ -91,8 +91,13 @@ const forwardRead = (
   { signal, follows }: { readonly signal: AbortSignal; readonly follows: boolean },
 ): Promise<PeerResponse> =>
   forward(way, cell, {
-    ...{ method: "GET", url: `/cells/${encodeURIComponent(cell)}/${path}`, headers: { authorization }, body: null },
-    ...{ signal, follows, source: "" },
+    method: "GET",
+    url: `/cells/${encodeURIComponent(cell)}/${path}`,
+    headers: { authorization },
+    body: null,
+    signal,
+    follows,
+    source: "",
   });
 
 /** Ready to listen, by `serve` where it is there; `close` also ends what it does in the background. */
@@ -133,7 +138,9 @@ export function createGateway(
     return { scope, person: tenants.userOf(authorization) ?? JSON.stringify(scope) };
   };
   const signIn = createSignIn(app, {
-    ...{ configuration, isOwnName, whoIs },
+    configuration,
+    isOwnName,
+    whoIs,
     scopeOf: async (authorization, address) => {
       const scope = await introducedUser(context, authorization, address);
       if (scope.kind === "cell") await introduction.introduce(scope.cell, authorization, address);
@@ -212,7 +219,11 @@ export function createGateway(
   const timeline = registerObservation(app, configuration, supervisorSocket, observer, connections);
   const readers: Readers = {
     isOperator: (authorization) => isAuthorized(authorization, credentialHashes),
-    ...{ cellOf, status, cells: summaries, timeline, ha },
+    cellOf,
+    status,
+    cells: summaries,
+    timeline,
+    ha,
     requireCell: (cell, authorization) => requireCell(context, cell, authorization),
     ask: (cell, path, authorization, options) => forwardRead(way, { cell, path, authorization }, options),
   };

@@ -64,8 +64,11 @@ const followed: Readonly<Record<string, () => void | Promise<void>>> = {
     world.shown.set("bank.cells.internal/vm", { uid: uid("b-1"), shows: shows("10.77.0.2/32", "10.77.0.3/32") });
     world.shown.set("bank.cells.internal/card", { uid: uid("b-2"), shows: shows("10.77.0.2/32") });
     const rule = (to: string) => ({
-      ...{ "x.type": "NetworkRule", "x.address1": "<ref:../vm>", "x.address2": `<ref://bank.cells.internal/${to}>` },
-      ...{ "x.protocol": "icmp", "x.direction": "1to2" },
+      "x.type": "NetworkRule",
+      "x.address1": "<ref:../vm>",
+      "x.address2": `<ref://bank.cells.internal/${to}>`,
+      "x.protocol": "icmp",
+      "x.direction": "1to2",
     });
     const net = { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" };
     const card = { "x.type": "VirtualInterface", "x.vm": "<ref:../vm>", "x.subnet": "<ref:../net>" };

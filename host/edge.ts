@@ -60,7 +60,12 @@ export const createHostEdge =
   };
 
 const routes: ReadonlySet<string> = new Set([
-  ...["GET /status", "GET /counters", "POST /examine", "POST /exec", "POST /power", "GET /identity"],
+  "GET /status",
+  "GET /counters",
+  "POST /examine",
+  "POST /exec",
+  "POST /power",
+  "GET /identity",
 ]);
 
 const refusal = (status: number, code: string, message: string): Answer => ({

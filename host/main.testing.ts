@@ -82,8 +82,12 @@ const startHost = (file: string): ChildProcess =>
   spawn(
     "setpriv",
     [
-      ...[`--bounding-set=-all,${capabilities.join(",")}`, "--no-new-privs", "--"],
-      ...[process.execPath, join(import.meta.dirname, "main.ts"), file],
+      `--bounding-set=-all,${capabilities.join(",")}`,
+      "--no-new-privs",
+      "--",
+      process.execPath,
+      join(import.meta.dirname, "main.ts"),
+      file,
     ],
     { stdio: ["ignore", "ignore", "inherit"] },
   );
@@ -268,7 +272,9 @@ try {
   await desire("vm/c1-1", vm(2));
   await until((actual) => actual?.incarnation === 2 && actual.power === "on");
   await tryBootDisks({
-    ...{ directory, until, vm: vm(3) },
+    directory,
+    until,
+    vm: vm(3),
     desire: (document) => desire("vm/c1-1", document),
     machine: recordedPid,
     restartHost: async () => {

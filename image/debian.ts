@@ -35,17 +35,23 @@ const partitionAtMiB = 1;
 const sectorBytes = 512;
 const label = "cells-debian";
 const packages = [
-  ...[
-    "linux-image-cloud-amd64",
-    "initramfs-tools",
-    "systemd-sysv",
-    "systemd-resolved",
-    "libnss-resolve",
-    "dbus",
-    "udev",
-  ],
-  ...["cloud-init", "qemu-guest-agent", "grub-pc-bin", "grub-common"],
-  ...["iproute2", "iputils-ping", "netcat-openbsd", "sudo", "ca-certificates", "less"],
+  "linux-image-cloud-amd64",
+  "initramfs-tools",
+  "systemd-sysv",
+  "systemd-resolved",
+  "libnss-resolve",
+  "dbus",
+  "udev",
+  "cloud-init",
+  "qemu-guest-agent",
+  "grub-pc-bin",
+  "grub-common",
+  "iproute2",
+  "iputils-ping",
+  "netcat-openbsd",
+  "sudo",
+  "ca-certificates",
+  "less",
 ];
 const services = ["systemd-networkd", "systemd-resolved", "serial-getty@ttyS0"];
 /** What GRUB 2.06 can read, whatever the e2fsprogs of the machine would choose. */
@@ -132,7 +138,9 @@ async function bootLoader(root: string, work: string): Promise<Buffer> {
   await run("chroot", [
     root,
     "grub-mkimage",
-    ...["--format=i386-pc", "--prefix=(hd0,msdos1)/boot/grub", `--output=${core}`],
+    "--format=i386-pc",
+    "--prefix=(hd0,msdos1)/boot/grub",
+    `--output=${core}`,
     ...modules,
   ]);
   await cp(join(root, core), join(work, "core.img"));

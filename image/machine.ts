@@ -18,8 +18,16 @@ import { exists, unpackDebian, unpackedBy } from "./debian-packages.ts";
 const run = promisify(execFile);
 const repository = join(import.meta.dirname, "..");
 const system = [
-  ...["linux-image-amd64", "initramfs-tools", "systemd-sysv", "libpam-systemd", "dbus", "udev", "apparmor"],
-  ...["ifupdown", "openssh-server", "less"],
+  "linux-image-amd64",
+  "initramfs-tools",
+  "systemd-sysv",
+  "libpam-systemd",
+  "dbus",
+  "udev",
+  "apparmor",
+  "ifupdown",
+  "openssh-server",
+  "less",
 ];
 export const machineLabel = "machine";
 const diskGiB = 12;

@@ -66,10 +66,7 @@ export async function saveState(
   try {
     const [memory, state] = [join(directory, part("memory")), join(directory, part("state"))];
     const overlay = join(work, "overlay.qcow2");
-    await run("qemu-img", [
-      ...["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", join(directory, image.disk)],
-      overlay,
-    ]);
+    await run("qemu-img", ["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", join(directory, image.disk), overlay]);
     const boot = { ...image.boot, commandLine: `${image.boot.commandLine}${options}` };
     child = await startMachine(work, directory, overlay, memory, boot, accelerator, form);
     await saveRunning(work, state, image.boot.agent === true);
@@ -115,14 +112,26 @@ async function startMachine(
   await rm(memory, { force: true });
   const args = [
     // Else the state says "paused", and a host's `cont` that arrives while it is being loaded would be forgotten.
-    ...["-global", "migration.store-global-state=off"],
-    ...["-blockdev", JSON.stringify({ driver: "qcow2", "node-name": bootNode, file: fileNode(overlay) })],
-    ...["-blockdev", JSON.stringify({ driver: "raw", "node-name": seedNode, "read-only": true, file: fileNode(seed) })],
+    "-global",
+    "migration.store-global-state=off",
+    "-blockdev",
+    JSON.stringify({ driver: "qcow2", "node-name": bootNode, file: fileNode(overlay) }),
+    "-blockdev",
+    JSON.stringify({ driver: "raw", "node-name": seedNode, "read-only": true, file: fileNode(seed) }),
     ...savedMachineArguments(form, accelerator, {
-      ...{ qmpSocket: join(work, "qmp"), agentSocket: join(work, "agent"), serialSocket: join(work, "serial") },
+      qmpSocket: join(work, "qmp"),
+      agentSocket: join(work, "agent"),
+      serialSocket: join(work, "serial"),
       identitySocket: join(work, "identity"),
-      ...{ memoryFile: memory, shared: true, bootNode, seedNode, bootDevice: "boot-disk", bootSerial: "" },
-      ...{ kernel: join(directory, boot.kernel), initrd: join(directory, boot.initrd), commandLine: boot.commandLine },
+      memoryFile: memory,
+      shared: true,
+      bootNode,
+      seedNode,
+      bootDevice: "boot-disk",
+      bootSerial: "",
+      kernel: join(directory, boot.kernel),
+      initrd: join(directory, boot.initrd),
+      commandLine: boot.commandLine,
     }),
   ];
   const child = spawn("sh", ["-c", 'exec qemu-system-x86_64 "$@" 2>"$0"', join(work, "log"), ...args], {

@@ -38,7 +38,14 @@ const bundler = join(repository, "node_modules/@esbuild/linux-x64/bin/esbuild");
 const userland = ["libc6", "libstdc++6", "libgcc-s1", "e2fsprogs"];
 const programs = ["sbin/mke2fs", "sbin/e2fsck"];
 const modules = [
-  ...["virtio_pci", "virtio_blk", "virtio_net", "virtio_console", "squashfs", "isofs", "button", "evdev"],
+  "virtio_pci",
+  "virtio_blk",
+  "virtio_net",
+  "virtio_console",
+  "squashfs",
+  "isofs",
+  "button",
+  "evdev",
   "pvpanic-mmio",
 ];
 /**
@@ -47,8 +54,20 @@ const modules = [
  * needs and takes an emulated processor 0.4 of 2.2 s: a survey of BIOS disks, self-tests, security modules without a policy.
  */
 const commandLine = [
-  ...["console=ttyS0", "quiet", "loglevel=3", "panic=-1", "net.ifnames=0", "random.trust_cpu=on", "no_timer_check"],
-  ...["tsc=unstable", "clocksource=hpet", "edd=off", "cryptomgr.notests", "8250.nr_uarts=1", "lsm=yama", "audit=0"],
+  "console=ttyS0",
+  "quiet",
+  "loglevel=3",
+  "panic=-1",
+  "net.ifnames=0",
+  "random.trust_cpu=on",
+  "no_timer_check",
+  "tsc=unstable",
+  "clocksource=hpet",
+  "edd=off",
+  "cryptomgr.notests",
+  "8250.nr_uarts=1",
+  "lsm=yama",
+  "audit=0",
 ].join(" ");
 /**
  * `start.cjs` takes the one that has the role. Each role reads the whole of its own at its start, so what one role alone
@@ -121,7 +140,9 @@ async function inputsOf(work: string): Promise<string> {
     await digestOfFiles(import.meta.dirname, ours),
     ...(await Promise.all(bundles.map(({ name }) => sha256(join(work, `${name}.js`))))),
     await digestOfFiles(work, await filesBelow(work, "page")),
-    ...[`node ${size} ${mtimeMs}`, `lists ${(await stat("/var/lib/apt/lists")).mtimeMs}`, ""],
+    `node ${size} ${mtimeMs}`,
+    `lists ${(await stat("/var/lib/apt/lists")).mtimeMs}`,
+    "",
   ].join("\n");
 }
 
@@ -132,12 +153,22 @@ export async function makeBundle(work: string): Promise<void> {
     await run(
       bundler,
       [
-        ...[`image/service/${entry}`, `--outfile=${target}`, ...without.map((module) => `--external:${module}`)],
-        ...["--bundle", "--platform=node", "--target=node24", "--format=cjs", "--legal-comments=none"],
-        ...["--banner:js=(function (require, module, exports) {", "--footer:js=})", "--tree-shaking=true"],
+        `image/service/${entry}`,
+        `--outfile=${target}`,
+        ...without.map((module) => `--external:${module}`),
+        "--bundle",
+        "--platform=node",
+        "--target=node24",
+        "--format=cjs",
+        "--legal-comments=none",
+        "--banner:js=(function (require, module, exports) {",
+        "--footer:js=})",
+        "--tree-shaking=true",
         // Where node_modules is a link, its real place would be part of the bundle.
         "--preserve-symlinks",
-        ...["--minify-whitespace", "--minify-syntax", "--log-level=error"],
+        "--minify-whitespace",
+        "--minify-syntax",
+        "--log-level=error",
       ],
       { cwd: repository },
     );
@@ -244,8 +275,14 @@ async function finish(work: string, kernelStage: string, out: string): Promise<s
   const sizeMiB = Math.ceil((await stat(join(work, "root.squashfs"))).size / mebibyte);
   await truncate(join(work, "root.squashfs"), sizeMiB * mebibyte);
   await run("qemu-img", [
-    ...["convert", "-f", "raw", "-O", "qcow2", "-c"],
-    ...[join(work, "root.squashfs"), join(out, "disk.qcow2")],
+    "convert",
+    "-f",
+    "raw",
+    "-O",
+    "qcow2",
+    "-c",
+    join(work, "root.squashfs"),
+    join(out, "disk.qcow2"),
   ]);
   const kernel = (await readdir(join(kernelStage, "boot"))).find((name) => name.startsWith("vmlinuz-"));
   await cp(join(kernelStage, "boot", kernel ?? "vmlinuz"), join(out, "kernel"));
@@ -253,7 +290,10 @@ async function finish(work: string, kernelStage: string, out: string): Promise<s
   const parts = [kernelSha256, initrdSha256, await sha256(join(work, "root.squashfs")), commandLine];
   const digest = createHash("sha256").update(parts.join("\n")).digest("hex");
   const manifest: ImageManifest = {
-    ...{ name: "service", digest, disk: "disk.qcow2", sizeMiB },
+    name: "service",
+    digest,
+    disk: "disk.qcow2",
+    sizeMiB,
     boot: { kernel: "kernel", initrd: "initrd", kernelSha256, initrdSha256, commandLine },
   };
   await writeFile(join(out, "manifest.json"), `${JSON.stringify(manifest, null, 2)}\n`);

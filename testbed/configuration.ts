@@ -76,9 +76,15 @@ const rolePart = (
       const { hostMemoryMiB: memoryMiB, hostCpus: cpus } = record;
       return {
         host: {
-          ...{ host: member.name, uplink: underlayDevice, bridge: hostBridge, mac },
+          host: member.name,
+          uplink: underlayDevice,
+          bridge: hostBridge,
+          mac,
           outside: { device: outside.device, routers: [outside.router] },
-          ...{ memoryMiB, reservedMiB, cpus, cgroups },
+          memoryMiB,
+          reservedMiB,
+          cpus,
+          cgroups,
         },
         presence: { gossipKeyFile: memberFiles(at, member).gossipKey },
       };
@@ -98,7 +104,8 @@ const rolePart = (
     case "personality.caas":
       return {
         personality: {
-          ...{ listenFd: listenDescriptor, gateway: insideGateway },
+          listenFd: listenDescriptor,
+          gateway: insideGateway,
           credentialFile: volumesCredentialFile(at, member),
         },
       };

@@ -28,7 +28,8 @@ export async function openPrimary(at: Places, client: ClientConfiguration): Prom
   const ask = async (method: string, path: string, body?: object): Promise<Response> => {
     for (let attempt = 1; ; attempt += 1) {
       const answer = await fetch(`${client.url}/cells/${cell}${path}`, {
-        ...{ method, headers },
+        method,
+        headers,
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       if (answer.status < 500 || attempt === attempts) return answer;

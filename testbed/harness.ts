@@ -75,7 +75,9 @@ const testbedIn = (root: string, options: UpOptions): Testbed => {
     cells: (args, configuration = configFile) =>
       runCommand(process.execPath, [cli, ...args], {
         environment: {
-          ...{ CELLS_HOME: at.directory, CELLS_CONFIG: configuration, NO_COLOR: "1" },
+          CELLS_HOME: at.directory,
+          CELLS_CONFIG: configuration,
+          NO_COLOR: "1",
           NODE_COMPILE_CACHE: compiled(),
         },
       }),

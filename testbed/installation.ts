@@ -152,8 +152,11 @@ export class Installation {
       member.role === "agent" ? [imagesDirectory] : member.role === "gateway" ? [this.#at.run] : ([] as const);
     await makeMember(this.#at, cacheDirectory, member, further);
     const command = commands[member.role] ?? [
-      ...["env", `NODE_COMPILE_CACHE=${compiledDirectory(this.#at)}`],
-      ...[process.execPath, ...heapOptions, `${repository}${member.main}`],
+      "env",
+      `NODE_COMPILE_CACHE=${compiledDirectory(this.#at)}`,
+      process.execPath,
+      ...heapOptions,
+      `${repository}${member.main}`,
     ];
     const supervised = new Supervised(member, {
       command: [...command, files.configuration],
@@ -193,7 +196,16 @@ const allAnswer = async (members: readonly Supervised[], limitMs: number): Promi
 };
 
 const notYet = ({ name, peer, address }: Member, logFile: string): MemberStatus => ({
-  ...{ name, peer, address, logFile },
-  ...{ running: false, answers: false, pid: null, restarts: 0, lastEnd: null },
-  ...{ state: "stopped" as const, since: null, memoryMiB: null },
+  name,
+  peer,
+  address,
+  logFile,
+  running: false,
+  answers: false,
+  pid: null,
+  restarts: 0,
+  lastEnd: null,
+  state: "stopped" as const,
+  since: null,
+  memoryMiB: null,
 });

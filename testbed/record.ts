@@ -55,7 +55,8 @@ export const withCell = (record: InstallationRecord, cell: string): Installation
   const others = Object.values(record.cells).map(({ services = firstServices }) => services);
   const services = bind(undefined, null, { placer: numbers, storageManager: numbers, haManager: [1] }, others);
   const added: CellRecord = {
-    ...{ cellUid: randomBytes(3).toString("hex"), cellNumber: record.nextCellNumber },
+    cellUid: randomBytes(3).toString("hex"),
+    cellNumber: record.nextCellNumber,
     ...(services.ok ? { services: services.value } : {}),
   };
   return { ...record, nextCellNumber: record.nextCellNumber + 1, cells: { ...record.cells, [cell]: added } };

@@ -113,7 +113,9 @@ export const relayToGateway = async (
       return;
     }
     const gateway = connect({
-      ...{ host, port: serviceRoles[role].http, ca: readFileSync(join(at.authority, "authority.pem")) },
+      host,
+      port: serviceRoles[role].http,
+      ca: readFileSync(join(at.authority, "authority.pem")),
       checkServerIdentity: expectPeer(peerName(role)),
       timeout: 10_000,
     });

@@ -8,7 +8,10 @@ import { happeningIn, once, vmsOfServices } from "./record.ts";
 
 /** Seconds after the start, as a cloud's services log them. */
 const say = (second: number, service: string, event: string, fields: Happening["fields"] = {}): Happening => ({
-  ...{ atMs: second * 1000, service, event, fields },
+  atMs: second * 1000,
+  service,
+  event,
+  fields,
   path: typeof fields.path === "string" ? fields.path : null,
 });
 const member = (peer: string, from: number, to: number): readonly Happening[] => [
@@ -90,9 +93,20 @@ test("the critical path goes by what each needs, has no gaps, and adds up to the
   const { path, startMs, endMs } = whole();
   const rows = path.map(({ row }) => row).filter((row, index, all) => row !== all[index - 1]);
   assert.deepEqual(rows, [
-    ...[null, "host h1", rowNames.firstProcess, "root/core1/vm", rowNames.whole, "root/core3/vm", null],
-    ...["root/controllers/primary/vm", null, "primary/gateway/vm", rowNames.gateway, null],
-    ...["root/controllers/one/vm", rowNames.accepted],
+    null,
+    "host h1",
+    rowNames.firstProcess,
+    "root/core1/vm",
+    rowNames.whole,
+    "root/core3/vm",
+    null,
+    "root/controllers/primary/vm",
+    null,
+    "primary/gateway/vm",
+    rowNames.gateway,
+    null,
+    "root/controllers/one/vm",
+    rowNames.accepted,
   ]);
   let atMs = startMs;
   for (const { fromMs, toMs } of path) {
@@ -105,7 +119,8 @@ test("the critical path goes by what each needs, has no gaps, and adds up to the
 
 test("of two that are needed the one that was there last is on the path", () => {
   const row = (name: string, fromMs: number, toMs: number): Row => ({
-    ...{ name, ticks: [] },
+    name,
+    ticks: [],
     pieces: [{ fromMs, toMs, kind: "starts", text: "starts" }],
   });
   const rows = (first: number, second: number): readonly Row[] => [

@@ -257,7 +257,8 @@ export function birthOf(
   const listens =
     gateway?.ticks.find(({ text }) => text === "gateway")?.atMs ?? (Number.isNaN(answers) ? gatewayMs : answers);
   const asked = (name: string, fromMs: number, toMs: number, text: string): Row => ({
-    ...{ name, ticks: [] },
+    name,
+    ticks: [],
     pieces: [{ fromMs, toMs, kind: "waits", text }],
   });
   const rows = [

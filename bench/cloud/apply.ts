@@ -78,7 +78,11 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
       });
       const each = ratios(measured.cloud, measured.loop);
       const seconds = (what: string, values: readonly number[]): Figure => ({
-        ...{ what, unit: "s", value: median(values), range: rangeOf(values), atMost: null },
+        what,
+        unit: "s",
+        value: median(values),
+        range: rangeOf(values),
+        atMost: null,
       });
       return [
         {

@@ -167,7 +167,11 @@ const standInGateway = async (walk: Walk, h1: RealMachine): Promise<void> => {
   const text = good(await h1.run("cat /root/.config/cells/config.json"), "reading the configuration");
   const client = JSON.parse(text) as ClientConfiguration;
   const own: ProcessConfiguration = {
-    ...{ name: peerName("gateway"), role: "gateway", address: gatewayAddress, directory: at, runDirectory: at },
+    name: peerName("gateway"),
+    role: "gateway",
+    address: gatewayAddress,
+    directory: at,
+    runDirectory: at,
     certificate: {
       certFile: "/var/lib/cells/authority/gateway.cert.pem",
       keyFile: "/var/lib/cells/authority/gateway.key.pem",
@@ -309,7 +313,8 @@ const run = async ({ say, long = false }: BenchOptions): Promise<readonly Figure
   const site = await makeSite(await buildMachineImage(cache), images);
   const cells = (args: readonly string[]): Promise<Ended> =>
     site.here([process.execPath, "--disable-warning=ExperimentalWarning", cli, ...args], {
-      ...{ CELLS_CONFIG: clientFile(site), NO_COLOR: "1" },
+      CELLS_CONFIG: clientFile(site),
+      NO_COLOR: "1",
     });
   const walk: Walk = { site, say, long, figures: [], cells };
   try {

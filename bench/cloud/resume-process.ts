@@ -40,8 +40,10 @@ let port = server.firstPort;
 
 async function offer(volume: Uid, epoch: number): Promise<Layer> {
   const access = {
-    ...{ exportName: randomBytes(8).toString("hex"), pskIdentity: randomBytes(4).toString("hex") },
-    ...{ pskHex: randomBytes(32).toString("hex"), port: port++ },
+    exportName: randomBytes(8).toString("hex"),
+    pskIdentity: randomBytes(4).toString("hex"),
+    pskHex: randomBytes(32).toString("hex"),
+    port: port++,
   };
   const writable = epoch > 0;
   exported.push(
@@ -95,8 +97,13 @@ async function start(how: "boot" | "resume", number: number): Promise<Started> {
   const boot = bootRecord({ directory: image, manifest, provided: true }, server.address, 1);
   const attachment: Attachment = { volume, epoch: 1, sizeMiB: manifest.sizeMiB, layers, boot, pristine: true };
   const disk: DesiredDisk = {
-    ...{ connection: uid(`bench-c${number}`), busType: "virtio", busNumber: null, busSlot: null, bootOrder: 0 },
-    ...{ readOnly: false, attachment },
+    connection: uid(`bench-c${number}`),
+    busType: "virtio",
+    busNumber: null,
+    busSlot: null,
+    bootOrder: 0,
+    readOnly: false,
+    attachment,
   };
   const desired = cardOf(card, number);
   const global = {
@@ -146,10 +153,19 @@ async function untilAnswered(card: Uid): Promise<void> {
 }
 
 const cardOf = (card: Uid, number: number): DesiredInterface => ({
-  ...{ uid: card, path: "bench/interface" as DesiredInterface["path"], mac: mac("02:00:00:00:aa:01") },
-  ...{ address: ipv4("10.64.0.5"), prefixLength: 24, gateway: ipv4("10.64.0.1"), nameServer: ipv4("10.64.0.1") },
-  ...{ hostName: `m${number}`, domain: "bench.cells.internal" },
-  ...{ identity: 2, vmIdentity: 3, subnetIdentity: 4, audience: [] },
+  uid: card,
+  path: "bench/interface" as DesiredInterface["path"],
+  mac: mac("02:00:00:00:aa:01"),
+  address: ipv4("10.64.0.5"),
+  prefixLength: 24,
+  gateway: ipv4("10.64.0.1"),
+  nameServer: ipv4("10.64.0.1"),
+  hostName: `m${number}`,
+  domain: "bench.cells.internal",
+  identity: 2,
+  vmIdentity: 3,
+  subnetIdentity: 4,
+  audience: [],
 });
 
 async function stop(): Promise<void> {

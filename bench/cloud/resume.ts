@@ -41,7 +41,11 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
       resume: () => once("resume", resumeRuns),
     });
     const line = (what: string, values: readonly number[], atMost: number | null, note?: string): Figure => ({
-      ...{ what, unit: "ms", value: median(values), range: rangeOf(values), atMost },
+      what,
+      unit: "ms",
+      value: median(values),
+      range: rangeOf(values),
+      atMost,
       ...(note === undefined ? {} : { note }),
     });
     return [
@@ -49,8 +53,11 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
       line("from the saved state, to the answer to a ping", resume, goalMs),
       line("of that, until the guest is itself and has its network card", resumeRuns, null),
       {
-        ...{ what: "from the saved state against a cold boot", unit: "×", value: median(resume) / median(boot) },
-        ...{ range: rangeOf(ratios(resume, boot)), atMost: null },
+        what: "from the saved state against a cold boot",
+        unit: "×",
+        value: median(resume) / median(boot),
+        range: rangeOf(ratios(resume, boot)),
+        atMost: null,
       },
     ];
   } finally {

@@ -23,7 +23,11 @@ async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure
     }
   }
   const figure = (what: string, values: readonly number[], atMost: number | null): Figure => ({
-    ...{ what, unit: "MiB", value: median(values), range: rangeOf(values), atMost },
+    what,
+    unit: "MiB",
+    value: median(values),
+    range: rangeOf(values),
+    atMost,
   });
   return [
     figure("a process with one role", first, null),

@@ -160,7 +160,9 @@ const rest = async (t: Testbed, idleSeconds: number, say: BenchOptions["say"]): 
   const idle = await idleness(machines, idleSeconds, say);
   const after = usages(t, { machine, controller });
   const each = (of: (name: keyof Usages) => number): Shares => ({
-    ...{ management: of("management"), machine: of("machine"), controller: of("controller") },
+    management: of("management"),
+    machine: of("machine"),
+    controller: of("controller"),
   });
   const percent = (name: keyof Usages): number =>
     ((after[name].cpuSeconds - before[name].cpuSeconds) / idleSeconds) * 100;
@@ -207,7 +209,11 @@ async function measure(t: Testbed, options: BenchOptions): Promise<readonly Figu
   const file = join(dirname(t.configFile), "one.sf");
   writeFileSync(file, tenant("one"));
   const figure = (what: string, unit: Figure["unit"], value: number, atMost: number | null, note?: string): Figure => ({
-    ...{ what, unit, value, range: null, atMost },
+    what,
+    unit,
+    value,
+    range: null,
+    atMost,
     ...(note === undefined ? {} : { note }),
   });
   const from = renderProvenance(await provenance(quick), quick);

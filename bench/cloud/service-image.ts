@@ -46,7 +46,11 @@ const figure = (
   atMost: number | null = null,
   note?: string,
 ): Figure => ({
-  ...{ what, unit, value: median(values), range: values.length > 1 ? rangeOf(values) : null, atMost },
+  what,
+  unit,
+  value: median(values),
+  range: values.length > 1 ? rangeOf(values) : null,
+  atMost,
   ...(note === undefined ? {} : { note }),
 });
 
@@ -73,8 +77,10 @@ function figuresOf({ blank, alone, resumed, four }: Runs, image: string): readon
     figure("the same from the saved state of the image", "s", answered(resumed), goalResumedSeconds),
     figure("of that, CPU time of QEMU", "s", cpu(resumed)),
     {
-      ...{ what: "from the saved state against a cold boot", unit: "×", atMost: null },
-      ...{ value: median(answered(resumed)) / median(answered(alone)) },
+      what: "from the saved state against a cold boot",
+      unit: "×",
+      atMost: null,
+      value: median(answered(resumed)) / median(answered(alone)),
       range: rangeOf(ratios(answered(resumed), answered(alone))),
     },
     figure(

@@ -114,8 +114,17 @@ export class ShellLoop {
         copyFileSync(`/proc/${pid}/root${own.from}/seed.iso`, join(own.to, "seed.iso"));
         const { uid, gid } = qemuIdentity;
         machine.run(
-          ...["ip", "tuntap", "add", own.tap, "mode", "tap", "vnet_hdr"],
-          ...["user", String(uid), "group", String(gid)],
+          "ip",
+          "tuntap",
+          "add",
+          own.tap,
+          "mode",
+          "tap",
+          "vnet_hdr",
+          "user",
+          String(uid),
+          "group",
+          String(gid),
         );
         machine.run("ip", "link", "set", own.tap, "up");
         const command = [...launchPrefix(qemuIdentity, null, []), ...localArguments(args, own, files)];

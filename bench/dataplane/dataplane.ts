@@ -19,7 +19,10 @@ import { type PacketPath, PacketProgram } from "./packet-program.ts";
  * cables and the same bridge between the hosts, so that the difference is the eBPF programs against two bridges' forwarding.
  */
 const plan = (name: string, host: GuestPlan["host"], number: number, subnet: number): GuestPlan => ({
-  ...{ name, host, number, cell: 1 },
+  name,
+  host,
+  number,
+  cell: 1,
   address: `10.64.0.${10 + number}`,
   identities: [number, 100 + number, subnet],
 });
@@ -148,7 +151,10 @@ async function bridgedWays(): Promise<Ways> {
 const low = 0.1;
 const high = 0.9;
 export const absolute = (what: string, values: readonly number[]): Figure => ({
-  ...{ what, unit: "ns", value: median(values), atMost: null },
+  what,
+  unit: "ns",
+  value: median(values),
+  atMost: null,
   range: [percentile(values, low), percentile(values, high)],
 });
 export const relative = (

@@ -12,7 +12,11 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
   const report = await fuzz({ seed, frames, episode, changes });
   if (report.story !== null) say(report.story);
   const count = (what: string, value: number, atMost: number | null): Figure => ({
-    ...{ what, unit: "frames", value, range: null, atMost },
+    what,
+    unit: "frames",
+    value,
+    range: null,
+    atMost,
   });
   return [
     count("frames that reached a cell which never agreed", report.crossings, 0),
@@ -23,7 +27,10 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
     count("sent outside", report.outside, null),
     count("dropped", report.dropped, null),
     {
-      ...{ what: `processor time for ${many.toLocaleString("en")} frames`, unit: "s", range: null, atMost: 300 },
+      what: `processor time for ${many.toLocaleString("en")} frames`,
+      unit: "s",
+      range: null,
+      atMost: 300,
       value: (report.cpuSeconds / report.frames) * many,
     },
   ];

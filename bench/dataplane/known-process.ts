@@ -35,8 +35,15 @@ const [directory = "", runDirectory = ""] = process.argv.slice(2);
 const [cells, hosts] = [40, 40];
 const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, at) => at);
 const self: ActualHost = {
-  ...{ host: hostName("h0"), state: "up", address: ipv4("10.0.1.1"), mac: mac("02:00:00:00:01:01") },
-  ...{ memoryMiB: 65_536, reservedMiB: 0, cpus: 64, cpuSpeedMHz: 3000, accelerator: "tcg" },
+  host: hostName("h0"),
+  state: "up",
+  address: ipv4("10.0.1.1"),
+  mac: mac("02:00:00:00:01:01"),
+  memoryMiB: 65_536,
+  reservedMiB: 0,
+  cpus: 64,
+  cpuSpeedMHz: 3000,
+  accelerator: "tcg",
 };
 
 /** The process around the service, without its connections: what waits is stepped in one go, and what it writes is durable before anybody is told. */
@@ -46,7 +53,9 @@ class HostProcess {
   readonly #requests = new Map<number, (response: Json) => void>();
   readonly #network = createDiverter({ directory, runDirectory });
   readonly #executor = createExecutor({
-    ...{ hypervisor: noMachines, storage: noDisks, network: this.#network satisfies NetworkDriver },
+    hypervisor: noMachines,
+    storage: noDisks,
+    network: this.#network satisfies NetworkDriver,
     request: (request) => this.#ask(request),
     log: (event, fields) => problems.push(`${event} ${JSON.stringify(fields)}`),
   });
@@ -131,7 +140,10 @@ function policyOf(cell: number, version: number, { subnets }: Size, port: number
   const count = subnets / cells;
   const number = cell + 1;
   return {
-    ...{ cell: nameOf(cell), cellNumber: number, version, networks: [] },
+    cell: nameOf(cell),
+    cellNumber: number,
+    version,
+    networks: [],
     rules: numbers(count).map((at) =>
       rule(at + 1, first.subnet + at, here.identity, "tcp", at === 0 ? port : 1024 + at),
     ),
@@ -150,17 +162,29 @@ function machineOf(cell: number): DesiredVm {
   const [vm, nic] = [uid(`c${cell}-1`), uid(`c${cell}-2`)];
   const name = `vm${cell}`;
   return {
-    ...{ uid: vm, cell: nameOf(cell), path: elementPath(`cell${cell}/${name}`), name, incarnation: 1, power: "on" },
-    ...{ memoryMiB: 64, cpus: 1, disks: [], data: null },
+    uid: vm,
+    cell: nameOf(cell),
+    path: elementPath(`cell${cell}/${name}`),
+    name,
+    incarnation: 1,
+    power: "on",
+    memoryMiB: 64,
+    cpus: 1,
+    disks: [],
+    data: null,
     interfaces: [
       {
-        ...{
-          uid: nic,
-          path: elementPath(`cell${cell}/${name}/nic`),
-          mac: mac(`52:54:00:00:01:${cell.toString(16).padStart(2, "0")}`),
-        },
-        ...{ address: ipv4(`10.${64 + cell}.255.2`), prefixLength: 30, gateway: ipv4(`10.${64 + cell}.255.1`) },
-        ...{ nameServer: ipv4(`10.0.3.${cell + 1}`), hostName: name, domain: "cells.internal", ...here, audience: [] },
+        uid: nic,
+        path: elementPath(`cell${cell}/${name}/nic`),
+        mac: mac(`52:54:00:00:01:${cell.toString(16).padStart(2, "0")}`),
+        address: ipv4(`10.${64 + cell}.255.2`),
+        prefixLength: 30,
+        gateway: ipv4(`10.${64 + cell}.255.1`),
+        nameServer: ipv4(`10.0.3.${cell + 1}`),
+        hostName: name,
+        domain: "cells.internal",
+        ...here,
+        audience: [],
       },
     ],
   };
@@ -170,7 +194,9 @@ const placesOf = (cell: number, { vms }: Size) =>
   numbers(vms / cells).map((at) => ({
     address: ipv4(addressOf(cell, at + 1).replace(/\d+$/, (last) => String(Number(last) + 2))),
     host: hostName(`h${hostOf(cell, at)}`),
-    ...{ identity: first.vm + at, vmIdentity: first.machine + at, subnetIdentity: first.subnet + at },
+    identity: first.vm + at,
+    vmIdentity: first.machine + at,
+    subnetIdentity: first.subnet + at,
   }));
 
 export interface InForce {

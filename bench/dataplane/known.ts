@@ -33,14 +33,20 @@ function figuresOf({ vms, subnets, atMostMs }: Size, found: InForce): readonly F
   return [
     {
       what: `${whom}: a changed rule in force, p99`,
-      ...{ unit: "ms", value: percentile(changes, 0.99), range: rangeOf(changes), atMost: atMostMs },
+      unit: "ms",
+      value: percentile(changes, 0.99),
+      range: rangeOf(changes),
+      atMost: atMostMs,
     },
     { what: `${whom}: the same, median`, unit: "ms", value: median(changes), ...plain },
     { what: `${whom}: the documents of the change`, unit: "KB", value: slicesKB, range: null, atMost: 20 },
     { what: `${whom}: all VMs known, from their documents`, unit: "ms", value: learntMs, range: null, atMost: 1_000 },
     {
       what: `${whom}: memory of addresses in the kernel`,
-      ...{ unit: "MiB", value: addressBytes / 1024 ** 2, range: null, atMost: 2 },
+      unit: "MiB",
+      value: addressBytes / 1024 ** 2,
+      range: null,
+      atMost: 2,
     },
   ];
 }

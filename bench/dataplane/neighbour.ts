@@ -16,7 +16,10 @@ import { PacketProgram } from "./packet-program.ts";
 
 /** What one cell's packets pay for another cell's changes of rules, on hosts that both have interfaces on. */
 const plan = (name: string, host: GuestPlan["host"], number: number, cell: number): GuestPlan => ({
-  ...{ name, host, number, cell },
+  name,
+  host,
+  number,
+  cell,
   address: `10.64.0.${10 + number}`,
   identities: [number, 100 + number, 10 + number],
 });

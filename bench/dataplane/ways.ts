@@ -19,7 +19,11 @@ import { type PacketPath, PacketProgram } from "./packet-program.ts";
 
 /** What a packet costs that leaves the cloud, and one that is sent to many, each against one from VM to VM in the same run. */
 const plan = (name: string, host: GuestPlan["host"], number: number, subnet: number, address: string): GuestPlan => ({
-  ...{ name, host, number, cell: 1, address },
+  name,
+  host,
+  number,
+  cell: 1,
+  address,
   identities: [number, 100 + number, subnet],
 });
 const receivers = 10;

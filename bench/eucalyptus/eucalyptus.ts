@@ -32,13 +32,20 @@ interface Size {
 function planned({ instances, groups, rules, nodes }: Size, port: number): LocalPlan {
   const view = buildView(configuration, {
     clusters: [{ name: "one", ccIp: 1, nodes: Array.from({ length: nodes }, (_, node) => `n${node}`) }],
-    ...{ clcIp: base + 9, dnsDefault: [base + 9] },
+    clcIp: base + 9,
+    dnsDefault: [base + 9],
     instances: Array.from({ length: instances }, (_, number) => ({
-      ...{ id: id("i", number), cluster: "one", node: `n${number % nodes}`, mac: "D0:0D:00:00:00:01" },
-      ...{ privateIp: base + 2 + number, securityGroups: [id("sg", number % groups)] },
+      id: id("i", number),
+      cluster: "one",
+      node: `n${number % nodes}`,
+      mac: "D0:0D:00:00:00:01",
+      privateIp: base + 2 + number,
+      securityGroups: [id("sg", number % groups)],
     })),
     securityGroups: Array.from({ length: groups }, (_, group) => ({
-      ...{ id: id("sg", group), owner: "o", egress: [] },
+      id: id("sg", group),
+      owner: "o",
+      egress: [],
       ingress: Array.from({ length: rules }, (_, number) =>
         rule(group === 0 && number === 0 ? port : 1000 + number, `192.0.${group % 256}.0/24`),
       ),

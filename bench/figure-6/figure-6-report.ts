@@ -45,7 +45,11 @@ export interface Trace extends Span {
 }
 
 const figure = (what: string, unit: Figure["unit"], value: number, atMost: number | null = null): Figure => ({
-  ...{ what, unit, value, range: null, atMost },
+  what,
+  unit,
+  value,
+  range: null,
+  atMost,
 });
 const seconds = (ms: number): number => ms / 1000;
 
@@ -171,7 +175,9 @@ export const jsonOf = (trace: Trace, chart: Chart, from: Provenance): string => 
     samples: samples.map((sample) => [sample.second, ...sample.answering, ...sample.wanted]),
     spells: spells.map(({ vm, host, fromMs, toMs }) => ({ vm, host, fromSecond: at(fromMs), toSecond: at(toMs) })),
     failures: failures.map(({ vm, host, lostMs, back }) => ({
-      ...{ vm, host, lostSecond: at(lostMs) },
+      vm,
+      host,
+      lostSecond: at(lostMs),
       back: back === null ? null : { second: at(back.atMs), host: back.host },
     })),
   };

@@ -7,7 +7,10 @@ import { cells, chartOf, controllerFigures, hostFigures, jsonOf, type Trace } fr
 import { failuresBetween, type Spell, samplesOf } from "./trace.ts";
 
 const spell = (vm: string, host: string, from: number, to: number | null = null): Spell => ({
-  ...{ vm, host, fromMs: from * 1000, toMs: to === null ? null : to * 1000 },
+  vm,
+  host,
+  fromMs: from * 1000,
+  toMs: to === null ? null : to * 1000,
 });
 const from = { commit: "abc", time: "2026-01-01T00:00Z", machine: "2 × CPU", load: 1, others: 0 };
 
@@ -24,7 +27,8 @@ const trace = (spells: readonly Spell[], host: string | null): Trace => {
       host === null
         ? { atMs: 19_000, endMs: 40_000, declaredMs: null, saidMs: null, cuts }
         : { atMs: 19_000, endMs: 55_000, declaredMs: 27_000, saidMs: 40_000, cuts },
-    ...{ due, spells },
+    due,
+    spells,
     samples: samplesOf(spells, cells, [due, due], span),
     failures: failuresBetween(spells, 19_000, 60_000),
   };

@@ -129,7 +129,12 @@ async function traceOf({ testbed, client }: Cloud, line: TimeLine, plan: Plan, f
   const span = { startMs, endMs: Date.now() };
   const spells = spellsOf(line.events(), happened.cuts);
   return {
-    ...{ ...span, plan, intervalMs, due, happened, spells },
+    ...span,
+    plan,
+    intervalMs,
+    due,
+    happened,
+    spells,
     samples: samplesOf(spells, cells, [due, due], span),
     failures: failuresBetween(spells, happened.atMs, span.endMs),
   };

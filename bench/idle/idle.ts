@@ -115,7 +115,11 @@ export async function idleness(
     const grown = (what: keyof Standing): number => ((now?.[what] ?? 0) - (then?.[what] ?? 0)) * minute;
     const translated = translations[index] ?? null;
     return {
-      ...{ name, pid, frames: grown("frames"), wakeUps: grown("wakeUps"), cpuMs: grown("cpuMs") },
+      name,
+      pid,
+      frames: grown("frames"),
+      wakeUps: grown("wakeUps"),
+      cpuMs: grown("cpuMs"),
       memoryMiB: memoryMiBOf(pid),
       translations: translated === null ? null : translated * minute,
     };
@@ -127,7 +131,11 @@ export const idleFigures = (all: readonly (Counted & Idleness)[]): readonly Figu
   all
     .toSorted((one, other) => other.cpuMs - one.cpuMs)
     .map(({ name, cpuMs, memoryMiB, frames, wakeUps, translations }) => ({
-      ...{ what: `idle: ${name}, of one core`, unit: "%", value: cpuMs / 600, range: null, atMost: null },
+      what: `idle: ${name}, of one core`,
+      unit: "%",
+      value: cpuMs / 600,
+      range: null,
+      atMost: null,
       note:
         `a minute: ${Math.round(frames)} frames, ${Math.round(wakeUps)} wake-ups, ` +
         `${translations === null ? "translations not counted" : `${Math.round(translations)} translations`}; ` +

@@ -83,8 +83,11 @@ async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure
       const [most, least] = [perMinute(0, of), perMinute(1, of)];
       say(`${what}: ${most.toFixed(1)} and ${least.toFixed(1)}`);
       return {
-        ...{ what: `${what}, where silence counts against where it does not`, unit: "×" },
-        ...{ value: most / Math.max(least, 1e-3), range: null, atMost: null },
+        what: `${what}, where silence counts against where it does not`,
+        unit: "×",
+        value: most / Math.max(least, 1e-3),
+        range: null,
+        atMost: null,
         note: `a minute: ${most.toFixed(1)} and ${least.toFixed(1)}${unit}`,
       };
     };

@@ -78,10 +78,18 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
     const large = await paintedWith(many, tries, directory);
     const range = (values: readonly number[]): [number, number] => [Math.min(...values), Math.max(...values)];
     const figure = (what: string, unit: Figure["unit"], value: number, atMost: number | null): Figure => ({
-      ...{ what, unit, value, range: null, atMost },
+      what,
+      unit,
+      value,
+      range: null,
+      atMost,
     });
     const painted = (what: string, values: readonly number[]): Figure => ({
-      ...{ what, unit: "ms", value: median(values), range: range(values), atMost: null },
+      what,
+      unit: "ms",
+      value: median(values),
+      range: range(values),
+      atMost: null,
     });
     return [
       figure("first load, compressed", "KB", main / 1000, 200),

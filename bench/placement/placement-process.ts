@@ -127,14 +127,13 @@ function request(kind: Kind): {
   ];
   const vm = `v${serial}`;
   const document = {
-    ...{
-      vm,
-      path: `${cell}/${vm}`,
-      cell,
-      incarnation: 1,
-      cpuSpeedMHz: serial % 7 === 0 && what === undefined ? 3000 : 0,
-    },
-    ...{ memoryMiB: pick([2048, 4096, 8192, 16_384]), cpus: pick([1, 2, 4]) },
+    vm,
+    path: `${cell}/${vm}`,
+    cell,
+    incarnation: 1,
+    cpuSpeedMHz: serial % 7 === 0 && what === undefined ? 3000 : 0,
+    memoryMiB: pick([2048, 4096, 8192, 16_384]),
+    cpus: pick([1, 2, 4]),
     placement: what === undefined ? {} : (wishes[what]?.() ?? {}),
   };
   return { client, kind, document };
@@ -225,23 +224,27 @@ const slices = [
 ].sort((one, other) => one - other);
 const at = (share: number): number => steps[Math.min(steps.length - 1, Math.floor(steps.length * share))] ?? 0;
 const report: PlacementReport = {
-  ...{ perSecond: (count / placing) * 1000, medianMs: at(0.5), p99Ms: at(0.99), longestMs: at(1) },
+  perSecond: (count / placing) * 1000,
+  medianMs: at(0.5),
+  p99Ms: at(0.99),
+  longestMs: at(1),
   endMs: ends.reduce((sum, each) => sum + each, 0) / ends.length,
-  ...{
-    scanMs: scanned / scans,
-    differ,
-    refusedMs,
-    refusedInFullMs,
-    capacityMs,
-    capacityAfterLossMs,
-    rebalanceMs,
-    moves: plan?.moves.length ?? 0,
-    slices: {
-      ...{ longestMs: slices.at(-1) ?? 0, p99Ms: slices[Math.floor(slices.length * 0.99)] ?? 0 },
-      count: slices.length,
-    },
-    heldMiB: held,
+
+  scanMs: scanned / scans,
+  differ,
+  refusedMs,
+  refusedInFullMs,
+  capacityMs,
+  capacityAfterLossMs,
+  rebalanceMs,
+  moves: plan?.moves.length ?? 0,
+  slices: {
+    longestMs: slices.at(-1) ?? 0,
+    p99Ms: slices[Math.floor(slices.length * 0.99)] ?? 0,
+    count: slices.length,
   },
-  ...{ placed: state.reservations.size, waiting: state.waiting.size },
+  heldMiB: held,
+  placed: state.reservations.size,
+  waiting: state.waiting.size,
 };
 process.stdout.write(`${JSON.stringify(report)}\n`);

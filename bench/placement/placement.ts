@@ -27,7 +27,11 @@ async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure
     const report = await measured(hosts, decisions);
     const figure = (about: string, unit: Figure["unit"], value: number, atMost: number | null, note?: string): void =>
       void figures.push({
-        ...{ what: `${hosts} hosts, ${about}`, unit, value, range: null, atMost },
+        what: `${hosts} hosts, ${about}`,
+        unit,
+        value,
+        range: null,
+        atMost,
         ...(note === undefined ? {} : { note }),
       });
     const most = hosts > 5000 ? 10_000 : 15_000;

@@ -39,7 +39,10 @@ async function measureAll(options: BenchOptions): Promise<readonly Figure[]> {
   }
   const ratio = (seconds[1] ?? 0) / (seconds[0] ?? 1);
   figures.push({
-    ...{ what: `${large} copies against ${small}`, unit: "×", value: ratio, range: null },
+    what: `${large} copies against ${small}`,
+    unit: "×",
+    value: ratio,
+    range: null,
     atMost: quick ? null : 4.2,
     note: "four times as many",
   });
@@ -64,22 +67,34 @@ function machineFigures(
   const [median, p99, longest] = answerMs;
   return [
     {
-      ...{ what: `${elements} elements are ready`, unit: "s", value: cpuMs / 1000, range: null, atMost: null },
+      what: `${elements} elements are ready`,
+      unit: "s",
+      value: cpuMs / 1000,
+      range: null,
+      atMost: null,
       note: `${news} pieces of news`,
     },
     {
-      ...{ what: `${elements} elements, one is asked for meanwhile: p99`, unit: "ms", value: p99 },
+      what: `${elements} elements, one is asked for meanwhile: p99`,
+      unit: "ms",
+      value: p99,
       range: [median, longest],
       atMost: isGoal ? goalMs : null,
       note: "median – longest",
     },
     {
-      ...{ what: `${elements} elements, largest resident memory`, unit: "MiB", value: residentMiB, range: null },
+      what: `${elements} elements, largest resident memory`,
+      unit: "MiB",
+      value: residentMiB,
+      range: null,
       atMost: isGoal ? goalMiB : null,
     },
     {
-      ...{ what: `${elements} elements, what is held of it when all is ready`, unit: "MiB", value: heldMiB },
-      ...{ range: null, atMost: null },
+      what: `${elements} elements, what is held of it when all is ready`,
+      unit: "MiB",
+      value: heldMiB,
+      range: null,
+      atMost: null,
     },
   ];
 }

@@ -133,19 +133,30 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
 
     return [
       {
-        ...{ what: "changes delivered, of those published", unit: "%", range: null, atMost: null },
-        ...{ value: (100 * latenciesMs.length) / running.changes, note: `${perSecond} a second from ${count} sources` },
+        what: "changes delivered, of those published",
+        unit: "%",
+        range: null,
+        atMost: null,
+        value: (100 * latenciesMs.length) / running.changes,
+        note: `${perSecond} a second from ${count} sources`,
       },
       delivery("from publication to a follower, p99", latenciesMs, 150),
       {
-        ...{ what: "CPU time of the sources for a change", unit: "ms", value: perChange(0), range: null, atMost: null },
+        what: "CPU time of the sources for a change",
+        unit: "ms",
+        value: perChange(0),
+        range: null,
+        atMost: null,
         note: "two followers; publishing and TLS",
       },
       { what: "CPU time of a follower for a change", unit: "ms", value: perChange(1), range: null, atMost: null },
       delivery("the same beside a follower that takes nothing, p99", beside, 150),
       {
-        ...{ what: "memory of all sources beside it, against without", unit: "×", range: null, atMost: 1.25 },
-        ...{ value: stalling.residentMiB / running.residentMiB },
+        what: "memory of all sources beside it, against without",
+        unit: "×",
+        range: null,
+        atMost: 1.25,
+        value: stalling.residentMiB / running.residentMiB,
         note: `${running.residentMiB.toFixed(0)} MiB before`,
       },
     ];

@@ -74,9 +74,11 @@ const directory: Case = {
       const theirs = { domain: `${other}.cells.internal`, path: `${other}/vm${number}` };
       if (kind === "shown")
         return {
-          ...{ from: controller(cell), key: `public/v${at}` },
+          from: controller(cell),
+          key: `public/v${at}`,
           value: {
-            ...{ uid: `v${at}`, path: `${cell}/vm${number}` },
+            uid: `v${at}`,
+            path: `${cell}/vm${number}`,
             shows: { kind: "addresses", type: "VM", networks: [`${addressOf(at)}/32`] },
           },
         };
@@ -90,7 +92,8 @@ const directory: Case = {
       // The element of this rule is the one that was shown by the same number.
       const address = addressOf(at - cells);
       return {
-        ...{ from: controller(cell), key: `reach/${uid}` },
+        from: controller(cell),
+        key: `reach/${uid}`,
         value: { uid, other: theirs, networks: [`${address}/32`], placed: [{ address, host: "h1" }], openings },
       };
     }),
@@ -102,10 +105,20 @@ const placements: Case = {
   first: hosts.flatMap((host, at): readonly Input[] => [
     { kind: "reachable", peer: host, reachable: true },
     {
-      ...{ kind: "actual", from: host, key: "host" },
+      kind: "actual",
+      from: host,
+      key: "host",
       value: {
-        ...{ host: `h${at}`, state: "up", address: `10.0.2.${at + 1}`, mac: "02:00:00:00:00:01", accelerator: "kvm" },
-        ...{ memoryMiB: 1_000_000, reservedMiB: 0, cpus: 512, cpuSpeedMHz: 3000, boot: 1 },
+        host: `h${at}`,
+        state: "up",
+        address: `10.0.2.${at + 1}`,
+        mac: "02:00:00:00:00:01",
+        accelerator: "kvm",
+        memoryMiB: 1_000_000,
+        reservedMiB: 0,
+        cpus: 512,
+        cpuSpeedMHz: 3000,
+        boot: 1,
       },
     },
   ]),
@@ -114,8 +127,14 @@ const placements: Case = {
       from: controller(cellOf(at)),
       key: `placement/p${at}`,
       value: {
-        ...{ vm: `p${at}`, path: `${cellOf(at)}/vm${at}`, cell: cellOf(at), incarnation: 1 },
-        ...{ memoryMiB: 64, cpus: 1, cpuSpeedMHz: 0, placement: {} },
+        vm: `p${at}`,
+        path: `${cellOf(at)}/vm${at}`,
+        cell: cellOf(at),
+        incarnation: 1,
+        memoryMiB: 64,
+        cpus: 1,
+        cpuSpeedMHz: 0,
+        placement: {},
       },
     })),
 };
@@ -126,11 +145,15 @@ const volumes: Case = {
   service: createStorageManager({ self: peerName("storage-manager"), agents }),
   first: agents.flatMap((agent, at): readonly Input[] => [
     {
-      ...{ kind: "actual", from: agent, key: "server" },
+      kind: "actual",
+      from: agent,
+      key: "server",
       value: { server: `s${at}`, address: `10.0.2.${at + 1}`, totalMiB: 1e9, freeMiB: 1e9 },
     },
     {
-      ...{ kind: "actual", from: agent, key: "image/tiny" },
+      kind: "actual",
+      from: agent,
+      key: "image/tiny",
       value: { name: "tiny", digest: "d-tiny", sizeMiB: 64 },
     },
     { kind: "reachable", peer: agent, reachable: true },
@@ -141,7 +164,8 @@ const volumes: Case = {
       const cell = cellOf(tens);
       const origin = one === 0 ? { kind: "image", image: "tiny" } : { kind: "copy", volume: `v${tens * 10}` };
       return {
-        ...{ from: controller(cell), key: `volume/v${at}` },
+        from: controller(cell),
+        key: `volume/v${at}`,
         value: { uid: `v${at}`, cell, path: `${cell}/v${at}`, origin, sizeMiB: 64, access: "rw" },
       };
     }),

@@ -29,7 +29,11 @@ async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure
     const { cpuMs, longestMs, againMs, heldMiB } = await measured(service, many);
     const figure = (about: string, unit: Figure["unit"], value: number, note?: string): void =>
       void figures.push({
-        ...{ what: `${many} ${what}, ${about}`, unit, value, range: null, atMost: null },
+        what: `${many} ${what}, ${about}`,
+        unit,
+        value,
+        range: null,
+        atMost: null,
         ...(note === undefined ? {} : { note }),
       });
     figure("taken one by one", "s", cpuMs / 1000);

@@ -29,7 +29,9 @@ const memory = (): number => {
 };
 const before = memory();
 const service = createHaManager({
-  ...{ self: peerName("ha-manager"), presence: [member], storageManagers: [manager] },
+  self: peerName("ha-manager"),
+  presence: [member],
+  storageManagers: [manager],
   hosts: Array.from({ length: hosts }, (_, index) => peerName(`host.h${index + 1}`)),
 });
 const state = service.restore({ records: new Map(), desiredAt: new Map() });
@@ -53,8 +55,16 @@ for (let host = 1; host <= hosts; host += 1) {
   give({ kind: "reachable", peer: peerName(`host.h${host}`), reachable: true });
   for (let vm = 0; vm < of(host); vm += 1) {
     const value: JsonObject = {
-      ...{ vm: `c${host}-${vm}`, cell: "shop", path: `shop/m${host}x${vm}`, incarnation: 1, host: `h${host}`, boot: 7 },
-      ...{ lost: "restart", priority: vm % 5, isolated: "keep", storageManager: "storage-manager" },
+      vm: `c${host}-${vm}`,
+      cell: "shop",
+      path: `shop/m${host}x${vm}`,
+      incarnation: 1,
+      host: `h${host}`,
+      boot: 7,
+      lost: "restart",
+      priority: vm % 5,
+      isolated: "keep",
+      storageManager: "storage-manager",
     };
     give({ kind: "desired", from: root, key: `protected/c${host}-${vm}`, value });
   }
@@ -83,7 +93,9 @@ if (asked.length !== lost) throw new Error(`${asked.length} fences were asked fo
 const oversMs = spent(() => {
   for (const vm of asked)
     give({
-      ...{ kind: "actual", from: manager, key: `ha-manager/fence/${vm}` },
+      kind: "actual",
+      from: manager,
+      key: `ha-manager/fence/${vm}`,
       value: { incarnation: 1, complete: true, volumes: [], reason: null },
     });
 });

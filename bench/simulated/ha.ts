@@ -83,13 +83,11 @@ async function underFaults(quick: boolean, say: BenchOptions["say"]): Promise<re
   }
   const note = `${all.length} machines, ${Object.keys(besides).length} kinds; slowest: ${slowest.what}`;
   return [["p50", 0.5, null] as const, ["p99", 0.99, 30] as const].map(([name, part, atMost]) => ({
-    ...{
-      what: `the same, something else fails as well, ${name}`,
-      unit: "s" as const,
-      note,
-      atMost,
-      range: rangeOf(all),
-    },
+    what: `the same, something else fails as well, ${name}`,
+    unit: "s" as const,
+    note,
+    atMost,
+    range: rangeOf(all),
     value: part === 0.5 ? median(all) : percentile(all, part),
   }));
 }
@@ -106,7 +104,10 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
       ["p99", 0.99, goal[1] ?? null],
     ] as const)
       figures.push({
-        ...{ what: `host lost until the VM's process runs, ${what}, ${name}`, unit: "s", note, atMost },
+        what: `host lost until the VM's process runs, ${what}, ${name}`,
+        unit: "s",
+        note,
+        atMost,
         value: part === 0.5 ? median(times) : percentile(times, part),
         range: rangeOf(times),
       });

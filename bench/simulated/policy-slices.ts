@@ -11,8 +11,12 @@ const machines = 40;
 const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index);
 
 const rule = (from: string, to: string, port: number): JsonObject => ({
-  ...{ "x.type": "NetworkRule", "x.address1": from, "x.address2": to },
-  ...{ "x.protocol": "tcp", "x.port2": port, "x.direction": "1to2" },
+  "x.type": "NetworkRule",
+  "x.address1": from,
+  "x.address2": to,
+  "x.protocol": "tcp",
+  "x.port2": port,
+  "x.direction": "1to2",
 });
 /** Each wide rule is repeated for each of the narrower networks, so it comes to one more rules between single ends than there are. */
 function cellOf(wide: number, networks: number, changes: JsonObject): JsonObject {
@@ -94,11 +98,17 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
     { what: "the same against the first deployment", unit: "×", value: last.seconds / first.seconds, ...plain },
     {
       what: `one rule changed, ${of}: to a host of one of its ends`,
-      ...{ unit: "KB", value: most / 1000, range: null, atMost: 20 },
+      unit: "KB",
+      value: most / 1000,
+      range: null,
+      atMost: 20,
     },
     {
       what: "the same to all other hosts together",
-      ...{ unit: "KB", value: others.reduce((sum, [, length]) => sum + length, 0) / 1000, range: null, atMost: 0 },
+      unit: "KB",
+      value: others.reduce((sum, [, length]) => sum + length, 0) / 1000,
+      range: null,
+      atMost: 0,
     },
     ...(policy === undefined ? [] : cutOf(policy, quick ? 20_000 : 200_000)),
   ];
@@ -135,7 +145,10 @@ function cutOf(like: CellPolicy, count: number): readonly Figure[] {
   const ends = [77 % machines, 78 % machines];
   const figure = (what: string, value: number, atMost: number | null): Figure => ({
     what: `${count.toLocaleString("en")} rules: ${what}`,
-    ...{ unit: "KB", value: value / 1000, range: null, atMost },
+    unit: "KB",
+    value: value / 1000,
+    range: null,
+    atMost,
   });
   return [
     figure("a changed one, to a host of one of its ends", Math.max(...ends.map((end) => told[end] ?? 0)), 20),

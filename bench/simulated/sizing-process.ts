@@ -111,8 +111,12 @@ export async function measure({ hosts, cells }: Size): Promise<SizingReport> {
     const bytes = [...disk.load()].reduce((sum, [key, value]) => sum + key.length + JSON.stringify(value).length, 0);
     const own = idle.get(name);
     return {
-      ...{ service: name, storeKiB: Math.ceil(bytes / 1024), growingMs: growing.get(name)?.ms ?? 0 },
-      ...{ idleMs: own?.ms ?? 0, idleSteps: own?.steps ?? 0, idleFrames: own?.frames ?? 0 },
+      service: name,
+      storeKiB: Math.ceil(bytes / 1024),
+      growingMs: growing.get(name)?.ms ?? 0,
+      idleMs: own?.ms ?? 0,
+      idleSteps: own?.steps ?? 0,
+      idleFrames: own?.frames ?? 0,
     };
   });
   return { readyAfterMs, loads };

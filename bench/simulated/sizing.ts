@@ -41,8 +41,11 @@ async function measureAll({ quick, say }: BenchOptions): Promise<readonly Figure
     for (const load of shown(loads)) {
       const { service, storeKiB, growingMs, idleMs, idleSteps, idleFrames } = load;
       figures.push({
-        ...{ what: `${about}: ${service}, processor time until all is ready`, unit: "ms", value: growingMs },
-        ...{ range: null, atMost: null },
+        what: `${about}: ${service}, processor time until all is ready`,
+        unit: "ms",
+        value: growingMs,
+        range: null,
+        atMost: null,
         note: `store ${storeKiB} KiB; idle, a minute: ${idleSteps} steps, ${idleFrames} frames, ${idleMs.toFixed(0)} ms`,
       });
     }

@@ -21,18 +21,27 @@ const run = async ({ quick, say }: BenchOptions): Promise<readonly Figure[]> => 
     const delivered = seconds(updates.deliveredMs);
     figures.push(
       {
-        ...{ what: `${where}: an update at ${subscribers} subscribers, p99`, unit: "s", atMost: 2 },
-        ...{ value: percentile(delivered, 0.99), range: spread(delivered) },
+        what: `${where}: an update at ${subscribers} subscribers, p99`,
+        unit: "s",
+        atMost: 2,
+        value: percentile(delivered, 0.99),
+        range: spread(delivered),
         note: `${delivered.length} deliveries, ${updates.missed} missed, ${updates.broken} breaks; median to longest`,
       },
       {
-        ...{ what: `${where}: CPU time of the source for an update, median`, unit: "ms", atMost: null },
-        ...{ value: percentile(updates.sourceCpuMs, 0.5), range: rangeOf(updates.sourceCpuMs) },
+        what: `${where}: CPU time of the source for an update, median`,
+        unit: "ms",
+        atMost: null,
+        value: percentile(updates.sourceCpuMs, 0.5),
+        range: rangeOf(updates.sourceCpuMs),
         note: "without TLS and the kernel",
       },
       {
-        ...{ what: `${where}: the longest that digests hold up the source`, unit: "ms", range: null, atMost: null },
-        ...{ value: updates.longestDigestMs },
+        what: `${where}: the longest that digests hold up the source`,
+        unit: "ms",
+        range: null,
+        atMost: null,
+        value: updates.longestDigestMs,
         note: `CPU time of all in 30 s: ${updates.digestsCpuMs.toFixed(0)} ms without TLS and the kernel`,
       },
     );
@@ -43,8 +52,11 @@ const run = async ({ quick, say }: BenchOptions): Promise<readonly Figure[]> => 
     const { withdrawnMs, missed, broken: breaks } = measureRetraction({ ...options, seed: 2, broken });
     const withdrawn = seconds(withdrawnMs);
     figures.push({
-      ...{ what: `${where}: from the declared death to its retraction at all`, unit: "s", atMost: 3 },
-      ...{ value: percentile(withdrawn, 1), range: spread(withdrawn) },
+      what: `${where}: from the declared death to its retraction at all`,
+      unit: "s",
+      atMost: 3,
+      value: percentile(withdrawn, 1),
+      range: spread(withdrawn),
       note: `${withdrawn.length} subscribers, ${missed} missed, ${breaks} breaks; median to longest`,
     });
   }

@@ -28,7 +28,11 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
     }
     const note = `${elements.toLocaleString("en")} elements on either side, a tenth of the machines changed`;
     const line = (what: string, values: readonly number[], why?: string): Figure => ({
-      ...{ what, unit: "ms", value: median(values), range: rangeOf(values), atMost: 300 },
+      what,
+      unit: "ms",
+      value: median(values),
+      range: rangeOf(values),
+      atMost: 300,
       ...(why === undefined ? {} : { note: why }),
     });
     return [line("plan", ms, note), line("plan and the check of it", checked)];

@@ -83,12 +83,20 @@ async function againstJsonnet(directory: string, quick: boolean, say: Say): Prom
   const times = await interleave(quick ? 3 : 21, { read, evaluate });
   const against = ratios(times.read, times.evaluate);
   const line = (what: string, values: readonly number[]): Figure => ({
-    ...{ what, unit: "ms", value: median(values), range: rangeOf(values), atMost: null },
+    what,
+    unit: "ms",
+    value: median(values),
+    range: rangeOf(values),
+    atMost: null,
   });
   return [
     {
-      ...{ what: `${vms} VMs: read, resolved and checked, against jsonnet`, unit: "×", value: median(against) },
-      ...{ range: rangeOf(against), atMost: 1, note: "whole processes" },
+      what: `${vms} VMs: read, resolved and checked, against jsonnet`,
+      unit: "×",
+      value: median(against),
+      range: rangeOf(against),
+      atMost: 1,
+      note: "whole processes",
     },
     line(`${vms} VMs: ours`, times.read),
     line(`${vms} VMs: jsonnet`, times.evaluate),
@@ -111,8 +119,12 @@ async function growth(directory: string, quick: boolean, say: Say): Promise<read
   }
   const lines = perAttribute.map(
     ({ size, ns }): Figure => ({
-      ...{ what: `each of ${size.toLocaleString("en")} attributes`, unit: "ns", value: median(ns), range: rangeOf(ns) },
-      ...{ atMost: null, note: "CPU time of reading" },
+      what: `each of ${size.toLocaleString("en")} attributes`,
+      unit: "ns",
+      value: median(ns),
+      range: rangeOf(ns),
+      atMost: null,
+      note: "CPU time of reading",
     }),
   );
   const [least, most] = [perAttribute[0]?.ns ?? [], perAttribute.at(-1)?.ns ?? []];
@@ -138,7 +150,11 @@ async function hostile(directory: string, quick: boolean, say: Say): Promise<rea
   }
   return [
     {
-      ...{ what: "slowest hostile text", unit: "ms", value: slowest.units * msOfUnit, range: null, atMost: 1000 },
+      what: "slowest hostile text",
+      unit: "ms",
+      value: slowest.units * msOfUnit,
+      range: null,
+      atMost: 1000,
       note: `CPU time where a unit of work takes ${msOfUnit} ms; ${slowest.cpuMs} ms in this run: ${slowest.name}`,
     },
     {

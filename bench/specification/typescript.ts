@@ -27,12 +27,20 @@ async function run({ quick, say }: BenchOptions): Promise<readonly Figure[]> {
     const times = await interleave(quick ? 1 : 7, rounds);
     const against = ratios(times.typescript, times.smartFrog);
     const line = (what: string, values: readonly number[], atMost: number | null = null): Figure => ({
-      ...{ what, unit: "ms", value: median(values), range: rangeOf(values), atMost },
+      what,
+      unit: "ms",
+      value: median(values),
+      range: rangeOf(values),
+      atMost,
     });
     return [
       {
-        ...{ what: `${vms} VMs in TypeScript against SmartFrog`, unit: "×", value: median(against) },
-        ...{ range: rangeOf(against), atMost: 12, note: "whole processes of `cells spec check`" },
+        what: `${vms} VMs in TypeScript against SmartFrog`,
+        unit: "×",
+        value: median(against),
+        range: rangeOf(against),
+        atMost: 12,
+        note: "whole processes of `cells spec check`",
       },
       line(`${vms} VMs: TypeScript`, times.typescript),
       line(`${vms} VMs: SmartFrog`, times.smartFrog),

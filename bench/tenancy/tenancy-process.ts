@@ -108,8 +108,15 @@ const must = (what: string, status: number, expected = 200): void => {
 const operator: By = { operator: true };
 const ask = (name: string, more: object): number =>
   request({
-    ...{ kind: "ask", by: operator, name, parameters: {}, query: {}, body: {}, password: null },
-    ...{ fresh: { uid: "", number: "" }, ...more },
+    kind: "ask",
+    by: operator,
+    name,
+    parameters: {},
+    query: {},
+    body: {},
+    password: null,
+    fresh: { uid: "", number: "" },
+    ...more,
   }).status;
 const follow = (session: string, cell: string, hash: string): void => {
   must("ticket", request({ kind: "ticket", session, hash, cell }).status);
@@ -173,7 +180,14 @@ function pathOf(user: number): string {
 }
 again.close();
 const report: TenancyReport = {
-  ...{ restoreMs, heapMiB, residentMiB: Number(resident) / 1024 },
-  ...{ firstLooksMs, signedMs, signedCpuMs, canMs, knownMs, takenBackMs },
+  restoreMs,
+  heapMiB,
+  residentMiB: Number(resident) / 1024,
+  firstLooksMs,
+  signedMs,
+  signedCpuMs,
+  canMs,
+  knownMs,
+  takenBackMs,
 };
 process.stdout.write(JSON.stringify(report));

@@ -103,7 +103,11 @@ async function compare(door: Door, keystone: Keystone | null, few: number | null
   return figures;
 }
 const of = (what: string, values: readonly number[]): Figure => ({
-  ...{ what, unit: "ms", value: median(values), range: rangeOf(values), atMost: null },
+  what,
+  unit: "ms",
+  value: median(values),
+  range: rangeOf(values),
+  atMost: null,
   note: `p99 ${percentile(values, 0.99).toFixed(1)} ms`,
 });
 async function timed(work: () => Promise<unknown>): Promise<number> {
@@ -113,7 +117,11 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 const worst = (what: string, values: readonly number[], atMost: number, note?: string): Figure => ({
-  ...{ what, unit: "ms", value: percentile(values, 0.99), range: rangeOf(values), atMost },
+  what,
+  unit: "ms",
+  value: percentile(values, 0.99),
+  range: rangeOf(values),
+  atMost,
   ...(note === undefined ? {} : { note }),
 });
 
@@ -144,7 +152,11 @@ function figuresOf(report: TenancyReport): readonly Figure[] {
     worst("a ticket that the controller knows, p99", report.knownMs, 0.02),
     worst("a signed request verified, p99", report.signedMs, 1),
     {
-      ...{ what: "the same, processor time of each", unit: "ms", range: null, atMost: 0.2, note: "5,000 a second" },
+      what: "the same, processor time of each",
+      unit: "ms",
+      range: null,
+      atMost: 0.2,
+      note: "5,000 a second",
       value: report.signedCpuMs,
     },
     worst("`cells can`, p99", report.canMs, 1),
@@ -154,9 +166,9 @@ function figuresOf(report: TenancyReport): readonly Figure[] {
       1000,
       "of the step; the network is not in it",
     ),
-    { ...{ what: "restored from its store", unit: "s", value: report.restoreMs / 1000, range: null, atMost: 3 } },
-    { ...{ what: "of that in the heap", unit: "MiB", value: report.heapMiB, range: null, atMost: null } },
-    { ...{ what: "resident memory", unit: "MiB", value: report.residentMiB, range: null, atMost: 160 } },
+    { what: "restored from its store", unit: "s", value: report.restoreMs / 1000, range: null, atMost: 3 },
+    { what: "of that in the heap", unit: "MiB", value: report.heapMiB, range: null, atMost: null },
+    { what: "resident memory", unit: "MiB", value: report.residentMiB, range: null, atMost: 160 },
   ];
 }
 

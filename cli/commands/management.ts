@@ -49,7 +49,9 @@ const notWhole = (missing: number): CommandFailure =>
   new CommandFailure(exitCodes.notAsDeclared, `the backup is not complete: ${missing} stores are missing`);
 
 const summaryOf = ({ issued, fingerprint, parts, missing }: Unpacked) => ({
-  ...{ issued, authority: fingerprint, missing },
+  issued,
+  authority: fingerprint,
+  missing,
   parts: parts.map(({ manifest }) => manifest),
 });
 

@@ -15,7 +15,14 @@ const fields = { type: "VM", phase: "failed", reason: "crashed", uid: "ab-1" };
 const whole = { service: "controller.shop", event: "element/state", cell: "shop", path: "shop/vm", time, fields };
 const ofServices: ServiceEvent = { id: "7", ...whole };
 const ofCell: CellEvent = {
-  ...{ id: 7, time, cell: "shop", path: "shop/vm", type: "VM", event: "state", phase: "failed", reason: "crashed" },
+  id: 7,
+  time,
+  cell: "shop",
+  path: "shop/vm",
+  type: "VM",
+  event: "state",
+  phase: "failed",
+  reason: "crashed",
   fields: { uid: "ab-1" },
 };
 

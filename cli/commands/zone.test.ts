@@ -6,7 +6,10 @@ import { failure, scene } from "./model/scene.testing.ts";
 import { showZone, zoneKey } from "./zone.ts";
 
 const report: ZoneReport = {
-  ...{ zones: ["cloud.example.org", "18.198.in-addr.arpa"], serial: 7, secondaries: ["10.0.0.9"], key: null },
+  zones: ["cloud.example.org", "18.198.in-addr.arpa"],
+  serial: 7,
+  secondaries: ["10.0.0.9"],
+  key: null,
   keys: [],
 };
 

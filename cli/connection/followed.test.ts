@@ -6,7 +6,12 @@ import type { Client } from "./client.ts";
 import { followed } from "./followed.ts";
 
 const event = (kind: FollowEvent["kind"], n: number, rows: FollowEvent["rows"] = {}): FollowEvent => ({
-  ...{ kind, n, rows, run: "r1", topic: "status", time: "2026-11-27T10:00:00.000Z" },
+  kind,
+  n,
+  rows,
+  run: "r1",
+  topic: "status",
+  time: "2026-11-27T10:00:00.000Z",
 });
 /** Streams one after the other, each with what it gives before it ends; an error is thrown. */
 function clientOf(streams: (readonly (FollowEvent | Error)[])[]) {

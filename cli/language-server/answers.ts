@@ -56,7 +56,9 @@ export function completionItem(
 ): CompletionItem {
   const snippet = snippets ? item.snippet : undefined;
   return {
-    ...{ label: item.label, kind: completionKinds[item.kind], sortText: `${item.rank}${item.label}` },
+    label: item.label,
+    kind: completionKinds[item.kind],
+    sortText: `${item.rank}${item.label}`,
     textEdit: { range: rangeOf(document, item.replace), newText: snippet ?? item.insert },
     ...(snippet === undefined ? {} : { insertTextFormat: InsertTextFormat.Snippet }),
     ...(item.filter === undefined ? {} : { filterText: item.filter }),

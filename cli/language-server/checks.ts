@@ -122,7 +122,10 @@ export class Checks {
       };
     });
     return {
-      ...{ code, severity, source: "cells", message: hint === undefined ? message : `${message}\n${hint}` },
+      code,
+      severity,
+      source: "cells",
+      message: hint === undefined ? message : `${message}\n${hint}`,
       range: this.#range(path, position),
       ...(relatedInformation.length > 0 ? { relatedInformation } : {}),
     };

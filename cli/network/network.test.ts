@@ -29,7 +29,11 @@ test("a plan goes into a directory, by the names of the recordings, and an earli
   assert.equal(edge.status, 0, edge.stderr);
   assert.match(edge.stderr, /names the security group sg-deadbeef, which is not in the view; it is left out/);
   assert.deepEqual(readdirSync(join(directory, "plan")).sort(), [
-    ...["ebtables-rules.txt", "euca-dhcp.conf", "ipset-restore.0.txt", "ipset-restore.1.txt", "ipsets.txt"],
+    "ebtables-rules.txt",
+    "euca-dhcp.conf",
+    "ipset-restore.0.txt",
+    "ipset-restore.1.txt",
+    "ipsets.txt",
     "iptables-restore.txt",
   ]);
   const recorded = readFileSync(join(cases, "edge-03-two-nodes-n1/ebtables-rules.txt"), "utf8");

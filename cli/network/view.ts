@@ -24,8 +24,13 @@ export interface ViewOptions {
 export const refusedView = 3;
 /** Of all files that a plan can have; those of an earlier plan do not stay. */
 const allFiles = [
-  ...["iptables-restore.txt", "ipset-restore.0.txt", "ipset-restore.1.txt", "ipsets.txt"],
-  ...["ebtables-rules.txt", "euca-dhcp.conf", "segments.txt"],
+  "iptables-restore.txt",
+  "ipset-restore.0.txt",
+  "ipset-restore.1.txt",
+  "ipsets.txt",
+  "ebtables-rules.txt",
+  "euca-dhcp.conf",
+  "segments.txt",
 ];
 
 /** No more of a file than a view can have. */

@@ -5,11 +5,17 @@ import type { ElementState } from "../../model/api.ts";
 import { type Asked, csvOf, listed, listingOf, type Row } from "./listing.ts";
 
 const state = (more: Partial<ElementState> = {}): ElementState => ({
-  ...{ phase: "ready", reason: null, since: "2026-01-01T00:00:00Z", uid: "1" },
+  phase: "ready",
+  reason: null,
+  since: "2026-01-01T00:00:00Z",
+  uid: "1",
   ...more,
 });
 const row = (path: string, type: string, more: Partial<ElementState> = {}): Row => ({
-  ...{ path, type, cell: path.split("/")[0] ?? "", state: state(more) },
+  path,
+  type,
+  cell: path.split("/")[0] ?? "",
+  state: state(more),
 });
 const rows = [
   row("shop/web/vm", "VM", { host: "h10" }),

@@ -10,23 +10,45 @@ const machine = { cell: "shop", stage: "running", memoryMiB: 128, residentMiB: 2
 const status: InstallationStatus = {
   services: [
     {
-      ...{ name: "placer", peer: "placer", address: "10.0.0.13", running: true, pid: 1, restarts: 2 },
-      ...{ state: "running", since: "2026-01-31T10:40:00Z", memoryMiB: 61, lastEnd: "SIGKILL" },
+      name: "placer",
+      peer: "placer",
+      address: "10.0.0.13",
+      running: true,
+      pid: 1,
+      restarts: 2,
+      state: "running",
+      since: "2026-01-31T10:40:00Z",
+      memoryMiB: 61,
+      lastEnd: "SIGKILL",
     },
     { name: "s1", peer: "agent.s1", address: "10.0.2.1", running: false, pid: null, restarts: 0, state: "resting" },
   ],
   hosts: [
     {
-      ...{ host: "h1", address: "10.0.1.1", state: "up", memoryMiB: 4096, usedMiB: 1024, reservedMiB: 1024, cpus: 2 },
-      ...{ accelerator: "tcg", vms: 1, load: { vms: 0.5, management: 0.01 } },
+      host: "h1",
+      address: "10.0.1.1",
+      state: "up",
+      memoryMiB: 4096,
+      usedMiB: 1024,
+      reservedMiB: 1024,
+      cpus: 2,
+      accelerator: "tcg",
+      vms: 1,
+      load: { vms: 0.5, management: 0.01 },
       machines: [
         { ...machine, path: "shop/web/vm" },
         { ...machine, path: "shop/app/vm", stage: "starting", residentMiB: null },
       ],
     },
     {
-      ...{ host: "h2", address: "10.0.1.2", state: "unreachable", memoryMiB: 0, usedMiB: 0, cpus: 0 },
-      ...{ accelerator: "unknown", vms: 0 },
+      host: "h2",
+      address: "10.0.1.2",
+      state: "unreachable",
+      memoryMiB: 0,
+      usedMiB: 0,
+      cpus: 0,
+      accelerator: "unknown",
+      vms: 0,
     },
   ],
   servers: [
@@ -45,7 +67,10 @@ const status: InstallationStatus = {
 const reason = `no host can hold it: ${"h1: its memory is taken; ".repeat(8)}`;
 const cells: readonly CellSummary[] = [
   {
-    ...{ cell: "shop", version: 3, phases: { ready: 10, waiting: 1, failed: 1 }, elements: 12 },
+    cell: "shop",
+    version: 3,
+    phases: { ready: 10, waiting: 1, failed: 1 },
+    elements: 12,
     waiting: [
       { path: "shop/db/vm", phase: "failed", reason },
       { path: "shop/\u001b[2Jx", phase: "waiting", reason: null },

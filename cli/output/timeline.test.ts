@@ -6,8 +6,13 @@ import { readSince, renderServiceEvent, renderTime } from "./timeline.ts";
 
 const nowMs = new Date(2026, 0, 31, 12, 0, 0).getTime();
 const event = (change: Partial<ServiceEvent>): ServiceEvent => ({
-  ...{ id: "a-1", time: new Date(nowMs - 1500).toISOString(), service: "controller.shop", event: "element/state" },
-  ...{ cell: "shop", path: "shop/web/vm", fields: {} },
+  id: "a-1",
+  time: new Date(nowMs - 1500).toISOString(),
+  service: "controller.shop",
+  event: "element/state",
+  cell: "shop",
+  path: "shop/web/vm",
+  fields: {},
   ...change,
 });
 

@@ -45,7 +45,12 @@ export const asServiceEvent = ({
   time,
   fields,
 }: CellEvent): ServiceEvent => ({
-  ...{ id: String(id), time, service: `controller.${cell}`, event: namesOfCell[event] ?? event, cell, path },
+  id: String(id),
+  time,
+  service: `controller.${cell}`,
+  event: namesOfCell[event] ?? event,
+  cell,
+  path,
   fields: {
     type,
     ...(phase === undefined ? {} : { phase }),

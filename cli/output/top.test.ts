@@ -6,7 +6,13 @@ import { plain } from "../terminal/terminal.ts";
 import { renderTop, topOf } from "./top.ts";
 
 const machine = (cell: string, name: string, load: number, residentMiB: number | null) => ({
-  ...{ path: `${cell.split(".")[0]}/${name}`, cell, stage: "running", memoryMiB: 512, residentMiB, cpus: 2, load },
+  path: `${cell.split(".")[0]}/${name}`,
+  cell,
+  stage: "running",
+  memoryMiB: 512,
+  residentMiB,
+  cpus: 2,
+  load,
 });
 const host = { address: "10.0.0.1", state: "up", usedMiB: 1024, cpus: 4, accelerator: "tcg", vms: 2, memoryMiB: 4096 };
 const status: InstallationStatus = {

@@ -43,22 +43,35 @@ export function topOf({ hosts }: InstallationStatus, measure: Measure): Top {
   const there = hosts.filter(({ state }) => state !== "unreachable");
   const vms = there.flatMap(({ host, machines = [] }) =>
     machines.map(({ cell, path, load, cpus, residentMiB, memoryMiB, network }): Use & { readonly cell: string } => ({
-      ...{ name: pathIn(cell, path), cell, host, ...(network === undefined ? {} : { network }) },
-      ...{ cpu: load, cpus, memoryMiB: residentMiB ?? 0, ofMiB: memoryMiB },
+      name: pathIn(cell, path),
+      cell,
+      host,
+      ...(network === undefined ? {} : { network }),
+      cpu: load,
+      cpus,
+      memoryMiB: residentMiB ?? 0,
+      ofMiB: memoryMiB,
     })),
   );
   const cells = [...Map.groupBy(vms, ({ cell }) => cell)].map(([name, own]): Use => {
     const sum = (of: (use: Use) => number): number => own.reduce((all, use) => all + of(use), 0);
     return {
-      ...{ name, cpu: sum(({ cpu }) => cpu), cpus: sum(({ cpus }) => cpus) },
-      ...{ memoryMiB: sum(({ memoryMiB }) => memoryMiB), ofMiB: sum(({ ofMiB }) => ofMiB) },
+      name,
+      cpu: sum(({ cpu }) => cpu),
+      cpus: sum(({ cpus }) => cpus),
+      memoryMiB: sum(({ memoryMiB }) => memoryMiB),
+      ofMiB: sum(({ ofMiB }) => ofMiB),
       ...networkOf(own),
     };
   });
   const ofHosts = there.map(
     ({ host, load, cpus, usedMiB, reservedMiB = 0, memoryMiB, machines = [] }): Use => ({
-      ...{ name: host, cpu: (load?.vms ?? 0) + (load?.management ?? 0), cpus },
-      ...{ memoryMiB: usedMiB + reservedMiB, ofMiB: memoryMiB, ...networkOf(machines) },
+      name: host,
+      cpu: (load?.vms ?? 0) + (load?.management ?? 0),
+      cpus,
+      memoryMiB: usedMiB + reservedMiB,
+      ofMiB: memoryMiB,
+      ...networkOf(machines),
     }),
   );
   return {
@@ -77,7 +90,12 @@ const perSecond = (octets: number | undefined): string => (octets === undefined 
 
 export function renderTop({ hosts, cells, vms, silent }: Top, paint: Paint): readonly string[] {
   const line = ({ name, cpu, cpus, memoryMiB, ofMiB, network, host = "" }: Use): readonly string[] => [
-    ...[printable(name), cpu.toFixed(2), `${cpus}`, `${Math.round(memoryMiB)}`, `${ofMiB}`, perSecond(network)],
+    printable(name),
+    cpu.toFixed(2),
+    `${cpus}`,
+    `${Math.round(memoryMiB)}`,
+    `${ofMiB}`,
+    perSecond(network),
     printable(host),
   ];
   const part = (title: string, uses: readonly Use[], last = ""): readonly (readonly string[])[] =>

@@ -163,7 +163,10 @@ const drainCommands: Register = (host, context, withHelp) => {
       .addOption(withTimeout())
       .action(async (name, { yes, dryRun, wait, timeout }) =>
         (await commands()).drainHost(context(), name, {
-          ...{ yes: yes === true, dryRun: dryRun === true, wait, timeoutMs: timeout * 1000 },
+          yes: yes === true,
+          dryRun: dryRun === true,
+          wait,
+          timeoutMs: timeout * 1000,
         }),
       ),
     ["cells host drain h2", "cells host drain h2 --yes --timeout 1800"],
@@ -222,7 +225,9 @@ const moveCommand: Register = (program, context, withHelp) =>
       .addOption(withTimeout())
       .action(async (vm, { to, dryRun, wait, timeout }) =>
         (await import("../commands/hosts/drain.ts")).moveVm(context(), vm, to, {
-          ...{ dryRun: dryRun === true, wait, timeoutMs: timeout * 1000 },
+          dryRun: dryRun === true,
+          wait,
+          timeoutMs: timeout * 1000,
         }),
       ),
     ["cells move shop/web/vm --to h3"],

@@ -129,7 +129,12 @@ const patchCommand = (program: Command, context: () => Context): void => {
       )
       .action(async (file, { dryRun, yes, allowDestroy, wait, timeout: seconds, cell }) =>
         (await patches()).patch(context(), file, {
-          ...{ dryRun: dryRun === true, yes: yes === true, allowDestroy, wait, timeoutMs: seconds * 1000, cell },
+          dryRun: dryRun === true,
+          yes: yes === true,
+          allowDestroy,
+          wait,
+          timeoutMs: seconds * 1000,
+          cell,
         }),
       ),
     ["cells patch grow.json --dry-run", "cells patch grow.json --yes"],
@@ -188,7 +193,11 @@ const changeCommands = (program: Command, context: () => Context): void => {
       .addOption(timeoutOption())
       .action(async (path, { yes, allowDestroy, dropHeld, wait, timeout: seconds }) =>
         (await changes()).remove(context(), path, {
-          ...{ yes: yes === true, allowDestroy, dropHeld: dropHeld === true, wait, timeoutMs: seconds * 1000 },
+          yes: yes === true,
+          allowDestroy,
+          dropHeld: dropHeld === true,
+          wait,
+          timeoutMs: seconds * 1000,
         }),
       ),
     [
@@ -219,7 +228,8 @@ const powerCommands = (program: Command, context: () => Context): void => {
     command.action(async (vm, { wait, timeout, force, yes }) =>
       force === true
         ? (await import("../commands/model/force-stop.ts")).forceStop(context(), vm, {
-            ...{ yes: yes === true, timeoutMs: timeout * 1000 },
+            yes: yes === true,
+            timeoutMs: timeout * 1000,
           })
         : (await powers()).power(context(), verb, vm, { wait, timeoutMs: timeout * 1000 }),
     );

@@ -39,7 +39,11 @@ export const registerVersions: Register = (program, context, withHelp) => {
       .addOption(timeoutOption())
       .action(async (cell, version, { dryRun, yes, allowDestroy, wait, timeout }) =>
         (await versioned()).rollback(context(), cell, version, {
-          ...{ dryRun: dryRun === true, yes: yes === true, allowDestroy, wait, timeoutMs: timeout * 1000 },
+          dryRun: dryRun === true,
+          yes: yes === true,
+          allowDestroy,
+          wait,
+          timeoutMs: timeout * 1000,
         }),
       ),
     ["cells rollback shop --dry-run", "cells rollback shop 4"],

@@ -29,7 +29,10 @@ export const display = async (
     return;
   }
   await serveHere(context, {
-    ...{ name, to, here, most },
+    name,
+    to,
+    here,
+    most,
     listening: (port) => {
       if (context.json) printJson(context, { vm: vmText, address, here: port, url: `vnc://${address}:${port}` });
       else context.terminal.print(`vnc://${address}:${port} is the display of ${vmText}, until Ctrl-C`);

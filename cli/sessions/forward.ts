@@ -44,7 +44,10 @@ export const forward = async (
     return;
   }
   await serveHere(context, {
-    ...{ name, to, here, most },
+    name,
+    to,
+    here,
+    most,
     listening: (port) => {
       if (context.json) printJson(context, { vm: vmText, port: there, address, here: port });
       else context.terminal.print(`${address}:${port} is port ${there} of ${vmText}, until Ctrl-C`);

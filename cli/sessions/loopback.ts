@@ -105,7 +105,11 @@ async function pass(
   const cookie = cookies.behind(headers.cookie);
   if (cookie !== null) sent.cookie = cookie;
   const outgoing = (to.protocol === "https:" ? tlsRequest : plainRequest)({
-    ...{ protocol: to.protocol, hostname: to.hostname.replace(/^\[|\]$/g, ""), port: to.port, method, path: url },
+    protocol: to.protocol,
+    hostname: to.hostname.replace(/^\[|\]$/g, ""),
+    port: to.port,
+    method,
+    path: url,
     headers: { ...sent, host: to.host, ...(headers.origin === undefined ? {} : { origin: to.origin }) },
   });
   outgoing.once("error", (error) => {
@@ -116,7 +120,8 @@ async function pass(
     const back = Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !droppedBack.has(name)));
     const given = cookies.inPlaceOf(answer.headers["set-cookie"] ?? [], headers.cookie);
     response.writeHead(answer.statusCode ?? 502, {
-      ...{ ...back, "referrer-policy": "no-referrer" },
+      ...back,
+      "referrer-policy": "no-referrer",
       ...(given.length === 0 ? {} : { "set-cookie": [...given] }),
     });
     response.flushHeaders();
@@ -147,7 +152,10 @@ function passSession(
   const to = new URL(gateway);
   const own = Object.entries(headers).filter(([name]) => name.startsWith("sec-websocket-"));
   const outgoing = (to.protocol === "https:" ? tlsRequest : plainRequest)({
-    ...{ protocol: to.protocol, hostname: to.hostname.replace(/^\[|\]$/g, ""), port: to.port, path: url },
+    protocol: to.protocol,
+    hostname: to.hostname.replace(/^\[|\]$/g, ""),
+    port: to.port,
+    path: url,
     headers: { ...Object.fromEntries(own), host: to.host, connection: "Upgrade", upgrade: "websocket" },
   });
   socket.once("close", () => outgoing.destroy());

@@ -206,8 +206,14 @@ test("a real sshd is logged in to, its exit code is ours; with another key it is
   const { port } = free.address() as AddressInfo;
   await new Promise((resolve) => free.close(resolve));
   const options = {
-    ...{ HostKey: join(directory, "host"), AuthorizedKeysFile: join(directory, "authorized"), PidFile: "none" },
-    ...{ ListenAddress: "127.0.0.1", Port: port, StrictModes: "no", UsePAM: "no", PasswordAuthentication: "no" },
+    HostKey: join(directory, "host"),
+    AuthorizedKeysFile: join(directory, "authorized"),
+    PidFile: "none",
+    ListenAddress: "127.0.0.1",
+    Port: port,
+    StrictModes: "no",
+    UsePAM: "no",
+    PasswordAuthentication: "no",
   };
   const words = Object.entries(options).flatMap(([name, value]) => ["-o", `${name}=${value}`]);
   const server = spawn(sshd, ["-D", "-e", "-f", "/dev/null", ...words], { stdio: ["ignore", "ignore", "pipe"] });

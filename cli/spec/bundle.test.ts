@@ -129,8 +129,16 @@ test("a TypeScript specification brings what it imports, in its directory", () =
       import type { T } from "./types.ts"; import j from "./j.json" with { type: "json" };
       // import "./comment.ts"
       const text = 'import "./text.ts"'; await import("./late.ts"); import "../out.ts"; import "./gone.ts"; import "left-pad";`,
-    ...{ "in/a.ts": 'import "../main.ts";', "in/sub/b.ts": 'import "../c.js";', "in/c.ts": "", "in/j.json": "{}" },
-    ...{ "in/types.ts": "", "in/comment.ts": "", "in/text.ts": "", "in/late.ts": "", "in/other.ts": "", "out.ts": "" },
+    "in/a.ts": 'import "../main.ts";',
+    "in/sub/b.ts": 'import "../c.js";',
+    "in/c.ts": "",
+    "in/j.json": "{}",
+    "in/types.ts": "",
+    "in/comment.ts": "",
+    "in/text.ts": "",
+    "in/late.ts": "",
+    "in/other.ts": "",
+    "out.ts": "",
   };
   inDirectory(files, (directory) => {
     const bundle = readBundle(join(directory, "in/main.ts"));

@@ -17,7 +17,9 @@ const file = (name: string, text: string): string => {
 };
 const cells = (args: readonly string[], input = "") => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
-    ...{ input, encoding: "utf8", cwd: directory },
+    input,
+    encoding: "utf8",
+    cwd: directory,
     env: { ...process.env, CELLS_CONFIG: join(directory, "none.json"), CELLS_HOME: join(directory, "none") },
   });
   return { status, stdout, stderr };

@@ -137,7 +137,9 @@ export const verifyAudit = async (
     const part = { ...head, records: records.map(withoutService) };
     const own = earlier.filter((record) => record.service === service && ringOf(record) === ring);
     return {
-      ...{ service, chain: ring, records: records.length },
+      service,
+      chain: ring,
+      records: records.length,
       faults: [...faultsIn(part), ...differences(own.map(withoutService), part)],
     };
   });

@@ -8,7 +8,11 @@ import { columns, print } from "./people.ts";
 export const listDelegations = async (context: Context): Promise<void> => {
   const all = await context.client().all("listDelegations");
   const rows = all.map(({ uid, account, cells, to, role }) => [
-    ...[uid, account, cells.length === 0 ? "all cells" : cells.join(", "), to, role],
+    uid,
+    account,
+    cells.length === 0 ? "all cells" : cells.join(", "),
+    to,
+    role,
   ]);
   print(context, all, all.length === 0 ? "nothing is given that you may see" : columns(rows));
 };

@@ -56,7 +56,10 @@ export const listRegistrations = async (context: Context): Promise<void> => {
   const rows = [
     ...openings.map(({ uid, domain, email, role }) => [uid, domain, `open to addresses at ${email}`, role, ""]),
     ...waiting.map(({ uid, domain, name, email, role, expires, source }) => [
-      ...[uid, domain, `${name} waits, with ${email}`, role],
+      uid,
+      domain,
+      `${name} waits, with ${email}`,
+      role,
       `from ${source}, until ${expires}`,
     ]),
   ];
@@ -69,7 +72,8 @@ export const openRegistration = async (
 ): Promise<void> => {
   if (!emailDomainPattern.test(email)) throw usage(`\`${email}\` must be ${emailDomainRule}`);
   const body = {
-    ...{ domain: pathOf(domain), email },
+    domain: pathOf(domain),
+    email,
     ...(role === undefined ? {} : { role }),
     ...(limit === undefined ? {} : { limits: limitsOf(limit) }),
   };

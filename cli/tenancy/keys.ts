@@ -13,7 +13,11 @@ import { columns, print, userAt } from "./people.ts";
 export const listKeys = async (context: Context): Promise<void> => {
   const all = await context.client().all("listKeys");
   const rows = all.map(({ id, user, state, note, used }) => [
-    ...[id, user, used === null ? "never used" : `used ${used}`, state === "enabled" ? "" : state, note],
+    id,
+    user,
+    used === null ? "never used" : `used ${used}`,
+    state === "enabled" ? "" : state,
+    note,
   ]);
   print(context, all, all.length === 0 ? "there is no key that you may see" : columns(rows));
 };

@@ -24,7 +24,9 @@ const useText = ({ cpuRatio, fill, authorised }: PoolSummary): string =>
     ...(authorised === null ? [] : [authorised.length === 0 ? "for nobody" : `for ${authorised.join(", ")}`]),
   ].join("; ");
 const hostText = ({ name, flavor, zone, enabled, phase, reason, vms }: PoolHostSummary): readonly string[] => [
-  ...[name, flavor, zone ?? ""],
+  name,
+  flavor,
+  zone ?? "",
   phase === "ready" ? (enabled ? "enabled" : "disabled") : `${phase}: ${reason ?? ""}`,
   vms.length === 0 ? "no VMs" : vms.join(" "),
 ];
@@ -119,7 +121,10 @@ export const authorise = async (context: Context, written: string, accounts: rea
 export const listFlavors = async (context: Context): Promise<void> => {
   const all = await context.client().ask("listFlavors", { parameters: {} });
   const rows = all.map(({ name, description, units, free, hosts }) => [
-    ...[name, `${units} unit${units === 1 ? "" : "s"}`, `${free} free`, description],
+    name,
+    `${units} unit${units === 1 ? "" : "s"}`,
+    `${free} free`,
+    description,
     ...(hosts === undefined ? [] : [hosts.join(" ")]),
   ]);
   print(context, all, all.length === 0 ? "there are no host flavours" : columns(rows));

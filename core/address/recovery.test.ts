@@ -7,14 +7,21 @@ import { type AddressReport, createAddressManager } from "./manager.ts";
 
 const [shop, web] = [peerName("controller.shop"), peerName("controller.web")];
 const subnet = (uid: string, more: { readonly has?: string; readonly cidr?: string } = {}): Json => ({
-  ...{ uid, cell: "shop", path: `shop/${uid}`, size: 8, addressRange: "internal", cidr: null },
+  uid,
+  cell: "shop",
+  path: `shop/${uid}`,
+  size: 8,
+  addressRange: "internal",
+  cidr: null,
   ...more,
 });
 
 /** A manager over a store that outlives it, or (`lose`) does not. */
 function world(controllers: readonly PeerName[]) {
   const service = createAddressManager({
-    ...{ self: peerName("address-manager"), internalPool: "10.64.0.0/24", externalPool: "198.18.0.0/24" },
+    self: peerName("address-manager"),
+    internalPool: "10.64.0.0/24",
+    externalPool: "198.18.0.0/24",
     controllers,
   });
   let records = new Map<string, Json>();

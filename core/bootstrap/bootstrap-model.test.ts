@@ -34,8 +34,12 @@ test("the VM of the root controller with all that it needs, and nothing else, is
   const again = checkDocument(model.value.document);
   assert.ok(again.ok, JSON.stringify(again));
   assert.deepEqual([...again.value.elements.keys()].sort(), [
-    ...["root/core1/boot", "root/core1/bootDisk", "root/core1/card", "root/core1/vm"],
-    ...["root/images/service", "root/management"],
+    "root/core1/boot",
+    "root/core1/bootDisk",
+    "root/core1/card",
+    "root/core1/vm",
+    "root/images/service",
+    "root/management",
   ]);
 });
 

@@ -62,7 +62,12 @@ for (const [profile, count] of [
       const below = elements(cell).filter(({ path }) => path.startsWith(vm.path.replace(/vm$/, "")));
       const types = below.map(({ type }) => type).sort();
       assert.deepEqual(types, [
-        ...["VM", "VirtualInterface", "Volume", "VolumeConnection", "VolumeConnection", "VolumeCopy"],
+        "VM",
+        "VirtualInterface",
+        "Volume",
+        "VolumeConnection",
+        "VolumeConnection",
+        "VolumeCopy",
       ]);
     }
     const addresses = elements(cell).flatMap((each) => (each.type === "VirtualInterface" ? [each.address] : []));

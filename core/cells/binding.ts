@@ -12,10 +12,14 @@ export const firstServices: CellServices = { placer: 1, storageManager: 1 };
 const kinds = ["placer", "storageManager", "haManager"] as const;
 type Kind = (typeof kinds)[number];
 const roles: Readonly<Record<Kind, ServiceRole>> = {
-  ...{ placer: "placer", storageManager: "storage-manager", haManager: "ha-manager" },
+  placer: "placer",
+  storageManager: "storage-manager",
+  haManager: "ha-manager",
 };
 const names: Readonly<Record<Kind, string>> = {
-  ...{ placer: "Placer", storageManager: "Storage Manager", haManager: "HA Manager" },
+  placer: "Placer",
+  storageManager: "Storage Manager",
+  haManager: "HA Manager",
 };
 
 /** `placer` for 1, `placer.2` for 2. */

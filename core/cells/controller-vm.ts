@@ -74,8 +74,12 @@ export function controllerElements(
 
 const serviceNumber = optional(ordinal);
 const role = object<ControllerRole>({
-  ...{ cell: cellText, cellUid: uidText, cellNumber: ordinal },
-  ...{ placer: serviceNumber, storageManager: serviceNumber, haManager: serviceNumber },
+  cell: cellText,
+  cellUid: uidText,
+  cellNumber: ordinal,
+  placer: serviceNumber,
+  storageManager: serviceNumber,
+  haManager: serviceNumber,
   networkMode: optional(oneOf(...modes)),
 });
 /** Elements of which one is the VM of a controller. */

@@ -262,7 +262,10 @@ test("only the root cell lets a child be the way in, and the child hears where u
 });
 
 const found = (id: string, cell: string, cellNumber: number): FoundController => ({
-  ...{ uid: uid(id), cell: cellName(cell), cellNumber, services: { placer: 2, storageManager: 1 } },
+  uid: uid(id),
+  cell: cellName(cell),
+  cellNumber,
+  services: { placer: 2, storageManager: 1 },
 });
 
 test("a Cell Manager without its store makes no cell before it has heard which there are, and each keeps its number", () => {

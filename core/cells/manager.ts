@@ -378,7 +378,11 @@ function create(
 
 const notMade = (cell: CellName, { phase, reason }: Progress): ActualCell => ({
   ...progress(phase, reason),
-  ...{ controller: peerName(`controller.${cell}`), address: null, version: 0, quota: null, ended: false },
+  controller: peerName(`controller.${cell}`),
+  address: null,
+  version: 0,
+  quota: null,
+  ended: false,
 });
 
 function advance(state: CellManagerState, before: CellRecord): void {
@@ -431,7 +435,9 @@ const lifeOf = ({
   off,
   pools,
 }: DesiredCell): Omit<DesiredLife, "ending"> => ({
-  ...{ uid, model, grant },
+  uid,
+  model,
+  grant,
   ...(startsPerMinute === undefined ? {} : { startsPerMinute }),
   ...(bound === undefined ? {} : { bound }),
   ...(gateway === undefined ? {} : { gateway }),
@@ -448,7 +454,10 @@ function follow(state: CellManagerState, controller: PeerName): void {
 function stateOf(state: CellManagerState, record: CellRecord, life: ActualLife | undefined): ActualCell {
   const controller = controllerOf(record);
   const common = {
-    ...{ controller, address: record.address, version: life?.version ?? 0, quota: life?.quota ?? null },
+    controller,
+    address: record.address,
+    version: life?.version ?? 0,
+    quota: life?.quota ?? null,
     ...(life?.pools === undefined ? {} : { pools: life.pools }),
     services: servicesOf(record),
     ended: false,

@@ -189,7 +189,10 @@ export interface Lacking {
   readonly more?: number;
 }
 export const noReservation: ReservationState = {
-  ...{ stage: "asking", attempt: 0, isTimed: false, short: [] },
+  stage: "asking",
+  attempt: 0,
+  isTimed: false,
+  short: [],
   lacking: { elements: [] },
 };
 

@@ -275,7 +275,11 @@ export class World {
     if (kind !== "vm") return null;
     const vm = value as unknown as DesiredVm;
     const running: ActualVm = {
-      ...{ phase: "ready", reason: null, incarnation: vm.incarnation, power: "on", ended: null },
+      phase: "ready",
+      reason: null,
+      incarnation: vm.incarnation,
+      power: "on",
+      ended: null,
       ...(this.older ? {} : { probes: vm.liveness ?? null, ...(vm.ready === undefined ? {} : { guest: "up" }) }),
       ...(vm.liveness === undefined ? {} : { health: "answering" }),
     };
@@ -424,8 +428,14 @@ export class World {
 }
 
 const childAnswer = {
-  ...{ phase: "ready", reason: null, controller: "controller.web.shop", address: "10.0.3.9", version: 1, quota: null },
-  ...{ services: { placer: 1, storageManager: 1 }, ended: false },
+  phase: "ready",
+  reason: null,
+  controller: "controller.web.shop",
+  address: "10.0.3.9",
+  version: 1,
+  quota: null,
+  services: { placer: 1, storageManager: 1 },
+  ended: false,
 };
 
 /** Volumes of the shop that its VMs write. */

@@ -136,7 +136,8 @@ test("places are told where both cells' rules open the same, and to these two al
   world.say(bank, "reach/b-9", reach("b-9", shopWeb, "10.64.0.2", "h2", "in"));
   world.say(spy, "reach/x-9", reach("x-9", bankDb, "10.64.2.2", "h3", "out"));
   const agreed = (address: string, other: string, host: string) => ({
-    ...{ agreed: true, hosts: [{ address, hosts: [host] }] },
+    agreed: true,
+    hosts: [{ address, hosts: [host] }],
     there: [{ address: other, host }],
   });
   assert.deepEqual(world.answer(shop, "reach/s-9"), agreed("10.64.1.2", "10.64.0.2", "h2"));
@@ -362,7 +363,9 @@ test("property: what it says follows from the documents alone, whatever their or
 
 test("what is held is found by the elements for which it is, and another volume under its path by everybody", () => {
   const volume = (id: string, copies: readonly string[]) => ({
-    ...{ uid: uid(id), path: "bank/db", shows: { kind: "volume", type: "Volume", sizeMiB: 64, server: "s1" } },
+    uid: uid(id),
+    path: "bank/db",
+    shows: { kind: "volume", type: "Volume", sizeMiB: 64, server: "s1" },
     ...(copies.length === 0 ? {} : { heldFor: copies.map((path) => ({ domain: "shop.cells.internal", path })) }),
   });
   const { shows } = volume("b-1", []);

@@ -84,7 +84,11 @@ class Group {
   }
 }
 const item = (source: string, generation: number, sequence: number, key: string, value: Json): Item => ({
-  ...{ source, generation, sequence, key, value },
+  source,
+  generation,
+  sequence,
+  key,
+  value,
 });
 
 test("an item is everywhere soon, and then nothing is said but now and then a digest", () => {

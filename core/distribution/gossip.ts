@@ -315,5 +315,9 @@ function parsePacket(json: Json): GossipPacket | null {
 }
 /** Without fields of later versions, which would make the same item longer at some. */
 const cleaned = ({ source, generation, sequence, key, value }: Item): Item => ({
-  ...{ source, generation, sequence, key, value },
+  source,
+  generation,
+  sequence,
+  key,
+  value,
 });

@@ -402,6 +402,7 @@ export const restart = (network: Network, name: string): void => {
 /** An operator lets a peer, or the service itself, count. */
 export const release = (network: Network, name: string, peer: string, keys?: readonly string[]): void =>
   feed(network, machineOf(network, name), {
-    ...{ kind: "release", peer: peerName(peer) },
+    kind: "release",
+    peer: peerName(peer),
     ...(keys === undefined ? {} : { keys }),
   });

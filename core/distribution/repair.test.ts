@@ -123,8 +123,12 @@ test("peers of the previous and the next version are served, others are not", ()
     const say = (frame: Json): void => feed(network, b, { kind: "frame", connection: 7, frame });
     feed(network, b, { kind: "connected", connection: 7, peer: peerName("a"), role: "server" });
     network.wires.set(7, {
-      ...{ id: 7, client: peerName("a"), server: peerName("b"), busy: new Set<Side>() },
-      ...{ to: { client: [], server: [] }, open: new Set<Side>(["server"]) },
+      id: 7,
+      client: peerName("a"),
+      server: peerName("b"),
+      busy: new Set<Side>(),
+      to: { client: [], server: [] },
+      open: new Set<Side>(["server"]),
     });
     say({ frame: "hello", version, generation: 5, session: 1, name: "a", future: true });
     say({ frame: "subscribe", prefix: "", future: { a: 1 } });
@@ -265,8 +269,12 @@ const attempt = (network: Network, peer: string): void => {
   network.wireCount += 1;
   const id = network.wireCount;
   network.wires.set(id, {
-    ...{ id, client: peerName("a"), server: peerName(peer), busy: new Set<Side>() },
-    ...{ to: { client: [], server: [] }, open: new Set<Side>(["client", "server"]) },
+    id,
+    client: peerName("a"),
+    server: peerName(peer),
+    busy: new Set<Side>(),
+    to: { client: [], server: [] },
+    open: new Set<Side>(["client", "server"]),
   });
   feed(network, machineOf(network, peer), { kind: "connected", connection: id, peer: a.name, role: "server" });
   feed(network, a, { kind: "connected", connection: id, peer: peerName(peer), role: "client" });

@@ -51,7 +51,8 @@ test("forward and reverse, without case, as long as the name is wanted", () => {
   const { want, ask, restart, published, records } = world();
   want(shop, "s-1", "web1.shop.cells.internal");
   const says = (address: string) => ({
-    ...{ phase: "ready", reason: null },
+    phase: "ready",
+    reason: null,
     serves: { name: "web1.shop.cells.internal", address },
   });
   assert.deepEqual(published.get(`${shop}/name/s-1`), says("10.64.0.2"));

@@ -107,7 +107,9 @@ const reverseName = (number: number, zone: string): string => {
 
 /** @param name of the zone itself, or of a reverse one beside it */
 export const soaOf = ({ zone, servers }: DesiredZone, name: string, serial: number): ZoneRecord => ({
-  ...{ name, type: "SOA", ttl },
+  name,
+  type: "SOA",
+  ttl,
   data: { mname: servers[0] ?? zone, rname: `hostmaster.${zone}`, serial, ...times },
 });
 

@@ -96,8 +96,14 @@ export interface NetworkHosts {
 }
 export const noNetworkHost: NetworkHosts = Object.freeze({ active: null, leaving: new Map<string, number>() });
 export const emptyBook = (): Book => ({
-  ...{ configuration: null, version: 0, instances: new Map(), addresses: new Map() },
-  ...{ elastic: new Map(), segments: new Map(), networkHosts: new Map(), recovery: null },
+  configuration: null,
+  version: 0,
+  instances: new Map(),
+  addresses: new Map(),
+  elastic: new Map(),
+  segments: new Map(),
+  networkHosts: new Map(),
+  recovery: null,
 });
 export const addressKey = (kind: AddressKind, address: number): string => `${kind}/${address}`;
 

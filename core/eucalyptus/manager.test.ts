@@ -10,12 +10,18 @@ import { createNetworkViewManager } from "./manager.ts";
 const [self, h1] = [peerName("network-view-manager"), peerName("host.h1")];
 const [shop, bank] = [peerName("controller.shop"), peerName("controller.bank")];
 const configuration = {
-  ...{ Mode: "EDGE", InstanceDnsServers: ["10.1.1.1"], PublicIps: ["192.0.2.1-192.0.2.4"] },
+  Mode: "EDGE",
+  InstanceDnsServers: ["10.1.1.1"],
+  PublicIps: ["192.0.2.1-192.0.2.4"],
   Subnets: [{ Name: "s", Subnet: "10.9.0.0", Netmask: "255.255.255.0", Gateway: "10.9.0.1" }],
   Clusters: [{ Name: "one", Subnet: { Name: "s" }, PrivateIps: ["10.9.0.10-10.9.0.15"] }],
 };
 const instance = (uid: string, cell: string, groups: readonly string[] = ["net"]): Json => ({
-  ...{ uid, cell, path: `${cell}/${uid}`, host: "h1", groups },
+  uid,
+  cell,
+  path: `${cell}/${uid}`,
+  host: "h1",
+  groups,
 });
 const rule = { protocol: 6, fromPort: 22, toPort: 22, icmpType: 0, icmpCode: 0, cidr: "0.0.0.0/0" };
 const group = (uid: string, cell: string, from?: string): Json => {
@@ -144,7 +150,11 @@ test("a rule of a group that is about no network is refused where it comes in: o
     return documentsOf("network-view-manager")("desired", shop, "security-group/net", value).ok;
   };
   assert.deepEqual(["10.0.0.0/8", "0.0.0.0/0", "10.0.0.0/33", "-A INPUT", ""].map(read), [
-    ...[true, true, false, false, false],
+    true,
+    true,
+    false,
+    false,
+    false,
   ]);
 });
 

@@ -135,9 +135,18 @@ function restore(restored: Restored, { controllers }: NetworkViewManagerOptions)
   const records = [...restored.records].filter(([key]) => key.startsWith(bookPrefix));
   const book = restoreBook(new Map(records.map(([key, value]) => [key.slice(bookPrefix.length), value])));
   return {
-    ...{ outbox: createOutbox(restored), book, started: false, wanted: new Map(), groups: new Map() },
-    ...{ unread: new Map(), groupSince: new Map(), said: new Map(), inStep: new Set() },
-    ...{ controllers: new Set(controllers), complete: new Set(), wasRestored: restored.wasRestored === true },
+    outbox: createOutbox(restored),
+    book,
+    started: false,
+    wanted: new Map(),
+    groups: new Map(),
+    unread: new Map(),
+    groupSince: new Map(),
+    said: new Map(),
+    inStep: new Set(),
+    controllers: new Set(controllers),
+    complete: new Set(),
+    wasRestored: restored.wasRestored === true,
   };
 }
 
@@ -306,7 +315,7 @@ function hear(state: NetworkViewState): void {
   for (const [host, { version, instances, peer, cluster }] of state.said)
     if (instances !== null) {
       const carries = peer === "network" && instances.length > 0 ? { carries: cluster } : {};
-      ask(state, { ...{ kind: "heard", host, version }, instances: instances.map(allocationOf), ...carries });
+      ask(state, { kind: "heard", host, version, instances: instances.map(allocationOf), ...carries });
     }
   for (const host of [...unheard] as HostName[])
     if (state.inStep.has(host) && !state.said.has(host)) ask(state, { kind: "heard", host, version: 0, instances: [] });
@@ -335,7 +344,9 @@ function place(state: NetworkViewState, uid: Uid, { client, document }: Wanted<D
         isReady ? "ready" : "waiting",
         isReady ? null : (why ?? `its host ${document.host} has yet to say that its address is in place`),
       ),
-      ...{ id, address: known === undefined ? null : ipv4(formatIpv4(known.privateIp)), mac: known?.mac ?? null },
+      id,
+      address: known === undefined ? null : ipv4(formatIpv4(known.privateIp)),
+      mac: known?.mac ?? null,
     });
   };
   const id = idOf(state, "i", uid);
@@ -416,8 +427,10 @@ function wholeView(state: NetworkViewState, { address }: NetworkViewManagerOptio
     });
   if (clusters.length === 0) return null;
   const groups = [...state.groups].map(([uid, { document }]) => ({
-    ...{ id: idOf(state, "sg", uid), owner: document.cell },
-    ...{ ingress: rulesOf(state, document.ingress), egress: rulesOf(state, document.egress) },
+    id: idOf(state, "sg", uid),
+    owner: document.cell,
+    ingress: rulesOf(state, document.ingress),
+    egress: rulesOf(state, document.egress),
   }));
   // A group whose rules have not come yet lets nobody in.
   const ruled = new Set(groups.map(({ id }) => id));

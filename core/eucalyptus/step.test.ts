@@ -15,15 +15,20 @@ const configurationOf = (document: object): NetworkConfiguration => {
 };
 const subnet = { Name: "s", Subnet: "10.0.0.0", Netmask: "255.255.255.0", Gateway: "10.0.0.1" };
 const edge = {
-  ...{ Mode: "EDGE", InstanceDnsServers: ["10.1.1.1"], PublicIps: ["192.0.2.1-192.0.2.4"] },
+  Mode: "EDGE",
+  InstanceDnsServers: ["10.1.1.1"],
+  PublicIps: ["192.0.2.1-192.0.2.4"],
   Subnets: [subnet],
   Clusters: ["one", "two"].map((Name, index) => ({
-    ...{ Name, Subnet: { Name: "s" } },
+    Name,
+    Subnet: { Name: "s" },
     PrivateIps: [`10.0.0.${index * 10 + 10}-10.0.0.${index * 10 + 15}`],
   })),
 };
 const managed = {
-  ...{ Mode: "MANAGED", InstanceDnsServers: ["10.1.1.1"], PublicIps: ["192.0.2.1-192.0.2.4"] },
+  Mode: "MANAGED",
+  InstanceDnsServers: ["10.1.1.1"],
+  PublicIps: ["192.0.2.1-192.0.2.4"],
   ManagedSubnet: { Subnet: "10.2.0.0", Netmask: "255.255.255.0", MinVlan: 2, MaxVlan: 6, SegmentSize: 16 },
   Clusters: [{ Name: "one" }, { Name: "two" }],
 };
@@ -37,7 +42,9 @@ const manager = (document: object) => {
     ask({ kind: "run", instance: { id, owner: "alice", cluster, node, groups } });
   const heard = (host: string, version: number, ...ips: readonly (readonly [id: string, ip: number])[]): Answer =>
     ask({
-      ...{ kind: "heard", host, version },
+      kind: "heard",
+      host,
+      version,
       instances: ips.map(([id, address]) => ({ id, privateIp: { address, state: "assigned" } })),
     });
   return { book, ask, run, heard };
@@ -96,7 +103,9 @@ test("an address goes from free over pending and assigned to releasing, and back
 });
 const world = {
   clusters: [{ name: "one", ccIp: 1, nodes: ["a", "b"] }],
-  ...{ clcIp: 9, dnsDefault: [9], securityGroups: [] },
+  clcIp: 9,
+  dnsDefault: [9],
+  securityGroups: [],
 };
 
 test("a full cluster and a full segment say so, and a tag comes back with the last address of its group", () => {
@@ -224,7 +233,7 @@ test("after a loss who carries a cluster carries it on, and nobody else is named
   const name = (host: string) => ask({ kind: "network-host", cluster: "one", host }).refused;
   const publicIp = { address: at("192.0.2.1"), state: "assigned" } as const;
   const carries = (host: string) =>
-    ask({ ...{ kind: "heard", host, version: 7, carries: "one" }, instances: [{ id: "i-00000001", publicIp }] });
+    ask({ kind: "heard", host, version: 7, carries: "one", instances: [{ id: "i-00000001", publicIp }] });
   const hosts = () => [book.networkHosts.get("one")?.active, [...(book.networkHosts.get("one")?.leaving.keys() ?? [])]];
   ask({ kind: "recover", hosts: ["n", "m"] });
   assert.match(name("m") ?? "", /n, m has yet to say/);
@@ -259,7 +268,9 @@ test("after a loss an address that may still stand beside another one of its ins
   const recover = () => {
     ask({ kind: "recover", hosts: ["a"] });
     ask({
-      ...{ kind: "heard", host: "a", version: 7 },
+      kind: "heard",
+      host: "a",
+      version: 7,
       instances: [
         { id, privateIp, ...elastic(y) },
         { id, ...elastic(x) },

@@ -186,7 +186,7 @@ class Turn {
       this.#writes.set(`segment/${group}`, segment.tag);
     }
     const mac = macOf(configuration, id);
-    this.#putInstance({ ...{ id, owner, cluster, node, groups, mac }, privateIp: address, ready: false });
+    this.#putInstance({ id, owner, cluster, node, groups, mac, privateIp: address, ready: false });
     const fresh = { kind: "private", address, instance: id, hosts: new Map() } as const;
     const entry = { ...(found ?? fresh), segment: segment && group };
     this.#putAddress(toldAt(endedAt(entry, this.#next, node), node, this.#next));

@@ -17,7 +17,13 @@ export function viewOf(book: Book, installation: Omit<World, "instances">): Netw
     if (node === null) return [];
     return [
       {
-        ...{ id, owner, mac, cluster, node, privateIp, securityGroups: groups },
+        id,
+        owner,
+        mac,
+        cluster,
+        node,
+        privateIp,
+        securityGroups: groups,
         ...(publicIp === undefined ? {} : { publicIp }),
       },
     ];

@@ -48,8 +48,20 @@ export interface Premises {
   stillActive: number;
 }
 export const noPremises = (): Premises => ({
-  ...{ grants: 0, besideReleasing: 0, staleWords: 0, fences: 0, crashes: 0, moves: 0, segments: 0, elsewhere: 0 },
-  ...{ lost: 0, older: 0, waited: 0, takeovers: 0, carried: 0, stillActive: 0 },
+  grants: 0,
+  besideReleasing: 0,
+  staleWords: 0,
+  fences: 0,
+  crashes: 0,
+  moves: 0,
+  segments: 0,
+  elsewhere: 0,
+  lost: 0,
+  older: 0,
+  waited: 0,
+  takeovers: 0,
+  carried: 0,
+  stillActive: 0,
 });
 
 /** What owners want, by their own stores. */
@@ -89,7 +101,7 @@ export class BookWorld {
     const names = ["a", "b", "c", "d", ...(isInSegments(configuration) ? ["n", "m", "o"] : [])];
     this.#hosts = names.map((name, index): Host => {
       const cluster = name === "d" || name === "o" ? "two" : "one";
-      return { ...{ name, cluster, placed: new Map(), version: 0, up: true }, peer: index < 4 ? "node" : "network" };
+      return { name, cluster, placed: new Map(), version: 0, up: true, peer: index < 4 ? "node" : "network" };
     });
     this.ask({ kind: "configure", configuration });
   }
@@ -296,10 +308,13 @@ export class BookWorld {
   #told(host: Host): ReadonlyMap<string, string> | null {
     const view = viewOf(this.#book, {
       clusters: ["one", "two"].map((name, index) => ({
-        ...{ name, ccIp: index + 1 },
+        name,
+        ccIp: index + 1,
         nodes: this.#hosts.filter(({ cluster }) => cluster === name).map((each) => each.name),
       })),
-      ...{ clcIp: 9, dnsDefault: [9], securityGroups: [] },
+      clcIp: 9,
+      dnsDefault: [9],
+      securityGroups: [],
     });
     if (view === null) return null;
     const isActive = this.#book.networkHosts.get(host.cluster)?.active === host.name;
@@ -340,7 +355,7 @@ export class BookWorld {
     const named = new Map([...[...host.placed].map(([key, id]) => [key, id] as const), ...told]);
     const carries = host.peer === "network" && named.size > 0 ? { carries: host.cluster } : {};
     const instances = this.#said(host, named);
-    this.#words.push({ ...{ kind: "heard", host: host.name, version: host.version, instances }, ...carries });
+    this.#words.push({ kind: "heard", host: host.name, version: host.version, instances, ...carries });
     if (this.#words.length > 30) this.#words.shift();
   }
   #said(host: Host, told: ReadonlyMap<string, string>): readonly InstanceAllocation[] {

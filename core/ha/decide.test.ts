@@ -14,7 +14,15 @@ const all: readonly Circumstances[] = (["same", "later", "gone"] as const).flatM
               [true, false].flatMap((isAsking) =>
                 [true, false].flatMap((isVetoedLong) =>
                   [true, false].map((isCancelled) => ({
-                    ...{ since, lost, state, isolated, isHostLost, isFenced, isHeld, isAsking, isVetoedLong },
+                    since,
+                    lost,
+                    state,
+                    isolated,
+                    isHostLost,
+                    isFenced,
+                    isHeld,
+                    isAsking,
+                    isVetoedLong,
                     isCancelled,
                   })),
                 ),
@@ -33,8 +41,11 @@ test("every case of the table ends at a step that may follow, and says why", () 
     Investigating: ["Fencing", "Restarting", "Cancelled"],
     Fencing: ["Restarting", "Cancelled"],
     Restarting: ["Done"],
-    ...{ Stopping: [], Migrating: [] },
-    ...{ Done: [], Cancelled: [], Error: [] },
+    Stopping: [],
+    Migrating: [],
+    Done: [],
+    Cancelled: [],
+    Error: [],
   } as const;
   let count = 0;
   for (const step of steps)

@@ -166,7 +166,9 @@ test("the whole cloud is switched off in order: nothing of anybody is fenced, un
   assert.deepEqual([...world.state.alerts.keys()], ["alert/paused/"]);
   // The host is there again, and its machines with it.
   world.give({
-    ...{ kind: "actual", from: member, key: "dead/h1" },
+    kind: "actual",
+    from: member,
+    key: "dead/h1",
     value: { host: "h1", generation: 1, incarnation: 0, declaredAt: wallMs, reporters: 3, returned: 2 },
   });
   assert.deepEqual([world.stepOf("a-1"), world.stepOf("r-1")], [undefined, undefined]);

@@ -19,11 +19,25 @@ const options = {
 };
 
 const protectedVm = (more: JsonObject = {}): Json => ({
-  ...{ vm: "a-1", cell: "shop", path: "shop/web", incarnation: 1, host: "h1", boot: 7, lost: "restart", priority: 0 },
-  ...{ isolated: "keep", storageManager: "storage-manager", ...more },
+  vm: "a-1",
+  cell: "shop",
+  path: "shop/web",
+  incarnation: 1,
+  host: "h1",
+  boot: 7,
+  lost: "restart",
+  priority: 0,
+  isolated: "keep",
+  storageManager: "storage-manager",
+  ...more,
 });
 const death = (more: JsonObject = {}): Json => ({
-  ...{ host: "h1", generation: 1, incarnation: 0, declaredAt: 1_700_000_000_000, reporters: 3, ...more },
+  host: "h1",
+  generation: 1,
+  incarnation: 0,
+  declaredAt: 1_700_000_000_000,
+  reporters: 3,
+  ...more,
 });
 
 /** An HA Manager with its store, which can be started again. */
@@ -82,15 +96,24 @@ class World {
   machines(host: HostName, machines: readonly JsonObject[], isHeard = true): void {
     this.give({ kind: "reachable", peer: peerName(`host.${host}`), reachable: isHeard });
     this.give({
-      ...{ kind: "actual", from: peerName(`host.${host}`), key: "machines" },
+      kind: "actual",
+      from: peerName(`host.${host}`),
+      key: "machines",
       value: { host, boot: 7, machines },
     });
   }
   /** A host says where it is on the network; the others are heard. */
   known(): void {
     const value = {
-      ...{ host: "h1", state: "up", address: "10.0.1.1", mac: "02:00:00:00:01:01", memoryMiB: 1000, reservedMiB: 0 },
-      ...{ cpus: 4, cpuSpeedMHz: 0, accelerator: "tcg" },
+      host: "h1",
+      state: "up",
+      address: "10.0.1.1",
+      mac: "02:00:00:00:01:01",
+      memoryMiB: 1000,
+      reservedMiB: 0,
+      cpus: 4,
+      cpuSpeedMHz: 0,
+      accelerator: "tcg",
     };
     this.give({ kind: "actual", from: peerName("host.h1"), key: "host", value });
     for (const name of ["h2", "h3", "h4"])

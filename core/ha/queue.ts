@@ -99,7 +99,9 @@ function settleOver(state: HaState, vm: Uid): void {
 }
 
 const subjectOf = ({ vm, incarnation, host, boot }: DesiredProtected): Subject => ({
-  ...{ vm, incarnation, host },
+  vm,
+  incarnation,
+  host,
   ...(boot === undefined ? {} : { boot }),
 });
 
@@ -121,8 +123,19 @@ function schedule(state: HaState, vm: Uid, { wallMs }: Instant): void {
     death === null ? `the power of ${host} was read as off` : `${host} was declared dead at ${diedAt(death)}`;
   const isYoung = wallMs - wanted.since < youngMs;
   const item: WorkItem = {
-    ...{ type, step: "Scheduled", client, vm, cell, path, incarnation, host },
-    ...{ scheduledAt: wallMs, since: wallMs, reason, answers: [], fencing: [] },
+    type,
+    step: "Scheduled",
+    client,
+    vm,
+    cell,
+    path,
+    incarnation,
+    host,
+    scheduledAt: wallMs,
+    since: wallMs,
+    reason,
+    answers: [],
+    fencing: [],
     ...(isYoung ? { young: true as const } : {}),
   };
   log(state.outbox, "ha/scheduled", { vm, path, cell, incarnation, host, type, reason });
@@ -244,7 +257,8 @@ function take(state: HaState, item: WorkItem, { to, by, why, fencedBy = "storage
   const ends = to === "Done" || to === "Cancelled";
   const next: WorkItem = {
     ...item,
-    ...{ step: to, since: wallMs },
+    step: to,
+    since: wallMs,
     ...(by === undefined ? {} : { fencedBy: by === "fencer" ? fencedBy : by }),
     ...(ends ? { outcome: why } : {}),
   };

@@ -34,8 +34,15 @@ const begun = (hosts = 3): World => {
   for (let host = 1; host <= hosts; host += 1) {
     reachable(world, `h${host}`, true);
     const value = {
-      ...{ host: `h${host}`, state: "up", address: `10.0.1.${host}`, mac: `02:00:00:00:01:0${host}`, memoryMiB: 9 },
-      ...{ reservedMiB: 0, cpus: 1, cpuSpeedMHz: 1000, accelerator: "tcg" },
+      host: `h${host}`,
+      state: "up",
+      address: `10.0.1.${host}`,
+      mac: `02:00:00:00:01:0${host}`,
+      memoryMiB: 9,
+      reservedMiB: 0,
+      cpus: 1,
+      cpuSpeedMHz: 1000,
+      accelerator: "tcg",
     };
     world.give({ kind: "actual", from: peerName(`host.h${host}`), key: "host", value });
   }

@@ -23,7 +23,9 @@ export class World {
   constructor(hosts: number, presence = [member], agents: readonly PeerName[] = [], self = "ha-manager") {
     this.service = createHaManager({
       agents,
-      ...{ self: peerName(self), presence, storageManagers: [manager] },
+      self: peerName(self),
+      presence,
+      storageManagers: [manager],
       hosts: Array.from({ length: hosts }, (_, index) => peerName(`host.h${index + 1}`)),
     });
     this.state = this.service.restore(this.#restored());
@@ -56,8 +58,16 @@ export class World {
   }
   protect(vm: string, incarnation: number, host: string, cell = "shop", more: JsonObject = {}): void {
     const value: JsonObject = {
-      ...{ vm, cell, path: `${cell}/${vm}`, incarnation, host, boot: 7, lost: "restart", priority: 0 },
-      ...{ isolated: "keep", storageManager: "storage-manager" },
+      vm,
+      cell,
+      path: `${cell}/${vm}`,
+      incarnation,
+      host,
+      boot: 7,
+      lost: "restart",
+      priority: 0,
+      isolated: "keep",
+      storageManager: "storage-manager",
       ...more,
     };
     const input: Input = { kind: "desired", from: peerName(`controller.${cell}`), key: `protected/${vm}`, value };

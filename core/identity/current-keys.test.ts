@@ -8,7 +8,11 @@ const day = 86_400_000;
 const now = Date.UTC(2026, 10, 21);
 const h1 = peerName("host.h1");
 const certificate = (key: string, validFromMs: number, name = h1) => ({
-  ...{ name, signed: true, key, validFromMs, validToMs: validFromMs + day },
+  name,
+  signed: true,
+  key,
+  validFromMs,
+  validToMs: validFromMs + day,
 });
 const book = (key: string | null, sinceMs: number): CurrentKeys => new Map([[h1, { key, sinceMs }]]);
 const refuses = (keys: CurrentKeys, key: string, validFromMs: number): boolean =>

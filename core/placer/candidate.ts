@@ -126,8 +126,12 @@ export interface Asker {
   readonly isEmptied: (host: HostName) => boolean;
 }
 export const nobody: Asker = {
-  ...{ account: null, isSystem: false, accountOf: () => null },
-  ...{ isOurs: () => false, groupNamed: () => null, isEmptied: () => false },
+  account: null,
+  isSystem: false,
+  accountOf: () => null,
+  isOurs: () => false,
+  groupNamed: () => null,
+  isEmptied: () => false,
 };
 
 /** A reachable host with all that a filter may look at. */
@@ -159,8 +163,14 @@ export type Filter = (
 ) => Required<Omit<HostRefusal, "host">> | null;
 
 export const noUse = (): HostUse => ({
-  ...{ memoryMiB: 0, cpus: 0, shares: 0, implicit: 0 },
-  ...{ reservations: new Map(), cells: new Map(), taken: new Map(), members: new Map() },
+  memoryMiB: 0,
+  cpus: 0,
+  shares: 0,
+  implicit: 0,
+  reservations: new Map(),
+  cells: new Map(),
+  taken: new Map(),
+  members: new Map(),
 });
 /** MiB that VMs may have on a host, taken or not. */
 /** At a host of a pool its owner's ratio counts, which may be less than the usual one and never more: the host holds to that. */
@@ -363,7 +373,14 @@ export function reservationOf(
   const groups = groupsOf(placement).filter((name) => !reservedGroupName.test(name));
   const room = off === true ? { memoryMiB: 0, cpus: 0, off } : { memoryMiB, cpus };
   return {
-    ...{ client, vm, path, cell, incarnation, ...room, host, ...(boot === undefined ? {} : { boot }) },
+    client,
+    vm,
+    path,
+    cell,
+    incarnation,
+    ...room,
+    host,
+    ...(boot === undefined ? {} : { boot }),
     apartFrom: off === true ? [] : apartFrom(placement),
     ...(spread === null ? {} : { spread }),
     ...(implicit === null ? {} : { implicit }),

@@ -97,7 +97,8 @@ export function judge(
   }
   const use = useWithout(usage.get(host) ?? noUse(), request.vm);
   const candidate: Candidate = {
-    ...{ actual, use },
+    actual,
+    use,
     ...(closed === undefined ? {} : { closed }),
     ...(rule === undefined ? {} : { rule }),
     ...(pooled === undefined ? {} : { pooled }),

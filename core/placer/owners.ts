@@ -148,7 +148,10 @@ export function askerOf(state: PlacerState, client: PeerName): Asker {
   const isOurs = (other: PeerName): boolean =>
     other === client || (account === null ? cellAround(other) === around : accountOf(other) === account);
   return {
-    ...{ account, isSystem: client === rootController, accountOf, isOurs },
+    account,
+    isSystem: client === rootController,
+    accountOf,
+    isOurs,
     mayClaim: () => claimsLeft(state, 1) > 0,
     groupNamed: (name) => groupNamed(state, name, isOurs),
     isEmptied: (host) => isEmptied(state, host),

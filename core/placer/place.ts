@@ -15,7 +15,10 @@ export type Placed =
   | { readonly refusals: ActualPlacement["refusals"]; readonly said?: string };
 
 export const askedOf = (usage: Usage, request: DesiredPlacement, ratios: Ratios, asker: Asker): Asked => ({
-  ...{ request, usage, ratios, asker },
+  request,
+  usage,
+  ratios,
+  asker,
   memberships: membershipsOf(usage, request, asker),
   avoid: new Set<string>(request.avoid ?? []),
   mayClaim: asker.isSystem || implicitOf(request.placement) !== "strict" || asker.mayClaim?.() !== false,

@@ -40,10 +40,19 @@ test("where the root controller's VM was started is its place, whatever else was
   for (const name of ["h1", "h2"]) say(name, host(name));
   const root = (incarnation: number, more: JsonObject = {}) =>
     input({
-      ...{ kind: "desired", from: peerName("controller.root"), key: "placement/r" },
+      kind: "desired",
+      from: peerName("controller.root"),
+      key: "placement/r",
       value: {
-        ...{ vm: "r", path: "root/core1/vm", cell: "root", incarnation, memoryMiB: 500, cpus: 1, cpuSpeedMHz: 0 },
-        ...{ placement: {}, ...more },
+        vm: "r",
+        path: "root/core1/vm",
+        cell: "root",
+        incarnation,
+        memoryMiB: 500,
+        cpus: 1,
+        cpuSpeedMHz: 0,
+        placement: {},
+        ...more,
       },
     });
   root(1);

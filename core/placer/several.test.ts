@@ -30,8 +30,16 @@ class Part {
     this.input({ kind: "start" });
     for (const host of hosts) {
       const value = {
-        ...{ host, state: "up", address: "10.0.1.1", mac: "02:00:00:00:00:01", accelerator: "tcg" },
-        ...{ memoryMiB: hostMiB, reservedMiB: 0, machineMiB, cpus: 4, cpuSpeedMHz: 1000 },
+        host,
+        state: "up",
+        address: "10.0.1.1",
+        mac: "02:00:00:00:00:01",
+        accelerator: "tcg",
+        memoryMiB: hostMiB,
+        reservedMiB: 0,
+        machineMiB,
+        cpus: 4,
+        cpuSpeedMHz: 1000,
       };
       this.input({ kind: "actual", from: peerName(`host.${host}`), key: "host", value });
       this.input({ kind: "reachable", peer: peerName(`host.${host}`), reachable: true });
@@ -211,7 +219,9 @@ test("property: two Placers never overcommit a host, see the same when all is sa
 
 const account = (part: Part, cell: string, path: string): void =>
   void part.input({
-    ...{ kind: "desired", from: peerName("controller.root"), key: `owner/${cell}` },
+    kind: "desired",
+    from: peerName("controller.root"),
+    key: `owner/${cell}`,
     value: { cell, account: path },
   });
 const placing = (part: Part, vm: string, placement: Record<string, Json>): ActualPlacement | undefined => {
@@ -249,7 +259,10 @@ test("an affinity group that is written in a cell of another Placer is known by 
   assert.match(placing(placer, "early", wish)?.reason ?? "", /ROOT\/a has no group "replicas"/);
   const groups = [{ name: "replicas", kind: "host anti-affinity" as const }];
   const taken = (by: string): ActualTaken => ({
-    ...{ memoryMiB: 100, cpus: 1, by: peerName(by), terms: { owned: true, groups } },
+    memoryMiB: 100,
+    cpus: 1,
+    by: peerName(by),
+    terms: { owned: true, groups },
   });
   placer.tell("h2", "strange", taken("controller.c3"));
   assert.equal(placer.published.get("early")?.phase, "waiting", "another account's group is none of ours");
@@ -271,7 +284,10 @@ test("a claim by which a VM was placed, and which the root controller does not k
       if (effect.kind === "publish" && effect.key === "controller.root/claim/h1") said.push(effect.value);
   };
   const dedicated = (epoch: number): Json => ({
-    ...{ host: "h1", of: "h1", level: "host", epoch },
+    host: "h1",
+    of: "h1",
+    level: "host",
+    epoch,
     to: { kind: "account", path: "ROOT/a" },
   });
   root("dedicated/h1", dedicated(3));

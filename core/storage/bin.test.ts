@@ -13,12 +13,22 @@ import { copyOf, StorageWorld, volume } from "./manager/manager.testing.ts";
 
 const hourMs = 60 * 60_000;
 const about = (path: string, origin: string | null = null) => ({
-  ...{ cell: cellName("shop"), path: elementPath(path), origin: origin === null ? null : uid(origin) },
+  cell: cellName("shop"),
+  path: elementPath(path),
+  origin: origin === null ? null : uid(origin),
 });
 const binned = (volume: string, ageHours: number, more: Partial<BinFile> = {}): BinFile => ({
-  ...{ file: `${volume}.1`, volume: uid(volume), about: about(`shop/${volume}`), overlay: false },
-  ...{ manager: peerName("storage-manager"), sizeMiB: 100, usedMiB: 10, deleted: "2026-01-01T00:00:00.000Z" },
-  ...{ ageMs: ageHours * hourMs, offered: false, ...more },
+  file: `${volume}.1`,
+  volume: uid(volume),
+  about: about(`shop/${volume}`),
+  overlay: false,
+  manager: peerName("storage-manager"),
+  sizeMiB: 100,
+  usedMiB: 10,
+  deleted: "2026-01-01T00:00:00.000Z",
+  ageMs: ageHours * hourMs,
+  offered: false,
+  ...more,
 });
 const copy = (volume: string, origin: string, ageHours: number): BinFile =>
   binned(volume, ageHours, { overlay: true, about: about(`shop/${volume}`, origin) });
@@ -115,7 +125,10 @@ class Bench {
   desire = (key: string, value: Json): Json => this.input({ kind: "desired", from: manager, key, value });
   want = (more: { readonly [key: string]: Json } = {}): Json =>
     this.desire(`volume/${v1}`, {
-      ...{ uid: v1, source: { kind: "empty" }, sizeMiB: 10, about: about("shop/data") as unknown as Json },
+      uid: v1,
+      source: { kind: "empty" },
+      sizeMiB: 10,
+      about: about("shop/data") as unknown as Json,
       ...more,
     });
   work = (): readonly VolumeWork[] => (this.report({ kind: "work", known: 0 }) as unknown as WorkAnswer).work;
@@ -182,7 +195,10 @@ test("a volume begins with the file that was brought back, or not at all", () =>
   bench.bin(binned("shop-9", 1));
   bench.want({ from: "shop-9.1" });
   assert.deepEqual(bench.work()[0]?.file, {
-    ...{ action: "create", source: { kind: "empty" }, sizeMiB: 10, from: "shop-9.1" },
+    action: "create",
+    source: { kind: "empty" },
+    sizeMiB: 10,
+    from: "shop-9.1",
   });
   const other = new Bench();
   other.bin();

@@ -6,7 +6,10 @@ import { createStorageManager } from "./manager/manager.ts";
 import { storageOffersOf } from "./offers.ts";
 
 const server = (name: string, totalMiB: number, freeMiB: number) => ({
-  ...{ server: serverName(name), address: ipv4("10.0.2.1"), totalMiB, freeMiB },
+  server: serverName(name),
+  address: ipv4("10.0.2.1"),
+  totalMiB,
+  freeMiB,
 });
 
 test("an offer is what the servers could hold when they are empty, and what is free of it in steps", () => {
@@ -65,7 +68,12 @@ test("what an offer calls impossible is never placed, and the largest that it na
   world.input({ kind: "actual", from: agent.name, key: "server", value: empty });
   const { largestMiB } = world.offered as { largestMiB: number };
   const volume = (uid: string, sizeMiB: number) => ({
-    ...{ uid, cell: "shop", path: `shop/${uid}`, origin: { kind: "empty" }, sizeMiB, access: "rw" },
+    uid,
+    cell: "shop",
+    path: `shop/${uid}`,
+    origin: { kind: "empty" },
+    sizeMiB,
+    access: "rw",
   });
   world.want("volume/too-large", volume("too-large", largestMiB + 1));
   world.want("volume/largest", volume("largest", largestMiB));

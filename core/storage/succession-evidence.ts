@@ -33,7 +33,11 @@ export interface Evidence {
   readonly leases: ReadonlyMap<Uid, LeaseRecord>;
 }
 export const createEvidence = (leases: ReadonlyMap<Uid, LeaseRecord>): Evidence => ({
-  ...{ hosts: new Set(), members: new Set(), dead: new Map(), silent: new Set(), leases },
+  hosts: new Set(),
+  members: new Set(),
+  dead: new Map(),
+  silent: new Set(),
+  leases,
 });
 
 /** The installation has these hosts and members now. @returns subscriptions that begin and end with it */

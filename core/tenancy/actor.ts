@@ -36,7 +36,10 @@ export interface Actor {
   readonly rules: readonly Rule[];
 }
 export const operator: Actor = {
-  ...{ user: null, label: "operator", role: "operator", reach: "installation" },
+  user: null,
+  label: "operator",
+  role: "operator",
+  reach: "installation",
   rules: [{ verb: "*", effect: "allow" }],
 };
 
@@ -51,7 +54,11 @@ export function actorOf(state: TenancyState, by: By): Result<Actor, Refused> {
   return ok(actorAs(state, user, role));
 }
 export const actorAs = (state: TenancyState, user: UserRecord, { name, reach, rules }: RoleRecord): Actor => ({
-  ...{ user, label: labelOf(state, user), role: name, reach, rules },
+  user,
+  label: labelOf(state, user),
+  role: name,
+  reach,
+  rules,
 });
 
 /** Where something is done: in a domain, or to an account or who is in it. */

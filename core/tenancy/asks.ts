@@ -179,8 +179,10 @@ const answerers = {
   },
   can: (state, actor, { query }) =>
     can(state, actor, {
-      ...{ user: textIn(query, "user"), domain: textIn(query, "domain") },
-      ...{ verb: textIn(query, "verb"), path: textIn(query, "path") },
+      user: textIn(query, "user"),
+      domain: textIn(query, "domain"),
+      verb: textIn(query, "verb"),
+      path: textIn(query, "path"),
     }),
   listDomains,
   addDomain: (state, actor, asked) =>
@@ -202,11 +204,17 @@ const answerers = {
   listUsers,
   addUser: (state, actor, asked) =>
     addUser(state, actor, {
-      ...{ uid: asked.fresh.uid, user: bodyOf<NewUser>(asked), password: asked.password, dryRun: asked.dryRun },
+      uid: asked.fresh.uid,
+      user: bodyOf<NewUser>(asked),
+      password: asked.password,
+      dryRun: asked.dryRun,
     }),
   changeUser: (state, actor, asked) =>
     changeUser(state, actor, {
-      ...{ uid: uidOf(asked), change: bodyOf<UserChange>(asked), password: asked.password, dryRun: asked.dryRun },
+      uid: uidOf(asked),
+      change: bodyOf<UserChange>(asked),
+      password: asked.password,
+      dryRun: asked.dryRun,
     }),
   deleteUser: (state, actor, asked) => deleteUser(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
   listRoles,
@@ -217,7 +225,9 @@ const answerers = {
   deleteRole: (state, actor, asked) => deleteRole(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
   giveCell: (state, actor, asked) =>
     giveCell(state, actor, {
-      ...{ cell: asked.parameters.cell ?? "", account: bodyOf<OwnerChange>(asked).account, dryRun: asked.dryRun },
+      cell: asked.parameters.cell ?? "",
+      account: bodyOf<OwnerChange>(asked).account,
+      dryRun: asked.dryRun,
     }),
   linkUser: (state, actor, asked) =>
     asked.link === undefined
@@ -227,7 +237,10 @@ const answerers = {
     asked.link === undefined
       ? fail(refused(400, "bad-request", "no link was drawn"))
       : recoverAdmin(state, actor, {
-          ...{ name: bodyOf<NewRecovery>(asked).name, uid: asked.fresh.uid, hash: asked.link, dryRun: asked.dryRun },
+          name: bodyOf<NewRecovery>(asked).name,
+          uid: asked.fresh.uid,
+          hash: asked.link,
+          dryRun: asked.dryRun,
         }),
   listKeys,
   addKey: (state, actor, asked) => {
@@ -237,7 +250,9 @@ const answerers = {
   },
   changeKey: (state, actor, asked) =>
     changeKey(state, actor, {
-      ...{ id: asked.parameters.key ?? "", standing: bodyOf<KeyChange>(asked).state, dryRun: asked.dryRun },
+      id: asked.parameters.key ?? "",
+      standing: bodyOf<KeyChange>(asked).state,
+      dryRun: asked.dryRun,
     }),
   deleteKey: (state, actor, { parameters, dryRun }) => deleteKey(state, actor, { id: parameters.key ?? "", dryRun }),
   listDelegations,
@@ -259,20 +274,28 @@ const answerers = {
   listApplications,
   approveApplication: (state, actor, asked) =>
     approveApplication(state, actor, {
-      ...{ uid: uidOf(asked), name: bodyOf<Approval>(asked).name, fresh: asked.fresh, dryRun: asked.dryRun },
+      uid: uidOf(asked),
+      name: bodyOf<Approval>(asked).name,
+      fresh: asked.fresh,
+      dryRun: asked.dryRun,
     }),
   rejectApplication: (state, actor, asked) =>
     rejectApplication(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
   listProviders,
   addProvider: (state, actor, asked) =>
     addProvider(state, actor, {
-      ...{ uid: asked.fresh.uid, provider: bodyOf<NewProvider>(asked), sealed: asked.sealed, dryRun: asked.dryRun },
+      uid: asked.fresh.uid,
+      provider: bodyOf<NewProvider>(asked),
+      sealed: asked.sealed,
+      dryRun: asked.dryRun,
     }),
   deleteProvider: (state, actor, asked) => deleteProvider(state, actor, { uid: uidOf(asked), dryRun: asked.dryRun }),
   listQuotas,
   setQuota: (state, actor, asked) =>
     setQuota(state, actor, {
-      ...{ uid: uidOf(asked), limits: bodyOf<QuotaChange>(asked).limits, dryRun: asked.dryRun },
+      uid: uidOf(asked),
+      limits: bodyOf<QuotaChange>(asked).limits,
+      dryRun: asked.dryRun,
       whyKept: (kind, path) => whyDeclared(state, actor, kind, path),
     }),
   listUsage: (state, actor, { query }) => listUsage(state, actor, query),
@@ -412,7 +435,10 @@ function answerAsk(state: TenancyState, { by, name, ...asked }: Ask): Result<obj
       ? aboutAdmin(state, String(asked.body.name))
       : aboutOf(state, isOwn ? { uid: user.uid } : asked.parameters, asked.body);
   const told = {
-    ...{ verb: name, actor: auditActorOf(state, actor.value, by, asked), own: user ?? undefined, about },
+    verb: name,
+    actor: auditActorOf(state, actor.value, by, asked),
+    own: user ?? undefined,
+    about,
     body: asked.key === undefined ? asked.body : { ...asked.body, key: asked.key.id },
     isKnown: true,
   };

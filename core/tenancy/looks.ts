@@ -43,7 +43,10 @@ const openTo = (
   account: string,
   { rules }: Pick<RoleRecord, "rules">,
 ): ActualLook => ({
-  ...{ open: true, user: labelOf(state, user), account: accountPath(state, account), rules },
+  open: true,
+  user: labelOf(state, user),
+  account: accountPath(state, account),
+  rules,
   session: session.slice(0, shownOfHash),
 });
 /** A session is known by so many digits of its hash. */

@@ -35,7 +35,12 @@ const roleSummary = (
   state: TenancyState,
   { uid, name, domain, reach, rules, secondFactor }: RoleRecord,
 ): RoleSummary => ({
-  ...{ uid, name, domain: domainPath(state, domain), reach, rules, secondFactor: secondFactor === true },
+  uid,
+  name,
+  domain: domainPath(state, domain),
+  reach,
+  rules,
+  secondFactor: secondFactor === true,
   builtIn: !state.tables.role.has(uid),
   ...declaredOf(state, "role", `${domainPath(state, domain)}/${name}`),
 });
@@ -185,7 +190,12 @@ export function addUser(
   const no = refuseUser(state, domain, user.name, actor.user === null);
   if (no !== null) return fail(no);
   const record: UserRecord = {
-    ...{ uid, name: user.name, account: account.value.uid, role: role.value.uid, state: "enabled", password },
+    uid,
+    name: user.name,
+    account: account.value.uid,
+    role: role.value.uid,
+    state: "enabled",
+    password,
   };
   if (!dryRun) save(state, "user", uid, record);
   return ok(userSummary(state, record));

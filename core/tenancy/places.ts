@@ -29,7 +29,9 @@ import {
 const most = { domains: 10_000, accounts: 100_000, depth: 16 } as const;
 
 export const domainSummary = (state: TenancyState, { uid, state: standing }: DomainRecord): DomainSummary => ({
-  ...{ uid, path: domainPath(state, uid), state: standing },
+  uid,
+  path: domainPath(state, uid),
+  state: standing,
   ...declaredOf(state, "domain", domainPath(state, uid)),
 });
 export const accountSummary = (
@@ -37,8 +39,12 @@ export const accountSummary = (
   { uid, number, state: standing, deleting }: AccountRecord,
   cells = cellsByAccount(state),
 ): AccountSummary => ({
-  ...{ uid, path: accountPath(state, uid), number, state: standing },
-  ...{ cells: cells.get(uid) ?? [], ...(deleting === true ? { deleting } : {}) },
+  uid,
+  path: accountPath(state, uid),
+  number,
+  state: standing,
+  cells: cells.get(uid) ?? [],
+  ...(deleting === true ? { deleting } : {}),
   ...declaredOf(state, "account", accountPath(state, uid)),
 });
 const byPath = (one: { readonly path: string }, other: { readonly path: string }): number =>

@@ -36,7 +36,9 @@ const powerOf = ({ state }: Bench, user: UserRecord): Power => {
   return {
     verbs: new Set(verbs.filter((verb) => may(role?.rules ?? [], verb))),
     reach: reaches.indexOf(role?.reach ?? "account"),
-    ...{ account: accountPath(state, user.account), password: user.password, state: user.state },
+    account: accountPath(state, user.account),
+    password: user.password,
+    state: user.state,
   };
 };
 const powers = (bench: Bench): ReadonlyMap<string, Power> =>

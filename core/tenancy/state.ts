@@ -113,10 +113,20 @@ export interface TenancyState {
 export type Kind = keyof Tables;
 
 export const emptyTables = (): Tables => ({
-  ...{ domain: new Map(), account: new Map(), user: new Map(), role: new Map() },
-  ...{ session: new Map(), ticket: new Map(), owner: new Map(), key: new Map(), provider: new Map() },
-  ...{ delegation: new Map(), invitation: new Map(), usage: new Map() },
-  ...{ opening: new Map(), application: new Map() },
+  domain: new Map(),
+  account: new Map(),
+  user: new Map(),
+  role: new Map(),
+  session: new Map(),
+  ticket: new Map(),
+  owner: new Map(),
+  key: new Map(),
+  provider: new Map(),
+  delegation: new Map(),
+  invitation: new Map(),
+  usage: new Map(),
+  opening: new Map(),
+  application: new Map(),
 });
 
 type RecordOf<K extends Kind> = Tables[K] extends Map<string, infer Value> ? Value : never;
@@ -327,7 +337,11 @@ export function beginTree(state: TenancyState): void {
   if (!account.has(operatorUid)) {
     const number = "0".repeat(12);
     save(state, "account", operatorUid, {
-      ...{ uid: operatorUid, name: "operator", domain: rootUid, number, state: "enabled" },
+      uid: operatorUid,
+      name: "operator",
+      domain: rootUid,
+      number,
+      state: "enabled",
     });
   }
 }

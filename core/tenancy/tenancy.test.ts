@@ -62,7 +62,10 @@ test("no domain has all users, roles, accounts or domains: another one that make
   bench.ask(operator, "addDomain", { path: "ROOT/others-too" });
   bench.ask(operator, "addAccount", { path: "ROOT/others-too/one" });
   bench.ask(operator, "addUser", {
-    ...{ name: "dana", account: "ROOT/others-too/one", role: "domain-admin", password: "of dana" },
+    name: "dana",
+    account: "ROOT/others-too/one",
+    role: "domain-admin",
+    password: "of dana",
   });
   const dora = { session: logIn(bench, "dora") };
   const dana = { session: bench.logIn("dana", "ROOT/others-too", "of dana") ?? assert.fail() };
@@ -72,7 +75,12 @@ test("no domain has all users, roles, accounts or domains: another one that make
     for (let n = 0; n < count; n += 1) table.set(`filled ${n}`, make(n));
   };
   fill(user, 170_000, (n) => ({
-    ...{ uid: `f${n}`, name: `f${n}`, account: dev, role: "role.user", state: "enabled" as const, password: null },
+    uid: `f${n}`,
+    name: `f${n}`,
+    account: dev,
+    role: "role.user",
+    state: "enabled" as const,
+    password: null,
   }));
   fill(role, 3_400, (n) => ({ uid: `r${n}`, name: `r${n}`, domain: acme, reach: "account" as const, rules: [] }));
   const number = "1".repeat(12);
@@ -328,8 +336,15 @@ test("a built-in role stays as it is, and one that is not there is said to be no
 
 const asks = (bench: Bench, by: By, name: AskName, more: Partial<Ask>): TenancyResponse =>
   bench.request({
-    ...{ kind: "ask", by, name, parameters: {}, query: {}, body: {}, password: null },
-    ...{ fresh: { uid: "drawn", number: "900000000000" }, ...more },
+    kind: "ask",
+    by,
+    name,
+    parameters: {},
+    query: {},
+    body: {},
+    password: null,
+    fresh: { uid: "drawn", number: "900000000000" },
+    ...more,
   });
 
 test("lists come in pages for whoever asks so, and each sees in them what he may and no more", () => {

@@ -94,8 +94,16 @@ export async function printedBy(words: readonly string[], before: Cell | null): 
     client: () =>
       new Proxy(client, { get: (known, name) => Reflect.get(known, name) ?? needsCloud }) as unknown as Client,
     terminal: {
-      ...{ paint: (_colour, text) => text, colour: false, live: false, columns: 100, canAsk: false },
-      ...{ print, warn: print, draw: () => undefined, settle: () => undefined, ask: async () => false },
+      paint: (_colour, text) => text,
+      colour: false,
+      live: false,
+      columns: 100,
+      canAsk: false,
+      print,
+      warn: print,
+      draw: () => undefined,
+      settle: () => undefined,
+      ask: async () => false,
     },
   });
   const exitCode = process.exitCode;

@@ -28,7 +28,10 @@ export function blocksOf({ text }: Document): readonly Block[] {
     const last = end < 0 ? lines.length : end;
     const directive = /^<!-- (.*) -->$/.exec(lines[at - 1] ?? "")?.[1] ?? "";
     blocks.push({
-      ...{ line: at + 1, language: opening[1] ?? "", note: (opening[2] ?? "").trim(), directive },
+      line: at + 1,
+      language: opening[1] ?? "",
+      note: (opening[2] ?? "").trim(),
+      directive,
       text: `${lines.slice(at + 1, last).join("\n")}\n`,
     });
     at = last;

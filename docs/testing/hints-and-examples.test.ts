@@ -26,14 +26,12 @@ const paths = execFileSync("git", ["ls-files", "--cached", "--others", "--exclud
 
 const much = 1_000_000;
 const offer: StorageOffer = {
-  ...{
-    totalMiB: much,
-    freeMiB: much,
-    largestFreeMiB: much,
-    largestMiB: much,
-    largestCopyMiB: much,
-    promisableMiB: much,
-  },
+  totalMiB: much,
+  freeMiB: much,
+  largestFreeMiB: much,
+  largestMiB: much,
+  largestCopyMiB: much,
+  promisableMiB: much,
   images: [{ name: "tiny", sizeMiB: 64 }],
 };
 const missed = (cell: Cell): readonly string[] =>

@@ -32,7 +32,9 @@ export function createCaas(
 ): FastifyInstance {
   const { directory, personality } = configuration;
   const app = fastify({
-    ...{ bodyLimit: bodyLimitBytes, forceCloseConnections: true, routerOptions: { maxParamLength: 512 } },
+    bodyLimit: bodyLimitBytes,
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 512 },
     ...(serve === undefined ? {} : { serverFactory: serve }),
   });
   app.removeAllContentTypeParsers();

@@ -128,7 +128,13 @@ export function createCells(
   };
   const { names, has, isMade, mayEnd, mayMake, empties, firstVersion } = registry;
   return {
-    ...{ names, has, isMade, mayEnd, mayMake, empties, firstVersion },
+    names,
+    has,
+    isMade,
+    mayEnd,
+    mayMake,
+    empties,
+    firstVersion,
     exclusively,
     endWhenEmpty,
     make: async (cell, authorization, signal) => {

@@ -32,7 +32,9 @@ export async function tenantsAreDeclared(
   const before = (await at("ROOT/dev")) ?? assert.fail("it is there");
   const dev: JsonObject = { "x.type": "Account", "x.limits.cells": 3 };
   const lab: JsonObject = {
-    ...{ "x.type": "Domain", "x.limits.vms": 7, physics: { "x.type": "Account", "x.state": "locked" } },
+    "x.type": "Domain",
+    "x.limits.vms": 7,
+    physics: { "x.type": "Account", "x.state": "locked" },
     lookers: { "x.type": "Role", "x.rules": ["allow cell.read"] },
   };
   await put({ dev, lab });

@@ -9,8 +9,14 @@ import { pageOver, type Walk } from "./elements.ts";
 /** How many elements each cell has; null: its controller says nothing. */
 type Cells = Readonly<Record<string, number | null>>;
 const element = (cell: string, number: number): ListedElement => ({
-  ...{ cell, path: elementPath(`${cell}/vm${number}`), type: "VM", uid: `${cell}-${number}`, name: `vm${number}` },
-  ...{ phase: "ready", reason: null, since: "2026-01-01T00:00:00.000Z" },
+  cell,
+  path: elementPath(`${cell}/vm${number}`),
+  type: "VM",
+  uid: `${cell}-${number}`,
+  name: `vm${number}`,
+  phase: "ready",
+  reason: null,
+  since: "2026-01-01T00:00:00.000Z",
 });
 const positionOf = (cursor: string): Walk["position"] => {
   const [cell = "", uid = ""] = cursorIn("listAllElements", cursor)?.split(" ") ?? [];

@@ -51,7 +51,9 @@ export function registerElements(app: FastifyInstance, way: Way, sources: Elemen
     const owners = await cellsFor(sources, authorization, account);
     const cells = [...owners.keys()].filter((each) => cell === undefined || each === cell);
     const { items, next, missing } = await pageOver({
-      ...{ cells, limit, position },
+      cells,
+      limit,
+      position,
       ask: (each, more) => elementsOf(way, each, authorization, { ...filter, ...more }),
     });
     if (next !== null) reply.header(nextHeader, next);
@@ -132,8 +134,10 @@ async function elementsOf(
   try {
     const answer = await present(cell, authorization, (shown) =>
       peerRequest(configuration, controllerOf(cell), {
-        ...{ method: "GET", path: `/cells/${encodeURIComponent(cell)}/elements?${written}` },
-        ...{ headers: { authorization: shown }, signal: AbortSignal.timeout(patienceMs) },
+        method: "GET",
+        path: `/cells/${encodeURIComponent(cell)}/elements?${written}`,
+        headers: { authorization: shown },
+        signal: AbortSignal.timeout(patienceMs),
       }),
     );
     const text = await answer.text();

@@ -29,11 +29,16 @@ import { fingerprintOfCertificate } from "../../runtime/transport/fingerprint.ts
  */
 const at = "10.0.0.40";
 const gateway: JsonObject = {
-  ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "on" },
+  "x.type": "VM",
+  "x.memory": 160,
+  "x.desiredState": "on",
   "x.data": { service: { roles: { gateway: {} } } },
 };
 const card: JsonObject = {
-  ...{ "x.type": "VirtualInterface", "x.vm": "<ref:../gateway>", "x.subnet": "<ref:../net>", "x.address": at },
+  "x.type": "VirtualInterface",
+  "x.vm": "<ref:../gateway>",
+  "x.subnet": "<ref:../net>",
+  "x.address": at,
 };
 const net: JsonObject = { "x.type": "Subnet", "x.addressRange": "management" };
 const root: JsonObject = {
@@ -41,15 +46,24 @@ const root: JsonObject = {
     "x.type": "Cell",
     cells: {
       primary: {
-        ...{ "x.type": "CellController", "x.name": "primary", "x.gateway": at },
+        "x.type": "CellController",
+        "x.name": "primary",
+        "x.gateway": at,
         "x.cell": { primary: { "x.type": "Cell", net, gateway, card } },
       },
     },
   },
 };
 const host: ActualHost = {
-  ...{ host: hostName("h1"), state: "up", address: ipv4("10.0.1.1"), mac: mac("02:00:00:00:01:01") },
-  ...{ memoryMiB: 1024, reservedMiB: 0, cpus: 2, cpuSpeedMHz: 0, accelerator: "tcg" },
+  host: hostName("h1"),
+  state: "up",
+  address: ipv4("10.0.1.1"),
+  mac: mac("02:00:00:00:01:01"),
+  memoryMiB: 1024,
+  reservedMiB: 0,
+  cpus: 2,
+  cpuSpeedMHz: 0,
+  accelerator: "tcg",
 };
 
 let installation: TestInstallation;
@@ -108,9 +122,15 @@ const runCell = async (cell: string, cellUid: string, more: (means: RootOptions)
   const configuration = await configure(`controller.${cell}`);
   const means = await meansOf(configuration, cell);
   const service = createController({
-    ...{ cell: cellName(cell), cellUid: uid(cellUid), cellNumber: cell === "root" ? 1 : 2, domain: "cells.internal" },
-    ...{ address: ipv4("10.0.3.2"), mac: mac("02:00:00:00:00:01"), self: configuration.name },
-    ...{ cellManager: true as const, ...more(means) },
+    cell: cellName(cell),
+    cellUid: uid(cellUid),
+    cellNumber: cell === "root" ? 1 : 2,
+    domain: "cells.internal",
+    address: ipv4("10.0.3.2"),
+    mac: mac("02:00:00:00:00:01"),
+    self: configuration.name,
+    cellManager: true as const,
+    ...more(means),
   });
   const running = await runService({ configuration, service });
   closing.push(() => running.stop());

@@ -77,7 +77,9 @@ class Cell {
       if (cell !== "shop") throw this.others;
       const [at = "", query = ""] = path.replace(/^model\/?/, "").split("?");
       const answer = this.world.ask({
-        ...{ method, path: decodeURIComponent(at), state: query === "state=true" },
+        method,
+        path: decodeURIComponent(at),
+        state: query === "state=true",
         ...(body === undefined ? {} : { json: body }),
         ...(version === undefined ? {} : { ifMatch: Number(version.replaceAll('"', "")) }),
       });
@@ -151,7 +153,10 @@ const uidOf = (body: Json): string => (isObject(body) ? String(body.uid) : "");
 test("a text, requests and commands make the same document", async (t) => {
   const [byText, byRequests, byCommands] = [new Cell(), new Cell(), new Cell()];
   const racks: JsonObject = {
-    ...{ "x.type": "Pool", "x.authorised": ["ROOT/acme/dev", "ROOT/acme/ops"], "x.cpuRatio": 2, "x.fill": "pack" },
+    "x.type": "Pool",
+    "x.authorised": ["ROOT/acme/dev", "ROOT/acme/ops"],
+    "x.cpuRatio": 2,
+    "x.fill": "pack",
     rack1: { "x.type": "PoolHost", "x.pool": "<ref:..>", "x.flavor": "large", "x.enabled": true },
     rack2: { "x.type": "PoolHost", "x.pool": "<ref:..>", "x.flavor": "large", "x.zone": "z1" },
   };
@@ -181,8 +186,15 @@ test("a text, requests and commands make the same document", async (t) => {
 
   const { body } = await ask("GET", at);
   assert.deepEqual(body, {
-    ...{ uid: uidOf(made.body), cell: "shop", path: "shop/racks", name: "racks", account: "ROOT/acme/dev", hosts: 2 },
-    ...{ authorised: ["ROOT/acme/dev", "ROOT/acme/ops"], cpuRatio: 2, fill: "pack" },
+    uid: uidOf(made.body),
+    cell: "shop",
+    path: "shop/racks",
+    name: "racks",
+    account: "ROOT/acme/dev",
+    hosts: 2,
+    authorised: ["ROOT/acme/dev", "ROOT/acme/ops"],
+    cpuRatio: 2,
+    fill: "pack",
   });
   assert.match(
     await command(url, ["pool", "list"]),
@@ -208,7 +220,8 @@ test("a host of which none is free is refused by a request, and nothing stays, a
   );
   assert.deepEqual(cell.document(), before);
   cell.world.ask({
-    ...{ method: "PUT", path: "shop/racks/rack1" },
+    method: "PUT",
+    path: "shop/racks/rack1",
     json: { "x.type": "PoolHost", "x.pool": "<ref:/shop/racks>", "x.flavor": "large" },
   });
   cell.world.settle();
@@ -354,7 +367,9 @@ test("whoever waits for a host has its cell alone asked, and leaves nothing when
   cell.isHeard = false;
   const left = new AbortController();
   const waits = fetch(`${url}${at}/hosts`, {
-    ...{ method: "POST", headers: { "content-type": "application/json" }, signal: left.signal },
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    signal: left.signal,
     body: JSON.stringify({ name: "rack1", flavor: "large" }),
   });
   const waiting = assert.rejects(waits, { name: "AbortError" });

@@ -81,7 +81,12 @@ function poolsIn(cell: string, account: string | undefined, json: Json, version:
     const { "x.authorised": authorised, "x.cpuRatio": cpuRatio } = document;
     const fill = textIn(document, "x.fill");
     const summary: PoolSummary = {
-      ...{ uid: state.uid, cell, path, name: nameOf(path), account: account ?? null, hosts: hosts.length },
+      uid: state.uid,
+      cell,
+      path,
+      name: nameOf(path),
+      account: account ?? null,
+      hosts: hosts.length,
       authorised: Array.isArray(authorised) ? (authorised as readonly string[]) : null,
       ...(typeof cpuRatio === "number" ? { cpuRatio } : {}),
       ...(fill === "spread" || fill === "pack" ? { fill } : {}),
@@ -91,8 +96,15 @@ function poolsIn(cell: string, account: string | undefined, json: Json, version:
   });
 }
 const hostOf = ({ path, json }: Element, { uid, phase, reason, vms = [] }: ElementState): PoolHostThere => ({
-  ...{ uid, path, name: nameOf(path), phase, reason, vms },
-  ...{ flavor: textIn(json, "x.flavor") ?? "", zone: textIn(json, "x.zone"), enabled: json["x.enabled"] === true },
+  uid,
+  path,
+  name: nameOf(path),
+  phase,
+  reason,
+  vms,
+  flavor: textIn(json, "x.flavor") ?? "",
+  zone: textIn(json, "x.zone"),
+  enabled: json["x.enabled"] === true,
   document: attributesOf(json),
 });
 const shownOf = ({ document: _document, ...host }: PoolHostThere): PoolHostSummary => host;

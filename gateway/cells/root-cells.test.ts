@@ -74,15 +74,14 @@ const controller = (cell: string, cellNumber: number, more: object) => ({
   enrolment: { authority: "127.0.0.1:1", fingerprint },
   address: addressOf(cellNumber),
   controller: {
-    ...{
-      cell,
-      cellUid: cell,
-      cellNumber,
-      domain: "cells.internal",
-      mac: "02:00:00:00:00:01",
-      cellManager: true as const,
-    },
-    ...{ credentialHashes: [hashCredential(operator)], ...more },
+    cell,
+    cellUid: cell,
+    cellNumber,
+    domain: "cells.internal",
+    mac: "02:00:00:00:00:01",
+    cellManager: true as const,
+    credentialHashes: [hashCredential(operator)],
+    ...more,
   },
 });
 
@@ -324,7 +323,17 @@ test("what cannot be is refused: a cell like the root cell, the end of the root 
 
 test("a user makes a cell of his account, changes and ends it, and of others' cells nothing, whatever a gateway claims", () =>
   usersMakeCells({
-    ...{ installation, gateway, operator, ask, cells, components, specification, shop, start, startAsHostsWould, end },
+    installation,
+    gateway,
+    operator,
+    ask,
+    cells,
+    components,
+    specification,
+    shop,
+    start,
+    startAsHostsWould,
+    end,
     said: () => output,
     url: () => url,
   }));
@@ -334,14 +343,21 @@ const at = "10.0.0.40";
 const primary = (more: JsonObject = {}): JsonObject => ({
   primary: {
     "x.type": "Cell",
-    ...{ "x.limits.vms": 4, "x.limits.memory": 1024, "x.limits.cpus": 4 },
+    "x.limits.vms": 4,
+    "x.limits.memory": 1024,
+    "x.limits.cpus": 4,
     net: { "x.type": "Subnet", "x.addressRange": "management" },
     gateway: {
-      ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "off" },
+      "x.type": "VM",
+      "x.memory": 160,
+      "x.desiredState": "off",
       "x.data": { service: { roles: { gateway: {} } } },
     },
     card: {
-      ...{ "x.type": "VirtualInterface", "x.vm": "<ref:../gateway>", "x.subnet": "<ref:../net>", "x.address": at },
+      "x.type": "VirtualInterface",
+      "x.vm": "<ref:../gateway>",
+      "x.subnet": "<ref:../net>",
+      "x.address": at,
     },
     ...more,
   },

@@ -41,7 +41,9 @@ export function firstPlan(cell: Cell, supply: Supply, bound: Openness | null = {
   const foreseen = foreseenOf(cell, plan, supply.storage);
   const opened = bound === null ? [] : openedBy(null, cell, bound, (label) => childName(cell.name, label));
   return {
-    ...{ plan, version: 0, dryRun: true },
+    plan,
+    version: 0,
+    dryRun: true,
     ...(unchecked.length > 0 ? { unchecked } : {}),
     ...(foreseen.length > 0 ? { foreseen } : {}),
     ...(opened.length > 0 ? { opened } : {}),

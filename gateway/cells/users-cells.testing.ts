@@ -34,7 +34,9 @@ export async function usersMakeCells(means: Means): Promise<void> {
   const { installation, gateway, operator, said, ask, cells, components, specification, shop } = means;
   const { start, startAsHostsWould, end } = means;
   const users: JsonObject = {
-    ...{ "x.type": "VM", "x.memory": 64, "x.desiredState": "off" },
+    "x.type": "VM",
+    "x.memory": 64,
+    "x.desiredState": "off",
     "x.data": { service: { roles: { tenancy: {} } } },
   };
   const { root } = specification("core1") as { readonly root: JsonObject };
@@ -114,7 +116,9 @@ export async function usersMakeCells(means: Means): Promise<void> {
   const tell = async (peer: string, method: string, path: string, by: string, body?: JsonObject) => {
     const headers = { authorization: `Bearer ${by}`, "content-type": "application/json" };
     const answer = await peerRequest(gateway, peerName(peer), {
-      ...{ method, path, headers },
+      method,
+      path,
+      headers,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     return { status: answer.status, text: await answer.text() };
@@ -151,7 +155,9 @@ export async function usersMakeCells(means: Means): Promise<void> {
   );
   const { json: bound } = await ask("GET", "/cells/root/model/root/cells/other");
   assert.deepEqual(bound, {
-    ...{ "x.type": "CellController", "x.name": "other", "x.account": "ROOT/ops" },
+    "x.type": "CellController",
+    "x.name": "other",
+    "x.account": "ROOT/ops",
     "x.cell": { other: { "x.type": "Cell" } },
   });
   await startAsHostsWould("other");

@@ -34,7 +34,9 @@ test("a credential of a part of a cell works through the gateway, there and nowh
   const app = createGateway(gateway.configuration);
   const ask = async (method: "GET" | "PATCH", url: string, credential: string, body?: Json) => {
     const answer = await app.inject({
-      ...{ method, url, headers: { authorization: `Bearer ${credential}`, "content-type": "application/json" } },
+      method,
+      url,
+      headers: { authorization: `Bearer ${credential}`, "content-type": "application/json" },
       ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
     });
     return { status: answer.statusCode, json: JSON.parse(answer.body) as Json };

@@ -75,7 +75,9 @@ const madeUp = `${capabilityPrefix}${"c".repeat(43)}`;
 const capability = async (cell: string): Promise<string> => {
   const headers = { authorization: `Bearer ${credentials.get(cell)}`, "content-type": "application/json" };
   const asked = await fetch(`${url.replace("ws", "http")}/cells/${cell}/sessions`, {
-    ...{ method: "POST", headers, body: "{}" },
+    method: "POST",
+    headers,
+    body: "{}",
   });
   assert.equal(asked.status, 201);
   return `${capabilityPrefix}${((await asked.json()) as { session: string }).session}`;

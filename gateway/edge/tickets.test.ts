@@ -54,8 +54,13 @@ const startController = async (cell: string, version: Version = "present"): Prom
   await servers.get(cell)?.stop();
   const { configuration } = await installation.configure(peerName(`controller.${cell}`));
   const controller = {
-    ...{ cell, cellUid: cell, cellNumber: 1, domain: "cells.internal", mac: "02:00:00:00:00:01" },
-    ...{ cellManager: true as const, credentialHashes: [hashCredential(operator)] },
+    cell,
+    cellUid: cell,
+    cellNumber: 1,
+    domain: "cells.internal",
+    mac: "02:00:00:00:00:01",
+    cellManager: true as const,
+    credentialHashes: [hashCredential(operator)],
   };
   const seen = received.get(cell) ?? [];
   received.set(cell, seen);
@@ -170,7 +175,9 @@ test("the operator opens the root cell, every other and the list of all", async 
 const ticketIn = (text: string): string => /Bearer (ticket\.[\w-]{43})/.exec(text)?.[1] ?? assert.fail(text);
 const askController = async (cell: string, from: ProcessConfiguration, ticket: string): Promise<number> => {
   const answer = await peerRequest(from, peerName(`controller.${cell}`), {
-    ...{ method: "GET", path: `/cells/${cell}`, headers: { authorization: `Bearer ${ticket}` } },
+    method: "GET",
+    path: `/cells/${cell}`,
+    headers: { authorization: `Bearer ${ticket}` },
   });
   answer.body.destroy();
   return answer.status;
@@ -194,7 +201,9 @@ test("a ticket opens the one cell that it is for, by the gateway alone, and is s
 test("nobody gets a ticket without the operator's credential", async () => {
   const register = async (from: ProcessConfiguration, credential: string): Promise<number> => {
     const answer = await peerRequest(from, peerName("controller.root"), {
-      ...{ method: "PUT", path: `/tickets/${"ab".repeat(32)}`, body: JSON.stringify({ cell: "shop" }) },
+      method: "PUT",
+      path: `/tickets/${"ab".repeat(32)}`,
+      body: JSON.stringify({ cell: "shop" }),
       headers: { authorization: `Bearer ${credential}`, "content-type": "application/json" },
     });
     answer.body.destroy();

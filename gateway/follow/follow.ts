@@ -29,7 +29,10 @@ export interface FollowLimits {
   readonly times: TopicTimes;
 }
 export const followLimits: FollowLimits = {
-  ...{ perPerson: 8, inAll: 128, topics: { inAll: 512, reserved: 64, perCell: 128 }, takenWithinMs: 30_000 },
+  perPerson: 8,
+  inAll: 128,
+  topics: { inAll: 512, reserved: 64, perCell: 128 },
+  takenWithinMs: 30_000,
   times: topicTimes,
 };
 

@@ -41,8 +41,12 @@ export class Ring {
     this.#stale = stale;
     this.#n += 1;
     const event: FollowEvent = {
-      ...{ kind: "delta", time, topic: this.topic, ...this.position },
-      ...{ rows: delta?.rows ?? {}, gone: delta?.gone ?? [] },
+      kind: "delta",
+      time,
+      topic: this.topic,
+      ...this.position,
+      rows: delta?.rows ?? {},
+      gone: delta?.gone ?? [],
       ...(stale === undefined ? {} : { stale }),
     };
     const characters = JSON.stringify(event).length;

@@ -21,7 +21,9 @@ let app: FastifyInstance;
 const closers: (() => Promise<void>)[] = [];
 const [presence, h1] = [peerName("presence.1"), peerName("host.h1")];
 const manager = createHaManager({
-  ...{ self: peerName("ha-manager"), presence: [presence], storageManagers: [peerName("storage-manager")] },
+  self: peerName("ha-manager"),
+  presence: [presence],
+  storageManagers: [peerName("storage-manager")],
   hosts: [h1, peerName("host.h2")],
 });
 let state = manager.restore({ records: new Map(), desiredAt: new Map() });
@@ -63,8 +65,16 @@ before(async () => {
   registerHa(app, (await installation.configure(peerName("gateway"))).configuration);
   give({ kind: "start" });
   const value = {
-    ...{ vm: "a-1", cell: "shop.root", path: "shop/web/vm", incarnation: 1, host: "h1", boot: 7, lost: "restart" },
-    ...{ priority: 0, isolated: "keep", storageManager: "storage-manager" },
+    vm: "a-1",
+    cell: "shop.root",
+    path: "shop/web/vm",
+    incarnation: 1,
+    host: "h1",
+    boot: 7,
+    lost: "restart",
+    priority: 0,
+    isolated: "keep",
+    storageManager: "storage-manager",
   };
   give({ kind: "desired", from: peerName("controller.shop.root"), key: "protected/a-1", value });
   give({ kind: "request", id: 1, request: { kind: "ha-pause" } });
@@ -151,7 +161,8 @@ test("a webhook goes to the HA Manager with its secret sealed, and none that lea
   const short = await put({ url: "http://192.0.2.7/", secret: "short" });
   assert.deepEqual([short.status, short.text.includes('"short"')], [400, false], "what is wrong is not shown again");
   assert.deepEqual(await put({ url: "http://192.0.2.7/cells", secret }), {
-    ...{ status: 200, text: '{"url":"http://192.0.2.7/cells"}' },
+    status: 200,
+    text: '{"url":"http://192.0.2.7/cells"}',
   });
   assert.equal(had.at(-1), "operator 127.0.0.1 setWebhook webhook");
   assert.deepEqual(state.notices.receiver?.url, "http://192.0.2.7/cells");

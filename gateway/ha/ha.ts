@@ -70,7 +70,9 @@ export function registerHa(app: FastifyInstance, configuration: ProcessConfigura
   serveRoute(app, "forgetMail", () => askFor(configuration, mailRemoved, { method: "DELETE", path: "/mail" }));
   serveRoute(app, "registerPower", ({ parameters: { name }, body }) =>
     askFor(configuration, powerRegistered, {
-      ...{ method: "PUT", path: `/power/${encodeURIComponent(name)}`, patienceMs: powerPatienceMs },
+      method: "PUT",
+      path: `/power/${encodeURIComponent(name)}`,
+      patienceMs: powerPatienceMs,
       body: JSON.stringify(body),
     }),
   );
@@ -168,7 +170,8 @@ async function askFor<T>(
   const at = first ?? haManager;
   const { patienceMs: waits = patienceMs, ...order } = asked;
   const answer = await askPeer(configuration, at, {
-    ...{ ...order, signal: AbortSignal.timeout(waits) },
+    ...order,
+    signal: AbortSignal.timeout(waits),
     ...(order.body === undefined ? {} : { headers: { "content-type": "application/json" } }),
   }).catch((error: Error) => {
     throw refused(503, "ha/unreachable", `the HA Manager does not answer: ${error.message}`);

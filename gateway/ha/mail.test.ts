@@ -30,7 +30,9 @@ const receiver = async (context: TestContext, options: { readonly plain?: true; 
   const logins: string[] = [];
   let refusing = options.refuses ?? 0;
   const server = new SMTPServer({
-    ...{ cert: cert as Buffer, key: key as Buffer, closeTimeout: 500 },
+    cert: cert as Buffer,
+    key: key as Buffer,
+    closeTimeout: 500,
     ...(options.plain === true ? { disabledCommands: ["STARTTLS"] } : {}),
     onAuth: (auth, session, done) => {
       logins.push(`${auth.username} ${session.secure ? "with" : "without"} TLS`);
@@ -58,8 +60,15 @@ const receiver = async (context: TestContext, options: { readonly plain?: true; 
   return { got, logins, ca, server: `localhost:${port}` };
 };
 const due = (server: string, ca: string | null, more: Partial<DueMail> = {}): DueMail => ({
-  ...{ number: 3, server, ca, login: { user, password }, from: "cells@example.com", to: "oncall@example.com" },
-  ...{ subject: "[cells] an alert: held shop:shop/web", text: "look at it\n", messageId: "<cells.3.1@example.com>" },
+  number: 3,
+  server,
+  ca,
+  login: { user, password },
+  from: "cells@example.com",
+  to: "oncall@example.com",
+  subject: "[cells] an alert: held shop:shop/web",
+  text: "look at it\n",
+  messageId: "<cells.3.1@example.com>",
   ...more,
 });
 
@@ -128,7 +137,10 @@ test("a wrong password, a server that does not take it, and one that says nothin
 
 test("what is said is one header and a few lines, whatever a path has in it", () => {
   const alert: Alert = {
-    ...{ kind: "held" as const, subject: "shop:shop/web\r\nBcc: all@example.com", since: 0, sentence: "it waits" },
+    kind: "held" as const,
+    subject: "shop:shop/web\r\nBcc: all@example.com",
+    since: 0,
+    sentence: "it waits",
   };
   const notice: Notice = { number: 1, event: "opened", alert, at: 1000 };
   const { subject, text: lines } = messageOf(notice);

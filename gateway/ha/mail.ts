@@ -30,12 +30,17 @@ export const sendMail = async (mail: DueMail, allows: typeof isOutside = isOutsi
   try {
     const transport = createTransport({
       // What was looked at is what is spoken to; its certificate is for the name.
-      ...{ host: await outsideAddress(host, "a mail server", allows), port },
-      ...{ secure: port === tlsPort, requireTLS: true },
+      host: await outsideAddress(host, "a mail server", allows),
+      port,
+      secure: port === tlsPort,
+      requireTLS: true,
       tls: { servername: host, ...(mail.ca === null ? {} : { ca: mail.ca }) },
       ...(mail.login === null ? {} : { auth: { user: mail.login.user, pass: mail.login.password } }),
-      ...{ connectionTimeout: patienceMs, greetingTimeout: patienceMs, socketTimeout: patienceMs },
-      ...{ disableFileAccess: true, disableUrlAccess: true },
+      connectionTimeout: patienceMs,
+      greetingTimeout: patienceMs,
+      socketTimeout: patienceMs,
+      disableFileAccess: true,
+      disableUrlAccess: true,
     });
     const late = new Promise<never>((_resolve, reject) => {
       overdue = setTimeout(() => {
@@ -45,7 +50,12 @@ export const sendMail = async (mail: DueMail, allows: typeof isOutside = isOutsi
     });
     const { from, to, subject, text, number, messageId } = mail;
     const sent = transport.sendMail({
-      ...{ from, to, subject, text, messageId, date: new Date() },
+      from,
+      to,
+      subject,
+      text,
+      messageId,
+      date: new Date(),
       headers: { "Auto-Submitted": "auto-generated", "Cells-Notice": `${number}` },
     });
     await Promise.race([sent, late]);

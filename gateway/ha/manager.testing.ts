@@ -10,7 +10,9 @@ export const startHaManager = async (installationName: string) => {
   const installation = await createTestInstallation(installationName);
   const { configuration } = await installation.configure(peerName("ha-manager"));
   const manager = createHaManager({
-    ...{ self: peerName("ha-manager"), presence: [peerName("presence.1")], storageManagers: [] },
+    self: peerName("ha-manager"),
+    presence: [peerName("presence.1")],
+    storageManagers: [],
     hosts: [peerName("host.h1")],
   });
   let state = manager.restore({ records: new Map(), desiredAt: new Map() });

@@ -69,13 +69,21 @@ export const postNotice = async (
     const status = await new Promise<number>((resolve, reject) => {
       const request = (url.protocol === "https:" ? httpsRequest : httpRequest)(
         {
-          ...{ host, port: url.port === "" ? undefined : Number(url.port), path: `${url.pathname}${url.search}` },
+          host,
+          port: url.port === "" ? undefined : Number(url.port),
+          path: `${url.pathname}${url.search}`,
           // By the name that was said, whatever address it has now.
           ...(isIP(url.hostname) === 0 ? { servername: url.hostname } : {}),
-          ...{ method: "POST", signal: AbortSignal.timeout(postMs), agent: false },
+          method: "POST",
+          signal: AbortSignal.timeout(postMs),
+          agent: false,
           headers: {
-            ...{ host: url.host, "content-type": "application/json", "content-length": Buffer.byteLength(body) },
-            ...{ "cells-signature": signature, "cells-notice": `${number}`, connection: "close" },
+            host: url.host,
+            "content-type": "application/json",
+            "content-length": Buffer.byteLength(body),
+            "cells-signature": signature,
+            "cells-notice": `${number}`,
+            connection: "close",
           },
         },
         (response) => {
@@ -120,7 +128,10 @@ export const followDue = (
   const connection = keepConnection(configuration, at);
   const ask = async (method: "GET" | "POST", body?: object): Promise<unknown> => {
     const answer = await peerRequest(configuration, at, {
-      ...{ method, path, connection, signal: AbortSignal.any([over.signal, AbortSignal.timeout(waitMs)]) },
+      method,
+      path,
+      connection,
+      signal: AbortSignal.any([over.signal, AbortSignal.timeout(waitMs)]),
       ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
     });
     const text = await answer.text();

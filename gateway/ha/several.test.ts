@@ -46,8 +46,16 @@ const start = async (name: string, cell: string) => {
   });
   give({ kind: "start" });
   const value = {
-    ...{ vm: `${cell}-1`, cell: `${cell}.root`, path: `${cell}/web/vm`, incarnation: 1, host: "h1", boot: 7 },
-    ...{ lost: "restart", priority: 0, isolated: "keep", storageManager: "storage-manager" },
+    vm: `${cell}-1`,
+    cell: `${cell}.root`,
+    path: `${cell}/web/vm`,
+    incarnation: 1,
+    host: "h1",
+    boot: 7,
+    lost: "restart",
+    priority: 0,
+    isolated: "keep",
+    storageManager: "storage-manager",
   };
   give({ kind: "desired", from: peerName(`controller.${cell}.root`), key: `protected/${cell}-1`, value });
   give({ kind: "request", id: 1, request: { kind: "ha-pause" } });
@@ -127,7 +135,10 @@ test("of one that does not answer it is said that its part is missing, and nobod
 const nothing: HaReport = { protected: 1, storm: null, alerts: [], items: [] };
 const at = (seconds: number): string => new Date(seconds * 1000).toISOString();
 const alert = (subject: string, since: number, acknowledged?: number): HaAlert => ({
-  ...{ kind: "isolated", subject, since: at(since), sentence: "it may run on" },
+  kind: "isolated",
+  subject,
+  since: at(since),
+  sentence: "it may run on",
   ...(acknowledged === undefined ? {} : { acknowledged: at(acknowledged) }),
 });
 const heard = (...reports: readonly HaReport[]): readonly Heard[] =>
@@ -145,8 +156,21 @@ test("a host is one matter of all, since the first time, and looked after only w
 
 test("what is worked on comes first, then what has ended, the last one first; who tells outside and cuts power is the first one", () => {
   const item = (path: string, step: HaItem["step"], scheduled: number, since: number): HaItem => ({
-    ...{ type: "HA", step, vm: path, cell: "shop.root", path, incarnation: 1, host: "h1", reason: "", outcome: null },
-    ...{ held: null, fencedBy: null, scheduled: at(scheduled), since: at(since), investigators: [], fencers: [] },
+    type: "HA",
+    step,
+    vm: path,
+    cell: "shop.root",
+    path,
+    incarnation: 1,
+    host: "h1",
+    reason: "",
+    outcome: null,
+    held: null,
+    fencedBy: null,
+    scheduled: at(scheduled),
+    since: at(since),
+    investigators: [],
+    fencers: [],
   });
   const one = { ...nothing, items: [item("b", "Fencing", 2, 2), item("d", "Done", 0, 3)] };
   const other = { ...nothing, items: [item("a", "Scheduled", 1, 1), item("c", "Error", 0, 4)] };
@@ -162,7 +186,8 @@ test("what is worked on comes first, then what has ended, the last one first; wh
     storm: { since: at(since), hosts, ...(asked === undefined ? {} : { asked }) },
   });
   assert.deepEqual(joined(heard(storm(2, ["h1", "h2"]), storm(1, ["h2"], true)))?.storm, {
-    ...{ since: at(1), hosts: ["h2", "h1"] },
+    since: at(1),
+    hosts: ["h2", "h1"],
   });
   assert.equal(joined([{ manager: "ha-manager", said: "it is starting" }]), null);
 });

@@ -4,8 +4,13 @@ import type { ServiceEvent } from "../../model/api.ts";
 import { createPathBook, inOrder, isNews, isService, markOf, passes, readEventFilter } from "./event-merge.ts";
 
 const event = (id: string, seconds: number, change: Partial<ServiceEvent> = {}): ServiceEvent => ({
-  ...{ id, time: new Date(seconds * 1000).toISOString(), service: "placer", event: "placement/state" },
-  ...{ cell: null, path: null, fields: {} },
+  id,
+  time: new Date(seconds * 1000).toISOString(),
+  service: "placer",
+  event: "placement/state",
+  cell: null,
+  path: null,
+  fields: {},
   ...change,
 });
 

@@ -27,13 +27,26 @@ let url = "";
 const closers: (() => Promise<void>)[] = [];
 const clean = { clients: [], receivers: [] };
 const host = (name: string) => ({
-  ...{ host: name, address: "10.0.0.1", state: "up", memoryMiB: 4096, usedMiB: 0, cpus: 2, accelerator: "tcg", vms: 0 },
+  host: name,
+  address: "10.0.0.1",
+  state: "up",
+  memoryMiB: 4096,
+  usedMiB: 0,
+  cpus: 2,
+  accelerator: "tcg",
+  vms: 0,
 });
 const file = { file: "v.1", volume: "c1-1", path: null, sizeMiB: 1, usedMiB: 1, deleted: "2026-11-26T00:00:00.000Z" };
 const binned = { ...file, overlay: false, offered: false };
 const event = (id: number, more: object = {}): Json => ({
-  ...{ id: `a-${id}`, time: "2026-11-26T00:00:00.000Z", service: "host.h1", event: "vm/started" },
-  ...{ cell: null, path: null, fields: {}, ...more },
+  id: `a-${id}`,
+  time: "2026-11-26T00:00:00.000Z",
+  service: "host.h1",
+  event: "vm/started",
+  cell: null,
+  path: null,
+  fields: {},
+  ...more,
 });
 const leaving = { cell: "shop", path: "shop/web/vm", to: null, reason: "h9: it is full" };
 const image = { name: "tiny", digest: "d", sizeMiB: 64, provided: true };
@@ -96,11 +109,18 @@ const lie = (text: string): void => {
   for (const name of liars) said.set(`${name} *`, text);
 };
 const nonsense: readonly unknown[] = [
-  ...[null, 5, "x", [], [null], {}, { hosts: 5 }, { hosts: [null] }, { clients: 5, receivers: null }],
-  ...[
-    { clients: [null], receivers: [5] },
-    { clients: [{ client: 5, forked: true, kept: 0, orphans: 1, keys: 7 }], receivers: [] },
-  ],
+  null,
+  5,
+  "x",
+  [],
+  [null],
+  {},
+  { hosts: 5 },
+  { hosts: [null] },
+  { clients: 5, receivers: null },
+
+  { clients: [null], receivers: [5] },
+  { clients: [{ client: 5, forked: true, kept: 0, orphans: 1, keys: 7 }], receivers: [] },
   { hosts: [{ host: "h1", generation: 1, incarnation: 1, reports: 0, state: "dead", sinceMs: 1e300 }] },
 ];
 

@@ -16,7 +16,9 @@ export function registerNetwork(app: FastifyInstance, configuration: ProcessConf
   serveRoute(app, "readNetworkConfiguration", () => ask(configuration, { method: "GET", path: "/configuration" }));
   serveRoute(app, "setNetworkConfiguration", ({ body }) =>
     ask(configuration, {
-      ...{ method: "PUT", path: "/configuration", body: JSON.stringify(body) },
+      method: "PUT",
+      path: "/configuration",
+      body: JSON.stringify(body),
       headers: { "content-type": "application/json" },
     }),
   );

@@ -40,7 +40,12 @@ const gatewayObserver = observerOf("gateway");
 const services = new Map<string, { readonly server: PeerServer; readonly observer: Observer; readonly port: number }>();
 
 const configure = async (name: string, role: ProcessConfiguration["role"]): Promise<ProcessConfiguration> => ({
-  ...{ name: peerName(name), role, address: "127.0.0.1", directory: root, runDirectory: root, httpPort: 0 },
+  name: peerName(name),
+  role,
+  address: "127.0.0.1",
+  directory: root,
+  runDirectory: root,
+  httpPort: 0,
   certificate: await issueCertificate(join(root, "ca"), peerName(name), ["127.0.0.1"]),
   peersFile: join(root, "peers.json"),
 });

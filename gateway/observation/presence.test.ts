@@ -5,8 +5,12 @@ import { hostName } from "../../model/cell/identifiers.ts";
 import { mergePresence } from "./presence.ts";
 
 const view = (state: HostPresence["state"], sinceMs: number, generation = 1): HostPresence => ({
-  ...{ host: hostName("h1"), generation, incarnation: 0, reports: 0 },
-  ...{ state, sinceMs },
+  host: hostName("h1"),
+  generation,
+  incarnation: 0,
+  reports: 0,
+  state,
+  sinceMs,
 });
 const merge = (...views: readonly HostPresence[]) => mergePresence(views.map((each) => [each])).get("h1");
 const at = (ms: number): string => new Date(ms).toISOString();

@@ -25,7 +25,8 @@ function merged(views: readonly HostPresence[]): PresenceStatus {
     if (!present.some((view) => view.state === state)) continue;
     const isOff = state === "dead" && present.some((view) => view.powerIsOff === true);
     return {
-      ...{ state: names[state], since: since.length === 0 ? null : new Date(Math.min(...since)).toISOString() },
+      state: names[state],
+      since: since.length === 0 ? null : new Date(Math.min(...since)).toISOString(),
       ...(isOff ? { powerIsOff: true as const } : {}),
     };
   }

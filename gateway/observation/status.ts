@@ -40,13 +40,13 @@ const sinceMs: Schema<number> = { ...number, minimum: 0, maximum: latestMs };
 const presenceAnswer = record<PresenceAnswer>({
   hosts: list(
     record<HostPresence>({
-      ...{
-        host: branded<HostName>("a host's name"),
-        generation: integer(),
-        incarnation: integer(),
-        reports: integer(),
-      },
-      ...{ state: oneOf("alive", "reported", "dead", "gone"), sinceMs, powerIsOff: optional(exactly(true)) },
+      host: branded<HostName>("a host's name"),
+      generation: integer(),
+      incarnation: integer(),
+      reports: integer(),
+      state: oneOf("alive", "reported", "dead", "gone"),
+      sinceMs,
+      powerIsOff: optional(exactly(true)),
     }),
   ),
 });
@@ -60,7 +60,8 @@ const roomsAnswer = record<RoomsAnswer>({
   loss: optional(
     nullable(
       record<HostLoss>({
-        ...{ host: branded<HostName>("a host's name"), vms: integer() },
+        host: branded<HostName>("a host's name"),
+        vms: integer(),
         stranded: list(record<HostLoss["stranded"][number]>({ cell: text(), path: text() })),
       }),
     ),

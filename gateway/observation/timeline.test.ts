@@ -8,8 +8,13 @@ import type { Sources } from "./sources.ts";
 import { attach, createTimeline } from "./timeline.ts";
 
 const event = (service: string, id: string, seconds: number): ServiceEvent => ({
-  ...{ id, service, time: new Date(seconds * 1000).toISOString(), event: "placement/state" },
-  ...{ cell: null, path: null, fields: {} },
+  id,
+  service,
+  time: new Date(seconds * 1000).toISOString(),
+  event: "placement/state",
+  cell: null,
+  path: null,
+  fields: {},
 });
 const own = () => createEventRing("gateway", "g");
 

@@ -35,7 +35,9 @@ before(async () => {
   const server = await servePeers(configuration, zoneQuestions(seal).handler(asked));
   stop = server.stop;
   running = await runAsked(asked, {
-    ...{ configuration, observer, service: createDnsManager({ self: dnsManager }) },
+    configuration,
+    observer,
+    service: createDnsManager({ self: dnsManager }),
     onLog: (event) => logged.push(event),
   });
   app = fastify();

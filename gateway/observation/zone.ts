@@ -17,7 +17,9 @@ export function registerZone(app: FastifyInstance, configuration: ProcessConfigu
   serveRoute(app, "readZone", () => ask(configuration, zoneReport, { method: "GET", path: "/zone" }));
   serveRoute(app, "giveZoneKey", ({ parameters: { name }, body }) =>
     ask(configuration, zoneKeyAnswer, {
-      ...{ method: "PUT", path: keyPath(name), body: JSON.stringify(body) },
+      method: "PUT",
+      path: keyPath(name),
+      body: JSON.stringify(body),
       headers: { "content-type": "application/json" },
     }),
   );

@@ -69,13 +69,17 @@ export function cellSourceOf(means: Means, { headers, raw }: FastifyRequest): Ce
     ask: async (cell, { method, path, body, version }) => {
       try {
         const answer = await forward(way, cell, {
-          ...{ method, url: `/cells/${encodeURIComponent(cell)}/${path}` },
+          method,
+          url: `/cells/${encodeURIComponent(cell)}/${path}`,
           headers: {
-            ...{ authorization, "content-type": "application/json" },
+            authorization,
+            "content-type": "application/json",
             ...(version === undefined ? {} : { "if-match": version }),
           },
           body: body === undefined ? null : Buffer.from(JSON.stringify(body)),
-          ...{ signal: AbortSignal.timeout(patienceMs), source: addressOf(raw.socket), follows: false },
+          signal: AbortSignal.timeout(patienceMs),
+          source: addressOf(raw.socket),
+          follows: false,
         });
         const text = await answer.text();
         if (answer.status !== 200) throw refusalIn(answer.status, text, "controller", `the cell ${cell} refuses it`);
@@ -108,8 +112,10 @@ async function holdingsFor({ way, sessions, isOfSession }: Means, authorization:
   }
   const ask = (shown: string) =>
     peerRequest(way.configuration, controllerOf(rootCell), {
-      ...{ method: "GET", path: `/cells/${rootCell}/holdings` },
-      ...{ headers: { authorization: shown }, signal: AbortSignal.timeout(patienceMs) },
+      method: "GET",
+      path: `/cells/${rootCell}/holdings`,
+      headers: { authorization: shown },
+      signal: AbortSignal.timeout(patienceMs),
     });
   const ticket = {
     get: () => sessions.ticketFor(rootCell, authorization, child),

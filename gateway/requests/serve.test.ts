@@ -21,8 +21,15 @@ before(async () => {
   await writeFile(join(root, "peers.json"), JSON.stringify({ peers: {} }));
   const certificate = await issueCertificate(join(root, "ca"), peerName("gateway"), ["127.0.0.1"]);
   app = createGateway({
-    ...{ name: peerName("gateway"), role: "gateway", address: "127.0.0.1", distributionPort: 0, httpPort: 0 },
-    ...{ directory: root, runDirectory: root, peersFile: join(root, "peers.json"), certificate },
+    name: peerName("gateway"),
+    role: "gateway",
+    address: "127.0.0.1",
+    distributionPort: 0,
+    httpPort: 0,
+    directory: root,
+    runDirectory: root,
+    peersFile: join(root, "peers.json"),
+    certificate,
     gateway: { supervisorSocket: join(root, "nobody"), credentialHashes: [hashCredential("open-sesame")] },
   });
   await app.ready();

@@ -27,7 +27,9 @@ function cloud(vmAt: string | null = null) {
       if (cell === "shop") return { json: { shop: { "x.type": "Cell", vm } }, version: '"1"' };
       const [at = "", query = ""] = path.replace(/^model\/?/, "").split("?");
       const request: JsonObject = {
-        ...{ method, path: at, state: query === "state=true" },
+        method,
+        path: at,
+        state: query === "state=true",
         ...(body === undefined ? {} : { json: body }),
         ...(version === undefined ? {} : { ifMatch: Number(version.replaceAll('"', "")) }),
       };
@@ -55,7 +57,11 @@ const refusal = async (work: Promise<unknown>): Promise<string> => {
 test("a flavour is an element of the root cell, once by its name, and goes when no host is of it", async () => {
   const { source, root } = cloud();
   assert.deepEqual(await addFlavor(source, { name: "large", description: "32 processors", units: 4 }), {
-    ...{ name: "large", description: "32 processors", units: 4, free: 0, hosts: [] },
+    name: "large",
+    description: "32 processors",
+    units: 4,
+    free: 0,
+    hosts: [],
   });
   assert.deepEqual(
     (await source.holdings()).flavors.map(({ name, units }) => [name, units]),
@@ -71,7 +77,10 @@ test("a flavour is an element of the root cell, once by its name, and goes when 
   const into: JsonObject = { "x.type": "Host", "x.state": "disabled", "x.flavor": "large" };
   for (const peer of ["placer"])
     root.step({
-      ...{ kind: "actual", from: peer as never, key: "controller.root/standing/h2", value: { vms: [], tag: null } },
+      kind: "actual",
+      from: peer as never,
+      key: "controller.root/standing/h2",
+      value: { vms: [], tag: null },
     });
   if (root.put("root/hosts/h2", into).status === 200)
     assert.match(await refusal(removeFlavor(source, "large")), /^400 .*large/);
@@ -84,13 +93,11 @@ test("a dedication is given and taken back by requests, by the rules of commands
   const one = await addDedication(source, { of: "h1", domain: "ROOT/acme", account: "dev" });
   const { uid = "", ...rest } = one;
   assert.deepEqual(rest, {
-    ...{
-      of: "h1",
-      level: "host",
-      to: { kind: "account", path: "ROOT/acme/dev" },
-      group: "DedicatedGrp-dev",
-      released: [],
-    },
+    of: "h1",
+    level: "host",
+    to: { kind: "account", path: "ROOT/acme/dev" },
+    group: "DedicatedGrp-dev",
+    released: [],
   });
   assert.match(await refusal(addDedication(source, { of: "h1", domain: "ROOT/acme" })), /^409 h1 is dedicated to/);
   assert.match(await refusal(addDedication(source, { of: "h9", domain: "ROOT/acme" })), /^400 there is no zone, pod/);

@@ -87,13 +87,19 @@ export const addDedication = (
     }
     const name = freeName(of, written);
     await source.ask(root, {
-      ...{ method: "PUT", path: modelAt(`root/dedications/${name}`) },
-      ...{ body: dedicationElement(of, to), version },
+      method: "PUT",
+      path: modelAt(`root/dedications/${name}`),
+      body: dedicationElement(of, to),
+      version,
     });
     const made = within((await rootModel(source)).json, root, "dedications", name, "$state", "uid");
     return {
       ...(typeof made === "string" ? { uid: made } : {}),
-      ...{ of, level: written.tree.get(of)?.level ?? "host", to, group: groupOf(to), released: outcome.released },
+      of,
+      level: written.tree.get(of)?.level ?? "host",
+      to,
+      group: groupOf(to),
+      released: outcome.released,
     };
   });
 

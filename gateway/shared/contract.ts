@@ -47,10 +47,18 @@ const patienceMs = 15_000;
 const mostConnections = 256;
 /** Of one hop alone (RFC 9110, section 7.6.1). */
 const ofOneHop: ReadonlySet<string> = new Set([
-  ...["connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding"],
-  ...["upgrade", "proxy-connection"],
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "proxy-connection",
   // A browser sends to each port of a host what one of them gave it: a sign-in at the gateway is nobody else's to see.
-  ...["cookie", "set-cookie"],
+  "cookie",
+  "set-cookie",
 ]);
 const passed = (headers: IncomingHttpHeaders): OutgoingHttpHeaders => {
   const named = String(headers.connection ?? "")
@@ -71,7 +79,11 @@ export function createContract(configuration: ProcessConfiguration): Contract {
   const open: Contract["open"] = ({ method, path, headers, body, signal }) =>
     new Promise((resolve, reject) => {
       const outgoing = request({
-        ...{ ...tls(), agent, method, path, headers },
+        ...tls(),
+        agent,
+        method,
+        path,
+        headers,
         ...(signal === undefined ? {} : { signal }),
       });
       outgoing.once("response", resolve);
@@ -94,7 +106,10 @@ export function createContract(configuration: ProcessConfiguration): Contract {
       const hasBody = headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
       try {
         const answer = await open({
-          ...{ method, path: url, headers: passed(headers), signal: gone.signal },
+          method,
+          path: url,
+          headers: passed(headers),
+          signal: gone.signal,
           ...(hasBody ? { body: incoming } : {}),
         });
         outgoing.writeHead(answer.statusCode ?? 502, passed(answer.headers));

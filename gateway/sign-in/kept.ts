@@ -131,8 +131,13 @@ export class SignIns {
   ): string {
     const secret = randomBytes(32).toString("base64url");
     to.set(hashOf("id", secret), {
-      ...{ sealed: sealedWith(credential, secret), person: who.person, owner: ownerOf(who), isOwn, endsMs },
-      ...{ idleUntilMs: this.#now() + idleMs, held: new Set() },
+      sealed: sealedWith(credential, secret),
+      person: who.person,
+      owner: ownerOf(who),
+      isOwn,
+      endsMs,
+      idleUntilMs: this.#now() + idleMs,
+      held: new Set(),
     });
     return secret;
   }

@@ -36,7 +36,9 @@ async function ask(method: "GET" | "POST" | "PUT" | "DELETE", url: string, { hea
     ...more,
   });
   assertConforms(method, url, {
-    ...{ status: answer.statusCode, type: String(answer.headers["content-type"]), text: answer.body },
+    status: answer.statusCode,
+    type: String(answer.headers["content-type"]),
+    text: answer.body,
   });
   const cookie = /^__Host-cells=([\w-]*);/.exec(String(answer.headers["set-cookie"]))?.[1];
   const json = JSON.parse(answer.body) as JsonObject & { readonly error?: { readonly code: string } };
@@ -119,7 +121,9 @@ test("a pasted credential signs in, and its sign-in alone ends", async () => {
 
 const readCode = (oneTimeCode: string, headers = {}, remoteAddress = `192.0.2.${++addresses}`) =>
   ask("POST", "/login/codes/read", {
-    ...{ payload: JSON.stringify({ oneTimeCode }), headers: { ...page, ...headers }, remoteAddress },
+    payload: JSON.stringify({ oneTimeCode }),
+    headers: { ...page, ...headers },
+    remoteAddress,
   });
 
 test("a one-time code signs in once, as whoever made it", async () => {

@@ -104,7 +104,8 @@ export function createSignIn(app: FastifyInstance, options: SignInOptions): Sign
       const cookie = signIns.begin(shown.credential, { isOwn, leftMs: who.leftMs }, person);
       const longestMs = Math.min(signInTimes.longestMs, who.leftMs);
       reply.code(201).headers({
-        ...{ "set-cookie": cookieSet(cookie, Math.ceil(longestMs / 1000)), "cache-control": "no-store" },
+        "set-cookie": cookieSet(cookie, Math.ceil(longestMs / 1000)),
+        "cache-control": "no-store",
       });
       return { ...who.is, cookie: true, expires: inMs(longestMs) } satisfies SignedIn;
     }),
@@ -123,7 +124,9 @@ export function createSignIn(app: FastifyInstance, options: SignInOptions): Sign
     reply.header("cache-control", "no-store");
     const leftMs = behind.get(request)?.opened.leftMs;
     return {
-      ...{ ...is, cookie: leftMs !== undefined, expires: leftMs === undefined ? null : inMs(leftMs) },
+      ...is,
+      cookie: leftMs !== undefined,
+      expires: leftMs === undefined ? null : inMs(leftMs),
     } satisfies SignedIn;
   });
   serveRoute(app, "signOut", async ({ request }, reply) => {
@@ -262,7 +265,8 @@ async function whoIs(
   const { user, expires } = read.value as unknown as WhoAmI;
   return {
     is: {
-      ...{ kind: "user", name: user === null ? null : `${user.name}@${user.domain}` },
+      kind: "user",
+      name: user === null ? null : `${user.name}@${user.domain}`,
       account: user?.account ?? rootDomain,
     },
     leftMs: expires === null ? leftMs : Math.max(0, Date.parse(expires) - Date.now()),

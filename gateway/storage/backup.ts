@@ -32,7 +32,10 @@ export function registerBackup(
   serveRoute(app, "orderBackup", async ({ request }, reply) => {
     if (supervisorSocket !== null) return askSupervisor("/backup-order", request, reply);
     const answer = await peerRequest(configuration, peerName("controller.root"), {
-      ...{ method: "POST", path: "/cells/root/backup", body: bodyOf(request), idleTimeoutMs: orderIdleMs },
+      method: "POST",
+      path: "/cells/root/backup",
+      body: bodyOf(request),
+      idleTimeoutMs: orderIdleMs,
       headers: { authorization: String(request.headers.authorization) },
     }).catch((error: Error) => {
       throw refused(502, "controller-unreachable", `the controller of the root cell does not answer: ${error.message}`);
@@ -45,7 +48,10 @@ export function registerBackup(
     const known = await listPeers(configuration, name);
     if (!known.includes(peerName(name))) throw refused(404, "not-found", `there is no process "${name.slice(0, 80)}"`);
     const answer = await peerRequest(configuration, peerName(name), {
-      ...{ method: "POST", path: "/backup", body: bodyOf(request), idleTimeoutMs: partIdleMs },
+      method: "POST",
+      path: "/backup",
+      body: bodyOf(request),
+      idleTimeoutMs: partIdleMs,
     }).catch((error: Error) => {
       throw refused(502, "unreachable", error.message);
     });

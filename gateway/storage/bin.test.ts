@@ -25,8 +25,14 @@ const recorded: string[] = [];
 
 async function configure(name: string, role: ProcessConfiguration["role"]): Promise<ProcessConfiguration> {
   return {
-    ...{ name: peerName(name), role, address: "127.0.0.1", distributionPort: 0, httpPort: 0 },
-    ...{ directory: root, runDirectory: root, peersFile: join(root, "peers.json") },
+    name: peerName(name),
+    role,
+    address: "127.0.0.1",
+    distributionPort: 0,
+    httpPort: 0,
+    directory: root,
+    runDirectory: root,
+    peersFile: join(root, "peers.json"),
     certificate: await issueCertificate(join(root, "ca"), peerName(name), ["127.0.0.1"]),
   };
 }

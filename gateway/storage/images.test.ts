@@ -51,7 +51,13 @@ const writePeers = (): Promise<void> => writeFile(join(root, "peers.json"), JSON
 
 async function startServer(name: string): Promise<void> {
   const own: StandIn = {
-    ...{ name, images: new Map(), staged: new Map(), asked: [], refuses: null, received: 0, broken: 0 },
+    name,
+    images: new Map(),
+    staged: new Map(),
+    asked: [],
+    refuses: null,
+    received: 0,
+    broken: 0,
   };
   const server = await servePeers(await configure(`agent.${name}`), async ({ method, url, body }, response) => {
     const answer = (status: number, value: unknown) => response.writeHead(status).end(JSON.stringify(value));

@@ -48,8 +48,14 @@ async function configure(name: PeerName, role: ProcessConfiguration["role"]): Pr
   const directory = join(root, name);
   await mkdir(directory, { recursive: true });
   return {
-    ...{ name, role, address: "127.0.0.1", distributionPort: 0, httpPort: 0 },
-    ...{ directory, runDirectory: directory, peersFile: join(root, "peers.json") },
+    name,
+    role,
+    address: "127.0.0.1",
+    distributionPort: 0,
+    httpPort: 0,
+    directory,
+    runDirectory: directory,
+    peersFile: join(root, "peers.json"),
     certificate: await issueCertificate(join(root, "ca"), name, ["127.0.0.1"]),
   };
 }

@@ -27,8 +27,17 @@ const tenancy = peerName("tenancy");
 
 /** Of services that have no users: what the operator has them do by no document. */
 const others: readonly string[] = [
-  ...["agent", "ha-manager", "storage-manager", "placer", "address-manager", "dns-manager"],
-  ...["cell-manager", "directory", "presence", "host", "network-view-manager"],
+  "agent",
+  "ha-manager",
+  "storage-manager",
+  "placer",
+  "address-manager",
+  "dns-manager",
+  "cell-manager",
+  "directory",
+  "presence",
+  "host",
+  "network-view-manager",
 ];
 
 /** @param names of the cells that a credential may see */
@@ -94,7 +103,9 @@ async function partOf(
   try {
     if (isOther(service)) {
       const answer = await peerRequest(configuration, service, {
-        ...{ method: "GET", path: `${recordsPath}?${query}`, signal: AbortSignal.timeout(patienceMs) },
+        method: "GET",
+        path: `${recordsPath}?${query}`,
+        signal: AbortSignal.timeout(patienceMs),
       });
       const text = await answer.text();
       if (answer.status === 404 || answer.status === 403) return none;
@@ -102,7 +113,11 @@ async function partOf(
     }
     if (cell === null) {
       const { status, text } = await askTenancy(configuration, {
-        ...{ method: "GET", path: `/audit?${query}`, headers: { authorization }, body: null, waitMs: patienceMs },
+        method: "GET",
+        path: `/audit?${query}`,
+        headers: { authorization },
+        body: null,
+        waitMs: patienceMs,
       });
       return status === 200 ? answerAs(auditPart, text, service) : null;
     }

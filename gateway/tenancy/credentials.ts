@@ -93,7 +93,8 @@ async function ask({ configuration, source }: Door, asked: Asked, session?: stri
 
 /** The request as it came, whatever was read of it since. */
 export const asSent = ({ raw, body }: FastifyRequest): RequestAsSent => ({
-  ...{ method: raw.method ?? "", target: raw.url ?? "" },
+  method: raw.method ?? "",
+  target: raw.url ?? "",
   headers: raw.rawHeaders.flatMap((name, at, all) => (at % 2 === 0 ? [[name, all[at + 1] ?? ""] as const] : [])),
   bodyHash: sha256(body instanceof Buffer ? body : ""),
 });

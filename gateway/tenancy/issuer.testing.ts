@@ -107,7 +107,9 @@ export async function startIssuer(authorityDirectory: string, clientSecret: stri
   provider = new Provider(url, {
     clients: [
       {
-        ...{ client_id: "cells", client_secret: clientSecret, redirect_uris: [redirect] },
+        client_id: "cells",
+        client_secret: clientSecret,
+        redirect_uris: [redirect],
         grant_types: ["authorization_code", "urn:ietf:params:oauth:grant-type:device_code"],
       },
     ],
@@ -128,7 +130,9 @@ export async function startIssuer(authorityDirectory: string, clientSecret: stri
     form?: Record<string, string>,
   ): Promise<{ readonly status: number; readonly location: string | null; readonly body: string }> => {
     const outgoing = request(to, {
-      ...{ ca: authority, agent: false, method: form === undefined ? "GET" : "POST" },
+      ca: authority,
+      agent: false,
+      method: form === undefined ? "GET" : "POST",
       headers: {
         cookie: [...jar].map(([name, value]) => `${name}=${value}`).join("; "),
         ...(form === undefined ? {} : { "content-type": "application/x-www-form-urlencoded" }),
@@ -143,7 +147,8 @@ export async function startIssuer(authorityDirectory: string, clientSecret: stri
     }
     const { location = null } = incoming.headers;
     return {
-      ...{ status: incoming.statusCode ?? 0, body: await text(incoming) },
+      status: incoming.statusCode ?? 0,
+      body: await text(incoming),
       location: location === null ? null : new URL(location, to).href,
     };
   };
@@ -157,7 +162,12 @@ export async function startIssuer(authorityDirectory: string, clientSecret: stri
   };
 
   const issuer: TestIssuer = {
-    ...{ url, secret: clientSecret, authority, people, callers, metadata: {} },
+    url,
+    secret: clientSecret,
+    authority,
+    people,
+    callers,
+    metadata: {},
     tampering: (next) => {
       change = next;
       return () => {
@@ -184,7 +194,9 @@ export async function startIssuer(authorityDirectory: string, clientSecret: stri
       const asked = await follow(jar, to);
       const shown = await follow(jar, `${url}/device`, { xsrf: fieldIn(asked.body), user_code: userCode });
       const over = await follow(jar, `${url}/device`, {
-        ...{ xsrf: fieldIn(shown.body), user_code: userCode, confirm: "yes" },
+        xsrf: fieldIn(shown.body),
+        user_code: userCode,
+        confirm: "yes",
       });
       assert.equal(over.status, 200, over.body);
     },

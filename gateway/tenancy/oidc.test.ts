@@ -87,7 +87,11 @@ const refusedAs = (answer: Answered, code: string, reason: RegExp): void => {
 };
 
 const provider = (): NewProvider => ({
-  ...{ name: "acme", issuer: issuer.url, clientId: "cells", clientSecret, redirects: [redirect] },
+  name: "acme",
+  issuer: issuer.url,
+  clientId: "cells",
+  clientSecret,
+  redirects: [redirect],
   authority: issuer.authority,
   mappings: [
     { claim: "groups", value: "admins", account: "ROOT/acme/dev", role: "account-admin" },

@@ -41,7 +41,9 @@ export const ownerThere =
     await lookFor(owner, async (path) => {
       const { authorization } = headers;
       const answer = await askTenancy(configuration, {
-        ...{ method: "GET", path, body: null },
+        method: "GET",
+        path,
+        body: null,
         headers: {
           [sourceHeader]: addressOf(raw.socket),
           ...(authorization === undefined ? {} : { authorization }),

@@ -195,7 +195,10 @@ export async function askTenancy(
 ): Promise<Answer> {
   try {
     const answer = await peerRequest(configuration, tenancy, {
-      ...{ method, path, headers, signal: AbortSignal.timeout(waitMs) },
+      method,
+      path,
+      headers,
+      signal: AbortSignal.timeout(waitMs),
       ...(body === null ? {} : { body }),
     });
     const passed = passedBack.flatMap((name) => {
@@ -226,7 +229,9 @@ export function registerTenants(
   ): Promise<void> => {
     const { method, url, headers, body } = request;
     const answer = await askTenancy(configuration, {
-      ...{ method, path: url, body: body instanceof Buffer ? body : null },
+      method,
+      path: url,
+      body: body instanceof Buffer ? body : null,
       headers: {
         ...json,
         ...more,

@@ -36,7 +36,10 @@ export async function withWayOutside<T>(
     if (over.signal.aborted || made >= mostConnections) return;
     made += 1;
     const answer = await peerUpgrade(configuration, tenancy, {
-      ...{ path: tunnelPath(id), handshake: {}, headers: { upgrade: "tunnel" }, signal: over.signal },
+      path: tunnelPath(id),
+      handshake: {},
+      headers: { upgrade: "tunnel" },
+      signal: over.signal,
     });
     if (!answer.accepted) return;
     keep(answer.socket);

@@ -67,8 +67,14 @@ const machine = async (name: string, authorityDirectory: string): Promise<Proces
   await writeFile(peersFile, JSON.stringify({ peers: { "controller.root": `${address}:7100:7101` } }));
   const certificate = { certFile, keyFile, caFile };
   return {
-    ...{ name: peerName("host.h1"), role: "host", address: ipv4("127.0.0.1"), directory: own, peersFile, certificate },
-    ...{ runDirectory: join(own, "run"), bootstrap },
+    name: peerName("host.h1"),
+    role: "host",
+    address: ipv4("127.0.0.1"),
+    directory: own,
+    peersFile,
+    certificate,
+    runDirectory: join(own, "run"),
+    bootstrap,
   };
 };
 const begin = async (configuration: ProcessConfiguration): Promise<void> => {
@@ -141,7 +147,11 @@ test("a birth goes on from a backup: same authority, the whole model, its own VM
     await partOf("placer", "placer", join(stores, "placer")),
   ];
   const unpacked: Unpacked = {
-    ...{ issued: "2026-11-22T17:20:10.902Z", fingerprint: "", authority: "", parts, missing: [] },
+    issued: "2026-11-22T17:20:10.902Z",
+    fingerprint: "",
+    authority: "",
+    parts,
+    missing: [],
     remove: async () => undefined,
   };
   const wanted = bootstrapModel(readRoot(bundle));
@@ -167,7 +177,9 @@ test("a birth goes on from a backup: same authority, the whole model, its own VM
   const { placed } = await placeBackupForBirth(unpacked, other, wanted.value);
   assert.deepEqual(placed, ["authority", "controller.root", "controller.shop"]);
   assert.deepEqual(await readRestoredBirth(other), {
-    ...{ from: unpacked.issued, vm: wanted.value.vm, address: wanted.value.address },
+    from: unpacked.issued,
+    vm: wanted.value.vm,
+    address: wanted.value.address,
   });
   assert.ok(existsSync(join(birthStores(other), "authority", "put-back", "controller.shop", "manifest.json")));
   assert.ok(!existsSync(join(birthStores(other), "placer")), "it begins blank");

@@ -15,10 +15,17 @@ test("the process of a birth knows one host; its successors in the VM wait for t
   await writeFile(credentialFile, "c".repeat(43));
   const hosts = { "host.h1": "127.0.0.1", "host.h2": "127.0.0.2", "host.h3": "127.0.0.3" };
   const configuration: ProcessConfiguration = {
-    ...{ name: peerName("host.h1"), role: "host", address: ipv4("127.0.0.1"), directory, runDirectory: directory },
-    ...{ peersFile: join(directory, "peers.json"), certificate: { certFile: "", keyFile: "", caFile: "" } },
+    name: peerName("host.h1"),
+    role: "host",
+    address: ipv4("127.0.0.1"),
+    directory,
+    runDirectory: directory,
+    peersFile: join(directory, "peers.json"),
+    certificate: { certFile: "", keyFile: "", caFile: "" },
     bootstrap: {
-      ...{ specificationFile: "", authorityDirectory: join(directory, "authority"), credentialFile },
+      specificationFile: "",
+      authorityDirectory: join(directory, "authority"),
+      credentialFile,
       peers: hosts,
     },
   };

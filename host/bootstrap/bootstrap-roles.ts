@@ -58,7 +58,12 @@ export const birthConfigurations = async (
     const tokenFile = join(runDirectory, "token");
     await replaceFile(tokenFile, known.tokens[role] ?? "");
     configurations.push({
-      ...{ name: nameOf(role), role, address, directory: own, runDirectory, peersFile },
+      name: nameOf(role),
+      role,
+      address,
+      directory: own,
+      runDirectory,
+      peersFile,
       distributionPort: serviceRoles[role].distribution,
       httpPort: serviceRoles[role].http,
       certificate: {
@@ -114,7 +119,11 @@ const tokensOf = async (file: string): Promise<Tokens> => {
 const rootController = async (credentialFile: string, address: Ipv4, fingerprint: string) => {
   const credential = (await readFile(credentialFile, "utf8")).trim();
   return {
-    ...{ cell: "root", cellUid: "root", cellNumber: 1, domain: network.domain, mac: macOf(address) },
+    cell: "root",
+    cellUid: "root",
+    cellNumber: 1,
+    domain: network.domain,
+    mac: macOf(address),
     ...({ directory: true, cellManager: true } as const),
     credentialHashes: [hashCredential(credential)],
     root: { management: network.underlay, authority: { address, fingerprint } },

@@ -261,7 +261,9 @@ class Birth implements Bootstrap {
     for (;;) {
       this.#closing.signal.throwIfAborted();
       const refused = await peerRequest(configuration, rootController, {
-        ...{ ...asked, path: "/cells/root/model", signal: this.#closing.signal },
+        ...asked,
+        path: "/cells/root/model",
+        signal: this.#closing.signal,
         headers: { ...headers, authorization: `Bearer ${credential}` },
       }).then(
         async (answer) => (answer.status === 200 ? null : `${answer.status} ${(await answer.text()).slice(0, 2000)}`),

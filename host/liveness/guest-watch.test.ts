@@ -8,7 +8,9 @@ import { createGuestWatch } from "./guest-watch.ts";
 /** Lets everything happen that is due without a timer. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const guest = (vm: string, more: Partial<AwaitedGuest> = {}): AwaitedGuest => ({
-  ...{ vm: uid(vm), incarnation: 1, reboots: 0 },
+  vm: uid(vm),
+  incarnation: 1,
+  reboots: 0,
   ...more,
 });
 

@@ -117,7 +117,9 @@ test("one member of the group ends no boot and no life of a host, whatever numbe
   room.ask({ kind: "presence-follow", members });
   const say = (by: number, ended: number): void =>
     void room.input({
-      ...{ kind: "actual", from: members[by] ?? member, key: "dead/h1" },
+      kind: "actual",
+      from: members[by] ?? member,
+      key: "dead/h1",
       value: { host: "h1", generation: 1, incarnation: 0, declaredAt: 1, reporters: 1, ended },
     });
   for (const ended of [100, 2 ** 48 - 2, 2 ** 53 - 1]) {

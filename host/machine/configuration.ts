@@ -46,7 +46,11 @@ const common = (role: "host" | "agent", { name, address }: Machine, known: Autho
   const directory = join(places.state, role);
   const identity = join(directory, "identity");
   return {
-    ...{ name: peerName(`${role}.${name}`), role, address, directory, runDirectory: join(places.run, role) },
+    name: peerName(`${role}.${name}`),
+    role,
+    address,
+    directory,
+    runDirectory: join(places.run, role),
     certificate: {
       certFile: join(identity, "certificate.pem"),
       keyFile: join(identity, "key.pem"),
@@ -65,7 +69,7 @@ export const hostConfiguration = (machine: Machine, known: AuthorityReference): 
   const limits = { memoryMiB, reservedMiB: reservedMiB(memoryMiB), cpus, cgroups };
   return {
     ...own,
-    host: { host: name, uplink: machine.interface, ...{ bridge: places.bridge }, mac, ...limits },
+    host: { host: name, uplink: machine.interface, bridge: places.bridge, mac, ...limits },
     presence: { gossipKeyFile: join(own.directory, "identity", "gossip.key") },
   };
 };

@@ -44,10 +44,15 @@ export const makeReturning = async (
     const found = parsePeerAddress(known.get(`host.${name}`) ?? agent ?? "");
     if (left.has(name) || !found.ok || !isMachineName(name)) continue;
     const token: JoinToken = {
-      ...{ name, address: found.value.host, authority: `${core}:${ports.enrolment}`, fingerprint },
-      ...{ peers: firstPlaces(core), host: newToken().token },
+      name,
+      address: found.value.host,
+      authority: `${core}:${ports.enrolment}`,
+      fingerprint,
+      peers: firstPlaces(core),
+      host: newToken().token,
       ...(agent === null ? {} : { agent: newToken().token }),
-      ...{ endsAtMs: Date.now() + goodMs, anew: true },
+      endsAtMs: Date.now() + goodMs,
+      anew: true,
     };
     await replaceFile(join(directory, `${name}.token`), `${writeJoinToken(token)}\n`);
   }

@@ -13,7 +13,8 @@ const repository = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$
 
 /** In the order in which they start. */
 export const unitsOf = (storage: string | null): readonly string[] => [
-  ...["cells-machines.service", "cells-bridge.service"],
+  "cells-machines.service",
+  "cells-bridge.service",
   ...(storage === null ? [] : ["cells-agent.service"]),
   "cells-host.service",
 ];

@@ -4,7 +4,9 @@ import { ipv4 } from "../../model/cell/identifiers.ts";
 import { announces, announcingTrouble } from "./announced.ts";
 
 const address = (last: number, isRouted = true) => ({
-  ...{ address: ipv4(`198.18.0.${last}`), sinceMs: last === 10 ? 0 : null, isRouted },
+  address: ipv4(`198.18.0.${last}`),
+  sinceMs: last === 10 ? 0 : null,
+  isRouted,
 });
 
 test("a host says what it announces and to whom, and why nobody is told", () => {

@@ -17,17 +17,27 @@ import { believedLocations, foreignNumber, mostLocations } from "./locations.ts"
 const bank = peerName("controller.bank");
 const bankPolicy = (changes: Partial<CellPolicy> = {}): CellPolicy => ({
   ...policy(["h1", "h2"]),
-  ...{ cell: cellName("bank"), cellNumber: 8, ...changes },
+  cell: cellName("bank"),
+  cellNumber: 8,
+  ...changes,
 });
 const claim = (host: string, address: string, cellNumber: number): ActualLocation => ({
-  ...{ address: ipv4(address), host: hostName(host), hostMac: mac("02:00:00:00:09:09"), cellNumber },
-  ...{ identity: 1, vmIdentity: 2, subnetIdentity: 3 },
+  address: ipv4(address),
+  host: hostName(host),
+  hostMac: mac("02:00:00:00:09:09"),
+  cellNumber,
+  identity: 1,
+  vmIdentity: 2,
+  subnetIdentity: 3,
 });
 const places = (cell: string, ...own: readonly (readonly [address: string, host: string])[]): DesiredPlaces => ({
   cell: cellName(cell),
   own: own.map(([address, host]) => ({
-    ...{ address: ipv4(address), host: hostName(host) },
-    ...{ identity: 41, vmIdentity: 42, subnetIdentity: 43 },
+    address: ipv4(address),
+    host: hostName(host),
+    identity: 41,
+    vmIdentity: 42,
+    subnetIdentity: 43,
   })),
   foreign: [],
 });

@@ -50,7 +50,13 @@ const vmOf = (client: PeerName, interfaces: readonly DesiredInterface[] = [card]
 const wantedOf = (client: PeerName, desired = vmOf(client)): Wanted => {
   const controller = { address: ipv4("10.0.3.1"), mac: mac("02:00:00:00:03:01"), identity: 1 };
   const policy: CellPolicy = {
-    ...{ cell: cellOf(client), cellNumber: 1, version: 1, rules: [], networks: [], controller, hosts: [] },
+    cell: cellOf(client),
+    cellNumber: 1,
+    version: 1,
+    rules: [],
+    networks: [],
+    controller,
+    hosts: [],
   };
   return {
     vms: new Map([[desired.uid, { client, desired }]]),

@@ -16,12 +16,18 @@ import { modeAt, type NetworkAtHost, placedOf, restoreNetwork, whyNoTap } from "
 
 const [manager, shop, h1] = [peerName("network-view-manager"), peerName("controller.shop"), peerName("host.h1")];
 const configuration = {
-  ...{ Mode: "EDGE", InstanceDnsServers: ["10.1.1.1"], PublicIps: ["192.0.2.1-192.0.2.4"] },
+  Mode: "EDGE",
+  InstanceDnsServers: ["10.1.1.1"],
+  PublicIps: ["192.0.2.1-192.0.2.4"],
   Subnets: [{ Name: "s", Subnet: "10.9.0.0", Netmask: "255.255.255.0", Gateway: "10.9.0.1" }],
   Clusters: [{ Name: "one", Subnet: { Name: "s" }, PrivateIps: ["10.9.0.10-10.9.0.15"] }],
 };
 const instance = (name: string): Json => ({
-  ...{ uid: name, cell: "shop", path: `shop/${name}`, host: "h1", groups: ["net"] },
+  uid: name,
+  cell: "shop",
+  path: `shop/${name}`,
+  host: "h1",
+  groups: ["net"],
 });
 const rule = { protocol: 6, fromPort: 22, toPort: 22, icmpType: 0, icmpCode: 0, cidr: "0.0.0.0/0" };
 const group: Json = { uid: "net", cell: "shop", ingress: [rule], egress: [] };

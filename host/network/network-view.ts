@@ -138,7 +138,8 @@ export const placedOf = ({ instances, appliedVersion }: Allocation): NetworkAtHo
   ),
 });
 const addressOf = ({ address, state, reason }: AllocatedAddress): PlacedAddress => ({
-  ...{ address: ipv4(formatIpv4(address)), state },
+  address: ipv4(formatIpv4(address)),
+  state,
   ...(reason === undefined ? {} : { reason }),
 });
 

@@ -92,7 +92,10 @@ export function wayOutside(
   }
   const [address = "", prefixLength] = own.split("/");
   return ok({
-    ...{ device: name, address: ipv4(address), prefixLength: Number(prefixLength), mac: mac(found.mac) },
+    device: name,
+    address: ipv4(address),
+    prefixLength: Number(prefixLength),
+    mac: mac(found.mac),
     routers: routers.map((router) => ipv4(router)),
     ...(table === undefined ? {} : { table }),
     ...installationNetworks(pools),

@@ -165,8 +165,13 @@ const many = (port: number): CellPolicy => ({
   ...base,
   version: port,
   rules: Array.from({ length: 200 }, (_, index) => ({
-    ...{ id: index + 1, path: "shop/rule", from: 10, to: 11 + (index % 7), protocol: "tcp" as const },
-    ...{ sourcePorts: { from: 0, to: 65535 }, ports: { from: port, to: port + index } },
+    id: index + 1,
+    path: "shop/rule",
+    from: 10,
+    to: 11 + (index % 7),
+    protocol: "tcp" as const,
+    sourcePorts: { from: 0, to: 65535 },
+    ports: { from: port, to: port + index },
   })),
 });
 /** What a controller desires at the host, by key. */

@@ -16,7 +16,10 @@ const soon = (ms = 8000): AbortSignal => AbortSignal.timeout(ms);
 const real = createAgentDriver();
 const ipmilan = (more: Partial<PowerController> = {}): PowerController => ({
   ...sim.controller,
-  ...{ kind: "agent", agent: "fence_ipmilan", options: { lanplus: "1", cipher: "3", power_wait: "0" }, ...more },
+  kind: "agent",
+  agent: "fence_ipmilan",
+  options: { lanplus: "1", cipher: "3", power_wait: "0" },
+  ...more,
 });
 
 before(async () => {
@@ -76,7 +79,8 @@ test("off takes both the exit code and the word for it, from two runs", async ()
   // The first run makes the file, which nobody in particular may write.
   await chmod(directory, 0o777);
   assert.deepEqual(await read(flips), {
-    ...{ power: null, uuid: null },
+    power: null,
+    uuid: null,
     reason: "fence_liar says once that the power is on, and once that it is off",
   });
   await chmod(directory, 0o755);

@@ -18,8 +18,18 @@ const nobody = 65534;
 const lookAgainMs = 1000;
 /** Of util-linux. Becoming somebody else makes a process forget that it ends with its parent, so that is said last. */
 const contained = [
-  ...["--pid", "--fork", "--kill-child=KILL", "--mount-proc", "setpriv", `--reuid=${nobody}`, `--regid=${nobody}`],
-  ...["--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--pdeathsig=KILL"],
+  "--pid",
+  "--fork",
+  "--kill-child=KILL",
+  "--mount-proc",
+  "setpriv",
+  `--reuid=${nobody}`,
+  `--regid=${nobody}`,
+  "--clear-groups",
+  "--no-new-privs",
+  "--inh-caps=-all",
+  "--bounding-set=-all",
+  "--pdeathsig=KILL",
 ];
 
 /** @param directory where the programs are; of no other one is run */

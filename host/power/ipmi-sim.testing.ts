@@ -66,7 +66,11 @@ user 2 true "operator" "${secret}" admin 10 none md2 md5 straight
   const sim: ChildProcess = spawn("ipmi_sim", words, { stdio: ["pipe", "ignore", "ignore"] });
   // OpenIPMI's simulator does not know the newer one.
   const controller: PowerController = {
-    ...{ kind: "ipmi", address: `127.0.0.1:${port}`, user: "operator", password: secret, suite: 3 },
+    kind: "ipmi",
+    address: `127.0.0.1:${port}`,
+    user: "operator",
+    password: secret,
+    suite: 3,
   };
   for (let looks = 0; looks < 20; looks += 1) {
     const { power } = await ipmiDriver.read(controller, AbortSignal.timeout(5000));
@@ -74,7 +78,8 @@ user 2 true "operator" "${secret}" admin 10 none md2 md5 straight
     await sleep(200);
   }
   return {
-    ...{ controller, guid },
+    controller,
+    guid,
     power: async () => ((await readFile(file, "utf8")).trim() === "1" ? "on" : "off"),
     switch: (power) => writeFile(file, power === "on" ? "1" : "0"),
     lie: () => writeFile(liar, ""),

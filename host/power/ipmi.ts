@@ -37,12 +37,10 @@ const ipmitool = (
     const [host = "", port = "623"] = address.split(":");
     const reach = ["-I", "lanplus", "-C", String(suite), "-H", host, "-p", port, "-U", user, "-f", "/dev/stdin"];
     const tool = spawn("ipmitool", [...reach, "-N", "2", "-R", "2", ...words], {
-      ...{
-        signal,
-        killSignal: "SIGKILL",
-        stdio: ["pipe", "pipe", "ignore"],
-        env: { PATH: process.env.PATH, HOME: "/" },
-      },
+      signal,
+      killSignal: "SIGKILL",
+      stdio: ["pipe", "pipe", "ignore"],
+      env: { PATH: process.env.PATH, HOME: "/" },
     });
     let text = "";
     tool.stdout.on("data", (chunk: Buffer) => {

@@ -59,13 +59,18 @@ before(async () => {
   };
   judges.push(
     {
-      ...{ agent: "fence_ipmilan", options: { ...optionsFor(ipmi.controller), lanplus: "1", cipher: "3" } },
-      ...{ driver: ipmiDriver, controller: ipmi.controller, power: ipmi.power },
+      agent: "fence_ipmilan",
+      options: { ...optionsFor(ipmi.controller), lanplus: "1", cipher: "3" },
+      driver: ipmiDriver,
+      controller: ipmi.controller,
+      power: ipmi.power,
     },
     {
       // Its certificate is the controller's own.
-      ...{ agent: "fence_redfish", options: { ...optionsFor(redfish.controller), ssl_insecure: "1" } },
-      ...{ driver: redfishDriver, controller: redfish.controller },
+      agent: "fence_redfish",
+      options: { ...optionsFor(redfish.controller), ssl_insecure: "1" },
+      driver: redfishDriver,
+      controller: redfish.controller,
       power: async () => (redfish.power === "On" ? "on" : "off"),
     },
   );

@@ -34,7 +34,9 @@ const patienceMs = 10_000;
 const lookAgainMs = 500;
 
 const ofDrivers: Readonly<Record<PowerController["kind"], PowerDriver>> = {
-  ...{ ipmi: ipmiDriver, redfish: redfishDriver, agent: createAgentDriver() },
+  ipmi: ipmiDriver,
+  redfish: redfishDriver,
+  agent: createAgentDriver(),
 };
 
 /** @param directory a host's own; its file `system-uuid` stands for firmware that shows none */

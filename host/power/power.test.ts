@@ -31,7 +31,10 @@ const closers: (() => Promise<void> | void)[] = [];
 const [presence, self] = [peerName("presence.1"), peerName("ha-manager")];
 const hosts = ["h1", "h2", "h3"].map((host) => peerName(`host.${host}`));
 const manager = createHaManager({
-  ...{ self, presence: [presence], storageManagers: [peerName("storage-manager")], hosts },
+  self,
+  presence: [presence],
+  storageManagers: [peerName("storage-manager")],
+  hosts,
 });
 let state = manager.restore({ records: new Map(), desiredAt: new Map() });
 const records = new Map<string, Json>();
@@ -124,7 +127,8 @@ const ask = async (
   path = `/power/${host}`,
 ): Promise<{ readonly status: number; readonly text: string }> => {
   const answer = await peerRequest(from, to, {
-    ...{ method, path },
+    method,
+    path,
     ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
   });
   return { status: answer.status, text: await answer.text() };
@@ -163,12 +167,11 @@ test("an agent that reads twice that a host is on is registered for it alone, an
   closers.push(other.stop);
   const agent = {
     ...other.controller,
-    ...{
-      kind: "agent",
-      agent: "fence_ipmilan",
-      options: { lanplus: "1", cipher: "3", power_wait: "0" },
-      suite: undefined,
-    },
+
+    kind: "agent",
+    agent: "fence_ipmilan",
+    options: { lanplus: "1", cipher: "3", power_wait: "0" },
+    suite: undefined,
   };
   const registered = await ask("PUT", "h3", agent);
   assert.equal(registered.status, 200, registered.text);

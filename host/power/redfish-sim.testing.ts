@@ -29,12 +29,19 @@ const systems = "/redfish/v1/Systems";
 const system = `${systems}/1`;
 const reset = `${system}/Actions/ComputerSystem.Reset`;
 const serviceRoot = {
-  ...{ "@odata.type": "#ServiceRoot.v1_9_0.ServiceRoot", "@odata.id": "/redfish/v1/", Id: "RootService" },
-  ...{ Name: "Root Service", RedfishVersion: "1.13.0", Systems: { "@odata.id": systems } },
+  "@odata.type": "#ServiceRoot.v1_9_0.ServiceRoot",
+  "@odata.id": "/redfish/v1/",
+  Id: "RootService",
+  Name: "Root Service",
+  RedfishVersion: "1.13.0",
+  Systems: { "@odata.id": systems },
 };
 const collection = {
-  ...{ "@odata.type": "#ComputerSystemCollection.ComputerSystemCollection", "@odata.id": systems },
-  ...{ Name: "Computer Systems", "Members@odata.count": 1, Members: [{ "@odata.id": system }] },
+  "@odata.type": "#ComputerSystemCollection.ComputerSystemCollection",
+  "@odata.id": systems,
+  Name: "Computer Systems",
+  "Members@odata.count": 1,
+  Members: [{ "@odata.id": system }],
 };
 /** What is left of the power after a reset of each type. */
 const resets = { On: "On", ForceOff: "Off", GracefulShutdown: "Off", ForceRestart: "On" } as const;
@@ -77,8 +84,13 @@ export const startRedfishSim = async (uuid = "00112233-4455-6677-8899-aabbccddee
     if (method === "GET" && path === systems) return json(200, collection);
     if (method === "GET" && path === system)
       return json(200, {
-        ...{ "@odata.type": "#ComputerSystem.v1_13_0.ComputerSystem", "@odata.id": system, Id: "1", Name: "System" },
-        ...{ SystemType: "Physical", UUID: uuid, PowerState: sim.power },
+        "@odata.type": "#ComputerSystem.v1_13_0.ComputerSystem",
+        "@odata.id": system,
+        Id: "1",
+        Name: "System",
+        SystemType: "Physical",
+        UUID: uuid,
+        PowerState: sim.power,
         Actions: {
           "#ComputerSystem.Reset": { target: reset, "ResetType@Redfish.AllowableValues": Object.keys(resets) },
         },
@@ -96,8 +108,12 @@ export const startRedfishSim = async (uuid = "00112233-4455-6677-8899-aabbccddee
   const fingerprint = createHash("sha256").update(new X509Certificate(cert).raw).digest("hex");
   const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   const sim: RedfishSim = {
-    ...{ controller: { kind: "redfish", address, user, password, fingerprint }, uuid, power: "On" },
-    ...{ lies: false, instead: null, asked: [] },
+    controller: { kind: "redfish", address, user, password, fingerprint },
+    uuid,
+    power: "On",
+    lies: false,
+    instead: null,
+    asked: [],
     stop: async () => {
       server.closeAllConnections();
       server.close();

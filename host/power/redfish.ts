@@ -72,7 +72,12 @@ const ask = (
     const [host, port = "443"] = address.split(":");
     const sent = body === undefined ? "" : JSON.stringify(body);
     const asked = request({
-      ...{ host, port: Number(port), path, signal, agent: false, method: body === undefined ? "GET" : "POST" },
+      host,
+      port: Number(port),
+      path,
+      signal,
+      agent: false,
+      method: body === undefined ? "GET" : "POST",
       // The pin is what says who it is.
       rejectUnauthorized: false,
       headers: {

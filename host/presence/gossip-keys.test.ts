@@ -37,7 +37,8 @@ before(async () => {
   const spare = await installation.configure(peerName("spare"));
   const { configuration } = await installation.configure(peerName("place"), {
     change: {
-      ...{ name: peerName("authority"), ...place("of-authority") },
+      name: peerName("authority"),
+      ...place("of-authority"),
       authority: { enrolmentPort: spare.configuration.httpPort ?? 0 },
     },
   });
@@ -85,8 +86,14 @@ const run = async (configuration: ProcessConfiguration): Promise<GossipKeys> => 
 const sealed = (seal: Seal): Uint8Array =>
   encodePacket(
     {
-      ...{ kind: "ping", seq: 1, from: hostName("h1"), target: hostName("h2"), digest: 0 },
-      ...{ generation: 1, incarnation: 1, updates: [] },
+      kind: "ping",
+      seq: 1,
+      from: hostName("h1"),
+      target: hostName("h2"),
+      digest: 0,
+      generation: 1,
+      incarnation: 1,
+      updates: [],
     },
     seal,
   );
@@ -99,7 +106,8 @@ const ringOf = ({ directory }: ProcessConfiguration): string => {
   }
 };
 const asking = (oldest: number, send: number, newest: number) => ({
-  ...{ method: "GET" as const, path: `/gossip?oldest=${oldest}&send=${send}&newest=${newest}` },
+  method: "GET" as const,
+  path: `/gossip?oldest=${oldest}&send=${send}&newest=${newest}`,
 });
 const settled = (epoch: number): string => JSON.stringify({ oldest: epoch, send: epoch, newest: epoch });
 

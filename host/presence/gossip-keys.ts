@@ -58,7 +58,9 @@ export const followGossipKeys = async (
   const ringFile = gossipRingFile(file);
   const ca = fingerprintOfCertificate(await readFile(configuration.certificate.caFile, "utf8"));
   let kept: Kept = (await readKept(ringFile, ca)) ?? {
-    ...{ ca, ring: firstRing, keys: { 0: await readFile(file, "hex") } },
+    ca,
+    ring: firstRing,
+    keys: { 0: await readFile(file, "hex") },
   };
   const seal = createSealRing(bytesOf(kept));
   let timer: NodeJS.Timeout | null = null;

@@ -35,8 +35,15 @@ const startHost = async (installation: Installation, name: string, gossipKeyFile
     change: { role: "host", presence: { gossipKeyFile } },
   });
   const host: ActualHost = {
-    ...{ host: hostName(name), state: "up", address: ipv4("127.0.0.1"), mac: mac("02:00:00:00:00:01") },
-    ...{ memoryMiB: 1000, reservedMiB: 100, cpus: 1, cpuSpeedMHz: 1000, accelerator: "tcg" },
+    host: hostName(name),
+    state: "up",
+    address: ipv4("127.0.0.1"),
+    mac: mac("02:00:00:00:00:01"),
+    memoryMiB: 1000,
+    reservedMiB: 100,
+    cpus: 1,
+    cpuSpeedMHz: 1000,
+    accelerator: "tcg",
   };
   let presence: HostPresence | null = null;
   const service = createHostManager({
@@ -112,8 +119,14 @@ test("hosts find each other, the group declares the one that is gone, and the ot
 
 test("a generation is above every earlier one and durable; only declarations of the group are taken", () => {
   const state: PresenceState = {
-    ...{ generation: 4, boot: null, isSameBoot: false, self: null, members: new Set() },
-    ...{ declared: new Map(), ended: new Map(), lifeEndedMs: null },
+    generation: 4,
+    boot: null,
+    isSameBoot: false,
+    self: null,
+    members: new Set(),
+    declared: new Map(),
+    ended: new Map(),
+    lifeEndedMs: null,
   };
   const declarationIn = (...said: readonly [ReadonlySet<PeerName>, PeerName, string, Json]) =>
     takeDeclared(new Map(), ...said);
@@ -140,8 +153,14 @@ test("a generation is above every earlier one and durable; only declarations of 
 
 test("a call of a member that is followed is answered to that member, and nothing else is", () => {
   const state: PresenceState = {
-    ...{ generation: 1, boot: null, isSameBoot: false, self: null, members: new Set() },
-    ...{ declared: new Map(), ended: new Map(), lifeEndedMs: null },
+    generation: 1,
+    boot: null,
+    isSameBoot: false,
+    self: null,
+    members: new Set(),
+    declared: new Map(),
+    ended: new Map(),
+    lifeEndedMs: null,
   };
   const effects: Effect[] = [];
   const [member, other] = [peerName("presence.1"), peerName("presence.2")];

@@ -7,14 +7,21 @@ import { askedOf, desiredVm, policy, Room } from "../service/manager.testing.ts"
 import type { VmRecord } from "../vm-record.ts";
 
 const diskOf = (name: string): DesiredDisk => ({
-  ...{ connection: uid(name), busType: "virtio", busNumber: null, busSlot: null, bootOrder: 0, readOnly: false },
+  connection: uid(name),
+  busType: "virtio",
+  busNumber: null,
+  busSlot: null,
+  bootOrder: 0,
+  readOnly: false,
   attachment: { volume: uid(`${name}-volume`), epoch: 1, sizeMiB: 1, layers: [], boot: null },
 });
 const [old, fresh, data] = [diskOf("old"), diskOf("new"), { ...diskOf("data"), bootOrder: 1 }];
 const withinMs = 60_000;
 const own = (disks: readonly DesiredDisk[], trial?: DesiredDisk): DesiredVm =>
   desiredVm("a", 1, {
-    ...{ restart: "host", disks, liveness: { protocol: "icmp", port: null, intervalMs: 500, failures: 3 } },
+    restart: "host",
+    disks,
+    liveness: { protocol: "icmp", port: null, intervalMs: 500, failures: 3 },
     ...(trial === undefined ? {} : { trial: { disk: trial, replaces: uid("old"), withinMs } }),
   });
 

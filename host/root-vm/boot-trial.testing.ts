@@ -34,7 +34,9 @@ export const tryBootDisks = async (scene: TrialScene): Promise<void> => {
   const disk = async (name: string, number: number, served: boolean): Promise<DesiredDisk> => {
     const volume = uid(`${name}-volume`);
     const access = {
-      ...{ exportName: `export-${name}`, pskIdentity: "cells", pskHex: randomBytes(32).toString("hex") },
+      exportName: `export-${name}`,
+      pskIdentity: "cells",
+      pskHex: randomBytes(32).toString("hex"),
       port: firstPort + number,
     };
     const file = join(scene.directory, `${name}.qcow2`);
@@ -47,7 +49,12 @@ export const tryBootDisks = async (scene: TrialScene): Promise<void> => {
       );
     const layer = { volume, address: ipv4("10.0.1.1"), writable: true, ...access };
     return {
-      ...{ connection: uid(name), busType: "virtio", busNumber: null, busSlot: null, bootOrder: 0, readOnly: false },
+      connection: uid(name),
+      busType: "virtio",
+      busNumber: null,
+      busSlot: null,
+      bootOrder: 0,
+      readOnly: false,
       attachment: { volume, epoch: 1, sizeMiB: 1, layers: [layer], boot: null },
     };
   };
@@ -65,7 +72,9 @@ const tryThem = async (
   fresh: DesiredDisk,
 ): Promise<void> => {
   const trial = (disk: DesiredDisk): DesiredVm => ({
-    ...{ ...vm, restart: "host", disks: [old] },
+    ...vm,
+    restart: "host",
+    disks: [old],
     trial: { disk, replaces: old.connection, withinMs: 600_000 },
   });
   await desire({ ...vm, restart: "host", disks: [old] });

@@ -48,23 +48,45 @@ export const volumes: readonly { readonly volume: Uid; readonly agent: PeerName 
 ];
 
 const disk = (volume: Uid, bootOrder: number): DesiredVm["disks"][number] => ({
-  ...{ connection: uid(`${volume}-c`), busType: "virtio", busNumber: null, busSlot: null, bootOrder, readOnly: false },
+  connection: uid(`${volume}-c`),
+  busType: "virtio",
+  busNumber: null,
+  busSlot: null,
+  bootOrder,
+  readOnly: false,
   attachment: { volume, epoch: 1, sizeMiB: 10, layers: [], boot: null },
 });
 export const rootVm = (incarnation: number): DesiredVm => ({
-  ...{ uid: root, cell: cellName("root"), path: elementPath("root/core1/vm"), name: "core1", incarnation },
-  ...{ power: "on", memoryMiB: 100, cpus: 1, interfaces: [], data: null, restart: "host" },
+  uid: root,
+  cell: cellName("root"),
+  path: elementPath("root/core1/vm"),
+  name: "core1",
+  incarnation,
+  power: "on",
+  memoryMiB: 100,
+  cpus: 1,
+  interfaces: [],
+  data: null,
+  restart: "host",
   disks: [disk(data, 1), disk(boot, 0)],
 });
 export const standby = (host: string, incarnation: number, epochs: readonly number[] = [1, 1]): DesiredStandby => ({
   vm: rootVm(incarnation),
   host: hostName(host),
   policy: {
-    ...{ cell: cellName("root"), cellNumber: 1, version: 0, rules: [], networks: [], hosts: [] },
+    cell: cellName("root"),
+    cellNumber: 1,
+    version: 0,
+    rules: [],
+    networks: [],
+    hosts: [],
     controller: { address: ipv4("10.0.0.31"), mac: mac("02:00:00:00:00:31"), identity: 1 },
   },
   volumes: volumes.map(({ volume, agent }, at) => ({
-    ...{ volume, agent, connection: uid(`${volume}-c`), epoch: epochs[at] ?? 1 },
+    volume,
+    agent,
+    connection: uid(`${volume}-c`),
+    epoch: epochs[at] ?? 1,
   })),
 });
 

@@ -172,7 +172,15 @@ const executeVm = async (
       const { uid: vm, incarnation, name, memoryMiB, cpus, data, display } = desired;
       const files = (await filesFor?.(desired)) ?? null;
       return hypervisor.start({
-        ...{ vm, incarnation, name, memoryMiB, cpus, disks, interfaces, data, start },
+        vm,
+        incarnation,
+        name,
+        memoryMiB,
+        cpus,
+        disks,
+        interfaces,
+        data,
+        start,
         ...(files === null ? {} : { files }),
         ...(display === undefined ? {} : { display }),
       });

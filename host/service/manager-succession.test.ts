@@ -11,16 +11,20 @@ import { Room } from "./manager.testing.ts";
 const controller = peerName("controller.root");
 const interfaces: DesiredVm["interfaces"] = [
   {
-    ...{ uid: uid("root-9"), path: elementPath("root/core1/interface"), mac: mac("02:00:00:00:00:09") },
-    ...{ address: ipv4("10.0.0.31"), prefixLength: 16, gateway: ipv4("0.0.0.0"), nameServer: ipv4("10.0.0.31") },
-    ...{
-      hostName: "core1",
-      domain: "root.cells.internal",
-      identity: 2,
-      vmIdentity: 3,
-      subnetIdentity: 4,
-      audience: [],
-    },
+    uid: uid("root-9"),
+    path: elementPath("root/core1/interface"),
+    mac: mac("02:00:00:00:00:09"),
+    address: ipv4("10.0.0.31"),
+    prefixLength: 16,
+    gateway: ipv4("0.0.0.0"),
+    nameServer: ipv4("10.0.0.31"),
+
+    hostName: "core1",
+    domain: "root.cells.internal",
+    identity: 2,
+    vmIdentity: 3,
+    subnetIdentity: 4,
+    audience: [],
     management: true,
   },
 ];
@@ -40,15 +44,13 @@ const leased = (room: Room, host: string, incarnation: number, epoch: number): v
     });
 };
 const layer = (volume: string, epoch: number): Json => ({
-  ...{
-    volume,
-    address: "10.0.2.1",
-    port: 20000,
-    exportName: `e${epoch}`,
-    pskIdentity: "i",
-    pskHex: "00",
-    writable: true,
-  },
+  volume,
+  address: "10.0.2.1",
+  port: 20000,
+  exportName: `e${epoch}`,
+  pskIdentity: "i",
+  pskHex: "00",
+  writable: true,
 });
 
 const deadHost: Json = { host: "h0", generation: 1, incarnation: 0, declaredAt: 0, reporters: 3 };

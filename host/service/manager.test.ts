@@ -20,7 +20,11 @@ test("network, then machine; a tombstone stops it, frees everything and only the
   room.desire("policy/shop", policy());
   room.settle();
   assert.deepEqual(room.vm("a"), {
-    ...{ incarnation: 1, power: "on", ended: null, phase: "ready", reason: null },
+    incarnation: 1,
+    power: "on",
+    ended: null,
+    phase: "ready",
+    reason: null,
     probes: null,
   });
   assert.ok(room.published.has("location/10.64.0.97"));

@@ -75,7 +75,9 @@ export const desiredVm = (name: string, incarnation: number, changes: Partial<De
 });
 /** What is asked of that VM whether it lives, where nothing else is said than how. */
 export const askedOf = (name: string): HealthChange["asked"] => ({
-  ...{ interface: uid(`${name}-i`), protocol: "icmp", port: null },
+  interface: uid(`${name}-i`),
+  protocol: "icmp",
+  port: null,
 });
 export const policy = (hosts: readonly string[] = ["h1", "h2"]): CellPolicy => ({
   cell: cellName("shop"),

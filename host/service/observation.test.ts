@@ -17,8 +17,15 @@ const inventory: Inventory = {
   policies: [{ cellNumber: 1, cell: "shop", rules: { 1: "shop/a", 2: "shop/a", 3: "shop/b" } }],
 };
 const status: HostStatus = {
-  ...{ host: "h1", address: "10.0.1.1", state: "up", memoryMiB: 1024, reservedMiB: 256, usedMiB: 128 },
-  ...{ cpus: 2, accelerator: "tcg", vms: 1 },
+  host: "h1",
+  address: "10.0.1.1",
+  state: "up",
+  memoryMiB: 1024,
+  reservedMiB: 256,
+  usedMiB: 128,
+  cpus: 2,
+  accelerator: "tcg",
+  vms: 1,
 };
 
 const observed = (rules: readonly RuleCounters[] = []) => {

@@ -112,7 +112,11 @@ export const createHostObservation = (options: HostObservationOptions): HostObse
         machines: inventory.machines.map(({ vm, path, cell, stage, memoryMiB, cpus }) => {
           const bytes = resident.get(vm);
           return {
-            ...{ path, cell, stage, memoryMiB, cpus },
+            path,
+            cell,
+            stage,
+            memoryMiB,
+            cpus,
             residentMiB: bytes === undefined ? null : Math.round(bytes / 1024 / 1024),
             load: rounded(machines.get(vm) ?? 0),
             ...(counters === null ? {} : { network: Math.round(octets.get(vm) ?? 0) }),

@@ -6,8 +6,16 @@ import type { Json } from "../../model/json/json.ts";
 import { createHostManager } from "./manager.ts";
 
 const host = {
-  ...{ host: hostName("h1"), state: "up" as const, address: ipv4("10.0.1.1"), mac: mac("02:00:0a:00:01:01") },
-  ...{ memoryMiB: 1024, reservedMiB: 0, machineMiB: 0, cpus: 1, cpuSpeedMHz: 1000, accelerator: "tcg" as const },
+  host: hostName("h1"),
+  state: "up" as const,
+  address: ipv4("10.0.1.1"),
+  mac: mac("02:00:0a:00:01:01"),
+  memoryMiB: 1024,
+  reservedMiB: 0,
+  machineMiB: 0,
+  cpus: 1,
+  cpuSpeedMHz: 1000,
+  accelerator: "tcg" as const,
 };
 const now = { ms: 0, wallMs: 0 };
 

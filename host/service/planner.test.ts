@@ -58,18 +58,39 @@ test("a revision costs no look at the rules", () => {
 const shop = peerName("controller.shop");
 const machine = (name: string, address: string): DesiredVm => {
   const card: DesiredInterface = {
-    ...{ uid: uid(`${name}-if`), path: elementPath(`shop/${name}/net`), mac: mac("02:ce:0a:00:00:1e") },
-    ...{ address: ipv4(address), prefixLength: 16, gateway: ipv4("10.64.0.1"), nameServer: ipv4("10.0.3.1") },
-    ...{ hostName: name, domain: "shop.cells.internal", identity: 1, vmIdentity: 2, subnetIdentity: 3, audience: [] },
+    uid: uid(`${name}-if`),
+    path: elementPath(`shop/${name}/net`),
+    mac: mac("02:ce:0a:00:00:1e"),
+    address: ipv4(address),
+    prefixLength: 16,
+    gateway: ipv4("10.64.0.1"),
+    nameServer: ipv4("10.0.3.1"),
+    hostName: name,
+    domain: "shop.cells.internal",
+    identity: 1,
+    vmIdentity: 2,
+    subnetIdentity: 3,
+    audience: [],
   };
   return {
-    ...{ uid: uid(name), cell: cellName("shop"), path: elementPath(`shop/${name}`), name, incarnation: 1, power: "on" },
-    ...{ memoryMiB: 1, cpus: 0, disks: [], interfaces: [card], data: null },
+    uid: uid(name),
+    cell: cellName("shop"),
+    path: elementPath(`shop/${name}`),
+    name,
+    incarnation: 1,
+    power: "on",
+    memoryMiB: 1,
+    cpus: 0,
+    disks: [],
+    interfaces: [card],
+    data: null,
   };
 };
 const wantedOf = (vms: readonly DesiredVm[]): Wanted => ({
   vms: new Map(vms.map((desired) => [desired.uid, { client: shop, desired }])),
-  ...{ policies: [policy(1)], locations: [], entrances: new Map() },
+  policies: [policy(1)],
+  locations: [],
+  entrances: new Map(),
 });
 const foundOf = (running: readonly DesiredVm[], ready: readonly DesiredVm[]): Found => ({
   records: new Map(running.map((vm) => [vm.uid, { ...startingRecord(shop, vm), stage: "running" as const }])),
@@ -79,7 +100,12 @@ const foundOf = (running: readonly DesiredVm[], ready: readonly DesiredVm[]): Fo
     ),
     policies: [],
   },
-  ...{ revision: null, busy: new Set(), stalled: new Map(), boot: null, capacityMiB: 100_000, capacityCpus: 16 },
+  revision: null,
+  busy: new Set(),
+  stalled: new Map(),
+  boot: null,
+  capacityMiB: 100_000,
+  capacityCpus: 16,
 });
 const started = (wanted: Wanted, found: Found): readonly string[] =>
   planHost(wanted, found).flatMap((action) => (action.kind === "start-machine" ? [action.vm] : []));

@@ -4,6 +4,9 @@
  * @param address of the guest, from its host's own record @param port from 1 to 65535
  */
 export const connectCommand = (address: string, port: number): readonly string[] => [
-  ...["sh", "-c", 'nc -h 2>&1 | grep -q "^.*-N" && exec nc -N "$0" "$1"; exec nc "$0" "$1"'],
-  ...[address, String(port)],
+  "sh",
+  "-c",
+  'nc -h 2>&1 | grep -q "^.*-N" && exec nc -N "$0" "$1"; exec nc "$0" "$1"',
+  address,
+  String(port),
 ];

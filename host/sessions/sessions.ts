@@ -49,9 +49,12 @@ export interface HostSessions {
 }
 
 const defaultLimits: SessionLimits = {
-  ...{ perMachine: 16, perHost: 128, idleMs: 30 * 60_000 },
+  perMachine: 16,
+  perHost: 128,
+  idleMs: 30 * 60_000,
   // QEMU takes as many.
-  ...{ displaysPerMachine: mostViewers, displayMs: 12 * 3_600_000 },
+  displaysPerMachine: mostViewers,
+  displayMs: 12 * 3_600_000,
 };
 /** A capability is about 200 bytes. */
 const longestCapability = 1024;

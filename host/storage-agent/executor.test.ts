@@ -253,7 +253,9 @@ test("nothing is made in place of a file that is to be found", async () => {
   room.isThere = false;
   await room.executor.start();
   await room.want({
-    ...{ volume: exported.volume, fence: null, export: null },
+    volume: exported.volume,
+    fence: null,
+    export: null,
     file: { action: "create", source: { kind: "empty" }, sizeMiB: 1, found: true },
   });
   const failed = room.reports.flatMap((report) => (report.kind === "failed" ? [report] : []));
@@ -280,7 +282,9 @@ test("of a file that is to be seen it is said that it is there, or that it is no
 test("a file whose making came due while the server was held is made once it is not", async () => {
   const room = new Room();
   const work: VolumeWork = {
-    ...{ volume, fence: null, export: null },
+    volume,
+    fence: null,
+    export: null,
     file: { action: "create", source: { kind: "empty" }, sizeMiB: 64 },
   };
   await room.executor.start();

@@ -125,7 +125,9 @@ test("whoever holds all places is put out, and the host that the export is for g
   };
   const { volume } = wanted;
   const guarded = {
-    ...{ volume, port: wanted.access.port, places: mostConnections.writable },
+    volume,
+    port: wanted.access.port,
+    places: mostConnections.writable,
     from: async () => ["127.0.0.3"],
   };
   try {
@@ -167,9 +169,12 @@ test("what a daemon has moved grows by its requests, and hardly by who only conn
   const { pskIdentity, exportName, port } = wanted.access;
   const write = (command: string) =>
     run("qemu-io", [
-      ...["--object", `tls-creds-psk,id=key,dir=${keys},username=${pskIdentity},endpoint=client`, "--image-opts"],
+      "--object",
+      `tls-creds-psk,id=key,dir=${keys},username=${pskIdentity},endpoint=client`,
+      "--image-opts",
       `driver=nbd,host=127.0.0.1,port=${port},export=${exportName},tls-creds=key`,
-      ...["-c", command],
+      "-c",
+      command,
     ]);
   const log = `/proc/${started.process.pid}/fd/2`;
   try {

@@ -180,11 +180,16 @@ function launch(directory: string, wanted: StartExport): ChildProcess {
   const connections = wanted.writable ? mostConnections.writable : mostConnections.readers;
   const daemon = [
     "qemu-storage-daemon",
-    ...["--chardev", `socket,id=control,path=${socketFile},server=on,wait=off`],
-    ...["--monitor", "chardev=control"],
-    ...["--object", "tls-creds-psk,id=key,dir=.,endpoint=server"],
-    ...["--blockdev", JSON.stringify(node)],
-    ...["--nbd-server", `addr.type=fd,addr.str=4,tls-creds=key,max-connections=${connections}`],
+    "--chardev",
+    `socket,id=control,path=${socketFile},server=on,wait=off`,
+    "--monitor",
+    "chardev=control",
+    "--object",
+    "tls-creds-psk,id=key,dir=.,endpoint=server",
+    "--blockdev",
+    JSON.stringify(node),
+    "--nbd-server",
+    `addr.type=fd,addr.str=4,tls-creds=key,max-connections=${connections}`,
   ];
   try {
     const child = spawn("setpriv", [...setprivArguments(storageIdentity), ...daemon], {

@@ -42,7 +42,13 @@ async function leased(
   const exportsDirectory = join(base, "exports");
   await mkdir(exportsDirectory, { recursive: true, mode: 0o700 });
   const served = await startExport({
-    ...{ exportsDirectory, volume, epoch, file: files.path(volume), writable: true, address, access },
+    exportsDirectory,
+    volume,
+    epoch,
+    file: files.path(volume),
+    writable: true,
+    address,
+    access,
   });
   const place = join(base, `qemu-${epoch}`);
   await mkdir(place);
@@ -51,14 +57,24 @@ async function leased(
   const configuration = { directory: place, runDirectory: place, peersFile: "" } as unknown as ProcessConfiguration;
   const storage = createStorageDriver({ configuration });
   const disk = {
-    ...{ connection: uid("c1-2"), readOnly: false, attachment, busType: "virtio" as const },
-    ...{ busNumber: null, busSlot: null, bootOrder: null },
+    connection: uid("c1-2"),
+    readOnly: false,
+    attachment,
+    busType: "virtio" as const,
+    busNumber: null,
+    busSlot: null,
+    bootOrder: null,
   };
   const composed = await storage.compose(disk);
   assert.equal(storage.node(disk), composed.node);
   const qemu = spawn("qemu-system-x86_64", [
-    ...["-machine", "none", "-nodefaults", "-display", "none"],
-    ...["-qmp", `unix:${join(place, "qmp")},server=on,wait=off`],
+    "-machine",
+    "none",
+    "-nodefaults",
+    "-display",
+    "none",
+    "-qmp",
+    `unix:${join(place, "qmp")},server=on,wait=off`,
     ...composed.objects.flatMap((object) => ["-object", object]),
     ...composed.blockdevs.flatMap((node) => ["-blockdev", node]),
   ]);

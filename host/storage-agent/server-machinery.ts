@@ -57,7 +57,9 @@ export const createMachinery = (options: MachineryOptions, files: VolumeFiles): 
     putOutStrangers: (exports) =>
       putOutStrangers(
         exports.map(({ volume, writable, port, holder }) => ({
-          ...{ volume, port, places: writable ? mostConnections.writable : mostConnections.readers },
+          volume,
+          port,
+          places: writable ? mostConnections.writable : mostConnections.readers,
           from: () => options.hostAddresses(holder),
         })),
       ),

@@ -162,8 +162,10 @@ async function startMachine(attachment: Attachment, reconnectDelay: number): Pro
         "--blockdev",
         node.replace(/"reconnect-delay":\d+/, `"reconnect-delay":${reconnectDelay}`),
       ]),
-      ...["--nbd-server", `addr.type=unix,addr.path=${socket}`],
-      ...["--export", `type=nbd,id=e,node-name=${composed.node},name=disk,writable=on`],
+      "--nbd-server",
+      `addr.type=unix,addr.path=${socket}`,
+      "--export",
+      `type=nbd,id=e,node-name=${composed.node},name=disk,writable=on`,
     ],
     { stdio: ["ignore", "ignore", "pipe"] },
   );

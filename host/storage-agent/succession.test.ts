@@ -54,8 +54,14 @@ const configure = async (name: PeerName, role: ProcessConfiguration["role"]): Pr
   const directory = join(base, name);
   await mkdir(join(directory, "run"), { recursive: true, mode: 0o711 });
   const configuration: ProcessConfiguration = {
-    ...{ name, role, address: "127.0.0.1", distributionPort: await freePort(), httpPort: await freePort(), directory },
-    ...{ runDirectory: join(directory, "run"), peersFile: join(base, "peers.json") },
+    name,
+    role,
+    address: "127.0.0.1",
+    distributionPort: await freePort(),
+    httpPort: await freePort(),
+    directory,
+    runDirectory: join(directory, "run"),
+    peersFile: join(base, "peers.json"),
     certificate: await issueCertificate(join(base, "ca"), name, ["127.0.0.1"]),
     ...(role === "agent" ? { agent: { server: "s1", imagesDirectory: join(base, "images") } } : {}),
   };
@@ -65,8 +71,15 @@ const configure = async (name: PeerName, role: ProcessConfiguration["role"]): Pr
 const until = <T>(what: string, probe: Parameters<typeof eventually<T>>[1]): Promise<T> =>
   eventually(what, probe, () => `; known: ${JSON.stringify([...heard])}`);
 const described = (name: HostName): ActualHost => ({
-  ...{ host: name, state: "up", address: ipv4("127.0.0.1"), mac: mac("02:00:00:00:01:01") },
-  ...{ memoryMiB: 1000, reservedMiB: 200, cpus: 2, cpuSpeedMHz: 0, accelerator: "tcg" },
+  host: name,
+  state: "up",
+  address: ipv4("127.0.0.1"),
+  mac: mac("02:00:00:00:01:01"),
+  memoryMiB: 1000,
+  reservedMiB: 200,
+  cpus: 2,
+  cpuSpeedMHz: 0,
+  accelerator: "tcg",
 });
 
 before(async () => {

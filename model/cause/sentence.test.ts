@@ -232,8 +232,11 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
   ],
   "address-outside": [
     {
-      ...{ element: elementPath("shop/net"), address: ipv4("10.0.1.1"), cidr: cidr("10.0.0.0/29") },
-      ...{ first: ipv4("10.0.0.2"), last: ipv4("10.0.0.6") },
+      element: elementPath("shop/net"),
+      address: ipv4("10.0.1.1"),
+      cidr: cidr("10.0.0.0/29"),
+      first: ipv4("10.0.0.2"),
+      last: ipv4("10.0.0.6"),
     },
     "10.0.1.1 is no usable address of shop/net (10.0.0.0/29): use one from 10.0.0.2 to 10.0.0.6",
     "use an address from 10.0.0.2 to 10.0.0.6",

@@ -97,7 +97,9 @@ test("of a document only what is said of its elements is changed", () => {
     shop: {
       "x.type": "Cell",
       h1: {
-        ...{ "x.type": "VM", "x.placement": { host: "h1" }, host: "h1" },
+        "x.type": "VM",
+        "x.placement": { host: "h1" },
+        host: "h1",
         $state: { host: null, reason: "starts at a host", server: null },
       },
     },

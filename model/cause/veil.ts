@@ -21,8 +21,20 @@ const aHost = "a host" as HostName;
 
 /** Fields of answers that are sentences. */
 const told: ReadonlySet<string> = new Set([
-  ...["reason", "why", "lifts", "sentence", "said", "detail", "check", "where", "verdict", "message", "hint", "says"],
-  ...["what", "refused"],
+  "reason",
+  "why",
+  "lifts",
+  "sentence",
+  "said",
+  "detail",
+  "check",
+  "where",
+  "verdict",
+  "message",
+  "hint",
+  "says",
+  "what",
+  "refused",
 ]);
 /** Fields that name a machine, if the value is one. */
 const naming: ReadonlySet<string> = new Set(["host", "server"]);

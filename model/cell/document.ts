@@ -75,7 +75,9 @@ const split = (path: string): string[] => path.split("/").filter((part) => part 
 function missing(path: string, part: string, holder: Json | undefined): Diagnostic {
   const closest = isObject(holder) ? closestName(part, Object.keys(holder)) : undefined;
   return {
-    ...{ code: "document/no-path", message: `There is no \`${path}\` in the document: \`${part}\` is missing`, path },
+    code: "document/no-path",
+    message: `There is no \`${path}\` in the document: \`${part}\` is missing`,
+    path,
     ...(closest === undefined ? {} : { hint: `Did you mean \`${closest}\`?` }),
   };
 }

@@ -145,20 +145,25 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
       return vm(values);
     case "Volume":
       return {
-        ...{ type, sizeMiB: values.needNumber("x.size"), access: values.needChoice("x.access", ["rw", "ro"]) },
+        type,
+        sizeMiB: values.needNumber("x.size"),
+        access: values.needChoice("x.access", ["rw", "ro"]),
         ...optional("import", values.text("x.import")),
         recreatable: values.needBoolean("x.recreatable"),
       };
     case "VolumeCopy":
       return {
-        ...{ type, image: values.link("x.image"), recreatable: values.needBoolean("x.recreatable") },
+        type,
+        image: values.link("x.image"),
+        recreatable: values.needBoolean("x.recreatable"),
         ...optional("sizeMiB", values.number("x.size")),
       };
     case "Subnet": {
       const network = values.text("x.cidr");
       const whole = network === undefined ? 0 : 2 ** (32 - Number(network.split("/")[1]));
       return {
-        ...{ type, size: values.number("x.size") ?? whole },
+        type,
+        size: values.number("x.size") ?? whole,
         addressRange: values.needChoice("x.addressRange", ["internal", "external", "management"]),
         ...optional("cidr", network === undefined ? undefined : cidr(network)),
         ...optional("router", values.optionalLink("x.router")),
@@ -170,7 +175,9 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
       return virtualInterface(values);
     case "NetworkRule":
       return {
-        ...{ type, address1: values.needEnd("x.address1"), address2: values.needEnd("x.address2") },
+        type,
+        address1: values.needEnd("x.address1"),
+        address2: values.needEnd("x.address2"),
         protocol: values.needChoice("x.protocol", ["any", "tcp", "udp", "icmp"]),
         ...optional("port1", values.ports("x.port1")),
         ...optional("port2", values.ports("x.port2")),
@@ -181,7 +188,8 @@ function attributes(type: ElementType, values: AttributeValues): Own<Element> {
     case "CellController": {
       const gateway = values.text("x.gateway");
       return {
-        ...{ type, cell: values.data("x.cell") ?? null },
+        type,
+        cell: values.data("x.cell") ?? null,
         ...optional("name", values.text("x.name")),
         ...bound(values),
         ...optional("account", values.text("x.account")),
@@ -219,13 +227,16 @@ type OfInstallation =
 function ofInstallation(type: OfInstallation["type"], values: AttributeValues): Own<OfInstallation> {
   if (type === "Dedication")
     return {
-      ...{ type, of: values.needText("x.of"), to: values.needText("x.to") },
+      type,
+      of: values.needText("x.of"),
+      to: values.needText("x.to"),
       ...optional("account", values.text("x.account")),
     };
   if (type === "AffinityGroup") return { type, kind: values.needChoice("x.kind", groupKinds) };
   if (type !== "Host") return poolFields(type, values);
   return {
-    ...{ type, state: values.needChoice("x.state", ["enabled", "disabled", "maintenance"]) },
+    type,
+    state: values.needChoice("x.state", ["enabled", "disabled", "maintenance"]),
     ...optional("tags", values.texts("x.tags")),
     ...optional("cluster", values.text("x.cluster")),
     ...optional("properties", values.data("x.properties")),
@@ -236,7 +247,9 @@ function ofInstallation(type: OfInstallation["type"], values: AttributeValues): 
 function virtualInterface(values: AttributeValues): Own<Element> {
   const [hardware, address] = [values.text("x.mac"), values.text("x.address")];
   return {
-    ...{ type: "VirtualInterface", vm: values.link("x.vm"), subnet: values.link("x.subnet") },
+    type: "VirtualInterface",
+    vm: values.link("x.vm"),
+    subnet: values.link("x.subnet"),
     requires: values.needBoolean("x.requires"),
     ...optional("vifName", values.text("x.vifName")),
     ...optional("mac", hardware === undefined ? undefined : mac(hardware)),
@@ -303,11 +316,9 @@ function volumeConnection(values: AttributeValues): Own<Element> {
 function volumeGrant(values: AttributeValues): Own<VolumeGrantElement> {
   const hold = values.text("x.hold");
   return {
-    ...{
-      type: "VolumeGrant",
-      volume: values.link("x.volume"),
-      grant: values.needChoice("x.grant", ["copy", "connect"]),
-    },
+    type: "VolumeGrant",
+    volume: values.link("x.volume"),
+    grant: values.needChoice("x.grant", ["copy", "connect"]),
     to: grantee(values),
     ...optional("hold", hold === undefined ? undefined : elementPath(hold)),
   };

@@ -3,12 +3,28 @@ import type { ElementType } from "./cell.ts";
 
 /** Elements by the names that people give them. */
 const names: Readonly<Record<ElementType, string>> = {
-  ...{ VM: "vm", Volume: "data", VolumeCopy: "bootvol", Subnet: "net", VolumeConnection: "disk" },
-  ...{ VirtualInterface: "nic", NetworkRule: "rule", VolumeGrant: "grant", CellController: "child" },
-  ...{ Host: "h1", Zone: "z1", Pod: "p1", Cluster: "c1", Dedication: "racks" },
+  VM: "vm",
+  Volume: "data",
+  VolumeCopy: "bootvol",
+  Subnet: "net",
+  VolumeConnection: "disk",
+  VirtualInterface: "nic",
+  NetworkRule: "rule",
+  VolumeGrant: "grant",
+  CellController: "child",
+  Host: "h1",
+  Zone: "z1",
+  Pod: "p1",
+  Cluster: "c1",
+  Dedication: "racks",
   AffinityGroup: "replicas",
-  ...{ Offering: "small", HostFlavor: "large", Pool: "pool", PoolHost: "rack" },
-  ...{ Domain: "acme", Account: "dev", Role: "operators" },
+  Offering: "small",
+  HostFlavor: "large",
+  Pool: "pool",
+  PoolHost: "rack",
+  Domain: "acme",
+  Account: "dev",
+  Role: "operators",
 };
 
 /** How an attribute would be written in SmartFrog, as its hint shows it: `x.memory 1024;`. Right by its kind, and common. */

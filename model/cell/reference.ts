@@ -21,7 +21,9 @@ export function referenceIn(text: string): string | null {
 export const isBrokenReference = (text: string): boolean => /^<\s*ref:/i.test(text) && referenceIn(text) === null;
 
 const fault = (code: string, message: string, hint?: string): Target => ({
-  ...{ kind: "fault", code, message },
+  kind: "fault",
+  code,
+  message,
   ...(hint === undefined ? {} : { hint }),
 });
 

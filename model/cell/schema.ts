@@ -50,7 +50,9 @@ const instance = (of: string): AttributeSchema => ({
 const ports = (docs: string): AttributeSchema => ({ kind: { kind: "ports" }, effect: "change", docs });
 
 const recreatable: AttributeSchema = {
-  ...{ kind: flag, default: false, effect: "change" },
+  kind: flag,
+  default: false,
+  effect: "change",
   docs: "Whether what is written there may be lost, as of a cache: where the host of a VM is lost, nobody can end its writing, and all that it writes is such, the VM starts elsewhere with new volumes in place of these, which start as these did. What runs is not touched when this changes.",
 };
 
@@ -81,7 +83,8 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
     },
     "x.desiredState": { kind: choice("on", "off"), default: "on", effect: "change", docs: "Whether the VM runs." },
     "x.restart": {
-      ...{ kind: integer(0, Number.MAX_SAFE_INTEGER), effect: "restart" },
+      kind: integer(0, Number.MAX_SAFE_INTEGER),
+      effect: "restart",
       docs: "A counter: the VM is started again when it grows, and left alone when it falls or goes; absent is 0.",
     },
     "x.start": {
@@ -91,11 +94,14 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       docs: "How the VM first starts on a new disk: booting, or going on from the saved state of its image, where it has one.",
     },
     "x.display": {
-      ...{ kind: choice("none", "vga"), default: "none", effect: "restart" },
+      kind: choice("none", "vga"),
+      default: "none",
+      effect: "restart",
       docs: "Whether the VM has a screen, a keyboard and a pointer, which `cells display` and the web page show to whoever may (`vm.display`).",
     },
     "x.ready": {
-      ...{ kind: choice("booted", "started"), effect: "change" },
+      kind: choice("booted", "started"),
+      effect: "change",
       docs: 'When the VM counts as ready: once the agent of its guest has answered ("booted"), or as soon as its machine runs ("started"). Absent: "booted" where its image is known to have an agent, else "started".',
     },
     "x.restartOnFailure": {
@@ -311,10 +317,14 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
       effect: "change",
       docs: "Words about the host, by which a VM asks for it (`x.placement.tags`). One says more: a host with `ha` takes VMs alone whose host was lost; what runs there stays.",
     },
-    ...{ ...hostPlaceAttributes, ...hostFlavorAttribute },
+    ...hostPlaceAttributes,
+    ...hostFlavorAttribute,
   },
   ...tenantSchemas,
-  ...{ Zone: {}, Pod: {}, Cluster: {}, Dedication: dedicationAttributes },
+  Zone: {},
+  Pod: {},
+  Cluster: {},
+  Dedication: dedicationAttributes,
   AffinityGroup: affinityGroupAttributes,
   ...poolSchemas,
 };

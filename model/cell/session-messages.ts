@@ -46,7 +46,10 @@ export const channels = { output: 1, error: 2 } as const;
 
 /** A client keeps at most this much input that was not yet acknowledged by `taken`; who sends more is ended. In bytes. */
 export const inputWindowBytes: Readonly<Record<SessionVerb, number>> = {
-  ...{ console: 64 * 1024, exec: 512 * 1024, forward: 512 * 1024, display: 64 * 1024 },
+  console: 64 * 1024,
+  exec: 512 * 1024,
+  forward: 512 * 1024,
+  display: 64 * 1024,
 };
 /** Of one message, in bytes. */
 export const longestMessageBytes = 96 * 1024;

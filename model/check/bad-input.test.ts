@@ -26,7 +26,9 @@ const hosts = [
 const addresses = {
   internal: { pool: "10.64.0.0/10", largest: 2 ** 22, fixed: ["10.64.0.0/10", "10.0.0.0/8"] },
   external: { pool: "198.18.0.0/15", largest: 2 ** 17, fixed: ["198.18.0.0/15"] },
-  ...{ reserved: ["10.0.0.0/16"], shortestPrefix: 8, longestPrefix: 29 },
+  reserved: ["10.0.0.0/16"],
+  shortestPrefix: 8,
+  longestPrefix: 29,
 };
 const vm = "vm extends VM { x.memory 128; }";
 const net = 'net extends Subnet { x.cidr "10.64.1.0/24"; }';

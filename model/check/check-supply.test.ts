@@ -7,14 +7,12 @@ import { type Supply, unknownSupply } from "./check-supply.ts";
 import type { AddressOffer } from "./network/check-addresses.ts";
 
 const storage: StorageOffer = {
-  ...{
-    totalMiB: 3000,
-    freeMiB: 900,
-    largestFreeMiB: 700,
-    largestMiB: 2000,
-    largestCopyMiB: 40_000,
-    promisableMiB: 60_000,
-  },
+  totalMiB: 3000,
+  freeMiB: 900,
+  largestFreeMiB: 700,
+  largestMiB: 2000,
+  largestCopyMiB: 40_000,
+  promisableMiB: 60_000,
 };
 const addresses: AddressOffer = {
   internal: { pool: "10.64.0.0/24", largest: 256, fixed: ["10.64.0.0/24", "192.168.0.0/16"] },

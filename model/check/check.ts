@@ -495,7 +495,9 @@ class Checker {
         ? this.#at(found.component, more.attribute, "value", found.position).position
         : (more.position ?? found?.position);
     this.#diagnostics.add({
-      ...{ code, message, path },
+      code,
+      message,
+      path,
       ...(more.hint === undefined ? {} : { hint: more.hint }),
       ...(position ? { position } : {}),
     });

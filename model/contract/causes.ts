@@ -44,7 +44,10 @@ const foreign = { domain: text(), path: text() };
 
 const refusals = list(
   record<CauseFacts["no-host"]["refusals"][number]>({
-    ...{ ...atHost, why: text(), lifts: text(), kind: optional(oneOf(...refusalKinds)) },
+    ...atHost,
+    why: text(),
+    lifts: text(),
+    kind: optional(oneOf(...refusalKinds)),
   }),
 );
 
@@ -103,13 +106,18 @@ const facts: { readonly [Kind in CauseKind]: Fields<CauseFacts[Kind]> } = {
     atOnce: number,
     queue: optional(
       record<NonNullable<CauseFacts["waits-its-turn"]["queue"]>>({
-        ...{ place: integer(), of: integer(), seconds: number, own: boolean },
+        place: integer(),
+        of: integer(),
+        seconds: number,
+        own: boolean,
       }),
     ),
   },
   "all-or-none": {
     stage: oneOf("asking", "resting", "clearing"),
-    ...{ elements: list(path), more: optional(integer()), seconds: optional(number) },
+    elements: list(path),
+    more: optional(integer()),
+    seconds: optional(number),
   },
   "disk-unavailable": { element: path, ...because },
   "may-run-at": { ...atHost, ...because },

@@ -51,12 +51,19 @@ function operationOf(name: RouteName, route: Route, components: Map<string, Json
   const names = parametersIn(publishedPath(route));
   const parameters: readonly Json[] = [
     ...names.map(({ name, several }) => ({
-      ...{ name, in: "path", required: true, schema: { type: "string" } },
+      name,
+      in: "path",
+      required: true,
+      schema: { type: "string" },
       description: `${parameterDocs[name]}${several ? " Its slashes are not escaped." : ""}`,
     })),
     ...Object.entries(query).map(([name, { schema, doc, required, repeated }]) => ({
-      ...{ name, in: "query", required, description: doc },
-      ...{ schema: repeated ? { type: "array", items: schema } : schema, explode: repeated },
+      name,
+      in: "query",
+      required,
+      description: doc,
+      schema: repeated ? { type: "array", items: schema } : schema,
+      explode: repeated,
     })),
     ...Object.entries(headers).map(([name, { schema, doc }]) => ({ name, in: "header", description: doc, schema })),
   ];
@@ -84,7 +91,9 @@ function operationOf(name: RouteName, route: Route, components: Map<string, Json
 
 /** Of each event in a stream: OpenAPI 3.1 has no word for the items of one. */
 const dataOf = (schema: Json): JsonObject => ({
-  ...{ type: "string", contentMediaType: "application/json", contentSchema: schema },
+  type: "string",
+  contentMediaType: "application/json",
+  contentSchema: schema,
   description: "The `data` of each event.",
 });
 const contentOf = (types: readonly string[], schema: JsonObject | null, components: Map<string, Json>): JsonObject =>

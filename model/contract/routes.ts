@@ -290,7 +290,9 @@ export const routes = {
   followServices: route("GET /events", "operator", "gateway", {
     doc: "The time line over all services, oldest first.",
     query: {
-      ...{ follow, past, since },
+      follow,
+      past,
+      since,
       cell: may(text(), "Of this cell alone."),
       service: may(text(), "Of this service alone: `host.h1`, or `h1`."),
     },

@@ -28,10 +28,24 @@ export type Fields<T> = {
 
 /** All that a schema here may say. The last three say nothing about a value; one that is only written is never shown. */
 export const keywords = [
-  ...["type", "enum", "const", "anyOf"],
-  ...["properties", "required", "additionalProperties", "items", "minItems", "maxItems"],
-  ...["minLength", "maxLength", "pattern", "minimum", "maximum"],
-  ...["title", "description", "writeOnly"],
+  "type",
+  "enum",
+  "const",
+  "anyOf",
+  "properties",
+  "required",
+  "additionalProperties",
+  "items",
+  "minItems",
+  "maxItems",
+  "minLength",
+  "maxLength",
+  "pattern",
+  "minimum",
+  "maximum",
+  "title",
+  "description",
+  "writeOnly",
 ] as const;
 
 // --- making them --------------------------------------------------------------------------------------------------
@@ -215,7 +229,11 @@ const isAtMost = (value: string, most: number): boolean =>
   value.length <= most || (value.length <= 2 * most && [...value].length <= most);
 
 const nouns: Readonly<Record<string, string>> = {
-  ...{ string: "text", boolean: "true or false", array: "a list", object: "an object", null: "null" },
+  string: "text",
+  boolean: "true or false",
+  array: "a list",
+  object: "an object",
+  null: "null",
 };
 
 /** What would be right, as in "must be …". */

@@ -46,12 +46,18 @@ const fields = dictionary(json);
 // --- refusals and plans -------------------------------------------------------------------------------------------
 
 const position = record<Position>({
-  ...{ file: text(), line: integer(1), column: integer(1), length: integer(1) },
+  file: text(),
+  line: integer(1),
+  column: integer(1),
+  length: integer(1),
 });
 export const diagnostic = record<Diagnostic>(
   {
-    ...{ code: text(), message: text(), hint: optional(text()) },
-    ...{ position: optional(position), path: optional(text()) },
+    code: text(),
+    message: text(),
+    hint: optional(text()),
+    position: optional(position),
+    path: optional(text()),
     related: optional(
       list(record<{ readonly message: string; readonly position: Position }>({ message: text(), position })),
     ),
@@ -66,7 +72,10 @@ export const refusal = record<api.Refusal>(
       diagnostics: optional(list(diagnostic)),
       patch: optional(
         record<NonNullable<api.Refusal["error"]["patch"]>>({
-          ...{ operation: maybe.number, path: maybe.text, wanted: optional(json), found: optional(json) },
+          operation: maybe.number,
+          path: maybe.text,
+          wanted: optional(json),
+          found: optional(json),
         }),
       ),
     }),
@@ -109,15 +118,22 @@ export const changed = record<api.Changed>(
     opened: optional(
       list(
         record<Opened>({
-          ...{ attribute: text(), from: json, to: json, of: oneOf("own", "children") },
-          ...{ cells: list(text()), more: optional(integer()) },
+          attribute: text(),
+          from: json,
+          to: json,
+          of: oneOf("own", "children"),
+          cells: list(text()),
+          more: optional(integer()),
         }),
       ),
     ),
     failed: optional(
       list(
         record<api.FailedElement>({
-          ...{ path, type: oneOf(...elementTypes), reason: maybe.text, causes: optional(causesOf) },
+          path,
+          type: oneOf(...elementTypes),
+          reason: maybe.text,
+          causes: optional(causesOf),
         }),
       ),
     ),
@@ -129,8 +145,10 @@ export const jsonPatch = titled(
   "JsonPatch",
   list(
     record<JsonPatchOperation>({
-      ...{ op: oneOf("add", "remove", "replace", "move", "copy", "test"), path: text() },
-      ...{ from: optional(text()), value: optional(json) },
+      op: oneOf("add", "remove", "replace", "move", "copy", "test"),
+      path: text(),
+      from: optional(text()),
+      value: optional(json),
     }),
   ),
 );
@@ -157,8 +175,15 @@ const summaryFields: Fields<api.CellSummary> = {
 export const cellSummary = record(summaryFields, "CellSummary");
 export const listedElement = record<ListedElement>(
   {
-    ...{ cell: text(), account: optional(text()), path, type: text(), uid: text(), name: text() },
-    ...{ phase: oneOf("waiting", "working", "ready", "failed", "deleting"), reason: maybe.text, since: time },
+    cell: text(),
+    account: optional(text()),
+    path,
+    type: text(),
+    uid: text(),
+    name: text(),
+    phase: oneOf("waiting", "working", "ready", "failed", "deleting"),
+    reason: maybe.text,
+    since: time,
   },
   "ListedElement",
 );
@@ -170,15 +195,23 @@ export const cellStanding = record<api.CellSummary & { readonly empty: boolean }
 const anyCauses = list(record<{ readonly kind: string }>({ kind: text() })) as Schema<readonly Cause[]>;
 const notReady = { path: text(), phase: text(), reason: maybe.text, causes: optional(anyCauses) };
 export const saidStanding = record<api.CellSummary & { readonly empty: boolean }>({
-  ...{ ...summaryFields, waiting: optional(list(record<api.NotReady>(notReady))) },
+  ...summaryFields,
+  waiting: optional(list(record<api.NotReady>(notReady))),
   empty: boolean,
 });
 export const elementState = record<api.ElementState>(
   {
     phase: oneOf("waiting", "working", "ready", "failed", "deleting"),
-    ...{ reason: maybe.text, causes: optional(causesOf), since: time, uid: text(), stuck: optional(exactly(true)) },
-    ...{ host: optional(maybe.text), incarnation: optional(integer()), power: optional(oneOf("on", "off")) },
-    ...{ health: optional(oneOf("starting", "answering", "silent")), reboots: optional(integer()) },
+    reason: maybe.text,
+    causes: optional(causesOf),
+    since: time,
+    uid: text(),
+    stuck: optional(exactly(true)),
+    host: optional(maybe.text),
+    incarnation: optional(integer()),
+    power: optional(oneOf("on", "off")),
+    health: optional(oneOf("starting", "answering", "silent")),
+    reboots: optional(integer()),
     lastEnd: optional(
       record<NonNullable<api.ElementState["lastEnd"]>>({
         incarnation: integer(),
@@ -186,27 +219,47 @@ export const elementState = record<api.ElementState>(
         reason: maybe.text,
       }),
     ),
-    ...{ address: optional(maybe.text), mac: optional(maybe.text), name: optional(maybe.text) },
-    ...{ server: optional(maybe.text), sizeMiB: optional(maybe.number) },
-    ...{ cidr: optional(maybe.text), gateway: optional(maybe.text), services: optional(services) },
+    address: optional(maybe.text),
+    mac: optional(maybe.text),
+    name: optional(maybe.text),
+    server: optional(maybe.text),
+    sizeMiB: optional(maybe.number),
+    cidr: optional(maybe.text),
+    gateway: optional(maybe.text),
+    services: optional(services),
     vms: optional(list(text())),
   },
   "ElementState",
 );
 export const cellEvent = record<api.CellEvent>(
   {
-    ...{ id: integer(), time, cell: text(), path: text(), type: text(), event: text() },
-    ...{ phase: optional(text()), reason: optional(maybe.text), causes: optional(causesOf) },
+    id: integer(),
+    time,
+    cell: text(),
+    path: text(),
+    type: text(),
+    event: text(),
+    phase: optional(text()),
+    reason: optional(maybe.text),
+    causes: optional(causesOf),
     fields: optional(fields),
   },
   "CellEvent",
 );
 export const elementAnswer = record<api.ElementAnswer>(
   {
-    ...{ path: text(), type: text(), phase: text(), reason: maybe.text, causes: optional(causesOf) },
+    path: text(),
+    type: text(),
+    phase: text(),
+    reason: maybe.text,
+    causes: optional(causesOf),
     checks: list(
       record<api.ElementCheck>({
-        ...{ check: text(), passes: boolean, detail: text(), lifts: maybe.text, causes: optional(causesOf) },
+        check: text(),
+        passes: boolean,
+        detail: text(),
+        lifts: maybe.text,
+        causes: optional(causesOf),
       }),
     ),
     verdict: text(),
@@ -215,7 +268,11 @@ export const elementAnswer = record<api.ElementAnswer>(
 );
 export const connectionAnswer = record<api.ConnectionAnswer>(
   {
-    ...{ from: text(), to: text(), protocol: text(), port: maybe.number, allowed: boolean },
+    from: text(),
+    to: text(),
+    protocol: text(),
+    port: maybe.number,
+    allowed: boolean,
     checks: list(
       record<api.ConnectionAnswer["checks"][number]>({ where: text(), check: text(), passes: boolean, detail: text() }),
     ),
@@ -253,8 +310,11 @@ export const execAnswer = record<api.ExecAnswer>(
 export const moveOrder = record<api.MoveOrder>({ vm: text(), to: text() }, "MoveOrder");
 export const moved = record<api.Moved>(
   {
-    ...{ vm: text(), from: text(), to: text() },
-    ...{ incarnation: integer(), isThere: boolean },
+    vm: text(),
+    from: text(),
+    to: text(),
+    incarnation: integer(),
+    isThere: boolean,
   },
   "Moved",
 );
@@ -278,7 +338,8 @@ const tokenHash = pattern(/^[0-9a-f]{64}$/, "the SHA-256 of a token, hexadecimal
 export const hostJoin = record<api.HostJoin>(
   {
     address: pattern(/^\d{1,3}(?:\.\d{1,3}){3}$/, "an IPv4 address"),
-    ...{ host: tokenHash, agent: optional(tokenHash) },
+    host: tokenHash,
+    agent: optional(tokenHash),
   },
   "HostJoin",
 );
@@ -288,8 +349,11 @@ export const hostJoining = record<api.HostJoining>(
 );
 export const hostEnd = record<api.HostEnd>(
   {
-    ...{ host: text(), generation: maybe.number, boot: maybe.number },
-    ...{ against: maybe.text, ended: maybe.number },
+    host: text(),
+    generation: maybe.number,
+    boot: maybe.number,
+    against: maybe.text,
+    ended: maybe.number,
   },
   "HostEnd",
 );
@@ -302,25 +366,46 @@ export const hostPowerOff = record<api.HostPowerOff>(
 
 export const serviceEvent = record<api.ServiceEvent>(
   {
-    ...{ id: text(), time, service: text(), event: text() },
-    ...{ cell: maybe.text, path: maybe.text, fields },
+    id: text(),
+    time,
+    service: text(),
+    event: text(),
+    cell: maybe.text,
+    path: maybe.text,
+    fields,
   },
   "ServiceEvent",
 );
 type Status = api.InstallationStatus;
 const service = record<Status["services"][number]>({
-  ...{ name: text(), peer: optional(text()), address: text(), running: boolean, pid: maybe.number },
-  ...{ restarts: integer(), state: optional(oneOf("running", "starting", "resting", "stopped")) },
-  ...{ since: optional(maybe.time), memoryMiB: optional(maybe.number), lastEnd: optional(maybe.text) },
+  name: text(),
+  peer: optional(text()),
+  address: text(),
+  running: boolean,
+  pid: maybe.number,
+  restarts: integer(),
+  state: optional(oneOf("running", "starting", "resting", "stopped")),
+  since: optional(maybe.time),
+  memoryMiB: optional(maybe.number),
+  lastEnd: optional(maybe.text),
 });
 type Host = Status["hosts"][number];
 /** As a host says it of itself. */
 export const leavingVm = record<NonNullable<Host["leaving"]>[number]>({
-  ...{ cell: text(), path: text(), to: maybe.text, reason: maybe.text },
+  cell: text(),
+  path: text(),
+  to: maybe.text,
+  reason: maybe.text,
 });
 export const hostStatus = record<Host>({
-  ...{ host: text(), address: text(), state: text(), memoryMiB: number, usedMiB: number, cpus: number },
-  ...{ accelerator: text(), vms: integer() },
+  host: text(),
+  address: text(),
+  state: text(),
+  memoryMiB: number,
+  usedMiB: number,
+  cpus: number,
+  accelerator: text(),
+  vms: integer(),
   presence: optional(
     record<NonNullable<Host["presence"]>>({
       state: oneOf("up", "suspected", "dead", "unknown"),
@@ -344,15 +429,25 @@ export const hostStatus = record<Host>({
   machines: optional(
     list(
       record<NonNullable<Host["machines"]>[number]>({
-        ...{ path: text(), cell: text(), stage: text(), memoryMiB: number, residentMiB: maybe.number },
-        ...{ cpus: number, load: number, network: optional(number) },
+        path: text(),
+        cell: text(),
+        stage: text(),
+        memoryMiB: number,
+        residentMiB: maybe.number,
+        cpus: number,
+        load: number,
+        network: optional(number),
       }),
     ),
   ),
 });
 /** As a storage server says it of itself. */
 export const serverStatus = record<Status["servers"][number]>({
-  ...{ server: text(), address: text(), totalMiB: number, freeMiB: number, volumes: integer() },
+  server: text(),
+  address: text(),
+  totalMiB: number,
+  freeMiB: number,
+  volumes: integer(),
   bin: optional(record<{ readonly files: number; readonly usedMiB: number }>({ files: integer(), usedMiB: number })),
   state: optional(oneOf("up", "unreachable")),
 });

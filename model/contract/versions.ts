@@ -52,7 +52,11 @@ export interface ModelSource extends BundleBody, Person {
 const person = { who: text(), account: optional(text()) };
 const modelVersion = record<ModelVersion>(
   {
-    ...{ version: integer(0), time, ...person, verb: text(), target: text() },
+    version: integer(0),
+    time,
+    ...person,
+    verb: text(),
+    target: text(),
     changes: dictionary(integer(1)),
     parts: list(
       record<ModelVersion["parts"][number]>({
@@ -72,8 +76,13 @@ export const modelVersions = record<ModelVersions>(
 );
 export const modelSource = record<ModelSource>(
   {
-    ...{ main: text(), files: dictionary(text()), version: integer(0), time, ...person },
-    ...{ since: list(modelVersion), unknown: integer(0) },
+    main: text(),
+    files: dictionary(text()),
+    version: integer(0),
+    time,
+    ...person,
+    since: list(modelVersion),
+    unknown: integer(0),
   },
   "ModelSource",
 );

@@ -18,8 +18,18 @@ import { yamlPages } from "./pages/yaml.ts";
  */
 export const diagnosticPages: ReadonlyMap<string, DiagnosticPage> = new Map(
   [
-    ...[syntaxPages, resolutionPages, functionPages, schemaPages, cellPages, supplyPages, limitPages, requestPages],
-    ...[typescriptPages, yamlPages, refusalPages, imagePages],
+    syntaxPages,
+    resolutionPages,
+    functionPages,
+    schemaPages,
+    cellPages,
+    supplyPages,
+    limitPages,
+    requestPages,
+    typescriptPages,
+    yamlPages,
+    refusalPages,
+    imagePages,
   ].flatMap((pages) => Object.entries(pages)),
 );
 

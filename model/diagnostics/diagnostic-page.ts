@@ -31,8 +31,10 @@ const bundle = (main: string, files: Readonly<Record<string, string>>): Example 
 
 /** A page whose examples are SmartFrog texts. */
 export const smartFrogPage = (title: string, why: string, wrong: string, right: string): DiagnosticPage => ({
-  ...{ title, why },
-  ...{ wrong: bundle("shop.sf", { "shop.sf": wrong }), right: bundle("shop.sf", { "shop.sf": right }) },
+  title,
+  why,
+  wrong: bundle("shop.sf", { "shop.sf": wrong }),
+  right: bundle("shop.sf", { "shop.sf": right }),
 });
 /** The same with what stands inside a cell. */
 export const cellPage = (title: string, why: string, wrong: string, right: string): DiagnosticPage => {
@@ -40,8 +42,10 @@ export const cellPage = (title: string, why: string, wrong: string, right: strin
   return smartFrogPage(title, why, cell(wrong), cell(right));
 };
 export const jsonPage = (title: string, why: string, wrong: string, right: string): DiagnosticPage => ({
-  ...{ title, why },
-  ...{ wrong: bundle("shop.json", { "shop.json": wrong }), right: bundle("shop.json", { "shop.json": right }) },
+  title,
+  why,
+  wrong: bundle("shop.json", { "shop.json": wrong }),
+  right: bundle("shop.json", { "shop.json": right }),
 });
 /** Examples of several files; the first is the main one. */
 export const filesPage = (
@@ -50,8 +54,10 @@ export const filesPage = (
   wrong: Readonly<Record<string, string>>,
   right: Readonly<Record<string, string>>,
 ): DiagnosticPage => ({
-  ...{ title, why },
-  ...{ wrong: bundle(Object.keys(wrong)[0] ?? "", wrong), right: bundle(Object.keys(right)[0] ?? "", right) },
+  title,
+  why,
+  wrong: bundle(Object.keys(wrong)[0] ?? "", wrong),
+  right: bundle(Object.keys(right)[0] ?? "", right),
 });
 /** Examples that a program writes: what is shown, and the text of `shop.sf`. */
 export const largePage = (
@@ -61,12 +67,15 @@ export const largePage = (
   right: readonly [shown: string, text: () => string],
 ): DiagnosticPage => {
   const large = ([shown, text]: readonly [string, () => string]): Example => ({
-    ...{ kind: "large", shown },
+    kind: "large",
+    shown,
     bundle: () => ({ main: "shop.sf", files: { "shop.sf": text() } }),
   });
   return { title, why, wrong: large(wrong), right: large(right) };
 };
 export const requestPage = (title: string, why: string, wrong: string, right: string): DiagnosticPage => ({
-  ...{ title, why },
-  ...{ wrong: { kind: "request", shown: wrong }, right: { kind: "request", shown: right } },
+  title,
+  why,
+  wrong: { kind: "request", shown: wrong },
+  right: { kind: "request", shown: right },
 });

@@ -305,11 +305,19 @@ function childWith(own: string, its: string): string {
 
 const pool = { pool: "10.64.0.0/24", largest: 128, fixed: ["10.64.0.0/12"] };
 const storage = {
-  ...{ totalMiB: 4096, freeMiB: 4096, largestFreeMiB: 2048 },
-  ...{ largestMiB: 2048, largestCopyMiB: 4096, promisableMiB: 4096 },
+  totalMiB: 4096,
+  freeMiB: 4096,
+  largestFreeMiB: 2048,
+  largestMiB: 2048,
+  largestCopyMiB: 4096,
+  promisableMiB: 4096,
 };
 const addresses = {
-  ...{ internal: pool, external: pool, reserved: ["10.65.0.0/16"], shortestPrefix: 16, longestPrefix: 29 },
+  internal: pool,
+  external: pool,
+  reserved: ["10.65.0.0/16"],
+  shortestPrefix: 16,
+  longestPrefix: 29,
 };
 const hosts = [
   { host: "h1", memoryMiB: 4096, cpus: 2, cpuSpeedMHz: 2400 },

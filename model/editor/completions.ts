@@ -52,7 +52,11 @@ function itemsAt(cursor: Cursor): readonly Completion[] {
 }
 
 const fileItem = (path: string, replace: Span): Completion => ({
-  ...{ label: path, kind: "file", replace, insert: path, rank: 0 },
+  label: path,
+  kind: "file",
+  replace,
+  insert: path,
+  rank: 0,
 });
 
 /** `name` as a file beside or below `from` includes it. */
@@ -84,7 +88,10 @@ function nameItems(cursor: Cursor, attribute: SourceAttribute | null, replace: S
     const star = name.endsWith("*");
     const plain = star ? name.slice(0, -1) : name;
     items.push({
-      ...{ label: name, kind: "attribute", replace, insert: star ? plain : written(plain) },
+      label: name,
+      kind: "attribute",
+      replace,
+      insert: star ? plain : written(plain),
       ...(bare && !star ? { snippet: attributeSnippet(written(plain), schema, json) } : {}),
       ...(json ? { filter: `"${name}"` } : {}),
       detail: `${kindText(schema.kind).replaceAll("`", "")}${schema.unit === undefined ? "" : `, ${schema.unit}`}`,
@@ -95,7 +102,11 @@ function nameItems(cursor: Cursor, attribute: SourceAttribute | null, replace: S
   for (const member of holder.members.values()) {
     if (present.has(member.name) || member.from === null || member.name.startsWith("x.")) continue;
     items.push({
-      ...{ label: member.name, kind: "component", replace, insert: written(member.name), rank: 3 },
+      label: member.name,
+      kind: "component",
+      replace,
+      insert: written(member.name),
+      rank: 3,
       detail: "of a template",
     });
   }
@@ -157,7 +168,12 @@ function prototypeItems(
     const fields = type && blockless ? requiredOf(type) : [];
     const block = fields.map((field, at) => `\n\t${field} \${${at + 1}:${placeholder(type, field)}};`).join("");
     return {
-      ...{ label: name, kind: "type", replace, insert: name, detail: "element type", rank: 1 },
+      label: name,
+      kind: "type",
+      replace,
+      insert: name,
+      detail: "element type",
+      rank: 1,
       ...(type ? { docs: typeText(type) } : {}),
       ...(fields.length > 0 ? { snippet: `${name} {${block}$0\n}` } : {}),
     };
@@ -206,7 +222,11 @@ function referenceItems(
   if (!found) return [];
   const names = [...found.members.values()].map(
     ({ name, attribute: { component } }): Completion => ({
-      ...{ label: name, kind: component ? "component" : "value", replace, insert: name, rank: 0 },
+      label: name,
+      kind: component ? "component" : "value",
+      replace,
+      insert: name,
+      rank: 0,
     }),
   );
   return [...names, { label: "PARENT", kind: "keyword", replace, insert: "PARENT", rank: 5 }];
@@ -226,21 +246,23 @@ function valueItems(
   const values = schema
     ? literalsOf(schema).map(
         (text): Completion => ({
-          ...{ label: text, kind: "value", replace, insert: text, rank: 0 },
+          label: text,
+          kind: "value",
+          replace,
+          insert: text,
+          rank: 0,
           ...(schema.default !== undefined && JSON.stringify(schema.default) === text ? { detail: "default" } : {}),
         }),
       )
     : [];
   const references = referenceTexts(holder, schema).map(
     (text): Completion => ({
-      ...{
-        label: text,
-        kind: "component",
-        replace,
-        insert: JSON.stringify(text),
-        filter: JSON.stringify(text),
-        rank: 1,
-      },
+      label: text,
+      kind: "component",
+      replace,
+      insert: JSON.stringify(text),
+      filter: JSON.stringify(text),
+      rank: 1,
     }),
   );
   if (json) {

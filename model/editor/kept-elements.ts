@@ -90,7 +90,9 @@ class Writer {
       if (before) this.edits[last] = { ...before, text: `${before.text}${lead}${written}${comma}` };
       else
         this.edits.push({
-          ...{ file: file.name, start: part.block.start + 1, end: part.block.start + 1 },
+          file: file.name,
+          start: part.block.start + 1,
+          end: part.block.start + 1,
           text: `${lead}${written}${comma}`,
         });
     } else this.edits.push({ file: file.name, start: source.end, end: source.end, text: ` { ${written} }` });

@@ -36,15 +36,40 @@ test("differences are shown in the unified format, with three lines around them"
   const from = written(Array.from({ length: 20 }, (_, at) => `line ${at + 1}`));
   const to = from.replace("line 4\n", "line four\n").replace("line 17\n", "").replace("line 18\n", "line 18\nmore\n");
   assert.deepEqual(unifiedDifferences({ name: "a", text: from }, { name: "b", text: to }), [
-    ...["--- a", "+++ b", "@@ -1,7 +1,7 @@", " line 1", " line 2", " line 3", "-line 4", "+line four"],
-    ...[" line 5", " line 6", " line 7", "@@ -14,7 +14,7 @@", " line 14", " line 15", " line 16", "-line 17"],
-    ...[" line 18", "+more", " line 19", " line 20"],
+    "--- a",
+    "+++ b",
+    "@@ -1,7 +1,7 @@",
+    " line 1",
+    " line 2",
+    " line 3",
+    "-line 4",
+    "+line four",
+    " line 5",
+    " line 6",
+    " line 7",
+    "@@ -14,7 +14,7 @@",
+    " line 14",
+    " line 15",
+    " line 16",
+    "-line 17",
+    " line 18",
+    "+more",
+    " line 19",
+    " line 20",
   ]);
   assert.deepEqual(unifiedDifferences({ name: "a", text: "x" }, { name: "b", text: "x\n" }), [
-    ...["--- a", "+++ b", "@@ -1,1 +1,1 @@", "-x", "\\ No newline at end of file", "+x"],
+    "--- a",
+    "+++ b",
+    "@@ -1,1 +1,1 @@",
+    "-x",
+    "\\ No newline at end of file",
+    "+x",
   ]);
   assert.deepEqual(unifiedDifferences({ name: "a", text: "" }, { name: "b", text: "x\n" }), [
-    ...["--- a", "+++ b", "@@ -0,0 +1,1 @@", "+x"],
+    "--- a",
+    "+++ b",
+    "@@ -0,0 +1,1 @@",
+    "+x",
   ]);
   assert.deepEqual(unifiedDifferences({ name: "a", text: from }, { name: "b", text: from }), []);
 });

@@ -142,11 +142,13 @@ const movedPart = (part: SourcePart, by: number): SourcePart =>
     ? { kind: "block", block: movedBlock(part.block, by) }
     : { kind: "reference", reference: movedReference(part.reference, by) };
 const movedBlock = ({ start, end, entries }: SourceBlock, by: number): SourceBlock => ({
-  ...{ start: start + by, end: end + by },
+  start: start + by,
+  end: end + by,
   entries: entries.map((entry) => movedEntry(entry, by)),
 });
 const movedReference = ({ start, end, steps }: SourceReference, by: number): SourceReference => ({
-  ...{ start: start + by, end: end + by },
+  start: start + by,
+  end: end + by,
   steps: steps.map((each) => moved(each, by)),
 });
 const movedString = (string: SourceString, by: number): SourceString => ({

@@ -172,15 +172,25 @@ test("a test that fails says where, what was wanted, and what was found", () => 
       { op: "test", path, value },
     ]);
   assert.deepEqual(at("/shop/vm/x.memory", 512), {
-    ...{ kind: "test-failed", operation: 1, path: "/shop/vm/x.memory", wanted: 512, found: 256 },
+    kind: "test-failed",
+    operation: 1,
+    path: "/shop/vm/x.memory",
+    wanted: 512,
+    found: 256,
     message: 'operation 1 (test "/shop/vm/x.memory"): what is there is another value than the test names',
   });
   assert.deepEqual(at("/shop/db", { "x.type": "VM" }), {
-    ...{ kind: "test-failed", operation: 1, path: "/shop/db", wanted: { "x.type": "VM" } },
+    kind: "test-failed",
+    operation: 1,
+    path: "/shop/db",
+    wanted: { "x.type": "VM" },
     message: 'operation 1 (test "/shop/db"): nothing is there',
   });
   assert.deepEqual(at("/shop/long", null), {
-    ...{ kind: "test-failed", operation: 1, path: "/shop/long", wanted: null },
+    kind: "test-failed",
+    operation: 1,
+    path: "/shop/long",
+    wanted: null,
     message: 'operation 1 (test "/shop/long"): what is there is another value than the test names',
   });
   assert.equal(at("/shop/vm", { "x.memory": 256 }), null);

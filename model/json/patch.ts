@@ -62,7 +62,9 @@ type Step = PatchOperation & { readonly to: Pointer; readonly source: Pointer };
 const shortened = (text: string, most = 120): string => (text.length <= most ? text : `${text.slice(0, most)}…`);
 const faultAt = (operation: number, { op, path }: { readonly op: string; readonly path: string }, why: string) =>
   fail<PatchFault>({
-    ...{ kind: "invalid", operation, path },
+    kind: "invalid",
+    operation,
+    path,
     message: `operation ${operation} (${shortened(op)} ${shortened(JSON.stringify(path))}): ${why}`,
   });
 
@@ -141,7 +143,9 @@ function failedTest(operation: number, { path }: Step, { wanted, found }: Mismat
   const [shownWanted, shownFound] = [shown(wanted), found === undefined ? undefined : shown(found)];
   const there = found === undefined ? "nothing is there" : "what is there is another value than the test names";
   return {
-    ...{ kind: "test-failed", operation, path },
+    kind: "test-failed",
+    operation,
+    path,
     // Without the values: a message may go where nobody else reads the document.
     message: `operation ${operation} (test ${shortened(JSON.stringify(path))}): ${there}`,
     ...(shownWanted === undefined ? {} : { wanted: shownWanted }),

@@ -64,7 +64,9 @@ export function destroysDataRefusal(losses: readonly PlanStep[]): {
     `(in the API: ?${paths.map((path) => `allowDestroy=${encodeURIComponent(path).replaceAll("%2F", "/")}`).join("&")})`,
   ].join("\n");
   const diagnostics = losses.map(({ path }, index) => ({
-    ...{ code: destroysData, message: lines[index] ?? "", path },
+    code: destroysData,
+    message: lines[index] ?? "",
+    path,
     hint: `If that is meant, add ${allowDestroyFlag([path])}`,
   }));
   return { code: destroysData, message, diagnostics };

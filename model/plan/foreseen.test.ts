@@ -8,14 +8,12 @@ import { planChange } from "./plan.ts";
 
 const many = 1_000_000;
 const offer: StorageOffer = {
-  ...{
-    totalMiB: many,
-    freeMiB: many,
-    largestFreeMiB: many,
-    largestMiB: many,
-    largestCopyMiB: many,
-    promisableMiB: many,
-  },
+  totalMiB: many,
+  freeMiB: many,
+  largestFreeMiB: many,
+  largestMiB: many,
+  largestCopyMiB: many,
+  promisableMiB: many,
   images: [
     { name: "debian", sizeMiB: 2048 },
     { name: "tiny", sizeMiB: 64 },
@@ -74,12 +72,19 @@ test("a VM without a disk, or with empty ones alone, has nothing to boot from", 
 
 test("a VM that is asked at one of two interfaces in one subnet is told that it may not be heard, and what would be right", () => {
   const card = (subnet: string) => ({
-    ...{ "x.type": "VirtualInterface", "x.vm": "<ref:../vm>", "x.subnet": `<ref:../${subnet}>` },
+    "x.type": "VirtualInterface",
+    "x.vm": "<ref:../vm>",
+    "x.subnet": `<ref:../${subnet}>`,
   });
   const net = { "x.type": "Subnet", "x.size": 16 };
   const askedAt = (name: string, second = "net"): readonly string[] =>
     told({
-      ...{ boot: volume({ "x.import": "tiny" }), disk, net, back: net, one: card("net"), two: card(second) },
+      boot: volume({ "x.import": "tiny" }),
+      disk,
+      net,
+      back: net,
+      one: card("net"),
+      two: card(second),
       vm: { ...vm, "x.liveness.protocol": "icmp", "x.liveness.interface": `<ref:../${name}>` },
     });
   assert.match(

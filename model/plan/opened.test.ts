@@ -13,7 +13,8 @@ const cell = (made: JsonObject) => {
 const opened = (from: JsonObject | null, to: JsonObject | null, bound: Openness | null = {}): readonly string[] =>
   openedLines(openedBy(from && cell(from), to && cell(to), bound, (label) => label)).slice(1);
 const child = (policy: JsonObject = {}): JsonObject => ({
-  ...{ "x.type": "CellController", "x.cell": { "x.type": "Cell", ...policy } },
+  "x.type": "CellController",
+  "x.cell": { "x.type": "Cell", ...policy },
 });
 const unless = ", where they and their child cells say nothing stricter";
 

@@ -86,7 +86,11 @@ function differences(changes: readonly Change[], of: Opened["of"]): readonly Ope
     return [...alike.values()].map(({ from, to, names }): Opened => {
       const more = Math.max(0, names.length - mostNamed);
       return {
-        ...{ attribute: `x.policy.${name}`, from, to, of, cells: names.sort().slice(0, mostNamed) },
+        attribute: `x.policy.${name}`,
+        from,
+        to,
+        of,
+        cells: names.sort().slice(0, mostNamed),
         ...(more === 0 ? {} : { more }),
       };
     });

@@ -52,7 +52,8 @@ const anyCell: fc.Arbitrary<Cell> = fc
   .record({
     volumes: fc.array(volume, { minLength: 1, maxLength: 5 }),
     subnets: fc.array(fc.record({ size: fc.integer({ min: 4, max: 6 }), claims: fc.option(claimed, { freq: 3 }) }), {
-      ...{ minLength: 1, maxLength: 3 },
+      minLength: 1,
+      maxLength: 3,
     }),
     late: fc.array(claimed, { maxLength: 2 }),
     foreign: fc.option(fc.constantFrom("a", "b")),
@@ -93,7 +94,9 @@ const anyCell: fc.Arbitrary<Cell> = fc
       made.rule = { "x.type": "NetworkRule", "x.address1": other, "x.address2": "<ref:/c/net0>" };
       made.child = { "x.type": "CellController", "x.name": "child", "x.cell": { "x.type": "Cell", own: foreign } };
       made.given = {
-        ...{ "x.type": "VolumeGrant", "x.volume": `<ref:/c/${names[0]}>`, "x.grant": "copy" },
+        "x.type": "VolumeGrant",
+        "x.volume": `<ref:/c/${names[0]}>`,
+        "x.grant": "copy",
         ...(foreign.length % 2 === 0
           ? { "x.cell": `<ref://${foreign}.cells.internal/>` }
           : { "x.account": `ROOT/${foreign}/a` }),
@@ -107,13 +110,19 @@ const anyCell: fc.Arbitrary<Cell> = fc
       for (const disk of disks)
         if (disk < volumes.length)
           vm[`d${disk}`] = {
-            ...{ "x.type": "VolumeConnection", "x.vm": "<ref:..>", "x.volume": `<ref:/c/${names[disk]}>` },
-            ...{ "x.bootOrder": order, "x.requires": requires },
+            "x.type": "VolumeConnection",
+            "x.vm": "<ref:..>",
+            "x.volume": `<ref:/c/${names[disk]}>`,
+            "x.bootOrder": order,
+            "x.requires": requires,
           };
       if (net !== null && net < subnets.length)
         vm.i = {
-          ...{ "x.type": "VirtualInterface", "x.vm": "<ref:..>", "x.subnet": `<ref:/c/net${net}>` },
-          ...{ "x.requires": requires, "x.vifName": `${name}${n}` },
+          "x.type": "VirtualInterface",
+          "x.vm": "<ref:..>",
+          "x.subnet": `<ref:/c/net${net}>`,
+          "x.requires": requires,
+          "x.vifName": `${name}${n}`,
         };
       made[moves ? `box${n}` : `vm${n}`] = { ...vm, ...was(moves, `c/vm${n}`) };
     });
@@ -121,15 +130,20 @@ const anyCell: fc.Arbitrary<Cell> = fc
     rules.forEach(({ port, at }, n) => {
       if (at < subnets.length)
         made[`rule${n}`] = {
-          ...{ "x.type": "NetworkRule", "x.address1": "internet", "x.address2": `<ref:/c/net${at}>` },
-          ...{ "x.protocol": "tcp", "x.port2": port },
+          "x.type": "NetworkRule",
+          "x.address1": "internet",
+          "x.address2": `<ref:/c/net${at}>`,
+          "x.protocol": "tcp",
+          "x.port2": port,
         };
     });
     grants.forEach((at, n) => {
       if (at < volumes.length && vms.length > 0)
         made[`grant${n}`] = {
-          ...{ "x.type": "VolumeGrant", "x.volume": `<ref:/c/${names[at]}>` },
-          ...{ "x.vm": `<ref:/c/${first}>`, "x.grant": n === 0 ? "copy" : "connect" },
+          "x.type": "VolumeGrant",
+          "x.volume": `<ref:/c/${names[at]}>`,
+          "x.vm": `<ref:/c/${first}>`,
+          "x.grant": n === 0 ? "copy" : "connect",
         };
     });
     if (spare === "volume") made.spare = { "x.type": "Volume", "x.size": 5 };
@@ -137,7 +151,9 @@ const anyCell: fc.Arbitrary<Cell> = fc
     if (spare === "vm") made.spare = { "x.type": "VM", "x.memory": 64 };
     if (spare === "connection" && vms.length > 0 && !vms[0]?.disks.includes(0))
       made.spare = {
-        ...{ "x.type": "VolumeConnection", "x.vm": `<ref:/c/${first}>`, "x.volume": `<ref:/c/${names[0]}>` },
+        "x.type": "VolumeConnection",
+        "x.vm": `<ref:/c/${first}>`,
+        "x.volume": `<ref:/c/${names[0]}>`,
       };
     if (spare === "interface" && vms.length > 0)
       made.spare = { "x.type": "VirtualInterface", "x.vm": `<ref:/c/${first}>`, "x.subnet": "<ref:/c/net0>" };

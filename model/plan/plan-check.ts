@@ -45,8 +45,12 @@ interface Question {
 }
 
 const weights: Readonly<Record<PlanAction, number>> = {
-  ...{ none: 0, change: 1, restart: 2, replace: 3 },
-  ...{ create: -1, delete: -1 },
+  none: 0,
+  change: 1,
+  restart: 2,
+  replace: 3,
+  create: -1,
+  delete: -1,
 };
 const enough = 20;
 

@@ -27,10 +27,28 @@ interface Draft {
 
 /** Where each type stands in an order of execution; deletes go the other way round. */
 const ranks: Readonly<Record<ElementType, number>> = {
-  ...{ Subnet: 0, Volume: 0, VolumeCopy: 1, VolumeGrant: 2, VolumeConnection: 3, VirtualInterface: 3 },
-  ...{ NetworkRule: 4, VM: 5, CellController: 6, Host: 7, Domain: 8, Account: 9, Role: 9 },
-  ...{ Zone: 7, Pod: 7, Cluster: 7, Dedication: 10, AffinityGroup: 4 },
-  ...{ Offering: 6, HostFlavor: 6, Pool: 0, PoolHost: 1 },
+  Subnet: 0,
+  Volume: 0,
+  VolumeCopy: 1,
+  VolumeGrant: 2,
+  VolumeConnection: 3,
+  VirtualInterface: 3,
+  NetworkRule: 4,
+  VM: 5,
+  CellController: 6,
+  Host: 7,
+  Domain: 8,
+  Account: 9,
+  Role: 9,
+  Zone: 7,
+  Pod: 7,
+  Cluster: 7,
+  Dedication: 10,
+  AffinityGroup: 4,
+  Offering: 6,
+  HostFlavor: 6,
+  Pool: 0,
+  PoolHost: 1,
 };
 const rankOrder: ReadonlySet<number> = new Set(Object.values(ranks).sort((a, b) => a - b));
 const strength: readonly PlanAction[] = ["none", "change", "restart", "replace", "create"];
@@ -377,7 +395,10 @@ function* keptSteps(to: Cell | null, inOrder: readonly Element[], leaving: Leavi
     const moved = former && former.path !== element.path ? { movedFrom: former.path } : {};
     steps.push(
       Object.freeze({
-        ...{ path: element.path, type: element.type, action, causes: Object.freeze(draft.causes) },
+        path: element.path,
+        type: element.type,
+        action,
+        causes: Object.freeze(draft.causes),
         waitsFor: Object.freeze(action === "none" ? [] : (needs.get(element.path) ?? [])),
         ...withLoss(action === "replace" && former ? lossOf(former) : null),
         ...moved,
@@ -415,7 +436,10 @@ function* deleteSteps(leaving: Leaving): InSlices<PlanStep[]> {
   for (const element of ordered(from, gone).reverse()) {
     steps.push(
       Object.freeze({
-        ...{ path: element.path, type: element.type, action: "delete" as const, causes: Object.freeze([]) },
+        path: element.path,
+        type: element.type,
+        action: "delete" as const,
+        causes: Object.freeze([]),
         waitsFor: Object.freeze(users.get(element.path) ?? []),
         ...withLoss(lossOf(element)),
       }),

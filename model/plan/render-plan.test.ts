@@ -14,7 +14,9 @@ const cell = (made: Open) => {
 const vm = (more: Open = {}): Open => ({ "x.type": "VM", "x.memory": 64, ...more });
 const volume = (more: Open = {}): Open => ({ "x.type": "Volume", "x.size": 8, ...more });
 const disk = (to: string): Open => ({
-  ...{ "x.type": "VolumeConnection", "x.vm": "<ref:/c/vm>", "x.volume": `<ref:/c/${to}>` },
+  "x.type": "VolumeConnection",
+  "x.vm": "<ref:/c/vm>",
+  "x.volume": `<ref:/c/${to}>`,
 });
 const shown = (from: Open | null, to: Open | null, all = false): string =>
   renderPlan(planChange(from && cell(from), to && cell(to)), { color: false, all });
@@ -113,8 +115,12 @@ test("the cell itself: what changes about it, also where no element does", () =>
   );
   assert.equal(
     shown(null, {
-      ...{ vm: vm(), "x.policy.internet": "out", "x.policy.subnetConnectivity": true, "x.policy.broadcast": "off" },
-      ...{ "x.defaults.internet": "out", "x.defaults.subnetConnectivity": false },
+      vm: vm(),
+      "x.policy.internet": "out",
+      "x.policy.subnetConnectivity": true,
+      "x.policy.broadcast": "off",
+      "x.defaults.internet": "out",
+      "x.defaults.subnetConnectivity": false,
     }),
     [
       "+ c     Cell  is created",

@@ -36,41 +36,49 @@ const definitions: Readonly<Record<string, JsonObject>> = {
     title: "A reference to a value of this document",
     description:
       "`<ref:/path>` from the document, `<ref:../name>` from the component that holds the attribute. The attribute takes the value that stands there.",
-    ...{ type: "string", pattern: referencePattern(local) },
+    type: "string",
+    pattern: referencePattern(local),
   },
   elementReference: {
     title: "A reference to an element of this document",
     description: "`<ref:/shop/vm>` from the document, `<ref:../vm>` from the component that holds the attribute.",
-    ...{ type: "string", pattern: referencePattern(local) },
+    type: "string",
+    pattern: referencePattern(local),
   },
   foreignReference: {
     title: "A reference to an element of another cell",
     description: "`<ref://other.cells.example.com/shop/vm>`; the element must be `x.public`.",
-    ...{ type: "string", pattern: referencePattern(`${domain}/[\\s\\S]*[^/][\\s\\S]*`) },
+    type: "string",
+    pattern: referencePattern(`${domain}/[\\s\\S]*[^/][\\s\\S]*`),
   },
   cellReference: {
     title: "A reference to another cell as a whole",
     description: "`<ref://other.cells.example.com/>`",
-    ...{ type: "string", pattern: referencePattern(`${domain}/*`) },
+    type: "string",
+    pattern: referencePattern(`${domain}/*`),
   },
   address: { title: "An IPv4 address", type: "string", pattern: `^${address}$` },
   multicast: {
     title: "A multicast address",
-    ...{ type: "string", pattern: `^(?:22[4-9]|23[0-9])(?:\\.${octet}){3}$` },
+    type: "string",
+    pattern: `^(?:22[4-9]|23[0-9])(?:\\.${octet}){3}$`,
   },
   network: {
     title: "A network in CIDR notation",
-    ...{ type: "string", pattern: `^${address}(?:/(?:[0-9]|[12][0-9]|3[0-2]))?$` },
+    type: "string",
+    pattern: `^${address}(?:/(?:[0-9]|[12][0-9]|3[0-2]))?$`,
   },
   mac: {
     title: "A MAC address of one card",
-    ...{ type: "string", pattern: "^[0-9a-fA-F][02468aceACE](?::[0-9a-fA-F]{2}){5}$" },
+    type: "string",
+    pattern: "^[0-9a-fA-F][02468aceACE](?::[0-9a-fA-F]{2}){5}$",
   },
   label: { title: "A DNS label in lower case", type: "string", pattern: label("a-z") },
   mixedLabel: { title: "A DNS label", type: "string", pattern: label("A-Za-z") },
   rule: {
     title: "A rule of a role",
-    ...{ type: "string", pattern: "^(?:allow|deny) (?:\\*|[a-z]+(?:\\.[a-z]+)*(?:\\.\\*)?)$" },
+    type: "string",
+    pattern: "^(?:allow|deny) (?:\\*|[a-z]+(?:\\.[a-z]+)*(?:\\.\\*)?)$",
   },
   port: { title: "A port", type: "integer", minimum: 1, maximum: 65_535 },
   ports: { title: 'A port or "from-to"', type: "string", pattern: `^${port}(?:-${port})?$` },
@@ -183,7 +191,9 @@ function typeSchema(type: ElementType | "Cell", table: TypeSchema): JsonObject {
   const required = Object.entries(table).flatMap(([name, { required }]) => (required ? [name] : []));
   const { docs } = commonAttributes["x.type"] ?? { docs: "" };
   return {
-    ...{ title: type, description: typeDocs[type], type: "object" },
+    title: type,
+    description: typeDocs[type],
+    type: "object",
     properties: {
       "x.type": { description: docs, const: type },
       ...Object.fromEntries(
@@ -267,7 +277,10 @@ export function specificationSchema(): JsonObject {
       group: {
         title: "A group",
         description: "It has no type, so it has no attributes of the cloud's either, but where it was before.",
-        ...{ type: "object", properties: former, patternProperties: ownNames, additionalProperties: false },
+        type: "object",
+        properties: former,
+        patternProperties: ownNames,
+        additionalProperties: false,
       },
       Cell: typeSchema("Cell", cellAttributes),
       ...Object.fromEntries(types),

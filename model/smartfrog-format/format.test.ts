@@ -120,7 +120,7 @@ const { block } = fc.letrec<{ value: string[]; attribute: string[]; block: strin
       .map(([left, operator, right]) => ["(", ...left, operator, ...right, ")"]),
     fc
       .tuple(tie("value"), tie("value"))
-      .map(([left, right]) => [...["IF", "(", "!", ...left, ")", "THEN", ...right, "ELSE", "NULL", "FI"]]),
+      .map(([left, right]) => ["IF", "(", "!", ...left, ")", "THEN", ...right, "ELSE", "NULL", "FI"]),
     tie("value").map((item) => ["OPTIONAL", "(", ...item, ")", "LAZY", "a"]),
     fc.tuple(reference, tie("block")).map(([parent, inside]) => ["extends", ...parent, ",", "{", ...inside, "}"]),
     tie("block").map((inside) => ["extends", "{", ...inside, "}"]),

@@ -19,8 +19,11 @@ import { type Piece, piecesOf } from "./pieces.ts";
 
 /** Of other files, or of what is well written but refused later: neither concerns the form of this text. */
 const otherFaults = [
-  ...["syntax/include-missing", "syntax/include-absolute", "syntax/include-outside", "syntax/include-cycle"],
-  ...["limit/include"],
+  "syntax/include-missing",
+  "syntax/include-absolute",
+  "syntax/include-outside",
+  "syntax/include-cycle",
+  "limit/include",
 ];
 
 /** The text in its one form, ending in a newline; or its syntax errors, since what cannot be read is not touched. */

@@ -348,8 +348,10 @@ class JsonParser {
     if (key === null || this.#commaLost) return;
     if (entries.has(key))
       this.#report("syntax/duplicate", `\`${key}\` is given twice in this object`, "Keep one of the two.", {
-        ...{ file: this.#file, line: nameLine },
-        ...{ column: nameColumn, length: nameLength },
+        file: this.#file,
+        line: nameLine,
+        column: nameColumn,
+        length: nameLength,
       });
     this.#space();
     const colon = this.#text[this.#at];

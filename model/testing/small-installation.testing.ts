@@ -6,8 +6,12 @@ const sizeMiB = 65_536;
 export const smallInstallation: Supply = {
   hosts: [{ host: "h1", memoryMiB: 4096, cpus: 8, cpuSpeedMHz: 2400 }],
   storage: {
-    ...{ totalMiB: sizeMiB, freeMiB: sizeMiB, largestFreeMiB: sizeMiB },
-    ...{ largestMiB: sizeMiB, largestCopyMiB: sizeMiB, promisableMiB: sizeMiB },
+    totalMiB: sizeMiB,
+    freeMiB: sizeMiB,
+    largestFreeMiB: sizeMiB,
+    largestMiB: sizeMiB,
+    largestCopyMiB: sizeMiB,
+    promisableMiB: sizeMiB,
   },
   addresses: { internal: pool, external: pool, reserved: [], shortestPrefix: 16, longestPrefix: 29 },
 };

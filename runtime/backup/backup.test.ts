@@ -284,14 +284,22 @@ test("a process that pads its part loses that one, and keeps no other out", asyn
   const padded = await ordered([...names, name], key.recipient);
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   const manifest: PartManifest = {
-    ...{ format: 1, name, role: "dns-manager", taken: new Date().toISOString(), history: null },
+    format: 1,
+    name,
+    role: "dns-manager",
+    taken: new Date().toISOString(),
+    history: null,
     files: [{ path: "padding", bytes: bytes.length, sha256, kind: "file" }],
   };
   const source = {
-    ...{ name, role: "dns-manager", order: openOrder(padded, new X509Certificate(padded.authority), null) },
-    ...{ orderHash: hashOfOrder(padded), certificate: await readFile(configuration.certificate.certFile, "utf8") },
-    ...{ privateKey: createPrivateKey(await readFile(configuration.certificate.keyFile)) },
-    ...{ manifest, files: [padding] },
+    name,
+    role: "dns-manager",
+    order: openOrder(padded, new X509Certificate(padded.authority), null),
+    orderHash: hashOfOrder(padded),
+    certificate: await readFile(configuration.certificate.certFile, "utf8"),
+    privateKey: createPrivateKey(await readFile(configuration.certificate.keyFile)),
+    manifest,
+    files: [padding],
   };
   const ask = async (asked: string): Promise<AsyncIterable<Uint8Array>> =>
     asked === name ? writePart(source) : askOf(gateway, padded)(asked);

@@ -83,8 +83,12 @@ export const openContainer = async (reader: ByteReader, trust: ReaderTrust): Pro
   if (key !== null && key.recipient !== order.recipient)
     throw new BackupFault(at, "the locked key in the header is not the one to which the parts are sealed");
   return {
-    ...{ order, authority, key, orderHash: hashOfOrder(signed) },
-    ...{ fingerprint: fingerprintOf(authority.publicKey), missing: missingIn(header.missing) },
+    order,
+    authority,
+    key,
+    orderHash: hashOfOrder(signed),
+    fingerprint: fingerprintOf(authority.publicKey),
+    missing: missingIn(header.missing),
   };
 };
 

@@ -42,7 +42,8 @@ export const createBackupHandler = (configuration: ProcessConfiguration, store: 
       if (!order.peers.includes(configuration.name))
         throw new BackupFault(null, `the order does not ask "${configuration.name}" for anything`);
       await send(configuration, store, response, {
-        ...{ order, orderHash: hashOfOrder(signed) },
+        order,
+        orderHash: hashOfOrder(signed),
         certificate: await readFile(certFile, "utf8"),
         privateKey: createPrivateKey(await readFile(keyFile)),
       });

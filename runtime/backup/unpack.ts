@@ -101,7 +101,9 @@ export const unpackBackup = async (
         if (kind !== "file") checkDatabase(files.get(path) ?? "", `"${path}" of "${manifest.name}"`);
     const why = new Map(read.missing.map((each) => [each.name, each.why]));
     return {
-      ...{ issued: read.order.issued, fingerprint: read.fingerprint, authority: read.authority.toString() },
+      issued: read.order.issued,
+      fingerprint: read.fingerprint,
+      authority: read.authority.toString(),
       parts,
       missing: read.absent.map((name) => ({ name, why: why.get(name) ?? "it is not in the file" })),
       remove,

@@ -94,8 +94,13 @@ class World {
   }
 }
 const wanted: WantedController = {
-  ...{ uid: uid("root-9"), cell: cellName("shop"), controller: peerName("controller.shop"), cellNumber: 2 },
-  ...{ state: "run", answers: false, services: { placer: 1, storageManager: 2 } },
+  uid: uid("root-9"),
+  cell: cellName("shop"),
+  controller: peerName("controller.shop"),
+  cellNumber: 2,
+  state: "run",
+  answers: false,
+  services: { placer: 1, storageManager: 2 },
 };
 
 test("a controller's VM is put into the root cell's model once, and counts as made when it answers", async () => {

@@ -72,7 +72,8 @@ export async function change(exchange: Exchange<Changes>): Promise<void> {
   else sendJson(response, 400, { error: invalidSpecification(evaluated.error) } satisfies Refusal);
 }
 const patchTooLong: TooLong = (most) => ({
-  ...{ status: 400, code: "patch/invalid" },
+  status: 400,
+  code: "patch/invalid",
   message: `the patch is longer than ${most} bytes`,
 });
 

@@ -78,7 +78,8 @@ export type TooLong = (mostBytes: number) => {
   readonly message: string;
 };
 const tooLarge: TooLong = (most) => ({
-  ...{ status: 413, code: "too-large" },
+  status: 413,
+  code: "too-large",
   message: `the body is larger than ${most / 1024 / 1024} MiB`,
 });
 

@@ -172,11 +172,12 @@ test("a port is forwarded to by a capability of its own, which names it, and by 
   const { asked } = recorded.at(-1) ?? assert.fail();
   assert.equal((asked as { readonly what?: string }).what, "forward to port 80");
   for (const body of [
-    ...[{ verb: "forward" }, { verb: "forward", port: 0 }, { verb: "forward", port: 65_536 }],
-    ...[
-      { verb: "forward", port: "80" },
-      { verb: "console", port: 80 },
-    ],
+    { verb: "forward" },
+    { verb: "forward", port: 0 },
+    { verb: "forward", port: 65_536 },
+
+    { verb: "forward", port: "80" },
+    { verb: "console", port: 80 },
   ])
     assert.equal((await ask({ vm: "web", ...body })).status, 400, JSON.stringify(body));
 });
@@ -228,7 +229,10 @@ test("a credential that is revoked ends the sessions that were opened with it, a
     return state;
   };
   const [mine, again, another, operators] = [
-    ...[await stays("one"), await stays("one"), await stays("two"), await stays("right")],
+    await stays("one"),
+    await stays("one"),
+    await stays("two"),
+    await stays("right"),
   ];
   const unused = await granted("one");
   const atHostBefore = atHost.length;
@@ -238,7 +242,8 @@ test("a credential that is revoked ends the sessions that were opened with it, a
     Array(4).fill(WebSocket.OPEN),
   );
   const answer = await peerRequest(configurationOf("gateway"), peerName("controller.shop"), {
-    ...{ method: "DELETE", path: "/cells/shop/credentials/1" },
+    method: "DELETE",
+    path: "/cells/shop/credentials/1",
     headers: { authorization: "Bearer right" },
   });
   assert.equal(answer.status, 200);

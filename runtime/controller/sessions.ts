@@ -112,7 +112,11 @@ export const createSessions = (options: ControllerSessionsOptions): ControllerSe
       if (answer.status !== 200) return { status: answer.status, body: answer.body as Json };
       const target = answer.body as unknown as ExecTarget;
       const session = grants.mint({
-        ...{ path: target.path, verb, target, holder, by },
+        path: target.path,
+        verb,
+        target,
+        holder,
+        by,
         ...(port === undefined ? {} : { port }),
       });
       if (session === null)

@@ -61,15 +61,23 @@ interface Variables {
   readonly other: readonly number[];
 }
 const variablesOf = (signedAt: number, error: number, other: readonly number[] = []): Variables => ({
-  ...{ signedAt, fudge, error, other },
+  signedAt,
+  fudge,
+  error,
+  other,
 });
 const timersOf = ({ signedAt, fudge: apart }: Variables): number[] => [...u48(signedAt), ...u16(apart)];
 
 /** RFC 8945, 4.3: what is covered beside the message itself. A further message of an answer covers the timers alone. */
 const coveredOf = (name: string, variables: Variables): number[] => [
-  ...[...nameBytes(name), ...u16(classAny), ...u32(0), ...nameBytes(algorithm)],
+  ...nameBytes(name),
+  ...u16(classAny),
+  ...u32(0),
+  ...nameBytes(algorithm),
   ...timersOf(variables),
-  ...[...u16(variables.error), ...u16(variables.other.length), ...variables.other],
+  ...u16(variables.error),
+  ...u16(variables.other.length),
+  ...variables.other,
 ];
 const macOf = (key: TsigKey, before: Buffer | null, message: Uint8Array, covered: readonly number[]): Buffer => {
   const hash = createHmac("sha256", key.secret);
@@ -79,8 +87,14 @@ const macOf = (key: TsigKey, before: Buffer | null, message: Uint8Array, covered
 function recordOf(name: string, variables: Variables, mac: Uint8Array, originalId: number): Buffer {
   const { error, other } = variables;
   const data = [
-    ...[...nameBytes(algorithm), ...timersOf(variables), ...u16(mac.length), ...mac],
-    ...[...u16(originalId), ...u16(error), ...u16(other.length), ...other],
+    ...nameBytes(algorithm),
+    ...timersOf(variables),
+    ...u16(mac.length),
+    ...mac,
+    ...u16(originalId),
+    ...u16(error),
+    ...u16(other.length),
+    ...other,
   ];
   return Buffer.from([...nameBytes(name), ...u16(typeTsig), ...u16(classAny), ...u32(0), ...u16(data.length), ...data]);
 }
@@ -128,7 +142,11 @@ export async function signatureOf(
   if (found === "none" || found === "malformed") return { kind: found };
   const { claim, message } = found;
   const bad = (error: (typeof errors)[keyof typeof errors], known: TsigKey | null = null): Signature => ({
-    ...{ kind: "bad", error, claimed: claim, key: known, message },
+    kind: "bad",
+    error,
+    claimed: claim,
+    key: known,
+    message,
   });
   const key = claim.algorithm === algorithm ? await keyNamed(claim.name) : null;
   if (key === null) return bad(errors.BADKEY);

@@ -69,7 +69,12 @@ const dueOf = (seal: Seal, mail: Mail, notice: Notice): DueMail | null => {
   if (login !== null && password === null) return null;
   const domain = from.slice(from.lastIndexOf("@") + 1);
   return {
-    ...{ number: notice.number, server, from, to, ca, ...messageOf(notice) },
+    number: notice.number,
+    server,
+    from,
+    to,
+    ca,
+    ...messageOf(notice),
     login: login === null || password === null ? null : { user: login.user, password },
     messageId: `<cells.${notice.number}.${notice.at}@${domain}>`,
   };
@@ -113,7 +118,10 @@ export const mailNotices = (seal: Seal): Further => ({
       if (word instanceof Fault) return refuse(400, "bad-request", "the body is {server, from, to, login, ca}");
       const { server, from, to, login, ca = null } = word;
       const mail: Mail = {
-        ...{ server, from, to, ca },
+        server,
+        from,
+        to,
+        ca,
         login: login === undefined ? null : { user: login.user, sealed: seal.seal(login.password) },
       };
       const by = askedBy(incoming, { verb: "setMail", target, what: `${to} by ${server}` });

@@ -42,12 +42,17 @@ const signed = (seal: Seal, { url, sealed }: Webhook, notice: Notice): SignedNot
   if (secret === null) return null;
   const { number, event, alert, at } = notice;
   const told: AlertNotice = {
-    ...{ number, event, at: isoTime(at) },
+    number,
+    event,
+    at: isoTime(at),
     alert:
       alert === null
         ? null
         : {
-            ...{ kind: alert.kind, subject: alert.subject, since: isoTime(alert.since), sentence: alert.sentence },
+            kind: alert.kind,
+            subject: alert.subject,
+            since: isoTime(alert.since),
+            sentence: alert.sentence,
             ...(alert.acknowledged === undefined ? {} : { acknowledged: isoTime(alert.acknowledged) }),
           },
   };

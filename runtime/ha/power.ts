@@ -40,8 +40,11 @@ const askHost = async (
 ): Promise<PowerReading | null> => {
   try {
     const answer = await peerRequest(configuration, by, {
-      ...{ method: "POST", path: "/power", headers: { "content-type": "application/json" } },
-      ...{ body: JSON.stringify({ action, controller }), signal: AbortSignal.timeout(patienceMs) },
+      method: "POST",
+      path: "/power",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ action, controller }),
+      signal: AbortSignal.timeout(patienceMs),
     });
     const said = answer.status === 200 ? read(powerReading, JSON.parse(await answer.text())) : null;
     return said === null || said instanceof Fault ? null : said;

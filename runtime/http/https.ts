@@ -220,7 +220,10 @@ export const keepConnection = (configuration: ProcessConfiguration, peer: PeerNa
   // The check is the agent's and not a request's: Node uses no connection again that a request brought its own check for.
   // No session cache: a resumed TLS session shows no certificate (RFC 8446, section 2.2), so Node would not check the name.
   agent: new Agent({
-    ...{ keepAlive: true, keepAliveMsecs, maxSockets: 1, maxCachedSessions: 0 },
+    keepAlive: true,
+    keepAliveMsecs,
+    maxSockets: 1,
+    maxCachedSessions: 0,
     checkServerIdentity: expectCurrent(configuration, peer),
   }),
 });

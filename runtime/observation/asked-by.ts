@@ -24,7 +24,8 @@ export function askedBy(
 ): AuditEntry {
   const source = headers[sourceHeader];
   return {
-    ...{ who: "operator", door: kindOf(peer) ?? peer },
+    who: "operator",
+    door: kindOf(peer) ?? peer,
     ...(typeof source === "string" ? { source } : {}),
     ...asked,
     outcome: "done",

@@ -50,8 +50,13 @@ test("a ring keeps the newest, says where an event belongs, and goes on from wha
   placer.record({ event: "placement/reserved", fields: { vm: "ab-1", path: "shop/web/vm" }, wallMs: 0 });
   assert.deepEqual(placer.past(), [
     {
-      ...{ id: "life-1", time: "1970-01-01T00:00:00.000Z", service: "placer", event: "placement/reserved" },
-      ...{ cell: "shop", path: "shop/web/vm", fields: { vm: "ab-1" } },
+      id: "life-1",
+      time: "1970-01-01T00:00:00.000Z",
+      service: "placer",
+      event: "placement/reserved",
+      cell: "shop",
+      path: "shop/web/vm",
+      fields: { vm: "ab-1" },
     },
   ]);
 });

@@ -28,7 +28,9 @@ const askMember = async (
 ): Promise<EndAnswer | null> => {
   try {
     const answer = await peerRequest(configuration, member, {
-      ...{ method: end === null ? "GET" : "PUT", path: `/hosts/${host}/end`, idleTimeoutMs: patienceMs },
+      method: end === null ? "GET" : "PUT",
+      path: `/hosts/${host}/end`,
+      idleTimeoutMs: patienceMs,
       ...(end === null ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(end) }),
     });
     const text = await answer.text();

@@ -43,13 +43,17 @@ export const roomsQuestion: Question = { path: "/rooms", request: { kind: "hosts
 
 /** How many more of a VM fit. */
 export const capacityQuestion: Question = {
-  ...{ path: "/capacity", request: { kind: "capacity" }, isWorded: true },
+  path: "/capacity",
+  request: { kind: "capacity" },
+  isWorded: true,
   asks: "how many more fit",
 };
 
 /** A plan of moves. */
 export const rebalanceQuestion: Question = {
-  ...{ path: "/rebalance", request: { kind: "rebalance" }, isWorded: true },
+  path: "/rebalance",
+  request: { kind: "rebalance" },
+  isWorded: true,
   asks: "for a plan of moves",
 };
 

@@ -254,7 +254,9 @@ const leftoversOfLoop = <State>(loop: Loop<State>, { configuration, service }: S
     adopt: async (client, key, by) => {
       if (service.unclaimed === undefined) return `nothing at ${configuration.name} can be adopted; a child cell can`;
       return (await askLoop(loop, (id) => ({
-        ...{ kind: "request", id, by },
+        kind: "request",
+        id,
+        by,
         request: { kind: "adopt", client, key } satisfies AdoptRequest,
       }))) as string | null;
     },
@@ -263,13 +265,20 @@ const leftoversOfLoop = <State>(loop: Loop<State>, { configuration, service }: S
 
 const createLoop = <State>(node: Node<State>, store: Store, held: (by: string, ms: number) => void): Loop<State> => {
   const loop: Loop<State> = {
-    ...{ node, store, numbers: createServiceNumbers(held) },
-    ...{ listeners: new Set(), timers: new Map(), requests: new Map(), transport: null },
+    node,
+    store,
+    numbers: createServiceNumbers(held),
+    listeners: new Set(),
+    timers: new Map(),
+    requests: new Map(),
+    transport: null,
     queue: new InputQueue(),
     // Nothing is stepped before there is a transport to carry it out.
     scheduled: true,
     nextRequest: 0,
-    ...{ stopped: false, broken: false, forget: () => undefined },
+    stopped: false,
+    broken: false,
+    forget: () => undefined,
     turn: boundToLife(() => {
       loop.scheduled = false;
       runBatch(loop);

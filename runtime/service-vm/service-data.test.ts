@@ -15,7 +15,9 @@ const common = {
   "data/authority/fingerprint": `${fingerprint}\n`,
 };
 const cell = {
-  ...{ "role/controller/cell": "shop\n", "role/controller/cellUid": "c1-1\n", "role/controller/cellNumber": "7\n" },
+  "role/controller/cell": "shop\n",
+  "role/controller/cellUid": "c1-1\n",
+  "role/controller/cellNumber": "7\n",
   "role/controller/domain": "cells.internal\n",
   "role/controller/credentialHashes": hashes.map((hash) => `${hash}\n`).join(""),
 };
@@ -23,7 +25,9 @@ type Files = Readonly<Record<string, string>>;
 const placer: Files = { ...common, "role/name": "placer\n", "role/token": `${token}\n` };
 const controller: Files = { ...placer, "role/name": "controller.shop\n", ...cell };
 const places: RolePlaces = {
-  ...{ directory: "/var/lib/cells/x", runDirectory: "/run/cells/x", seedDirectory: "/run/cells/x/seed" },
+  directory: "/var/lib/cells/x",
+  runDirectory: "/run/cells/x",
+  seedDirectory: "/run/cells/x/seed",
 };
 const read = (files: Files, role: string) => readServiceSeed(new Map(Object.entries(files)), role);
 const configured = (files: Files, role: string) => {
@@ -34,19 +38,20 @@ const configured = (files: Files, role: string) => {
 
 test("a role is configured with its own ports, its identity on the data volume and a token that it reads itself", () => {
   assert.deepEqual(configured(placer, "placer"), {
-    ...{
-      name: "placer",
-      role: "placer",
-      address: "10.0.0.31",
-      directory: places.directory,
-      runDirectory: "/run/cells/x",
-    },
+    name: "placer",
+    role: "placer",
+    address: "10.0.0.31",
+    directory: places.directory,
+    runDirectory: "/run/cells/x",
     certificate: {
       certFile: "/var/lib/cells/x/identity/certificate.pem",
       keyFile: "/var/lib/cells/x/identity/key.pem",
       caFile: "/var/lib/cells/x/identity/authority.pem",
     },
-    ...{ peersFile: "/var/lib/cells/x/peers.json", followPeers: true, distributionPort: 7116, httpPort: 7117 },
+    peersFile: "/var/lib/cells/x/peers.json",
+    followPeers: true,
+    distributionPort: 7116,
+    httpPort: 7117,
     enrolment: { authority: "10.0.0.31:7102", fingerprint, tokenFile: "/run/cells/x/seed/role/token" },
   });
   const seed = read(placer, "placer");
@@ -84,7 +89,8 @@ test("the authority enrols nowhere, and a gateway listens with its certificate",
   const files = { ...placer, "role/name": "gateway\n", "role/gateway/credentialHashes": "" };
   const { gateway } = configured(files, "gateway");
   assert.deepEqual(gateway, {
-    ...{ credentialHashes: [], page: "/usr/lib/cells/page" },
+    credentialHashes: [],
+    page: "/usr/lib/cells/page",
     listen: { address: "10.0.0.31", port: 7127 },
   });
 });

@@ -227,7 +227,11 @@ export const configureRole = (seed: ServiceSeed, places: RolePlaces): ProcessCon
   const { distribution, http } = serviceRoles[role];
   const identity = `${directory}/identity`;
   return {
-    ...{ name, role, address: card.address, directory, runDirectory },
+    name,
+    role,
+    address: card.address,
+    directory,
+    runDirectory,
     certificate: {
       certFile: `${identity}/certificate.pem`,
       keyFile: `${identity}/key.pem`,
@@ -237,12 +241,14 @@ export const configureRole = (seed: ServiceSeed, places: RolePlaces): ProcessCon
     // It asks the gateway beside it, and where anybody else is nobody tells it.
     ...(isPersonality(role) ? {} : { followPeers: true as const }),
     ...(isPinnable(name) ? { pinsFile: `${directory}/pins.json` } : {}),
-    ...{ distributionPort: distribution, httpPort: http },
+    distributionPort: distribution,
+    httpPort: http,
     ...(role === "authority"
       ? { authority: { enrolmentPort: ports.enrolment } }
       : {
           enrolment: {
-            ...{ authority: `${authority.address}:${ports.enrolment}`, fingerprint: authority.fingerprint },
+            authority: `${authority.address}:${ports.enrolment}`,
+            fingerprint: authority.fingerprint,
             ...(seed.hasToken ? { tokenFile: `${seedDirectory}/${tokenPath}` } : {}),
           },
         }),
@@ -268,7 +274,10 @@ const controllerOf = (
   { root, ...cell }: ControlledCell,
   mac: string,
 ): NonNullable<ProcessConfiguration["controller"]> => ({
-  ...{ ...cell, mac, directory: true, cellManager: true },
+  ...cell,
+  mac,
+  directory: true,
+  cellManager: true,
   ...(root === undefined ? {} : { root: { management: network.underlay, authority } }),
 });
 

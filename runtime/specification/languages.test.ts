@@ -74,9 +74,14 @@ test("what is printed as YAML reads back as the same", () => {
   const { json } = fc.letrec<{ json: Json }>((tie) => ({
     json: fc.oneof(
       { maxDepth: 4 },
-      ...[fc.constant(null), fc.boolean(), fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => n + 0)],
-      ...[fc.maxSafeInteger(), fc.constantFrom(2 ** 53, 2 ** 60, -(2 ** 70), 1e300, 1e21, 5e-324), strings],
-      ...[fc.array(tie("json"), { maxLength: 4 }), fc.dictionary(strings, tie("json"), { maxKeys: 4 })],
+      fc.constant(null),
+      fc.boolean(),
+      fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => n + 0),
+      fc.maxSafeInteger(),
+      fc.constantFrom(2 ** 53, 2 ** 60, -(2 ** 70), 1e300, 1e21, 5e-324),
+      strings,
+      fc.array(tie("json"), { maxLength: 4 }),
+      fc.dictionary(strings, tie("json"), { maxKeys: 4 }),
     ),
   }));
   fc.assert(

@@ -16,7 +16,9 @@ export const controlCharacter = new RegExp(
 
 const closing: Readonly<Record<string, string>> = { "[": "]", "{": "}" };
 const fault = (code: string, message: string, hint: string, at?: number): YamlFault => ({
-  ...{ code, message, hint },
+  code,
+  message,
+  hint,
   ...(at === undefined ? {} : { at }),
 });
 const colonHint = "An attribute reads `name: value`, with a space behind the colon.";

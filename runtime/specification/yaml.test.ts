@@ -112,7 +112,10 @@ test("aliases repeat and merge keys merge; a mapping's own names win, then the f
   const text =
     "one: &one {a: 1, b: 1}\ntwo: &two {b: 2, c: 2}\nboth:\n  <<: [*one, *two]\n  a: 0\nagain: *one\nlist: [*one, &t x, *t]\n";
   assert.deepEqual(document(text), {
-    ...{ one: { a: 1, b: 1 }, two: { b: 2, c: 2 }, both: { a: 0, b: 1, c: 2 }, again: { a: 1, b: 1 } },
+    one: { a: 1, b: 1 },
+    two: { b: 2, c: 2 },
+    both: { a: 0, b: 1, c: 2 },
+    again: { a: 1, b: 1 },
     list: [{ a: 1, b: 1 }, "x", "x"],
   });
 });

@@ -137,8 +137,12 @@ class YamlReader {
     }
     for (const token of parser.end()) tokens.push(token);
     const composer = new Composer({
-      ...{ version: "1.2", schema: "core", merge: false, resolveKnownTags: false },
-      ...{ uniqueKeys: false, logLevel: "silent" },
+      version: "1.2",
+      schema: "core",
+      merge: false,
+      resolveKnownTags: false,
+      uniqueKeys: false,
+      logLevel: "silent",
     });
     // What stands in none of the documents is told as an error of the one before; of many, the first say enough.
     let left = limits.diagnostics;
@@ -232,7 +236,8 @@ class YamlReader {
   #report(code: string, message: string, hint?: string, position?: Position): void {
     if (position && this.#stumbled.has(position.line)) return;
     this.#diagnostics.add({
-      ...{ code, message },
+      code,
+      message,
       ...(hint === undefined ? {} : { hint }),
       ...(position === undefined ? {} : { position }),
     });

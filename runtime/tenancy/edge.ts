@@ -166,7 +166,13 @@ async function logIn(
     const { matched, grown } = await verifyPassword(password, known.password);
     const session = newSession();
     const ended = await ask({
-      ...{ kind: "login-end", domain, user, source, begun: known, matched, session: hashCredential(session) },
+      kind: "login-end",
+      domain,
+      user,
+      source,
+      begun: known,
+      matched,
+      session: hashCredential(session),
       ...(code === undefined ? {} : { code: factor.read(known, code) }),
       ...(grown === null ? {} : { grown }),
     });
@@ -399,8 +405,16 @@ async function answerRoute(
     return;
   }
   const asked: Ask = {
-    ...{ kind: "ask", by, name, parameters, query: query.value as JsonObject, body, password: null, fresh: fresh() },
-    ...{ ...sourceOf(incoming), ...(tag === undefined ? {} : { ifMatch: tag.value }) },
+    kind: "ask",
+    by,
+    name,
+    parameters,
+    query: query.value as JsonObject,
+    body,
+    password: null,
+    fresh: fresh(),
+    ...sourceOf(incoming),
+    ...(tag === undefined ? {} : { ifMatch: tag.value }),
   };
   if (name === "linkUser") {
     const link = newLink(parameters.uid ?? "");

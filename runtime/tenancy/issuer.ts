@@ -100,7 +100,9 @@ export class Issuers {
         );
       const way = await this.#tunnels.open(tunnel, url.hostname, port);
       const secure = connect({
-        ...{ socket: way, host: url.hostname, ALPNProtocols: ["http/1.1"] },
+        socket: way,
+        host: url.hostname,
+        ALPNProtocols: ["http/1.1"],
         ...(isIP(url.hostname) === 0 ? { servername: url.hostname } : {}),
         ...(authority === undefined ? {} : { ca: authority }),
       });
@@ -108,8 +110,13 @@ export class Issuers {
         return await new Promise<Response>((resolve, reject) => {
           const outgoing = request({
             // With an agent, this connection would not be used.
-            ...{ createConnection: () => secure, defaultPort: 443, method, headers },
-            ...{ host: url.hostname, port, path: `${url.pathname}${url.search}` },
+            createConnection: () => secure,
+            defaultPort: 443,
+            method,
+            headers,
+            host: url.hostname,
+            port,
+            path: `${url.pathname}${url.search}`,
           });
           secure.once("error", reject);
           outgoing.setTimeout(answerMs, () => outgoing.destroy(new Error(`${place} does not answer`)));

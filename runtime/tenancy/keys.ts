@@ -20,7 +20,10 @@ type Send = (response: ServerResponse, answer: TenancyResponse, more?: { readonl
 
 const longestBytes = 16 * 1024;
 const signedSchema = record<Signed & { readonly fresh: boolean }>({
-  ...{ scheme: oneOf("sigv4", "cloudstack"), key: text(128), stringToSign: text(8192), signature: text(128) },
+  scheme: oneOf("sigv4", "cloudstack"),
+  key: text(128),
+  stringToSign: text(8192),
+  signature: text(128),
   fresh: boolean,
 });
 

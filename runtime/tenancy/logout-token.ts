@@ -52,7 +52,11 @@ export class LogoutTokens {
     { issuer, clientId, keys }: { readonly issuer: string; readonly clientId: string; readonly keys: JSONWebKeySet },
   ): Promise<Result<LoggedOut, string>> {
     const { payload, protectedHeader } = await jwtVerify(token, createLocalJWKSet(keys), {
-      ...{ issuer, audience: clientId, algorithms, maxTokenAge: mostSeconds, clockTolerance: toleranceSeconds },
+      issuer,
+      audience: clientId,
+      algorithms,
+      maxTokenAge: mostSeconds,
+      clockTolerance: toleranceSeconds,
       requiredClaims: ["iat", "jti", "events"],
     });
     const { typ } = protectedHeader;

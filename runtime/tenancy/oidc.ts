@@ -79,7 +79,8 @@ const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code";
 /** By which its client's secret is sealed. */
 const sealedFor = (uid: string): string => `provider ${uid}`;
 const refusal = (status: number, code: string, message: string, retryAfter?: number): TenancyResponse => ({
-  ...{ status, body: { error: { code, message } } },
+  status,
+  body: { error: { code, message } },
   ...(retryAfter === undefined ? {} : { retryAfter }),
 });
 
@@ -107,9 +108,13 @@ export class Oidc {
       const how = { code: said.device_code, nextMs: 0, intervalMs: intervalS * 1000 };
       const login = this.#keep({ provider, source: asker.source, until: performance.now() + life, how });
       return {
-        ...{ login, provider: provider.name, userCode: said.user_code, verificationUri: said.verification_uri },
+        login,
+        provider: provider.name,
+        userCode: said.user_code,
+        verificationUri: said.verification_uri,
         verificationUriComplete: said.verification_uri_complete ?? null,
-        ...{ intervalS, expires: isoTime(Date.now() + life) },
+        intervalS,
+        expires: isoTime(Date.now() + life),
       } satisfies DeviceLogin;
     });
   }
@@ -124,8 +129,12 @@ export class Oidc {
         );
       const [verifier, state, nonce] = [randomPKCECodeVerifier(), randomState(), randomNonce()];
       const uri = buildAuthorizationUrl(issuer, {
-        ...{ redirect_uri: redirect, scope: scopeOf(provider), state, nonce },
-        ...{ code_challenge: await calculatePKCECodeChallenge(verifier), code_challenge_method: "S256" },
+        redirect_uri: redirect,
+        scope: scopeOf(provider),
+        state,
+        nonce,
+        code_challenge: await calculatePKCECodeChallenge(verifier),
+        code_challenge_method: "S256",
       });
       const how = { verifier, state, nonce, redirect };
       const login = this.#keep({ provider, source: asker.source, until: performance.now() + lifeMs, how });
@@ -162,8 +171,14 @@ export class Oidc {
     const { claims, subject, sid } = tokens.value;
     const session = newSession();
     const ended = await asker.ask({
-      ...{ kind: "oidc-login", provider: provider.uid, issuer: provider.issuer, subject, claims },
-      ...{ uid: crypto.randomUUID(), session: hashCredential(session), source: asker.source },
+      kind: "oidc-login",
+      provider: provider.uid,
+      issuer: provider.issuer,
+      subject,
+      claims,
+      uid: crypto.randomUUID(),
+      session: hashCredential(session),
+      source: asker.source,
       ...(sid === null ? {} : { sid }),
     });
     send(response, ended, { session });
@@ -226,7 +241,9 @@ export class Oidc {
         "code" in how
           ? await genericGrantRequest(issuer, deviceGrant, { device_code: how.code })
           : await authorizationCodeGrant(issuer, new URL(answer ?? ""), {
-              ...{ pkceCodeVerifier: how.verifier, expectedState: how.state, expectedNonce: how.nonce },
+              pkceCodeVerifier: how.verifier,
+              expectedState: how.state,
+              expectedNonce: how.nonce,
               idTokenExpected: true,
             });
       const told = tokens.claims();

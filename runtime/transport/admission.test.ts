@@ -53,7 +53,10 @@ const createScene = async (limits: Partial<TransportLimits>): Promise<Scene> => 
     return socket;
   };
   const scene: Scene = {
-    ...{ installation, transport, inputs, logs },
+    installation,
+    transport,
+    inputs,
+    logs,
     plain: async () => {
       const socket = kept(connectPlain(transport.port, "127.0.0.1"));
       await once(socket, "connect");

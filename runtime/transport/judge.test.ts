@@ -40,7 +40,12 @@ const forge = async (
 ): Promise<string> =>
   (
     await x509.X509CertificateGenerator.create({
-      ...{ subject, issuer, ...dates, serialNumber: "01", publicKey: key.keys.publicKey, extensions: [...extensions] },
+      subject,
+      issuer,
+      ...dates,
+      serialNumber: "01",
+      publicKey: key.keys.publicKey,
+      extensions: [...extensions],
       signingKey: signer.key,
       signingAlgorithm: { name: "ECDSA", hash: "SHA-256" },
     })

@@ -111,8 +111,18 @@ export const createPulse = (limits: PulseLimits, clock: PulseClock = ownClock): 
     watch: (socket, reader, late, counted) => {
       const now = clock.now();
       const one: Watched = {
-        ...{ socket, reader, late, counted, unansweredAt: null, owes: false, greeted: false, cut: 0 },
-        ...{ since: now, heardAt: now, saidAt: now, frameSince: now },
+        socket,
+        reader,
+        late,
+        counted,
+        unansweredAt: null,
+        owes: false,
+        greeted: false,
+        cut: 0,
+        since: now,
+        heardAt: now,
+        saidAt: now,
+        frameSince: now,
       };
       all.add(one);
       lookEvery(aliveEveryMs);

@@ -127,7 +127,8 @@ export const createTransport = async (
   const port = await listen(server, configuration.distributionPort ?? ports.distribution, configuration.address);
   const unfollow = transport.judge.follow(() => judgeAgain(transport));
   const withdraw = transport.links.register({
-    ...{ name: configuration.name, port },
+    name: configuration.name,
+    port,
     opening: boundToLife((opening) => acceptChannel(transport, admission, opening)),
     found: boundToLife((link) => linkFound(transport, link)),
     refused: boundToLife((peer, reason, why) => refusals.refuse(peer, reason, why)),
@@ -137,8 +138,14 @@ export const createTransport = async (
     connect: (peer) => {
       if (transport.stopping || transport.dialers.has(peer)) return;
       const dialer: Dialer = {
-        ...{ peer, alone: false, attempts: 0, timer: null },
-        ...{ host: null, goOn: null, made: null, told: new WeakSet() },
+        peer,
+        alone: false,
+        attempts: 0,
+        timer: null,
+        host: null,
+        goOn: null,
+        made: null,
+        told: new WeakSet(),
       };
       transport.dialers.set(peer, dialer);
       void dial(transport, dialer);

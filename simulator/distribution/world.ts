@@ -82,18 +82,16 @@ export const addMachine = <State>(
   timed = false,
 ): Machine<State> => {
   const machine: Machine<State> = {
-    ...{
-      name,
-      line,
-      timed,
-      timers: new Map(),
-      dialled: new Set(),
-      cpuMs: 0,
-      longestMs: 0,
-      queue: [],
-      busy: false,
-      up: true,
-    },
+    name,
+    line,
+    timed,
+    timers: new Map(),
+    dialled: new Set(),
+    cpuMs: 0,
+    longestMs: 0,
+    queue: [],
+    busy: false,
+    up: true,
     node: createNode(service, new Map(), name, { ms: 0, wallMs: 1 }, name, world.presence),
   };
   world.machines.set(name, machine as Machine<unknown>);
@@ -253,7 +251,11 @@ const dial = (world: World, machine: Machine<unknown>, peer: PeerName): void => 
     world.nextWire += 1;
     const id = world.nextWire;
     const wire: Wire = {
-      ...{ id, client: machine, server, line, open: new Set([machine, server]) },
+      id,
+      client: machine,
+      server,
+      line,
+      open: new Set([machine, server]),
       toClient: { freeAtMs: 0, arrivesMs: 0 },
       toServer: { freeAtMs: 0, arrivesMs: 0 },
     };

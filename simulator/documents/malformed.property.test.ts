@@ -67,13 +67,19 @@ const create = (
     "ha-manager": () => [
       "ha-manager",
       createHaManager({
-        ...{ self: peerName("ha-manager"), presence: [member], storageManagers: [peerName("storage-manager")], hosts },
+        self: peerName("ha-manager"),
+        presence: [member],
+        storageManagers: [peerName("storage-manager")],
+        hosts,
       }),
     ],
     "network-view-manager": () => [
       "network-view-manager",
       createNetworkViewManager({
-        ...{ self: peerName("network-view-manager"), hosts, address: "10.0.0.19", controllers: [] },
+        self: peerName("network-view-manager"),
+        hosts,
+        address: "10.0.0.19",
+        controllers: [],
       }),
     ],
     directory: () => ["directory", createDirectory({ self: peerName("directory") })],
@@ -98,7 +104,10 @@ interface Sent {
   readonly good: Json;
 }
 const named: Readonly<Record<string, string>> = {
-  ...{ controller: "controller.shop", host: "host.h2", agent: "agent.s1", presence: "presence.1" },
+  controller: "controller.shop",
+  host: "host.h2",
+  agent: "agent.s1",
+  presence: "presence.1",
 };
 const peerOf = (kind: string): PeerName => peerName(named[kind] ?? kind);
 

@@ -102,8 +102,11 @@ const policy = {
 };
 const holder = { vm: "c1-4", incarnation: 1, host: "h1" };
 const terms = {
-  ...{ implicit: "strict", groups: [{ name: "replicas", kind: "host anti-affinity" }] },
-  ...{ pool: "c1-4", owned: true, claim: 3 },
+  implicit: "strict",
+  groups: [{ name: "replicas", kind: "host anti-affinity" }],
+  pool: "c1-4",
+  owned: true,
+  claim: 3,
 } as const;
 const lease = { volume: "c1-1", epoch: 1, holder, succession: true };
 const leased = { ...progress, epoch: 1, holder, layer };
@@ -170,7 +173,9 @@ export const desiredSamples = {
     "marks/<name>": { host: "h1", cluster: "z1/p1/c1", tags: ["ssd"], properties: { gpu: "a100", sriov: 8 } },
     "owner/<name>": { cell: "shop", account: "ROOT/acme/dev" },
     "pooled/<name>": {
-      ...{ host: "h1", flavor: "large", tag: "c1-5 true" },
+      host: "h1",
+      flavor: "large",
+      tag: "c1-5 true",
       pool: { uid: "c1-4", cell: "shop", path: "shop/racks", name: "rack1", enabled: true, authorised: ["ROOT/acme"] },
     },
   },
@@ -218,7 +223,8 @@ export const desiredSamples = {
   "network-view-manager": {
     "instance/<uid>": { uid: "c1-4", cell: "shop", path: "shop/web", host: "h1", groups: ["c1-5"] },
     "security-group/<uid>": {
-      ...{ uid: "c1-4", cell: "shop" },
+      uid: "c1-4",
+      cell: "shop",
       ingress: [{ ...groupRule, cidr: "10.0.0.0/8" }],
       egress: [{ ...groupRule, group: "c1-6" }],
     },
@@ -227,7 +233,9 @@ export const desiredSamples = {
     "network-view": { version: 3, head: "{}", slices: { count: 1, digest: [7, 8] } },
     "network-slice/<name>": { digest: [7, 8], items: ["{}"] },
     "claim/<name>": {
-      ...{ host: "h1", epoch: 3, rule: { of: "z1", level: "zone", to: { kind: "domain", path: "ROOT/acme" } } },
+      host: "h1",
+      epoch: 3,
+      rule: { of: "z1", level: "zone", to: { kind: "domain", path: "ROOT/acme" } },
       pooled: { flavor: "large", pool: null },
     },
     "vm/<uid>": vm,
@@ -258,8 +266,16 @@ export const desiredSamples = {
   presence: {},
   "ha-manager": {
     "protected/<uid>": {
-      ...{ vm: "c1-4", cell: "shop", path: "shop/web", incarnation: 1, host: "h1", boot: 1, lost: "restart" },
-      ...{ priority: 0, isolated: "keep", storageManager: "storage-manager" },
+      vm: "c1-4",
+      cell: "shop",
+      path: "shop/web",
+      incarnation: 1,
+      host: "h1",
+      boot: 1,
+      lost: "restart",
+      priority: 0,
+      isolated: "keep",
+      storageManager: "storage-manager",
     },
     settings: {
       settings: { maxRetries: 3, syncInterval: 30, timeToSleep: 30, investigators: ["export", "power"] },
@@ -314,8 +330,13 @@ export const desiredSamples = {
     "look/<uid>": { ticket: "c1-4" },
     "owner/<uid>": { uid: "c1-4", cell: "shop", account: "ROOT/acme/dev", has: { vms: 2 } },
     "declared/<uid>": {
-      ...{ uid: "c1-4", at: "root/tenants/acme", path: "ROOT/acme", kind: "domain" },
-      ...{ state: "locked", limits: { vms: 3 }, tag: "a1" },
+      uid: "c1-4",
+      at: "root/tenants/acme",
+      path: "ROOT/acme",
+      kind: "domain",
+      state: "locked",
+      limits: { vms: 3 },
+      tag: "a1",
     },
   },
 } as const satisfies Samples<typeof desiredDocuments>;
@@ -403,7 +424,10 @@ export const actualSamples = {
   },
   host: {
     network: {
-      ...{ address: "10.0.1.1", cluster: "one", peer: "node", version: 3 },
+      address: "10.0.1.1",
+      cluster: "one",
+      peer: "node",
+      version: 3,
       instances: [
         {
           id: "i-0000000a",

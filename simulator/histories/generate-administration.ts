@@ -108,8 +108,13 @@ function wishOf(label: string, random: Random): Partial<MachineText> {
   return { group: random.chance(0.6) ? "g" : `DedicatedGrp-${label === rivals ? "ops" : "dev"}` };
 }
 const machineOf = (name: string, random: Random, wish: Partial<MachineText> = {}): MachineText => ({
-  ...{ name, memoryMiB: 64, off: random.chance(0.5) },
-  ...{ data: false, live: false, once: false, apart: null },
+  name,
+  memoryMiB: 64,
+  off: random.chance(0.5),
+  data: false,
+  live: false,
+  once: false,
+  apart: null,
   ...wish,
 });
 

@@ -51,7 +51,12 @@ export const generateHistory = ({
   if (faults.length > 0)
     steps.push(
       ...faultsOf(random.fork("faults"), {
-        ...{ untilMs, hosts, servers, cells, services, faults },
+        untilMs,
+        hosts,
+        servers,
+        cells,
+        services,
+        faults,
         agentsLose: random.fork("stores").chance(0.5),
       }),
     );

@@ -68,7 +68,10 @@ function run(
       ...words,
     ];
     const child: ChildProcess = spawn("/bin/sh", limited, {
-      ...{ cwd: copy, env, detached: true, stdio: ["ignore", "pipe", "ignore"] },
+      cwd: copy,
+      env,
+      detached: true,
+      stdio: ["ignore", "pipe", "ignore"],
     });
     let verdict: Verdict | null = null;
     const end = (found: Verdict): void => {
@@ -98,9 +101,7 @@ function run(
   });
 }
 
-const testWords = [
-  ...["--disable-warning=ExperimentalWarning", "--test", "--test-isolation=none", "--test-reporter=tap"],
-];
+const testWords = ["--disable-warning=ExperimentalWarning", "--test", "--test-isolation=none", "--test-reporter=tap"];
 const readFailure =
   (copy: string) =>
   (text: string): Verdict | null => {

@@ -155,7 +155,8 @@ test("a test that fails kills; one that takes its processor time, or does nothin
     assert.deepEqual(await verdict("passes"), { kind: "passes" });
     assert.deepEqual(await verdict("fails"), { kind: "fails", what: "of it", file: "fails.test.mjs" });
     assert.deepEqual(await verdict("turns"), {
-      ...{ kind: "never ends", why: "not ended after 2 s of processor time" },
+      kind: "never ends",
+      why: "not ended after 2 s of processor time",
     });
     assert.deepEqual(await verdict("waits", 600_000, 1_500), { kind: "never ends", why: "waited for 1.5 s" });
     assert.deepEqual(await verdict("waits", 3_000), { kind: "undecided" });

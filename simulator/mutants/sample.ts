@@ -113,7 +113,11 @@ async function tryMutant(
   const [path, text] = [join(copy, mutant.file), texts.get(mutant.file) ?? ""];
   const passed = new Set(known?.passed ?? []);
   const finding = (outcome: Finding["outcome"], by: string): Finding => ({
-    ...{ id: idOf(mutant), outcome, passed: [...passed], by, commit },
+    id: idOf(mutant),
+    outcome,
+    passed: [...passed],
+    by,
+    commit,
   });
   for (const { name, run } of judges) {
     writeFileSync(path, mutant.text);

@@ -139,7 +139,9 @@ function handlerOf(
 function tenancyEdge(request: (request: Json) => Promise<Json>, { tenancy }: ProcessConfiguration): PeerHandler {
   const sealKey = randomBytes(32);
   const secrets = {
-    ...{ keys: new Keys(sealKey), factor: new SecondFactor(sealKey), oidc: new Oidc(sealKey, new Tunnels()) },
+    keys: new Keys(sealKey),
+    factor: new SecondFactor(sealKey),
+    oidc: new Oidc(sealKey, new Tunnels()),
   };
   const ask = async (asked: TenancyRequest): Promise<TenancyResponse> =>
     (await request(asked as unknown as Json)) as unknown as TenancyResponse;
@@ -191,8 +193,12 @@ function agentHandler(installation: Installation, name: PeerName): PeerHandler {
     }
     const { files, usedMiB } = server.use;
     sendJson(response, 200, {
-      ...{ server: server.server, address: server.address, bin: { files: 0, usedMiB: 0 } },
-      ...{ totalMiB: server.totalMiB, freeMiB: server.totalMiB - usedMiB, volumes: files },
+      server: server.server,
+      address: server.address,
+      bin: { files: 0, usedMiB: 0 },
+      totalMiB: server.totalMiB,
+      freeMiB: server.totalMiB - usedMiB,
+      volumes: files,
     });
   };
 }

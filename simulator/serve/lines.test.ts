@@ -29,7 +29,10 @@ async function typing(port: number) {
 
 test("a line is a question, or says what one is", () => {
   assert.deepEqual(questionIn(" stop shop/web/vm\r"), {
-    ...{ ask: "set", cell: "shop", path: ["shop", "web", "vm"], state: "off" },
+    ask: "set",
+    cell: "shop",
+    path: ["shop", "web", "vm"],
+    state: "off",
   });
   for (const line of ["", "stop", "stop shop", "stop shop//vm", "list all", "auth", "stop a/b c", "PATCH /x"])
     assert.equal(typeof questionIn(line), "string", line);
@@ -68,7 +71,9 @@ test("a small personality: machines are listed, stopped and started by lines, wi
   const [path = ""] = first.split(" ");
   const cell = path.split("/")[0] ?? "";
   const client = createClient({
-    ...{ fetch, url: served.url, credential: served.credential },
+    fetch,
+    url: served.url,
+    credential: served.credential,
     refuse: (status, text) => new Error(`${status} ${text}`),
   });
   const model = async () => (await client.ask("readModel", { parameters: { cell } })) as unknown;

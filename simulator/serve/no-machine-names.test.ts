@@ -13,7 +13,9 @@ const cell = "lab";
 const vm = (name: string, more: JsonObject = {}): JsonObject => ({
   [name]: { "x.type": "VM", "x.memory": 40_000, ...more },
   [`${name}-nic`]: {
-    ...{ "x.type": "VirtualInterface", "x.vm": `<ref:/${cell}/${name}>`, "x.subnet": `<ref:/${cell}/net>` },
+    "x.type": "VirtualInterface",
+    "x.vm": `<ref:/${cell}/${name}>`,
+    "x.subnet": `<ref:/${cell}/net>`,
   },
   [`${name}-disk`]: { "x.type": "Volume", "x.size": 64 },
 });
@@ -25,8 +27,11 @@ const model: JsonObject = {
     ...vm("pinned", { "x.placement.host": "h1" }),
     ...vm("grouped", { "x.placement.apartFrom": ["one"], "x.cpuSpeed": 2 }),
     allow: {
-      ...{ "x.type": "NetworkRule", "x.address1": `<ref:/${cell}/net>`, "x.address2": `<ref:/${cell}/net>` },
-      ...{ "x.protocol": "tcp", "x.port2": 80 },
+      "x.type": "NetworkRule",
+      "x.address1": `<ref:/${cell}/net>`,
+      "x.address2": `<ref:/${cell}/net>`,
+      "x.protocol": "tcp",
+      "x.port2": 80,
     },
   },
 };

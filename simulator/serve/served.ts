@@ -94,7 +94,10 @@ export async function serveSimulation(options: ServedOptions): Promise<Served> {
     const supervisor = await serveSupervisor(supervisorSocket, place);
     closers.push(async () => void supervisor.close());
     const gateway = {
-      ...{ listenFd: -1, supervisorSocket, credentialHashes, ...(page === undefined ? {} : { page }) },
+      listenFd: -1,
+      supervisorSocket,
+      credentialHashes,
+      ...(page === undefined ? {} : { page }),
     };
     const configuration: ProcessConfiguration = {
       ...(await place.configure(peerName("gateway"), "gateway")),
@@ -122,7 +125,9 @@ export async function serveSimulation(options: ServedOptions): Promise<Served> {
       void put(cell, model);
     }
     return {
-      ...{ url, credential, stop },
+      url,
+      credential,
+      stop,
       code: () => signInCode(url, credential),
       perform: (step) => steps.perform(step.split(" ")),
       busyHosts: () => busyHosts(installation),
@@ -212,7 +217,13 @@ class Place {
     const own = join(this.#directory, name);
     await mkdir(own, { recursive: true });
     return {
-      ...{ name, role, address: host, directory: own, runDirectory: own, peersFile: this.#peersFile, httpPort: 0 },
+      name,
+      role,
+      address: host,
+      directory: own,
+      runDirectory: own,
+      peersFile: this.#peersFile,
+      httpPort: 0,
       certificate: await issueCertificate(this.#authority, name, [host]),
     };
   }
@@ -281,8 +292,14 @@ async function serveSupervisor(socket: string, place: Place): Promise<Server> {
       const services = [...installation.processes.values()]
         .filter(({ name }) => isService(name))
         .map(({ name, starts, isRunning }) => ({
-          ...{ name, peer: name, address: host, running: isRunning, pid: null, restarts: Math.max(0, starts - 1) },
-          ...{ state: isRunning ? "running" : "resting", since: null },
+          name,
+          peer: name,
+          address: host,
+          running: isRunning,
+          pid: null,
+          restarts: Math.max(0, starts - 1),
+          state: isRunning ? "running" : "resting",
+          since: null,
         }));
       sendJson(response, 200, { services });
     } else if (method === "GET" && url === "/cells") sendJson(response, 200, place.cells);

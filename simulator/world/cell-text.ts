@@ -155,7 +155,9 @@ export const parseCell = (words: readonly string[]): CellText => {
       throw new Error(`"${word}" is no part of a cell: vm:, rule:, grant:, copy: or all-or-none`);
   }
   return {
-    ...{ machines, rules, allOrNone: words.includes("all-or-none") },
+    machines,
+    rules,
+    allOrNone: words.includes("all-or-none"),
     ...(grants.length === 0 ? {} : { grants }),
     ...(copies.length === 0 ? {} : { copies }),
     ...(holds.length === 0 ? {} : { holds }),
@@ -254,8 +256,11 @@ const withOthers = (
   for (const { own, other } of holds) {
     const [there = "", copy = ""] = other.split("/");
     elements[`${own}Hold`] = {
-      ...{ "x.type": "VolumeGrant", "x.volume": ref(own), "x.cell": `<ref://${there}.cells.internal/>` },
-      ...{ "x.grant": "copy", "x.hold": `${labelOf(there)}/${copy}` },
+      "x.type": "VolumeGrant",
+      "x.volume": ref(own),
+      "x.cell": `<ref://${there}.cells.internal/>`,
+      "x.grant": "copy",
+      "x.hold": `${labelOf(there)}/${copy}`,
     };
   }
   for (const { own, other } of keeps) elements[own] = { "x.type": "VolumeCopy", "x.image": ref(other) };
@@ -280,7 +285,10 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
   const subnet: JsonObject = { "x.type": "Subnet", "x.size": 64, "x.addressRange": "internal" };
   const elements: Record<string, JsonObject> = {
     golden: {
-      ...{ "x.type": "Volume", "x.size": 64, "x.import": "tiny", "x.access": "ro" },
+      "x.type": "Volume",
+      "x.size": 64,
+      "x.import": "tiny",
+      "x.access": "ro",
       ...(grants.length === 0 ? {} : { "x.public": true }),
     },
     net0: subnet,
@@ -330,7 +338,9 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
   for (const child of children) {
     const below = documentOf(childOf(cell, child.name), child.text);
     elements[child.name] = {
-      ...{ "x.type": "CellController", "x.name": child.name, "x.cell": below },
+      "x.type": "CellController",
+      "x.name": child.name,
+      "x.cell": below,
       ...(child.account === undefined ? {} : { "x.account": child.account }),
     };
   }

@@ -153,7 +153,10 @@ export class Installation {
     const instances = { placer: numbers, storageManager: numbers, haManager: managers };
     this.#add("address-manager", () =>
       createAddressManager({
-        ...{ self: peerName("address-manager"), internalPool, externalPool, reserved: [underlay] },
+        self: peerName("address-manager"),
+        internalPool,
+        externalPool,
+        reserved: [underlay],
         controllers: this.#controllerNames(),
       }),
     );
@@ -458,6 +461,10 @@ const answerMs = 1200;
 /** More than these begin as a running installation would be. */
 const manyHosts = 100;
 const firstLife = (host: HostName): Update => ({
-  ...{ status: "alive", host, generation: 1, incarnation: 0, from: null },
+  status: "alive",
+  host,
+  generation: 1,
+  incarnation: 0,
+  from: null,
 });
 const count = (number: number): readonly number[] => Array.from({ length: number }, (_, index) => index + 1);

@@ -20,8 +20,11 @@ export function fetchKernel(work: string, suite: string, flavour: "amd64" | "clo
   const sources = join(work, "sources.list");
   writeFileSync(sources, `deb [signed-by=${keyring}] http://deb.debian.org/debian ${suite} main\n`);
   const options = [
-    ...[`Dir::Etc::sourcelist=${sources}`, "Dir::Etc::sourceparts=/dev/null", `Dir::State::lists=${lists}`],
-    ...[`Dir::Cache=${work}`, "APT::Sandbox::User=root"],
+    `Dir::Etc::sourcelist=${sources}`,
+    "Dir::Etc::sourceparts=/dev/null",
+    `Dir::State::lists=${lists}`,
+    `Dir::Cache=${work}`,
+    "APT::Sandbox::User=root",
   ].flatMap((option) => ["-o", option]);
   const run = (program: string, ...args: readonly string[]): string =>
     execFileSync(program, [...options, ...args], { cwd: work, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
@@ -64,7 +67,22 @@ export function makeInitramfs(
 
 /** What QEMU is started with for a guest that says what it does on its serial line, and ends with its power. */
 export const guestOptions = (image: string, initrd: string, memoryMiB: number, words = ""): readonly string[] => [
-  ...["-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio", "-m", String(memoryMiB)],
-  ...["-accel", "tcg", "-cpu", emulatedProcessor, "-kernel", image, "-initrd", initrd],
-  ...["-append", `console=ttyS0 quiet panic=-1 random.trust_cpu=on ${words}`],
+  "-nodefaults",
+  "-no-reboot",
+  "-display",
+  "none",
+  "-serial",
+  "stdio",
+  "-m",
+  String(memoryMiB),
+  "-accel",
+  "tcg",
+  "-cpu",
+  emulatedProcessor,
+  "-kernel",
+  image,
+  "-initrd",
+  initrd,
+  "-append",
+  `console=ttyS0 quiet panic=-1 random.trust_cpu=on ${words}`,
 ];

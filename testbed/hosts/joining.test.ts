@@ -57,7 +57,11 @@ const startGateway = async (machine: Machine, credentialHash: string): Promise<v
     import { issueCertificate } from "${fileURLToPath(new URL("../../runtime/identity/certificates.ts", import.meta.url))}";
     await issueCertificate("/var/lib/cells/authority", "gateway", ["${gatewayAddress}"]);`;
   const configuration: ProcessConfiguration = {
-    ...{ name: peerName("gateway"), role: "gateway", address: gatewayAddress, directory: at, runDirectory: at },
+    name: peerName("gateway"),
+    role: "gateway",
+    address: gatewayAddress,
+    directory: at,
+    runDirectory: at,
     certificate: {
       certFile: "/var/lib/cells/authority/gateway.cert.pem",
       keyFile: "/var/lib/cells/authority/gateway.key.pem",
@@ -197,7 +201,9 @@ test("an expired token, a wrong credential and a wrong address open nothing", as
   const { newToken } = await import("../../runtime/identity/own/keys.ts");
   const expired = newToken();
   const desire = {
-    ...{ hash: expired.hash, cell: "root", endsAtMs: Date.now() - 1000 },
+    hash: expired.hash,
+    cell: "root",
+    endsAtMs: Date.now() - 1000,
     grants: [{ name: "host.h4", role: "host", addresses: ["10.0.1.4"] }],
   };
   // As the root controller would, an hour too late.

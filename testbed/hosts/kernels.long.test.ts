@@ -37,7 +37,9 @@ for (const { suite, kernel } of releases)
       const bpftool = execFileSync("sh", ["-c", "command -v bpftool"], { encoding: "utf8" }).trim();
       const initrd = makeInitramfs(work, init, [bpftool], { [objectFile]: "diverter.o" });
       const { stdout } = spawnSync("qemu-system-x86_64", guestOptions(image, initrd, 512), {
-        ...{ encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], timeout: 300_000 },
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "pipe"],
+        timeout: 300_000,
       });
       const text = stdout.replaceAll("\r", "");
       assert.match(text, kernel);

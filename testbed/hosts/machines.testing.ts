@@ -159,7 +159,11 @@ export const commandOf = (unit: string): readonly string[] => {
     "setpriv",
     ...(capabilities.length === 0 ? [] : [`--bounding-set=-all,${capabilities.join(",")}`]),
     ...(value("NoNewPrivileges") === "yes" ? ["--no-new-privs"] : []),
-    ...["--", "sh", "-euc", `umask ${value("UMask") ?? "0022"}; ${runtime} exec "$@"`, "unit"],
+    "--",
+    "sh",
+    "-euc",
+    `umask ${value("UMask") ?? "0022"}; ${runtime} exec "$@"`,
+    "unit",
     ...(value("ExecStart") ?? "").split(" "),
   ];
 };

@@ -68,7 +68,11 @@ const startGateway = async (machine: Machine, credential: string): Promise<void>
     import { issueCertificate } from "${fileURLToPath(new URL("../../runtime/identity/certificates.ts", import.meta.url))}";
     await issueCertificate("/var/lib/cells/authority", "gateway", ["${gatewayAddress}"]);`;
   const configuration: ProcessConfiguration = {
-    ...{ name: peerName("gateway"), role: "gateway", address: gatewayAddress, directory: at, runDirectory: at },
+    name: peerName("gateway"),
+    role: "gateway",
+    address: gatewayAddress,
+    directory: at,
+    runDirectory: at,
     certificate: {
       certFile: "/var/lib/cells/authority/gateway.cert.pem",
       keyFile: "/var/lib/cells/authority/gateway.key.pem",

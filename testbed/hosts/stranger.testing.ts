@@ -28,8 +28,13 @@ const speak = async (first: Buffer, secured: boolean): Promise<void> => {
   for (let count = 0; count < times; count += 1) {
     const socket = secured
       ? connect({
-          ...{ host: address, port, rejectUnauthorized: false, servername: "" },
-          ...{ cert: read("certificate"), key: read("key"), ca: read("authority") },
+          host: address,
+          port,
+          rejectUnauthorized: false,
+          servername: "",
+          cert: read("certificate"),
+          key: read("key"),
+          ca: read("authority"),
         })
       : connectTcp({ host: address, port });
     socket.on("error", () => undefined).resume();

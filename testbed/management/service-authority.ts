@@ -34,7 +34,9 @@ export const createServiceAuthority = async (
   const { caFile } = await createAuthority(join(directory, "authority"));
   const tokens = new Map(Object.keys(names).map((role) => [role, newToken()]));
   const desire = (role: ServiceRole, name: string): DesiredEnrolment => ({
-    ...{ hash: tokens.get(role)?.hash ?? "", cell: cellName("root"), endsAtMs: Date.now() + 86_400_000 },
+    hash: tokens.get(role)?.hash ?? "",
+    cell: cellName("root"),
+    endsAtMs: Date.now() + 86_400_000,
     grants: [{ name: peerName(name), role, addresses: [guestAddress], ports: serviceRoles[role] }],
   });
   const enrolments = Object.fromEntries(
@@ -44,14 +46,12 @@ export const createServiceAuthority = async (
   const peersFile = `${directory}.peers.json`;
   writeFileSync(peersFile, '{"peers": {}}');
   const configuration: ProcessConfiguration = {
-    ...{
-      name: peerName("authority"),
-      role: "authority",
-      address: hostAddress,
-      directory,
-      runDirectory: directory,
-      peersFile,
-    },
+    name: peerName("authority"),
+    role: "authority",
+    address: hostAddress,
+    directory,
+    runDirectory: directory,
+    peersFile,
     certificate: {
       certFile: identity("certificate.pem"),
       keyFile: identity("key.pem"),
@@ -65,9 +65,13 @@ export const createServiceAuthority = async (
   writeFileSync(configurationFile, JSON.stringify(configuration));
   const fingerprint = fingerprintOfCertificate(readFileSync(caFile, "utf8"));
   return {
-    ...{ directory, configurationFile, caFile },
+    directory,
+    configurationFile,
+    caFile,
     data: (roles, at = hostAddress) => ({
-      ...{ format: 2, authority: { address: at, fingerprint }, domain: "cells.internal" },
+      format: 2,
+      authority: { address: at, fingerprint },
+      domain: "cells.internal",
       roles: Object.fromEntries(
         Object.entries(roles).map(([role, more]): [string, Json] => {
           const token = tokens.get(role)?.token;

@@ -58,10 +58,19 @@ export interface GuestStarted {
 }
 
 const desired: DesiredInterface = {
-  ...{ uid: uid("service-i1"), path: "service/interface" as DesiredInterface["path"], mac: mac("02:00:0a:00:00:0d") },
-  ...{ address: ipv4(guestAddress), prefixLength: 16, gateway: ipv4("0.0.0.0"), nameServer: ipv4(hostAddress) },
-  ...{ hostName: "service", domain: "cells.internal" },
-  ...{ identity: 2, vmIdentity: 3, subnetIdentity: 4, audience: [] },
+  uid: uid("service-i1"),
+  path: "service/interface" as DesiredInterface["path"],
+  mac: mac("02:00:0a:00:00:0d"),
+  address: ipv4(guestAddress),
+  prefixLength: 16,
+  gateway: ipv4("0.0.0.0"),
+  nameServer: ipv4(hostAddress),
+  hostName: "service",
+  domain: "cells.internal",
+  identity: 2,
+  vmIdentity: 3,
+  subnetIdentity: 4,
+  audience: [],
 };
 
 function prepare(): void {
@@ -86,14 +95,23 @@ const disk = (
   const node = `${name}-node`;
   return {
     desired: {
-      ...{ connection: uid(`service-${name}`), busType: "virtio", busNumber: null, busSlot: null },
-      ...{ bootOrder: boot === null ? null : 0, readOnly: false },
+      connection: uid(`service-${name}`),
+      busType: "virtio",
+      busNumber: null,
+      busSlot: null,
+      bootOrder: boot === null ? null : 0,
+      readOnly: false,
       attachment: { volume: uid(`service-v${name}`), epoch: 1, sizeMiB, layers: [], boot: record },
     },
-    ...{ objects: [], node, boot, secretDirectories: [] },
+    objects: [],
+    node,
+    boot,
+    secretDirectories: [],
     blockdevs: [
       JSON.stringify({
-        ...{ driver: "qcow2", "node-name": node, discard: "unmap" },
+        driver: "qcow2",
+        "node-name": node,
+        discard: "unmap",
         file: { driver: "file", filename: file },
       }),
     ],
@@ -118,13 +136,21 @@ async function start(wanted: GuestStart): Promise<GuestStarted> {
   const packed = join(image, savedPart("memory", size));
   if (!existsSync(memory) && existsSync(packed)) await unpackMemory(packed, memory, memoryMiB * 1024 * 1024);
   const boot = {
-    ...{ kernel: join(image, manifest.boot.kernel), initrd: join(image, manifest.boot.initrd), commandLine },
+    kernel: join(image, manifest.boot.kernel),
+    initrd: join(image, manifest.boot.initrd),
+    commandLine,
     saved: { memory, state: join(image, savedPart("state", size)) },
   };
   const record = { digest: manifest.digest, address: ipv4(hostAddress), port: 1, commandLine, savedSizes };
   incarnation += 1;
   const machine: MachineSpecification = {
-    ...{ vm, incarnation, name: "service", memoryMiB, cpus, data, start: how },
+    vm,
+    incarnation,
+    name: "service",
+    memoryMiB,
+    cpus,
+    data,
+    start: how,
     disks: [disk("root", boot, manifest.sizeMiB, record), disk("data")],
     interfaces: [{ tap: "tap0", desired }],
     files: Object.fromEntries(Object.entries(files).map(([path, text]) => [path, Buffer.from(text, "base64")])),

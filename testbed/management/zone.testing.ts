@@ -28,9 +28,16 @@ function configuration(directory: string, secret: string): string {
   const written = /```text\n(key:[^`]+)```/.exec(guide)?.[1] ?? "";
   const files = ["zonelistfile", "xfrdfile", "pidfile"].map((name) => `  ${name}: "${join(directory, name)}"`);
   return [
-    ...["server:", `  ip-address: ${resolver.address}@${port}`, '  username: ""', '  database: ""'],
-    ...[`  zonesdir: "${directory}"`, `  xfrdir: "${directory}"`, "  xfrd-reload-timeout: 0", ...files],
-    ...["remote-control:", "  control-enable: no"],
+    "server:",
+    `  ip-address: ${resolver.address}@${port}`,
+    '  username: ""',
+    '  database: ""',
+    `  zonesdir: "${directory}"`,
+    `  xfrdir: "${directory}"`,
+    "  xfrd-reload-timeout: 0",
+    ...files,
+    "remote-control:",
+    "  control-enable: no",
     written.replace(/secret: "[^"]*"/, `secret: "${secret}"`),
   ].join("\n");
 }
@@ -49,7 +56,8 @@ export async function namesForTheOutside(t: Testbed): Promise<void> {
   const root = rootSpecification(t.at, "small");
   const text = readFileSync(root, "utf8");
   const declared = [
-    ...[`x.zone.name "${zone}"; x.zone.servers "ns1.example.org";`, `x.zone.key "${key}";`],
+    `x.zone.name "${zone}"; x.zone.servers "ns1.example.org";`,
+    `x.zone.key "${key}";`,
     `x.zone.secondaries ["${resolver.address}"];`,
   ].join(" ");
   writeFileSync(

@@ -89,8 +89,19 @@ export const startFirstProcess = (at: Places, descriptors: readonly number[]): P
   const child = spawn(
     "unshare",
     [
-      ...["--pid", "--net", "--mount", "--fork", "--kill-child"],
-      ...["sh", "-c", firstProcessScript, at.tag, at.run, process.execPath, supervisor, at.instructionsFile],
+      "--pid",
+      "--net",
+      "--mount",
+      "--fork",
+      "--kill-child",
+      "sh",
+      "-c",
+      firstProcessScript,
+      at.tag,
+      at.run,
+      process.execPath,
+      supervisor,
+      at.instructionsFile,
     ],
     { stdio: ["ignore", log, log, ...descriptors], detached: true, cwd: "/" },
   );

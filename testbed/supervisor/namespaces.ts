@@ -226,6 +226,11 @@ export const enterResolver: readonly string[] = ["nsenter", `--net=${networkName
 
 /** A command line that puts the command appended to it into the member's namespaces and replaces itself by it. */
 export const enterMember = (member: string): readonly string[] => [
-  ...["sh", "-euc", 'holder=$(cat "$1"); shift; exec nsenter --mount="/proc/$holder/ns/mnt" "$@"', "cells-enter"],
-  ...[holderFile(member), `--net=${networkNamespaces}/${member}`, "--"],
+  "sh",
+  "-euc",
+  'holder=$(cat "$1"); shift; exec nsenter --mount="/proc/$holder/ns/mnt" "$@"',
+  "cells-enter",
+  holderFile(member),
+  `--net=${networkNamespaces}/${member}`,
+  "--",
 ];

@@ -25,7 +25,9 @@ export const inGuest = async (t: Testbed, vm: string, command: string): Promise<
   return stdout.trim();
 };
 const environmentOf = (t: Testbed): Readonly<Record<string, string>> => ({
-  ...{ CELLS_HOME: t.at.directory, CELLS_CONFIG: t.configFile, NO_COLOR: "1" },
+  CELLS_HOME: t.at.directory,
+  CELLS_CONFIG: t.configFile,
+  NO_COLOR: "1",
 });
 const stateOf = async (t: Testbed, path: string): Promise<ElementState> =>
   (await stateOrNull(t, path)) ?? assert.fail(`${path} has no $state`);

@@ -76,10 +76,7 @@ test("a tiny guest leads its neighbours outside under its own address, and hands
     const overlay = ["-F", "qcow2", "-b", join(image, "disk.qcow2"), join(work, "disk.qcow2")];
     execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", ...overlay]);
     const own = ["--net", "--mount", "--pid", "--fork", "--kill-child"];
-    const { stdout } = await promisify(execFile)("unshare", [
-      ...own,
-      ...["sh", "-c", script, "cells-egress", work, image],
-    ]);
+    const { stdout } = await promisify(execFile)("unshare", [...own, "sh", "-c", script, "cells-egress", work, image]);
     assert.equal(stdout, "from 198.18.0.3\ncontroller\n");
   } finally {
     rmSync(work, { recursive: true, force: true });

@@ -49,16 +49,18 @@ const startResolver = async (t: Testbed): Promise<void> => {
     "--cname=alias.example.org,www.example.org",
     "--host-record=rebound.example.org,10.64.0.2",
     ...Array.from({ length: 9 }, (_, index) => `--txt-record=long.example.org,${String(index).repeat(200)}`),
-    ...[
-      "--local=/example.org/",
-      "--local-ttl=60",
-      "--no-resolv",
-      "--no-hosts",
-      "--conf-file=/dev/null",
-      "--bind-interfaces",
-    ],
-    ...[`--listen-address=${resolver.address}`, "--user=root", "--pid-file=/run/resolver.pid"],
-    ...["--log-queries", `--log-facility=${log}`],
+
+    "--local=/example.org/",
+    "--local-ttl=60",
+    "--no-resolv",
+    "--no-hosts",
+    "--conf-file=/dev/null",
+    "--bind-interfaces",
+    `--listen-address=${resolver.address}`,
+    "--user=root",
+    "--pid-file=/run/resolver.pid",
+    "--log-queries",
+    `--log-facility=${log}`,
   ];
   const { code, stderr } = await t.resolver(["dnsmasq", ...zone]);
   assert.equal(code, 0, stderr);
@@ -114,7 +116,8 @@ async function leadsOutside(t: Testbed): Promise<void> {
   await applyExample(t, "egress");
   for (const vm of ["team/worker/vm", "team/egress/vm"]) await untilReady(t, vm);
   const { code } = await t.outside([
-    ...["sh", "-c"],
+    "sh",
+    "-c",
     'socat TCP4-LISTEN:8082,fork,reuseaddr SYSTEM:"echo from \\$SOCAT_PEERADDR" >/dev/null 2>&1 </dev/null &',
   ]);
   assert.equal(code, 0);

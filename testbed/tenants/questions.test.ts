@@ -38,7 +38,9 @@ test("questions are the contract's, and an answer that is none is null or a code
   assert.equal(await askElements(t, "other"), null);
   assert.deepEqual(await execIn(t, "shop/web/vm", ["hostname"]), { code: 3, stdout: "out", stderr: "err" });
   assert.deepEqual(JSON.parse(asked.at(-1)?.slice("POST /cells/shop/exec ".length) ?? ""), {
-    ...{ vm: "shop/web/vm", command: ["hostname"], timeoutMs: 60_000 },
+    vm: "shop/web/vm",
+    command: ["hostname"],
+    timeoutMs: 60_000,
   });
   const refused = await execIn(t, "other/vm", ["hostname"]);
   assert.deepEqual([refused.code, refused.stdout], [1, ""]);

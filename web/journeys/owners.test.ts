@@ -57,7 +57,9 @@ test("a domain, an account and its first user are made, and he signs in", async 
 
 test("a tenant has whole hosts by his own names, and no real name of a host is in any answer", async () => {
   await say("PUT", "/cells/root/model/root/cells/den", {
-    ...{ "x.type": "CellController", "x.account": "ROOT/acme/dev", "x.cell": { "x.type": "Cell" } },
+    "x.type": "CellController",
+    "x.account": "ROOT/acme/dev",
+    "x.cell": { "x.type": "Cell" },
   });
   const { page, end } = await enterAs("ann@ROOT/acme");
   const heard: string[] = [];

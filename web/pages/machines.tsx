@@ -8,7 +8,11 @@ import { type Column, firstView, type Machine, machinesOf, sortedBy, viewed, win
 
 const rowPx = 56;
 const names: Readonly<Record<Column, string>> = {
-  ...{ path: "Machine", phase: "State", host: "Host", load: "CPU", memoryMiB: "Memory" },
+  path: "Machine",
+  phase: "State",
+  host: "Host",
+  load: "CPU",
+  memoryMiB: "Memory",
 };
 
 /** Where is it, and how is it? */

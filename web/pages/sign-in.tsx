@@ -95,7 +95,8 @@ export function SignIn({ said }: { said: string | null }) {
       const [user = "", domain = text("domain")] = text("user").split("@");
       const code = text("code");
       void enter({
-        ...{ user, password: String(fields.get("password") ?? "") },
+        user,
+        password: String(fields.get("password") ?? ""),
         ...(domain === "" ? {} : { domain }),
         ...(code === "" ? {} : { code }),
       });

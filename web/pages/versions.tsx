@@ -56,7 +56,9 @@ function List({ cell, who }: { cell: string; who: PageProps["who"] }) {
                 of={`version ${each.version}`}
                 asker={asker}
                 subject={{
-                  ...{ version: each.version, isPresent: each.version === newest, hasText: each.text !== undefined },
+                  version: each.version,
+                  isPresent: each.version === newest,
+                  hasText: each.text !== undefined,
                 }}
                 run={() => back(each.version)}
               />
@@ -83,7 +85,11 @@ function List({ cell, who }: { cell: string; who: PageProps["who"] }) {
 }
 
 const words: Readonly<Record<string, string>> = {
-  ...{ create: "made", change: "changed", restart: "restarted", replace: "made anew", delete: "taken away" },
+  create: "made",
+  change: "changed",
+  restart: "restarted",
+  replace: "made anew",
+  delete: "taken away",
 };
 function Told({ version: { who, time, changes, lost = [], text } }: { version: ModelVersion }) {
   const parts = Object.entries(changes).map(([action, count]) => `${count} ${words[action] ?? action}`);

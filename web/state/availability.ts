@@ -44,7 +44,8 @@ export const queueOf = ({ storm }: KnownHa): QueueSubject => ({
 });
 type Host = InstallationStatus["hosts"][number];
 export const hostOf = ({ host, administration = undefined, presence }: Host): HostSubject => ({
-  ...{ host, administration: administration ?? "enabled" },
+  host,
+  administration: administration ?? "enabled",
   presence: presence?.powerIsOff === true ? "off" : (presence?.state ?? "unknown"),
 });
 /** As commands and requests name a VM: its cell's whole name first. */

@@ -34,7 +34,10 @@ test("of what nobody sees, and of what would be an option, no command is made", 
 
 test("what needs somebody has a command that does what it shows, or none", () => {
   const failing = (path: string): CellSummary => ({
-    ...{ cell: "shop", version: 1, phases: { failed: 1 }, elements: 1 },
+    cell: "shop",
+    version: 1,
+    phases: { failed: 1 },
+    elements: 1,
     waiting: [{ path, phase: "failed", reason: null }],
   });
   const commands = (path: string) => standingOf(null, [failing(path)], null).needs.map(({ command }) => command);

@@ -88,7 +88,10 @@ export function linesOf({ tree, dedications }: Hardware): readonly PlaceLine[] {
         const upper = [...upFrom(tree, place)].slice(1).find((each) => dedications.has(each));
         const owner = upper === undefined ? undefined : dedications.get(upper);
         const own = {
-          ...{ place, level, depth, owner: dedications.get(place) ?? null },
+          place,
+          level,
+          depth,
+          owner: dedications.get(place) ?? null,
           above: upper === undefined || owner === undefined ? null : { place: upper, owner },
         };
         return [own, ...from(place, depth + 1)];
@@ -102,7 +105,8 @@ export function guestsOf({ accounts }: Hardware, status: InstallationStatus | nu
     machines
       .filter(({ cell }) => cell !== "root")
       .map(({ cell, path }) => ({
-        ...{ host, vm: [cell, ...path.split("/").slice(1)].join("/") },
+        host,
+        vm: [cell, ...path.split("/").slice(1)].join("/"),
         account: accounts.get(cell.slice(cell.lastIndexOf(".") + 1)) ?? "ROOT/operator",
       })),
   );

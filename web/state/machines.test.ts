@@ -5,11 +5,14 @@ import type { Element } from "./known.ts";
 import { firstView, machinesOf, sortedBy, viewed, windowOf } from "./machines.ts";
 
 const element = (path: string, more: Partial<ElementState> = {}, type = "VM"): Element => ({
-  ...{ cell: path.split("/")[0] ?? "", path, type },
+  cell: path.split("/")[0] ?? "",
+  path,
+  type,
   state: { phase: "ready", reason: null, since: "2026-01-01T00:00:00Z", uid: path, ...more },
 });
 const status = {
-  ...{ services: [], servers: [] },
+  services: [],
+  servers: [],
   hosts: [
     {
       host: "h1",

@@ -17,8 +17,16 @@ const cell = (more: Partial<CellSummary> = {}): CellSummary => ({
 const ha = (items: readonly object[], alerts: readonly object[] = []): KnownHa =>
   ({ protected: 1, storm: null, items, alerts }) as unknown as KnownHa;
 const item = (more: Partial<HaItem> = {}): object => ({
-  ...{ vm: "u1", incarnation: 1, cell: "db.shop", path: "db/vm", host: "h1", held: null, reason: "h1 is lost" },
-  ...{ step: "Fencing", since: "2026-01-01T00:00:00Z", ...more },
+  vm: "u1",
+  incarnation: 1,
+  cell: "db.shop",
+  path: "db/vm",
+  host: "h1",
+  held: null,
+  reason: "h1 is lost",
+  step: "Fencing",
+  since: "2026-01-01T00:00:00Z",
+  ...more,
 });
 const titles = (...known: Parameters<typeof standingOf>): readonly string[] =>
   standingOf(...known).needs.map(({ title }) => title);
@@ -44,9 +52,15 @@ test("what is lost, silent, full or failed is named, with its reason and a way o
   });
   const failed = cell({ phases: { failed: 3 }, waiting: [{ path: "shop/a", phase: "failed", reason: "no image" }] });
   assert.deepEqual(titles(all, [failed, cell({ cell: "bank", phases: { unreachable: 1 } })], null), [
-    ...["Host h1 is lost", "Host h2 does not answer", "Host h3 says something"],
-    ...["Storage server s1 does not answer", "Storage server s2 is almost full", "Service placer does not run"],
-    ...["shop/a has failed", "2 more elements of shop have failed", "The controller of the cell bank does not answer"],
+    "Host h1 is lost",
+    "Host h2 does not answer",
+    "Host h3 says something",
+    "Storage server s1 does not answer",
+    "Storage server s2 is almost full",
+    "Service placer does not run",
+    "shop/a has failed",
+    "2 more elements of shop have failed",
+    "The controller of the cell bank does not answer",
   ]);
   assert.match(standingOf(all, [], ha([item()])).needs[0]?.reason ?? "", /is being looked after/);
 });

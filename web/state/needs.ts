@@ -42,8 +42,11 @@ export function standingOf(
     ],
     doing: [
       ...working.map(({ vm, incarnation, path, host, step, reason, since }) => ({
-        ...{ key: `ha/${vm}/${incarnation}`, title: `${path}, which ran on ${host}` },
-        ...{ step: stepWords[step] ?? step, reason, since },
+        key: `ha/${vm}/${incarnation}`,
+        title: `${path}, which ran on ${host}`,
+        step: stepWords[step] ?? step,
+        reason,
+        since,
       })),
       ...ofCells.flatMap(({ doing }) => doing),
     ],
@@ -99,7 +102,8 @@ function needsOfStatus(
     if (state === "unreachable")
       return [
         {
-          ...{ key: `host/${host}`, title: `Host ${host} does not answer` },
+          key: `host/${host}`,
+          title: `Host ${host} does not answer`,
           reason: "The other hosts still hear it, or nothing is known yet.",
           command: "cells status",
         },
@@ -112,7 +116,8 @@ function needsOfStatus(
     if (state === "unreachable")
       return [
         {
-          ...{ key: `server/${server}`, title: `Storage server ${server} does not answer` },
+          key: `server/${server}`,
+          title: `Storage server ${server} does not answer`,
           reason: "Volumes there can be neither read nor written until it does.",
           command: "cells status",
         },
@@ -120,7 +125,8 @@ function needsOfStatus(
     return totalMiB > 0 && freeMiB < totalMiB / 20
       ? [
           {
-            ...{ key: `server/${server}`, title: `Storage server ${server} is almost full` },
+            key: `server/${server}`,
+            title: `Storage server ${server} is almost full`,
             reason: `${freeMiB} MiB of ${totalMiB} MiB are free.`,
             command: "cells bin list",
           },
@@ -130,23 +136,20 @@ function needsOfStatus(
   const down = services
     .filter(({ running }) => !running)
     .map(({ name, lastEnd }) => ({
-      ...{
-        key: `service/${name}`,
-        title: `Service ${name} does not run`,
-        reason: lastEnd ?? null,
-        command: "cells status",
-      },
+      key: `service/${name}`,
+      title: `Service ${name} does not run`,
+      reason: lastEnd ?? null,
+      command: "cells status",
     }));
   const stranded =
     loss === undefined || loss.stranded.length === 0
       ? []
       : [
           {
-            ...{
-              key: "loss",
-              title: `If host ${loss.host} were lost, ${loss.stranded.length} of its machines had no place elsewhere`,
-            },
-            ...{ reason: loss.stranded.slice(0, 5).join(", "), command: "cells status" },
+            key: "loss",
+            title: `If host ${loss.host} were lost, ${loss.stranded.length} of its machines had no place elsewhere`,
+            reason: loss.stranded.slice(0, 5).join(", "),
+            command: "cells status",
           },
         ];
   return [...lost, ...servers_, ...down, ...stranded];
@@ -160,11 +163,9 @@ function standingOfCell({ cell, phases, waiting = [] }: CellSummary): Standing {
       ? []
       : [
           {
-            ...{
-              key: `cell/${cell}`,
-              title: `The controller of the cell ${cell} does not answer`,
-              command: "cells status",
-            },
+            key: `cell/${cell}`,
+            title: `The controller of the cell ${cell} does not answer`,
+            command: "cells status",
             reason: "What is there goes on; nothing can be changed until it answers.",
           },
         ];

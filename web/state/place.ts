@@ -22,14 +22,29 @@ export interface Target {
 }
 
 export const titles: Readonly<Record<PageName, string>> = {
-  ...{ overview: "Overview", cells: "Cells", machines: "Machines", specification: "Specification" },
-  ...{ versions: "Versions", network: "Network", availability: "Availability", dedication: "Dedication" },
-  ...{ pools: "Pools", people: "People" },
+  overview: "Overview",
+  cells: "Cells",
+  machines: "Machines",
+  specification: "Specification",
+  versions: "Versions",
+  network: "Network",
+  availability: "Availability",
+  dedication: "Dedication",
+  pools: "Pools",
+  people: "People",
 };
 /** The key that leads there. */
 export const pageKeys: Readonly<Record<PageName, string>> = {
-  ...{ overview: "o", cells: "c", machines: "m", specification: "s", versions: "v", network: "n" },
-  ...{ availability: "a", dedication: "d", pools: "p", people: "u" },
+  overview: "o",
+  cells: "c",
+  machines: "m",
+  specification: "s",
+  versions: "v",
+  network: "n",
+  availability: "a",
+  dedication: "d",
+  pools: "p",
+  people: "u",
 };
 /** Those that are for who looks: the operator alone has hosts and high availability, and a cell's credential that cell alone. */
 export function pagesFor(kind: "operator" | "user" | "cell"): readonly PageName[] {

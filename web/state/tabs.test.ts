@@ -5,7 +5,12 @@ import { nothingFollowed, reduced } from "../../model/contract/follow/reduce.ts"
 import { followedCells, goneMs, heardBy, type Surroundings, Tabs, type ToTab } from "./tabs.ts";
 
 const event = (kind: "snapshot" | "delta", topic: string, n: number, rows: Rows): FollowEvent => ({
-  ...{ kind, topic, n, rows, run: "a", time: "2026-01-01T00:00:00Z" },
+  kind,
+  topic,
+  n,
+  rows,
+  run: "a",
+  time: "2026-01-01T00:00:00Z",
 });
 /** A worker whose streams, clock and gateway are in the test's hands. */
 function worker(whyRefused: Surroundings["whyRefused"] = async () => new Map()) {

@@ -5,7 +5,12 @@ import { failure, scene } from "../model/scene.testing.ts";
 import { type CapacityOptions, showCapacity } from "./capacity.ts";
 
 const answer: CapacityAnswer = {
-  ...{ like: "shop/web", memoryMiB: 512, cpus: 1, more: 17, hosts: 3, runsOut: "memory" },
+  like: "shop/web",
+  memoryMiB: 512,
+  cpus: 1,
+  more: 17,
+  hosts: 3,
+  runsOut: "memory",
   away: [{ kind: "dedicated", hosts: 1 }],
 };
 

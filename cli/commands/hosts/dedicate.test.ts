@@ -9,7 +9,9 @@ const vmAt = (host: string): JsonObject => ({
   $state: { phase: "ready", reason: null, since: "", uid: "c1-1", power: "on", incarnation: 1, host },
 });
 const dedicated = (of: string, to: string, account?: string): JsonObject => ({
-  ...{ "x.type": "Dedication", "x.of": of, "x.to": to },
+  "x.type": "Dedication",
+  "x.of": of,
+  "x.to": to,
   ...(account === undefined ? {} : { "x.account": account }),
 });
 
@@ -17,7 +19,8 @@ const dedicated = (of: string, to: string, account?: string): JsonObject => ({
 const cloud = (dedications: JsonObject = {}) => {
   const put: string[] = [];
   const model: JsonObject = {
-    ...{ "x.type": "Cell", dedications },
+    "x.type": "Cell",
+    dedications,
     places: { z1: { "x.type": "Zone", p1: { "x.type": "Pod", c1: { "x.type": "Cluster" } } } },
     hosts: { h1: { "x.type": "Host", "x.cluster": "z1/p1/c1" }, h2: { "x.type": "Host" } },
     cells: { shop: { "x.type": "CellController", "x.name": "shop", "x.account": "ROOT/acme/dev" } },

@@ -6,8 +6,9 @@ import { drainHost, moveVm, resumeHost } from "./drain.ts";
 
 const options = { yes: true, wait: true, timeoutMs: 60_000, dryRun: false };
 const vm = (state: Partial<ElementState>): object => ({
-  ...{ "x.type": "VM", "x.memory": 64 },
-  $state: { ...{ phase: "ready", reason: null, since: "", uid: "c1-1", power: "on", incarnation: 1 }, ...state },
+  "x.type": "VM",
+  "x.memory": 64,
+  $state: { phase: "ready", reason: null, since: "", uid: "c1-1", power: "on", incarnation: 1, ...state },
 });
 
 /** The root cell with hosts, and a cell with a VM, which is as a test says before and after the host is in maintenance. */

@@ -6,7 +6,10 @@ import { acknowledgeAlert, listAlerts, listHa, orderHa, setMail, setWebhook, why
 import { hostPower, type PowerOptions } from "./power.ts";
 
 const report: HaReport = {
-  ...{ protected: 2, storm: null, alerts: [], items: [] },
+  protected: 2,
+  storm: null,
+  alerts: [],
+  items: [],
   power: [{ host: "h1", kind: "ipmi", address: "10.9.0.1", uuid: "u", said: "its controller reads on" }],
 };
 
@@ -100,7 +103,11 @@ test("of an agent everything is said that it is told, and that the plug is the m
   await hostPower(context, "h2", { ...agent, plug: "7,8", option: ["ssh=1", "cmd_prompt=apc>"] });
   const { password: _password, ...sent } = JSON.parse(bodies[0] ?? "") as Record<string, unknown>;
   assert.deepEqual(sent, {
-    ...{ kind: "agent", agent: "fence_apc", address: "10.9.0.5", user: "cells", plug: "7,8" },
+    kind: "agent",
+    agent: "fence_apc",
+    address: "10.9.0.5",
+    user: "cells",
+    plug: "7,8",
     options: { ssh: "1", cmd_prompt: "apc>" },
   });
   assert.match(
@@ -146,12 +153,25 @@ test("cells alerts says what waits, who looks after it, and where it is told to"
 test("kinds, types and steps of a later version are shown as they are, without control characters", async (t) => {
   const alert = { kind: "luke\u001bwarm", subject: "h2", since: "2026-11-26T20:00:00Z", sentence: "see to it" };
   const item = {
-    ...{ type: "Evacuation", step: "Thinking", vm: "a-1", cell: "shop", path: "shop/vm", incarnation: 1, host: "h2" },
-    ...{ reason: "h2 is lukewarm", outcome: null, held: null, fencedBy: "hammer", investigators: [], fencers: [] },
-    ...{ scheduled: "2026-11-26T20:00:00Z", since: "2026-11-26T20:00:00Z" },
+    type: "Evacuation",
+    step: "Thinking",
+    vm: "a-1",
+    cell: "shop",
+    path: "shop/vm",
+    incarnation: 1,
+    host: "h2",
+    reason: "h2 is lukewarm",
+    outcome: null,
+    held: null,
+    fencedBy: "hammer",
+    investigators: [],
+    fencers: [],
+    scheduled: "2026-11-26T20:00:00Z",
+    since: "2026-11-26T20:00:00Z",
   };
   const { context, printed } = await scene(t, () => ({
-    ...{ status: 200, body: { ...report, alerts: [alert], items: [item] } },
+    status: 200,
+    body: { ...report, alerts: [alert], items: [item] },
   }));
   await listAlerts(context);
   assert.match(printed[1] ?? "", /^luke\ufffdwarm +h2 .* see to it$/);

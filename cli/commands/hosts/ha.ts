@@ -103,7 +103,9 @@ export const setMail = async (context: Context, to: string | undefined, options:
   const contentOf = (name: string): Promise<string> => readFile(name, "utf8").catch(unreadable(name));
   const password = user === undefined ? null : file === undefined ? await text(process.stdin) : await contentOf(file);
   const registered = await client.setMail({
-    ...{ server, from, to },
+    server,
+    from,
+    to,
     ...(user === undefined || password === null ? {} : { login: { user, password: password.replace(/\r?\n$/, "") } }),
     ...(caFile === undefined ? {} : { ca: (await contentOf(caFile)).trim() }),
   });

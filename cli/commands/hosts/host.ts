@@ -33,7 +33,12 @@ export const hostToken = async (
   const body: HostJoin = { address, host: host.hash, ...(storage === null ? {} : { agent: storage.hash }) };
   const { ends, replaces, authority, fingerprint, peers } = await context.client().admitHost(name, body);
   const token = writeJoinToken({
-    ...{ name, address, authority, fingerprint, peers, host: host.token },
+    name,
+    address,
+    authority,
+    fingerprint,
+    peers,
+    host: host.token,
     ...(storage === null ? {} : { agent: storage.token }),
     endsAtMs: Date.parse(ends),
   });

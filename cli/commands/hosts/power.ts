@@ -71,7 +71,10 @@ const wordOfAgent = (agent: string, options: PowerOptions): Omit<PowerController
   const wrong = said.find((each) => typeof each === "string");
   if (wrong !== undefined) throw usage(`--option is NAME=VALUE, and not ${String(wrong)}`);
   return {
-    ...{ kind: "agent", agent, address, user },
+    kind: "agent",
+    agent,
+    address,
+    user,
     ...(plug === undefined ? {} : { plug }),
     ...(said.length === 0 ? {} : { options: Object.fromEntries(said as string[][]) as Record<string, string> }),
   };

@@ -5,7 +5,9 @@ import { failure, scene } from "../model/scene.testing.ts";
 import { type RebalanceOptions, showRebalance } from "./rebalance.ts";
 
 const plan: Rebalance = {
-  ...{ goal: "empty", host: "h1" as never, left: ["shop/db"] },
+  goal: "empty",
+  host: "h1" as never,
+  left: ["shop/db"],
   moves: [{ uid: "u1" as never, vm: "shop/web", from: "h1" as never, to: "h2" as never, memoryMiB: 512 }],
   before: { hostsInUse: 2, fullestPercent: 80.5, deviationPercent: 20 },
   after: { hostsInUse: 2, fullestPercent: 60, deviationPercent: 2 },

@@ -28,6 +28,8 @@ function linesOf({ host, moves, before, after, left }: Rebalance): string[] {
   if (moves.length === 0) return ["no move gains anything", ...stay];
   return [
     ...moves.map(({ vm, from, to }) => `cells move ${vm} --to ${to}    # from ${from}`),
-    ...[`now: ${balanceText(before)}`, `then: ${balanceText(after)}`, ...stay],
+    `now: ${balanceText(before)}`,
+    `then: ${balanceText(after)}`,
+    ...stay,
   ];
 }

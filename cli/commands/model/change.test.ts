@@ -58,7 +58,10 @@ test("what is held is given up by name, whatever the model has at its path by no
   const held = {
     ...one("Volume", "deleting"),
     $state: {
-      ...{ phase: "deleting", reason: "it is held", since: "", uid: "c1-1" },
+      phase: "deleting",
+      reason: "it is held",
+      since: "",
+      uid: "c1-1",
       causes: [{ kind: "held-for-copy", domain: "primary.cells.internal", path: "primary/a", target: "shop/db" }],
     },
   };
@@ -189,7 +192,9 @@ test("apply of a text without any element does not wait for those that no text h
   });
   await apply(context, file, {
     ...options,
-    ...{ wait: true, timeoutMs: 60_000, allowDestroy: ["shop/db", "shop/log"] },
+    wait: true,
+    timeoutMs: 60_000,
+    allowDestroy: ["shop/db", "shop/log"],
   });
   assert.ok(looks >= 3, "it has waited for its own");
   assert.match(printed.at(-1) ?? "", /^shop is as declared/);
@@ -231,8 +236,13 @@ test("a cell that was deleted and begins anew is applied to its new versions", a
 
 test("what the controller says of data is told whole, also of a text", async (t) => {
   const step: PlanStep = {
-    ...{ path: elementPath("shop/log"), type: "Volume", action: "delete", causes: [], waitsFor: [] },
-    ...{ losesData: true, loss: { sizeMiB: 2 } },
+    path: elementPath("shop/log"),
+    type: "Volume",
+    action: "delete",
+    causes: [],
+    waitsFor: [],
+    losesData: true,
+    loss: { sizeMiB: 2 },
   };
   const { context, file } = await scene(t, ({ method, dryRun }) =>
     method === "GET" ? known : dryRun ? changed({}) : { status: 409, body: { error: destroysDataRefusal([step]) } },

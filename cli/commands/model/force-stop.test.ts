@@ -12,8 +12,11 @@ const cellOf = (state: "on" | "off") => {
   return result.value;
 };
 const answer = {
-  ...{ vm: "shop/vm", host: "h1", incarnation: 3 },
-  ...{ unchecked: ["nobody has seen that incarnation 3 has ended"], checked: ["its volumes are given to nobody"] },
+  vm: "shop/vm",
+  host: "h1",
+  incarnation: 3,
+  unchecked: ["nobody has seen that incarnation 3 has ended"],
+  checked: ["its volumes are given to nobody"],
 };
 const gateway: Gateway = ({ method, url, dryRun }) => {
   if (url.includes("forced-stops")) return { status: 200, body: answer };

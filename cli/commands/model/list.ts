@@ -13,7 +13,9 @@ const together = 8;
 const rowsOf = async (client: Client, cell: string, away: (cell: string) => void): Promise<readonly Row[]> => {
   try {
     return elementsOf(await client.model(cell, "", true), "").map(({ path, type, state }) => ({
-      ...{ cell, type, state },
+      cell,
+      type,
+      state,
       path: pathIn(cell, path),
     }));
   } catch (error) {

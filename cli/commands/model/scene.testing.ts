@@ -60,7 +60,11 @@ export const scene = async (t: TestContext, gateway: Gateway, answer: boolean | 
     credential: "secret",
   });
   const terminal: Context["terminal"] = {
-    ...{ paint: plain, colour: false, live: false, columns: 100, canAsk: answer !== null },
+    paint: plain,
+    colour: false,
+    live: false,
+    columns: 100,
+    canAsk: answer !== null,
     print: (line) => void printed.push(line),
     warn: (line) => void warned.push(line),
     draw: () => undefined,

@@ -14,18 +14,35 @@ const texts: Readonly<Record<number, string>> = {
 };
 const time = "2026-11-27T10:00:00.000Z";
 const sent = (version: number): ModelVersion => ({
-  ...{ version, time, who: "ann@ROOT/acme", account: "ROOT/acme/dev", verb: "putModel", target: "shop" },
-  ...{ changes: { restart: 1 }, parts: [{ path: "shop/web", action: "restart" }] },
+  version,
+  time,
+  who: "ann@ROOT/acme",
+  account: "ROOT/acme/dev",
+  verb: "putModel",
+  target: "shop",
+  changes: { restart: 1 },
+  parts: [{ path: "shop/web", action: "restart" }],
   text: { main: "shop.sf", characters: 70 },
 });
 const patched: ModelVersion = {
-  ...{ version: 3, time, who: "op\u001b[31merator", verb: "patchModel", target: "shop", changes: { delete: 1 } },
-  ...{ parts: [{ path: "shop/db", action: "delete" }], lost: ["shop/db"] },
+  version: 3,
+  time,
+  who: "op\u001b[31merator",
+  verb: "patchModel",
+  target: "shop",
+  changes: { delete: 1 },
+  parts: [{ path: "shop/db", action: "delete" }],
+  lost: ["shop/db"],
 };
 const list: ModelVersions = { version: 3, versions: [patched, sent(2), sent(1)] };
 const sourceOf = (version: number): ModelSource => ({
-  ...{ main: "shop.sf", files: { "shop.sf": texts[version] ?? "" }, version, time, who: "ann@ROOT/acme" },
-  ...{ since: [patched], unknown: 2 },
+  main: "shop.sf",
+  files: { "shop.sf": texts[version] ?? "" },
+  version,
+  time,
+  who: "ann@ROOT/acme",
+  since: [patched],
+  unknown: 2,
 });
 const cellOf = (version: number) => {
   const read = readSpecification({ main: "shop.sf", files: { "shop.sf": texts[version] ?? "" } });

@@ -42,7 +42,11 @@ export const versions = async (context: Context, cell: string): Promise<void> =>
   }
   const head = ["VERSION", "SINCE", "BY", "SENT AS", "ITS PLAN"].map((word) => terminal.paint("grey", word));
   const rows = list.versions.map((each) => [
-    ...[`${each.version}`, each.time, printable(each.who), howWords(each), planWords(each)],
+    `${each.version}`,
+    each.time,
+    printable(each.who),
+    howWords(each),
+    planWords(each),
   ]);
   for (const line of table([head, ...rows])) terminal.print(line);
   const again = list.versions.find(({ sent }) => sent !== undefined);
@@ -131,7 +135,8 @@ export const rollback = async (
   const { main, files } = await sourceOf(client, cell, wanted);
   const specified = {
     bundle: { main, files },
-    ...{ called: `${main} of version ${wanted}`, again: `\`cells rollback ${cell} ${wanted} --dry-run\`` },
+    called: `${main} of version ${wanted}`,
+    again: `\`cells rollback ${cell} ${wanted} --dry-run\``,
   };
   if (!context.json) context.terminal.print(`Back to version ${wanted} of ${cell}, ${printable(main)}:`);
   if (dryRun) await plan(context, specified, { all: false, cell });

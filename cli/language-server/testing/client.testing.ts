@@ -84,7 +84,8 @@ export class Editor {
   async change(file: string, start: Place, end: Place, text: string): Promise<void> {
     const textDocument = { uri: pathToFileURL(file).href, version: ++this.#version };
     await this.connection.sendNotification("textDocument/didChange", {
-      ...{ textDocument, contentChanges: [{ range: { start, end }, text }] },
+      textDocument,
+      contentChanges: [{ range: { start, end }, text }],
     });
   }
   async close(file: string): Promise<void> {

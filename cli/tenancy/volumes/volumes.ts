@@ -71,7 +71,11 @@ export const listVolumes = (context: Context, words: readonly string[], { tag = 
       ...(account === undefined ? {} : { account: pathOf(account) }),
     });
     const rows = all.map((each) => [
-      ...[each.name, each.uid, sizeText(each.sizeMiB), each.account ?? "the operator's", each.rights.join(",")],
+      each.name,
+      each.uid,
+      sizeText(each.sizeMiB),
+      each.account ?? "the operator's",
+      each.rights.join(","),
       each.tags.join(" "),
     ]);
     print(context, all, all.length === 0 ? "no persistent volumes" : columns(rows));
@@ -86,7 +90,9 @@ const detailText = (volume: VolumeDetails): string => {
     columns(
       volume.versions.map(({ number, sizeMiB, phase, reason, reference }) => [
         `${number === volume.version ? "*" : " "} version ${number}`,
-        ...[sizeText(sizeMiB), reason === null ? phase : `${phase}: ${reason}`, reference],
+        sizeText(sizeMiB),
+        reason === null ? phase : `${phase}: ${reason}`,
+        reference,
       ]),
     ),
     ...(shares ?? []).map((share) => `shared: ${shareText(share)} (${share.id})`),
@@ -133,7 +139,8 @@ export const createVolume = (context: Context, name: string, options: Source & N
     const { tag, text, account } = options;
     const client = context.client();
     const body = {
-      ...{ name, ...(await sourceOf(client, options)) },
+      name,
+      ...(await sourceOf(client, options)),
       ...(tag === undefined ? {} : { tags: tag }),
       ...(text === undefined ? {} : { text }),
       ...(account === undefined ? {} : { account: pathOf(account) }),

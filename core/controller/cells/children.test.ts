@@ -10,8 +10,15 @@ const child = { "x.type": "CellController", "x.cell": { web: { "x.type": "Cell" 
 const withChild = { shop: { "x.type": "Cell", web: child } };
 const without = { shop: { "x.type": "Cell" } };
 const said = (phase: string, more: object = {}): object => ({
-  ...{ phase, reason: null, controller: "controller.web.shop", address: "10.0.3.9", version: 1, quota: null },
-  ...{ services: { placer: 1, storageManager: 1 }, ended: false, ...more },
+  phase,
+  reason: null,
+  controller: "controller.web.shop",
+  address: "10.0.3.9",
+  version: 1,
+  quota: null,
+  services: { placer: 1, storageManager: 1 },
+  ended: false,
+  ...more,
 });
 
 const desired = (world: World): DesiredCell | undefined => world.documents<DesiredCell>("cell-manager", "cell")[0];

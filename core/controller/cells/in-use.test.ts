@@ -9,8 +9,14 @@ import { shop, World } from "../world.testing.ts";
 
 const cellManager = peerName("cell-manager");
 const amount = {
-  ...{ vms: 99, memoryMiB: 40_960, cpus: 99, volumes: 99, storageMiB: 40_960 },
-  ...{ subnets: 99, addresses: 9000, publicAddresses: 0 },
+  vms: 99,
+  memoryMiB: 40_960,
+  cpus: 99,
+  volumes: 99,
+  storageMiB: 40_960,
+  subnets: 99,
+  addresses: 9000,
+  publicAddresses: 0,
 };
 const grant = { amount, serial: 1, answered: 0, refusal: null };
 

@@ -34,20 +34,25 @@ function randomModel(pick: (limit: number) => number): JsonObject {
       "x.image": pick(2) === 0 ? "<ref:/shop/golden>" : "<ref:/shop/webDisk>",
     };
     more[`b${at}`] = {
-      ...{ "x.type": "VolumeConnection", "x.vm": `<ref:/shop/m${at}>`, "x.volume": `<ref:/shop/d${at}>` },
+      "x.type": "VolumeConnection",
+      "x.vm": `<ref:/shop/m${at}>`,
+      "x.volume": `<ref:/shop/d${at}>`,
       "x.busType": "virtio",
     };
     more[`c${at}`] = {
-      ...{ "x.type": "VirtualInterface", "x.vm": `<ref:/shop/m${at}>` },
+      "x.type": "VirtualInterface",
+      "x.vm": `<ref:/shop/m${at}>`,
       "x.subnet": more.third !== undefined && pick(2) === 0 ? "<ref:/shop/third>" : "<ref:/shop/back>",
       ...(pick(2) === 0 ? { "x.vifName": `n${at}` } : {}),
       ...(pick(3) === 0 ? { "x.public": true } : {}),
     };
     if (pick(2) === 0)
       more[`r${at}`] = {
-        ...{ "x.type": "NetworkRule", "x.address1": `<ref:/shop/m${at}>` },
+        "x.type": "NetworkRule",
+        "x.address1": `<ref:/shop/m${at}>`,
         "x.address2": pick(3) === 0 ? "10.0.0.0/8" : pick(2) === 0 ? "<ref:/shop/front>" : "<ref:/shop/db>",
-        ...{ "x.protocol": "tcp", "x.port2": 80 + pick(3) },
+        "x.protocol": "tcp",
+        "x.port2": 80 + pick(3),
       };
   }
   const whole: Record<string, JsonObject | string> = { ...more };

@@ -192,7 +192,9 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "x.properties": { own: "the operator's root cell alone has it, and tells Placers what follows of it" },
     "x.flavor": { own: "the operator's root cell alone has it, and tells Placers what follows of it" },
   },
-  ...{ Zone: {}, Pod: {}, Cluster: {} },
+  Zone: {},
+  Pod: {},
+  Cluster: {},
   Dedication: Object.fromEntries(
     Object.keys(elementSchemas.Dedication).map((name) => [
       name,
@@ -220,8 +222,10 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
 };
 
 const connection = (vm: string, volume: string): JsonObject => ({
-  ...{ "x.type": "VolumeConnection", "x.busType": "virtio" },
-  ...{ "x.vm": `<ref:/shop/${vm}>`, "x.volume": `<ref:/shop/${volume}>` },
+  "x.type": "VolumeConnection",
+  "x.busType": "virtio",
+  "x.vm": `<ref:/shop/${vm}>`,
+  "x.volume": `<ref:/shop/${volume}>`,
 });
 const base = shop({
   front: { "x.type": "Subnet", "x.cidr": "10.64.0.0/29" },
@@ -230,7 +234,9 @@ const base = shop({
   dataDisk: connection("web", "data"),
   webOther: { "x.type": "VirtualInterface", "x.vm": "<ref:/shop/web>", "x.subnet": "<ref:/shop/front>" },
   grant: {
-    ...{ "x.type": "VolumeGrant", "x.volume": "<ref:/shop/golden>", "x.grant": "copy" },
+    "x.type": "VolumeGrant",
+    "x.volume": "<ref:/shop/golden>",
+    "x.grant": "copy",
     "x.cell": "<ref://bank.cells.internal/>",
   },
   child: { "x.type": "CellController", "x.cell": { web: { "x.type": "Cell" } } },

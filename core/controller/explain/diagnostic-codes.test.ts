@@ -123,7 +123,8 @@ const flavored = (state: string) => (): readonly string[] => {
   return codesOf(root.put("root/hosts/h1", { "x.type": "Host", "x.state": state, "x.flavor": "large" }));
 };
 const bundle = (text: string): object => ({
-  ...{ method: "PUT", path: "" },
+  method: "PUT",
+  path: "",
   bundle: { main: "shop.sf", files: { "shop.sf": text } },
 });
 
@@ -135,8 +136,11 @@ const once = (first: string, second: string) => (): readonly string[] => {
   world.put(cell({ web: vm }));
   const put = (json: number, key: string): ControllerResponse =>
     world.ask({
-      ...{ method: "PUT", path: "shop/web/x.memory", json },
-      ...{ by: { who: "operator", door: "gateway" }, once: { key, digest: String(json) } },
+      method: "PUT",
+      path: "shop/web/x.memory",
+      json,
+      by: { who: "operator", door: "gateway" },
+      once: { key, digest: String(json) },
     });
   put(256, first);
   return codesOf(put(512, second));

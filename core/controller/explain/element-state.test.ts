@@ -35,7 +35,9 @@ test("an event of an element's state has the same causes", () => {
   world.settle();
   const uid = world.uidOf("shop/dbDisk");
   const effects = world.step({
-    ...{ kind: "actual", from: peerName("storage-manager"), key: `controller.shop/volume/${uid}` },
+    kind: "actual",
+    from: peerName("storage-manager"),
+    key: `controller.shop/volume/${uid}`,
     value: { phase: "waiting", reason: "its server is full", server: null, sizeMiB: null },
   });
   const [event] = effects.flatMap((effect) =>

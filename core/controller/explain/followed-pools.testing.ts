@@ -43,7 +43,10 @@ const cell = (inside: JsonObject): Change => ({ json: { shop: { "x.type": "Cell"
 const room = Object.fromEntries(Object.keys(noUsage).map((key) => [key, 1_000_000])) as unknown as Usage;
 const pool: JsonObject = { racks: { "x.type": "Pool" } };
 const rack = (more: JsonObject = {}): JsonObject => ({
-  ...{ "x.type": "PoolHost", "x.pool": "<ref:/shop/racks>", "x.flavor": "large", ...more },
+  "x.type": "PoolHost",
+  "x.pool": "<ref:/shop/racks>",
+  "x.flavor": "large",
+  ...more,
 });
 const racks = (count: number): JsonObject =>
   Object.fromEntries(Array.from({ length: count }, (_, at) => [`rack${at}`, rack()]));

@@ -14,7 +14,9 @@ const cell = (inside: JsonObject, more: JsonObject = {}): Change => ({
 const zoneFor = (secondary: string): Change => ({
   json: {
     root: {
-      ...{ "x.type": "Cell", "x.zone.name": "cloud.example.org", "x.zone.servers": "ns1.example.org" },
+      "x.type": "Cell",
+      "x.zone.name": "cloud.example.org",
+      "x.zone.servers": "ns1.example.org",
       "x.zone.secondaries": [secondary],
     },
   },
@@ -32,10 +34,14 @@ const holding =
   };
 
 const child = (inside: JsonObject = {}): JsonObject => ({
-  ...{ "x.type": "CellController", "x.name": "kid", "x.cell": { kid: { "x.type": "Cell", ...inside } } },
+  "x.type": "CellController",
+  "x.name": "kid",
+  "x.cell": { kid: { "x.type": "Cell", ...inside } },
 });
 const open = (name: string, gateway: string | null): JsonObject => ({
-  ...{ "x.type": "CellController", "x.name": name, "x.cell": { [name]: { "x.type": "Cell" } } },
+  "x.type": "CellController",
+  "x.name": name,
+  "x.cell": { [name]: { "x.type": "Cell" } },
   ...(gateway === null ? {} : { "x.gateway": gateway }),
 });
 
@@ -43,15 +49,19 @@ const open = (name: string, gateway: string | null): JsonObject => ({
 const room = Object.fromEntries(Object.keys(noUsage).map((key) => [key, 1_000_000])) as unknown as Usage;
 const limits = { "x.limits.vms": 9, "x.limits.memory": 2048, "x.limits.cpus": 9 };
 const card = (of: string, address: string | null): JsonObject => ({
-  ...{ "x.type": "VirtualInterface", "x.vm": `<ref:../${of}>`, "x.subnet": "<ref:../net>" },
+  "x.type": "VirtualInterface",
+  "x.vm": `<ref:../${of}>`,
+  "x.subnet": "<ref:../net>",
   ...(address === null ? {} : { "x.address": address }),
 });
 const serving = (roles: JsonObject): JsonObject => ({ ...vm, "x.memory": 160, "x.data": { service: { roles } } });
 const wayIn = (more: JsonObject): Change =>
   cell(
     {
-      ...{ net: { "x.type": "Subnet", "x.addressRange": "management" } },
-      ...{ gateway: serving({ gateway: {} }), card: card("gateway", entrance), ...more },
+      net: { "x.type": "Subnet", "x.addressRange": "management" },
+      gateway: serving({ gateway: {} }),
+      card: card("gateway", entrance),
+      ...more,
     },
     limits,
   );
@@ -65,13 +75,17 @@ const wayInWorld = (): World => {
 
 const managed = (net: JsonObject, address: string): Change =>
   cell({
-    ...{ net: { "x.type": "Subnet", "x.addressRange": "management", ...net }, vm },
+    net: { "x.type": "Subnet", "x.addressRange": "management", ...net },
+    vm,
     card: card("vm", address),
   });
 
 const roles = { controller: { cell: "shop", cellUid: "c1", cellNumber: 7 } };
 const image = (name: string): JsonObject => ({
-  ...{ "x.type": "Volume", "x.size": 64, "x.access": "ro", "x.import": name },
+  "x.type": "Volume",
+  "x.size": 64,
+  "x.access": "ro",
+  "x.import": name,
 });
 const own = (more: JsonObject, beside: JsonObject = {}): Change =>
   cell({

@@ -52,7 +52,7 @@ const silentHost = (): World => {
   world.silent.add(h1Peer);
   return world.settle();
 };
-const death = { ...{ host: h1, generation: 3, incarnation: 0 }, declaredAt: Date.UTC(2026, 10, 21), reporters: 3 };
+const death = { host: h1, generation: 3, incarnation: 0, declaredAt: Date.UTC(2026, 10, 21), reporters: 3 };
 const declare = (world: World, value: object): World => {
   for (const member of ["presence.1", "presence.3"].map(peerName))
     world.step({ kind: "actual", from: member, key: presenceKey.death(h1), value: toJson(value) });
@@ -113,7 +113,9 @@ const storeIs = (world: World, forked: boolean): World => {
 };
 const kid = { "x.type": "CellController", "x.cell": { web: { "x.type": "Cell" } } };
 const serviceVm = (roles: JsonObject): JsonObject => ({
-  ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "on" },
+  "x.type": "VM",
+  "x.memory": 160,
+  "x.desiredState": "on",
   "x.data": { service: { roles } },
 });
 const authority = peerName("authority");

@@ -29,7 +29,8 @@ export const grown = (roomMiB: number): World => {
   return world.settle();
 };
 export const askedAt = (path: string): JsonObject => ({
-  ...{ "x.liveness.protocol": "icmp", "x.liveness.interface": `<ref:/${path}>` },
+  "x.liveness.protocol": "icmp",
+  "x.liveness.interface": `<ref:/${path}>`,
 });
 /** A second interface, in a subnet that has its range only when the VM runs. */
 export const beside: JsonObject = {

@@ -45,7 +45,10 @@ export function whyElement(
 
 const passed = (check: string, detail: string): ElementCheck => ({ check, passes: true, detail, lifts: null });
 const failed = (check: string, causes: readonly Cause[], detail = sentenceOf(causes) ?? ""): ElementCheck => ({
-  ...{ check, passes: false, detail, ...(causes.length === 0 ? {} : { causes }) },
+  check,
+  passes: false,
+  detail,
+  ...(causes.length === 0 ? {} : { causes }),
   lifts: causes.reduce<string | null>((found, cause) => found ?? remedy(cause), null),
 });
 

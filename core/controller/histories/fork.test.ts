@@ -111,9 +111,16 @@ const claim = (world: World, from: string, more: readonly string[] = []): Desire
 const runOfWeb = (world: World) => world.state.vms.get(world.state.uids.get(elementPath("shop/web")) ?? uid(""));
 const connected = (world: World, { uid: vm, disks: [disk] }: DesiredVm, host: string, incarnation = 7): void =>
   void world.step({
-    ...{ kind: "kept", peer: manager, key: `connection/${disk?.connection}` },
+    kind: "kept",
+    peer: manager,
+    key: `connection/${disk?.connection}`,
     value: toJson({
-      ...{ uid: disk?.connection, volume: disk?.attachment.volume, vm, incarnation, host, cell: "shop" },
+      uid: disk?.connection,
+      volume: disk?.attachment.volume,
+      vm,
+      incarnation,
+      host,
+      cell: "shop",
     }),
   });
 
@@ -276,8 +283,13 @@ test("slices that a host keeps raise the numbers of rules and identities", () =>
   const host = peerName("host.h1");
   const { nextRule, nextIdentity } = world.state.counters;
   const kept = {
-    ...{ id: nextRule + 7, path: "shop/lost", from: nextIdentity + 3, to: 1, protocol: "tcp" },
-    ...{ sourcePorts: { from: 0, to: 65535 }, ports: { from: 80, to: 80 } },
+    id: nextRule + 7,
+    path: "shop/lost",
+    from: nextIdentity + 3,
+    to: 1,
+    protocol: "tcp",
+    sourcePorts: { from: 0, to: 65535 },
+    ports: { from: 80, to: 80 },
   };
   world.step({ kind: "forked", peer: host, forked: true, itForked: false });
   const slice = toJson({ digest: [1, 2], rules: [kept] });

@@ -55,7 +55,9 @@ const isHost = (peer: PeerName): boolean => peer.startsWith("host.");
 export const isHeldAt = (state: ControllerState, host: HostName | null): host is HostName =>
   host !== null && state.forkedAt.has(hostPeer(host));
 export const whyHeld = ({ options }: ControllerState, host: HostName): Cause => ({
-  ...{ kind: "host-doubts-store", host, controller: options.self },
+  kind: "host-doubts-store",
+  host,
+  controller: options.self,
 });
 
 /** Why nothing changes here; null: the store is whole, as far as anybody knows. */
@@ -405,7 +407,12 @@ function confirmedRun(
   }
   if (disks.length === 0) return null;
   return {
-    ...{ incarnation, stage: "running", host, handedOver: true, memoryMiB, cpus },
+    incarnation,
+    stage: "running",
+    host,
+    handedOver: true,
+    memoryMiB,
+    cpus,
     ...(boot === undefined ? {} : { boot }),
     cpuSpeedMHz: run?.cpuSpeedMHz ?? 0,
     placement: run?.placement ?? {},

@@ -10,19 +10,28 @@ import { World } from "../world.testing.ts";
 import { offer } from "./offers.testing.ts";
 
 const vm = (roles: JsonObject): JsonObject => ({
-  ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "on", "x.restartOnFailure": true },
+  "x.type": "VM",
+  "x.memory": 160,
+  "x.desiredState": "on",
+  "x.restartOnFailure": true,
   "x.data": { service: { roles } },
 });
 const disk = (of: string, volume: string, bootOrder: number): JsonObject => ({
-  ...{ "x.type": "VolumeConnection", "x.vm": `<ref:/shop/${of}>`, "x.volume": `<ref:/shop/${volume}>` },
-  ...{ "x.busType": "virtio", "x.bootOrder": bootOrder },
+  "x.type": "VolumeConnection",
+  "x.vm": `<ref:/shop/${of}>`,
+  "x.volume": `<ref:/shop/${volume}>`,
+  "x.busType": "virtio",
+  "x.bootOrder": bootOrder,
 });
 const card = (of: string): JsonObject => ({
-  ...{ "x.type": "VirtualInterface", "x.vm": `<ref:/shop/${of}>`, "x.subnet": "<ref:/shop/net>" },
+  "x.type": "VirtualInterface",
+  "x.vm": `<ref:/shop/${of}>`,
+  "x.subnet": "<ref:/shop/net>",
 });
 const cell: JsonObject = {
   shop: {
-    ...{ "x.type": "Cell", "x.name": "shop" },
+    "x.type": "Cell",
+    "x.name": "shop",
     net: { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" },
     boot: { "x.type": "Volume", "x.size": 64, "x.import": "tiny" },
     data: { "x.type": "Volume", "x.size": 64 },
@@ -30,13 +39,13 @@ const cell: JsonObject = {
     otherData: { "x.type": "Volume", "x.size": 64 },
     core: vm({ controller: { cell: "shop", cellUid: "c1", cellNumber: 7 }, placer: {} }),
     other: vm({ presence: { number: 2 } }),
-    ...{ coreCard: card("core"), otherCard: card("other") },
-    ...{
-      bootDisk: disk("core", "boot", 0),
-      dataDisk: disk("core", "data", 1),
-      otherDisk: disk("other", "otherBoot", 0),
-      otherStores: disk("other", "otherData", 1),
-    },
+    coreCard: card("core"),
+    otherCard: card("other"),
+
+    bootDisk: disk("core", "boot", 0),
+    dataDisk: disk("core", "data", 1),
+    otherDisk: disk("other", "otherBoot", 0),
+    otherStores: disk("other", "otherData", 1),
   },
 };
 const grown = (

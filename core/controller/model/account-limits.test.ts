@@ -132,8 +132,10 @@ test("what was granted is said of each limit, to the service that keeps it alone
   ask(root, "bank", { vms: 2 });
   assert.equal(ask(root, "shop", { vms: 3 }), null);
   assert.deepEqual((root.published.get("tenancy/limits/d1") as { granted: Limits }).granted, {
-    ...{ ...noUsage, vms: 5 },
-    ...{ cells: 3, units: 0 },
+    ...noUsage,
+    vms: 5,
+    cells: 3,
+    units: 0,
   });
   limit(root, "d1", "ROOT/acme", null);
   assert.equal(root.published.has("tenancy/limits/d1"), false);

@@ -55,7 +55,8 @@ interface Share {
 /** @param uid undefined: it is made, and so it has no whole hosts yet */
 const ofCell = (state: ControllerState, uid: Uid | undefined, amount: Usage): Limits => ({
   ...amount,
-  ...{ cells: 1, units: uid === undefined ? 0 : unitsOf(state, uid) },
+  cells: 1,
+  units: uid === undefined ? 0 : unitsOf(state, uid),
 });
 
 /** What each child was granted that is an account's, those that are ending included. */
@@ -71,8 +72,14 @@ const sumOf = (limit: DesiredLimits, all: readonly Share[], key: LimitKey): numb
   all.reduce((sum, { account, amount }) => sum + (covers(limit, account) ? (amount[key] ?? 0) : 0), 0);
 
 const words: Readonly<Record<LimitKey, string>> = {
-  ...{ vms: "VMs", memoryMiB: "MiB of memory", cpus: "processors", volumes: "volumes" },
-  ...{ storageMiB: "MiB of storage", subnets: "subnets", addresses: "addresses", cells: "cells" },
+  vms: "VMs",
+  memoryMiB: "MiB of memory",
+  cpus: "processors",
+  volumes: "volumes",
+  storageMiB: "MiB of storage",
+  subnets: "subnets",
+  addresses: "addresses",
+  cells: "cells",
   publicAddresses: "public addresses",
   units: "units of whole hosts",
 };
@@ -151,7 +158,9 @@ export function accountLimitFaults(
       ? []
       : [
           {
-            ...{ name: nameOf(element.path), account: element.account, path: element.path },
+            name: nameOf(element.path),
+            account: element.account,
+            path: element.path,
             amount: ofCell(state, uid, amount),
           },
         ],

@@ -112,7 +112,8 @@ test("what gives a cell to nobody is refused, with what would be right", () => {
   assert.match(JSON.stringify(root.put("root/cells/primary", door).body), /way in is the operator's/);
   const world = new World({ cellManager: true });
   const answer = world.ask({
-    ...{ method: "PUT", path: "" },
+    method: "PUT",
+    path: "",
     json: { shop: { "x.type": "Cell", web: childOf("web", "ROOT/acme/dev") } },
   });
   assert.match(JSON.stringify(answer.body), /only the root cell says of its child cells/);

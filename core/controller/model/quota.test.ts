@@ -31,8 +31,13 @@ class Member {
   constructor(cell: string, cellUid: string) {
     this.cell = cell;
     this.#service = createCheckedController({
-      ...{ cell: cellName(cell), cellUid: uid(cellUid), cellNumber: 7, domain: "cells.internal" },
-      ...{ address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self: peerName(`controller.${cell}`) },
+      cell: cellName(cell),
+      cellUid: uid(cellUid),
+      cellNumber: 7,
+      domain: "cells.internal",
+      address: ipv4("10.0.3.1"),
+      mac: mac("02:00:0a:00:03:01"),
+      self: peerName(`controller.${cell}`),
       cellManager: true,
     });
     this.state = this.#service.restore({ records: new Map(), desiredAt: new Map() });

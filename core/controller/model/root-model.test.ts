@@ -17,8 +17,13 @@ class Member {
   state;
   constructor(cell: string, child: boolean) {
     this.#service = createCheckedController({
-      ...{ cell: cell as CellName, cellUid: uid(cell), cellNumber: 1, domain: "cells.internal" },
-      ...{ address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self: peerName(`controller.${cell}`) },
+      cell: cell as CellName,
+      cellUid: uid(cell),
+      cellNumber: 1,
+      domain: "cells.internal",
+      address: ipv4("10.0.3.1"),
+      mac: mac("02:00:0a:00:03:01"),
+      self: peerName(`controller.${cell}`),
       cellManager: true,
       ...(child ? { child: true } : {}),
     });

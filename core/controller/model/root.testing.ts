@@ -33,9 +33,15 @@ export class Root {
 
   constructor(means?: RootOptions) {
     this.#service = createCheckedController({
-      ...{ cell: cellName("root"), cellUid: uid("root"), cellNumber: 1, domain: "cells.internal" },
-      ...{ address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self: peerName("controller.root") },
-      ...{ cellManager: true, presence: [presence] },
+      cell: cellName("root"),
+      cellUid: uid("root"),
+      cellNumber: 1,
+      domain: "cells.internal",
+      address: ipv4("10.0.3.1"),
+      mac: mac("02:00:0a:00:03:01"),
+      self: peerName("controller.root"),
+      cellManager: true,
+      presence: [presence],
       ...(means === undefined ? {} : { root: means }),
     });
     this.#state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
@@ -124,7 +130,8 @@ export class Root {
       if (cell !== name) continue;
       const quota = { serial: grant.serial, holds: toJson(grant.amount), asks: null };
       const pool = {
-        ...{ uid: wishes.uid ?? `${uid}-pool`, path: `${name}/racks` },
+        uid: wishes.uid ?? `${uid}-pool`,
+        path: `${name}/racks`,
         ...(authorised === undefined ? {} : { authorised: [...authorised] }),
         ...wishes,
         hosts: hosts.map((host) => ({ flavor: "large", enabled: false, ...host, uid: `${uid}-${host.name}` })),
@@ -160,7 +167,9 @@ export class Root {
 
 /** A CellController, of an account or of the operator. */
 export const childOf = (name: string, account?: string, cell: JsonObject = {}): JsonObject => ({
-  ...{ "x.type": "CellController", "x.name": name, "x.cell": { [name]: { "x.type": "Cell", ...cell } } },
+  "x.type": "CellController",
+  "x.name": name,
+  "x.cell": { [name]: { "x.type": "Cell", ...cell } },
   ...(account === undefined ? {} : { "x.account": account }),
 });
 /** The root cell with a VM that is the service of users. */
@@ -168,7 +177,9 @@ export const rootWithTenancy = (more: JsonObject = {}): JsonObject => ({
   root: {
     "x.type": "Cell",
     core: {
-      ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "off" },
+      "x.type": "VM",
+      "x.memory": 160,
+      "x.desiredState": "off",
       "x.data": { service: { roles: { tenancy: {} } } },
     },
     ...more,

@@ -27,9 +27,15 @@ const at = "10.0.0.40";
 /** The root cell's controller, with what it desires at others. */
 class Root {
   readonly #service = createCheckedController({
-    ...{ cell: "root" as CellName, cellUid: uid("root"), cellNumber: 1, domain: "cells.internal" },
-    ...{ address: ipv4("10.0.0.31"), mac: mac("02:00:0a:00:03:01"), self: peerName("controller.root") },
-    ...{ cellManager: true as const, root: rootMeans },
+    cell: "root" as CellName,
+    cellUid: uid("root"),
+    cellNumber: 1,
+    domain: "cells.internal",
+    address: ipv4("10.0.0.31"),
+    mac: mac("02:00:0a:00:03:01"),
+    self: peerName("controller.root"),
+    cellManager: true as const,
+    root: rootMeans,
   });
   readonly desired = new Map<PeerName, Map<string, Json>>();
   state = this.#service.restore({ records: new Map(), desiredAt: new Map() });
@@ -77,7 +83,10 @@ const said = ({ status, body }: ControllerResponse): string => {
   return (error.diagnostics ?? []).map(({ message }) => message).join("\n") || error.message;
 };
 const child = (name: string, more: JsonObject = {}): JsonObject => ({
-  ...{ "x.type": "CellController", "x.name": name, "x.cell": { [name]: { "x.type": "Cell" } }, ...more },
+  "x.type": "CellController",
+  "x.name": name,
+  "x.cell": { [name]: { "x.type": "Cell" } },
+  ...more,
 });
 const open: JsonObject = { "x.gateway": at };
 
@@ -148,10 +157,17 @@ test("the way in stays: its cell goes only together with the coming of another",
 });
 
 const card = (more: JsonObject = {}): JsonObject => ({
-  ...{ "x.type": "VirtualInterface", "x.vm": "<ref:../gateway>", "x.subnet": "<ref:../net>", "x.address": at, ...more },
+  "x.type": "VirtualInterface",
+  "x.vm": "<ref:../gateway>",
+  "x.subnet": "<ref:../net>",
+  "x.address": at,
+  ...more,
 });
 const gateway = (roles: JsonObject = { gateway: {} }): JsonObject => ({
-  ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "on", "x.restartOnFailure": true },
+  "x.type": "VM",
+  "x.memory": 160,
+  "x.desiredState": "on",
+  "x.restartOnFailure": true,
   "x.data": { service: { roles } },
 });
 /** It holds what it limits itself to, so that it need not ask for more. */
@@ -165,8 +181,11 @@ const limits = {
 const shop = { "x.type": "Cell", "x.name": "shop", ...limits };
 const primary = (more: JsonObject = {}): JsonObject => ({
   shop: {
-    ...{ ...shop, net: { "x.type": "Subnet", "x.addressRange": "management" } },
-    ...{ gateway: gateway(), card: card(), ...more },
+    ...shop,
+    net: { "x.type": "Subnet", "x.addressRange": "management" },
+    gateway: gateway(),
+    card: card(),
+    ...more,
   },
 });
 const room = Object.fromEntries(Object.keys(noUsage).map((key) => [key, 1_000_000])) as unknown as typeof noUsage;
@@ -193,7 +212,9 @@ test("the child that is the way in has its gateway made a service and enrolled, 
   const id = world.uidOf("shop/gateway");
   const { credentialHashes, authority: known } = rootMeans;
   assert.deepEqual(vm.data, {
-    ...{ format: 2, authority: known, domain: "cells.internal" },
+    format: 2,
+    authority: known,
+    domain: "cells.internal",
     roles: { gateway: { name: "gateway", token: `token ${id} 1 gateway`, gateway: { credentialHashes } } },
   });
   assert.deepEqual([vm.interfaces[0]?.management, vm.interfaces[0]?.address, vm.restart], [true, at, undefined]);
@@ -271,7 +292,8 @@ test("beside the gateway the way in may have personalities, enrolled under their
 
 test("CaaS keeps persistent volumes there by a credential of its own, which ends with its incarnation and opens nothing else", () => {
   const credential = (vm: string, incarnation: number, role: string) => ({
-    ...{ token: `credential ${vm} ${incarnation} ${role}`, hash: `hash of ${vm} ${incarnation} ${role}` },
+    token: `credential ${vm} ${incarnation} ${role}`,
+    hash: `hash of ${vm} ${incarnation} ${role}`,
   });
   const world = new World({ child: true, services: { ...rootMeans, credential } });
   const model = primary({ gateway: gateway(caas) });

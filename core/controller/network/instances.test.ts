@@ -8,7 +8,11 @@ import { shop, World } from "../world.testing.ts";
 
 const manager = "network-view-manager";
 const rule = (address1: string, address2: string, more: JsonObject = {}): JsonObject => ({
-  ...{ "x.type": "NetworkRule", "x.address1": address1, "x.address2": address2, "x.protocol": "tcp", ...more },
+  "x.type": "NetworkRule",
+  "x.address1": address1,
+  "x.address2": address2,
+  "x.protocol": "tcp",
+  ...more,
 });
 const [front, back] = ["<ref:/shop/front>", "<ref:/shop/back>"];
 const rules = {
@@ -42,11 +46,16 @@ test("a cell on a mode has instances where its machines are, groups in place of 
     world.documents<DesiredSecurityGroup>(manager, "security-group").map((each) => [each.uid, each]),
   );
   assert.deepEqual(groups.get(uid("shop/front")), {
-    ...{ uid: uid("shop/front"), cell: "shop", ingress: [{ ...door, cidr: "0.0.0.0/0" }] },
+    uid: uid("shop/front"),
+    cell: "shop",
+    ingress: [{ ...door, cidr: "0.0.0.0/0" }],
     egress: [{ ...service, group: uid("shop/back") }],
   });
   assert.deepEqual(groups.get(uid("shop/back")), {
-    ...{ uid: uid("shop/back"), cell: "shop", ingress: [{ ...service, group: uid("shop/front") }], egress: [] },
+    uid: uid("shop/back"),
+    cell: "shop",
+    ingress: [{ ...service, group: uid("shop/front") }],
+    egress: [],
   });
   const web = world.vm("shop/web");
   const [card] = web?.document.interfaces ?? [];

@@ -101,7 +101,11 @@ export function desireInstances(state: ControllerState): void {
     }
     if (groups.length === 0) return;
     addDesire(desires, networkViewManager, instanceKey(uid), {
-      ...{ uid, cell: state.options.cell, path: record.path, host: run.host, groups },
+      uid,
+      cell: state.options.cell,
+      path: record.path,
+      host: run.host,
+      groups,
     } satisfies DesiredInstance);
   });
 }

@@ -23,10 +23,13 @@ const vm: JsonObject = { "x.type": "VM", "x.memory": 128, "x.desiredState": "on"
 /** A service with one foot on the management network and one in the cell's own, beside an ordinary VM. */
 const model = (more: JsonObject = {}, net: JsonObject = {}): JsonObject => ({
   shop: {
-    ...{ "x.type": "Cell", "x.name": "shop", "x.limits.addresses": 16 },
+    "x.type": "Cell",
+    "x.name": "shop",
+    "x.limits.addresses": 16,
     net: { "x.type": "Subnet", "x.addressRange": "management", ...net },
     own: { "x.type": "Subnet", "x.size": 8 },
-    ...{ service: vm, web: vm },
+    service: vm,
+    web: vm,
     serviceNet: card("service", "net", { "x.address": "10.0.0.30", "x.vifName": "service" }),
     serviceOwn: card("service", "own"),
     webOwn: card("web", "own", { "x.vifName": "web" }),

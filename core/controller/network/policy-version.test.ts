@@ -17,8 +17,14 @@ import type { ControllerState } from "../state.ts";
 const self = peerName("controller.shop");
 const directory = peerName("directory");
 const options = {
-  ...{ cell: "shop" as CellName, cellUid: uid("c1"), cellNumber: 7, domain: "cells.internal" },
-  ...{ address: ipv4("10.0.3.1"), mac: mac("02:00:0a:00:03:01"), self, directory: true as const },
+  cell: "shop" as CellName,
+  cellUid: uid("c1"),
+  cellNumber: 7,
+  domain: "cells.internal",
+  address: ipv4("10.0.3.1"),
+  mac: mac("02:00:0a:00:03:01"),
+  self,
+  directory: true as const,
 };
 /** As one record, and in parts, as the rules of a large cell are. */
 const services = {
@@ -124,8 +130,12 @@ const net = { "x.type": "Subnet", "x.size": 8, "x.public": true };
 const vm = { "x.type": "VM", "x.memory": 64, "x.public": true };
 const card = { "x.type": "VirtualInterface", "x.vm": "<ref:/shop/vm>", "x.subnet": "<ref:/shop/net>" };
 const toDb = {
-  ...{ "x.type": "NetworkRule", "x.protocol": "tcp", "x.port2": 5432, "x.direction": "1to2" },
-  ...{ "x.address1": "<ref:/shop/net>", "x.address2": "<ref://bank.cells.internal/bank/db>" },
+  "x.type": "NetworkRule",
+  "x.protocol": "tcp",
+  "x.port2": 5432,
+  "x.direction": "1to2",
+  "x.address1": "<ref:/shop/net>",
+  "x.address2": "<ref://bank.cells.internal/bank/db>",
 };
 const db = { uid: "b-1", shows: { kind: "addresses", type: "VM", networks: ["10.64.9.2/32"] } };
 const theirNet = { uid: "b-2", shows: { kind: "addresses", type: "Subnet", networks: ["10.64.9.0/24"] } };

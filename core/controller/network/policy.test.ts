@@ -167,7 +167,12 @@ const rules: fc.Arbitrary<Written> = fc
   }));
 const addresses = fc.constantFrom(
   ...interfaces.map((entry) => entry.address as string),
-  ...[controllerAddress, "10.64.0.5", "10.9.9.9", "192.0.2.1", "192.0.2.200", "8.8.8.8"],
+  controllerAddress,
+  "10.64.0.5",
+  "10.9.9.9",
+  "192.0.2.1",
+  "192.0.2.200",
+  "8.8.8.8",
 );
 const flows: fc.Arbitrary<Flow> = fc.record({
   source: addresses,

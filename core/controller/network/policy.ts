@@ -323,7 +323,10 @@ export function compile(given: PolicyInput, before: Compiled | null = null): Com
     ...traitsOf(input),
   };
   return {
-    ...{ policy, builtIn, rules: compiled, ends: ends.found },
+    policy,
+    builtIn,
+    rules: compiled,
+    ends: ends.found,
     networks: new Map(named.map((network) => [network.cidr, network])),
   };
 }

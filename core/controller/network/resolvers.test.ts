@@ -12,7 +12,9 @@ import { subnetConnectivityPath } from "./policy.ts";
 const resolver = ipv4("10.0.0.9");
 const model = (rule: JsonObject | null, policy: JsonObject = {}): JsonObject => ({
   shop: {
-    ...{ "x.type": "Cell", "x.name": "shop", ...policy },
+    "x.type": "Cell",
+    "x.name": "shop",
+    ...policy,
     net: { "x.type": "Subnet", "x.size": 8 },
     ...(rule === null ? {} : { rule: { "x.type": "NetworkRule", ...rule } }),
   },
@@ -28,7 +30,9 @@ test("a cell asks outside for names as long as a rule of its own opens something
     return askedBy(world);
   };
   const end = (one: string, two: string, direction: string): JsonObject => ({
-    ...{ "x.address1": one, "x.address2": two, "x.direction": direction },
+    "x.address1": one,
+    "x.address2": two,
+    "x.direction": direction,
   });
   assert.deepEqual(asks(model(null)), []);
   assert.deepEqual(asks(model(end(net, "internet", "1to2"))), [resolver]);
@@ -88,7 +92,9 @@ test("what a parent does not open is closed, whatever the cell says of it", () =
 
 const withChild = (defaults: JsonObject, name = "shop"): JsonObject => ({
   [name]: {
-    ...{ "x.type": "Cell", "x.name": name, ...defaults },
+    "x.type": "Cell",
+    "x.name": name,
+    ...defaults,
     team: { "x.type": "CellController", "x.cell": { team: { "x.type": "Cell" } } },
   },
 });
@@ -100,10 +106,12 @@ test("a cell lets its children have no more than it has itself, and the root cel
   assert.deepEqual(told({}), bound);
   assert.deepEqual(told({ "x.defaults.resolvers": [resolver, "10.0.3.1"], "x.defaults.internet": "out" }), bound);
   assert.deepEqual(told({ "x.defaults.resolvers": [], "x.defaults.broadcast": "off" }), {
-    ...{ internet: "none", broadcast: "off" },
+    internet: "none",
+    broadcast: "off",
   });
   const root = {
-    ...{ management: "10.0.0.0/16" as Cidr, authority: { address: ipv4("10.0.0.5"), fingerprint: "00" } },
+    management: "10.0.0.0/16" as Cidr,
+    authority: { address: ipv4("10.0.0.5"), fingerprint: "00" },
     credentialHashes: [],
     token: () => ({ token: "", hash: "00" }),
   };
@@ -112,7 +120,9 @@ test("a cell lets its children have no more than it has itself, and the root cel
   assert.deepEqual(toldTo(world), { resolvers: [resolver] });
   for (const beyond of ["9.9.9.9", "10.0.255.255"]) {
     const { status, body } = world.ask({
-      ...{ method: "PUT", path: "", json: withChild({ "x.defaults.resolvers": [beyond] }) },
+      method: "PUT",
+      path: "",
+      json: withChild({ "x.defaults.resolvers": [beyond] }),
     });
     assert.equal(status, 400);
     assert.match(JSON.stringify(body), /cell\/management.*not on the management network 10\.0\.0\.0\/16/);
@@ -136,10 +146,13 @@ test("the plan names what opens by a word of the cell above, also for the cells 
 test("the root cell says to whom the DNS Manager hands names, as long as it is written, and nobody else does", () => {
   const zone = { zone: "cloud.example.org", servers: ["ns1.example.org", "ns2.example.org"], secondaries: [resolver] };
   const written: JsonObject = {
-    ...{ "x.zone.name": zone.zone, "x.zone.servers": zone.servers.join(" "), "x.zone.secondaries": [resolver] },
+    "x.zone.name": zone.zone,
+    "x.zone.servers": zone.servers.join(" "),
+    "x.zone.secondaries": [resolver],
   };
   const root = {
-    ...{ management: "10.0.0.0/16" as Cidr, authority: { address: ipv4("10.0.0.5"), fingerprint: "00" } },
+    management: "10.0.0.0/16" as Cidr,
+    authority: { address: ipv4("10.0.0.5"), fingerprint: "00" },
     credentialHashes: [],
     token: () => ({ token: "", hash: "00" }),
   };

@@ -82,7 +82,10 @@ const withRule = (): Alone => {
   const world = new Alone();
   world.put({ net: subnet, toDb: rule });
   world.says("address-manager", `subnet/${world.uidOf("shop/net")}`, {
-    ...{ phase: "ready", reason: null, cidr: "10.64.0.0/29", gateway: "10.64.0.1" },
+    phase: "ready",
+    reason: null,
+    cidr: "10.64.0.0/29",
+    gateway: "10.64.0.1",
   });
   return world;
 };

@@ -191,8 +191,11 @@ function otherManager(state: ControllerState, want: DesiredWant, by?: ElementPat
 }
 
 const noGrant = (state: ControllerState, { domain, path }: DesiredWant, grant: "copy" | "connect"): Cause => ({
-  ...{ kind: "not-granted", domain, path },
-  ...{ grant, to: cellDomain(state) },
+  kind: "not-granted",
+  domain,
+  path,
+  grant,
+  to: cellDomain(state),
 });
 
 /** Why a rule with an end in another cell lets nothing pass; null: it does. */

@@ -4,16 +4,26 @@ import type { JsonObject } from "../../../model/json/json.ts";
 import { World } from "../world.testing.ts";
 
 const subnet = (addressRange: string): JsonObject => ({
-  ...{ "x.type": "Subnet", "x.size": 8, "x.addressRange": addressRange },
+  "x.type": "Subnet",
+  "x.size": 8,
+  "x.addressRange": addressRange,
 });
 const card = (vm: string, net: string): JsonObject => ({
-  ...{ "x.type": "VirtualInterface", "x.vm": `<ref:/shop/${vm}>`, "x.subnet": `<ref:/shop/${net}>` },
+  "x.type": "VirtualInterface",
+  "x.vm": `<ref:/shop/${vm}>`,
+  "x.subnet": `<ref:/shop/${net}>`,
 });
 const cell: JsonObject = {
   shop: {
-    ...{ "x.type": "Cell", "x.name": "shop", net: subnet("internal"), front: subnet("external") },
-    ...{ egress: { "x.type": "VM", "x.memory": 64 }, worker: { "x.type": "VM", "x.memory": 64 } },
-    ...{ inside: card("egress", "net"), outside: card("egress", "front"), workerCard: card("worker", "net") },
+    "x.type": "Cell",
+    "x.name": "shop",
+    net: subnet("internal"),
+    front: subnet("external"),
+    egress: { "x.type": "VM", "x.memory": 64 },
+    worker: { "x.type": "VM", "x.memory": 64 },
+    inside: card("egress", "net"),
+    outside: card("egress", "front"),
+    workerCard: card("worker", "net"),
   },
 };
 

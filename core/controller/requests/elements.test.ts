@@ -25,7 +25,13 @@ test("elements are listed as they were made, by type, name, UID and phase", () =
   const { since: _, ...first } = page(world, { name: "vm" }).items[0] ?? assert.fail("it is there");
   const uid = world.uidOf("shop/web/vm");
   assert.deepEqual(first, {
-    ...{ cell: "shop", path: "shop/web/vm", type: "VM", uid, name: "vm", phase: "ready", reason: null },
+    cell: "shop",
+    path: "shop/web/vm",
+    type: "VM",
+    uid,
+    name: "vm",
+    phase: "ready",
+    reason: null,
   });
   assert.deepEqual(namesOf(page(world, { type: "Volume" }).items), ["disk"]);
   assert.deepEqual(namesOf(page(world, { uid }).items), ["vm"]);

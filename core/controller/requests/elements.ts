@@ -69,7 +69,13 @@ function listed({ options }: ControllerState, record: ElementRecord): ListedElem
   const { path, type, uid, causes, since } = record;
   const { reason } = told(causes);
   return {
-    ...{ cell: options.cell, path, type, uid, name: nameOf(record) },
-    ...{ phase: phaseOf(record), reason, since: isoTime(since) },
+    cell: options.cell,
+    path,
+    type,
+    uid,
+    name: nameOf(record),
+    phase: phaseOf(record),
+    reason,
+    since: isoTime(since),
   };
 }

@@ -45,7 +45,9 @@ export function forceStop(
   if (vm === undefined || run === null || host === null) throw new Error(`${path} has no run to be freed of its host`);
   const { incarnation } = run;
   const answer: ForcedStop = {
-    ...{ vm: path, host, incarnation },
+    vm: path,
+    host,
+    incarnation,
     unchecked: [
       `nobody has seen that incarnation ${incarnation} has ended: at ${host} it may run on, in memory and on the network, until ${host} is heard again`,
       "whoever it is connected to may go on talking to it",

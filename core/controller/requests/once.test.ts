@@ -19,7 +19,8 @@ const vm: JsonObject = { "x.type": "VM", "x.memory": 128 };
 const onceAs = (key: string, digest = key) => ({ by: ann, once: { key, digest } });
 /** The one more VM comes last, and can be told from another one. */
 const append = (name: string): object => ({
-  ...{ method: "PATCH", path: "" },
+  method: "PATCH",
+  path: "",
   patch: [
     { op: "copy", from: "/shop/one", path: `/shop/${name}` },
     { op: "remove", path: "/shop/one" },

@@ -78,8 +78,13 @@ export const createTickets = (self: PeerName, restored: Restored, outbox: Outbox
   const [desired, releasing] = [outbox.desired.get(tenancy), outbox.releasing.get(tenancy)];
   const stale = [...(restored.desiredAt.get(tenancy)?.keys() ?? [])].filter(isLook);
   const tickets: Tickets = {
-    ...{ self, followed: new Map(), unheardMs: null, effects: [], stale },
-    ...{ releasing: new Set([...stale, ...[...(releasing ?? [])].filter(isLook)]), isClosed: false },
+    self,
+    followed: new Map(),
+    unheardMs: null,
+    effects: [],
+    stale,
+    releasing: new Set([...stale, ...[...(releasing ?? [])].filter(isLook)]),
+    isClosed: false,
   };
   for (const key of [...(desired?.keys() ?? [])]) if (isLook(key)) desired?.delete(key);
   for (const key of [...(releasing ?? [])]) if (isLook(key)) releasing?.delete(key);

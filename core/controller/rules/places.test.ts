@@ -10,7 +10,8 @@ import { World } from "../world.testing.ts";
 /** Machines of one subnet, in which everybody may talk to everybody. */
 const cellOf = (names: readonly string[], more: JsonObject = {}): JsonObject => ({
   shop: {
-    ...{ "x.type": "Cell", "x.name": "shop" },
+    "x.type": "Cell",
+    "x.name": "shop",
     net: { "x.type": "Subnet", "x.size": 16, "x.addressRange": "internal" },
     all: { "x.type": "NetworkRule", "x.address1": "<ref:/shop/net>", "x.address2": "<ref:/shop/net>" },
     ...Object.fromEntries(
@@ -85,7 +86,9 @@ test("a host that only another cell's end kept informed hears it again when it h
   // The other cell's end is at h2, whoever of this one is there.
   const key = `controller.shop/reach/${world.uidOf("shop/toBank")}`;
   world.step({
-    ...{ kind: "actual", from: directory, key },
+    kind: "actual",
+    from: directory,
+    key,
     value: { agreed: true, hosts: [{ address, hosts: ["h2"] }] },
   });
   for (const turn of [1, 2]) {

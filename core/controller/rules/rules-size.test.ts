@@ -40,7 +40,9 @@ test("what rules are said to come to is what they are compiled to, or a little m
   fc.assert(
     fc.property(inside, ({ rules, wide }) => {
       const card = (subnet: string, at: string): JsonObject => ({
-        ...{ "x.type": "VirtualInterface", "x.vm": "<ref:/shop/vm>", "x.subnet": `<ref:/shop/${subnet}>` },
+        "x.type": "VirtualInterface",
+        "x.vm": "<ref:/shop/vm>",
+        "x.subnet": `<ref:/shop/${subnet}>`,
         "x.address": at,
       });
       const named = rules.map((each, at) => [`r${at}`, { "x.type": "NetworkRule", ...each }]);
@@ -63,7 +65,10 @@ test("what rules are said to come to is what they are compiled to, or a little m
       const identity = (path: string): number => identities.get(path as never) ?? 0;
       let last = 1000;
       const policy = compilePolicy({
-        ...{ cell: cellName("shop"), cellNumber: 1, version: 1, openness: effectiveOpenness(cell.value.policy, {}) },
+        cell: cellName("shop"),
+        cellNumber: 1,
+        version: 1,
+        openness: effectiveOpenness(cell.value.policy, {}),
         controller: { address: ipv4("10.0.3.1"), mac: mac("02:00:00:00:03:01"), identity: 1 },
         interfaces: elements.flatMap((element) => {
           if (element.type !== "VirtualInterface" || element.address === undefined) return [];

@@ -6,7 +6,10 @@ import type { DesiredDedicated } from "../../documents/tenancy.ts";
 import { childOf, Root, rootWithTenancy } from "../model/root.testing.ts";
 
 const owned = (account: string) => ({
-  ...{ "x.type": "Dedication", "x.of": "h1", "x.to": "ROOT/acme", "x.account": account },
+  "x.type": "Dedication",
+  "x.of": "h1",
+  "x.to": "ROOT/acme",
+  "x.account": account,
 });
 const cloud = (): Root => {
   const root = new Root();
@@ -38,12 +41,16 @@ test("a host that has taken a later word than the root controller knows is claim
   const root = cloud();
   root.put("root/dedications/one", owned("dev"));
   root.step({
-    ...{ kind: "actual", from: peerName("host.h1"), key: "controller.root/claim/h1" },
+    kind: "actual",
+    from: peerName("host.h1"),
+    key: "controller.root/claim/h1",
     value: { epoch: 7 },
   });
   assert.deepEqual([claims(root), epochs(root)], [["h1 8 ROOT/acme/dev"], [8]]);
   root.step({
-    ...{ kind: "actual", from: peerName("host.h1"), key: "controller.root/claim/h1" },
+    kind: "actual",
+    from: peerName("host.h1"),
+    key: "controller.root/claim/h1",
     value: { epoch: 8 },
   });
   assert.deepEqual(epochs(root), [8]);
@@ -54,7 +61,9 @@ test("a host that lies about what it has taken has no epoch become one that is n
   root.put("root/dedications/one", owned("dev"));
   const say = (epoch: number): unknown =>
     root.step({
-      ...{ kind: "actual", from: peerName("host.h1"), key: "controller.root/claim/h1" },
+      kind: "actual",
+      from: peerName("host.h1"),
+      key: "controller.root/claim/h1",
       value: { epoch },
     });
   for (const epoch of [2 ** 48, 2 ** 53 - 1, 2 ** 30]) say(epoch);
@@ -69,7 +78,9 @@ test("a claim that a Placer has placed by, and of which no host has heard, is fo
   const root = cloud();
   const say = (host: string, epoch: number, by = "placer"): unknown =>
     root.step({
-      ...{ kind: "actual", from: peerName(by), key: `controller.root/claim/${host}` },
+      kind: "actual",
+      from: peerName(by),
+      key: `controller.root/claim/${host}`,
       value: { epoch },
     });
   root.put("root/dedications/one", owned("dev"));

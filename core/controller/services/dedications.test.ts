@@ -10,7 +10,9 @@ const places: JsonObject = {
 };
 const at = (cluster: string): JsonObject => ({ "x.type": "Host", "x.cluster": cluster });
 const dedicated = (of: string, to: string, account?: string): JsonObject => ({
-  ...{ "x.type": "Dedication", "x.of": of, "x.to": to },
+  "x.type": "Dedication",
+  "x.of": of,
+  "x.to": to,
   ...(account === undefined ? {} : { "x.account": account }),
 });
 const cloud = (more: JsonObject = {}): Root => {

@@ -69,7 +69,10 @@ const told = (
   hint: string,
   attribute?: string,
 ): Diagnostic => ({
-  ...{ code, message, hint, path },
+  code,
+  message,
+  hint,
+  path,
   ...(attribute === undefined ? {} : { attribute }),
   ...(position === undefined ? {} : { position }),
 });

@@ -12,7 +12,9 @@ const maintenance: JsonObject = { "x.type": "Host", "x.state": "maintenance" };
 /** A second Placer beside the first one. */
 const secondPlacer: JsonObject = {
   more: {
-    ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "off" },
+    "x.type": "VM",
+    "x.memory": 160,
+    "x.desiredState": "off",
     "x.data": { service: { roles: { placer: { number: 2 } } } },
   },
 };
@@ -270,7 +272,9 @@ test("what a lost store said of a host is taken back where the model says otherw
   const keeps = (host: string): readonly unknown[] =>
     root
       .step({
-        ...{ kind: "kept", peer: peerName("placer"), key: `host/${host}` },
+        kind: "kept",
+        peer: peerName("placer"),
+        key: `host/${host}`,
         value: { host, state: "maintenance" },
       })
       .flatMap((effect) => (effect.kind === "desire" ? [[effect.to, effect.key, effect.value]] : []));

@@ -14,16 +14,22 @@ import { serviceData, servicesOf } from "./service-data.ts";
 const own = { cell: "shop", cellUid: "c1", cellNumber: 7 };
 const service = (roles: JsonObject): JsonObject => ({ service: { roles } });
 const vm = (roles: JsonObject): JsonObject => ({
-  ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "on", "x.restartOnFailure": true },
+  "x.type": "VM",
+  "x.memory": 160,
+  "x.desiredState": "on",
+  "x.restartOnFailure": true,
   "x.data": service(roles),
 });
 const card = (path: string): JsonObject => ({
-  ...{ "x.type": "VirtualInterface", "x.vm": `<ref:/${path}>`, "x.subnet": "<ref:/shop/net>" },
+  "x.type": "VirtualInterface",
+  "x.vm": `<ref:/${path}>`,
+  "x.subnet": "<ref:/shop/net>",
 });
 /** A cell of service VMs, each with one interface. */
 const cell = (vms: Readonly<Record<string, JsonObject>>): JsonObject => ({
   shop: {
-    ...{ "x.type": "Cell", "x.name": "shop" },
+    "x.type": "Cell",
+    "x.name": "shop",
     net: { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" },
     ...vms,
     ...Object.fromEntries(Object.keys(vms).map((name) => [`${name}Card`, card(`shop/${name}`)])),
@@ -54,7 +60,8 @@ test("the guest of a service VM is told its roles, and the authority whom it may
     domain: "cells.internal",
     roles: {
       controller: {
-        ...{ name: "controller.shop", token: `token ${id} 1 controller` },
+        name: "controller.shop",
+        token: `token ${id} 1 controller`,
         controller: { ...own, domain: "cells.internal", credentialHashes, root: true },
       },
       presence: { name: "presence.2", token: `token ${id} 1 presence` },
@@ -70,7 +77,10 @@ test("the guest of a service VM is told its roles, and the authority whom it may
   const presence = documents.find(({ grants }) => grants[0]?.role === "presence");
   const grant = { name: "presence.2", role: "presence", addresses: ["10.64.0.2"], ports: serviceRoles.presence };
   assert.deepEqual(presence, {
-    ...{ hash: `hash ${id} 1 presence`, cell: "shop", grants: [grant], endsAtMs: presence?.endsAtMs },
+    hash: `hash ${id} 1 presence`,
+    cell: "shop",
+    grants: [grant],
+    endsAtMs: presence?.endsAtMs,
   });
   assert.ok((presence?.endsAtMs ?? 0) > 1_700_000_000_000);
 });

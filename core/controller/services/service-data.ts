@@ -186,7 +186,9 @@ export function serviceData(
         ? {}
         : {
             controller: {
-              ...{ ...controlled, domain, credentialHashes },
+              ...controlled,
+              domain,
+              credentialHashes,
               ...(controlled.cell === own ? { root: true } : {}),
             },
           }),

@@ -10,17 +10,24 @@ import { World } from "../world.testing.ts";
 
 const own: JsonObject = { cell: "shop", cellUid: "c1", cellNumber: 7 };
 const vm = (roles: JsonObject): JsonObject => ({
-  ...{ "x.type": "VM", "x.memory": 160, "x.desiredState": "on", "x.restartOnFailure": true },
+  "x.type": "VM",
+  "x.memory": 160,
+  "x.desiredState": "on",
+  "x.restartOnFailure": true,
   "x.data": { service: { roles } },
 });
 const disk = (volume: string, bootOrder: number): JsonObject => ({
-  ...{ "x.type": "VolumeConnection", "x.vm": "<ref:/shop/core>", "x.volume": `<ref:/shop/${volume}>` },
-  ...{ "x.busType": "virtio", "x.bootOrder": bootOrder },
+  "x.type": "VolumeConnection",
+  "x.vm": "<ref:/shop/core>",
+  "x.volume": `<ref:/shop/${volume}>`,
+  "x.busType": "virtio",
+  "x.bootOrder": bootOrder,
 });
 /** The VM of the cell's own controller on two volumes, and another one. */
 const cell: JsonObject = {
   shop: {
-    ...{ "x.type": "Cell", "x.name": "shop" },
+    "x.type": "Cell",
+    "x.name": "shop",
     net: { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" },
     boot: { "x.type": "Volume", "x.size": 64, "x.import": "tiny" },
     data: { "x.type": "Volume", "x.size": 64 },
@@ -185,7 +192,9 @@ test("a host that claims no later incarnation, or another VM's, is not followed"
   const value = toJson({ phase: "ready", reason: null, incarnation: 9, power: "on", ended: null });
   const other = world.vm("shop/other")?.host;
   world.step({
-    ...{ kind: "actual", from: peerName("host.h3"), value },
+    kind: "actual",
+    from: peerName("host.h3"),
+    value,
     key: `controller.shop/vm/${world.uidOf("shop/other")}`,
   });
   world.settle();

@@ -93,7 +93,10 @@ function standbyOf(
   const { trial: _, ...settled } = vm;
   const last = lastOf(state, uid);
   return {
-    ...{ vm: { ...settled, disks: vm.disks.map(withoutLease) }, host: run.host, policy: bare, volumes },
+    vm: { ...settled, disks: vm.disks.map(withoutLease) },
+    host: run.host,
+    policy: bare,
+    volumes,
     ...(last.length === 0 ? {} : { last }),
   };
 }

@@ -9,7 +9,8 @@ import { World } from "../world.testing.ts";
 const tenancy = peerName("tenancy");
 const tenants = (more: JsonObject = {}): JsonObject => ({
   acme: {
-    ...{ "x.type": "Domain", "x.limits.vms": 5 },
+    "x.type": "Domain",
+    "x.limits.vms": 5,
     dev: { "x.type": "Account", "x.state": "locked" },
     ops: { "x.type": "Role", "x.rules": ["deny vm.console", "allow vm.*"] },
     ...more,
@@ -100,7 +101,9 @@ test("one that leaves the model is there until the service has let go of it, and
 test("in a cell of a tenant nothing of this can stand", () => {
   const world = new World();
   const answer = world.ask({
-    ...{ method: "PUT", path: "", json: { shop: { "x.type": "Cell", tenants: { dev: { "x.type": "Account" } } } } },
+    method: "PUT",
+    path: "",
+    json: { shop: { "x.type": "Cell", tenants: { dev: { "x.type": "Account" } } } },
   });
   assert.equal(answer.status, 400, JSON.stringify(answer.body));
   assert.match(JSON.stringify(answer.body), /cell\/tenants.*root cell alone/);

@@ -13,13 +13,19 @@ export const roles: Readonly<Record<string, JsonObject>> = {
 export const service = (name: string): JsonObject => {
   const at = (part: string): string => `<ref:/shop/${name}/${part}>`;
   const disk = (volume: string, order: number): JsonObject => ({
-    ...{ "x.type": "VolumeConnection", "x.vm": at("vm"), "x.volume": at(volume), "x.bootOrder": order },
+    "x.type": "VolumeConnection",
+    "x.vm": at("vm"),
+    "x.volume": at(volume),
+    "x.bootOrder": order,
   });
   return {
     boot: { "x.type": "VolumeCopy", "x.image": "<ref:/shop/image>" },
     data: { "x.type": "Volume", "x.size": 64 },
     vm: {
-      ...{ "x.type": "VM", "x.memory": 160, "x.restartOnFailure": true, "x.liveness.protocol": "icmp" },
+      "x.type": "VM",
+      "x.memory": 160,
+      "x.restartOnFailure": true,
+      "x.liveness.protocol": "icmp",
       "x.data": { service: { roles: roles[name] ?? {} } },
     },
     bootDisk: disk("boot", 0),
@@ -30,7 +36,8 @@ export const service = (name: string): JsonObject => {
 /** The own controller's VM first, so that its being the last one is no accident. */
 export const cloudOf = (image: string, more: JsonObject = {}): JsonObject => ({
   shop: {
-    ...{ "x.type": "Cell", "x.name": "shop" },
+    "x.type": "Cell",
+    "x.name": "shop",
     net: { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" },
     image: { "x.type": "Volume", "x.size": 64, "x.access": "ro", "x.import": image },
     ...Object.fromEntries(Object.keys(roles).map((name) => [name, service(name)])),

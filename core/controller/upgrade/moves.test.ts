@@ -91,7 +91,11 @@ const hears = (world: World): World => {
 test("the operator's word for one VM goes to the Placer, is durable, and ends with the next incarnation", () => {
   const world = hears(running());
   assert.deepEqual(move(world, "shop/web", "h2", true).body, {
-    ...{ vm: "shop/web", from: "h1", to: "h2", incarnation: 1, isThere: false },
+    vm: "shop/web",
+    from: "h1",
+    to: "h2",
+    incarnation: 1,
+    isThere: false,
   });
   assert.equal(placement(world, "shop/web")?.moveTo, undefined, "that was a question");
   assert.equal(move(world, "shop/web", "h2").status, 200);
@@ -156,7 +160,10 @@ const roles: Readonly<Record<string, JsonObject>> = {
 };
 const service = (name: string): JsonObject => ({
   vm: {
-    ...{ "x.type": "VM", "x.memory": 160, "x.restartOnFailure": true, "x.liveness.protocol": "icmp" },
+    "x.type": "VM",
+    "x.memory": 160,
+    "x.restartOnFailure": true,
+    "x.liveness.protocol": "icmp",
     "x.data": { service: { roles: roles[name] ?? {} } },
   },
   card: { "x.type": "VirtualInterface", "x.vm": `<ref:/shop/${name}/vm>`, "x.subnet": "<ref:/shop/net>" },
@@ -165,7 +172,8 @@ const cloud = (): World => {
   const world = new World({ root });
   world.put({
     shop: {
-      ...{ "x.type": "Cell", net: { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" } },
+      "x.type": "Cell",
+      net: { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" },
       ...Object.fromEntries(Object.keys(roles).map((name) => [name, service(name)])),
     },
   });

@@ -358,7 +358,10 @@ test("whatever happens: one at a time, always something to go back to, and in th
           const document = world.vm(`shop/${happening.name}/vm`)?.document;
           if (document !== undefined)
             world.ended.set(`${document.uid}@${document.incarnation}`, {
-              ...{ phase: "failed", power: "off", ended: "crashed", reason: "killed" },
+              phase: "failed",
+              power: "off",
+              ended: "crashed",
+              reason: "killed",
             });
           world.settle();
         } else {

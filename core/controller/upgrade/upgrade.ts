@@ -210,7 +210,9 @@ function obstacle(state: ControllerState, { vm, element, target, own }: Pending)
   return other === undefined ? null : awaits(other, "well");
 }
 const awaits = ({ path: vm }: VmElement, until: CauseOf<"upgrade-awaits">["until"]): Cause => ({
-  ...{ kind: "upgrade-awaits", vm, until },
+  kind: "upgrade-awaits",
+  vm,
+  until,
 });
 
 /** Between two incarnations, unless it only waits for room. */

@@ -10,8 +10,11 @@ import { shop, World } from "../world.testing.ts";
 const h1 = peerName("host.h1");
 const member = peerName("presence.1");
 const death: ActualPresenceDeath = {
-  ...{ host: hostName("h1"), generation: 3, incarnation: 0 },
-  ...{ declaredAt: Date.UTC(2026, 10, 21, 20, 40, 7), reporters: 3 },
+  host: hostName("h1"),
+  generation: 3,
+  incarnation: 0,
+  declaredAt: Date.UTC(2026, 10, 21, 20, 40, 7),
+  reporters: 3,
 };
 /** Two of three members say it, unless it is one alone. */
 const declare = (world: World, value: object = death, ...by: readonly PeerName[]): void => {

@@ -144,7 +144,13 @@ function nextRun(state: ControllerState, vm: VmRecord): Run | null {
   const resources = { memoryMiB, cpus, cpuSpeedMHz, placement };
   const isRestart = vm.failure !== null && vm.lastEnd?.how === "host died";
   return {
-    ...{ incarnation, stage: "placing", host: null, handedOver: false, ...resources, disks, interfaces },
+    incarnation,
+    stage: "placing",
+    host: null,
+    handedOver: false,
+    ...resources,
+    disks,
+    interfaces,
     ...(isRestart ? { restart: true as const } : {}),
   };
 }
@@ -295,7 +301,9 @@ function noteRunning(state: ControllerState, vm: VmRecord, run: Run, actual: Act
 }
 
 const endCause = ({ ended, reason }: ActualVm): Cause => ({
-  ...{ kind: "ended", how: ended ?? "not started", detail: reason },
+  kind: "ended",
+  how: ended ?? "not started",
+  detail: reason,
 });
 
 /** What ended the last incarnation, if it ended by itself. */

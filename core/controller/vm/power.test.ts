@@ -18,7 +18,10 @@ const stateOf = (world: World, path: string): ElementState =>
 const powerOff = (world: World, path: string): void => {
   const incarnation = world.vm(path)?.document.incarnation ?? assert.fail(`${path} runs`);
   world.ended.set(`${world.uidOf(path)}@${incarnation}`, {
-    ...{ power: "off", ended: "exited", phase: "failed", reason: null },
+    power: "off",
+    ended: "exited",
+    phase: "failed",
+    reason: null,
   });
   world.settle();
 };

@@ -27,7 +27,9 @@ export function desireProtected(state: ControllerState): void {
     if (!state.ha || ofElement === undefined || isOwnVm(state, vm)) return;
     const element = elementOf(state, ofElement);
     const ofModel = {
-      ...{ vm, cell: state.options.cell, path: ofElement.path },
+      vm,
+      cell: state.options.cell,
+      path: ofElement.path,
       priority: element?.type === "VM" ? element.priority : 0,
       isolated: element?.type === "VM" ? element.ha.isolated : ("keep" as const),
       storageManager: storageManagerOf(state),
@@ -36,7 +38,10 @@ export function desireProtected(state: ControllerState): void {
     // Who looks after it hears so; the incarnation behind it is looked after in its place.
     if (run === null && record.freed?.incarnation === record.incarnation)
       addDesire(desires, haManagerOf(state), protectedKey(vm), {
-        ...{ ...ofModel, ...record.freed, lost: "end" as const, forced: true as const },
+        ...ofModel,
+        ...record.freed,
+        lost: "end" as const,
+        forced: true as const,
       } satisfies DesiredProtected);
     if (run === null || run.host === null || !run.handedOver) return;
     const isOn = element?.type === "VM" && element.desiredState === "on" && !isOff(state);

@@ -142,7 +142,12 @@ function diskDocument(state: ControllerState, vm: Uid, run: Run, disk: RunDisk):
   return {
     connection,
     ...(path === undefined ? {} : { path }),
-    ...{ busType, busNumber, busSlot, bootOrder, readOnly, attachment },
+    busType,
+    busNumber,
+    busSlot,
+    bootOrder,
+    readOnly,
+    attachment,
   };
 }
 const trialDisks = ({ trial }: DesiredVm): readonly DesiredDisk[] => (trial === undefined ? [] : [trial.disk]);

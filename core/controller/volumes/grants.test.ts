@@ -7,7 +7,9 @@ import { World } from "../world.testing.ts";
 test("a grant says at the Storage Manager whom it is for: a cell, an account, or a domain of accounts", () => {
   const world = new World();
   const grant = (to: JsonObject): JsonObject => ({
-    ...{ "x.type": "VolumeGrant", "x.volume": "<ref:/shop/disk>", "x.grant": "copy" },
+    "x.type": "VolumeGrant",
+    "x.volume": "<ref:/shop/disk>",
+    "x.grant": "copy",
     ...to,
   });
   const disk = { "x.type": "Volume", "x.size": 64 };

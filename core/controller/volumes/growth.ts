@@ -151,7 +151,8 @@ export function sizeRefusals(state: ControllerState, cell: Cell, plan: Plan): re
         ? []
         : [
             {
-              ...{ code: "cell/volume-shrinks", path },
+              code: "cell/volume-shrinks",
+              path,
               message: `\`${path}\` has ${has} MiB, and a volume cannot be made smaller`,
               hint: `Write \`x.size ${has}\`. To have less, make a volume of ${to} MiB under another name, copy the data over in a VM that has both, and then delete this one.`,
             },
@@ -159,7 +160,8 @@ export function sizeRefusals(state: ControllerState, cell: Cell, plan: Plan): re
     if (actual?.frozen !== true || to === has) return [];
     return [
       {
-        ...{ code: "cell/volume-is-origin", path },
+        code: "cell/volume-is-origin",
+        path,
         message: `\`${path}\` stays at ${has} MiB: others were made from it or read it, so it never changes`,
         hint: `Write \`x.size ${has}\`, and \`x.size ${to}\` at the copy that needs the room.`,
       },

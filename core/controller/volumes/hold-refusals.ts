@@ -23,7 +23,8 @@ export function holdRefusals(state: ControllerState, plan: Plan): readonly Diagn
       if (!isDestroyed || isOver(state, grant)) return [];
       return [
         {
-          ...{ code: "cell/held", path: step.path },
+          code: "cell/held",
+          path: step.path,
           message: `\`${step.path}\` is held by \`${grant.path}\` until its copy \`${grant.hold}\` is made, and would be ${step.action === "replace" ? "made anew" : "left without it"}`,
           hint: `Wait for the copy, or take \`x.hold\` of \`${grant.path}\` away first, in a change of its own.`,
         },
@@ -44,7 +45,10 @@ export function holdFaults(state: ControllerState, cell: Cell, plan: Plan): read
   const faults: Diagnostic[] = [];
   const fault = ({ path, position }: VolumeGrantElement, message: string, hint: string): void =>
     void faults.push({
-      ...{ code: "cell/grant", path, message, hint },
+      code: "cell/grant",
+      path,
+      message,
+      hint,
       ...(position === undefined ? {} : { position }),
     });
   for (const grant of holds) {
@@ -57,33 +61,28 @@ export function holdFaults(state: ControllerState, cell: Cell, plan: Plan): read
     const former = formerHeldFor(state, copy);
     if (!isPath(hold))
       fault(
-        ...[grant, `\`${path}\` holds its volume for \`${hold}\`, which is no element's path`],
+        grant,
+        `\`${path}\` holds its volume for \`${hold}\`, which is no element's path`,
         'Write the copy\'s whole path in that cell, its component first, such as `x.hold "primary/volumes/a1"`; or remove `x.hold`.',
       );
     else if (!to.domain.endsWith(`.${state.options.domain}`) || to.domain === cellDomain(state))
       fault(
-        ...[
-          grant,
-          to.domain === cellDomain(state)
-            ? `\`${path}\` holds its volume for a copy in this cell itself, which goes with it`
-            : `\`${path}\` holds its volume for a copy in \`${to.domain}\`, and the cells of this cloud are below \`${state.options.domain}\``,
-        ],
+        grant,
+        to.domain === cellDomain(state)
+          ? `\`${path}\` holds its volume for a copy in this cell itself, which goes with it`
+          : `\`${path}\` holds its volume for a copy in \`${to.domain}\`, and the cells of this cloud are below \`${state.options.domain}\``,
         `Name the other cell that the copy stands in, such as \`x.cell "<ref://primary.${state.options.domain}/>"\`; or remove \`x.hold\`.`,
       );
     else if (first.volume !== grant.volume)
       fault(
-        ...[
-          grant,
-          `\`${path}\` holds \`${grant.volume}\` for \`${hold}\`, for which \`${first.path}\` holds \`${first.volume}\`: a copy has one origin`,
-        ],
+        grant,
+        `\`${path}\` holds \`${grant.volume}\` for \`${hold}\`, for which \`${first.path}\` holds \`${first.volume}\`: a copy has one origin`,
         "Let each hold name a copy of its own in `x.hold`.",
       );
     else if (former !== null)
       fault(
-        ...[
-          grant,
-          `\`${path}\` holds its volume for \`${hold}\`, for which a former \`${former}\` is held that has left the model`,
-        ],
+        grant,
+        `\`${path}\` holds its volume for \`${hold}\`, for which a former \`${former}\` is held that has left the model`,
         `Name another copy in \`x.hold\`, or wait until that one is made, or give the former volume up: \`cells delete ${former} --drop-held\`.`,
       );
   }

@@ -12,8 +12,11 @@ import { World } from "../world.testing.ts";
 const manager = peerName("storage-manager");
 const copyAt = "primary/volumes/a1";
 const hold: JsonObject = {
-  ...{ "x.type": "VolumeGrant", "x.volume": "<ref:/shop/disk>", "x.cell": "<ref://primary.cells.internal/>" },
-  ...{ "x.grant": "copy", "x.hold": copyAt },
+  "x.type": "VolumeGrant",
+  "x.volume": "<ref:/shop/disk>",
+  "x.cell": "<ref://primary.cells.internal/>",
+  "x.grant": "copy",
+  "x.hold": copyAt,
 };
 const disk: JsonObject = { "x.type": "Volume", "x.size": 64 };
 const cell = (elements: JsonObject): JsonObject => ({ shop: { "x.type": "Cell", ...elements } });
@@ -176,7 +179,7 @@ test("what a volume is held for is said with the desire for it, and given up whe
   // A controller of the version before, which an upgrade went back to, took both back; the Storage Manager keeps the volume.
   for (const key of [...(world.desired.get(manager)?.keys() ?? [])]) world.desired.get(manager)?.delete(key);
   world.crash();
-  const said = { ...{ phase: "deleting", reason: "it is held", server: "s1", sizeMiB: 64 }, held: true } as const;
+  const said = { phase: "deleting", reason: "it is held", server: "s1", sizeMiB: 64, held: true } as const;
   const say = (value: object | null) =>
     world.step({
       kind: "actual",

@@ -12,7 +12,8 @@ import { shop, World } from "../world.testing.ts";
 /** What a volume was promised counts, also where the model says less of it. */
 const copy = (sizeMiB: number | null): JsonObject => ({
   webDisk: {
-    ...{ "x.type": "VolumeCopy", "x.image": "<ref:/shop/golden>" },
+    "x.type": "VolumeCopy",
+    "x.image": "<ref:/shop/golden>",
     ...(sizeMiB === null ? {} : { "x.size": sizeMiB }),
   },
 });
@@ -117,23 +118,24 @@ test("a copy whose size is left out keeps what it has, which the plan says and t
 test("what is held for a copy counts in the quota until that is made, also when the whole model has gone", () => {
   const world = new World({ child: true });
   const amount = {
-    ...{
-      vms: 9,
-      memoryMiB: 9999,
-      cpus: 9,
-      volumes: 9,
-      storageMiB: 9999,
-      subnets: 9,
-      addresses: 999,
-      publicAddresses: 0,
-    },
+    vms: 9,
+    memoryMiB: 9999,
+    cpus: 9,
+    volumes: 9,
+    storageMiB: 9999,
+    subnets: 9,
+    addresses: 999,
+    publicAddresses: 0,
   };
   const life = { uid: "c1", model: {}, grant: { amount, serial: 1, answered: 0, refusal: null }, ending: false };
   world.step({ kind: "desired", from: peerName("cell-manager"), key: lifeKey, value: life });
   const holds = () => quotaOf(world.state).holds.storageMiB;
   const grant = {
-    ...{ "x.type": "VolumeGrant", "x.volume": "<ref:/shop/scratch>", "x.cell": "<ref://nobody.cells.internal/>" },
-    ...{ "x.grant": "copy", "x.hold": "nobody/copy" },
+    "x.type": "VolumeGrant",
+    "x.volume": "<ref:/shop/scratch>",
+    "x.cell": "<ref://nobody.cells.internal/>",
+    "x.grant": "copy",
+    "x.hold": "nobody/copy",
   };
   world.put({ shop: { "x.type": "Cell", ...scratch(300), grant } });
   world.settle();
@@ -145,7 +147,9 @@ test("what is held for a copy counts in the quota until that is made, also when 
   const manager = peerName("storage-manager");
   for (const { uid: of, ...grants } of world.documents<DesiredGrant>("storage-manager", "grant"))
     world.step({
-      ...{ kind: "actual", from: manager, key: actualKey(world.state.options.self, `grant/${of}`) },
+      kind: "actual",
+      from: manager,
+      key: actualKey(world.state.options.self, `grant/${of}`),
       value: toJson({ phase: "ready", reason: null, grants, copied: true }),
     });
   world.settle();

@@ -84,7 +84,9 @@ function desireConnections(state: ControllerState, vm: Uid, run: Run, desires: D
 function volumeDocument(state: ControllerState, record: ElementRecord, element: Element): DesiredVolume | null {
   const heldFor = heldForOf(holdsOf(state, record)).slice(0, mostHeldFor);
   const common = {
-    ...{ uid: record.uid, cell: state.options.cell, path: element.path },
+    uid: record.uid,
+    cell: state.options.cell,
+    path: element.path,
     ...(heldFor.length === 0 ? {} : { heldFor }),
   };
   if (element.type === "Volume") {

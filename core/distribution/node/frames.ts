@@ -182,7 +182,11 @@ const parseHello = (fields: Fields): Result<HelloFrame, Refusal> => {
   if (seen !== undefined && !isCount(seen)) return fail("malformed frame");
   const knew = markOf(fields.knew);
   return ok({
-    ...{ frame: "hello", version, generation, session, name },
+    frame: "hello",
+    version,
+    generation,
+    session,
+    name,
     ...(seen === undefined ? {} : { seen }),
     ...(life === undefined ? {} : { life }),
     ...(marks === undefined ? {} : { history: marks }),

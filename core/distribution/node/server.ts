@@ -118,7 +118,8 @@ const receiveHello = (
   link.control.push(helloOf(node, client, { ...(hasForked(client) ? { forked: true } : {}), ...seenLater }));
 };
 const laterSeen = (node: Distribution, { connection }: ServerLink, { floor, generation }: Client, session: number) => ({
-  ...{ connection, frame: helloOf(node, { session, floor }, { seen: generation }) },
+  connection,
+  frame: helloOf(node, { session, floor }, { seen: generation }),
 });
 
 /** To everybody who was greeted without it. */

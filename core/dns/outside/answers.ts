@@ -38,7 +38,16 @@ const longest = { found: 3_600, missing: 300 } as const;
 
 /** What is asked for others. Of all further ones nothing is known of what is in them, which may be an address. */
 const understood: readonly number[] = [
-  ...[types.A, types.NS, types.CNAME, types.SOA, types.PTR, types.MX, types.TXT, types.AAAA, types.SRV, types.CAA],
+  types.A,
+  types.NS,
+  types.CNAME,
+  types.SOA,
+  types.PTR,
+  types.MX,
+  types.TXT,
+  types.AAAA,
+  types.SRV,
+  types.CAA,
 ];
 export const isUnderstood = (type: number): boolean => understood.includes(type);
 

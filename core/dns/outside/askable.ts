@@ -15,8 +15,15 @@ export interface Inside {
 const atHome = ["alt", "home.arpa", "internal", "invalid", "local", "localhost", "onion", "test"];
 /** RFC 6890 and 6303: of no use to anybody outside. */
 const privateNetworks = [
-  ...["0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"],
-  ...["224.0.0.0/4", "240.0.0.0/4"],
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.168.0.0/16",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
 ];
 /** The same of IPv6, as hexadecimal digits: unspecified, loopback, mapped; unique local; link-local; groups. */
 const privateDigits = ["00", "fc", "fd", "fe8", "fe9", "fea", "feb", "fec", "fed", "fee", "fef", "ff"];

@@ -145,8 +145,15 @@ const optRecord = (size: number): number[] => [0, ...u16(types.OPT), ...u16(size
 /** The question as it goes outside: nothing of the asker's own message is in it but the name and the type. */
 export const questionTo = (id: number, { name, type }: Question): Uint8Array =>
   Uint8Array.from([
-    ...[...u16(id), ...u16(flags.desired), ...u16(1), ...u16(0), ...u16(0), ...u16(1)],
-    ...[...nameBytes(name), ...u16(type), ...u16(classIn)],
+    ...u16(id),
+    ...u16(flags.desired),
+    ...u16(1),
+    ...u16(0),
+    ...u16(0),
+    ...u16(1),
+    ...nameBytes(name),
+    ...u16(type),
+    ...u16(classIn),
     ...optRecord(largestUdp),
   ]);
 

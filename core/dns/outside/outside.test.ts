@@ -26,13 +26,19 @@ const a = (name: string, data: string, ttl = 60) => ({
 });
 const alias = (name: string, data: string, ttl = 60) => ({ ...a(name, data, ttl), type: "CNAME" as const });
 const soa = (name: string, ttl: number, minimum: number) => ({
-  ...{ name, type: "SOA" as const, class: "IN" as RecordClass, ttl },
+  name,
+  type: "SOA" as const,
+  class: "IN" as RecordClass,
+  ttl,
   data: { mname: "ns.example.org", rname: "admin.example.org", serial: 1, refresh: 1, retry: 1, expire: 1, minimum },
 });
 type Parts = Parameters<typeof encode>[0];
 const packet = (parts: Partial<Parts> = {}): Buffer =>
   encode({
-    ...{ type: "response", id: question.id, flags: 0x8180, questions: [{ name: question.name, type: "A" }] },
+    type: "response",
+    id: question.id,
+    flags: 0x8180,
+    questions: [{ name: question.name, type: "A" }],
     ...parts,
   } as Parts);
 const read = (bytes: Uint8Array, asked = question): Heard => readAnswer(bytes, asked, guarded);
@@ -48,21 +54,29 @@ test("nothing of the inside is asked outside, nor what is nobody's there", () =>
   ];
   for (const name of asked) assert.ok(isAskable(name, guarded), name);
   const kept = [
-    ...[
-      "cells.internal",
-      "web1.shop.cells.internal",
-      "web1.shop.cell.internal",
-      "db",
-      "10.64.0.2",
-      "",
-      "printer.local",
-      "x.onion",
-      "a.home.arpa",
-    ],
+    "cells.internal",
+    "web1.shop.cells.internal",
+    "web1.shop.cell.internal",
+    "db",
+    "10.64.0.2",
+    "",
+    "printer.local",
+    "x.onion",
+    "a.home.arpa",
     // Of the underlay, the pools, and whatever is private; the networks around them; and below them.
-    ...["2.0.64.10.in-addr.arpa", "64.10.in-addr.arpa", "10.in-addr.arpa", "in-addr.arpa", "7.0.18.198.in-addr.arpa"],
-    ...["198.in-addr.arpa", "1.1.168.192.in-addr.arpa", "b._dns-sd._udp.0.0.64.10.in-addr.arpa", "010.in-addr.arpa"],
-    ...["300.1.in-addr.arpa", "d.f.ip6.arpa", "ip6.arpa", `${"0.".repeat(32)}ip6.arpa`],
+    "2.0.64.10.in-addr.arpa",
+    "64.10.in-addr.arpa",
+    "10.in-addr.arpa",
+    "in-addr.arpa",
+    "7.0.18.198.in-addr.arpa",
+    "198.in-addr.arpa",
+    "1.1.168.192.in-addr.arpa",
+    "b._dns-sd._udp.0.0.64.10.in-addr.arpa",
+    "010.in-addr.arpa",
+    "300.1.in-addr.arpa",
+    "d.f.ip6.arpa",
+    "ip6.arpa",
+    `${"0.".repeat(32)}ip6.arpa`,
   ];
   for (const name of kept) assert.ok(!isAskable(name, guarded), name);
   // Also where the cloud's domain is below one that is somebody's.
@@ -74,7 +88,10 @@ test("nothing of the inside is asked outside, nor what is nobody's there", () =>
 
 test("a question goes out with its name and its type, and nothing else of the asker's", () => {
   const own = encode({
-    ...{ type: "query", id: 9, flags: 0x0100, questions: [{ name: "WWW.example.ORG", type: "A" }] },
+    type: "query",
+    id: 9,
+    flags: 0x0100,
+    questions: [{ name: "WWW.example.ORG", type: "A" }],
     additionals: [
       { type: "OPT", name: ".", udpPayloadSize: 4096, flags: 0, options: [{ code: "CLIENT_SUBNET", ip: "10.64.0.2" }] },
     ],
@@ -108,10 +125,7 @@ test("a question goes out with its name and its type, and nothing else of the as
     // To the name of the OPT record behind it, which is empty.
     [
       "a pointer that leads on",
-      Buffer.from([
-        ...[0, 9, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0xc0, 18, 0, 1, 0, 1],
-        ...[0, 0, 41, 4, 0, 0, 0, 0, 0, 0, 0],
-      ]),
+      Buffer.from([0, 9, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0xc0, 18, 0, 1, 0, 1, 0, 0, 41, 4, 0, 0, 0, 0, 0, 0, 0]),
     ],
     ["a pointer to itself", Buffer.from([0, 9, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12, 0, 1, 0, 1])],
   ] as const)
@@ -203,7 +217,8 @@ test("it holds for as long as its shortest record, for an hour at most, and what
 
 test("the cache ends with the time, and is bounded by entries and by bytes", () => {
   const entry = (ttl: number, size = 4) => ({
-    ...{ rcode: 0, ttl },
+    rcode: 0,
+    ttl,
     records: [{ name: "a.b", type: 16, ttl, data: new Uint8Array(size) }],
   });
   const cache = new NameCache({ entries: 3, bytes: 4_000 });

@@ -57,7 +57,13 @@ export const textOfRules = ({ ingress, egress }: Pick<DesiredSecurityGroup, "ing
   JSON.stringify(
     [ingress, egress].map((rules) =>
       rules.map(({ protocol, fromPort, toPort, icmpType, icmpCode, cidr = "", group = "" }) => [
-        ...[protocol, fromPort, toPort, icmpType, icmpCode, cidr, group],
+        protocol,
+        fromPort,
+        toPort,
+        icmpType,
+        icmpCode,
+        cidr,
+        group,
       ]),
     ),
   );

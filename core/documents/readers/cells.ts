@@ -142,7 +142,9 @@ export const desiredCell = document(
     bound,
     services: optional(
       object<CellBinding>({
-        ...{ placer: serviceNumber, storageManager: serviceNumber, haManager: serviceNumber },
+        placer: serviceNumber,
+        storageManager: serviceNumber,
+        haManager: serviceNumber,
         networkMode: optional(oneOf(...modes)),
       }),
     ),
@@ -162,7 +164,9 @@ export const actualCell = document(
     pools: optional(poolsAsked),
     services: optional(
       object<CellServices>({
-        ...{ placer: ordinal, storageManager: ordinal, haManager: serviceNumber },
+        placer: ordinal,
+        storageManager: ordinal,
+        haManager: serviceNumber,
         networkMode: optional(oneOf(...modes)),
       }),
     ),

@@ -30,7 +30,10 @@ import { address, cellText, hostText, most, network, pathText, progressFields, s
 const own = { field: "uid", of: ({ uid }: { readonly uid: string }) => uid } as const;
 export const desiredInstance = document(
   object<DesiredInstance>({
-    ...{ uid: uidText, cell: cellText, path: pathText, host: hostText },
+    uid: uidText,
+    cell: cellText,
+    path: pathText,
+    host: hostText,
     groups: list(uidText, most.groups),
   }),
   { key: own },
@@ -39,18 +42,27 @@ export const instanceId = pattern(/^i-[0-9a-f]{8}$/, "an instance's id: `i-` and
 export const actualInstance = document(
   object<ActualInstance>({
     ...progressFields,
-    ...{ id: nullable(instanceId), address: nullable(address), mac: nullable(text(17)) },
+    id: nullable(instanceId),
+    address: nullable(address),
+    mac: nullable(text(17)),
   }),
 );
 const [port, icmp] = [integer(0, 65_535), integer(-1, 255)];
 const groupRule = object<DesiredGroupRule>({
-  ...{ protocol: integer(-1, 255), fromPort: port, toPort: port, icmpType: icmp, icmpCode: icmp },
-  ...{ cidr: optional(network), group: optional(uidText) },
+  protocol: integer(-1, 255),
+  fromPort: port,
+  toPort: port,
+  icmpType: icmp,
+  icmpCode: icmp,
+  cidr: optional(network),
+  group: optional(uidText),
 });
 export const desiredSecurityGroup = document(
   object<DesiredSecurityGroup>({
-    ...{ uid: uidText, cell: cellText },
-    ...{ ingress: list(groupRule, most.networks), egress: list(groupRule, most.networks) },
+    uid: uidText,
+    cell: cellText,
+    ingress: list(groupRule, most.networks),
+    egress: list(groupRule, most.networks),
   }),
   { key: own },
 );
@@ -58,18 +70,24 @@ export const actualSecurityGroup = document(object<ActualSecurityGroup>({ ...pro
 const viewText = text(2 ** 20);
 export const desiredNetworkView = document(
   object<DesiredNetworkView>({
-    ...{ version: count, head: viewText },
+    version: count,
+    head: viewText,
     slices: object<DesiredNetworkView["slices"]>({ count, digest }),
   }),
 );
 export const networkSlice = document(object<NetworkSlice>({ digest, items: list(viewText, most.rules) }));
 
 const placed = object<PlacedAddress>({
-  ...{ address, state: oneOf("pending", "assigned", "failed"), reason: optional(sentence) },
+  address,
+  state: oneOf("pending", "assigned", "failed"),
+  reason: optional(sentence),
 });
 export const actualNetwork = document(
   object<ActualNetwork>({
-    ...{ address, cluster: text(64), peer: oneOf("node", "network"), version: count },
+    address,
+    cluster: text(64),
+    peer: oneOf("node", "network"),
+    version: count,
     instances: nullable(
       list(
         object<PlacedInstance>({ id: instanceId, private: optional(placed), public: optional(placed) }),

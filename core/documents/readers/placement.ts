@@ -114,14 +114,17 @@ const knownMarks = object<KnownMarks>({ places: words, tags: words, properties: 
 const bounded = (name: PlacementSettingName) => integer(placementSettings[name].least, placementSettings[name].most);
 export const hostOffers = document(
   object<HostOffers>({
-    ...{ hosts: list(offer, most.hosts), complete: boolean, marks: optional(knownMarks) },
+    hosts: list(offer, most.hosts),
+    complete: boolean,
+    marks: optional(knownMarks),
     lastHostS: optional(bounded("lastHostS")),
   }),
 );
 export const desiredPlacementSettings = document(
   object<DesiredPlacementSettings>({
     settings: object<PlacementSettings>({
-      ...{ lastHostS: optional(bounded("lastHostS")), systemHosts: optional(bounded("systemHosts")) },
+      lastHostS: optional(bounded("lastHostS")),
+      systemHosts: optional(bounded("systemHosts")),
     }),
   }),
 );

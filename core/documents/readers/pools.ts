@@ -22,12 +22,20 @@ import { cellText, hostText, most, pathText, sentence, uidText, word, yes } from
 const wishes = { cpuRatio: optional(count), fill: optional(oneOf(...fills)) } as const;
 const accounts = list(word, most.authorised);
 const pooledAs = object<PooledAs>({
-  ...{ uid: uidText, cell: word, path: pathText, name: word, enabled: boolean },
-  ...{ authorised: accounts, ...wishes },
+  uid: uidText,
+  cell: word,
+  path: pathText,
+  name: word,
+  enabled: boolean,
+  authorised: accounts,
+  ...wishes,
 });
 export const desiredPooled = document(
   object<DesiredPooled>({
-    ...{ host: hostText, flavor: word, tag: word, epoch: optional(count) },
+    host: hostText,
+    flavor: word,
+    tag: word,
+    epoch: optional(count),
     pool: nullable(pooledAs),
   }),
   { key: { field: "host", of: ({ host }) => host } },
@@ -35,7 +43,9 @@ export const desiredPooled = document(
 const claimed = object<NonNullable<DesiredClaim["pooled"]>>({ flavor: word, pool: nullable(pooledAs) });
 export const desiredClaim = document(
   object<DesiredClaim>({
-    ...{ host: hostText, epoch: count, rule: nullable(object(hostRule)) },
+    host: hostText,
+    epoch: count,
+    rule: nullable(object(hostRule)),
     pooled: nullable(claimed),
   }),
   { key: { field: "host", of: ({ host }) => host } },
@@ -46,20 +56,30 @@ export const actualCellOwner = document(object<ActualCellOwner>({ cell: cellText
 });
 const placedGroup = object<PlacedGroup>({ name: word, kind: nullable(oneOf(...groupKinds)) });
 export const placedTerms = object<PlacedTerms>({
-  ...{ implicit: optional(oneOf(...implicitModes)), groups: optional(list(placedGroup, most.groups)) },
-  ...{ pool: optional(uidText), owned: yes, claim: optional(count) },
+  implicit: optional(oneOf(...implicitModes)),
+  groups: optional(list(placedGroup, most.groups)),
+  pool: optional(uidText),
+  owned: yes,
+  claim: optional(count),
 });
 export const actualStanding = document(
   object<ActualStanding>({ vms: list(uidText, most.vmsOfHost), tag: nullable(word) }),
 );
 
 const hostAsked = object<PoolHostAsked>({
-  ...{ uid: uidText, name: word, flavor: word, zone: optional(word), enabled: boolean },
+  uid: uidText,
+  name: word,
+  flavor: word,
+  zone: optional(word),
+  enabled: boolean,
 });
 export const poolsAsked = list(
   object<PoolAsked>({
-    ...{ uid: uidText, path: pathText, authorised: optional(accounts) },
-    ...{ hosts: list(hostAsked, most.poolHosts), ...wishes },
+    uid: uidText,
+    path: pathText,
+    authorised: optional(accounts),
+    hosts: list(hostAsked, most.poolHosts),
+    ...wishes,
   }),
   most.poolHosts,
 );

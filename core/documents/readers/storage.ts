@@ -289,7 +289,9 @@ export const agentServer = document(
     binMiB: optional(amountMiB),
     mark: optional(
       object<AgentMark>({
-        ...{ start: word, tick: count, adopted: yes },
+        start: word,
+        tick: count,
+        adopted: yes,
         adoption: optional(object<Mark>({ start: word, tick: count })),
       }),
     ),

@@ -48,7 +48,10 @@ export const desiredLook = document(object<DesiredLook>({ ticket: uidText }), {
 });
 export const actualLook = document(
   object<ActualLook>({
-    ...{ open: boolean, user: word, account: word, rules: list(rule, mostRules) },
+    open: boolean,
+    user: word,
+    account: word,
+    rules: list(rule, mostRules),
     session: optional(word),
     child: optional(cellText),
   }),
@@ -58,7 +61,10 @@ const limits = object<Limits>(
 );
 export const desiredOwner = document(
   object<DesiredOwner>({
-    ...{ uid: uidText, cell: cellText, account: nullable(accountPath), ending: yes },
+    uid: uidText,
+    cell: cellText,
+    account: nullable(accountPath),
+    ending: yes,
     has: optional(limits),
     uses: optional(inUse),
   }),
@@ -84,13 +90,11 @@ export const desiredDeclared = document(
     domain: object<DeclaredDomain>({ kind: oneOf("domain"), ...place }),
     account: object<DeclaredAccount>({ kind: oneOf("account"), ...place }),
     role: object<DeclaredRole>({
-      ...{
-        kind: oneOf("role"),
-        ...declared,
-        reach: oneOf(...reaches),
-        rules: list(rule, mostRules),
-        secondFactor: yes,
-      },
+      kind: oneOf("role"),
+      ...declared,
+      reach: oneOf(...reaches),
+      rules: list(rule, mostRules),
+      secondFactor: yes,
     }),
   }),
   { key: { field: "uid", of: ({ uid }) => uid } },
@@ -110,7 +114,9 @@ const properties: Reader<Properties> = (json) =>
   readProperties(json) ?? faultOf(json, "texts and whole numbers by names");
 export const desiredMarks = document(
   object<DesiredMarks>({
-    ...{ host: hostText, cluster: optional(clusterPath), tags: optional(list(word, mostMarks)) },
+    host: hostText,
+    cluster: optional(clusterPath),
+    tags: optional(list(word, mostMarks)),
     properties: optional(properties),
   }),
   { key: { field: "host", of: ({ host }) => host } },

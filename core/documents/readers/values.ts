@@ -100,8 +100,14 @@ export const protocol = oneOf("any", "tcp", "udp", "icmp");
 /** One that is absent is nothing: a previous version did not know it, or had nothing to say yet. */
 const amount = absentAs(0, count);
 const amounts = {
-  ...{ vms: amount, memoryMiB: amount, cpus: amount, volumes: amount },
-  ...{ storageMiB: amount, subnets: amount, addresses: amount, publicAddresses: amount },
+  vms: amount,
+  memoryMiB: amount,
+  cpus: amount,
+  volumes: amount,
+  storageMiB: amount,
+  subnets: amount,
+  addresses: amount,
+  publicAddresses: amount,
 } as const satisfies Fields<Usage>;
 /** Amounts of a quota. */
 export const usage = object<Usage>(amounts);

@@ -34,8 +34,16 @@ function notHere({ group, given }: Case): string | null {
 }
 
 const usual: Circumstances = {
-  ...{ since: "same", lost: "restart", isHostLost: true, state: "Unknown", isFenced: false },
-  ...{ isAsking: false, isHeld: false, isCancelled: false, isolated: "keep", isVetoedLong: false },
+  since: "same",
+  lost: "restart",
+  isHostLost: true,
+  state: "Unknown",
+  isFenced: false,
+  isAsking: false,
+  isHeld: false,
+  isCancelled: false,
+  isolated: "keep",
+  isVetoedLong: false,
 };
 function circumstancesOf({ given }: Case): readonly [Step, Circumstances] {
   const step = (given.fenced === true ? "Fencing" : (given.step ?? "Scheduled")) as Step;

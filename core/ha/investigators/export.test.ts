@@ -117,7 +117,11 @@ test("a server that does not answer holds nothing up for long, and one that is m
 
 test("what was asked before a start is taken back where nothing is to be asked any more", () => {
   const service = createHaManager({
-    ...{ self: peerName("ha-manager"), presence: [member], storageManagers: [], hosts: [], agents: [s1] },
+    self: peerName("ha-manager"),
+    presence: [member],
+    storageManagers: [],
+    hosts: [],
+    agents: [s1],
   });
   const desiredAt = new Map([[s1, new Map<string, Json>([["requests/h1", { host: "h1" }]])]]);
   const state = service.restore({ records: new Map(), desiredAt });

@@ -12,8 +12,16 @@ const begun = (settings: { readonly investigateRetryInterval?: number } = {}) =>
   for (const name of ["h2", "h3", "h4", "h5"])
     world.give({ kind: "reachable", peer: peerName(`host.${name}`), reachable: true });
   const host = {
-    ...{ host: "h1", state: "up", address: "10.0.1.1", mac, memoryMiB: 1, reservedMiB: 0 },
-    ...{ machineMiB: 1, cpus: 1, cpuSpeedMHz: 1, accelerator: "tcg" },
+    host: "h1",
+    state: "up",
+    address: "10.0.1.1",
+    mac,
+    memoryMiB: 1,
+    reservedMiB: 0,
+    machineMiB: 1,
+    cpus: 1,
+    cpuSpeedMHz: 1,
+    accelerator: "tcg",
   };
   world.give({ kind: "actual", from: peerName("host.h1"), key: "host", value: host });
   world.protect("a-1", 1, "h1");

@@ -14,8 +14,16 @@ const begun = (named: readonly string[] | null): World => {
   for (const peer of [s1, peerName("host.h2"), peerName("host.h3")])
     world.give({ kind: "reachable", peer, reachable: true });
   const host = {
-    ...{ host: "h1", state: "up", address: "10.0.1.1", mac: "02:00:0a:00:01:01", memoryMiB: 1, reservedMiB: 0 },
-    ...{ machineMiB: 1, cpus: 1, cpuSpeedMHz: 1, accelerator: "tcg" },
+    host: "h1",
+    state: "up",
+    address: "10.0.1.1",
+    mac: "02:00:0a:00:01:01",
+    memoryMiB: 1,
+    reservedMiB: 0,
+    machineMiB: 1,
+    cpus: 1,
+    cpuSpeedMHz: 1,
+    accelerator: "tcg",
   };
   world.give({ kind: "actual", from: peerName("host.h1"), key: "host", value: host });
   world.protect("a-1", 1, "h1");
@@ -47,7 +55,9 @@ test("all are asked, in the preset order or in the operator's, and shown so", ()
 test("who is left out is not asked, has nobody ask, and holds nothing up", () => {
   const world = begun(["power", "heartbeat"]);
   const effects = world.give({
-    ...{ kind: "actual", from: member, key: "dead/h1" },
+    kind: "actual",
+    from: member,
+    key: "dead/h1",
     value: { host: "h1", generation: 1, incarnation: 0, declaredAt: 1, reporters: 3 },
   });
   const desires = effects.flatMap((effect) => (effect.kind === "desire" ? [effect.key] : []));

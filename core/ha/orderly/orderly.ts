@@ -88,8 +88,19 @@ function schedule(state: HaState, vm: Uid, now: Instant): void {
   const [type, reason] = due;
   log(state.outbox, "ha/scheduled", { vm, path, cell, incarnation, host, type, reason });
   save(state, {
-    ...{ type, step: "Scheduled", client, vm, cell, path, incarnation, host },
-    ...{ scheduledAt: now.wallMs, since: now.wallMs, reason, answers: [], fencing: [] },
+    type,
+    step: "Scheduled",
+    client,
+    vm,
+    cell,
+    path,
+    incarnation,
+    host,
+    scheduledAt: now.wallMs,
+    since: now.wallMs,
+    reason,
+    answers: [],
+    fencing: [],
   });
 }
 
@@ -135,7 +146,9 @@ function advance(state: HaState, vm: Uid, { wallMs }: Instant): boolean {
   const { path, cell, incarnation, host } = item;
   log(state.outbox, "ha/step", { vm, path, cell, incarnation, host, step: to, reason: why });
   save(state, {
-    ...{ ...item, step: to satisfies Step, since: wallMs },
+    ...item,
+    step: to satisfies Step,
+    since: wallMs,
     ...(isActive(to) ? {} : { outcome: why }),
     ...(gaveUp === true ? { gaveUp } : {}),
   });

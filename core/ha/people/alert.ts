@@ -75,7 +75,14 @@ export const channels = {
 /** Its records: the receiver, notices by their numbers, and the last number that was used. */
 export type Channel = (typeof channels)[keyof typeof channels];
 export const createNotices = <Receiver>(channel: Channel): Notices<Receiver> => ({
-  ...{ channel, receiver: null, queue: new Map(), number: 0, tried: 0, dueMs: 0, said: null, waiting: null },
+  channel,
+  receiver: null,
+  queue: new Map(),
+  number: 0,
+  tried: 0,
+  dueMs: 0,
+  said: null,
+  waiting: null,
 });
 export function restoreNotices(notices: Notices, key: string, value: Json): void {
   const { channel } = notices;

@@ -83,17 +83,20 @@ function dueOf(state: HaState, now: Instant): readonly Due[] {
   }
   for (const [host, paths] of stuck)
     due.push({
-      ...{ kind: "stuck", subject: host },
+      kind: "stuck",
+      subject: host,
       sentence: `${some(paths)} of ${host} should long have started or stopped there, and ${host}, which is heard, says otherwise: \`cells why\` says what that waits for`,
     });
   for (const [host, paths] of isolated)
     due.push({
-      ...{ kind: "isolated", subject: host },
+      kind: "isolated",
+      subject: host,
       sentence: `${host} is declared dead, and something says that it runs on with ${some(paths)}: \`cells ha why\` says what; where its power is off, \`cells host dead ${host}\` goes on`,
     });
   for (const [host, paths] of unfenced)
     due.push({
-      ...{ kind: "unfenced", subject: host },
+      kind: "unfenced",
+      subject: host,
       sentence: `${some(paths)} of ${host} cannot be fenced: \`cells ha why\` says what that waits for; where the power of ${host} is off, \`cells host dead ${host}\` goes on`,
     });
   return due;

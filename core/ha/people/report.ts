@@ -22,7 +22,10 @@ export function reportOf({ active, ended, wanted, storm, alerts, power, notices,
     alerts: [...alerts.values()]
       .sort((one, other) => one.since - other.since)
       .map(({ kind, subject, since, sentence, acknowledged }) => ({
-        ...{ kind, subject, since: isoTime(since), sentence },
+        kind,
+        subject,
+        since: isoTime(since),
+        sentence,
         ...(acknowledged === undefined ? {} : { acknowledged: isoTime(acknowledged) }),
       })),
     ...(notices.receiver === null
@@ -35,7 +38,10 @@ export function reportOf({ active, ended, wanted, storm, alerts, power, notices,
     power: [...power.registered.values()]
       .sort((one, other) => (one.host < other.host ? -1 : 1))
       .map(({ host, kind, address, uuid, agent, plug }) => ({
-        ...{ host, kind, address, uuid },
+        host,
+        kind,
+        address,
+        uuid,
         ...(agent === undefined ? {} : { agent }),
         ...(plug === undefined ? {} : { plug }),
         said: power.said.get(host)?.sentence ?? null,
@@ -47,10 +53,23 @@ export function reportOf({ active, ended, wanted, storm, alerts, power, notices,
 const shown = (item: WorkItem): HaItem => {
   const { type, step, vm, cell, path, incarnation, host, reason, outcome = null, held = null, fencedBy = null } = item;
   const said = ({ by, state, sentence, at }: WorkItem["answers"][number]) => ({
-    ...{ by, says: state, sentence, since: isoTime(at) },
+    by,
+    says: state,
+    sentence,
+    since: isoTime(at),
   });
   return {
-    ...{ type, step, vm, cell, path, incarnation, host, reason, outcome, held, fencedBy },
+    type,
+    step,
+    vm,
+    cell,
+    path,
+    incarnation,
+    host,
+    reason,
+    outcome,
+    held,
+    fencedBy,
     scheduled: isoTime(item.scheduledAt),
     since: isoTime(item.since),
     investigators: item.answers.map(said),

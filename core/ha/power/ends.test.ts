@@ -67,7 +67,9 @@ test("the edge is told that there is something to say", () => {
 test("it is said of that boot alone, and only where nothing speaks against it", () => {
   const end = { host: h1, boot: 7 };
   const answer = (more: Partial<EndAnswer>): EndAnswer => ({
-    ...{ known: { generation: 3, boot: 7 }, against: null, ended: null },
+    known: { generation: 3, boot: 7 },
+    against: null,
+    ended: null,
     ...more,
   });
   assert.equal(endToSay(end, []), "wait", "nobody answers");

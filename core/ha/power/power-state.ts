@@ -52,8 +52,14 @@ export interface PowerState {
   waiting: number | null;
 }
 export const createPower = (isElsewhere = false): PowerState => ({
-  ...{ waiting: null, isElsewhere, asked: new Map() },
-  ...{ registered: new Map(), orders: new Map(), open: new Map(), offs: new Map(), said: new Map() },
+  waiting: null,
+  isElsewhere,
+  asked: new Map(),
+  registered: new Map(),
+  orders: new Map(),
+  open: new Map(),
+  offs: new Map(),
+  said: new Map(),
   boots: new Map(),
   readOffMs: new Map(),
 });

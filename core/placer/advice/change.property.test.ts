@@ -35,9 +35,16 @@ function cloud(): PlacerState {
     const peer = peerName(`host.${name}`);
     const view = state.hosts.get(peer) ?? assert.fail();
     const actual = {
-      ...{ host: hostName(name), state: "up" as const, address: "10.0.1.1" as never, mac: "" as never },
-      ...{ memoryMiB: pick([1500, 2000, 3000, 5000]), reservedMiB: 1000, cpus: pick([1, 2, 4]) },
-      ...{ cpuSpeedMHz: pick([1000, 2000]), accelerator: "tcg" as const, machineMiB: pick([0, 40]) },
+      host: hostName(name),
+      state: "up" as const,
+      address: "10.0.1.1" as never,
+      mac: "" as never,
+      memoryMiB: pick([1500, 2000, 3000, 5000]),
+      reservedMiB: 1000,
+      cpus: pick([1, 2, 4]),
+      cpuSpeedMHz: pick([1000, 2000]),
+      accelerator: "tcg" as const,
+      machineMiB: pick([0, 40]),
     };
     state.hosts.set(peer, { ...view, reachable: !is(6), actual });
     if (is(6)) desire(`host/${name}`, { host: name, state: pick(["disabled", "maintenance"]) });
@@ -60,8 +67,15 @@ function cloud(): PlacerState {
   return state;
 }
 const requestOf = (vm: string, cell: string, more: Partial<DesiredPlacement>): DesiredPlacement => ({
-  ...{ vm: vm as Uid, path: `${cell}/${vm}` as never, cell: cell as never, incarnation: 1 },
-  ...{ memoryMiB: 100, cpus: 1, cpuSpeedMHz: 0, placement: {}, ...more },
+  vm: vm as Uid,
+  path: `${cell}/${vm}` as never,
+  cell: cell as never,
+  incarnation: 1,
+  memoryMiB: 100,
+  cpus: 1,
+  cpuSpeedMHz: 0,
+  placement: {},
+  ...more,
 });
 function asked(): DesiredPlacement {
   const placement: { [wish: string]: Json } = {};

@@ -27,7 +27,16 @@ const isAmount = (change: Change): change is Extract<Change, { readonly kind: Am
 
 /** Wishes that are heeded. */
 const wishes = [
-  ...["host", "zone", "pod", "cluster", "tags", "properties", "groups", "dedication", "pool", "apartFrom"],
+  "host",
+  "zone",
+  "pod",
+  "cluster",
+  "tags",
+  "properties",
+  "groups",
+  "dedication",
+  "pool",
+  "apartFrom",
 ] as const;
 /** Of one that names several so many are looked at each apart. */
 const mostItems = 8;

@@ -102,9 +102,18 @@ test("the cloud's own VMs stand anywhere, at dedicated hosts last", () => {
   dedicate("h1", d1);
   const start = (vm: string, memoryMiB: number) =>
     input({
-      ...{ kind: "desired", from: root, key: `placement/${vm}` },
+      kind: "desired",
+      from: root,
+      key: `placement/${vm}`,
       value: {
-        ...{ vm, path: `root/${vm}`, cell: "root", incarnation: 1, memoryMiB, cpus: 1, cpuSpeedMHz: 0, placement: {} },
+        vm,
+        path: `root/${vm}`,
+        cell: "root",
+        incarnation: 1,
+        memoryMiB,
+        cpus: 1,
+        cpuSpeedMHz: 0,
+        placement: {},
       },
     });
   start("r1", 1000);
@@ -126,9 +135,17 @@ test("whose a cell is says the root controller alone, and a cell within a cell g
   const inner = peerName("controller.db.other");
   const desire = (cell: string): unknown =>
     input({
-      ...{ kind: "desired", from: inner, key: "placement/x" },
+      kind: "desired",
+      from: inner,
+      key: "placement/x",
       value: {
-        ...{ vm: "x", path: "db/x", cell, incarnation: 1, memoryMiB: 10, cpus: 1, cpuSpeedMHz: 0 },
+        vm: "x",
+        path: "db/x",
+        cell,
+        incarnation: 1,
+        memoryMiB: 10,
+        cpus: 1,
+        cpuSpeedMHz: 0,
         ...inGroup(a1),
       },
     });

@@ -10,8 +10,11 @@ import { dedicationGroup } from "./dedication.ts";
 import { neighboursOf } from "./implicit.ts";
 
 const what: Readonly<Record<MarkWish, string>> = {
-  ...{ zone: "a host of the zone", pod: "a host of the pod", cluster: "a host of the cluster" },
-  ...{ tags: "a host with the tag", properties: "a host with" },
+  zone: "a host of the zone",
+  pod: "a host of the pod",
+  cluster: "a host of the cluster",
+  tags: "a host with the tag",
+  properties: "a host with",
 };
 
 /** A host has the place, the tags and the properties that a VM asks for. The cloud's own ask for nothing. */

@@ -18,7 +18,9 @@ function cloud(pool: JsonObject | null = {}) {
   for (const [cell, account] of Object.entries(accounts)) say(`owner/${cell}`, { cell, account });
   const pooled = (more: JsonObject, tag: string): unknown =>
     say("pooled/h1", {
-      ...{ host: "h1", flavor: "large", tag },
+      host: "h1",
+      flavor: "large",
+      tag,
       pool: { uid: "c1-4", cell: "shop", path: "shop/racks", name: "rack1", enabled: true, authorised: [dev], ...more },
     });
   if (pool !== null) pooled(pool, "first");
@@ -26,9 +28,18 @@ function cloud(pool: JsonObject | null = {}) {
   const start = (cell: string, vm: string, placement: JsonObject, more: JsonObject = {}): string | null => {
     const from: PeerName = peerName(`controller.${cell}`);
     placer.input({
-      ...{ kind: "desired", from, key: `placement/${vm}` },
+      kind: "desired",
+      from,
+      key: `placement/${vm}`,
       value: toJson({
-        ...{ vm, path: `${cell}/${vm}`, cell, incarnation: 1, memoryMiB: 100, cpus: 1, cpuSpeedMHz: 0, placement },
+        vm,
+        path: `${cell}/${vm}`,
+        cell,
+        incarnation: 1,
+        memoryMiB: 100,
+        cpus: 1,
+        cpuSpeedMHz: 0,
+        placement,
         ...more,
       }),
     });

@@ -15,8 +15,12 @@ export const together: Filter = (candidate, request, ratios, asker) => {
   const against = mayStandTogether(
     { host: actual.host, rule, pooled, neighbours: () => (counts ? neighboursOf(use, request.vm, asker) : []) },
     {
-      ...{ account: asker.account, isSystem: asker.isSystem, group: dedicationGroup(request, asker) },
-      ...{ mode: implicitOf(request.placement), pool: poolAsked(request, candidate.pooled), memberships },
+      account: asker.account,
+      isSystem: asker.isSystem,
+      group: dedicationGroup(request, asker),
+      mode: implicitOf(request.placement),
+      pool: poolAsked(request, candidate.pooled),
+      memberships,
     },
   );
   return against === null ? null : sentences[against.by](candidate, request, ratios, asker);

@@ -115,7 +115,14 @@ export function choose(indexed: Indexed, request: DesiredPlacement, asker: Asker
     if (entry === null) continue;
     const { host, freeMiB, view } = entry;
     const ranked: Ranked = {
-      ...{ host, boot: view.actual?.boot, avoided: false, isOthers, asked: wish, held, besides, freeMiB },
+      host,
+      boot: view.actual?.boot,
+      avoided: false,
+      isOthers,
+      asked: wish,
+      held,
+      besides,
+      freeMiB,
       ...packsAt(view.pooled),
     };
     if (best === null || isBetter(ranked, best)) best = ranked;

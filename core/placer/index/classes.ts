@@ -62,7 +62,12 @@ export interface PlacerIndex {
   isStale: boolean;
 }
 export const createIndex = (): PlacerIndex => ({
-  ...{ entries: new Map(), classes: [], byKey: new Map(), shapes: new Map(), terms: new Map(), isStale: false },
+  entries: new Map(),
+  classes: [],
+  byKey: new Map(),
+  shapes: new Map(),
+  terms: new Map(),
+  isStale: false,
 });
 const spareClasses = 1024;
 
@@ -97,7 +102,9 @@ function enter({ index, hosts, usage, ratios }: Indexed, host: HostName, account
   const { actual } = view;
   const use = usage.get(host) ?? noUse();
   const entry: HostEntry = {
-    ...{ view, host, freeMiB: memoryFor(actual, ratios) - takenMiB(actual, use) },
+    view,
+    host,
+    freeMiB: memoryFor(actual, ratios) - takenMiB(actual, use),
     freeCpus: cpusFor(actual, ratiosAt(view.pooled, ratios)) - use.cpus,
     class: classOf(index, { ...view, actual }, use, accountOf),
   };

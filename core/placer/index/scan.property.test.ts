@@ -49,20 +49,17 @@ class Cloud {
   actual(host: HostName): ActualHost {
     const [memoryMiB, cpus] = [this.pick([2000, 3000, 4000]), this.pick([1, 2])];
     return {
-      ...{
-        host,
-        state: this.is(12) ? "draining" : "up",
-        address: "10.0.1.1" as never,
-        mac: "" as never,
-        memoryMiB,
-        cpus,
-      },
-      ...{
-        reservedMiB: 1000,
-        machineMiB: this.pick([0, 40]),
-        cpuSpeedMHz: this.pick([1000, 2000]),
-        accelerator: "tcg",
-      },
+      host,
+      state: this.is(12) ? "draining" : "up",
+      address: "10.0.1.1" as never,
+      mac: "" as never,
+      memoryMiB,
+      cpus,
+
+      reservedMiB: 1000,
+      machineMiB: this.pick([0, 40]),
+      cpuSpeedMHz: this.pick([1000, 2000]),
+      accelerator: "tcg",
       ...(this.is(2) ? {} : { networkMode: this.pick(["EDGE", "MANAGED"] as const) }),
       ...(this.is(2) ? {} : { boot: 1 + below(this.chance, 3) }),
     };
@@ -92,8 +89,13 @@ class Cloud {
     if (this.is(9)) placement.properties = this.pick([{ sriov: 4 }, { gpu: "a100", sriov: 8 }]);
     if (this.is(8)) placement.zone = this.pick(["z1", "z2"]);
     const request: DesiredPlacement = {
-      ...{ vm, path: `${cell.split(".")[0]}/${vm}` as never, cell: cell as never, incarnation: 1, placement },
-      ...{ memoryMiB: this.pick([50, 100, 255, 256, 300, 900]), cpus: 1 + below(this.chance, 6) },
+      vm,
+      path: `${cell.split(".")[0]}/${vm}` as never,
+      cell: cell as never,
+      incarnation: 1,
+      placement,
+      memoryMiB: this.pick([50, 100, 255, 256, 300, 900]),
+      cpus: 1 + below(this.chance, 6),
       cpuSpeedMHz: this.pick([0, 0, 1500]),
       ...(this.is(6) ? { avoid: [this.pick(names), this.pick(names)].map(hostName) } : {}),
       ...(this.is(6) ? { restart: true as const } : {}),

@@ -38,7 +38,9 @@ test("what runs elsewhere, of whomever, is in the way; room that is kept for who
   assert.deepEqual(lossAt(it), ["h1", 1], "its room at h2 is its own");
   it.administer("h1", null);
   it.input({
-    ...{ kind: "actual", from: "host.h2" as never, key: "taken/x-1" },
+    kind: "actual",
+    from: "host.h2" as never,
+    key: "taken/x-1",
     value: { memoryMiB: 1200, cpus: 1 },
   });
   assert.deepEqual(lossAt(it), ["h1", 1, "shop/web"]);

@@ -12,7 +12,9 @@ const begun = (spareHosts: number, names = ["h1", "h2", "h3"]) => {
 };
 const keep = (it: ReturnType<typeof world>, hosts: number | null): void =>
   void it.input({
-    ...{ kind: "desired", from: peerName("controller.root"), key: "spare" },
+    kind: "desired",
+    from: peerName("controller.root"),
+    key: "spare",
     value: hosts === null ? null : { hosts },
   });
 const placed = (it: ReturnType<typeof world>, ...vms: readonly string[]): readonly (string | null | undefined)[] =>
@@ -103,7 +105,9 @@ test("reserved hosts are room for that, closed ones and those that are away are 
 test("VMs of other Placers are counted, and room that is kept for who leaves is not looked for twice", () => {
   const it = begun(1, ["h1", "h2"]);
   it.input({
-    ...{ kind: "actual", from: "host.h1" as never, key: "taken/x-1" },
+    kind: "actual",
+    from: "host.h1" as never,
+    key: "taken/x-1",
     value: { memoryMiB: 2000, cpus: 1 },
   });
   it.want("a", 1500);

@@ -86,8 +86,14 @@ function plain(wordOf: WordOf): Wanted | null {
   ];
   if (memoryMiB === null || cpus === null) return null;
   const document: DesiredPlacement = {
-    ...{ vm: "capacity" as Uid, path: "any/vm" as never, cell: "any" as never, incarnation: 1 },
-    ...{ memoryMiB, cpus, cpuSpeedMHz: 0, placement: {} },
+    vm: "capacity" as Uid,
+    path: "any/vm" as never,
+    cell: "any" as never,
+    incarnation: 1,
+    memoryMiB,
+    cpus,
+    cpuSpeedMHz: 0,
+    placement: {},
   };
   return { client: nobodys, document };
 }

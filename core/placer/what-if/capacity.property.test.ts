@@ -132,7 +132,10 @@ test("what runs out first is said, and what keeps hosts away whatever their room
   assert.equal(capacityNow(state, { client: shop, document: processors }, 0).runsOut, "cpus");
   const tagged = requestOf("like", "shop", { placement: { tags: ["none"] } });
   assert.deepEqual(capacityNow(state, { client: shop, document: tagged }, 0), {
-    ...{ more: 0, hosts: 0, runsOut: null, away: [{ kind: "pinned", hosts: 3 }] },
+    more: 0,
+    hosts: 0,
+    runsOut: null,
+    away: [{ kind: "pinned", hosts: 3 }],
   });
   const apart = requestOf("like", "shop", { placement: { groups: ["apart"] } });
   const apartSaid = capacityNow(state, { client: shop, document: apart }, 0);

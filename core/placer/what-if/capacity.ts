@@ -51,7 +51,9 @@ export function* capacityOf(
   const asker = askerOf(state, client);
   const copy: DesiredPlacement = {
     ...anew(document),
-    ...{ vm: "capacity" as Uid, path: `${document.path}-copy` as never, incarnation: 1 },
+    vm: "capacity" as Uid,
+    path: `${document.path}-copy` as never,
+    incarnation: 1,
   };
   const said = whyNoGroup(copy, asker);
   if (said !== null) return { more: 0, hosts: 0, runsOut: null, away: [], said };

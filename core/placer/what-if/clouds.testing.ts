@@ -18,8 +18,15 @@ export const [root, shop, bank] = [
   peerName("controller.bank"),
 ] as const;
 export const requestOf = (vm: string, cell: string, more: Partial<DesiredPlacement>): DesiredPlacement => ({
-  ...{ vm: vm as Uid, path: `${cell}/${vm}` as never, cell: cell as never, incarnation: 1 },
-  ...{ memoryMiB: 100, cpus: 1, cpuSpeedMHz: 0, placement: {}, ...more },
+  vm: vm as Uid,
+  path: `${cell}/${vm}` as never,
+  cell: cell as never,
+  incarnation: 1,
+  memoryMiB: 100,
+  cpus: 1,
+  cpuSpeedMHz: 0,
+  placement: {},
+  ...more,
 });
 
 /** What a VM may ask for there. */
@@ -46,9 +53,16 @@ export function cloudOf(chance: Chance, hostCount: number, vms: number, ofWishes
   for (const name of names) {
     const peer = peerName(`host.${name}`);
     const actual = {
-      ...{ host: hostName(name), state: "up" as const, address: "10.0.1.1" as never, mac: "" as never },
-      ...{ memoryMiB: pick([1300, 1500, 1700, 2000]), reservedMiB: 1000, cpus: pick([1, 1, 2]) },
-      ...{ cpuSpeedMHz: 1000, accelerator: "tcg" as const, machineMiB: pick([0, 40]) },
+      host: hostName(name),
+      state: "up" as const,
+      address: "10.0.1.1" as never,
+      mac: "" as never,
+      memoryMiB: pick([1300, 1500, 1700, 2000]),
+      reservedMiB: 1000,
+      cpus: pick([1, 1, 2]),
+      cpuSpeedMHz: 1000,
+      accelerator: "tcg" as const,
+      machineMiB: pick([0, 40]),
     };
     state.hosts.set(peer, { host: hostName(name), reachable: !is(9), actual });
     if (is(8)) desire(root, `host/${name}`, { host: name, state: pick(["disabled", "reserved"]) });

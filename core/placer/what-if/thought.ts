@@ -20,9 +20,13 @@ const vmsOfUnit = 3;
 export function* thought(state: PlacerState, isIndexed = false): Sliced<PlacerState> {
   const copy: PlacerState = {
     ...state,
-    ...{ hosts: new HostTable(), usage: new UsageTable(), index: createIndex() },
-    ...{ wanted: new Map<Uid, Wanted>(), reservations: new Map<Uid, Reservation>() },
-    ...{ owners: new Map(state.owners), groups: new Map(state.groups) },
+    hosts: new HostTable(),
+    usage: new UsageTable(),
+    index: createIndex(),
+    wanted: new Map<Uid, Wanted>(),
+    reservations: new Map<Uid, Reservation>(),
+    owners: new Map(state.owners),
+    groups: new Map(state.groups),
     groupsByName: new Map([...state.groupsByName].map(([name, groups]) => [name, new Map(groups)])),
   };
   const { accountOf } = askerOf(copy, nobodys);

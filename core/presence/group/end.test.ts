@@ -166,12 +166,17 @@ test("what a member answers is taken with numbers that a life can have, and othe
     ended: null,
   });
   const wrong: readonly Json[] = [
-    ...[null, 5, [], {}, { ...sound, ended: 2 ** 53 }, { ...sound, ended: "2" }, { ...sound, against: 5 }],
-    ...[
-      { ...sound, known: 5 },
-      { ...sound, known: { ...known, generation: 2 ** 53 } },
-      { ...sound, known: { boot: 1 } },
-    ],
+    null,
+    5,
+    [],
+    {},
+    { ...sound, ended: 2 ** 53 },
+    { ...sound, ended: "2" },
+    { ...sound, against: 5 },
+
+    { ...sound, known: 5 },
+    { ...sound, known: { ...known, generation: 2 ** 53 } },
+    { ...sound, known: { boot: 1 } },
     { ...sound, known: { ...known, boot: -1 } },
   ];
   for (const answer of wrong) assert.equal(readEndAnswer(answer), null, JSON.stringify(answer));

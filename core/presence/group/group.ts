@@ -429,7 +429,12 @@ function statusOf(state: GroupState): Json {
     const isOff = dead && view.known?.boot != null && (view.declared?.ended ?? -1) >= view.known.boot;
     const state = dead ? "dead" : thought;
     return {
-      ...{ host: view.host, generation, incarnation, state, reports, sinceMs },
+      host: view.host,
+      generation,
+      incarnation,
+      state,
+      reports,
+      sinceMs,
       ...(isOff ? { powerIsOff: true as const } : {}),
     };
   });

@@ -399,7 +399,11 @@ const leave = (state: SwimState, turn: Turn): void => {
 };
 
 const deathOf = ({ host, generation }: { readonly host: HostName; readonly generation: number }): Update => ({
-  ...{ status: "dead", host, generation, incarnation: 0, from: null },
+  status: "dead",
+  host,
+  generation,
+  incarnation: 0,
+  from: null,
 });
 
 /**

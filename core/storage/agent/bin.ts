@@ -80,7 +80,8 @@ export function whyInBin(state: AgentState, uid: Uid): string | null {
  * @param wasLeased to anybody, ever. A record of a lease outlives its volume, and every version has written it.
  */
 export const labelOf = ({ about, source, manager, fresh }: VolumeRecord, wasLeased: boolean): BinLabel => ({
-  ...{ about: about ?? null, manager: manager ?? null },
+  about: about ?? null,
+  manager: manager ?? null,
   overlay: source.kind === "overlay",
   ...(fresh === true && !wasLeased ? { untouched: true as const } : {}),
 });

@@ -296,7 +296,11 @@ test("a lease for which a later epoch is asked shows an older store, and closes 
   assert.deepEqual([server.lease().epoch, server.lease().holder, server.lease().phase], [6, null, "ready"]);
   server.desire(`lease/${tenant}`, { volume: tenant, epoch: 7, holder: { vm: "v-1", incarnation: 5, host: "h2" } });
   assert.deepEqual(server.work().work.find(({ volume }) => volume === tenant)?.export, {
-    ...{ epoch: 7, writable: true, sizeMiB: 10, access: null, holder: "h2" },
+    epoch: 7,
+    writable: true,
+    sizeMiB: 10,
+    access: null,
+    holder: "h2",
   });
 });
 
@@ -474,8 +478,16 @@ test("the files of a store that was put back are looked for once it is adopted: 
 });
 
 const inBin = (volume: Uid): BinFile => ({
-  ...{ file: `${volume}.1`, volume, about: null, overlay: false, manager, sizeMiB: 10, usedMiB: 1 },
-  ...{ deleted: "2026-01-01T00:00:00.000Z", ageMs: 0, offered: false },
+  file: `${volume}.1`,
+  volume,
+  about: null,
+  overlay: false,
+  manager,
+  sizeMiB: 10,
+  usedMiB: 1,
+  deleted: "2026-01-01T00:00:00.000Z",
+  ageMs: 0,
+  offered: false,
 });
 
 test("a volume that is known elsewhere to be made, and whose former file is in the bin, says so", () => {

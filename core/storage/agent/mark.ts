@@ -33,8 +33,17 @@ export const restoredMarks = (record: Json | undefined): Marks => {
   const stored = (record ?? {}) as unknown as Partial<Pick<Marks, "starts" | "accepted" | "finds" | "adopted">>;
   const { starts = [], accepted = null, finds = false, adopted = null } = stored;
   return {
-    ...{ starts, accepted, finds, adopted, found: null, start: null, tick: 0, foreign: null },
-    ...{ seen: new Map(), behind: new Set(), older: null },
+    starts,
+    accepted,
+    finds,
+    adopted,
+    found: null,
+    start: null,
+    tick: 0,
+    foreign: null,
+    seen: new Map(),
+    behind: new Set(),
+    older: null,
   };
 };
 
@@ -114,7 +123,7 @@ function keepStarts(marks: Marks, starts: readonly Mark[], effects: Effect[]): v
   marks.starts = starts.slice(-mostStarts);
   const { accepted, finds, adopted } = marks;
   const value = {
-    ...{ starts: marks.starts },
+    starts: marks.starts,
     ...(accepted === null ? {} : { accepted }),
     ...(finds ? { finds } : {}),
     ...(adopted === null ? {} : { adopted }),

@@ -27,7 +27,10 @@ export const newVolume = (owners: ReadonlyMap<Uid, Owner>, uid: Uid, desired: Ag
   const manager = owners.get(uid)?.manager;
   const { source, about, from, made } = desired;
   return {
-    ...{ source, sizeMiB: null, boot: null, removing: false },
+    source,
+    sizeMiB: null,
+    boot: null,
+    removing: false,
     ...(manager === undefined ? {} : { manager }),
     ...(about === undefined ? {} : { about }),
     ...(from === undefined ? {} : { from }),

@@ -43,7 +43,9 @@ export function fileWork(state: AgentState, uid: Uid): VolumeWork["file"] {
   if (volume.doubted === true) return { action: "find" };
   if (volume.sizeMiB !== null) return null;
   return {
-    ...{ action: "create", source: volume.source, sizeMiB: desired.sizeMiB },
+    action: "create",
+    source: volume.source,
+    sizeMiB: desired.sizeMiB,
     ...(volume.from === undefined ? {} : { from: volume.from }),
     ...(volume.found === true ? { found: true as const } : {}),
   };
@@ -100,7 +102,9 @@ export function volumeActual(state: AgentState, uid: Uid, use: string | null): A
   if (desired === undefined || volume.removing) return { phase: "deleting", reason: failure ?? use, ...told };
   if (sizeMiB === null || volume.doubted === true)
     return {
-      ...{ phase: failure === null ? "working" : "waiting", reason: failure, ...told },
+      phase: failure === null ? "working" : "waiting",
+      reason: failure,
+      ...told,
       ...(failure !== null && state.badImages.has(uid) ? { badImage: true as const } : {}),
     };
   return { phase: "ready", reason: failure ?? sizeRemark(sizeMiB, desired.sizeMiB), ...told };

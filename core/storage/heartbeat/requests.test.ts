@@ -9,7 +9,10 @@ import type { Looked } from "./requests.ts";
 
 const manager = peerName("ha-manager");
 const lease = (vm: string, incarnation: number, host: string, epoch: number): LeaseRecord => ({
-  ...{ epoch, holder: { vm: uid(vm), incarnation, host: hostName(host) }, confirmed: true, fencing: false },
+  epoch,
+  holder: { vm: uid(vm), incarnation, host: hostName(host) },
+  confirmed: true,
+  fencing: false,
   access: { exportName: "x", pskIdentity: "i", pskHex: "ab", port: 10_900 + epoch },
 });
 /** A server with two volumes of a VM at h1, one of another there, and one of a VM at h2. */

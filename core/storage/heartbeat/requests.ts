@@ -81,7 +81,8 @@ export function requestsSaid({ wanted, seen, said: before }: Requests, leases: L
       kept.add(nameOf(volume, epoch));
       const other = machines.get(`${vm} ${incarnation}`);
       machines.set(`${vm} ${incarnation}`, {
-        ...{ vm, incarnation },
+        vm,
+        incarnation,
         looked: Math.min(looked, other?.looked ?? looked),
         served: served + (other?.served ?? 0),
       });

@@ -136,7 +136,12 @@ test("a server that is away or full is named at its volumes and at what is made 
   world.cut(s1);
   const away = "storage server s1 is not reachable";
   assert.deepEqual(world.volume("a-1"), {
-    ...{ phase: "ready", reason: away, available: false, server: "s1", sizeMiB: 100, frozen: true },
+    phase: "ready",
+    reason: away,
+    available: false,
+    server: "s1",
+    sizeMiB: 100,
+    frozen: true,
   });
   assert.equal(world.volume("a-2")?.reason, `${away}, which has its origin "shop/a-1"`);
   assert.equal(world.volume("a-2")?.phase, "ready");

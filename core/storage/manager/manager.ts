@@ -223,7 +223,9 @@ const isUnread = ({ unread, connectionsOf }: ManagerState, volume: Uid): boolean
 function setAside(state: ManagerState, volume: Uid, error: Error): void {
   const from = state.wantedVolumes.get(volume)?.client ?? state.volumes.get(volume)?.client ?? provider;
   log(state.outbox, "document/refused", {
-    ...{ from, key: `volume/${volume}`, why: `it cannot be worked with: ${error.message}` },
+    from,
+    key: `volume/${volume}`,
+    why: `it cannot be worked with: ${error.message}`,
   });
   const told = progress("waiting", "it is set aside: the Storage Manager cannot work with what is asked of it");
   if (from !== provider) publishVolume(state, from, volume, told, null);

@@ -7,15 +7,13 @@ import { connection, copyOf, StorageWorld, volume } from "./manager.testing.ts";
  * says; where there is doubt, the disk is not called pristine, and its machine boots.
  */
 const saved = {
-  ...{
-    memoryMiB: 128,
-    cpus: 1,
-    diskMiB: 100,
-    engine: "e",
-    form: "f",
-    memorySha256: "a".repeat(64),
-    stateSha256: "b".repeat(64),
-  },
+  memoryMiB: 128,
+  cpus: 1,
+  diskMiB: 100,
+  engine: "e",
+  form: "f",
+  memorySha256: "a".repeat(64),
+  stateSha256: "b".repeat(64),
 };
 const worldWithImage = (): StorageWorld => {
   const world = new StorageWorld({ s1: { freeMiB: 9000, images: { tiny: 100 } } });

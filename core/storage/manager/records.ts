@@ -47,5 +47,10 @@ export interface Left {
 }
 
 export const createKept = (): Kept => ({
-  ...{ touched: new Set(), counted: new Map(), over: new Map(), sums: new Map(), unsaid: new Set(), said: new Map() },
+  touched: new Set(),
+  counted: new Map(),
+  over: new Map(),
+  sums: new Map(),
+  unsaid: new Set(),
+  said: new Map(),
 });

@@ -62,7 +62,8 @@ class Bench {
 }
 
 const lease = (volume: string, epoch: number, vm: string): Json => ({
-  ...{ volume, epoch },
+  volume,
+  epoch,
   holder: { vm, incarnation: 1, host: "h1" },
 });
 

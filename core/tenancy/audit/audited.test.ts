@@ -55,9 +55,14 @@ const carryOut = (bench: Bench, [name, body, of]: Step): number => {
   const ofKey = name === "addKey" ? { key: { id: `CELL${drawn}`, sealed: "sealed" } } : { link: "sealed" };
   const key = [...bench.state.tables.key.keys()].at(-1) ?? "";
   return bench.request({
-    ...{ kind: "ask", by: operator, name, query: {}, ...ofKey },
-    ...{ body: (name === "addKey" ? { user: uid } : body) as JsonObject, parameters: { uid, key } },
-    ...{ password: password === undefined ? null : `phc ${password}` },
+    kind: "ask",
+    by: operator,
+    name,
+    query: {},
+    ...ofKey,
+    body: (name === "addKey" ? { user: uid } : body) as JsonObject,
+    parameters: { uid, key },
+    password: password === undefined ? null : `phc ${password}`,
     fresh: { uid: `drawn${drawn}`, number: `9${String(drawn).padStart(11, "0")}` },
   }).status;
 };
@@ -83,8 +88,14 @@ test("each change has its record, in the transaction of that change, and nothing
   for (const name of ["listUsers", "listRoles", "listDomains", "listAccounts", "listKeys", "whoAmI", "cells"] as const)
     bench.ask(operator, name);
   bench.request({
-    ...{ kind: "ask", by: operator, name: "addDomain", parameters: {}, query: { dryRun: true } },
-    ...{ body: { path: "ROOT/dry" }, password: null, fresh: { uid: "dry", number: "1" } },
+    kind: "ask",
+    by: operator,
+    name: "addDomain",
+    parameters: {},
+    query: { dryRun: true },
+    body: { path: "ROOT/dry" },
+    password: null,
+    fresh: { uid: "dry", number: "1" },
   });
   assert.equal(recordsIn(bench.records).length, length);
   assert.deepEqual(faultsOf(bench.records), []);

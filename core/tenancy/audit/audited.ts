@@ -123,8 +123,20 @@ export function aboutAdmin(state: TenancyState, name: string): About {
 }
 
 const toldFields: ReadonlySet<string> = new Set([
-  ...["state", "role", "reach", "rules", "limits", "account", "key", "totp", "secondFactor"],
-  ...["issuer", "mappings", "cells", "to", "email"],
+  "state",
+  "role",
+  "reach",
+  "rules",
+  "limits",
+  "account",
+  "key",
+  "totp",
+  "secondFactor",
+  "issuer",
+  "mappings",
+  "cells",
+  "to",
+  "email",
 ]);
 /** Fields of bodies that hold no secret, and what is said of one that does. */
 function whatOf(body: JsonObject): string {
@@ -156,7 +168,10 @@ export function record(
   const ofActor = own === undefined ? [] : [own.uid, ...around(state, own.account)];
   const within = [...new Set([...ofActor, ...about.within])];
   const entry: AuditEntry = {
-    ...{ ...actor, verb, target: about.target, within },
+    ...actor,
+    verb,
+    target: about.target,
+    within,
     ...(what === "" ? {} : { what }),
     ...(no === null ? { outcome: "done" } : { outcome: "refused", why: no.message }),
   };
@@ -188,7 +203,9 @@ export function recordOwn(
   const known = user === null ? undefined : state.tables.user.get(user);
   const who = known === undefined ? "an unknown user" : labelOf(state, known);
   const actor: AuditActor = {
-    ...{ who, door: "gateway", source },
+    who,
+    door: "gateway",
+    source,
     ...(known === undefined ? {} : { account: accountPath(state, known.account) }),
     ...(session === null ? {} : { by: shownAs(session) }),
   };

@@ -16,7 +16,11 @@ type Written = {
 };
 const documentOf = (id: string, { path, kind, ...more }: Written): Json =>
   toJson({
-    ...{ uid: uid(id), at: elementPath(`root/tenants${path.slice("ROOT".length)}`), path, kind, tag: `of ${id}` },
+    uid: uid(id),
+    at: elementPath(`root/tenants${path.slice("ROOT".length)}`),
+    path,
+    kind,
+    tag: `of ${id}`,
     ...(kind === "role" ? { reach: "account", rules: [] } : { state: "enabled", limits: {} }),
     ...more,
   });
@@ -173,7 +177,10 @@ test("what is declared changes only there, for the operator as well, and of othe
   const request = { kind: "ask", by: operator, name: "deleteDomain", parameters: { uid: acme } } as const;
   const whole = bench.request({
     ...request,
-    ...{ query: { cleanup: true }, body: {}, password: null, fresh: { uid: "x", number: "1" } },
+    query: { cleanup: true },
+    body: {},
+    password: null,
+    fresh: { uid: "x", number: "1" },
   });
   assert.match(message(whole), /specification \(root\/tenants\/acme\/dev\)/);
   const isKept = (key: string): boolean => /^(account|domain|role|user)\//.test(key);
@@ -200,12 +207,20 @@ test("what is taken out goes on as it was, and is changed and deleted by command
   // Of what ends nothing is declared anew before it has ended.
   const other = world.bench.uidOf("ROOT/others");
   world.bench.step({
-    ...{ kind: "desired", from: root, key: "owner/r-9" },
+    kind: "desired",
+    from: root,
+    key: "owner/r-9",
     value: { uid: "r-9", cell: "vault", account: "ROOT/others" },
   });
   const ends = world.bench.request({
-    ...{ kind: "ask", by: operator, name: "deleteAccount", parameters: { uid: other } },
-    ...{ query: { allowDestroy: ["vault"] }, body: {}, password: null, fresh: { uid: "x", number: "1" } },
+    kind: "ask",
+    by: operator,
+    name: "deleteAccount",
+    parameters: { uid: other },
+    query: { allowDestroy: ["vault"] },
+    body: {},
+    password: null,
+    fresh: { uid: "x", number: "1" },
   });
   assert.equal(ends.status, 200, JSON.stringify(ends.body));
   world.declare("r-2", { kind: "account", path: "ROOT/others" });

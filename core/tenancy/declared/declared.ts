@@ -169,8 +169,13 @@ function tell(state: TenancyState, { path, at }: DesiredDeclared, verb: string, 
   const domains = around === undefined ? [] : domainsAbove(state, around.uid).map(({ uid }) => uid);
   const within = [...(account === undefined ? [] : [account]), ...domains];
   audit(state.outbox, state.now, {
-    ...{ who: specification.label, door: "specification", verb, target: path },
-    ...{ what: [`declared at ${at}`, more].filter(Boolean).join(", "), outcome: "done", within },
+    who: specification.label,
+    door: "specification",
+    verb,
+    target: path,
+    what: [`declared at ${at}`, more].filter(Boolean).join(", "),
+    outcome: "done",
+    within,
   });
   log(state.outbox, "tenancy/changed", { verb, by: specification.label, target: path });
 }

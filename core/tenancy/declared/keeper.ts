@@ -10,7 +10,10 @@ import type { TenancyState } from "../state.ts";
 
 /** Who does what is declared: he may everything, and is the one whom the rule below lets. */
 export const specification: Actor = {
-  ...{ user: null, label: "controller.root", role: "operator", reach: "installation" },
+  user: null,
+  label: "controller.root",
+  role: "operator",
+  reach: "installation",
   rules: [{ verb: "*", effect: "allow" }],
 };
 

@@ -141,8 +141,14 @@ test("what was given to himself counts before what his account has, and a named 
   assert.ok(!may(on, zoe, "shop", "cell.change"));
   const can = (user: string, verb: string): CanAnswer =>
     on.request({
-      ...{ kind: "ask", by: operator, name: "can", parameters: {}, body: {}, password: null },
-      ...{ query: { user, domain: "ROOT", verb, path: "shop/web" }, fresh: { uid: "", number: "" } },
+      kind: "ask",
+      by: operator,
+      name: "can",
+      parameters: {},
+      body: {},
+      password: null,
+      query: { user, domain: "ROOT", verb, path: "shop/web" },
+      fresh: { uid: "", number: "" },
     }).body as unknown as CanAnswer;
   assert.match(can("zoe", "cell.read").because, /allow cell\.read of the delegation of ROOT\/acme\/dev/);
   assert.equal(can("zoe", "cell.change").allowed, false);

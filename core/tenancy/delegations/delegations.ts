@@ -37,8 +37,11 @@ const seenAs = (state: TenancyState, actor: Actor, to: string): string => {
   return isSeen ? accountPath(state, to) : account.number;
 };
 const summary = (state: TenancyState, actor: Actor, each: DelegationRecord): DelegationSummary => ({
-  ...{ uid: each.uid, account: accountPath(state, each.account), cells: each.cells },
-  ...{ to: seenAs(state, actor, each.to), role: roleOf(state, each.role)?.name ?? "" },
+  uid: each.uid,
+  account: accountPath(state, each.account),
+  cells: each.cells,
+  to: seenAs(state, actor, each.to),
+  role: roleOf(state, each.role)?.name ?? "",
 });
 
 /** Of an account that the actor administers, given by it or to it; and to himself. */

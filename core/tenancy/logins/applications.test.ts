@@ -63,8 +63,12 @@ test("a domain that is closed, one that nobody has and another address are answe
   assert.match(closed, /registration-closed/);
   open(on, dora);
   for (const change of [
-    ...[{ domain: "ROOT/others" }, { domain: "ROOT/nothing" }, { domain: "ROOT/acme/dev" }],
-    ...[{ email: "pat@other.example" }, { email: "pat@sub.acme.example" }, { email: "acme.example@other.example" }],
+    { domain: "ROOT/others" },
+    { domain: "ROOT/nothing" },
+    { domain: "ROOT/acme/dev" },
+    { email: "pat@other.example" },
+    { email: "pat@sub.acme.example" },
+    { email: "acme.example@other.example" },
   ])
     assert.equal(said(change), closed, JSON.stringify(change));
   const taken = apply(on, { name: "dev" });

@@ -67,7 +67,10 @@ export function addOpening(
   const own = (): number => [...opening.values()].filter((each) => partOf(state, each.domain) === part).length;
   if (actor.user !== null && hasItsShare(most.openings, opening.size, own)) return fail(beyondShare("openings"));
   const made: OpeningRecord = {
-    ...{ uid, domain: domain.value.uid, email, role },
+    uid,
+    domain: domain.value.uid,
+    email,
+    role,
     ...(limits === undefined ? {} : { limits }),
   };
   if (!dryRun) save(state, "opening", uid, made);
@@ -163,8 +166,14 @@ const summary = (
   { uid, name, email, source, untilMs }: ApplicationRecord,
   { domain, role, limits }: OpeningRecord,
 ): ApplicationSummary => ({
-  ...{ uid, domain: domainPath(state, domain), name, email, role, limits: limits ?? {} },
-  ...{ source, expires: isoTime(untilMs) },
+  uid,
+  domain: domainPath(state, domain),
+  name,
+  email,
+  role,
+  limits: limits ?? {},
+  source,
+  expires: isoTime(untilMs),
 });
 const openingOf = (state: TenancyState, { opening }: ApplicationRecord): OpeningRecord | undefined =>
   state.tables.opening.get(opening);
@@ -222,8 +231,12 @@ export function approveApplication(
   const user = { name, account: path, role };
   if (asked.dryRun)
     return ok({
-      ...{ uid: application.uid, ...user, domain: domainPath(state, domain), state: "enabled" },
-      ...{ hasPassword: true, hasSecondFactor: false },
+      uid: application.uid,
+      ...user,
+      domain: domainPath(state, domain),
+      state: "enabled",
+      hasPassword: true,
+      hasSecondFactor: false,
     });
   const account = state.tables.account.get(accountUid);
   if (account !== undefined && limits !== undefined) save(state, "account", accountUid, { ...account, limits });

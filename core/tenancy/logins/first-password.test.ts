@@ -11,8 +11,15 @@ const uidOf = (on: Bench, name: string): string =>
   [...on.state.tables.user.values()].find((user) => user.name === name)?.uid ?? assert.fail(name);
 const link = (on: Bench, by: By, user: string, hash: string): TenancyResponse =>
   on.request({
-    ...{ kind: "ask", by, name: "linkUser", parameters: { uid: uidOf(on, user) }, query: {}, body: {}, password: null },
-    ...{ fresh: { uid: "", number: "" }, link: hash },
+    kind: "ask",
+    by,
+    name: "linkUser",
+    parameters: { uid: uidOf(on, user) },
+    query: {},
+    body: {},
+    password: null,
+    fresh: { uid: "", number: "" },
+    link: hash,
   });
 /** As the edge does. */
 const use = (on: Bench, user: string, hash: string, password: string): number => {
@@ -78,8 +85,15 @@ test("a link is made by who may change the user, and is no way up", () => {
 
 const recover = (on: Bench, by: By, name: string, hash: string, more: object = {}): TenancyResponse =>
   on.request({
-    ...{ kind: "ask", by, name: "recoverAdmin", parameters: {}, query: { ...more }, body: { name }, password: null },
-    ...{ fresh: { uid: `uid-of-${name}`, number: "" }, link: hash },
+    kind: "ask",
+    by,
+    name: "recoverAdmin",
+    parameters: {},
+    query: { ...more },
+    body: { name },
+    password: null,
+    fresh: { uid: `uid-of-${name}`, number: "" },
+    link: hash,
   });
 
 test("the operator gets back in: an administrator who is locked out, without his telephone, or whom nobody knows", () => {
@@ -87,13 +101,23 @@ test("the operator gets back in: an administrator who is locked out, without his
   const uid = uidOf(on, "rita");
   const session = on.logIn("rita", "ROOT", "of rita") ?? assert.fail();
   on.request({
-    ...{ kind: "ask", by: operator, name: "addKey", parameters: {}, query: {}, body: { user: uid }, password: null },
-    ...{ fresh: { uid: "", number: "" }, key: { id: "CELLKEY", sealed: "sealed" } },
+    kind: "ask",
+    by: operator,
+    name: "addKey",
+    parameters: {},
+    query: {},
+    body: { user: uid },
+    password: null,
+    fresh: { uid: "", number: "" },
+    key: { id: "CELLKEY", sealed: "sealed" },
   });
   const totp = { sealed: "s", isOn: true, lastStep: 0, recovery: [] };
   save(on.state, "user", uid, {
     ...(on.state.tables.user.get(uid) ?? assert.fail()),
-    ...{ totp, state: "disabled", role: builtInUid("reader"), oidc: { issuer: "https://elsewhere", subject: "rita" } },
+    totp,
+    state: "disabled",
+    role: builtInUid("reader"),
+    oidc: { issuer: "https://elsewhere", subject: "rita" },
   });
   assert.equal(recover(on, operator, "rita", "dry", { dryRun: true }).status, 200);
   assert.equal(on.state.tables.user.get(uid)?.state, "disabled", "a dry run changes nothing");

@@ -82,8 +82,12 @@ export function recoverAdmin(
     );
   }
   const record: UserRecord = {
-    ...{ uid: known?.uid ?? uid, name, account: known?.account ?? operatorUid, role: builtInUid("root-admin") },
-    ...{ state: "enabled", password: null },
+    uid: known?.uid ?? uid,
+    name,
+    account: known?.account ?? operatorUid,
+    role: builtInUid("root-admin"),
+    state: "enabled",
+    password: null,
   };
   const expires = isoTime(state.now.wallMs + linkMs);
   const answer = { uid: record.uid, user: `${name}@${rootDomain}`, expires };

@@ -42,7 +42,11 @@ const summary = (
 ): InvitationSummary => {
   const user = by === null ? undefined : state.tables.user.get(by);
   return {
-    ...{ uid, domain: domainPath(state, domain), role, limits: limits ?? {}, expires: isoTime(untilMs) },
+    uid,
+    domain: domainPath(state, domain),
+    role,
+    limits: limits ?? {},
+    expires: isoTime(untilMs),
     by: by === null ? "operator" : user === undefined ? "" : labelOf(state, user),
   };
 };
@@ -80,7 +84,11 @@ export function addInvitation(
   if (actor.user !== null && hasItsShare(mostInvitations, invitation.size, own))
     return fail(beyondShare("invitations"));
   const made: InvitationRecord = {
-    ...{ uid, hash, domain: domain.value.uid, role, by: actor.user?.uid ?? null },
+    uid,
+    hash,
+    domain: domain.value.uid,
+    role,
+    by: actor.user?.uid ?? null,
     untilMs: state.now.wallMs + days * dayMs,
     ...(limits === undefined ? {} : { limits }),
   };
@@ -135,7 +143,9 @@ export function register(state: TenancyState, asked: Registration): Result<UserS
     record(
       state,
       {
-        ...{ verb: "register", actor: { who, door: "gateway", source }, own: undefined },
+        verb: "register",
+        actor: { who, door: "gateway", source },
+        own: undefined,
         about: { target: account, within: [...within, ...(no === null ? [fresh.account] : [])] },
         body:
           no === null && found !== undefined

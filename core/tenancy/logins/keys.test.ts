@@ -34,7 +34,8 @@ const codeOf = ({ status, body }: TenancyResponse): string =>
 
 const dateOf = (ms: number): string => new Date(ms).toISOString().replace(/[-:]|\.\d+/g, "");
 const signedBy = (on: Bench, key: string, date = dateOf(on.ms)) => ({
-  ...{ scheme: "sigv4" as const, key },
+  scheme: "sigv4" as const,
+  key,
   stringToSign: `AWS4-HMAC-SHA256\n${date}\n${date.slice(0, 8)}/here/cells/aws4_request\nabc`,
 });
 /** As the edge does. */

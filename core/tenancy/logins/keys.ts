@@ -21,8 +21,12 @@ const summaryOf = (
   const known = state.tables.user.get(user);
   const used = usedMs === undefined ? null : isoTime(usedMs);
   return {
-    ...{ id, user: known === undefined ? "" : labelOf(state, known), state: standing, note },
-    ...{ made: isoTime(madeMs), used },
+    id,
+    user: known === undefined ? "" : labelOf(state, known),
+    state: standing,
+    note,
+    made: isoTime(madeMs),
+    used,
   };
 };
 const keysOf = ({ tables }: TenancyState, { uid }: UserRecord) =>
@@ -57,7 +61,11 @@ export function addKey(
   if (state.tables.key.has(key.id))
     return fail(refused(503, "busy", "the id that was drawn is another key's; try again"));
   const record: KeyRecord = {
-    ...{ user: uid, note: asked.note ?? "", state: "enabled", madeMs: state.now.wallMs, sealed: key.sealed },
+    user: uid,
+    note: asked.note ?? "",
+    state: "enabled",
+    madeMs: state.now.wallMs,
+    sealed: key.sealed,
   };
   save(state, "key", key.id, record);
   return ok({ key: summaryOf(state, key.id, record) });

@@ -62,7 +62,9 @@ export function beginLogin(state: TenancyState, asked: LoginBegin): Result<Login
   return ok(user === undefined ? { user: null, password: null, totp: null } : begunFor(user));
 }
 export const begunFor = ({ uid, password, totp }: UserRecord): LoginBegun => ({
-  ...{ user: uid, password, totp: totp?.isOn === true ? totp.sealed : null },
+  user: uid,
+  password,
+  totp: totp?.isOn === true ? totp.sealed : null,
 });
 
 const noLogin = refused(401, "login", "there is no such user, or the password is not right: try `cells login` again");

@@ -12,7 +12,9 @@ import { Bench, operator, settled } from "../tenancy.testing.ts";
 
 const issuer = "https://login.example";
 const provider = {
-  ...{ name: "acme", issuer, clientId: "cells" },
+  name: "acme",
+  issuer,
+  clientId: "cells",
   mappings: [
     { claim: "groups", value: "admins", account: "ROOT/acme/dev", role: "account-admin" },
     { claim: "groups", value: "devs", account: "ROOT/acme/dev", role: "user" },

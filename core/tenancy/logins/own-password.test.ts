@@ -50,7 +50,12 @@ test("what happens while it is looked at counts: another password, another user,
   const begun = begin(bench, own).body as unknown as LoginBegun;
   const end = (session: string, known = begun) =>
     bench.request({
-      ...{ kind: "password-end", session, source: "here", begun: known, matched: true, password: "phc mine" },
+      kind: "password-end",
+      session,
+      source: "here",
+      begun: known,
+      matched: true,
+      password: "phc mine",
     }).status;
   const ann = bench.logIn("ann", "ROOT/acme", "of ann") ?? assert.fail();
   assert.equal(end(ann), 403, "of somebody else's session");

@@ -25,9 +25,13 @@ const summary = (state: TenancyState, provider: ProviderRecord): ProviderSummary
   return {
     ...told,
     mappings: mappings.map(({ claim, value, account, role }) => ({
-      ...{ claim, value, account: accountPath(state, account), role: roleOf(state, role)?.name ?? "" },
+      claim,
+      value,
+      account: accountPath(state, account),
+      role: roleOf(state, role)?.name ?? "",
     })),
-    ...{ hasSecret: sealed !== undefined, hasAuthority: authority !== undefined },
+    hasSecret: sealed !== undefined,
+    hasAuthority: authority !== undefined,
   };
 };
 
@@ -82,7 +86,15 @@ export function addProvider(
     mappings.push({ claim, value, account: place.value.uid, role: given.value.uid });
   }
   const record: ProviderRecord = {
-    ...{ uid, name, issuer, clientId, nameClaim, scopes, hosts, redirects, mappings },
+    uid,
+    name,
+    issuer,
+    clientId,
+    nameClaim,
+    scopes,
+    hosts,
+    redirects,
+    mappings,
     ...(sealed === undefined ? {} : { sealed }),
     ...(authority === undefined ? {} : { authority }),
   };

@@ -31,7 +31,11 @@ const enter = (
   const known = begun.body as unknown as LoginBegun;
   const matched = known.password === `phc ${password}`;
   const answer = on.request({
-    ...{ kind: "login-end", ...asked, begun: known, matched, session },
+    kind: "login-end",
+    ...asked,
+    begun: known,
+    matched,
+    session,
     ...(given === undefined ? {} : { code: given }),
   });
   return { ...answer, session };

@@ -39,8 +39,14 @@ test("a gateway that lies claims no cell and frees none: whose it is says the ro
   for (const cell of ["bank", "vault", "primary", "new"]) {
     // That the cell is not there yet is what the gateway says.
     bench.request({
-      ...{ kind: "ask", by: { session: ann }, name: "claimCell", parameters: { cell }, query: { isThere: false } },
-      ...{ body: {}, password: null, fresh: { uid: "x", number: "1" } },
+      kind: "ask",
+      by: { session: ann },
+      name: "claimCell",
+      parameters: { cell },
+      query: { isThere: false },
+      body: {},
+      password: null,
+      fresh: { uid: "x", number: "1" },
     });
     assert.equal(isAnns(cell), false, cell);
     assert.ok(!bench.records.has(`owner/${cell}`) || cell === "bank", cell);

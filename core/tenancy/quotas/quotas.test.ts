@@ -136,8 +136,15 @@ test("a limit of what nothing counts is refused, wherever it is said, and nothin
       kept.set(operator, "ROOT/acme/dev", limits),
       kept.bench.ask(operator, "addOpening", { domain: "ROOT/acme", email: "acme.example", limits }),
       kept.bench.request({
-        ...{ kind: "ask", by: operator, name: "addInvitation", parameters: {}, query: {}, password: null, link: "h" },
-        ...{ body: { domain: "ROOT/acme", limits: limits as Json }, fresh: { uid: "i", number: "" } },
+        kind: "ask",
+        by: operator,
+        name: "addInvitation",
+        parameters: {},
+        query: {},
+        password: null,
+        link: "h",
+        body: { domain: "ROOT/acme", limits: limits as Json },
+        fresh: { uid: "i", number: "" },
       }),
     ]) {
       assert.equal(status, 400);

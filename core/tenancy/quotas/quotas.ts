@@ -32,7 +32,10 @@ function desiredOf(state: TenancyState, uid: string): DesiredLimits | null {
   const kind = domain === undefined ? "account" : "domain";
   const path = kind === "domain" ? domainPath(state, uid) : accountPath(state, uid);
   return {
-    ...{ uid, path, kind, limits: of.limits ?? {} },
+    uid,
+    path,
+    kind,
+    limits: of.limits ?? {},
     ...(isOff(of) ? { off: true } : {}),
     ...(of.deleting !== true ? {} : kind === "account" ? { ending: true } : { domainEnds: true }),
   };
@@ -74,8 +77,11 @@ const summaryOf = (
   kind: QuotaSummary["kind"],
   { uid, limits = {} }: AccountRecord | DomainRecord,
 ): QuotaSummary => ({
-  ...{ uid, path: kind === "domain" ? domainPath(state, uid) : accountPath(state, uid) },
-  ...{ kind, limits, granted: state.granted.get(uid) ?? null },
+  uid,
+  path: kind === "domain" ? domainPath(state, uid) : accountPath(state, uid),
+  kind,
+  limits,
+  granted: state.granted.get(uid) ?? null,
 });
 
 /** Those that are limited, of what the actor may see; his own account and what it is in he may always see. */

@@ -27,7 +27,10 @@ class Meter {
   /** Null: the cell is no more. */
   say(id: string, account: string | null, has: Limits | null, uses?: InUse): void {
     const document = {
-      ...{ uid: uid(id), cell: cellName(`cell-${id}`), account, has: has ?? {} },
+      uid: uid(id),
+      cell: cellName(`cell-${id}`),
+      account,
+      has: has ?? {},
       ...(uses === undefined ? {} : { uses }),
     };
     const value: Json = has === null ? null : toJson(document);
@@ -54,7 +57,14 @@ class Meter {
   ask = (by: By = operator, query: JsonObject = {}) => {
     const fresh = { uid: "-", number: "-" };
     return this.bench.request({
-      ...{ kind: "ask", by, name: "listUsage", parameters: {}, query, body: {}, password: null, fresh },
+      kind: "ask",
+      by,
+      name: "listUsage",
+      parameters: {},
+      query,
+      body: {},
+      password: null,
+      fresh,
     });
   };
   days = (by: By = operator, query: JsonObject = {}): readonly UsageDay[] => {

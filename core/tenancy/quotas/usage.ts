@@ -66,7 +66,10 @@ function count(state: TenancyState, { uid, number, domain }: AccountRecord): voi
     const key = keyOf(dayUntil(untilMs), number);
     const before = state.tables.usage.get(key);
     save(state, "usage", key, {
-      ...{ number, account: accountPath(state, uid), domain, untilMs },
+      number,
+      account: accountPath(state, uid),
+      domain,
+      untilMs,
       ...together({ amounts, used }, before),
     });
   }
@@ -201,8 +204,11 @@ export function listUsage(state: TenancyState, actor: Actor, query: JsonObject):
         return first < second ? -1 : first > second ? 1 : one < other ? -1 : 1;
       })
       .map(([key, { account, number, amounts, used = {} }]) => ({
-        ...{ day: key.split("/")[0] ?? "", account, number },
-        ...{ hours: hoursOf(amounts), used: hoursOf(used) },
+        day: key.split("/")[0] ?? "",
+        account,
+        number,
+        hours: hoursOf(amounts),
+        used: hoursOf(used),
       })),
   );
 }

@@ -69,7 +69,9 @@ export class CaasWorld {
       close: () => undefined,
     };
     const configuration = {
-      ...{ name: peerName("personality.caas"), role: "personality.caas", directory: this.directory },
+      name: peerName("personality.caas"),
+      role: "personality.caas",
+      directory: this.directory,
       personality: { gateway: { address: "127.0.0.1", port: 1 }, credentialFile: join(this.directory, "credential") },
     } as unknown as ProcessConfiguration;
     return createCaas(
@@ -87,7 +89,9 @@ export class CaasWorld {
   async #contract({ method, path, headers, body = "" }: Asked): Promise<Answered> {
     const who = String(headers.authorization ?? "").replace("Bearer ", "");
     const refusal = (status: number, message: string): Answered => ({
-      ...{ status, headers: {}, text: JSON.stringify({ error: { code: "refused", message } }) },
+      status,
+      headers: {},
+      text: JSON.stringify({ error: { code: "refused", message } }),
     });
     const person = this.people[who];
     if (person === undefined && who !== "caas") return refusal(401, "a valid credential is needed");
@@ -114,9 +118,13 @@ export class CaasWorld {
       kind === "elements"
         ? world.ask({ method: "ELEMENTS", limit: 1, name: "none", ...within })
         : world.ask({
-            ...{ method, path: below.join("/"), state: searchParams.get("state") === "true", ...within },
+            method,
+            path: below.join("/"),
+            state: searchParams.get("state") === "true",
+            ...within,
             ...(method === "PATCH" ? { patch: JSON.parse(String(body)) as Json } : {}),
-            ...{ dryRun: searchParams.get("dryRun") === "true", allowDestroy: searchParams.getAll("allowDestroy") },
+            dryRun: searchParams.get("dryRun") === "true",
+            allowDestroy: searchParams.getAll("allowDestroy"),
           });
     world.settle();
     this.behind(what);
@@ -147,7 +155,8 @@ export class CaasWorld {
   async ask(who: string, line: string, body?: object, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
     const [method = "GET", url = "/"] = line.split(" ");
     const answer = await this.app.inject({
-      ...{ method: method as "GET", url },
+      method: method as "GET",
+      url,
       headers: { authorization: `Bearer ${who}`, "content-type": "application/json", ...headers },
       ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
     });

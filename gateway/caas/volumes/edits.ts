@@ -21,11 +21,14 @@ import type { Made } from "./sources.ts";
  */
 type Operations = readonly JsonPatchOperation[];
 const put = (path: string, value: JsonPatchOperation["value"]): JsonPatchOperation => ({
-  ...{ op: "add", path },
+  op: "add",
+  path,
   ...(value === undefined ? {} : { value }),
 });
 const test = (path: string, value: NonNullable<JsonPatchOperation["value"]>): JsonPatchOperation => ({
-  ...{ op: "test", path, value },
+  op: "test",
+  path,
+  value,
 });
 
 /** A new one, whose first version is this element. */
@@ -48,16 +51,17 @@ export function newGroup(
   },
 ): JsonObject {
   return {
-    ...{
-      name,
-      ...(account === null ? {} : { account }),
-      ...(owner === null ? {} : { owner }),
-      ...(asked === null ? {} : { asked }),
-      tags: tags.map(written),
-      text: written(text),
-      made,
-    },
-    ...{ version: 1, versions: 1, shares: {}, v1: element },
+    name,
+    ...(account === null ? {} : { account }),
+    ...(owner === null ? {} : { owner }),
+    ...(asked === null ? {} : { asked }),
+    tags: tags.map(written),
+    text: written(text),
+    made,
+    version: 1,
+    versions: 1,
+    shares: {},
+    v1: element,
     ...(originMiB === null ? {} : { [originSizeOf(1)]: originMiB }),
     ...(held === null ? {} : { [heldOf(1)]: held }),
     ...Object.assign({}, ...sharesOf({ account, shares: [] }).map((share) => grantsFor(1, share))),

@@ -41,12 +41,17 @@ test("a volume of a cell is harvested: a copy in the primary cell, and a grant t
     const { uid } = made.json;
     const group = world.volumes()[String(uid)] as JsonObject;
     assert.deepEqual(group.v1, {
-      ...{ "x.type": "VolumeCopy", "x.image": "<ref://shop.cells.internal/shop/db/disk>", "x.public": true },
+      "x.type": "VolumeCopy",
+      "x.image": "<ref://shop.cells.internal/shop/db/disk>",
+      "x.public": true,
     });
     assert.deepEqual(grants(world), {
       [`harvest-${uid}-v1`]: {
-        ...{ "x.type": "VolumeGrant", "x.volume": "<ref:/shop/db/disk>", "x.grant": "copy" },
-        ...{ "x.cell": "<ref://primary.cells.internal/>", "x.hold": `primary/volumes/${uid}/v1` },
+        "x.type": "VolumeGrant",
+        "x.volume": "<ref:/shop/db/disk>",
+        "x.grant": "copy",
+        "x.cell": "<ref://primary.cells.internal/>",
+        "x.hold": `primary/volumes/${uid}/v1`,
       },
     });
     assert.deepEqual(

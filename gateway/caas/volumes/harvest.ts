@@ -53,7 +53,9 @@ export function createHarvest(
     const more =
       text === undefined ? {} : { "content-type": patchMediaType, "content-length": Buffer.byteLength(text) };
     const answer = await contract.ask({
-      ...{ method, path, headers: { ...headers, ...more } },
+      method,
+      path,
+      headers: { ...headers, ...more },
       ...(text === undefined ? {} : { body: text }),
     });
     if (answer.status !== 200) throw refusalIn(answer.status, answer.text, "controller", "the cell refuses it");
@@ -70,19 +72,19 @@ export function createHarvest(
       throw refused(400, "bad-request", `${path} is no volume of the cell ${cell}`);
     const component = path.split("/")[0] ?? "";
     const grant: JsonObject = {
-      ...{
-        "x.type": "VolumeGrant",
-        "x.volume": `<ref:/${path}>`,
-        "x.cell": `<ref://${primaryCell}.${network.domain}/>`,
-      },
-      ...{ "x.grant": "copy", "x.hold": hold },
+      "x.type": "VolumeGrant",
+      "x.volume": `<ref:/${path}>`,
+      "x.cell": `<ref://${primaryCell}.${network.domain}/>`,
+      "x.grant": "copy",
+      "x.hold": hold,
     };
     // A name that says of which copy it is: asked for again it is the same.
     const name = `harvest-${hold.split("/").slice(-2).join("-")}`;
     const operations: readonly JsonPatchOperation[] = [{ op: "add", path: `/${component}/${name}`, value: grant }];
     await ask("PATCH", `${model}?dryRun=true`, operations);
     return {
-      ...{ sizeMiB: sizeIn(element), at: `${cell}/${component}/${name}` },
+      sizeMiB: sizeIn(element),
+      at: `${cell}/${component}/${name}`,
       reference: `<ref://${cell}.${network.domain}/${path}>`,
       grant: async () => {
         await ask("PATCH", model, operations);
@@ -110,7 +112,9 @@ export function createRelease(
       { op: "remove", path: grant },
     ] satisfies readonly JsonPatchOperation[]);
     const { status, text } = await contract.ask({
-      ...{ method: "PATCH", path: `/cells/${encodeURIComponent(cell)}/model`, body },
+      method: "PATCH",
+      path: `/cells/${encodeURIComponent(cell)}/model`,
+      body,
       headers: { ...headers, "content-type": patchMediaType, "content-length": Buffer.byteLength(body) },
       signal: AbortSignal.timeout(releasePatienceMs),
     });
@@ -136,7 +140,10 @@ export function createUsers(
   const modelOf = async (cell: string, signal: AbortSignal): Promise<readonly (readonly [string, Json])[]> => {
     try {
       const { status, text } = await contract.ask({
-        ...{ method: "GET", path: `/cells/${encodeURIComponent(cell)}/model`, headers, signal },
+        method: "GET",
+        path: `/cells/${encodeURIComponent(cell)}/model`,
+        headers,
+        signal,
       });
       const read = status === 200 ? parseJson(text) : null;
       return read?.ok === true ? [[cell, read.value]] : [];

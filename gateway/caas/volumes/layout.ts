@@ -70,11 +70,16 @@ export function readVolume(uid: string, json: Json | undefined): StoredVolume | 
   const newest = versions.at(-1)?.number ?? 0;
   const { account, tags } = json;
   return {
-    ...{ uid, name: textIn(json.name, uid), account: typeof account === "string" ? account : null },
+    uid,
+    name: textIn(json.name, uid),
+    account: typeof account === "string" ? account : null,
     owner: typeof json.owner === "string" ? json.owner : null,
     tags: Array.isArray(tags) ? tags.map(unwritten) : [],
-    ...{ text: unwritten(json.text), made: textIn(json.made, "1970-01-01T00:00:00.000Z") },
-    ...{ version: numberIn(json.version) ?? newest, last: Math.max(numberIn(json.versions) ?? 0, newest), versions },
+    text: unwritten(json.text),
+    made: textIn(json.made, "1970-01-01T00:00:00.000Z"),
+    version: numberIn(json.version) ?? newest,
+    last: Math.max(numberIn(json.versions) ?? 0, newest),
+    versions,
     shares: Object.entries(isObject(json.shares) ? json.shares : {}).flatMap(([id, share]) => shareOf(id, share)),
   };
 }
@@ -104,10 +109,12 @@ export const heldOf = (version: number): string => `v${version}-held`;
 function versionOf(number: number, element: JsonObject, originMiB: number): Omit<StoredVersion, "held"> {
   const state = isObject(element.$state) ? element.$state : {};
   return {
-    ...{ number, access: element["x.access"] === "ro" ? "ro" : "rw" },
+    number,
+    access: element["x.access"] === "ro" ? "ro" : "rw",
     sizeMiB: numberIn(state.sizeMiB) ?? numberIn(element["x.size"]),
     countedMiB: Math.max(numberIn(state.sizeMiB) ?? 0, numberIn(element["x.size"]) ?? 0, originMiB),
-    ...{ phase: textIn(state.phase, "waiting"), reason: typeof state.reason === "string" ? state.reason : null },
+    phase: textIn(state.phase, "waiting"),
+    reason: typeof state.reason === "string" ? state.reason : null,
   };
 }
 function shareOf(id: string, json: Json): readonly StoredShare[] {

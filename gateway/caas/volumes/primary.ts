@@ -41,7 +41,9 @@ export function createPrimary(contract: Pick<Contract, "ask">, credential: () =>
       const type =
         body === undefined ? {} : { "content-type": patchMediaType, "content-length": Buffer.byteLength(body) };
       return await contract.ask({
-        ...{ method, path, headers: { authorization: `Bearer ${credential()}`, ...type } },
+        method,
+        path,
+        headers: { authorization: `Bearer ${credential()}`, ...type },
         ...(body === undefined ? {} : { body }),
         ...(most === undefined ? {} : { most }),
       });

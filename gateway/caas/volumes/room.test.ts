@@ -17,8 +17,11 @@ class Room {
     const uid = `pv-${uuidOf("room", String(this.#given))}`;
     const parts = Array.from({ length: elements }, (_, at) => [`v${at + 1}`, { "x.type": "Volume" }] as const);
     const group: JsonObject = {
-      ...{ name: uid, ...(account === null ? {} : { account, owner: `uid of ${account}` }) },
-      ...{ text: "x".repeat(bytes), shares: {}, ...Object.fromEntries(parts) },
+      name: uid,
+      ...(account === null ? {} : { account, owner: `uid of ${account}` }),
+      text: "x".repeat(bytes),
+      shares: {},
+      ...Object.fromEntries(parts),
     };
     const others = account === null ? null : this.index.others(account, `uid of ${account}`, uid);
     try {

@@ -19,8 +19,16 @@ const operator: Asker = {
 };
 const uidAt = (at: number): string => `pv-${uuidOf("test", String(at))}`;
 const groupOf = (at: number, more: JsonObject = {}): JsonObject => ({
-  ...{ name: `disk-${at}`, account: "ROOT/acme/dev", tags: [], text: "", made: "2026-11-26T10:00:00.000Z" },
-  ...{ version: 1, versions: 1, shares: {}, v1: { "x.type": "Volume", "x.size": 64 }, ...more },
+  name: `disk-${at}`,
+  account: "ROOT/acme/dev",
+  tags: [],
+  text: "",
+  made: "2026-11-26T10:00:00.000Z",
+  version: 1,
+  versions: 1,
+  shares: {},
+  v1: { "x.type": "Volume", "x.size": 64 },
+  ...more,
 });
 
 test("property: what is found is just what somebody has a right to, whatever the accounts and shares", () => {

@@ -108,21 +108,19 @@ async function whoAsks(
   const names = new Set(cells.map(({ cell }) => cell));
   const own = accounts.find(({ path }) => path === user?.account);
   const asker: Asker = {
-    ...{
-      account: user?.account ?? null,
-      reach: user === null ? "installation" : reach,
-      accounts: new Map(
-        accounts.flatMap(({ path, uid, cells }) => [path, ...cells].map((name) => [name, uid] as const)),
-      ),
-      cells: new Set(own?.cells ?? []),
-    },
+    account: user?.account ?? null,
+    reach: user === null ? "installation" : reach,
+    accounts: new Map(accounts.flatMap(({ path, uid, cells }) => [path, ...cells].map((name) => [name, uid] as const))),
+    cells: new Set(own?.cells ?? []),
     mayRead: user === null || allows(rules, "cell.read"),
     mayChange: user === null || allows(rules, "cell.change"),
   };
   const who = user?.uid ?? "operator";
   const his = waiting(who);
   return {
-    ...{ asker, who, leave: his.leave },
+    asker,
+    who,
+    leave: his.leave,
     users: createUsers(contract, headers, names, his),
     harvest: createHarvest(contract, headers, his),
     release: createRelease(contract, headers, names, his),

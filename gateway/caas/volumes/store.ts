@@ -18,7 +18,12 @@ export const forbidden = () => refused(403, "forbidden", "your role does not let
 
 /** Who looks whether a name is free sees all of them. */
 const everybody: Asker = {
-  ...{ account: null, reach: "installation", mayRead: true, mayChange: true, accounts: new Map(), cells: new Set() },
+  account: null,
+  reach: "installation",
+  mayRead: true,
+  mayChange: true,
+  accounts: new Map(),
+  cells: new Set(),
 };
 
 /** Volumes as somebody may see and change them, each time as the primary cell has them now. */

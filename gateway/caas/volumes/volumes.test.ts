@@ -160,7 +160,9 @@ test("it is shared with a cell, an account, a domain or all, each for what it sa
       const [only = {}] = answer.json.shares as JsonObject[];
       const name = `v1-${body.right === "copy" ? "copy" : "connect"}-${only.id}`;
       assert.deepEqual(group(world, uid)[name], {
-        ...{ "x.type": "VolumeGrant", "x.volume": "<ref:../v1>", ...grants },
+        "x.type": "VolumeGrant",
+        "x.volume": "<ref:../v1>",
+        ...grants,
         "x.grant": body.right === "copy" ? "copy" : "connect",
       });
       assert.deepEqual(await rights(), [body.right]);
@@ -388,7 +390,9 @@ test("no account fills the part of the primary cell that all have: each volume a
     let refusedAt = 0;
     for (let at = 0; at < 60 && refusedAt === 0; at += 1) {
       const answer = await world.ask("ann", `POST /volumes/${uid}/shares`, {
-        ...{ kind: "domain", path: `${long}/d${at}`, right: "manage" },
+        kind: "domain",
+        path: `${long}/d${at}`,
+        right: "manage",
       });
       if (answer.status === 200) continue;
       assert.match(said(answer), /^409 many would have more than a persistent volume may: 128 KiB of names, tags/);
@@ -405,7 +409,9 @@ test("no account fills the part of the primary cell that all have: each volume a
       text: "x".repeat(120_000),
     };
     const patch = Array.from({ length: 17 }, (_each, at) => ({
-      ...{ op: "add", path: `/primary/volumes/pv-00000000-0000-4000-8000-0000000000${at + 10}`, value: filler },
+      op: "add",
+      path: `/primary/volumes/pv-00000000-0000-4000-8000-0000000000${at + 10}`,
+      value: filler,
     }));
     const primary = world.cell("primary");
     for (const each of patch) primary.ask({ method: "PATCH", path: "", patch: [each] as unknown as JsonObject[] });
@@ -428,7 +434,8 @@ test("what persistent volumes have counts in their account's limit of storage, b
     const uid = uidOf(await add("ann", { name: "data", sizeMiB: 40 }));
     const quota = (path: string, storageMiB: number) => ({
       ...({ uid: path, path, kind: "account", etag: "e" } as const),
-      ...{ limits: { storageMiB }, granted: { storageMiB: 20 } },
+      limits: { storageMiB },
+      granted: { storageMiB: 20 },
     });
     world.quotas = [quota("ROOT/acme/dev", 100), quota("ROOT/acme", 1)];
     const beyond = /^409 ROOT\/acme\/dev may have 100 MiB of storage, of which its cells have 20 MiB and its other /;

@@ -78,8 +78,17 @@ const shownOf = (asker: Asker, volume: StoredVolume): PersistentVolume => {
   const { uid, name, account, tags, text, made, version } = volume;
   const { sizeMiB = null, access = "rw" } = versionIn(volume, version) ?? {};
   return {
-    ...{ uid, name, account, tags, text, made, version, sizeMiB, access },
-    ...{ reference: referenceOf(uid, version), rights: rightsOf(asker, volume).filter(fits(access)) },
+    uid,
+    name,
+    account,
+    tags,
+    text,
+    made,
+    version,
+    sizeMiB,
+    access,
+    reference: referenceOf(uid, version),
+    rights: rightsOf(asker, volume).filter(fits(access)),
   };
 };
 /** To read and to write: one of the two there is. */
@@ -92,7 +101,12 @@ const detailsOf = (asker: Asker, volume: StoredVolume): VolumeDetails => ({
   ...shownOf(asker, volume),
   versions: volume.versions.map(
     ({ number, sizeMiB, access, phase, reason }): VolumeVersion => ({
-      ...{ number, sizeMiB, access, phase, reason, reference: referenceOf(volume.uid, number) },
+      number,
+      sizeMiB,
+      access,
+      phase,
+      reason,
+      reference: referenceOf(volume.uid, number),
     }),
   ),
   shares: manages(asker, volume) ? volume.shares.map(({ holder: _, ...share }) => share) : null,

@@ -93,7 +93,12 @@ test("two viewers are at one screen, both type, neither ends the other, and noth
   await chmod(file, 0o666);
   const attachment = { volume: uid("c1-8"), epoch: 1, sizeMiB: 1, layers: [], boot: null };
   const desired: DesiredDisk = {
-    ...{ connection: uid("c1-9"), busType: "virtio", busNumber: null, busSlot: null, bootOrder: null, readOnly: false },
+    connection: uid("c1-9"),
+    busType: "virtio",
+    busNumber: null,
+    busSlot: null,
+    bootOrder: null,
+    readOnly: false,
     attachment,
   };
   const blockdev = JSON.stringify({ driver: "raw", "node-name": "root", file: { driver: "file", filename: file } });

@@ -146,7 +146,9 @@ class QemuDriver implements HypervisorDriver {
     return [...this.#watched.values()]
       .filter((watched) => isAlive(watched.process))
       .map(({ vm, incarnation, process, ending }) => ({
-        ...{ vm, incarnation, pid: process.pid },
+        vm,
+        incarnation,
+        pid: process.pid,
         ...(ending ? { ending: true as const } : {}),
       }));
   }

@@ -17,7 +17,10 @@ export interface Qmp {
 const greetingMs = 5000;
 /** QEMU's own answers are far below. One that a guest has taken over may say anything. */
 const limits: LineLimits = {
-  ...{ depth: 32, values: 65_536, stringBytes: 1024 * 1024, lineBytes: 4 * 1024 * 1024 },
+  depth: 32,
+  values: 65_536,
+  stringBytes: 1024 * 1024,
+  lineBytes: 4 * 1024 * 1024,
   lines: Number.POSITIVE_INFINITY,
 };
 const rate: Rate = { bytesPerSecond: 8 * 1024 * 1024, burstBytes: 8 * 1024 * 1024 };

@@ -85,7 +85,9 @@ test("a host of an account takes that account's VMs alone, of those that ask for
 test("one that was placed by a later word waits for it, and one by an earlier word is refused", () => {
   const room = new Claimed();
   const group = (claim: number): PlacedTerms => ({
-    ...{ owned: true, groups: [{ name: "DedicatedGrp-dev", kind: null }], claim },
+    owned: true,
+    groups: [{ name: "DedicatedGrp-dev", kind: null }],
+    claim,
   });
   room.run("shop", "a", group(4));
   assert.match(room.of("shop", "a")[1] ?? "", /has not said here yet whose this host is/);

@@ -13,7 +13,14 @@ import type { BinFiles } from "./bin-files.ts";
 export type ServerBinFile = Omit<BinEntry, "server">;
 
 const told = ({ file, volume, about, sizeMiB, usedMiB, deleted, overlay, offered }: BinFile): ServerBinFile => ({
-  ...{ file, volume, path: about?.path ?? null, sizeMiB, usedMiB, deleted, overlay, offered },
+  file,
+  volume,
+  path: about?.path ?? null,
+  sizeMiB,
+  usedMiB,
+  deleted,
+  overlay,
+  offered,
 });
 /** Before it is done, and durable then. */
 type Recording = (entry: AuditEntry) => Promise<void>;

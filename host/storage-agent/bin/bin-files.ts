@@ -159,7 +159,11 @@ export class BinFiles {
     if (found === null) return null;
     const header = await readHeader(this.#path(file)).catch(() => null);
     return {
-      ...{ file, volume, about: label.about, overlay: label.overlay, manager: label.manager },
+      file,
+      volume,
+      about: label.about,
+      overlay: label.overlay,
+      manager: label.manager,
       sizeMiB: Math.ceil((header?.virtualBytes ?? 0) / MiB),
       usedMiB: Math.ceil((found.blocks * 512) / MiB),
       deleted: new Date(deletedMs).toISOString(),

@@ -170,7 +170,10 @@ describe("other files", { skip }, () => {
       writeFileSync(output, "");
       await chmod(output, 0o666);
       const end = await runSandboxed(convertCommand("qcow2"), {
-        ...{ mountPoint: join(base, "root"), input: bomb, output, owner: imageIdentity(process.pid) },
+        mountPoint: join(base, "root"),
+        input: bomb,
+        output,
+        owner: imageIdentity(process.pid),
         limits: { ...limits, outputBytes: 2 ** 26 },
       });
       assert.equal(readFileSync(output).includes(secret), false, `${name}: ${end.stderr}`);

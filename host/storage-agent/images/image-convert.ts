@@ -75,8 +75,14 @@ const source = (format: ImageFormat): string => {
 const checkCommand: readonly string[] = ["qemu-img", "check", "-q", source("qcow2")];
 /** What is run in the sandbox, whose files are `/input` and `/output`. */
 export const convertCommand = (format: ImageFormat): readonly string[] => [
-  ...["qemu-img", "convert", "-O", "qcow2", "-o", "compat=1.1,cluster_size=65536,lazy_refcounts=off"],
-  ...[source(format), "/output"],
+  "qemu-img",
+  "convert",
+  "-O",
+  "qcow2",
+  "-o",
+  "compat=1.1,cluster_size=65536,lazy_refcounts=off",
+  source(format),
+  "/output",
 ];
 
 /** `qemu-img check` ends with 3 where clusters are merely lost. */

@@ -52,7 +52,10 @@ const inside = (
   runSandboxed(command, {
     ...(signal === undefined ? {} : { signal }),
     mountPoint: join(base, "root"),
-    ...{ input, output, owner, limits: { ...limits, ...further } },
+    input,
+    output,
+    owner,
+    limits: { ...limits, ...further },
   });
 const perl = (program: string, ...args: readonly string[]): readonly string[] => ["perl", "-e", program, ...args];
 const outside = (command: readonly string[]): string =>
@@ -265,7 +268,11 @@ describe("what a program may use", { skip }, () => {
       `);
       const run = (groups: readonly string[]): Promise<SandboxEnd> =>
         runSandboxed(many, {
-          ...{ mountPoint: join(base, "root"), input, output, owner, cgroups: groups },
+          mountPoint: join(base, "root"),
+          input,
+          output,
+          owner,
+          cgroups: groups,
           limits: { ...limits, memoryMiB: 150 },
         });
       assert.equal((await run([])).stdout, "held\n".repeat(6), "without a group, each may take its share");
@@ -287,7 +294,10 @@ test("a sandbox ends with the process that made it", { skip }, async () => {
   const program = `
     import { runSandboxed } from ${JSON.stringify(join(import.meta.dirname, "image-sandbox.ts"))};
     await runSandboxed(["sh", "-c", "sleep 1000 & sleep 1000"], ${JSON.stringify({
-      ...{ mountPoint: join(base, "root"), input, output, owner },
+      mountPoint: join(base, "root"),
+      input,
+      output,
+      owner,
       limits: { ...limits, wallSeconds: 1000 },
     })});`;
   const child: ChildProcess = spawn(process.execPath, ["--input-type=module", "--eval", program], { stdio: "ignore" });

@@ -265,7 +265,11 @@ export class ImageStore {
     if (free < 1) throw new Refused(noSpace);
     const limits = { ...this.#limits, outputMiB: Math.min(this.#limits.outputMiB, free) };
     return convertImage({
-      ...{ directory, format, limits, upload: uploadFile, result: resultFile },
+      directory,
+      format,
+      limits,
+      upload: uploadFile,
+      result: resultFile,
       signal: this.#stop.signal,
       ...(this.#options.cgroups === undefined ? {} : { cgroups: this.#options.cgroups }),
     });

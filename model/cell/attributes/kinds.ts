@@ -57,6 +57,8 @@ export const data: AttributeKind = { kind: "data" };
 export const label: AttributeKind = { kind: "label", mixedCase: false };
 export const largest = 2 ** 31 - 1;
 export const limit = (docs: string, unit?: string): AttributeSchema => ({
-  ...{ kind: integer(0, Number.MAX_SAFE_INTEGER), effect: "none", docs },
+  kind: integer(0, Number.MAX_SAFE_INTEGER),
+  effect: "none",
+  docs,
   ...(unit === undefined ? {} : { unit }),
 });

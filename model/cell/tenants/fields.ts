@@ -13,9 +13,15 @@ type Tenant = DomainElement | AccountElement | RoleElement;
 type Fields<E> = E extends Tenant ? Omit<E, "path" | "public" | "movedFrom" | "position"> : never;
 
 const limitNames = {
-  ...{ vms: "x.limits.vms", memoryMiB: "x.limits.memory", cpus: "x.limits.cpus", volumes: "x.limits.volumes" },
-  ...{ storageMiB: "x.limits.storage", subnets: "x.limits.subnets", addresses: "x.limits.addresses" },
-  ...{ publicAddresses: "x.limits.publicAddresses", cells: "x.limits.cells" },
+  vms: "x.limits.vms",
+  memoryMiB: "x.limits.memory",
+  cpus: "x.limits.cpus",
+  volumes: "x.limits.volumes",
+  storageMiB: "x.limits.storage",
+  subnets: "x.limits.subnets",
+  addresses: "x.limits.addresses",
+  publicAddresses: "x.limits.publicAddresses",
+  cells: "x.limits.cells",
   units: "x.limits.units",
 } as const satisfies Readonly<Record<keyof TenantLimits, string>>;
 const limitsIn = Object.entries(limitNames) as readonly (readonly [keyof TenantLimits, string])[];
@@ -24,7 +30,8 @@ const limitsIn = Object.entries(limitNames) as readonly (readonly [keyof TenantL
 export function tenantFields(type: Tenant["type"], values: Values): Fields<Tenant> {
   if (type === "Role")
     return {
-      ...{ type, reach: values.needChoice("x.reach", ["account", "domain", "installation"]) },
+      type,
+      reach: values.needChoice("x.reach", ["account", "domain", "installation"]),
       rules: (values.texts("x.rules") ?? []).flatMap((each) => readRule(each) ?? []),
       secondFactor: values.needBoolean("x.secondFactor"),
     };

@@ -57,8 +57,13 @@ function characters(rule: NetworkRuleElement, count: number): number {
 }
 /** Of what each subnet has without being asked for: names over UDP and TCP, and traffic inside it. */
 const builtIn = JSON.stringify({
-  ...{ id: widest, path: "[subnet connectivity]", from: widest, to: widest, protocol: "any" },
-  ...{ sourcePorts: { from: 0, to: 65535 }, ports: { from: 0, to: 65535 } },
+  id: widest,
+  path: "[subnet connectivity]",
+  from: widest,
+  to: widest,
+  protocol: "any",
+  sourcePorts: { from: 0, to: 65535 },
+  ports: { from: 0, to: 65535 },
 }).length;
 const network = JSON.stringify({ cidr: "255.255.255.255/32", identity: widest }).length + 1;
 

@@ -18,26 +18,47 @@ const askers = {
 
 /** Who may what, to something that nothing stands against: letters in the order of `askers`. */
 const may: Readonly<Record<ActionName, string>> = {
-  ...{ start: "o r a u . c", stop: "o r a u . c", restart: "o r a u . c", console: "o r a u . c" },
-  ...{
-    display: "o r a u . c",
-    move: "o . . . . .",
-    forceStop: "o . . . . .",
-    drain: "o . . . . .",
-    resume: "o . . . . .",
-    dead: "o . . . . .",
-  },
-  ...{ pauseHa: "o . . . . .", resumeHa: "o . . . . .", releaseHeld: "o . . . . .", retryWork: "o . . . . ." },
-  ...{ cancelWork: "o . . . . .", acknowledge: "o . . . . .", dedicate: "o . . . . .", release: "o . . . . ." },
-  ...{ changeCell: "o r a u . c", deleteCell: "o r a u . c", rollback: "o r a u . c" },
-  ...{ changePool: "o r a u . .", deletePool: "o r a u . .", enablePoolHost: "o r a u . ." },
-  ...{ disablePoolHost: "o r a u . .", removePoolHost: "o r a u . ." },
-  ...{ enableAccount: "o r . . . .", lockAccount: "o r . . . .", disableAccount: "o r . . . ." },
+  start: "o r a u . c",
+  stop: "o r a u . c",
+  restart: "o r a u . c",
+  console: "o r a u . c",
+
+  display: "o r a u . c",
+  move: "o . . . . .",
+  forceStop: "o . . . . .",
+  drain: "o . . . . .",
+  resume: "o . . . . .",
+  dead: "o . . . . .",
+  pauseHa: "o . . . . .",
+  resumeHa: "o . . . . .",
+  releaseHeld: "o . . . . .",
+  retryWork: "o . . . . .",
+  cancelWork: "o . . . . .",
+  acknowledge: "o . . . . .",
+  dedicate: "o . . . . .",
+  release: "o . . . . .",
+  changeCell: "o r a u . c",
+  deleteCell: "o r a u . c",
+  rollback: "o r a u . c",
+  changePool: "o r a u . .",
+  deletePool: "o r a u . .",
+  enablePoolHost: "o r a u . .",
+  disablePoolHost: "o r a u . .",
+  removePoolHost: "o r a u . .",
+  enableAccount: "o r . . . .",
+  lockAccount: "o r . . . .",
+  disableAccount: "o r . . . .",
   deleteAccount: "o r . . . .",
 };
 
 const vm: Subjects["vm"] = {
-  ...{ path: "shop/web", phase: "ready", reason: null, wanted: "on", power: "on", host: "h1", isHostHeard: true },
+  path: "shop/web",
+  phase: "ready",
+  reason: null,
+  wanted: "on",
+  power: "on",
+  host: "h1",
+  isHostHeard: true,
 };
 const off = { ...vm, wanted: "off", power: "off", host: null, isHostHeard: null } as const;
 const host: Subjects["host"] = { host: "h1", administration: "enabled", presence: "up" };

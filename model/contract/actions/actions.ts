@@ -73,43 +73,63 @@ const nothing = (path: string): Verdict => no(`nothing is being done about ${pat
 export const actions = {
   // --- a VM -------------------------------------------------------------------------------------------------------
   start: row({
-    ...{ about: "vm", label: "Start", route: "putElement" },
+    about: "vm",
+    label: "Start",
+    route: "putElement",
     when: ({ path, phase, wanted }) => {
       if (phase === "deleting") return no(`${path} is being taken away`);
       return wanted === "on" && phase !== "failed" ? so(`${path} is to run already`) : null;
     },
   }),
   stop: row({
-    ...{ about: "vm", label: "Stop", route: "putElement", ends: true },
+    about: "vm",
+    label: "Stop",
+    route: "putElement",
+    ends: true,
     when: ({ path, phase, wanted }) => {
       if (phase === "deleting") return no(`${path} is being taken away`);
       return wanted === "off" ? so(`${path} is to be off already`) : null;
     },
   }),
   restart: row({
-    ...{ about: "vm", label: "Restart", route: "putElement", ends: true },
+    about: "vm",
+    label: "Restart",
+    route: "putElement",
+    ends: true,
     when: ({ path, phase, wanted }) => {
       if (phase === "deleting") return no(`${path} is being taken away`);
       return wanted === "off" ? no(`${path} is off: \`cells start ${path}\` starts it`) : null;
     },
   }),
   console: row({
-    ...{ about: "vm", label: "Console", route: "grantSession", verb: sessionVerb("console") },
+    about: "vm",
+    label: "Console",
+    route: "grantSession",
+    verb: sessionVerb("console"),
     when: whenItRuns,
   }),
   display: row({
-    ...{ about: "vm", label: "Display", route: "grantSession", verb: sessionVerb("display") },
+    about: "vm",
+    label: "Display",
+    route: "grantSession",
+    verb: sessionVerb("display"),
     when: whenItRuns,
   }),
   move: row({
-    ...{ about: "vm", label: "Move", route: "moveVm", ends: true },
+    about: "vm",
+    label: "Move",
+    route: "moveVm",
+    ends: true,
     when: ({ path, power, host, reason }) =>
       power === "on" && host !== null
         ? null
         : no(`${path} does not run: ${reason ?? "it is off"}. It is placed anew when it starts`),
   }),
   forceStop: row({
-    ...{ about: "vm", label: "Force stop", route: "forceStop", ends: true },
+    about: "vm",
+    label: "Force stop",
+    route: "forceStop",
+    ends: true,
     when: ({ path, host, isHostHeard }) => {
       if (host === null) return no(`nothing of ${path} runs anywhere: \`cells stop ${path}\` is enough`);
       return isHostHeard === true
@@ -120,16 +140,26 @@ export const actions = {
 
   // --- a host -----------------------------------------------------------------------------------------------------
   drain: row({
-    ...{ about: "host", label: "Drain", route: "putElement", verb: null, ends: true },
+    about: "host",
+    label: "Drain",
+    route: "putElement",
+    verb: null,
+    ends: true,
     when: ({ host, administration }) =>
       administration === "maintenance" ? so(`${host} is in maintenance already`) : null,
   }),
   resume: row({
-    ...{ about: "host", label: "Resume", route: "putElement", verb: null },
+    about: "host",
+    label: "Resume",
+    route: "putElement",
+    verb: null,
     when: ({ host, administration }) => (administration === "enabled" ? so(`${host} takes VMs already`) : null),
   }),
   dead: row({
-    ...{ about: "host", label: "Its power is off", route: "endHost", ends: true },
+    about: "host",
+    label: "Its power is off",
+    route: "endHost",
+    ends: true,
     when: ({ host, presence }) => {
       if (presence === "off") return so(`that was said already of ${host}, which has not started since`);
       if (presence === "up") return no(`host ${host} is being heard: it runs`);
@@ -139,27 +169,38 @@ export const actions = {
 
   // --- high availability ------------------------------------------------------------------------------------------
   pauseHa: row({
-    ...{ about: "queue", label: "Pause", route: "pauseHa" },
+    about: "queue",
+    label: "Pause",
+    route: "pauseHa",
     when: ({ paused }) =>
       paused === "asked" ? so("high availability is paused already, by an operator's word") : null,
   }),
   resumeHa: row({
-    ...{ about: "queue", label: "Go on", route: "releaseHa" },
+    about: "queue",
+    label: "Go on",
+    route: "releaseHa",
     when: ({ paused }) => (paused === null ? so("high availability goes on: nothing is paused") : null),
   }),
   releaseHeld: row({
-    ...{ about: "work", label: "Release", route: "releaseHa" },
+    about: "work",
+    label: "Release",
+    route: "releaseHa",
     when: ({ path, isHeld }) => (isHeld ? null : so(`nothing holds ${path}`)),
   }),
   retryWork: row({
-    ...{ about: "work", label: "Retry", route: "retryHa" },
+    about: "work",
+    label: "Retry",
+    route: "retryHa",
     when: ({ path, type, step }) => {
       if (inOrder[type] !== undefined) return anothers(path, type);
       return isOver(step) ? nothing(path) : null;
     },
   }),
   cancelWork: row({
-    ...{ about: "work", label: "Cancel", route: "cancelHa", ends: true },
+    about: "work",
+    label: "Cancel",
+    route: "cancelHa",
+    ends: true,
     when: ({ path, type, step }) => {
       if (inOrder[type] !== undefined) return anothers(path, type);
       if (step === "Cancelled") return so(`${path} is left alone already`);
@@ -172,24 +213,33 @@ export const actions = {
     },
   }),
   acknowledge: row({
-    ...{ about: "alert", label: "I look after it", route: "acknowledgeAlert" },
+    about: "alert",
+    label: "I look after it",
+    route: "acknowledgeAlert",
     when: ({ isAcknowledged }) => (isAcknowledged ? so("somebody looks after it already") : null),
   }),
 
   // --- cells ------------------------------------------------------------------------------------------------------
   changeCell: row({
-    ...{ about: "cell", label: "Change", route: "putModel" },
+    about: "cell",
+    label: "Change",
+    route: "putModel",
     when: ({ cell, isHeard }) => (isHeard ? null : no(silent(cell))),
   }),
   deleteCell: row({
-    ...{ about: "cell", label: "Delete", route: "deleteModel", ends: true },
+    about: "cell",
+    label: "Delete",
+    route: "deleteModel",
+    ends: true,
     when: ({ cell, isHeard }) => {
       if (cell === "root") return no("the root cell is the cloud itself, and is not deleted");
       return isHeard ? null : no(silent(cell));
     },
   }),
   rollback: row({
-    ...{ about: "version", label: "Go back to it", route: "putModel" },
+    about: "version",
+    label: "Go back to it",
+    route: "putModel",
     when: ({ version, isPresent, hasText }) => {
       if (isPresent) return so(`version ${version} is the present one`);
       return hasText ? null : no(`the text of version ${version} is not kept`);
@@ -198,35 +248,59 @@ export const actions = {
 
   // --- whose hardware it is ---------------------------------------------------------------------------------------
   dedicate: row({
-    ...{ about: "place", label: "Dedicate", route: "putElement", verb: null },
+    about: "place",
+    label: "Dedicate",
+    route: "putElement",
+    verb: null,
     when: ({ place, dedicatedTo }) =>
       dedicatedTo === null ? null : no(`${place} is dedicated to ${dedicatedTo} already`),
   }),
   release: row({
-    ...{ about: "place", label: "Release", route: "deleteElement", verb: null, ends: true },
+    about: "place",
+    label: "Release",
+    route: "deleteElement",
+    verb: null,
+    ends: true,
     when: ({ place, dedicatedTo }) => (dedicatedTo === null ? no(`${place} is dedicated to nobody`) : null),
   }),
   changePool: row({
-    ...{ about: "pool", label: "Change", route: "changePool", verb: "cell.change" },
+    about: "pool",
+    label: "Change",
+    route: "changePool",
+    verb: "cell.change",
     when: () => null,
   }),
   deletePool: row({
-    ...{ about: "pool", label: "Delete", route: "deletePool", verb: "cell.change", ends: true },
+    about: "pool",
+    label: "Delete",
+    route: "deletePool",
+    verb: "cell.change",
+    ends: true,
     when: ({ pool, hosts }) =>
       hosts.length === 0
         ? null
         : no(`the pool ${pool} has hosts: ${[...hosts].sort().join(", ")}; take them out of it first`),
   }),
   enablePoolHost: row({
-    ...{ about: "poolHost", label: "Enable", route: "changePoolHost", verb: "cell.change" },
+    about: "poolHost",
+    label: "Enable",
+    route: "changePoolHost",
+    verb: "cell.change",
     when: ({ name, isEnabled }) => (isEnabled ? so(`${name} is enabled already`) : null),
   }),
   disablePoolHost: row({
-    ...{ about: "poolHost", label: "Disable", route: "changePoolHost", verb: "cell.change" },
+    about: "poolHost",
+    label: "Disable",
+    route: "changePoolHost",
+    verb: "cell.change",
     when: ({ name, isEnabled }) => (isEnabled ? null : so(`${name} is disabled already`)),
   }),
   removePoolHost: row({
-    ...{ about: "poolHost", label: "Remove", route: "removePoolHost", verb: "cell.change", ends: true },
+    about: "poolHost",
+    label: "Remove",
+    route: "removePoolHost",
+    verb: "cell.change",
+    ends: true,
     when: ({ name, isEnabled, vms }) => {
       if (isEnabled) return no(`${name} is enabled: disable it first`);
       return vms.length === 0
@@ -237,19 +311,34 @@ export const actions = {
 
   // --- people -----------------------------------------------------------------------------------------------------
   enableAccount: row({
-    ...{ about: "party", label: "Enable", route: "changeAccount", verb: "account.change" },
+    about: "party",
+    label: "Enable",
+    route: "changeAccount",
+    verb: "account.change",
     when: stateOf("enabled"),
   }),
   lockAccount: row({
-    ...{ about: "party", label: "Lock", route: "changeAccount", verb: "account.change", ends: true },
+    about: "party",
+    label: "Lock",
+    route: "changeAccount",
+    verb: "account.change",
+    ends: true,
     when: stateOf("locked"),
   }),
   disableAccount: row({
-    ...{ about: "party", label: "Disable", route: "changeAccount", verb: "account.change", ends: true },
+    about: "party",
+    label: "Disable",
+    route: "changeAccount",
+    verb: "account.change",
+    ends: true,
     when: stateOf("disabled"),
   }),
   deleteAccount: row({
-    ...{ about: "party", label: "Delete", route: "deleteAccount", verb: "account.delete", ends: true },
+    about: "party",
+    label: "Delete",
+    route: "deleteAccount",
+    verb: "account.delete",
+    ends: true,
     when: ({ party, state }) => (state === "deleting" ? so(`${party} is being deleted`) : null),
   }),
 } as const;

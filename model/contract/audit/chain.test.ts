@@ -5,8 +5,17 @@ import { type Chain, differences, emptyChain, faultsIn, keptDays, lengths, linke
 
 const dayMs = 86_400_000;
 const entry = (target: string): AuditEntry => ({
-  ...{ who: "ann@ROOT/acme", account: "ROOT/acme/dev", by: "session 0123456789ab", door: "gateway" },
-  ...{ source: "192.0.2.1", verb: "putModel", target, outcome: "done", before: 1, after: 2, within: ["u1"] },
+  who: "ann@ROOT/acme",
+  account: "ROOT/acme/dev",
+  by: "session 0123456789ab",
+  door: "gateway",
+  source: "192.0.2.1",
+  verb: "putModel",
+  target,
+  outcome: "done",
+  before: 1,
+  after: 2,
+  within: ["u1"],
 });
 
 /** As a store has it. */
@@ -43,25 +52,22 @@ test("a chain that nobody touched is whole, also when its beginning has gone", (
 test("a record that was altered in any field, taken out, put in or cut off shows", () => {
   const { part } = ten();
   const altered: { readonly [name: string]: unknown } = {
-    ...{
-      who: "bob",
-      account: "ROOT",
-      by: "x",
-      door: "x",
-      source: "192.0.2.2",
-      verb: "x",
-      target: "x",
-      outcome: "refused",
-    },
-    ...{
-      before: 0,
-      after: 7,
-      within: [],
-      n: 99,
-      time: "2026-01-01T00:00:00.000Z",
-      previous: "f".repeat(64),
-      hash: "1".repeat(64),
-    },
+    who: "bob",
+    account: "ROOT",
+    by: "x",
+    door: "x",
+    source: "192.0.2.2",
+    verb: "x",
+    target: "x",
+    outcome: "refused",
+
+    before: 0,
+    after: 7,
+    within: [],
+    n: 99,
+    time: "2026-01-01T00:00:00.000Z",
+    previous: "f".repeat(64),
+    hash: "1".repeat(64),
     more: "a field that was not there",
   };
   for (const [name, value] of Object.entries(altered))

@@ -5,7 +5,11 @@ import { differences, emptyChain, faultsIn, linked } from "./chain.ts";
 import { type Chains, chainsOf, headOf, inOrder, otherRing, ringOf, takenInto, usualRoom } from "./rings.ts";
 
 const entry = (target: string, outcome: AuditEntry["outcome"] = "done"): AuditEntry => ({
-  ...{ who: "ann@ROOT/acme", door: "gateway", verb: "putModel", target, outcome },
+  who: "ann@ROOT/acme",
+  door: "gateway",
+  verb: "putModel",
+  target,
+  outcome,
 });
 
 /** As a store has it. */

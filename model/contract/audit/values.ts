@@ -12,11 +12,25 @@ import {
 /* What answers about the audit carry: a schema for each interface of `audit.ts` beside this. */
 
 const recordFields = {
-  ...{ who: text(), account: optional(text()), by: optional(text()), door: text(), source: optional(text()) },
-  ...{ verb: text(), target: text(), what: optional(text()), outcome: oneOf(...outcomes), why: optional(text()) },
-  ...{ before: optional(integer()), after: optional(integer()) },
-  ...{ within: optional(list(text())), leftOut: optional(integer()) },
-  ...{ n: integer(1), behind: optional(integer(0)), time: text(), previous: text(), hash: text() },
+  who: text(),
+  account: optional(text()),
+  by: optional(text()),
+  door: text(),
+  source: optional(text()),
+  verb: text(),
+  target: text(),
+  what: optional(text()),
+  outcome: oneOf(...outcomes),
+  why: optional(text()),
+  before: optional(integer()),
+  after: optional(integer()),
+  within: optional(list(text())),
+  leftOut: optional(integer()),
+  n: integer(1),
+  behind: optional(integer(0)),
+  time: text(),
+  previous: text(),
+  hash: text(),
 };
 const chainFields = { first: integer(1), next: integer(1), hash: text() };
 const headFields = {

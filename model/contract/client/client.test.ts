@@ -25,7 +25,9 @@ test("the client asks by the table, gives what is answered, and rejects with wha
       asked.push(request);
       return answer;
     },
-    ...{ url: "http://gateway", credential: "secret", refuse: (status, text) => new Error(`${status} ${text}`) },
+    url: "http://gateway",
+    credential: "secret",
+    refuse: (status, text) => new Error(`${status} ${text}`),
   });
   const body = { vm: "shop/vm", command: ["ls"] };
   const { exitCode } = await client.ask("exec", { parameters: { cell: "shop" }, body });

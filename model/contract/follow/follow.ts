@@ -32,9 +32,15 @@ export interface FollowEvent {
 }
 export const followEvent = record<FollowEvent>(
   {
-    ...{ kind: oneOf("snapshot", "delta", "ended", "beat"), time, topic: optional(text()), run: optional(text()) },
-    ...{ n: optional(integer(0)), rows: optional(dictionary(json)), gone: optional(list(text())) },
-    ...{ stale: optional(text()), why: optional(text()) },
+    kind: oneOf("snapshot", "delta", "ended", "beat"),
+    time,
+    topic: optional(text()),
+    run: optional(text()),
+    n: optional(integer(0)),
+    rows: optional(dictionary(json)),
+    gone: optional(list(text())),
+    stale: optional(text()),
+    why: optional(text()),
   },
   "FollowEvent",
 );

@@ -8,13 +8,29 @@ import { haReport } from "./ha.ts";
 const time = "2026-11-26T20:00:00Z";
 const alert = { kind: "stuck", subject: "h1", since: time, sentence: "shop/web/vm of h1 should have started" };
 const item = {
-  ...{ type: "HA", step: "Fencing", vm: "a-1", cell: "shop", path: "shop/web/vm", incarnation: 1, host: "h1" },
-  ...{ reason: "h1 was declared dead", outcome: null, held: null, fencedBy: null, scheduled: time, since: time },
-  ...{ investigators: [], fencers: [] },
+  type: "HA",
+  step: "Fencing",
+  vm: "a-1",
+  cell: "shop",
+  path: "shop/web/vm",
+  incarnation: 1,
+  host: "h1",
+  reason: "h1 was declared dead",
+  outcome: null,
+  held: null,
+  fencedBy: null,
+  scheduled: time,
+  since: time,
+  investigators: [],
+  fencers: [],
 };
 const power = { host: "h1", kind: "ipmi", address: "10.9.0.1", uuid: "u", said: null };
 const report = (more: { readonly [name: string]: Json } = {}): JsonObject => ({
-  ...{ protected: 1, storm: null, alerts: [alert], power: [power], items: [item] },
+  protected: 1,
+  storm: null,
+  alerts: [alert],
+  power: [power],
+  items: [item],
   ...more,
 });
 

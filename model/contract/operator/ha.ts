@@ -192,14 +192,20 @@ const haItem = record<HaItem>(
       ...(["Scheduled", "Investigating", "Fencing", "Stopping", "Migrating"] as const),
       ...(["Restarting", "Done", "Cancelled", "Error"] as const),
     ),
-    ...{ vm: text(), cell: text(), path: text(), incarnation: integer(), host: text() },
-    ...{
-      reason: text(),
-      outcome: nullable(text()),
-      held: nullable(text()),
-      fencedBy: nullable(orLater("storage", "power", "recreatable", "stopped")),
-    },
-    ...{ scheduled: time, since: time, investigators: list(haAnswer), fencers: list(haAnswer) },
+    vm: text(),
+    cell: text(),
+    path: text(),
+    incarnation: integer(),
+    host: text(),
+
+    reason: text(),
+    outcome: nullable(text()),
+    held: nullable(text()),
+    fencedBy: nullable(orLater("storage", "power", "recreatable", "stopped")),
+    scheduled: time,
+    since: time,
+    investigators: list(haAnswer),
+    fencers: list(haAnswer),
     gaveUp: optional(exactly(true)),
   },
   "HaItem",
@@ -207,7 +213,10 @@ const haItem = record<HaItem>(
 const haAlert = record<HaAlert>(
   {
     kind: orLater("paused", "held", "isolated", "unfenced", "stuck"),
-    ...{ subject: text(), since: time, sentence: text(), acknowledged: optional(time) },
+    subject: text(),
+    since: time,
+    sentence: text(),
+    acknowledged: optional(time),
   },
   "HaAlert",
 );
@@ -228,7 +237,8 @@ const mailAddress = pattern(
 export const mailWord = record<MailWord>(
   {
     server: pattern(/^[A-Za-z0-9][A-Za-z0-9.-]{0,250}(?::\d{1,5})?$/, "HOST or HOST:PORT, a name or IPv4"),
-    ...{ from: mailAddress, to: mailAddress },
+    from: mailAddress,
+    to: mailAddress,
     login: optional(
       record<NonNullable<MailWord["login"]>>({
         user: pattern(/^[^\0\r\n]{1,256}$/, "at most 256 characters in one line"),
@@ -250,8 +260,12 @@ export const webhookRegistered = record<WebhookRegistered>({ url: text() }, "Web
 export const webhookRemoved = record<WebhookRemoved>({ wasThere: boolean }, "WebhookRemoved");
 const haPower = record<HaPower>(
   {
-    ...{ host: text(), kind: orLater("ipmi", "redfish", "agent"), address: text(), uuid: text() },
-    ...{ agent: optional(text()), plug: optional(text()) },
+    host: text(),
+    kind: orLater("ipmi", "redfish", "agent"),
+    address: text(),
+    uuid: text(),
+    agent: optional(text()),
+    plug: optional(text()),
     said: nullable(text()),
   },
   "HaPower",
@@ -268,7 +282,10 @@ export const haReport = record<HaReport>(
     ),
     mail: optional(
       record<NonNullable<HaReport["mail"]>>({
-        ...{ server: text(), to: text(), waiting: integer(), said: nullable(text()) },
+        server: text(),
+        to: text(),
+        waiting: integer(),
+        said: nullable(text()),
       }),
     ),
     power: optional(list(haPower)),
@@ -299,13 +316,15 @@ export const powerController = record<PowerControllerWord>(
   "PowerControllerWord",
 );
 export const powerRegistered = record<PowerRegistered>(
-  { ...{ host: text(), kind: oneOf("ipmi", "redfish", "agent"), address: text(), uuid: text() }, power: exactly("on") },
+  { host: text(), kind: oneOf("ipmi", "redfish", "agent"), address: text(), uuid: text(), power: exactly("on") },
   "PowerRegistered",
 );
 export const powerRemoved = record<PowerRemoved>({ wasThere: boolean }, "PowerRemoved");
 /** What a host read at another one's controller. */
 export const powerReading = record<PowerReadingWord>({
-  ...{ power: nullable(oneOf("on", "off")), uuid: nullable(text()), reason: nullable(text()) },
+  power: nullable(oneOf("on", "off")),
+  uuid: nullable(text()),
+  reason: nullable(text()),
 });
 interface PowerReadingWord {
   readonly power: "on" | "off" | null;

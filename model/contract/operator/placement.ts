@@ -93,13 +93,21 @@ export interface RebalanceAnswer {
 const host = branded<HostName>("a host's name");
 export const capacityAnswer = record<CapacityAnswer>(
   {
-    ...{ like: nullable(text()), memoryMiB: integer(), cpus: integer() },
-    ...{ more: integer(), hosts: integer(), runsOut: nullable(orLater("memory", "cpus", "hosts")) },
+    like: nullable(text()),
+    memoryMiB: integer(),
+    cpus: integer(),
+    more: integer(),
+    hosts: integer(),
+    runsOut: nullable(orLater("memory", "cpus", "hosts")),
     away: list(record<Capacity["away"][number]>({ kind: text(), hosts: integer() })),
     said: optional(text()),
     failures: optional(
       record<Failures>({
-        ...{ hosts: integer(), more: integer(), lost: list(host), stranded: integer(), every: boolean },
+        hosts: integer(),
+        more: integer(),
+        lost: list(host),
+        stranded: integer(),
+        every: boolean,
       }),
     ),
   },
@@ -108,11 +116,19 @@ export const capacityAnswer = record<CapacityAnswer>(
 
 const balance = record<Balance>({ hostsInUse: integer(), fullestPercent: number, deviationPercent: number });
 const move = record<Move>({
-  ...{ uid: branded<Uid>("a UID"), vm: text(), from: host, to: host, memoryMiB: integer() },
+  uid: branded<Uid>("a UID"),
+  vm: text(),
+  from: host,
+  to: host,
+  memoryMiB: integer(),
 });
 export const rebalancePlan = record<Rebalance>(
   {
-    ...{ goal: oneOf(...rebalanceGoals), host: nullable(host), moves: list(move), before: balance, after: balance },
+    goal: oneOf(...rebalanceGoals),
+    host: nullable(host),
+    moves: list(move),
+    before: balance,
+    after: balance,
     left: list(text()),
   },
   "RebalancePlan",

@@ -24,7 +24,11 @@ export const storeReturned = record<api.StoreReturned>({ returned: text() }, "St
 const leftovers: Fields<Omit<api.ServiceOrphans, "service">> = {
   clients: list(
     record<api.ServiceOrphans["clients"][number]>({
-      ...{ client: text(), forked: boolean, kept: integer(), orphans: integer(), keys: list(text()) },
+      client: text(),
+      forked: boolean,
+      kept: integer(),
+      orphans: integer(),
+      keys: list(text()),
     }),
   ),
   receivers: list(
@@ -42,8 +46,14 @@ export const orphanList = record<api.OrphanList>(
   "OrphanList",
 );
 const binned: Fields<Omit<api.BinEntry, "server">> = {
-  ...{ file: text(), volume: text(), path: maybe.text, sizeMiB: number, usedMiB: number },
-  ...{ deleted: time, overlay: boolean, offered: boolean },
+  file: text(),
+  volume: text(),
+  path: maybe.text,
+  sizeMiB: number,
+  usedMiB: number,
+  deleted: time,
+  overlay: boolean,
+  offered: boolean,
 };
 /** As a storage server says it. */
 export const binnedFile = record(binned);
@@ -57,7 +67,10 @@ export const binList = record<api.BinList>({ files: list(binEntry), missing: mis
 /** As a storage server says it. */
 export const adoptedLeases: Schema<api.ServerAdopted["leases"]> = list(
   record<api.ServerAdopted["leases"][number]>({
-    ...{ volume: text(), path: maybe.text, epoch: integer(), known: integer() },
+    volume: text(),
+    path: maybe.text,
+    epoch: integer(),
+    known: integer(),
   }),
 );
 export const serverAdopted = record<api.ServerAdopted>({ server: text(), leases: adoptedLeases }, "ServerAdopted");

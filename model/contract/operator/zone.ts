@@ -26,7 +26,10 @@ export interface ZoneKeyAnswer {
 
 export const zoneReport = record<ZoneReport>(
   {
-    ...{ zones: list(text()), serial: nullable(integer()), secondaries: list(text()), key: nullable(text()) },
+    zones: list(text()),
+    serial: nullable(integer()),
+    secondaries: list(text()),
+    key: nullable(text()),
     keys: list(record<ZoneReport["keys"][number]>({ name: text(), lost: optional(exactly(true)) })),
   },
   "ZoneReport",

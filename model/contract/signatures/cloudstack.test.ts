@@ -57,7 +57,8 @@ test("a parameter more, less, twice, or under a name that hides others is refuse
     ["signature", "other"],
   ] as const)
     assert.deepEqual(readCloudStack([...signed, [name, value]]), {
-      ...{ ok: false, error: `the parameter ${name} is there twice` },
+      ok: false,
+      error: `the parameter ${name} is there twice`,
     });
   const hidden = readCloudStack([["command=listusers&x", "1"], ...signed.slice(2)]);
   assert.match(hidden?.ok === false ? hidden.error : "", /parameter's name/);

@@ -103,7 +103,9 @@ const requestOf = (start: string, headers: string, body = ""): RequestAsSent => 
   const at = start.indexOf(" ");
   const lines = ["Host:example.amazonaws.com", `X-Amz-Date:${date}`, ...headers.split("\n").filter(Boolean)];
   return {
-    ...{ method: start.slice(0, at), target: start.slice(at + 1), bodyHash: sha256(body) },
+    method: start.slice(0, at),
+    target: start.slice(at + 1),
+    bodyHash: sha256(body),
     headers: lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1)] as const),
   };
 };

@@ -131,10 +131,9 @@ export function canonicalRequest(request: RequestAsSent, query: Query, signedHea
     .sort(([name, value], [other, otherValue]) => compare(name, other) || compare(value, otherValue))
     .map(([name, value]) => `${name}=${value}`);
   const headers = signedHeaders.map((name) => `${name}:${valuesOf(request, name).join(",")}\n`);
-  return [
-    ...[method, canonicalPath(path), written.join("&"), headers.join("")],
-    ...[signedHeaders.join(";"), bodyHash],
-  ].join("\n");
+  return [method, canonicalPath(path), written.join("&"), headers.join(""), signedHeaders.join(";"), bodyHash].join(
+    "\n",
+  );
 }
 const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
 

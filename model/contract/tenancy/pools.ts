@@ -100,34 +100,56 @@ const label = pattern(flavorPattern, "a label of small letters, digits and hyphe
 const use = { cpuRatio: optional(integer(1, 16)), fill: optional(oneOf(...fills)) } as const;
 const owner = record<Owner>({ kind: oneOf("domain", "account"), path: text() });
 export const listedFlavor = record<ListedFlavor>({
-  ...{ name: text(), description: text(), units: integer(), free: integer() },
+  name: text(),
+  description: text(),
+  units: integer(),
+  free: integer(),
   hosts: optional(list(text())),
 });
 const dedicationFields = { uid: optional(text()), of: nullable(text()), level: oneOf(...levels), to: owner } as const;
 export const listedDedication = record<ListedDedication>(dedicationFields);
 export const dedicated = record<Dedicated>({ ...dedicationFields, group: text(), released: list(text()) });
 export const newFlavor = record<NewFlavor>({
-  ...{ name: label, description: optional(text(1024)), units: integer(1, mostUnits) },
+  name: label,
+  description: optional(text(1024)),
+  units: integer(1, mostUnits),
 });
 export const newDedication = record<NewDedication>({
-  ...{ of: text(253), domain: pattern(pathPattern, pathRule), account: optional(label) },
+  of: text(253),
+  domain: pattern(pathPattern, pathRule),
+  account: optional(label),
 });
 export const holdings = record<Holdings>({
-  ...{ flavors: list(listedFlavor), dedications: list(listedDedication) },
+  flavors: list(listedFlavor),
+  dedications: list(listedDedication),
   bound: optional(
     record<NonNullable<Holdings["bound"]>>({
-      ...{ subnetConnectivity: optional(boolean), internet: optional(oneOf("none", "out")) },
+      subnetConnectivity: optional(boolean),
+      internet: optional(oneOf("none", "out")),
       broadcast: optional(oneOf("off", "on")),
     }),
   ),
 });
 export const poolSummary = record<PoolSummary>({
-  ...{ uid: text(), cell: text(), path: text(), name: text(), account: nullable(text()) },
-  ...{ authorised: nullable(list(text())), hosts: integer(), ...use },
+  uid: text(),
+  cell: text(),
+  path: text(),
+  name: text(),
+  account: nullable(text()),
+  authorised: nullable(list(text())),
+  hosts: integer(),
+  ...use,
 });
 export const poolHostSummary = record<PoolHostSummary>({
-  ...{ uid: text(), name: text(), path: text(), flavor: text(), zone: nullable(text()), enabled: boolean },
-  ...{ phase: text(), reason: nullable(text()), vms: list(text()) },
+  uid: text(),
+  name: text(),
+  path: text(),
+  flavor: text(),
+  zone: nullable(text()),
+  enabled: boolean,
+  phase: text(),
+  reason: nullable(text()),
+  vms: list(text()),
 });
 export const newPool = record<NewPool>({ cell: text(253), name: label, ...use });
 export const poolUse = record<PoolUse>(use);

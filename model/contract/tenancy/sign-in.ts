@@ -55,8 +55,12 @@ export const signInTimes = { idleMs: 3_600_000, longestMs: 12 * 3_600_000, codeM
 
 const longest = 512;
 const signInRequest = record<SignInRequest>({
-  ...{ user: optional(text(longest)), domain: optional(text(2048)), password: optional(text(1024)) },
-  ...{ code: optional(text(longest)), credential: optional(text(longest)), oneTimeCode: optional(text(longest)) },
+  user: optional(text(longest)),
+  domain: optional(text(2048)),
+  password: optional(text(1024)),
+  code: optional(text(longest)),
+  credential: optional(text(longest)),
+  oneTimeCode: optional(text(longest)),
   as: optional(text(2048)),
 });
 const codeOf = record<CodeOf>(
@@ -65,8 +69,11 @@ const codeOf = record<CodeOf>(
 );
 const signedIn = record<SignedIn>(
   {
-    ...{ kind: oneOf("operator", "user", "cell"), name: nullable(text()), account: nullable(text()) },
-    ...{ cookie: boolean, expires: nullable(time) },
+    kind: oneOf("operator", "user", "cell"),
+    name: nullable(text()),
+    account: nullable(text()),
+    cookie: boolean,
+    expires: nullable(time),
   },
   "SignedIn",
 );

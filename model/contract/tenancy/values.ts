@@ -47,8 +47,14 @@ export const accountSummary = record<tenancy.AccountSummary>(
 export const userSummary = record<tenancy.UserSummary>(
   {
     ...tagged,
-    ...{ uid: text(), name: text(), domain: text(), account: text(), role: text() },
-    ...{ state, hasPassword: boolean, hasSecondFactor: boolean },
+    uid: text(),
+    name: text(),
+    domain: text(),
+    account: text(),
+    role: text(),
+    state,
+    hasPassword: boolean,
+    hasSecondFactor: boolean,
   },
   "User",
 );
@@ -70,21 +76,33 @@ export const newDomain = record<tenancy.NewDomain>({ path });
 export const newAccount = record<tenancy.NewAccount>({ path });
 export const stateChange = record<tenancy.StateChange>({ state });
 export const newUser = record<tenancy.NewUser>({
-  ...{ name: userName, account: path, role: name },
+  name: userName,
+  account: path,
+  role: name,
   password: optional(password),
 });
 export const userChange = record<tenancy.UserChange>({
-  ...{ state: optional(state), role: optional(name), password: optional(password), totp: optional(oneOf("off")) },
+  state: optional(state),
+  role: optional(name),
+  password: optional(password),
+  totp: optional(oneOf("off")),
 });
 export const newRole = record<tenancy.NewRole>({
-  ...{ name, domain: path, reach, rules: newRules, secondFactor: optional(boolean) },
+  name,
+  domain: path,
+  reach,
+  rules: newRules,
+  secondFactor: optional(boolean),
 });
 export const roleChange = record<tenancy.RoleChange>({ rules: newRules });
 export const ownerChange = record<tenancy.OwnerChange>({ account: path });
 export const cellOwner = record<tenancy.CellOwner>({ cell: text(), account: text() });
 const code = text(tenancy.longestCode);
 export const loginRequest = record<tenancy.LoginRequest>({
-  ...{ user: userName, domain: optional(path), password, code: optional(code) },
+  user: userName,
+  domain: optional(path),
+  password,
+  code: optional(code),
 });
 export const madeLink = record<tenancy.MadeLink>({ link: text(), user: text(), expires: text() });
 export const newRecovery = record<tenancy.NewRecovery>({ name: userName });
@@ -96,8 +114,10 @@ export const recoveryCodes = record<tenancy.RecoveryCodes>({ recoveryCodes: list
 export const totpOff = record<tenancy.TotpOff>({ password, code });
 export const ownPassword = record<tenancy.OwnPassword>({ password, newPassword: password });
 export const newDelegation = record<tenancy.NewDelegation>({
-  ...{ account: path, cells: optional(list(text(253), { least: 1, most: tenancy.mostDelegatedCells })) },
-  ...{ to: text(2200), role: name },
+  account: path,
+  cells: optional(list(text(253), { least: 1, most: tenancy.mostDelegatedCells })),
+  to: text(2200),
+  role: name,
 });
 export const delegationSummary = record<tenancy.DelegationSummary>(
   { ...tagged, uid: text(), account: text(), cells: list(text()), to: text(), role: text() },
@@ -130,7 +150,10 @@ export const usageDay = record<UsageDay>(
   "UsageDay",
 );
 export const newInvitation = record<tenancy.NewInvitation>({
-  ...{ domain: path, role: optional(name), limits: optional(limits), days: optional(integer(1, 90)) },
+  domain: path,
+  role: optional(name),
+  limits: optional(limits),
+  days: optional(integer(1, 90)),
 });
 export const invitationSummary = record<tenancy.InvitationSummary>(
   { ...tagged, uid: text(), domain: text(), role: text(), limits, by: text(), expires: text() },
@@ -140,21 +163,33 @@ export const madeInvitation = record<tenancy.MadeInvitation>({ invitation: invit
 export const newRegistration = record<tenancy.NewRegistration>({ link: text(160), name, password });
 const emailDomain = pattern(tenancy.emailDomainPattern, tenancy.emailDomainRule);
 export const newOpening = record<tenancy.NewOpening>({
-  ...{ domain: path, email: emailDomain, role: optional(name), limits: optional(limits) },
+  domain: path,
+  email: emailDomain,
+  role: optional(name),
+  limits: optional(limits),
 });
 export const openingSummary = record<tenancy.OpeningSummary>(
   { ...tagged, uid: text(), domain: text(), email: text(), role: text(), limits },
   "Opening",
 );
 export const newApplication = record<tenancy.NewApplication>({
-  ...{ domain: path, email: pattern(tenancy.emailPattern, tenancy.emailRule), name, password },
+  domain: path,
+  email: pattern(tenancy.emailPattern, tenancy.emailRule),
+  name,
+  password,
 });
 export const madeApplication = record<tenancy.MadeApplication>({ application: text(), expires: text() });
 export const applicationSummary = record<tenancy.ApplicationSummary>(
   {
     ...tagged,
-    ...{ uid: text(), domain: text(), name: text(), email: text(), role: text(), limits },
-    ...{ source: text(), expires: text() },
+    uid: text(),
+    domain: text(),
+    name: text(),
+    email: text(),
+    role: text(),
+    limits,
+    source: text(),
+    expires: text(),
   },
   "Application",
 );
@@ -169,25 +204,49 @@ const hosts = list({ ...pattern(oidc.hostPattern, oidc.hostRule), maxLength: 260
 const redirects = list({ ...pattern(oidc.redirectPattern, oidc.redirectRule), maxLength: 512 }, { most: 16 });
 const mappings = list(mapping, { least: 1, most: 256 });
 export const newProvider = record<oidc.NewProvider>({
-  ...{ name, issuer, clientId: text(256), clientSecret: optional(text(1024)), nameClaim: optional(claim) },
-  ...{ scopes: optional(scopes), authority: optional(text(65_536)), hosts: optional(hosts) },
-  ...{ redirects: optional(redirects), mappings },
+  name,
+  issuer,
+  clientId: text(256),
+  clientSecret: optional(text(1024)),
+  nameClaim: optional(claim),
+  scopes: optional(scopes),
+  authority: optional(text(65_536)),
+  hosts: optional(hosts),
+  redirects: optional(redirects),
+  mappings,
 });
 export const providerSummary = record<oidc.ProviderSummary>(
   {
     ...tagged,
-    ...{ uid: text(), name: text(), issuer: text(), clientId: text(), nameClaim: text(), scopes: list(text()) },
-    ...{ hosts: list(text()), redirects: list(text()), mappings, hasSecret: boolean, hasAuthority: boolean },
+    uid: text(),
+    name: text(),
+    issuer: text(),
+    clientId: text(),
+    nameClaim: text(),
+    scopes: list(text()),
+    hosts: list(text()),
+    redirects: list(text()),
+    mappings,
+    hasSecret: boolean,
+    hasAuthority: boolean,
   },
   "Provider",
 );
 export const newDeviceLogin = record<oidc.NewDeviceLogin>({ provider: optional(name) });
 export const deviceLogin = record<oidc.DeviceLogin>({
-  ...{ login: text(), provider: text(), userCode: text(), verificationUri: text() },
-  ...{ verificationUriComplete: nullable(text()), intervalS: integer(1), expires: text() },
+  login: text(),
+  provider: text(),
+  userCode: text(),
+  verificationUri: text(),
+  verificationUriComplete: nullable(text()),
+  intervalS: integer(1),
+  expires: text(),
 });
 export const newPageLogin = record<oidc.NewPageLogin>({ provider: optional(name), redirect: text(512) });
 export const pageLogin = record<oidc.PageLogin>({
-  ...{ login: text(), provider: text(), authorizationUri: text(), expires: text() },
+  login: text(),
+  provider: text(),
+  authorizationUri: text(),
+  expires: text(),
 });
 export const oidcEnd = record<oidc.OidcEnd>({ login: text(128), answer: optional(text(8192)) });

@@ -5,12 +5,16 @@ const text = (body: string): Example => ({
   bundle: { main: "shop.ts", files: { "shop.ts": body } },
 });
 const page = (title: string, why: string, wrong: string, right: string): DiagnosticPage => ({
-  ...{ title, why },
-  ...{ wrong: text(wrong), right: text(right) },
+  title,
+  why,
+  wrong: text(wrong),
+  right: text(right),
 });
 const described = (title: string, why: string, wrong: string, right: string): DiagnosticPage => ({
-  ...{ title, why },
-  ...{ wrong: { kind: "request", shown: wrong }, right: { kind: "request", shown: right } },
+  title,
+  why,
+  wrong: { kind: "request", shown: wrong },
+  right: { kind: "request", shown: right },
 });
 const imports = (...names: string[]): string => `import { ${names.join(", ")} } from "cells/model";\n`;
 const right = `${imports("cell", "vm")}

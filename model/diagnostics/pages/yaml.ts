@@ -2,7 +2,8 @@ import type { DiagnosticPage } from "../diagnostic-page.ts";
 
 const main = "shop.yaml";
 const page = (title: string, why: string, wrong: string, right: string): DiagnosticPage => ({
-  ...{ title, why },
+  title,
+  why,
   wrong: { kind: "bundle", bundle: { main, files: { [main]: wrong } } },
   right: { kind: "bundle", bundle: { main, files: { [main]: right } } },
 });

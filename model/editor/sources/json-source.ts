@@ -90,8 +90,17 @@ class JsonSourceParser {
     if (comma) this.#at++;
     const terminated = comma || (component !== null && this.#text[component.end - 1] === "}");
     return {
-      ...{ kind: "attribute", file: this.#file, name: [name], component, references: [], strings, value, sole },
-      ...{ start, end: this.#at, terminated },
+      kind: "attribute",
+      file: this.#file,
+      name: [name],
+      component,
+      references: [],
+      strings,
+      value,
+      sole,
+      start,
+      end: this.#at,
+      terminated,
     };
   }
   #name(): Name | null {

@@ -36,7 +36,11 @@ export function piecesIn(file: string, text: string, offset: number, diagnostics
 
 /** Told by the check; here they would only end the reading after the fiftieth. */
 const lexicalFaults = [
-  ...["syntax/character", "syntax/number", "syntax/unclosed-string", "syntax/unclosed-comment", "syntax/escape"],
+  "syntax/character",
+  "syntax/number",
+  "syntax/unclosed-string",
+  "syntax/unclosed-comment",
+  "syntax/escape",
 ];
 
 interface Piece {
@@ -168,7 +172,14 @@ export class SourceParser {
     const terminated = complete || braced;
     const end = terminated ? this.#end : this.#piece.start;
     return {
-      ...{ kind: "attribute", file: this.#file, name, start, end, value: span, sole, terminated },
+      kind: "attribute",
+      file: this.#file,
+      name,
+      start,
+      end,
+      value: span,
+      sole,
+      terminated,
       ...value,
     };
   }

@@ -15,8 +15,13 @@ export interface Imported {
 
 /** Keys that each machine keeps for itself. */
 const ofHosts = [
-  ...["VNET_PUBINTERFACE", "VNET_PRIVINTERFACE", "VNET_BRIDGE", "VNET_DHCPDAEMON", "VNET_DHCPUSER"],
-  ...["DISABLE_TUNNELING", "VNET_LOCALIP"],
+  "VNET_PUBINTERFACE",
+  "VNET_PRIVINTERFACE",
+  "VNET_BRIDGE",
+  "VNET_DHCPDAEMON",
+  "VNET_DHCPUSER",
+  "DISABLE_TUNNELING",
+  "VNET_LOCALIP",
 ];
 
 /** The words of a value in quotes or without; what a shell would do with them is not done. */

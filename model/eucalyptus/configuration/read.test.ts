@@ -198,7 +198,11 @@ test("numbers may be texts, and Name and NetSize of a ManagedSubnet are said to 
   const read = readConfigurationJson(named, null);
   assert.ok(read.ok);
   assert.deepEqual(read.value.configuration.managedSubnet, {
-    ...{ subnet: 0x01794000, netmask: 0xffffc000, minVlan: 512, maxVlan: 639, segmentSize: 16 },
+    subnet: 0x01794000,
+    netmask: 0xffffc000,
+    minVlan: 512,
+    maxVlan: 639,
+    segmentSize: 16,
   });
   assert.deepEqual(
     read.value.notes.map(({ pointer }) => pointer),

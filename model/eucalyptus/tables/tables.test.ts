@@ -246,8 +246,14 @@ const worldOf = (index: number): World => {
     clcIp: addressOf(world.clcIp),
     dnsDefault: world.dnsDefault.map(addressOf),
     instances: world.instances.map(({ id, partition, node, owner, mac, publicIp, privateIp, securityGroups }) => ({
-      ...{ id, cluster: partition, node, owner, mac, securityGroups },
-      ...{ publicIp: addressOf(publicIp), privateIp: addressOf(privateIp) },
+      id,
+      cluster: partition,
+      node,
+      owner,
+      mac,
+      securityGroups,
+      publicIp: addressOf(publicIp),
+      privateIp: addressOf(privateIp),
     })),
     securityGroups: world.securityGroups.map(({ id, owner }) => ({ id, owner, ingress: [], egress: [] })),
   };

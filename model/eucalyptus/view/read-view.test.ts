@@ -29,13 +29,19 @@ const view: NetworkView = {
   ],
   instances: [
     {
-      ...{ id: "i-a7f05959", owner: "061149015336", mac: "D0:0D:A7:F0:59:59" },
-      ...{ publicIp: 0x0a6f653c, privateIp: 0x01778023, securityGroups: ["sg-e33c6cf3"] },
+      id: "i-a7f05959",
+      owner: "061149015336",
+      mac: "D0:0D:A7:F0:59:59",
+      publicIp: 0x0a6f653c,
+      privateIp: 0x01778023,
+      securityGroups: ["sg-e33c6cf3"],
     },
   ],
   securityGroups: [
     {
-      ...{ id: "sg-e33c6cf3", owner: "061149015336", egress: [] },
+      id: "sg-e33c6cf3",
+      owner: "061149015336",
+      egress: [],
       ingress: [
         { protocol: 6, fromPort: 22, toPort: 22, icmpType: 0, icmpCode: 0, cidr: "0.0.0.0/0" },
         { protocol: 1, fromPort: 0, toPort: 0, icmpType: -1, icmpCode: -1, cidr: "10.0.0.0/8" },

@@ -35,8 +35,10 @@ function constructFunction(component: Component, diagnostics: Diagnostics): void
   const functionClass = attributes.get("sfFunctionClass");
   if (!functionClass) {
     diagnostics.add({
-      ...{ code: "function/class-missing", message: "This function does not say its `sfFunctionClass`" },
-      ...{ hint: "Extend one of the functions of `/org/smartfrog/functions.sf`.", position: component.position },
+      code: "function/class-missing",
+      message: "This function does not say its `sfFunctionClass`",
+      hint: "Extend one of the functions of `/org/smartfrog/functions.sf`.",
+      position: component.position,
     });
     return;
   }
@@ -77,7 +79,10 @@ function rebuild(component: Component, attributes: readonly (readonly [string, A
 
 function text(value: string, position: Position): Attribute {
   return {
-    ...{ namePosition: position, position, tags: [], link: { state: "open" } },
+    namePosition: position,
+    position,
+    tags: [],
+    link: { state: "open" },
     content: { kind: "scalar", scalar: { kind: "string", value }, position },
   };
 }

@@ -381,8 +381,10 @@ export class Resolver {
   }
   #final(code: string, name: string, position: Position): void {
     this.#diagnostics.add({
-      ...{ code, message: `\`${name}\` is tagged \`sfFinal\`, so it cannot be given another value` },
-      ...{ hint: "Leave it as its template has it, or remove the tag there.", position },
+      code,
+      message: `\`${name}\` is tagged \`sfFinal\`, so it cannot be given another value`,
+      hint: "Leave it as its template has it, or remove the tag there.",
+      position,
     });
   }
   #set(

@@ -245,7 +245,10 @@ class SmartFrogParser extends ExpressionParser {
       this.fail("syntax/expected", `\`${name?.join(":") ?? "--"}\` has no value`, "Write a value, or `;` for none.");
     if (this.accept(";")) {
       into.push({
-        ...{ name, ...unique, namePosition, tags },
+        name,
+        ...unique,
+        namePosition,
+        tags,
         value: { kind: "scalar", scalar: nothing, position: namePosition },
       });
       return;

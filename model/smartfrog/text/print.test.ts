@@ -104,6 +104,12 @@ test("numbers are written as Java writes them", () => {
   ];
   for (const [value, text] of doubles) assert.equal(javaDouble(value), text);
   assert.deepEqual([0.1, 1534.45, 16_777_217, 1e10, 3.4e38, 1e-45, 2e-44].map(javaFloat), [
-    ...["0.1", "1534.45", "1.6777216E7", "1.0E10", "3.4E38", "1.4E-45", "2.0E-44"],
+    "0.1",
+    "1534.45",
+    "1.6777216E7",
+    "1.0E10",
+    "3.4E38",
+    "1.4E-45",
+    "2.0E-44",
   ]);
 });

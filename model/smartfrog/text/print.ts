@@ -8,9 +8,24 @@ import { type Expression, type Operator, type Reference, referenceText, type Sca
  */
 const functions = "org.smartfrog.sfcore.languages.sf.functions.";
 const operatorClasses: Readonly<Record<Operator, string>> = {
-  ...{ "!": "Not", "+": "Sum", "-": "Minus", "*": "Product", "/": "Divide", "%": "Mod" },
-  ...{ "==": "EQ", "!=": "NE", ">=": "GE", "<=": "LE", "<": "LT", ">": "GT" },
-  ...{ "++": "Concatenate", "<>": "Append", "&&": "And", "||": "Or", "->": "Implies", "x|": "Xor" },
+  "!": "Not",
+  "+": "Sum",
+  "-": "Minus",
+  "*": "Product",
+  "/": "Divide",
+  "%": "Mod",
+  "==": "EQ",
+  "!=": "NE",
+  ">=": "GE",
+  "<=": "LE",
+  "<": "LT",
+  ">": "GT",
+  "++": "Concatenate",
+  "<>": "Append",
+  "&&": "And",
+  "||": "Or",
+  "->": "Implies",
+  "x|": "Xor",
 };
 const nary: ReadonlySet<Operator> = new Set(["+", "*", "++", "<>", "&&", "||"]);
 const apply = (name: string, parameters: readonly (readonly [string, Expression])[]): string =>
@@ -115,6 +130,12 @@ export function scalarText(scalar: Scalar): string {
 }
 
 const escaped: Readonly<Record<string, string>> = {
-  ...{ "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f", '"': '\\"', "\\": "\\\\" },
+  "\n": "\\n",
+  "\t": "\\t",
+  "\r": "\\r",
+  "\b": "\\b",
+  "\f": "\\f",
+  '"': '\\"',
+  "\\": "\\\\",
 };
 const quoted = (text: string): string => `"${text.replace(/[\n\t\r\b\f"\\]/g, (each) => escaped[each] ?? each)}"`;

@@ -76,7 +76,11 @@ after(async () => {
 });
 
 const controllerOf = (cell: string) => ({
-  ...{ cell, cellUid: cell, cellNumber: 1, domain: "cells.internal", mac: "02:00:0a:00:00:1f" },
+  cell,
+  cellUid: cell,
+  cellNumber: 1,
+  domain: "cells.internal",
+  mac: "02:00:0a:00:00:1f",
   credentialHashes: [hashCredential(operator)],
 });
 interface Answered {
@@ -87,7 +91,9 @@ interface Answered {
 const asked = async (method: string, body: unknown = "", credential = operator, cell = "root"): Promise<Answered> => {
   const recorded = recordResponse();
   const incoming = {
-    ...{ peer: peerName("gateway"), method, url: "/cells/root/hosts/h1/end" },
+    peer: peerName("gateway"),
+    method,
+    url: "/cells/root/hosts/h1/end",
     headers: { authorization: `Bearer ${credential}` },
     body: Readable.from([Buffer.from(typeof body === "string" ? body : JSON.stringify(body))]),
   } as unknown as PeerRequest;

@@ -18,7 +18,11 @@ const hash = "a".repeat(64);
 const other = "b".repeat(64);
 const join = { address: "10.0.1.2", host: hash, agent: other };
 const controller = {
-  ...{ cell: "root", cellUid: "root", cellNumber: 1, domain: "cells.internal", mac: "02:00:0a:00:00:1f" },
+  cell: "root",
+  cellUid: "root",
+  cellNumber: 1,
+  domain: "cells.internal",
+  mac: "02:00:0a:00:00:1f",
   credentialHashes: [hashCredential(operator)],
   root: { management: "10.0.0.0/16", authority: { address: "10.0.0.31", fingerprint: hash } },
 };
@@ -40,7 +44,9 @@ const asked = async (
   const recorded = recordResponse();
   const { root: _root, ...elsewhere } = controller;
   const incoming = {
-    ...{ peer: peerName("gateway"), method: "PUT", url: `/cells/root/hosts/${name}` },
+    peer: peerName("gateway"),
+    method: "PUT",
+    url: `/cells/root/hosts/${name}`,
     headers: { authorization: `Bearer ${credential}` },
     body: Readable.from([Buffer.from(typeof body === "string" ? body : JSON.stringify(body))]),
   } as unknown as PeerRequest;
@@ -61,13 +67,19 @@ test("the operator's credential alone lets machines in, and at the root cell alo
 test("names, addresses and hashes that are none are refused with a sentence", async () => {
   for (const name of ["H2", "h.2", "-h", "h".repeat(54), ""]) assert.equal((await asked(name, join)).status, 400, name);
   for (const body of [
-    ...["", "{", "7", "null", "[]", "x".repeat(5000)],
-    ...[
-      { ...join, address: "10.0.1.256" },
-      { ...join, address: 7 },
-      { ...join, host: "token" },
-    ],
-    ...[{ ...join, agent: "token" }, { ...join, agent: hash }, { address: "10.0.1.2" }],
+    "",
+    "{",
+    "7",
+    "null",
+    "[]",
+    "x".repeat(5000),
+
+    { ...join, address: "10.0.1.256" },
+    { ...join, address: 7 },
+    { ...join, host: "token" },
+    { ...join, agent: "token" },
+    { ...join, agent: hash },
+    { address: "10.0.1.2" },
   ]) {
     const { status, message } = await asked("h2", body);
     assert.equal(status, 400, JSON.stringify(body));

@@ -116,7 +116,9 @@ const admit = async (context: HostContext, root: RootPart, name: string, join: H
     cell: cellName("root"),
     grants: [
       {
-        ...{ name: peerName(`${role}.${name}`), role, addresses: [ipv4(address)] },
+        name: peerName(`${role}.${name}`),
+        role,
+        addresses: [ipv4(address)],
         ...(role === "agent" ? { ports: agentPorts } : {}),
       },
     ],

@@ -68,7 +68,11 @@ async function withResolvers(
   await once(manager, "listening");
   closers.push(() => manager.close());
   const outside = namesOutside({
-    ...{ from: own, resolvers: async () => [first, second], guarded, port, attemptMs: 150 },
+    from: own,
+    resolvers: async () => [first, second],
+    guarded,
+    port,
+    attemptMs: 150,
     ...options,
   });
   const upstream = () => ({ address: stranger, port: manager.address().port });
@@ -179,10 +183,20 @@ test("a real resolver: an alias, a name that is not there, one that leads inside
         (_, index) => `--txt-record=long.example.org,${String(index).repeat(200)}`,
       );
       const server = spawn("dnsmasq", [
-        ...["--keep-in-foreground", `--port=${port}`, `--listen-address=${place}`, "--bind-interfaces"],
-        ...["--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--local=/example.org/", "--user=root", "--pid-file"],
-        ...["--host-record=www.example.org,203.0.113.9", "--cname=alias.example.org,www.example.org"],
-        ...["--host-record=rebound.example.org,10.64.0.2", ...texts],
+        "--keep-in-foreground",
+        `--port=${port}`,
+        `--listen-address=${place}`,
+        "--bind-interfaces",
+        "--conf-file=/dev/null",
+        "--no-resolv",
+        "--no-hosts",
+        "--local=/example.org/",
+        "--user=root",
+        "--pid-file",
+        "--host-record=www.example.org,203.0.113.9",
+        "--cname=alias.example.org,www.example.org",
+        "--host-record=rebound.example.org,10.64.0.2",
+        ...texts,
       ]);
       try {
         const first = async (): Promise<Packet | null> => {

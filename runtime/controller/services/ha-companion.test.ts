@@ -16,8 +16,13 @@ after(() => rm(directory, { recursive: true, force: true }));
 
 test("the HA Manager enrols with what the root controller tells the authority; another key is another token", async () => {
   const controller: ProcessConfiguration = {
-    ...{ name: peerName("controller.root"), role: "controller", address: "10.0.0.31" },
-    ...{ directory, runDirectory: join(directory, "run"), peersFile: join(directory, "peers.json"), followPeers: true },
+    name: peerName("controller.root"),
+    role: "controller",
+    address: "10.0.0.31",
+    directory,
+    runDirectory: join(directory, "run"),
+    peersFile: join(directory, "peers.json"),
+    followPeers: true,
     certificate: { certFile: "its own", keyFile: "its own", caFile: "its own" },
     enrolment: { authority: "10.0.0.31:7102", fingerprint: "ab".repeat(32), tokenFile: "its own" },
   };

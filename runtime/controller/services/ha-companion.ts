@@ -49,13 +49,20 @@ export const haCompanion = async (controller: ProcessConfiguration): Promise<Pro
   const peersFile = join(directory, "peers.json");
   const { distribution, http } = serviceRoles["ha-manager"];
   return {
-    ...{ name: haManager, role: "ha-manager", address, directory, runDirectory, peersFile, followPeers: true },
+    name: haManager,
+    role: "ha-manager",
+    address,
+    directory,
+    runDirectory,
+    peersFile,
+    followPeers: true,
     certificate: {
       certFile: join(directory, "identity", "certificate.pem"),
       keyFile: keyFileOf(directory),
       caFile: join(directory, "identity", "authority.pem"),
     },
-    ...{ distributionPort: distribution, httpPort: http },
+    distributionPort: distribution,
+    httpPort: http,
     enrolment: { authority: enrolment.authority, fingerprint: enrolment.fingerprint, tokenFile },
   };
 };

@@ -9,7 +9,10 @@ import type { Tenant } from "./tenants.ts";
 
 const all: readonly Rule[] = [{ verb: "*", effect: "allow" }];
 const ticket = (child: string | undefined, account = "ROOT/acme/dev", rules = all): Tenant => ({
-  ...{ ticket: "t", user: "ann@ROOT/acme", account, rules },
+  ticket: "t",
+  user: "ann@ROOT/acme",
+  account,
+  rules,
   ...(child === undefined ? {} : { child }),
 });
 const root = (): Root => {
@@ -58,8 +61,18 @@ test("of cells of others, and of all else in the root cell, a ticket opens nothi
   }
   // A ticket for one name is for no other place.
   for (const path of [
-    ...["", "root", "root/cells", "root/core", "root/controllers/bank", "root/cells/bank", "root/cells/shop/x.cell"],
-    ...["root/cells/shop/x.gateway", "root/apart/own", "root/cells/../core", "/root/cells/shop", "root/cells/shop/"],
+    "",
+    "root",
+    "root/cells",
+    "root/core",
+    "root/controllers/bank",
+    "root/cells/bank",
+    "root/cells/shop/x.cell",
+    "root/cells/shop/x.gateway",
+    "root/apart/own",
+    "root/cells/../core",
+    "/root/cells/shop",
+    "root/cells/shop/",
   ])
     for (const name of ["putElement", "deleteElement", "readElement"] as const)
       assert.equal(await go(at, ticket("shop"), name, path), 403, `${name} ${path}`);

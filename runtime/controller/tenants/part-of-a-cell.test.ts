@@ -29,7 +29,8 @@ test("a credential of a part of the cell opens that part at every route, and no 
   const server = await servePeers(configuration, createRoutes({ configuration, controller, events, request }));
   const ask = async (method: string, path: string, body?: Json, credential = "operator") => {
     const answer = await peerRequest(gateway, peerName("controller.shop"), {
-      ...{ method, path: `/cells/shop${path}` },
+      method,
+      path: `/cells/shop${path}`,
       headers: { authorization: `Bearer ${credential}`, "content-type": "application/json" },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });

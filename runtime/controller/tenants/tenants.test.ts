@@ -27,8 +27,12 @@ test("a tenant may what his rules say, and of what is the operator's nothing, wh
 test("every request about a cell that a cell's own credential opens has a verb", () => {
   // A session has a verb of its own, and of a sign-in nobody is asked but the gateway. What that answers out of what it asks of cells needs the verbs of those requests.
   const others: ReadonlySet<string> = new Set([
-    ...["grantSession", "readOpenApi", "follow"],
-    ...["readSignIn", "signOut", "makeSignInCode"],
+    "grantSession",
+    "readOpenApi",
+    "follow",
+    "readSignIn",
+    "signOut",
+    "makeSignInCode",
   ]);
   for (const name of routeNames)
     if (routeOf(name).who === "cell" && !others.has(name))

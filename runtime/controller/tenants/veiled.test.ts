@@ -5,7 +5,12 @@ import type { CellEvents } from "../events.ts";
 import { Veils } from "./veiled.ts";
 
 const event = (id: number): CellEvent => ({
-  ...{ id, time: "2020-01-01T00:00:00.000Z", cell: "shop", path: "shop/web", type: "VM", event: "state" },
+  id,
+  time: "2020-01-01T00:00:00.000Z",
+  cell: "shop",
+  path: "shop/web",
+  type: "VM",
+  event: "state",
   phase: "waiting",
 });
 

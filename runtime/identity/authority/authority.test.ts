@@ -169,8 +169,11 @@ test("hosts are joined by way of the root cell's controller, and by nobody else"
   const [root, shop] = [await joined("controller.root"), await joined("controller.shop")];
   const other = await certificateRequest(await ownKey(join(directory("asker"), "key.pem")));
   const renewing = connect({
-    ...{ host: "127.0.0.1", port: authority.enrolmentPort, rejectUnauthorized: false },
-    ...{ cert: readFileSync(shop.certificate.certFile), key: readFileSync(shop.certificate.keyFile) },
+    host: "127.0.0.1",
+    port: authority.enrolmentPort,
+    rejectUnauthorized: false,
+    cert: readFileSync(shop.certificate.certFile),
+    key: readFileSync(shop.certificate.keyFile),
   });
   await once(renewing, "secureConnect");
   const answered = answerOf(renewing);

@@ -62,7 +62,12 @@ export interface RunningAuthority {
  * `strangers`: connections of one address without one. So slow or many connections from one place keep nobody else out.
  */
 const limits = {
-  ...{ connections: 1024, strangers: 32, atOnce: 32, bodyBytes: 16_384, arriveMs: 20_000, requestMs: 60_000 },
+  connections: 1024,
+  strangers: 32,
+  atOnce: 32,
+  bodyBytes: 16_384,
+  arriveMs: 20_000,
+  requestMs: 60_000,
 } as const;
 
 interface Signing {
@@ -347,7 +352,9 @@ export const runAuthority = async (
   const lifetimeMs = configuration.authority?.lifetimeMs ?? defaultLifetimeMs;
   const beside = await readBeside(directory);
   const service = createAuthorityService({
-    ...{ self: configuration.name, lifetimeMs, fixedPeers: fixedPeers(configuration) },
+    self: configuration.name,
+    lifetimeMs,
+    fixedPeers: fixedPeers(configuration),
     ...(beside === undefined ? {} : { beside }),
   });
   // Certificates and pins go on without it: its end is no goodbye.
@@ -356,7 +363,13 @@ export const runAuthority = async (
   const verifying = new X509Certificate(authorityPem);
   const keep = keepBeside(directory, running.request);
   const signing: Signing = {
-    ...{ authority, authorityPem, verifying, running, configuration, keep, atWork: { enrol: 0, renew: 0 } },
+    authority,
+    authorityPem,
+    verifying,
+    running,
+    configuration,
+    keep,
+    atWork: { enrol: 0, renew: 0 },
   };
   const enrol = async (id: string, desire: Json): Promise<void> => {
     const answer = await decide(signing, { kind: "enrolment", id, enrolment: desire });

@@ -77,7 +77,8 @@ test("who knows an older book gets the new one at once, and who knows this one w
   const { ask, change, followers, asked } = await serve();
   for (const known of [-1, 0, 7, "x", ""])
     assert.deepEqual(await ask("placer", known), {
-      ...{ status: 200, body: { version: 1, peers: { placer: "10.0.0.13" } } },
+      status: 200,
+      body: { version: 1, peers: { placer: "10.0.0.13" } },
     });
   const names = Array.from({ length: 30 }, (_, at) => `host.h${at}`);
   const waiting = names.map((name) => ask(name, 1));
@@ -149,7 +150,8 @@ test("the authority says where it is itself, at ports of its own or the usual on
   assert.deepEqual(at({ httpPort: 7125 }), { authority: "10.0.0.31:7100:7125" });
   const peers = { "host.h1": "10.0.1.1", authority: "10.0.0.9" };
   assert.deepEqual(at({ distributionPort: 7124, httpPort: 7125, authority: { peers } }), {
-    ...{ authority: "10.0.0.31:7124:7125", "host.h1": "10.0.1.1" },
+    authority: "10.0.0.31:7124:7125",
+    "host.h1": "10.0.1.1",
   });
   assert.ok(isPeersQuestion("/peers?known=1") && isPeersQuestion("/peers") && !isPeersQuestion("/peersx"));
 });

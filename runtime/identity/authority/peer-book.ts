@@ -28,7 +28,11 @@ export interface PeerBookLimits {
   readonly sendMs: number;
 }
 export const peerBookLimits: PeerBookLimits = {
-  ...{ followers: 4096, holdMs: 60_000, gatherMs: 50, sending: 64, sendMs: 20_000 },
+  followers: 4096,
+  holdMs: 60_000,
+  gatherMs: 50,
+  sending: 64,
+  sendMs: 20_000,
 };
 export interface ServedBook {
   readonly answer: PeerHandler;

@@ -82,7 +82,9 @@ before(async () => {
   const at = (name: string): string => join(own, name);
   authority = await installation.configure(peerName("place-of-authority"), {
     change: {
-      ...{ name: peerName("authority"), role: "authority", directory: own },
+      name: peerName("authority"),
+      role: "authority",
+      directory: own,
       certificate: { certFile: at("certificate.pem"), keyFile: at("key.pem"), caFile: at("authority.pem") },
       authority: { lifetimeMs, enrolmentPort, enrolments: enrolmentsUntil(Date.now() + 3_600_000) },
     },

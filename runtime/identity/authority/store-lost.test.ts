@@ -39,7 +39,8 @@ test("without its store the authority knows whom an operator had enrolled, says 
   const spare = await installation.configure(peerName("spare"));
   const { configuration: at } = await installation.configure(peerName("place"), {
     change: {
-      ...{ name: peerName("authority"), ...place("of-authority") },
+      name: peerName("authority"),
+      ...place("of-authority"),
       authority: { enrolmentPort: spare.configuration.httpPort ?? 0 },
     },
   });

@@ -185,7 +185,8 @@ test("the authority tells everybody, itself included, when a name shows a newer 
   };
   const { configuration: at } = await installation.configure(peerName("place"), {
     change: {
-      ...{ name: peerName("authority"), ...place("of-authority") },
+      name: peerName("authority"),
+      ...place("of-authority"),
       authority: { enrolmentPort: spare.configuration.httpPort ?? 0 },
     },
   });

@@ -56,11 +56,15 @@ const grant = (name: string, role: string, number: number) => ({
   ports: { distribution: 7000 + number, http: 7500 + number },
 });
 const desire = (hash: string, ...grants: readonly IdentityGrant[]): DesiredEnrolment => ({
-  ...{ hash, cell: cellName("root"), grants, endsAtMs: Date.now() + 600_000 },
+  hash,
+  cell: cellName("root"),
+  grants,
+  endsAtMs: Date.now() + 600_000,
 });
 const enrol = async (id: string, value: DesiredEnrolment | null): Promise<void> => {
   const answer = await peerRequest(root, peerName("authority"), {
-    ...{ method: value === null ? "DELETE" : "PUT", path: `/enrolments/${id}` },
+    method: value === null ? "DELETE" : "PUT",
+    path: `/enrolments/${id}`,
     ...(value === null ? {} : { body: JSON.stringify(value) }),
   });
   assert.equal(answer.status, 204, await answer.text());
@@ -88,7 +92,10 @@ const service = async (name: string, role: ProcessConfiguration["role"], token: 
   await writeFile(peersFile, JSON.stringify({ peers: { authority: place } }));
   const { configuration, file } = await installation.configure(peerName(name), {
     change: {
-      ...{ role, peersFile, followPeers: true, certificate: certificateIn(directory) },
+      role,
+      peersFile,
+      followPeers: true,
+      certificate: certificateIn(directory),
       enrolment: {
         authority: `127.0.0.1:${authority.configuration.authority?.enrolmentPort}`,
         fingerprint: fingerprintOfCertificate(readFileSync(caFile, "utf8")),
@@ -107,7 +114,8 @@ before(async () => {
     change: {
       name: peerName("authority"),
       role: "authority",
-      ...{ peersFile: join(installation.directory, "peers-of-authority.json"), followPeers: true },
+      peersFile: join(installation.directory, "peers-of-authority.json"),
+      followPeers: true,
       certificate: certificateIn(await own("authority")),
       authority: {
         enrolmentPort: spare.configuration.httpPort ?? 0,

@@ -123,7 +123,11 @@ const ask = async (
 ): Promise<Answer | null> => {
   const path = `/peers?known=${known}`;
   const answer = await peerRequest(configuration, authority, {
-    ...{ method: "GET", path, connection, signal, idleTimeoutMs: silenceMs },
+    method: "GET",
+    path,
+    connection,
+    signal,
+    idleTimeoutMs: silenceMs,
   });
   let length = 0;
   answer.body.on("data", (chunk: Buffer) => {

@@ -366,7 +366,11 @@ class Writer {
     const pointer = pointerOf([...this.#prefix, ...path]);
     if (this.#faults.some((each) => each.code === code && each.pointer === pointer)) return;
     this.#faults.push({
-      ...{ code, message, hint, pointer, path: path.filter((name) => !name.startsWith("x.")).join("/") },
+      code,
+      message,
+      hint,
+      pointer,
+      path: path.filter((name) => !name.startsWith("x.")).join("/"),
       stack: component?.stack ?? "",
       ...(related === undefined ? {} : { related }),
     });

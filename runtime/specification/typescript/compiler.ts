@@ -22,9 +22,18 @@ export function compilerFor(file: string): string | null {
 }
 
 const options = {
-  ...{ target: "es2024", lib: ["es2024"], types: [], module: "esnext", moduleResolution: "bundler", strict: true },
-  ...{ exactOptionalPropertyTypes: true, erasableSyntaxOnly: true, allowImportingTsExtensions: true },
-  ...{ resolveJsonModule: true, noEmit: true, skipLibCheck: true },
+  target: "es2024",
+  lib: ["es2024"],
+  types: [],
+  module: "esnext",
+  moduleResolution: "bundler",
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  erasableSyntaxOnly: true,
+  allowImportingTsExtensions: true,
+  resolveJsonModule: true,
+  noEmit: true,
+  skipLibCheck: true,
 };
 
 /** Errors of the compiler in a specification and what it imports, with our types and not those that may lie beside it. */

@@ -34,7 +34,11 @@ const example = (folder: string, main: string, ...others: readonly string[]): Bu
 };
 /** A cell without where its elements were written. */
 const meaning = ({ name, path, policy, deploy, limits, elements }: Cell) => ({
-  ...{ name, path, policy, deploy, limits },
+  name,
+  path,
+  policy,
+  deploy,
+  limits,
   elements: [...elements].map(([, { position, ...element }]) => element),
 });
 
@@ -161,9 +165,14 @@ const seed = Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31
 const name = fc.stringMatching(/^[a-z][a-z0-9]{0,5}$/);
 const machines = fc.uniqueArray(
   fc.record({
-    ...{ name, memory: fc.integer({ min: 16, max: 4096 }), cpus: fc.option(fc.integer({ min: 1, max: 8 })) },
-    ...{ desiredState: fc.constantFrom("on", "off"), failures: fc.option(fc.integer({ min: 1, max: 9 })) },
-    ...{ group: fc.option(name), size: fc.integer({ min: 1, max: 900 }), data: fc.jsonValue({ maxDepth: 3 }) },
+    name,
+    memory: fc.integer({ min: 16, max: 4096 }),
+    cpus: fc.option(fc.integer({ min: 1, max: 8 })),
+    desiredState: fc.constantFrom("on", "off"),
+    failures: fc.option(fc.integer({ min: 1, max: 9 })),
+    group: fc.option(name),
+    size: fc.integer({ min: 1, max: 900 }),
+    data: fc.jsonValue({ maxDepth: 3 }),
   }),
   { maxLength: 6, selector: (each) => each.name },
 );
@@ -188,14 +197,17 @@ test(`a cell written as builder code reads back equal (seed ${seed})`, async () 
         const group = `g${index}${each.group ?? ""}`;
         json[group] = {
           [each.name]: {
-            ...{ "x.type": "VM", "x.memory": memory, ...(cpus === null ? {} : { "x.cpus": cpus }) },
+            "x.type": "VM",
+            "x.memory": memory,
+            ...(cpus === null ? {} : { "x.cpus": cpus }),
             "x.desiredState": desiredState,
             ...(failures === null ? {} : { "x.liveness.protocol": "icmp", "x.liveness.failures": failures }),
             "x.data": data,
           },
           disk1: { "x.type": "Volume", "x.size": size },
           c1: {
-            ...{ "x.type": "VolumeConnection", "x.vm": `<ref:/shop/${group}/${each.name}>` },
+            "x.type": "VolumeConnection",
+            "x.vm": `<ref:/shop/${group}/${each.name}>`,
             "x.volume": `<ref:/shop/${group}/disk1>`,
           },
         };

@@ -99,7 +99,9 @@ function readTexts(
       if (found.kind !== "fault") continue;
       const position = places.textPosition(name, start, end);
       faults.push({
-        ...{ code: "typescript/import", message: found.message, hint: found.hint },
+        code: "typescript/import",
+        message: found.message,
+        hint: found.hint,
         ...(position ? { position } : {}),
       });
     }
@@ -142,7 +144,9 @@ function withoutTypes(name: string, text: string): Result<string, Diagnostic> {
 }
 
 const caretPosition = (file: string, line: number, carets: string) => ({
-  ...{ file, line, column: carets.indexOf("^") + 1 },
+  file,
+  line,
+  column: carets.indexOf("^") + 1,
   length: carets.length - carets.indexOf("^"),
 });
 
@@ -175,7 +179,10 @@ function diagnosticOf(fault: BuilderFault, written: Evaluated["places"], main: s
       : ((frame && places.position(frame)) ?? { file: main, line: 1, column: 1, length: 1 });
   const other = related && places.callPosition(related.stack, related.function);
   return {
-    ...{ code, message, hint, position },
+    code,
+    message,
+    hint,
+    position,
     ...(path === "" ? {} : { path }),
     ...(related && other ? { related: [{ message: related.message, position: other }] } : {}),
   };

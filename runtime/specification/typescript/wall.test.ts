@@ -102,7 +102,10 @@ test("nor for a user who has no rights to build walls with", {
     const ended = await launch(${JSON.stringify(JSON.stringify(targets))}, { program: ${JSON.stringify(program)} });
     process.stdout.write(ended.text ?? JSON.stringify(ended));`;
   const user = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
-    ...{ uid: 65_534, gid: 65_534, encoding: "utf8", cwd: "/" },
+    uid: 65_534,
+    gid: 65_534,
+    encoding: "utf8",
+    cwd: "/",
   });
   assert.equal(user.status, 0, user.stderr);
   assert.equal(assertNothingWorks(user.stdout), 65_534);

@@ -42,16 +42,15 @@ export interface TransportLimits extends AdmissionLimits, PulseLimits {
 }
 export const transportLimits: TransportLimits = {
   ...admissionLimits,
-  ...{
-    aliveEveryMs: 2000,
-    restEveryMs: 10_000,
-    silenceMs: 8000,
-    reachMs: 4000,
-    othersMs: 5000,
-    retryMs: { first: 50, last: 2000 },
-    handshakeMs: 20_000,
-    frameMs: 120_000,
-  },
+
+  aliveEveryMs: 2000,
+  restEveryMs: 10_000,
+  silenceMs: 8000,
+  reachMs: 4000,
+  othersMs: 5000,
+  retryMs: { first: 50, last: 2000 },
+  handshakeMs: 20_000,
+  frameMs: 120_000,
 };
 export interface Connection {
   readonly channel: Channel;

@@ -153,7 +153,9 @@ const ask = (transport: TransportState, dialer: Dialer, there: Link): void => {
   try {
     there.open(
       {
-        ...{ from: configuration.name, to: peer, waitMs: limits.silenceMs },
+        from: configuration.name,
+        to: peer,
+        waitMs: limits.silenceMs,
         prove: (secret, channel) => prove(configuration, secret, { channel, by: "asks", other: peer }),
       },
       boundToLife(outcome),

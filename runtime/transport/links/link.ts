@@ -140,9 +140,20 @@ interface State {
 export const createLink = (socket: TLSSocket, options: LinkOptions): Link => {
   const [odd, even] = [firstChannel + 2, firstChannel + 1];
   const state: State = {
-    ...{ socket, options, channels: new Map(), asked: new Map(), waiting: new Set(), services: [] },
-    ...{ next: options.dialled ? odd : even, least: options.dialled ? even : odd },
-    ...{ unproven: 0, unreadBytes: 0, counted: 0, ending: null, ended: false, life: null },
+    socket,
+    options,
+    channels: new Map(),
+    asked: new Map(),
+    waiting: new Set(),
+    services: [],
+    next: options.dialled ? odd : even,
+    least: options.dialled ? even : odd,
+    unproven: 0,
+    unreadBytes: 0,
+    counted: 0,
+    ending: null,
+    ended: false,
+    life: null,
   };
   const { shared } = options;
   const introduced = Promise.withResolvers<void>();
@@ -433,7 +444,13 @@ const asked = (state: State, control: Control & { readonly say: "open" }): void 
     return;
   }
   state.options.opening({
-    ...{ host: hostOf(state.socket), from, to, proven, secret, channel, refuse },
+    host: hostOf(state.socket),
+    from,
+    to,
+    proven,
+    secret,
+    channel,
+    refuse,
     take: (proof, events) => {
       const own = take(state, channel, events, [from, to]);
       say(state, { say: "opened", channel, ...proof });

@@ -67,7 +67,13 @@ const serve = async (links: Links, name: string, limits = transportLimits): Prom
   const numberOf = (peer: PeerName): number =>
     [...peers()].find(([, other]) => other === peer)?.[0] ?? assert.fail(`${name} has no connection to ${peer}`);
   return {
-    ...{ name: configuration.name, configuration, transport, inputs, logs, peers, stop },
+    name: configuration.name,
+    configuration,
+    transport,
+    inputs,
+    logs,
+    peers,
+    stop,
     heard: (peer) => {
       const all = new Map<number, PeerName>();
       const found: Json[] = [];
@@ -198,7 +204,10 @@ test("a service whose key is another's now loses its connections, and the link s
 const stranger = async (as: ProcessConfiguration, port: number) => {
   const socket = connect({
     ...readCredentials(as),
-    ...{ port, host: "127.0.0.1", checkServerIdentity: () => undefined, ALPNProtocols: [linkProtocol] },
+    port,
+    host: "127.0.0.1",
+    checkServerIdentity: () => undefined,
+    ALPNProtocols: [linkProtocol],
   });
   const heard: Control[] = [];
   const reader = createPieceReader();
@@ -274,16 +283,18 @@ test("what makes no sense on a link ends it", async () => {
   const proof = { certificate: "AA==", signature: "AA==" };
   const open = { say: "open", from: "controller.odd", to: "storage-manager", ...proof };
   const nonsense: readonly Json[] = [
-    ...[[], ["open"], { say: "what", channel: 3 }, { say: "closed" }, { say: "closed", channel: 1.5 }],
-    ...[
-      { say: "serves", services: [{ name: "a", port: 0 }] },
-      { say: "serves", services: Array(65).fill({ name: "a", port: 1 }) },
-    ],
-    ...[
-      { ...open, channel: 1 },
-      { ...open, channel: 4 },
-      { ...open, channel: 3, from: "" },
-    ],
+    [],
+    ["open"],
+    { say: "what", channel: 3 },
+    { say: "closed" },
+    { say: "closed", channel: 1.5 },
+
+    { say: "serves", services: [{ name: "a", port: 0 }] },
+    { say: "serves", services: Array(65).fill({ name: "a", port: 1 }) },
+
+    { ...open, channel: 1 },
+    { ...open, channel: 4 },
+    { ...open, channel: 3, from: "" },
     { ...open, channel: 3, certificate: "A".repeat(20_000) },
   ];
   const refused = (): number => countOf(served, "no frame");
@@ -305,7 +316,10 @@ test("what makes no sense on a link ends it", async () => {
 /** Asks for a channel, with a proof that holds. */
 const asking = (at: Stranger, by: ProcessConfiguration, to: PeerName) => (channel: number) =>
   at.piece(0, {
-    ...{ say: "open", channel, from: by.name, to },
+    say: "open",
+    channel,
+    from: by.name,
+    to,
     ...prove(by, sessionSecret(at.socket), { channel, by: "asks", other: to }),
   });
 

@@ -104,7 +104,13 @@ export const createLinks = (limits: PulseLimits): Links => {
       const refuse = (reason: LinkFault, why: string): void =>
         (services.get(self) ?? [...services.values()][0])?.refused(peer, reason, why);
       const link: Link = createLink(socket, {
-        ...{ shared, dialled, ends: [self, peer], silenceMs, pulse, opening, refuse },
+        shared,
+        dialled,
+        ends: [self, peer],
+        silenceMs,
+        pulse,
+        opening,
+        refuse,
         served: () => {
           for (const service of [...services.values()]) service.found(link);
         },

@@ -58,7 +58,9 @@ export const affinityGroups: Invariant = {
       else if (kind === "host" && value !== null) known.left.add(name);
       else if (kind === "placement" && value !== null)
         known.asked.set(name, {
-          ...{ by, groups: textsOf(fieldsOf(fields.placement).groups), isKnown: fields.at !== undefined },
+          by,
+          groups: textsOf(fieldsOf(fields.placement).groups),
+          isKnown: fields.at !== undefined,
         });
     };
     const accountOf = ({ accounts }: Known, cell: string): string => {

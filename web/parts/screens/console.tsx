@@ -17,7 +17,12 @@ export function SerialConsole({ cell, vm }: { cell: string; vm: string }) {
     if (box.current === null) return;
     stylesBearNonce();
     const made = new Terminal({
-      ...{ cols: 80, rows: 24, scrollback: 2000, fontSize: 14, screenReaderMode: true, convertEol: false },
+      cols: 80,
+      rows: 24,
+      scrollback: 2000,
+      fontSize: 14,
+      screenReaderMode: true,
+      convertEol: false,
       linkHandler: { activate: () => undefined },
     });
     made.open(box.current);

@@ -11,7 +11,9 @@ export interface Ends {
 export const ruleBetween = ({ from, to, protocol, port }: Ends): Omit<NewElement, "name"> => ({
   type: "NetworkRule",
   attributes: {
-    ...{ "x.address1": `<ref:/${from}>`, "x.address2": `<ref:/${to}>`, "x.protocol": protocol },
+    "x.address1": `<ref:/${from}>`,
+    "x.address2": `<ref:/${to}>`,
+    "x.protocol": protocol,
     ...(port === null ? {} : { "x.port2": port }),
   },
 });

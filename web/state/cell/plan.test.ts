@@ -5,7 +5,13 @@ import type { Plan, PlanStep } from "../../../model/plan/plan-types.ts";
 import { inShort, linesOf } from "./plan.ts";
 
 const step = (action: PlanStep["action"], more: Partial<PlanStep> = {}): PlanStep => ({
-  ...{ path: "shop/vm" as ElementPath, type: "VM", action, causes: [], waitsFor: [], losesData: false, ...more },
+  path: "shop/vm" as ElementPath,
+  type: "VM",
+  action,
+  causes: [],
+  waitsFor: [],
+  losesData: false,
+  ...more,
 });
 
 test("a plan is told in words, its causes and what is lost with it", () => {

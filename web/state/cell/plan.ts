@@ -14,15 +14,22 @@ export interface PlanLine {
 }
 const signs = { create: "+", change: "~", restart: "↻", replace: "±", delete: "−", none: " " } as const;
 const words = {
-  ...{ create: "is made", change: "is changed", restart: "is stopped and started again" },
-  ...{ replace: "is taken away and made anew", delete: "is taken away", none: "stays as it is" },
+  create: "is made",
+  change: "is changed",
+  restart: "is stopped and started again",
+  replace: "is taken away and made anew",
+  delete: "is taken away",
+  none: "stays as it is",
 } as const;
 
 export const linesOf = ({ steps }: Plan): readonly PlanLine[] =>
   steps
     .filter(({ action }) => action !== "none")
     .map(({ path, type, action, causes, losesData, movedFrom }) => ({
-      ...{ path, action, sign: signs[action], losesData },
+      path,
+      action,
+      sign: signs[action],
+      losesData,
       says: `${type} ${words[action]}${movedFrom === undefined ? "" : `; it was ${movedFrom}`}`,
       causes: causes.map(({ attribute, from, to }) => `${attribute}: ${shown(from)} → ${shown(to)}`),
     }));

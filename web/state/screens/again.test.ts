@@ -8,8 +8,12 @@ test("what passes is tried again, ever less often; what is not allowed, or was l
   const ended = (cause: "machine-ended" | "closing" | "failed" | "idle" | "timeout" | "protocol") =>
     afterEnd({ kind: "ended", cause, sentence: "it has ended" }, 0).afterMs !== null;
   assert.deepEqual((["machine-ended", "closing", "failed", "idle", "timeout", "protocol"] as const).map(ended), [
-    ...[true, true, true],
-    ...[false, false, false],
+    true,
+    true,
+    true,
+    false,
+    false,
+    false,
   ]);
   const waits = [0, 1, 2, 3, 4, 50].map((tries) => afterEnd({ kind: "broken" }, tries).afterMs);
   assert.deepEqual(waits, [500, 1000, 2000, 4000, 5000, 5000]);

@@ -21,18 +21,31 @@ const boots = (volume: string): JsonObject => ({
   disk: disk("gateway", volume),
 });
 const disk = (vm: string, volume: string): JsonObject => ({
-  ...{ "x.type": "VolumeConnection", "x.vm": `<ref:../${vm}>`, "x.volume": `<ref:../${volume}>`, "x.bootOrder": 0 },
+  "x.type": "VolumeConnection",
+  "x.vm": `<ref:../${vm}>`,
+  "x.volume": `<ref:../${volume}>`,
+  "x.bootOrder": 0,
 });
 const primary = (more: JsonObject = boots("boot")): JsonObject => ({
   shop: {
-    ...{ "x.type": "Cell", "x.name": "shop", "x.limits.vms": 9, "x.limits.memory": 2048, "x.limits.cpus": 9 },
+    "x.type": "Cell",
+    "x.name": "shop",
+    "x.limits.vms": 9,
+    "x.limits.memory": 2048,
+    "x.limits.cpus": 9,
     net: { "x.type": "Subnet", "x.addressRange": "management" },
     gateway: {
-      ...{ "x.type": "VM", "x.memory": 160, "x.restartOnFailure": true, "x.liveness.protocol": "icmp" },
+      "x.type": "VM",
+      "x.memory": 160,
+      "x.restartOnFailure": true,
+      "x.liveness.protocol": "icmp",
       "x.data": { service: { roles: { gateway: {} } } },
     },
     card: {
-      ...{ "x.type": "VirtualInterface", "x.vm": "<ref:../gateway>", "x.subnet": "<ref:../net>", "x.address": at },
+      "x.type": "VirtualInterface",
+      "x.vm": "<ref:../gateway>",
+      "x.subnet": "<ref:../net>",
+      "x.address": at,
     },
     // A tenant's machine beside it has a copy of the same image, and writes there.
     mine: { "x.type": "VolumeCopy", "x.image": image },
@@ -179,13 +192,17 @@ const service = (name: string, roles: JsonObject): JsonObject => ({
   [`${name}Disk`]: disk(name, `${name}Boot`),
   [`${name}Card`]: { "x.type": "VirtualInterface", "x.vm": `<ref:../${name}>`, "x.subnet": "<ref:../net>" },
   [name]: {
-    ...{ "x.type": "VM", "x.memory": 160, "x.restartOnFailure": true, "x.liveness.protocol": "icmp" },
+    "x.type": "VM",
+    "x.memory": 160,
+    "x.restartOnFailure": true,
+    "x.liveness.protocol": "icmp",
     "x.data": { service: { roles } },
   },
 });
 const root = (imported: string): JsonObject => ({
   shop: {
-    ...{ "x.type": "Cell", "x.name": "shop" },
+    "x.type": "Cell",
+    "x.name": "shop",
     net: { "x.type": "Subnet", "x.size": 8, "x.addressRange": "internal" },
     image: { "x.type": "Volume", "x.size": 64, "x.access": "ro", "x.public": true, "x.import": imported },
     ...service("one", { placer: {} }),

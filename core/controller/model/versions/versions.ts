@@ -78,7 +78,10 @@ export function keepVersion(state: ControllerState, plan: Plan, { by, verb, targ
   for (const { action } of changed) changes[action] = (changes[action] ?? 0) + 1;
   const lost = changed.filter(({ losesData }) => losesData).map(({ path }) => path);
   const kept: VersionRecord = {
-    ...{ version, wallMs: state.now.wallMs, ...personOf(state, by), verb },
+    version,
+    wallMs: state.now.wallMs,
+    ...personOf(state, by),
+    verb,
     target: target === "" ? state.options.cell : target,
     changes,
     parts: [...(plan.cell === undefined ? [] : [plan.cell]), ...changed]
@@ -167,7 +170,9 @@ export function sourceOf(state: ControllerState, asked?: number): Result<ModelSo
   const since = records.filter((each) => each.version > version && each.text === undefined).map(shown);
   const later = records.filter((each) => each.version > version).length;
   return ok({
-    ...{ main: text.main, files: text.files, version },
+    main: text.main,
+    files: text.files,
+    version,
     ...sentAs(sent ?? { who, wallMs, ...(account === undefined ? {} : { account }) }),
     since,
     unknown: Math.max(0, state.model.version - version - later),

@@ -140,7 +140,9 @@ test("what whole hosts cost is counted against the account and its domain, and w
   const root = cloud();
   const limit = (path: string, units: number): void =>
     void root.step({
-      ...{ kind: "desired", from: peerName("tenancy"), key: "limits/d1" },
+      kind: "desired",
+      from: peerName("tenancy"),
+      key: "limits/d1",
       value: { uid: "d1", path, kind: path === dev ? "account" : "domain", limits: { units } },
     });
   limit(dev, 3);

@@ -142,7 +142,11 @@ const wordOf = (
   { pool, host, cell, child }: Asked,
   accounts: ReadonlyMap<Uid, string>,
 ): Omit<PooledRecord, "uid" | "host" | "flavor" | "child"> => ({
-  ...{ cell, pool: pool.uid, path: pool.path, name: host.name, enabled: host.enabled },
+  cell,
+  pool: pool.uid,
+  path: pool.path,
+  name: host.name,
+  enabled: host.enabled,
   authorised: pool.authorised ?? [accounts.get(child) ?? operators],
   ...wishesOf(pool),
 });
@@ -223,8 +227,12 @@ function pooledHosts(state: ControllerState, cell: Cell): ReadonlyMap<HostName, 
       record === undefined
         ? null
         : {
-            ...{ uid: record.pool, cell: record.cell, path: record.path, name: record.name },
-            ...{ enabled: record.enabled, authorised: record.authorised },
+            uid: record.pool,
+            cell: record.cell,
+            path: record.path,
+            name: record.name,
+            enabled: record.enabled,
+            authorised: record.authorised,
             ...wishesOf(record),
           };
     all.set(host, { flavor, tag: tagOf(flavor, record), pool });

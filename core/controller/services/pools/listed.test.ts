@@ -6,7 +6,9 @@ import { childOf, Root, rootWithTenancy } from "../../model/root.testing.ts";
 
 const [dev, ops] = ["ROOT/acme/dev", "ROOT/other/ops"];
 const dedicated = (of: string, to: string, account?: string): JsonObject => ({
-  ...{ "x.type": "Dedication", "x.of": of, "x.to": to },
+  "x.type": "Dedication",
+  "x.of": of,
+  "x.to": to,
   ...(account === undefined ? {} : { "x.account": account }),
 });
 /** Hosts `h1` to `h3` of a flavour, of which the second is one account's; `h4` stands in a pod that is the domain's. */

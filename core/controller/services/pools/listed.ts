@@ -44,7 +44,10 @@ export function holdingsFor(state: ControllerState, account: string | null): Hol
   return {
     ...(Object.keys(bound).length === 0 ? {} : { bound }),
     flavors: listFlavors(flavors, hosts, pooled, by).map(({ id, description, units, free, hosts: names }) => ({
-      ...{ name: id, description, units, free },
+      name: id,
+      description,
+      units,
+      free,
       ...(names === undefined ? {} : { hosts: names }),
     })),
     dedications: [...dedications]

@@ -19,7 +19,10 @@ export function poolRefusals(state: ControllerState, cell: Cell): readonly Diagn
 }
 type Told = { readonly path: ElementPath; readonly position?: Diagnostic["position"] };
 const told = ({ path, position }: Told, message: string, hint: string, attribute?: string): Diagnostic => ({
-  ...{ code: "cell/pool", message, hint, path },
+  code: "cell/pool",
+  message,
+  hint,
+  path,
   ...(attribute === undefined ? {} : { attribute }),
   ...(position === undefined ? {} : { position }),
 });

@@ -28,7 +28,9 @@ test("every lease of a fenced incarnation ends, at the servers' own word, and it
   made.settle();
   assert.deepEqual(holders(made), [undefined, undefined]);
   assert.deepEqual(saidOf(made), {
-    ...{ incarnation: 1, complete: true, reason: null },
+    incarnation: 1,
+    complete: true,
+    reason: null,
     volumes: [
       { volume: "v-1", epoch: 2 },
       { volume: "v-2", epoch: 2 },

@@ -45,7 +45,8 @@ export function takeFence(state: ManagerState, client: PeerName, vm: Uid, value:
   const document = desiredFence.of(value, vm);
   if (value !== null && document === null) {
     log(state.outbox, "document/refused", {
-      ...{ from: client, key: fenceKey(vm) },
+      from: client,
+      key: fenceKey(vm),
       why: "it is malformed; see core/documents/readers/ha.ts for its fields",
     });
     return;

@@ -7,7 +7,9 @@ const [primary, bank] = ["primary", "bank"].map((cell) => peerName(`controller.$
 const oneServer = () => new StorageWorld({ s1: { freeMiB: 10_000, images: { tiny: 100 } } });
 const image = (name: string) => ({ kind: "image", image: name }) as const;
 const granted = {
-  ...{ volume: "a-1", to: { domain: "primary.cells.internal" }, grant: "copy" },
+  volume: "a-1",
+  to: { domain: "primary.cells.internal" },
+  grant: "copy",
   hold: "primary/volumes/b-1",
 };
 

@@ -44,7 +44,11 @@ export function endUnknown(state: ManagerState, client: PeerName, volume: Uid, b
   adopt(state, volume, { client, cell, path, agent: agent.name, origin, sizeMiB, source, frozen, made: true });
   // A tombstone is of what is desired; and whoever writes it is fenced first.
   desire(state.outbox, agent.name, `volume/${volume}`, {
-    ...{ uid: volume, source, sizeMiB, made: true, about: actual.about },
+    uid: volume,
+    source,
+    sizeMiB,
+    made: true,
+    about: actual.about,
   });
   if (frozen) desire(state.outbox, agent.name, `readers/${volume}`, { volume });
   const lease = agent.leases.get(volume);

@@ -10,7 +10,9 @@ import { epochsOf, keepVolume, type ManagerState, placesOf, type VolumeRecord } 
  */
 
 export const aboutOf = ({ cell, path, origin, originImage }: VolumeRecord): VolumeAbout => ({
-  ...{ cell, path, origin },
+  cell,
+  path,
+  origin,
   ...(originImage === undefined ? {} : { originImage }),
 });
 

@@ -212,7 +212,12 @@ export function findVolume(
   if (sizeMiB === null) return waiting(`${server} is making it`);
   const { client, document } = wanted;
   return ok({
-    ...{ client, cell: document.cell, path: document.path, agent: agent.name, origin: about.origin, sizeMiB },
+    client,
+    cell: document.cell,
+    path: document.path,
+    agent: agent.name,
+    origin: about.origin,
+    sizeMiB,
     source: sourceOf(about.origin, document),
     ...(about.originImage === undefined ? {} : { originImage: about.originImage }),
     frozen: agent.readers.has(volume),
@@ -265,20 +270,25 @@ export function adoptOrigins(state: ManagerState, copy: VolumeRecord): void {
     const isUnheard = own === null && !isEnded && !state.saidAll.has(controller);
     const record: VolumeRecord = {
       ...(isUnheard ? { found: true as const } : {}),
-      ...{
-        client: own?.client ?? (isEnded ? controller : provider),
-        cell,
-        path,
-        agent: agent.name,
-        origin: next,
-        sizeMiB,
-      },
-      ...{ source: sourceOf(next, own?.document ?? null), frozen: true, made: true },
+
+      client: own?.client ?? (isEnded ? controller : provider),
+      cell,
+      path,
+      agent: agent.name,
+      origin: next,
+      sizeMiB,
+      source: sourceOf(next, own?.document ?? null),
+      frozen: true,
+      made: true,
     };
     adopt(state, at, record);
     // So that they can be taken back with the last copy.
     desire(state.outbox, agent.name, `volume/${at}`, {
-      ...{ uid: at, source: record.source, sizeMiB: record.sizeMiB, made: true, about: actual.about },
+      uid: at,
+      source: record.source,
+      sizeMiB: record.sizeMiB,
+      made: true,
+      about: actual.about,
     });
     desire(state.outbox, agent.name, `readers/${at}`, { volume: at });
     origin = next;

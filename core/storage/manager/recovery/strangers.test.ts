@@ -59,7 +59,9 @@ test("an origin that a stranger desires is found with its copy, and is not as th
   const one = blank();
   one.wanted.delete("controller.shop/volume/a-2");
   one.wanted.set("controller.bank/volume/a-2", {
-    ...{ from: bank, key: "volume/a-2", value: JSON.parse(JSON.stringify(volume("a-2", empty, 999, "bank"))) },
+    from: bank,
+    key: "volume/a-2",
+    value: JSON.parse(JSON.stringify(volume("a-2", empty, 999, "bank"))),
   });
   one.restart();
   one.settle();
@@ -130,7 +132,10 @@ test("a stranger's grant takes no other's place", () => {
   for (const strangerFirst of [true, false]) {
     const one = new StorageWorld({ s1: { freeMiB: 9000 } });
     const grant = (of: string, cell: string) => ({
-      ...{ uid: "g-1", volume: of, grant: "copy", to: { domain: `${cell}.cells.internal` } },
+      uid: "g-1",
+      volume: of,
+      grant: "copy",
+      to: { domain: `${cell}.cells.internal` },
     });
     one.want("volume/a-1", volume("a-1", empty, 10));
     if (strangerFirst) one.want("grant/g-1", grant("t-1", "x"), bank);

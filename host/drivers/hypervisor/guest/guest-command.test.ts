@@ -66,7 +66,10 @@ const local = (t: TestContext, command: readonly string[], rest: Partial<GuestCo
       { output: through, notice: (sentence) => assert.fail(sentence) },
     );
   return {
-    ...{ start, inputs, out: () => Buffer.concat(out), err: () => Buffer.concat(err).toString() },
+    start,
+    inputs,
+    out: () => Buffer.concat(out),
+    err: () => Buffer.concat(err).toString(),
     /** Waits until nothing of it is in the file system. */
     isTidied: async () => {
       while (left().some((name) => !before.has(name))) await sleep(10);

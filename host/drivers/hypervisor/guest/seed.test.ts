@@ -10,7 +10,13 @@ import type { MachineSpecification } from "../driver.ts";
 import { writeSeed } from "./seed.ts";
 
 const machine = (files?: Readonly<Record<string, Buffer>>): MachineSpecification => ({
-  ...{ vm: uid("c1-1"), incarnation: 1, name: "core", memoryMiB: 64, cpus: 1, disks: [], interfaces: [] },
+  vm: uid("c1-1"),
+  incarnation: 1,
+  name: "core",
+  memoryMiB: 64,
+  cpus: 1,
+  disks: [],
+  interfaces: [],
   data: { format: 2 },
   ...(files === undefined ? {} : { files }),
 });

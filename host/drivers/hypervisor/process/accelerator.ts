@@ -63,7 +63,13 @@ const ask = async (
     "-machine",
     "q35",
     ...acceleratorArguments(accelerator, 32),
-    ...["-m", "32M", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"],
+    "-m",
+    "32M",
+    "-nodefaults",
+    "-no-user-config",
+    "-display",
+    "none",
+    "-no-reboot",
     "-blockdev",
     JSON.stringify({
       driver: "raw",
@@ -71,8 +77,10 @@ const ask = async (
       "read-only": true,
       file: { driver: "file", filename: disk, "read-only": true },
     }),
-    ...["-device", "virtio-blk-pci,drive=probe,bootindex=0"],
-    ...["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"],
+    "-device",
+    "virtio-blk-pci,drive=probe,bootindex=0",
+    "-device",
+    "isa-debug-exit,iobase=0xf4,iosize=0x04",
   ];
   return new Promise((resolve) => {
     const child = spawn(program ?? "", args, { stdio: "ignore" });

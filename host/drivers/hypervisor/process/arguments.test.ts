@@ -36,9 +36,19 @@ const machine = (disks: readonly ComposedDisk[]): MachineSpecification => ({
   data: null,
 });
 const nic: DesiredInterface = {
-  ...{ uid: uid("a-4"), path: elementPath("shop/nic"), mac: mac("52:54:00:00:00:01") },
-  ...{ address: ipv4("10.64.0.2"), prefixLength: 24, gateway: ipv4("10.64.0.1"), nameServer: ipv4("10.64.0.1") },
-  ...{ hostName: "web", domain: "shop.cells.internal", identity: 1, vmIdentity: 2, subnetIdentity: 3, audience: [] },
+  uid: uid("a-4"),
+  path: elementPath("shop/nic"),
+  mac: mac("52:54:00:00:00:01"),
+  address: ipv4("10.64.0.2"),
+  prefixLength: 24,
+  gateway: ipv4("10.64.0.1"),
+  nameServer: ipv4("10.64.0.1"),
+  hostName: "web",
+  domain: "shop.cells.internal",
+  identity: 1,
+  vmIdentity: 2,
+  subnetIdentity: 3,
+  audience: [],
 };
 const places = {
   qmpSocket: "/r/qmp",
@@ -132,8 +142,10 @@ test("an emulated machine of 256 MiB or more has room for twice the translated c
   const cacheOf = (memoryMiB: number): string | undefined =>
     machineArguments({ ...machine([]), memoryMiB }, "tcg", places).find((argument) => argument.startsWith("tcg,"));
   assert.deepEqual([64, 255, 256, 4096].map(cacheOf), [
-    ...["tcg,thread=multi,tb-size=64", "tcg,thread=multi,tb-size=64"],
-    ...["tcg,thread=multi,tb-size=128", "tcg,thread=multi,tb-size=128"],
+    "tcg,thread=multi,tb-size=64",
+    "tcg,thread=multi,tb-size=64",
+    "tcg,thread=multi,tb-size=128",
+    "tcg,thread=multi,tb-size=128",
   ]);
 });
 
@@ -178,9 +190,17 @@ test("what every machine has, one that goes on from a saved state has too", () =
   const here = kindsOf(machineArguments(whole, "tcg", { ...places, tapDescriptors: [5] }));
   const saved = kindsOf(
     savedMachineArguments(savedForm, "tcg", {
-      ...{ ...places, identitySocket: "/r/identity", memoryFile: "/r/memory", shared: false },
-      ...{ kernel: "/k", initrd: "/i", commandLine: "quiet", bootNode: "boot", seedNode: "seed" },
-      ...{ bootDevice: "disk-boot", bootSerial: "boot" },
+      ...places,
+      identitySocket: "/r/identity",
+      memoryFile: "/r/memory",
+      shared: false,
+      kernel: "/k",
+      initrd: "/i",
+      commandLine: "quiet",
+      bootNode: "boot",
+      seedNode: "seed",
+      bootDevice: "disk-boot",
+      bootSerial: "boot",
     }),
   );
   const lacking = [...here].filter((kind) => !saved.has(kind));

@@ -225,7 +225,8 @@ const displayArguments = ({ display }: MachineSpecification, { displaySocket }: 
         ...device({ driver: "VGA", id: "screen" }),
         ...device({ driver: "qemu-xhci", id: "usb" }),
         ...device({ driver: "usb-tablet", id: "pointer", bus: "usb.0" }),
-        ...["-vnc", `unix:${displaySocket},share=ignore,connections=${mostViewers}`],
+        "-vnc",
+        `unix:${displaySocket},share=ignore,connections=${mostViewers}`,
       ];
 
 /**

@@ -78,8 +78,14 @@ test("cgroup v2: a machine's processor time, memory and threads are limited, and
     };
     const disks = [disk("root", "qcow2", overlay, boot), disk("node", "raw", await makeDisk(directory), null)];
     await driver.start({
-      ...{ vm, incarnation: 1, name: "groups", memoryMiB: 1024, cpus: 2 },
-      ...{ disks, interfaces: [], data: null },
+      vm,
+      incarnation: 1,
+      name: "groups",
+      memoryMiB: 1024,
+      cpus: 2,
+      disks,
+      interfaces: [],
+      data: null,
     });
     const inside = [
       "mkdir -p /tmp/node /tmp/groups && mount -t ext4 -o ro /dev/vdb /tmp/node",

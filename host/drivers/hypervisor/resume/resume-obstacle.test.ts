@@ -11,12 +11,23 @@ import { formOf, savedForm, savedMachineArguments } from "./saved-machine.ts";
 
 const here = { engine: "QEMU 7.2, emulated", form: formOf(savedForm, "tcg") };
 const saved: SavedState = {
-  ...{ ...savedForm, ...here, diskMiB: 64, memorySha256: "", stateSha256: "" },
+  ...savedForm,
+  ...here,
+  diskMiB: 64,
+  memorySha256: "",
+  stateSha256: "",
 };
 const attachment = (changes: Partial<Attachment> = {}, state: Partial<SavedState> = {}): Attachment => ({
-  ...{ volume: uid("c1-8"), epoch: 1, sizeMiB: 64, layers: [], pristine: true },
+  volume: uid("c1-8"),
+  epoch: 1,
+  sizeMiB: 64,
+  layers: [],
+  pristine: true,
   boot: {
-    ...{ digest: "d", address: ipv4("10.0.2.1"), port: 1, commandLine: "quiet" },
+    digest: "d",
+    address: ipv4("10.0.2.1"),
+    port: 1,
+    commandLine: "quiet",
     saved: { ...saved, ...state },
   },
   ...changes,
@@ -26,15 +37,32 @@ const disk = (
   files: NonNullable<ComposedDisk["boot"]>["saved"] = { memory: "/m", state: "/s" },
 ): ComposedDisk => ({
   desired: {
-    ...{ connection: uid("c1-9"), busType: "virtio", busNumber: null, busSlot: null, bootOrder: 0, readOnly: false },
-    ...{ attachment: attachment(), ...desired },
+    connection: uid("c1-9"),
+    busType: "virtio",
+    busNumber: null,
+    busSlot: null,
+    bootOrder: 0,
+    readOnly: false,
+    attachment: attachment(),
+    ...desired,
   },
-  ...{ objects: ['{"id":"keys"}'], blockdevs: ['{"node-name":"root"}'], node: "root", secretDirectories: [] },
+  objects: ['{"id":"keys"}'],
+  blockdevs: ['{"node-name":"root"}'],
+  node: "root",
+  secretDirectories: [],
   boot: { kernel: "/k", initrd: "/i", commandLine: "quiet", saved: files },
 });
 const machine = (changes: Partial<MachineSpecification> = {}): MachineSpecification => ({
-  ...{ vm: uid("c1-1"), incarnation: 1, name: "web1", memoryMiB: 128, cpus: 1, disks: [disk()], interfaces: [] },
-  ...{ data: null, start: "resume", ...changes },
+  vm: uid("c1-1"),
+  incarnation: 1,
+  name: "web1",
+  memoryMiB: 128,
+  cpus: 1,
+  disks: [disk()],
+  interfaces: [],
+  data: null,
+  start: "resume",
+  ...changes,
 });
 
 test("a machine goes on from a saved state only where everything is as it was, and says what is not", () => {
@@ -85,8 +113,14 @@ test("an image whose guest only reads its disk has a state for each size, right 
     service({}),
     "tcg",
     {
-      ...{ qmpSocket: "/q", agentSocket: "/a", serialSocket: "/c", displaySocket: "/d", seedImage: "/seed" },
-      ...{ tapDescriptors: [], kernelDescriptor: 6, initrdDescriptor: 7 },
+      qmpSocket: "/q",
+      agentSocket: "/a",
+      serialSocket: "/c",
+      displaySocket: "/d",
+      seedImage: "/seed",
+      tapDescriptors: [],
+      kernelDescriptor: 6,
+      initrdDescriptor: 7,
     },
     3,
     "/i",
@@ -112,13 +146,21 @@ test("a VM boots once after a guest that went on from a state ended by itself", 
 
 test("the machine that waits for a state has the saved form, and what is its own is not plugged in yet", () => {
   const places: MachinePlaces = {
-    ...{ qmpSocket: "/q", agentSocket: "/a", serialSocket: "/c", displaySocket: "/d", seedImage: "/seed" },
-    ...{ tapDescriptors: [5], kernelDescriptor: 6, initrdDescriptor: 7 },
+    qmpSocket: "/q",
+    agentSocket: "/a",
+    serialSocket: "/c",
+    displaySocket: "/d",
+    seedImage: "/seed",
+    tapDescriptors: [5],
+    kernelDescriptor: 6,
+    initrdDescriptor: 7,
   };
   const nic = { tap: "t", desired: { mac: "52:54:00:00:00:01" } } as unknown as MachineSpecification["interfaces"][0];
   const data: ComposedDisk = {
     ...disk({ connection: uid("c1-7"), bootOrder: null }),
-    ...{ blockdevs: ['{"node-name":"more"}'], node: "more", boot: null },
+    blockdevs: ['{"node-name":"more"}'],
+    node: "more",
+    boot: null,
   };
   const args = resumeArguments(machine({ interfaces: [nic], disks: [disk(), data] }), "tcg", places, 3, "/i");
   const devices = args.flatMap((argument, index) => (args[index - 1] === "-device" ? [JSON.parse(argument)] : []));
@@ -134,16 +176,19 @@ test("the machine that waits for a state has the saved form, and what is its own
   assert.equal(JSON.parse(memory).share, false, "what the guest writes is its own");
   assert.ok(args.includes("on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"));
   const form = savedMachineArguments(savedForm, "tcg", {
-    ...{
-      qmpSocket: "/q",
-      agentSocket: "/a",
-      serialSocket: "/c",
-      identitySocket: "/i",
-      memoryFile: "/proc/self/fd/3",
-      shared: false,
-    },
-    ...{ kernel: "/proc/self/fd/6", initrd: "/proc/self/fd/7", commandLine: "quiet" },
-    ...{ bootNode: "root", seedNode: "seed", bootDevice: "disk-c1-9", bootSerial: "c1-9" },
+    qmpSocket: "/q",
+    agentSocket: "/a",
+    serialSocket: "/c",
+    identitySocket: "/i",
+    memoryFile: "/proc/self/fd/3",
+    shared: false,
+    kernel: "/proc/self/fd/6",
+    initrd: "/proc/self/fd/7",
+    commandLine: "quiet",
+    bootNode: "root",
+    seedNode: "seed",
+    bootDevice: "disk-c1-9",
+    bootSerial: "c1-9",
   });
   assert.ok(args.join("\n").includes(form.join("\n")), "the form is one piece, the one that the image was saved with");
   assert.notEqual(formOf(savedForm, "tcg"), formOf({ ...savedForm, memoryMiB: 256 }, "tcg"));

@@ -59,12 +59,19 @@ const machine = async (number: number): Promise<MachineSpecification & { readonl
   await chmod(file, 0o666);
   const { commandLine, saved } = boot;
   const record: BootRecord = {
-    ...{ digest: manifest.digest, address: ipv4("10.0.2.1"), port: 7101, commandLine },
+    digest: manifest.digest,
+    address: ipv4("10.0.2.1"),
+    port: 7101,
+    commandLine,
     ...(saved === undefined ? {} : { saved }),
   };
   const disk: ComposedDisk = {
     desired: {
-      ...{ connection: uid(`c1-${number}9`), busType: "virtio", busNumber: null, busSlot: null, bootOrder: 0 },
+      connection: uid(`c1-${number}9`),
+      busType: "virtio",
+      busNumber: null,
+      busSlot: null,
+      bootOrder: 0,
       readOnly: false,
       attachment: { volume: uid(`c1-${number}8`), epoch: 1, sizeMiB: 64, layers: [], boot: record, pristine: true },
     },
@@ -72,20 +79,35 @@ const machine = async (number: number): Promise<MachineSpecification & { readonl
     blockdevs: [JSON.stringify({ driver: "qcow2", "node-name": "root", file: { driver: "file", filename: file } })],
     node: "root",
     boot: {
-      ...{ kernel: join(cached, boot.kernel), initrd: join(cached, boot.initrd), commandLine },
+      kernel: join(cached, boot.kernel),
+      initrd: join(cached, boot.initrd),
+      commandLine,
       saved: { memory: join(cached, "memory"), state: join(cached, "state") },
     },
     secretDirectories: [],
   };
   const desired = {
-    ...{ uid: uid(`c1-${number}4`), path: "shop/nic" as never, mac: `52:54:00:00:00:0${number}` as never },
-    ...{ address: ipv4(`10.231.0.${number}`), prefixLength: 24, gateway: ipv4("10.231.0.1") },
-    ...{ nameServer: ipv4("10.231.0.1"), hostName: `web${number}`, domain: "shop.cells.internal" },
-    ...{ identity: 1, vmIdentity: 2, subnetIdentity: 3, audience: [] },
+    uid: uid(`c1-${number}4`),
+    path: "shop/nic" as never,
+    mac: `52:54:00:00:00:0${number}` as never,
+    address: ipv4(`10.231.0.${number}`),
+    prefixLength: 24,
+    gateway: ipv4("10.231.0.1"),
+    nameServer: ipv4("10.231.0.1"),
+    hostName: `web${number}`,
+    domain: "shop.cells.internal",
+    identity: 1,
+    vmIdentity: 2,
+    subnetIdentity: 3,
+    audience: [],
   };
   return {
     file,
-    ...{ vm: uid(`c1-${number}`), incarnation: 1, name: `vm${number}`, memoryMiB: 128, cpus: 1 },
+    vm: uid(`c1-${number}`),
+    incarnation: 1,
+    name: `vm${number}`,
+    memoryMiB: 128,
+    cpus: 1,
     disks: [disk],
     interfaces: [{ tap: makeTap(number), desired }],
     data: { number },

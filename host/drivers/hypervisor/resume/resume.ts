@@ -102,7 +102,10 @@ export const resumeArguments = (
   if (disk === undefined || disk.boot === null) throw new Error("the machine has no recorded kernel");
   return [
     "qemu-system-x86_64",
-    ...["-name", machineName(machine.vm, machine.incarnation), "-uuid", machineUuid(machine.vm)],
+    "-name",
+    machineName(machine.vm, machine.incarnation),
+    "-uuid",
+    machineUuid(machine.vm),
     ...sandboxArguments,
     ...machine.disks.flatMap(({ objects, blockdevs }) => [
       ...objects.flatMap((object) => ["-object", object]),
@@ -134,7 +137,8 @@ export const resumeArguments = (
       bootDevice: `disk-${disk.desired.connection}`,
       bootSerial: disk.desired.connection.slice(0, 20),
     }),
-    ...["-incoming", "defer"],
+    "-incoming",
+    "defer",
   ];
 };
 

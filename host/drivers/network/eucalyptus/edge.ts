@@ -44,7 +44,9 @@ export function planEdge(view: NetworkView, self: Self, local: LocalConfiguratio
   if (subnet === undefined) {
     warnings.push(unknownSelf(self.address));
     return frozen({
-      ...{ ...emptyPlan(view, self, warnings), iptables: [nat.table(), filter.table()], sets },
+      ...emptyPlan(view, self, warnings),
+      iptables: [nat.table(), filter.table()],
+      sets,
       // It may have been in one before: what it had goes, and nobody is let through at the bridge.
       own: { iptables: [], ebtables: merged(guardTables([], null, null), ownGuard(null, true)) },
       managed: [...publicOf(view, local), ...gatewaysOf(view, local)],
@@ -223,5 +225,8 @@ function planAddresses(
 
 const publicAddresses = (own: readonly Instance[], { publicInterface }: LocalConfiguration): readonly DeviceAddress[] =>
   own.filter(isPublic).map(({ publicIp }) => ({
-    ...{ device: publicInterface, address: publicIp ?? 0, prefixLength: 32, announced: true },
+    device: publicInterface,
+    address: publicIp ?? 0,
+    prefixLength: 32,
+    announced: true,
   }));

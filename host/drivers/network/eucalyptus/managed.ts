@@ -107,8 +107,7 @@ function nobody(view: NetworkView, self: Self, local: LocalConfiguration, withVl
   const nothing = emptyPlan(view, self, [unknownSelf(self.address)]);
   if (self.peer === "node")
     return { ...nothing, own: { iptables: [], ebtables: merged(guardTables([], null, null), ownGuard(null, false)) } };
-  const empty = (name: string, policy: "ACCEPT" | "DROP") =>
-    ({ ...{ name, policy, rules: [] }, isWhole: true }) as const;
+  const empty = (name: string, policy: "ACCEPT" | "DROP") => ({ name, policy, rules: [], isWhole: true }) as const;
   const nat = { name: "nat", chains: ["PREROUTING", "OUTPUT", "POSTROUTING"].map((name) => empty(name, "ACCEPT")) };
   const { managedSubnet } = view;
   const ranges = managedSubnet === undefined ? [] : [networkOf(managedSubnet.subnet, managedSubnet.netmask)];
@@ -182,7 +181,9 @@ function networkHost(
     return bridge === undefined ? null : withVlans ? bridge.name : local.privateInterface;
   };
   const dhcpSubnets = [...new Map(declared.map((segment) => [segment.tag, segment])).values()].map((segment) => ({
-    ...{ subnet: segment.first, netmask: netmaskOf(subnet), broadcast: segment.last },
+    subnet: segment.first,
+    netmask: netmaskOf(subnet),
+    broadcast: segment.last,
     router: gatewayOf(segment, lookup.clusterIndex),
     device: deviceOf(segment.tag),
   }));
@@ -194,7 +195,10 @@ function networkHost(
   const inside: readonly DeviceAddress[] = withVlans
     ? []
     : bridges.map(({ gateway, prefixLength }) => ({
-        ...{ device: local.privateInterface, address: gateway ?? 0, prefixLength, announced: false },
+        device: local.privateInterface,
+        address: gateway ?? 0,
+        prefixLength,
+        announced: false,
       }));
   const toGroup = (group: string): string | null => {
     const segment = subnets.segmentOf(group);

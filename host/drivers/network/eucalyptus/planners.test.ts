@@ -9,19 +9,29 @@ import { planFor } from "./planners.ts";
 
 const at = (text: string): number => parseIpv4(text) ?? assert.fail(text);
 const rule = (part: Partial<IngressRule>): IngressRule => ({
-  ...{ protocol: 6, fromPort: 0, toPort: 0, icmpType: 0, icmpCode: 0 },
+  protocol: 6,
+  fromPort: 0,
+  toPort: 0,
+  icmpType: 0,
+  icmpCode: 0,
   ...part,
 });
 const instance = (id: string, inside: string, groups: readonly string[], outside?: string): Instance => ({
-  ...{ id, owner: "1", mac: `D0:0D:00:00:00:${id.slice(-2).toUpperCase()}`, privateIp: at(inside) },
+  id,
+  owner: "1",
+  mac: `D0:0D:00:00:00:${id.slice(-2).toUpperCase()}`,
+  privateIp: at(inside),
   ...(outside === undefined ? {} : { publicIp: at(outside) }),
   securityGroups: groups,
 });
 const group = (id: string, ...ingress: readonly IngressRule[]) => ({ id, owner: "1", ingress, egress: [] });
 
 const base = {
-  ...{ publicIps: [{ first: at("10.111.101.60"), last: at("10.111.101.70") }], enabledClcIp: at("10.111.5.27") },
-  ...{ instanceDnsDomain: "eucalyptus.internal", instanceDnsServers: [at("10.1.1.254")], subnets: [] },
+  publicIps: [{ first: at("10.111.101.60"), last: at("10.111.101.70") }],
+  enabledClcIp: at("10.111.5.27"),
+  instanceDnsDomain: "eucalyptus.internal",
+  instanceDnsServers: [at("10.1.1.254")],
+  subnets: [],
 };
 const cluster = (name: string, number: number, nodes: readonly (readonly [string, readonly string[]])[]) => ({
   name,
@@ -30,8 +40,10 @@ const cluster = (name: string, number: number, nodes: readonly (readonly [string
   privateIps: [{ first: at(`1.0.${number}.10`), last: at(`1.0.${number}.90`) }],
   nodes: nodes.map(([node, instances]) => ({ name: node, instances })),
   subnet: {
-    ...{ name: `1.0.${number}.0`, subnet: at(`1.0.${number}.0`) },
-    ...{ netmask: at("255.255.255.0"), gateway: at(`1.0.${number}.1`) },
+    name: `1.0.${number}.0`,
+    subnet: at(`1.0.${number}.0`),
+    netmask: at("255.255.255.0"),
+    gateway: at(`1.0.${number}.1`),
   },
 });
 const edge: NetworkView = {
@@ -63,7 +75,11 @@ const managed: NetworkView = {
   ...edge,
   mode: "MANAGED",
   managedSubnet: {
-    ...{ subnet: at("1.0.0.0"), netmask: at("255.255.0.0"), segmentSize: 16, minVlan: 2, maxVlan: 639 },
+    subnet: at("1.0.0.0"),
+    netmask: at("255.255.0.0"),
+    segmentSize: 16,
+    minVlan: 2,
+    maxVlan: 639,
   },
   clusters: edge.clusters.map(({ subnet: _, ...each }) => ({ ...each, privateIps: [] })),
   instances: [
@@ -254,7 +270,10 @@ test("a plan is frozen, and 10,000 instances in 1,000 groups cost little", () =>
   }));
   const instances = ids.map(
     (id, number): Instance => ({
-      ...{ id, mac: "D0:0D:00:00:00:01", privateIp: at("1.0.0.9") + number, securityGroups: [`sg-${number % 1000}`] },
+      id,
+      mac: "D0:0D:00:00:00:01",
+      privateIp: at("1.0.0.9") + number,
+      securityGroups: [`sg-${number % 1000}`],
       publicIp: at("10.111.0.1") + number,
     }),
   );

@@ -155,9 +155,13 @@ export function poolFields(type: OfPools["type"], values: Values): Fields<OfPool
     const mode = values.text("x.mode") === undefined ? undefined : values.needChoice("x.mode", offeringModes);
     const tags = values.texts("x.tags");
     return {
-      ...{ type, displayText: values.needText("x.displayText"), memoryMiB: values.needNumber("x.memory") },
-      ...{ cpus: values.needNumber("x.cpus"), cpuSpeedMHz: values.needNumber("x.cpuSpeed") },
-      ...{ planner: values.needChoice("x.planner", planners), ha: values.needBoolean("x.ha") },
+      type,
+      displayText: values.needText("x.displayText"),
+      memoryMiB: values.needNumber("x.memory"),
+      cpus: values.needNumber("x.cpus"),
+      cpuSpeedMHz: values.needNumber("x.cpuSpeed"),
+      planner: values.needChoice("x.planner", planners),
+      ha: values.needBoolean("x.ha"),
       ...(tags === undefined ? {} : { tags }),
       ...(mode === undefined ? {} : { mode }),
     };
@@ -175,7 +179,9 @@ export function poolFields(type: OfPools["type"], values: Values): Fields<OfPool
   }
   const zone = values.text("x.zone");
   return {
-    ...{ type, pool: values.link("x.pool"), flavor: values.needText("x.flavor") },
+    type,
+    pool: values.link("x.pool"),
+    flavor: values.needText("x.flavor"),
     enabled: values.needBoolean("x.enabled"),
     ...(zone === undefined ? {} : { zone }),
   };

@@ -41,7 +41,9 @@ function sceneOf({ flavors = [], host }: JsonObject): Scene {
   return {
     flavors: new Map((flavors as Json[]).map((each) => [flavorOf(each).id, flavorOf(each)])),
     host: {
-      ...{ flavor, vms, zone: text(given.zone) },
+      flavor,
+      vms,
+      zone: text(given.zone),
       state: given.state === "disabled" ? "disabled" : given.state === "maintenance" ? "maintenance" : "enabled",
     },
     pools: pool === null ? new Map() : new Map([[pool, { uid: pool, name: pool, ...inPool }]]),
@@ -75,7 +77,7 @@ function step(scene: Scene, action: string, value: Json, by: By): Outcome<unknow
       return outcome;
     }
     case "removeHost": {
-      const pooling = { ...{ flavors: scene.flavors, hosts, pools: scene.pools }, rules: new Map(), limits: new Map() };
+      const pooling = { flavors: scene.flavors, hosts, pools: scene.pools, rules: new Map(), limits: new Map() };
       const outcome = removeHost(pooling, poolOf(scene) ?? "none", name, by);
       if (outcome.ok) scene.pools = outcome.value.pools;
       return outcome;
@@ -101,8 +103,13 @@ runCases("flavors.json", ({ given, do: doing }: PoolCase) => {
   const { flavors, host, listed } = scene;
   const pooled = pooledHosts(scene);
   return {
-    ...{ ok: refused === null, refused: refused !== null, names: refused ?? [] },
-    ...{ hostState: host.state, flavor: host.flavor, pool: poolOf(scene), vms: host.vms.length },
+    ok: refused === null,
+    refused: refused !== null,
+    names: refused ?? [],
+    hostState: host.state,
+    flavor: host.flavor,
+    pool: poolOf(scene),
+    vms: host.vms.length,
     flavors: [...flavors.values()],
     free: listFlavors(flavors, new Map([[real, host]]), pooled, administrator).reduce(
       (sum, each) => sum + each.free,

@@ -119,8 +119,12 @@ runCases("pools.json", ({ given, do: doing }: PoolCase) => {
   const shown = object(given.host);
   const others = (of: Pooling): unknown => [...of.pools].filter(([uid]) => uid !== pool);
   return {
-    ...{ ok: refused.length === 0, refused: refused.length > 0, names: refused },
-    ...{ owner: now?.owner, authorised: now?.authorised, unitsUsed: unitsOf(pooling, owner) },
+    ok: refused.length === 0,
+    refused: refused.length > 0,
+    names: refused,
+    owner: now?.owner,
+    authorised: now?.authorised,
+    unitsUsed: unitsOf(pooling, owner),
     hosts: Array.isArray(listed)
       ? listed.map((each) => ({ ...each, vmUids: each.vms.length }))
       : given.pool === undefined

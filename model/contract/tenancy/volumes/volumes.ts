@@ -129,7 +129,10 @@ const size = integer(1, 2 ** 31 - 1);
 const number = integer(1, 1_000_000);
 const access = oneOf("rw", "ro");
 const origin = record<VolumeOrigin>({
-  ...{ volume: optional(uid), version: optional(number), cell: optional(text(253)), path: optional(text(1024)) },
+  volume: optional(uid),
+  version: optional(number),
+  cell: optional(text(253)),
+  path: optional(text(1024)),
 });
 const source = {
   sizeMiB: optional(size),
@@ -139,38 +142,53 @@ const source = {
 } as const;
 export const volumeSource = record<VolumeSource>(source);
 export const newVolume = record<NewVolume>({
-  ...{
-    name: label,
-    account: optional(pattern(pathPattern, pathRule)),
-    tags: optional(tags),
-    text: optional(words),
-    ...source,
-  },
+  name: label,
+  account: optional(pattern(pathPattern, pathRule)),
+  tags: optional(tags),
+  text: optional(words),
+  ...source,
 });
 export const volumeChange = record<VolumeChange>({
-  ...{ name: optional(label), tags: optional(tags), text: optional(words) },
-  ...{ sizeMiB: optional(size), version: optional(number) },
+  name: optional(label),
+  tags: optional(tags),
+  text: optional(words),
+  sizeMiB: optional(size),
+  version: optional(number),
 });
 const share = { kind: oneOf(...granteeKinds), path: optional(text(2048)), right: oneOf(...volumeRights) } as const;
 export const newShare = record<NewShare>(share);
 const known = {
-  ...{ uid: text(), name: text(), account: nullable(text()), tags: list(text()), text: text(), made: time },
-  ...{
-    version: integer(),
-    sizeMiB: nullable(integer()),
-    access,
-    reference: text(),
-    rights: list(oneOf(...volumeRights)),
-  },
+  uid: text(),
+  name: text(),
+  account: nullable(text()),
+  tags: list(text()),
+  text: text(),
+  made: time,
+
+  version: integer(),
+  sizeMiB: nullable(integer()),
+  access,
+  reference: text(),
+  rights: list(oneOf(...volumeRights)),
 } as const;
 export const persistentVolume = record<PersistentVolume>(known);
 const version = record<VolumeVersion>({
-  ...{ number: integer(), sizeMiB: nullable(integer()), access, reference: text() },
-  ...{ phase: orLater("waiting", "working", "ready", "failed", "deleting"), reason: nullable(text()) },
+  number: integer(),
+  sizeMiB: nullable(integer()),
+  access,
+  reference: text(),
+  phase: orLater("waiting", "working", "ready", "failed", "deleting"),
+  reason: nullable(text()),
 });
 export const volumeDetails = record<VolumeDetails>({
-  ...{ ...known, versions: list(version), shares: nullable(list(record<Share>({ id: text(), ...share }))) },
+  ...known,
+  versions: list(version),
+  shares: nullable(list(record<Share>({ id: text(), ...share }))),
 });
 export const volumeDeletion = record<VolumeDeletion>({
-  ...{ uid: text(), name: text(), versions: list(integer()), users: list(text()), dryRun: { type: "boolean" } },
+  uid: text(),
+  name: text(),
+  versions: list(integer()),
+  users: list(text()),
+  dryRun: { type: "boolean" },
 });

@@ -70,8 +70,12 @@ function main(): void {
     }
     const { user, system } = process.cpuUsage(used);
     const report: FuzzReport = {
-      ...{ ...tally, differences: story === null ? 0 : 1, crossings, story },
-      ...{ cpuSeconds: (user + system) / 1e6, seconds: (performance.now() - began) / 1000 },
+      ...tally,
+      differences: story === null ? 0 : 1,
+      crossings,
+      story,
+      cpuSeconds: (user + system) / 1e6,
+      seconds: (performance.now() - began) / 1000,
     };
     process.stdout.write(`${JSON.stringify(report)}\n`);
     for (const subject of Object.values(subjects)) subject.close();

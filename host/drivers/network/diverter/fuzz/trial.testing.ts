@@ -65,7 +65,9 @@ export class Trial {
     const compiler = new Compiler(world);
     for (const key of hostKeys) subjects[key].begin(world, compiler);
     const side = (key: HostKey): Side => ({
-      ...{ oracle: new HostOracle(world, key), subject: subjects[key], counts: new Map() },
+      oracle: new HostOracle(world, key),
+      subject: subjects[key],
+      counts: new Map(),
     });
     this.#sides = { a: side("a"), b: side("b") };
   }

@@ -28,7 +28,9 @@ test("BGP connections are read from the kernel's tables, whoever opened them, an
 test("why nobody is told of an address: its route is gone, or no session stands", () => {
   const address = ipv4("198.18.0.10");
   const now = (isRouted: boolean, ...peers: readonly string[]) => ({
-    ...{ table: 100, peers, addresses: [{ address, sinceMs: 1, isRouted }] },
+    table: 100,
+    peers,
+    addresses: [{ address, sinceMs: 1, isRouted }],
   });
   assert.equal(whyUnannounced(now(true, "192.0.2.1"), address), null);
   assert.match(whyUnannounced(now(true), address) ?? "", /no BGP connection \(TCP port 179\) with any\. Look at/);

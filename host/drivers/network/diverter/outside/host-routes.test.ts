@@ -21,7 +21,11 @@ const whySkipped = (kind: Kind): string | false =>
     : `needs root, for namespaces, bird2${kind === "bird" ? "" : " and frr"}`;
 const table = 100;
 const plan = (name: string, host: "a" | "b", address: string, number: number, subnet: number): GuestPlan => ({
-  ...{ name, host, address, number, cell: 1 },
+  name,
+  host,
+  address,
+  number,
+  cell: 1,
   identities: [number, 100 + number, subnet],
 });
 const web = plan("web", "a", "198.18.0.10", 1, 10);

@@ -32,7 +32,11 @@ import { type Agent, canRun } from "../testing/namespaces.testing.ts";
  * and rules that would let it reach everybody. What is refused stands beside what passes, and each drop has its reason.
  */
 const plan = (name: string, host: "a" | "b", address: string, number: number, subnet: number): GuestPlan => ({
-  ...{ name, host, address, number, cell: 1 },
+  name,
+  host,
+  address,
+  number,
+  cell: 1,
   identities: [number, 100 + number, subnet],
 });
 const webPlan = plan("web", "a", "198.18.0.10", 1, 10);
@@ -243,7 +247,11 @@ for (const way of ["own", "uplink"] as const satisfies readonly WayOutside[])
     test("examine says by which router a packet goes or comes, or what keeps it in or out", async () => {
       const ask = async (side: PacketQuestion["side"], source: string, destination: string, port: number) => {
         const question: PacketQuestion = {
-          ...{ side, source: ipv4(source), destination: ipv4(destination), protocol: "udp", port },
+          side,
+          source: ipv4(source),
+          destination: ipv4(destination),
+          protocol: "udp",
+          port,
         };
         const checks = await installation.drivers.a.call<readonly PacketCheck[]>("examine", question);
         return checks.find(({ passes }) => !passes) ?? checks.find(({ check }) => check === "outside")!;

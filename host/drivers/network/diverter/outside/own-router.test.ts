@@ -13,7 +13,11 @@ import { canRun } from "../testing/namespaces.testing.ts";
  * without a router. What a real VM would translate is not looked at here, only what its interface is given and may send.
  */
 const plan = (name: string, host: HostKey, address: string, number: number, subnet: number): GuestPlan => ({
-  ...{ name, host, address, number, cell: 1 },
+  name,
+  host,
+  address,
+  number,
+  cell: 1,
   identities: [number, 100 + number, subnet],
 });
 const gatePlan = plan("gate", "a", "10.64.0.10", 1, 10);
@@ -69,7 +73,9 @@ describe("a machine that leads its neighbours outside", { skip: !canRun() }, () 
   ) => {
     const [source, destination] = ends.map(ipv4);
     const checks = await installation.drivers[host].call<readonly PacketCheck[]>("examine", {
-      ...{ ...question, source, destination },
+      ...question,
+      source,
+      destination,
     });
     return checks.find(({ passes }) => !passes) ?? checks.find(({ check }) => check === "router")!;
   };

@@ -18,7 +18,11 @@ import { mostLists, wantedLists } from "./lists.ts";
  * beside one that does.
  */
 const plan = (name: string, host: HostKey, address: string, number: number, subnet: number): GuestPlan => ({
-  ...{ name, host, address, number, cell: 1 },
+  name,
+  host,
+  address,
+  number,
+  cell: 1,
   identities: [number, 100 + number, subnet],
 });
 const sender = plan("sender", "a", "10.64.0.10", 1, 10);
@@ -78,8 +82,14 @@ test("a cell has a share of the lists, and a host says of a guest no more than t
     traits: [{ identity: number, forwards: [], groups }],
   });
   const located = (number: number, groups: readonly Ipv4[]): ActualLocation => ({
-    ...{ address: ipv4(`10.64.${number}.5`), cellNumber: number, identity: number, vmIdentity: 1 },
-    ...{ subnetIdentity: number, host: hostName("h2"), hostMac: mac("02:00:00:00:01:02"), groups },
+    address: ipv4(`10.64.${number}.5`),
+    cellNumber: number,
+    identity: number,
+    vmIdentity: 1,
+    subnetIdentity: number,
+    host: hostName("h2"),
+    hostMac: mac("02:00:00:00:01:02"),
+    groups,
   });
   const groupsFrom = (first: number, length: number): readonly Ipv4[] =>
     Array.from({ length }, (_, at) => ipv4(`239.${first + (at >> 16)}.${(at >> 8) & 255}.${at & 255}`));

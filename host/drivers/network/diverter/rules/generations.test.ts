@@ -8,7 +8,10 @@ import { type GuestPlan, type HostKey, Installation, policy, rule } from "../tes
 import { canRun } from "../testing/namespaces.testing.ts";
 
 const plan = (name: string, host: HostKey, number: number, cell: number, subnet: number): GuestPlan => ({
-  ...{ name, host, number, cell },
+  name,
+  host,
+  number,
+  cell,
   address: `10.64.0.${40 + number}`,
   identities: [number, 100 + number, subnet],
 });

@@ -20,7 +20,8 @@ const address = fc.tuple(number, fc.constantFrom(2, 3, 4)).map(([network, last])
 
 const anyPolicy = fc
   .record({
-    ...{ cell: number, broadcast: fc.constantFrom("on", "off" as const) },
+    cell: number,
+    broadcast: fc.constantFrom("on", "off" as const),
     declared: fc.uniqueArray(fc.tuple(identity, groups), { selector: ([each]) => each }),
     named: fc.uniqueArray(fc.tuple(number, subnet), { selector: ([network]) => network }),
   })

@@ -93,7 +93,11 @@ test("who is silent for 260 s of asking is a member no more, and not before", ()
 });
 
 const plan = (name: string, host: HostKey, number: number): GuestPlan => ({
-  ...{ name, host, address: `10.64.0.${number * 10}`, number, cell: 1 },
+  name,
+  host,
+  address: `10.64.0.${number * 10}`,
+  number,
+  cell: 1,
   identities: [number, 100 + number, 10],
 });
 const sender = plan("sender", "a", 1);

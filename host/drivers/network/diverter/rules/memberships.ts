@@ -32,9 +32,23 @@ export function query(gatewayMac: Mac, gateway: Ipv4): Buffer {
   message.writeUInt16BE(checksum(message), 2);
   const routerAlert = [0x94, 4, 0, 0];
   const head = Buffer.from([
-    ...[0x46, 0xc0, 0, 24 + message.length, 0, 0, 0, 0, 1, 2, 0, 0],
+    0x46,
+    0xc0,
+    0,
+    24 + message.length,
+    0,
+    0,
+    0,
+    0,
+    1,
+    2,
+    0,
+    0,
     ...octets(gateway),
-    ...[224, 0, 0, 1],
+    224,
+    0,
+    0,
+    1,
     ...routerAlert,
   ]);
   head.writeUInt16BE(checksum(head), 10);

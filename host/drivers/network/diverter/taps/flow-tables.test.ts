@@ -15,7 +15,10 @@ test("who has more memory may have more flows, between two bounds", () => {
 });
 
 const plan = (name: string, host: HostKey, number: number, subnet: number, memoryMiB: number): GuestPlan => ({
-  ...{ name, host, number, memoryMiB },
+  name,
+  host,
+  number,
+  memoryMiB,
   address: `10.64.0.${20 + number}`,
   cell: 1,
   identities: [number, 100 + number, subnet],
@@ -27,7 +30,8 @@ const plans = [server, large, client];
 const rules = policy(1, 1, [
   rule(1, 10, 11, "tcp", 80),
   rule(2, 12, 11, "tcp", 80),
-  ...[rule(3, 10, 11, "udp", markPort), rule(4, 11, 10, "udp", markPort)],
+  rule(3, 10, 11, "udp", markPort),
+  rule(4, 11, 10, "udp", markPort),
 ]);
 
 /** `CELLS_FLOOD=1000000` for as many from a tenth as many senders; it takes a minute. */

@@ -21,7 +21,12 @@ import { canRun } from "../testing/namespaces.testing.ts";
 import { tapName } from "./devices.ts";
 
 const service = (name: string, host: HostKey, number: number): GuestPlan => ({
-  ...{ name, host, address: `10.0.0.${30 + number}`, number, cell: 1, identities: [number, 100 + number, 11] },
+  name,
+  host,
+  address: `10.0.0.${30 + number}`,
+  number,
+  cell: 1,
+  identities: [number, 100 + number, 11],
   management: true,
 });
 /** Ordinary stacks on both hosts, taps whose frames are made by hand, and a tenant beside its own controller's VM. */
@@ -29,7 +34,12 @@ const [first, second, far] = [service("first", "a", 1), service("second", "a", 2
 const [hand, ear] = [service("hand", "a", 4), service("ear", "b", 5)];
 const controller = service("controller", "a", 6);
 const tenant = (name: string, host: HostKey, number: number): GuestPlan => ({
-  ...{ name, host, address: `10.64.0.${number}`, number, cell: 2, identities: [number, 100 + number, 12] },
+  name,
+  host,
+  address: `10.64.0.${number}`,
+  number,
+  cell: 2,
+  identities: [number, 100 + number, 12],
 });
 const [near, away] = [tenant("near", "a", 21), tenant("away", "b", 22)];
 const plans = [first, second, far, hand, ear, controller, near, away];

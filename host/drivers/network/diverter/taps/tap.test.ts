@@ -157,7 +157,19 @@ describe("Diverter at a real tap", { skip: !canRun() }, () => {
       `printf '#!/bin/sh\\n${report}\\n' > ${installation.directory}/report; chmod +x ${installation.directory}/report`,
     );
     const output = machine.run(
-      ...["busybox", "udhcpc", "-i", "eth0", "-n", "-q", "-t", "3", "-T", "1", "-O", "hostname", "-s"],
+      "busybox",
+      "udhcpc",
+      "-i",
+      "eth0",
+      "-n",
+      "-q",
+      "-t",
+      "3",
+      "-T",
+      "1",
+      "-O",
+      "hostname",
+      "-s",
       `${installation.directory}/report`,
     );
     assert.match(

@@ -95,7 +95,13 @@ export class Hand {
     const maps = `${this.#installation.directory}/${host}/run/bpf/diverter/maps`;
     const value = ["value", "pinned", pin];
     this.#installation.hostMachines[host].run(
-      ...["bpftool", "map", "update", "pinned", `${maps}/${table}`, "key", ...bytesOf(this.#slot())],
+      "bpftool",
+      "map",
+      "update",
+      "pinned",
+      `${maps}/${table}`,
+      "key",
+      ...bytesOf(this.#slot()),
       ...value,
     );
   }

@@ -28,7 +28,9 @@ const publicNames = (): readonly string[] =>
 let broken = false;
 const start = (): Promise<NetworkAgent> =>
   startAgent({
-    ...{ directory, self: { address: "10.111.5.43", peer: "node" }, signals },
+    directory,
+    self: { address: "10.111.5.43", peer: "node" },
+    signals,
     run: (program, ...rest) => {
       if (program === "iptables-restore") atFirst ??= publicNames();
       return broken ? Promise.reject(new Error(`${program} is broken`)) : world.run(node)(program, ...rest);

@@ -248,12 +248,15 @@ export function withLeft(
   before: readonly InstanceAllocation[],
 ): readonly InstanceAllocation[] {
   const kept = (said: AllocatedAddress): AllocatedAddress => ({
-    ...{ address: said.address, state: "failed" as const, reason: "it is to go, and has not gone yet" },
+    address: said.address,
+    state: "failed" as const,
+    reason: "it is to go, and has not gone yet",
   });
   return withNames(
     now,
     before.map(({ id, privateIp, publicIp }) => ({
-      ...{ id, ...(privateIp === undefined ? {} : { privateIp: kept(privateIp) }) },
+      id,
+      ...(privateIp === undefined ? {} : { privateIp: kept(privateIp) }),
       ...(publicIp === undefined ? {} : { publicIp: kept(publicIp) }),
     })),
   );

@@ -35,7 +35,9 @@ const [manager, shop, h1, gateway] = ["network-view-manager", "controller.shop",
   ReturnType<typeof peerName>,
 ];
 const configuration = {
-  ...{ Mode: "EDGE", InstanceDnsServers: ["10.1.1.1"], PublicIps: ["192.0.2.1-192.0.2.4"] },
+  Mode: "EDGE",
+  InstanceDnsServers: ["10.1.1.1"],
+  PublicIps: ["192.0.2.1-192.0.2.4"],
   Subnets: [{ Name: "s", Subnet: "10.9.0.0", Netmask: "255.255.255.0", Gateway: "10.9.0.1" }],
   Clusters: [{ Name: "one", Subnet: { Name: "s" }, PrivateIps: ["10.9.0.10-10.9.0.15"] }],
 };
@@ -89,7 +91,8 @@ test("from a network configuration to a guest that reaches its gateway, and the 
   const offered = { cluster: "one", peer: "node", onView: views.put } as const;
   const own = { ...host, address: ipv4("127.0.0.1") };
   const runs = await runService({
-    ...{ configuration: await configured(h1), observer: createObserver(h1) },
+    configuration: await configured(h1),
+    observer: createObserver(h1),
     service: createHostManager({ host: own, wake: () => undefined, network: offered }),
   });
   ends.push(() => runs.stop());
@@ -104,7 +107,8 @@ test("from a network configuration to a guest that reaches its gateway, and the 
   ends.push(async () => asked.service?.stop());
   let said: Json = null;
   const controller = await runService({
-    ...{ configuration: await configured(shop), observer: createObserver(shop) },
+    configuration: await configured(shop),
+    observer: createObserver(shop),
     service: client((value) => {
       said = value;
     }),
@@ -123,8 +127,11 @@ test("from a network configuration to a guest that reaches its gateway, and the 
   assert.equal((await put(configuration))[0], 200);
 
   const agent = await startAgent({
-    ...{ directory, self: { address: own.address, peer: "node" }, run: world.run(node) },
-    ...{ signals: new EventEmitter(), log: () => undefined },
+    directory,
+    self: { address: own.address, peer: "node" },
+    run: world.run(node),
+    signals: new EventEmitter(),
+    log: () => undefined,
     told: (allocation) =>
       void runs.request({ kind: "network-placed", placed: placedOf(allocation) } as unknown as Json).catch(() => null),
   });

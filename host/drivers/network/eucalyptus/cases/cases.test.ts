@@ -90,8 +90,13 @@ const dhcpOf = (text: string): unknown => {
     new RegExp(`option ${option} ([^;]*);`).exec(block)?.[1]?.replaceAll(/["\s]/g, "");
   return {
     subnets: [...text.matchAll(/subnet (\S+) netmask (\S+) \{([^}]*)\}/g)].map(([, subnet, netmask, block = ""]) => ({
-      ...{ subnet, netmask, mask: of(block, "subnet-mask"), broadcast: of(block, "broadcast-address") },
-      ...{ domain: of(block, "domain-name"), servers: of(block, "domain-name-servers"), routers: of(block, "routers") },
+      subnet,
+      netmask,
+      mask: of(block, "subnet-mask"),
+      broadcast: of(block, "broadcast-address"),
+      domain: of(block, "domain-name"),
+      servers: of(block, "domain-name-servers"),
+      routers: of(block, "routers"),
     })),
     hosts: [...text.matchAll(/host \S+ \{\s*hardware ethernet (\S+);\s*fixed-address (\S+);/g)].map(([, mac, ip]) => [
       mac,

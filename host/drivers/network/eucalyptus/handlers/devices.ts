@@ -41,7 +41,11 @@ export async function readDevices(run: Run): Promise<Devices> {
   const links = shown.map(({ ifname, address = "", master = null, flags, linkinfo, addr_info = [] }): Link => {
     const addresses = addr_info.filter(({ family }) => family === "inet");
     return {
-      ...{ name: ifname, mac: address, master, isUp: flags.includes("UP"), kind: linkinfo?.info_kind ?? null },
+      name: ifname,
+      mac: address,
+      master,
+      isUp: flags.includes("UP"),
+      kind: linkinfo?.info_kind ?? null,
       isHairpin: linkinfo?.info_slave_data?.hairpin === true,
       addresses: new Set(addresses.map(({ local, prefixlen }) => `${local}/${prefixlen}`)),
     };

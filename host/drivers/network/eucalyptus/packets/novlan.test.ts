@@ -108,7 +108,9 @@ test("MANAGED-NOVLAN: two groups on one bridge do not reach each other past the 
   await honest(6000);
   await sends(
     other,
-    ...[frame(other, 5001), frame(other, 5002, second.address), frame(other, 5003, "1.111.32.1")],
+    frame(other, 5001),
+    frame(other, 5002, second.address),
+    frame(other, 5003, "1.111.32.1"),
     frame(other, 5004, other.address, everyone),
   );
   await sends(second, frame(second, 5005, other.address));

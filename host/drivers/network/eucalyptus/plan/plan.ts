@@ -122,8 +122,21 @@ export type Planner = (view: NetworkView, self: Self, local: LocalConfiguration)
 
 /** Nothing to do. */
 export const emptyPlan = ({ mode }: NetworkView, { peer }: Self, warnings: readonly string[] = []): LocalPlan => ({
-  ...{ mode, peer, iptables: [], sets: [], ebtables: [], dhcp: null, bridges: [], addresses: [], managed: [] },
-  ...{ own: { iptables: [], ebtables: [] }, bridge: null, taps: [], forwards: false, segments: [], warnings },
+  mode,
+  peer,
+  iptables: [],
+  sets: [],
+  ebtables: [],
+  dhcp: null,
+  bridges: [],
+  addresses: [],
+  managed: [],
+  own: { iptables: [], ebtables: [] },
+  bridge: null,
+  taps: [],
+  forwards: false,
+  segments: [],
+  warnings,
 });
 
 export const frozen = (plan: LocalPlan): LocalPlan => {

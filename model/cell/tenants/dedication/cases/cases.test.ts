@@ -120,7 +120,9 @@ function run({ given, when }: DedicationCase): Told {
   const guests = (given.vms ?? []).map((guest) => ({ ...guest, account: accountPath(guest.account) }));
   const told: Told = {
     dedications: new Map(given.dedications.map(({ of, to }) => [of, ownerNamed(to)])),
-    ...{ released: [], hosts: null, error: null },
+    released: [],
+    hosts: null,
+    error: null,
   };
   for (const step of steps(when)) {
     if (told.error !== null) break;

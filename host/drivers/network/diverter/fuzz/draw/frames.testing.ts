@@ -250,7 +250,8 @@ export class FrameDrawer {
     const operation = random.pick([1, 1, 1, 1, 2]);
     if (random.percent(55)) {
       const fields = {
-        ...{ operation, senderMac: random.percent(90) ? self.mac : strangerMac },
+        operation,
+        senderMac: random.percent(90) ? self.mac : strangerMac,
         sender: random.percent(90) ? self.address : random.pick([0, first + 1, first + 3]),
         target: random.pick([first + 1, first + 2, first + 5, self.address, strangers[0]!, first - 1]),
       };
@@ -286,7 +287,9 @@ export class FrameDrawer {
       [67, 5000],
     ] as const);
     const head = {
-      ...{ ...plain, protocol: 17, source: random.pick([0, 0, self.address, first + 1]) },
+      ...plain,
+      protocol: 17,
+      source: random.pick([0, 0, self.address, first + 1]),
       destination: random.pick([
         0xffffffff,
         0xffffffff,

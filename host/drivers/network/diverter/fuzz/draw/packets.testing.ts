@@ -39,8 +39,14 @@ export function drawTalk(random: Random, source: number, destination: number): T
   const chance = random.below(100);
   const protocol = chance < 36 ? isTcp : chance < 70 ? isUdp : chance < 93 ? isIcmp : random.pick(otherProtocols);
   return {
-    ...{ source, destination, protocol, sourcePort: somePort(random), port: somePort(random) },
-    ...{ id: random.between(1, 3), flags: random.pick(flagSets), icmpType: random.pick(icmpTypes) },
+    source,
+    destination,
+    protocol,
+    sourcePort: somePort(random),
+    port: somePort(random),
+    id: random.between(1, 3),
+    flags: random.pick(flagSets),
+    icmpType: random.pick(icmpTypes),
   };
 }
 /** As its receiver would answer. */
@@ -48,7 +54,11 @@ export function answerTo(random: Random, talk: Talk): Talk {
   const { source, destination, sourcePort, port, flags, icmpType } = talk;
   const answered = flags === syn ? 0x12 : 0x10;
   return {
-    ...{ ...talk, source: destination, destination: source, sourcePort: port, port: sourcePort },
+    ...talk,
+    source: destination,
+    destination: source,
+    sourcePort: port,
+    port: sourcePort,
     flags: random.percent(70) ? answered : random.pick(flagSets),
     icmpType: icmpType === 8 && random.percent(85) ? 0 : random.pick(icmpTypes),
   };

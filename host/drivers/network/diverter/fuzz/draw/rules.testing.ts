@@ -51,7 +51,9 @@ export function drawRule(random: Random, world: World, cell: Cell, name: string)
   const protocol = random.pick(["any", "any", "tcp", "tcp", "udp", "udp", "icmp"] as const);
   const ports = (): Ports | null => (random.percent(55) ? random.pick(portRanges) : null);
   return {
-    ...{ name, ends: random.percent(50) ? ends : [ends[1], ends[0]], protocol },
+    name,
+    ends: random.percent(50) ? ends : [ends[1], ends[0]],
+    protocol,
     ports: protocol === "tcp" || protocol === "udp" ? [ports(), ports()] : [null, null],
     direction: random.pick(["both", "1to2"] as const),
   };

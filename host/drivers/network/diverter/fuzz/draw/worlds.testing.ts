@@ -39,9 +39,15 @@ function drawInterfaces(
     // Some machines have two interfaces.
     const vm = before !== undefined && random.percent(25) ? before : null;
     interfaces.push({
-      ...{ at: first + at, name: `i${cell}${at}`, cell, subnet, identity: 100 + at },
-      ...{ vm: vm?.vm ?? `v${cell}${at}`, vmIdentity: vm?.vmIdentity ?? 200 + at },
-      ...{ address: subnet.range.first + 2 + at, mac: macBase + 0xaa00 + first + at },
+      at: first + at,
+      name: `i${cell}${at}`,
+      cell,
+      subnet,
+      identity: 100 + at,
+      vm: vm?.vm ?? `v${cell}${at}`,
+      vmIdentity: vm?.vmIdentity ?? 200 + at,
+      address: subnet.range.first + 2 + at,
+      mac: macBase + 0xaa00 + first + at,
     });
   }
   return interfaces;

@@ -62,7 +62,9 @@ export function membersOf(knowledge: Knowledge, sender: Interface, destination: 
 }
 
 const openingOf = ({ source, protocol, sourcePort, port }: Packet, to: number): Opening => ({
-  ...{ from: source, to, protocol },
+  from: source,
+  to,
+  protocol,
   ...(protocol === icmp ? { sourcePort: 0, port: 0 } : { sourcePort, port }),
 });
 /** May a packet be copied to a member, by the rules of that cell? */

@@ -57,7 +57,10 @@ function readQuoted(frame: Buffer, at: number): Packet["about"] {
     ports.port = frame.readUInt16BE(payload + 2);
   } else if (protocol === icmp) ports.sourcePort = ports.port = frame.readUInt16BE(payload + 4);
   return {
-    ...{ source: frame.readUInt32BE(at + 12), destination: frame.readUInt32BE(at + 16), protocol, ...ports },
+    source: frame.readUInt32BE(at + 12),
+    destination: frame.readUInt32BE(at + 16),
+    protocol,
+    ...ports,
     icmpType: protocol === icmp ? frame[payload]! : null,
   };
 }
@@ -101,9 +104,18 @@ export function readPacket(frame: Buffer): Packet | null {
   const offset = fragment & 0x1fff;
   const protocol = frame[start + 9]!;
   const head: Packet = {
-    ...{ source: frame.readUInt32BE(start + 12), destination: frame.readUInt32BE(start + 16), protocol },
-    ...{ id: frame.readUInt16BE(start + 4), part: offset > 0 ? "later" : (fragment & 0x2000) > 0 ? "first" : "whole" },
-    ...{ sourcePort: 0, port: 0, icmpType: null, flags: noFlags, about: null, headerLength, tcpLength: 0 },
+    source: frame.readUInt32BE(start + 12),
+    destination: frame.readUInt32BE(start + 16),
+    protocol,
+    id: frame.readUInt16BE(start + 4),
+    part: offset > 0 ? "later" : (fragment & 0x2000) > 0 ? "first" : "whole",
+    sourcePort: 0,
+    port: 0,
+    icmpType: null,
+    flags: noFlags,
+    about: null,
+    headerLength,
+    tcpLength: 0,
   };
   // It would write over flags that were judged already (RFC 1858).
   if (head.part === "later") return offset === 1 && protocol === tcp ? null : head;

@@ -121,7 +121,8 @@ export function isOpenedTowards(knowledge: Knowledge, cell: Cell, opening: Openi
   const set = knowledge.view.rules.get(cell.number);
   const found = knowledge.interfaceOf(cell.number, opening.from);
   const from: Somebody = {
-    ...{ address: opening.from, found },
+    address: opening.from,
+    found,
     isController: found === null && opening.from === cell.controller.address,
   };
   if (set?.subnetConnectivity === true && found?.subnet === subnet) return true;

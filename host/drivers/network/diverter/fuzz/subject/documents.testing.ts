@@ -113,7 +113,9 @@ export class Compiler {
       ]),
     ]);
     return {
-      ...{ cell: cellName(`c${number}`), cellNumber: number, version },
+      cell: cellName(`c${number}`),
+      cellNumber: number,
+      version,
       openness: { subnetConnectivity, internet: "none", broadcast: set.broadcast },
       controller: {
         address: addressText(controller.address),
@@ -121,8 +123,12 @@ export class Compiler {
         identity: controllerIdentity,
       },
       interfaces: interfaces.map((each) => ({
-        ...{ path: pathOf(number, each.name), address: addressText(each.address), identity: each.identity },
-        ...{ vmIdentity: each.vmIdentity, subnetIdentity: each.subnet.identity, forwards: forwardsOf(each.at) },
+        path: pathOf(number, each.name),
+        address: addressText(each.address),
+        identity: each.identity,
+        vmIdentity: each.vmIdentity,
+        subnetIdentity: each.subnet.identity,
+        forwards: forwardsOf(each.at),
         groups: (set.groups.get(each.at) ?? []).map(addressText),
       })),
       subnets: subnets.map(({ name, range, identity }) => ({ cidr: cidrText(range), identity, ...routerOf(name) })),
@@ -151,15 +157,27 @@ export class Compiler {
 
 export const uidOf = ({ at }: Interface) => uid(`fuzz-${at}`);
 const identitiesOf = ({ identity, vmIdentity, subnet }: Interface) => ({
-  ...{ identity, vmIdentity, subnetIdentity: subnet.identity },
+  identity,
+  vmIdentity,
+  subnetIdentity: subnet.identity,
 });
 export const desiredOf = (each: Interface, cell: Cell): DesiredInterface => ({
-  ...{ uid: uidOf(each), path: pathOf(each.cell, each.name), mac: macText(each.mac) },
-  ...{ address: addressText(each.address), prefixLength: each.subnet.range.prefixLength },
-  ...{ gateway: addressText(each.subnet.range.first + 1), nameServer: addressText(cell.controller.address) },
-  ...{ hostName: each.name, domain: `c${each.cell}.cells`, ...identitiesOf(each), audience: [] },
+  uid: uidOf(each),
+  path: pathOf(each.cell, each.name),
+  mac: macText(each.mac),
+  address: addressText(each.address),
+  prefixLength: each.subnet.range.prefixLength,
+  gateway: addressText(each.subnet.range.first + 1),
+  nameServer: addressText(cell.controller.address),
+  hostName: each.name,
+  domain: `c${each.cell}.cells`,
+  ...identitiesOf(each),
+  audience: [],
 });
 export const locationOf = (each: Interface, { place, isOwn }: Told): ActualLocation => ({
-  ...{ address: addressText(each.address), host: hostName(place), hostMac: macText(hostMacs[place]) },
-  ...{ cellNumber: isOwn ? each.cell : foreignNumber, ...identitiesOf(each) },
+  address: addressText(each.address),
+  host: hostName(place),
+  hostMac: macText(hostMacs[place]),
+  cellNumber: isOwn ? each.cell : foreignNumber,
+  ...identitiesOf(each),
 });

@@ -98,9 +98,13 @@ export class HostUnderTest {
     putNetworks(
       this.#dataplane,
       networksOf({
-        ...{ device: "", address: addressText(outside.first), prefixLength: outside.prefixLength },
-        ...{ mac: macText(0), routers: routerAddresses.map(addressText) },
-        ...{ external: [cidrText(external)], inside: [cidrText(underlay), cidrText(internal)] },
+        device: "",
+        address: addressText(outside.first),
+        prefixLength: outside.prefixLength,
+        mac: macText(0),
+        routers: routerAddresses.map(addressText),
+        external: [cidrText(external)],
+        inside: [cidrText(underlay), cidrText(internal)],
       }).networks,
     );
     this.routers([0, 0], 0);
