@@ -79,7 +79,6 @@ export const desiredLimits = document(
     limits,
     off: yes,
     ending: yes,
-    domainEnds: yes,
   }),
   { key: { field: "uid", of: ({ uid }) => uid } },
 );
