@@ -48,7 +48,7 @@ const instance = { uid: "web", cell: "shop", path: "shop/web", host: "h1", group
 const client = (heard: (value: Json) => void): Service<null> => ({
   restore: () => null,
   step: (state, input) => {
-    if (input.kind === "actual") heard(input.value);
+    if (input.kind === "actual" && input.key.endsWith("instance/web")) heard(input.value);
     const desire = (key: string, value: Json): Effect => ({ kind: "desire", to: manager, key, value });
     const effects: readonly Effect[] =
       input.kind === "start"
