@@ -76,11 +76,12 @@ const structures: fc.Arbitrary<JsonObject> = fc
   .filter(plain);
 
 /** A literal of a kind; undefined for links, which depend on what there is. `index` makes it the only one in its cell. */
-/** Values that demand something of others: a port, an address of each interface, that nothing rests on the volume. */
+/** Values that demand something of others: a port, an address of each interface, that nothing rests on the volume, that the machine boots. */
 const demanding: Readonly<Record<string, string>> = {
   "x.liveness.protocol": "udp",
   "x.addressRange": "management",
   "x.recreatable": "true",
+  "x.display": "vga",
 };
 
 function literals(kind: AttributeKind, name: string, index: number): fc.Arbitrary<Json> | undefined {
