@@ -90,7 +90,9 @@ function after(state: PlacerState, moves: readonly Move[]): ReadonlyMap<Uid, Hos
 test("plans of moves are lawful one after the other, and of small clouds the best there is", (context) => {
   const [gained, bestAnyway, tried] = [new Map<string, number>(), new Map<string, number>(), new Map<string, number>()];
   const more = (counts: Map<string, number>, goal: string): void => void counts.set(goal, (counts.get(goal) ?? 0) + 1);
-  for (let run = 0; run < runs; run += 1) {
+  // Some seeds draw few clouds in which anything is gained.
+  const isEnough = (): boolean => rebalanceGoals.every((goal) => (gained.get(goal) ?? 0) > 2);
+  for (let run = 0; run < runs || (runs >= 60 && run < 20 * runs && !isEnough()); run += 1) {
     const state = cloudOf(chance, 2 + below(chance, 2), 2 + below(chance, 4), 1);
     const goal = pickOf(chance)(rebalanceGoals);
     const asked: RebalanceAsked = { goal, host: goal === "empty" ? hostName("h1") : null };
@@ -118,7 +120,7 @@ test("plans of moves are lawful one after the other, and of small clouds the bes
       `${goal}: ${gained.get(goal)} of ${tried.get(goal)} gain, ${bestAnyway.get(goal)} the best without looking at all`,
   );
   context.diagnostic(`seed ${seed}: ${counts.join("; ")}`);
-  assert.ok(runs < 60 || rebalanceGoals.every((goal) => (gained.get(goal) ?? 0) > 2), counts.join("; "));
+  assert.ok(runs < 60 || isEnough(), counts.join("; "));
 });
 
 test("the checker finds what is wrong with a plan", () => {
