@@ -7,7 +7,7 @@ import type { Effect, Input } from "../env.ts";
 import { isObject } from "../outbox.ts";
 import { createNetworkViewManager } from "./manager.ts";
 
-const [self, h1] = [peerName("network-view-manager"), peerName("host.h1")];
+const [self, h1, h2] = [peerName("network-view-manager"), peerName("host.h1"), peerName("host.h2")];
 const [shop, bank] = [peerName("controller.shop"), peerName("controller.bank")];
 const configuration = {
   Mode: "EDGE",
@@ -29,10 +29,11 @@ const group = (uid: string, cell: string, from?: string): Json => {
   return { uid, cell, ingress: [from === undefined ? rule : { ...any, group: from }], egress: [] };
 };
 
-/** The manager with one node of a cluster, which has said that it has nothing in place. */
-function world(records = new Map<string, Json>()) {
-  const service = createNetworkViewManager({ self, hosts: [h1], address: "10.0.0.19", controllers: [shop, bank] });
-  let state = service.restore({ records: new Map(records), desiredAt: new Map() });
+type Desired = ReadonlyMap<PeerName, ReadonlyMap<string, Json>>;
+/** The manager with nodes of a cluster, of which the first has said that it has nothing in place. */
+function world(records = new Map<string, Json>(), hosts: readonly PeerName[] = [h1], desiredAt: Desired = new Map()) {
+  const service = createNetworkViewManager({ self, hosts, address: "10.0.0.19", controllers: [shop, bank] });
+  let state = service.restore({ records: new Map(records), desiredAt });
   const published = new Map<string, Json>();
   const refused: string[] = [];
   const views = new Map<string, Json>();
@@ -212,4 +213,72 @@ test("an instance goes to another group of its cell as it runs, in a mode withou
   assert.equal(said(shop, "web").address, address);
   want(shop, "instance/web", instance("web", "shop", ["vault"]));
   assert.deepEqual(groupsOf(), [after]);
+});
+
+test("a host that has not been heard since a start may have other rules yet: no group is ready without it", () => {
+  const places = [
+    [h1, "10.0.0.1"],
+    [h2, "10.0.0.2"],
+  ] as const;
+  const network = (address: string, version: number): Json => ({
+    address,
+    cluster: "one",
+    peer: "node",
+    version,
+    instances: [],
+  });
+  const before = world(new Map(), [h1, h2]);
+  before.start();
+  for (const [from, address] of places)
+    before.send({ kind: "actual", from, key: "network", value: network(address, 0) });
+  before.want(shop, "security-group/net", group("net", "shop"));
+  before.want(shop, "instance/web", instance("web", "shop"));
+  const told = new Map(before.views);
+  const after = world(before.records, [h1, h2], new Map([h1, h2].map((host) => [host, new Map(told)])));
+  const version = (): number =>
+    Number(((after.views.get("network-view") ?? told.get("network-view")) as { version: number }).version);
+  after.want(shop, "security-group/net", group("net", "shop", "net"));
+  after.want(shop, "instance/web", instance("web", "shop"));
+  after.send({ kind: "start" });
+  const confirm = ([from, address]: (typeof places)[number]): void =>
+    void after.send({ kind: "actual", from, key: "network", value: network(address, version()) });
+  confirm(places[0]);
+  confirm(places[0]);
+  assert.equal(after.groupSaid("net").reason, `h2 has yet to put view ${version()} in place`);
+  confirm(places[1]);
+  for (const place of places) confirm(place);
+  assert.equal(after.groupSaid("net").phase, "ready");
+});
+
+test("a machine goes to another host though its segment keeps it from the group that it is to be in", () => {
+  const { send, want, said } = world(new Map(), [h1, h2]);
+  send({ kind: "start" });
+  const { Subnets: _, ...managed } = { ...configuration, Mode: "MANAGED-NOVLAN", Clusters: [{ Name: "one" }] };
+  const document = { ...managed, ManagedSubnet: { Subnet: "10.9.0.0", Netmask: "255.255.0.0" } };
+  send({ kind: "request", id: 1, request: { kind: "configure", document } });
+  for (const [host, address] of [
+    [h1, "10.0.0.1"],
+    [h2, "10.0.0.2"],
+  ] as const) {
+    const value = { address, cluster: "one", peer: "node", version: 0, instances: [] };
+    send({ kind: "actual", from: host, key: "network", value });
+  }
+  for (const name of ["net", "back"]) want(shop, `security-group/${name}`, group(name, "shop"));
+  want(shop, "instance/web", instance("web", "shop"));
+  want(shop, "instance/web", instance("web", "shop", ["back"]));
+  const { reason } = said(shop, "web");
+  assert.notEqual(reason, null, "in such a mode a group is for good");
+  const moved = send({
+    kind: "desired",
+    from: shop,
+    key: "instance/web",
+    value: { ...(instance("web", "shop", ["back"]) as object), host: "h2" },
+  });
+  const nodes = moved.flatMap((effect) =>
+    effect.kind === "desire" && effect.to === h2 && effect.key.startsWith("network-slice/") && isObject(effect.value)
+      ? (effect.value.items as string[]).map((item) => JSON.parse(item).node)
+      : [],
+  );
+  assert.ok(nodes.includes("10.0.0.2"), JSON.stringify(moved));
+  assert.equal(said(shop, "web").reason, reason, "what it is still refused");
 });

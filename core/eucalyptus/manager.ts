@@ -306,7 +306,7 @@ function reconcile(state: NetworkViewState, options: NetworkViewManagerOptions):
   if (settle(state)) for (const [uid, wanted] of state.wanted) place(state, uid, wanted);
   nameNetworkHosts(state);
   tellHosts(state, options);
-  sayGroups(state);
+  sayGroups(state, options);
 }
 
 /** What hosts have in place. One that is in step and says nothing offers no mode, and has nothing. */
@@ -369,13 +369,11 @@ function place(state: NetworkViewState, uid: Uid, { client, document }: Wanted<D
       : document.groups.map((group) => idOf(state, "sg", group));
   const instance = { id, owner: document.cell, cluster, node: document.host, groups };
   const run = ask(state, { kind: "run", instance });
-  if (run.refused !== null) {
-    said(run.refused);
-    return;
-  }
+  // Which group it is in is no reason to leave it where its host is no more.
   const known = book.instances.get(id);
   const isElsewhere = known !== undefined && known.node !== document.host;
-  said(isElsewhere ? ask(state, { kind: "move", id, cluster, node: document.host }).refused : null);
+  const move = isElsewhere ? ask(state, { kind: "move", id, cluster, node: document.host }).refused : null;
+  said(run.refused ?? move);
 }
 
 /** After a loss: once all hosts were heard, and where they have something in place that nobody has named, all cells. @returns whether that is now */
@@ -455,14 +453,26 @@ const toldRecord = "told";
 /** A view of that version said something else: a host that has it in place has not what it is to have. */
 function isUnderItsVersion({ book, outbox }: NetworkViewState, manifest: string): boolean {
   const told = outbox.records.get(toldRecord);
-  return isObject(told) && told.version === book.version && !sameJson(told.digest, toJson(digestOfText(manifest)));
+  // The version before noted nothing: what it has told may have been another one.
+  if (!isObject(told)) return true;
+  return told.version === book.version && !sameJson(told.digest, toJson(digestOfText(manifest)));
 }
 
 /** How far the rules of groups are. A host that has put a later view in place has them, too. */
-function sayGroups(state: NetworkViewState): void {
+function sayGroups(state: NetworkViewState, { hosts }: NetworkViewManagerOptions): void {
+  // Who was told a view before a start, and has not been heard since, has that one in place.
+  const unheard = hosts.flatMap((peer) => {
+    const host = state.outbox.desired.get(peer)?.has(networkViewKey) === true ? hostOf(peer) : null;
+    return host === null || state.said.has(host) || state.inStep.has(host) ? [] : [host];
+  });
   for (const [uid, { client, document }] of state.groups) {
-    const since = state.groupSince.get(uid)?.version ?? null;
-    const behind = [...state.said].flatMap(([host, { version }]) => (since !== null && version < since ? [host] : []));
+    const rules = digestOfText(textOfRules(document));
+    const noted = state.groupSince.get(uid);
+    const since = noted !== undefined && sameJson(toJson(noted.rules), toJson(rules)) ? noted.version : null;
+    const behind = [
+      ...unheard,
+      ...[...state.said].flatMap(([host, { version }]) => (since !== null && version < since ? [host] : [])),
+    ];
     const why =
       since === null
         ? "there is no view of the network yet: no configuration, or no host in one of its clusters"
@@ -471,7 +481,7 @@ function sayGroups(state: NetworkViewState): void {
           : `${behind.sort().slice(0, 3).join(", ")} ${behind.length === 1 ? "has" : "have"} yet to put view ${since} in place`;
     publishValue(state.outbox, actualKey(client, `${groupKey}${uid}`), {
       ...progress(why === null ? "ready" : "waiting", why),
-      rules: digestOfText(textOfRules(document)),
+      rules,
     });
   }
 }

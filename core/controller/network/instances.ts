@@ -128,8 +128,17 @@ function rulesOf(state: ControllerState, cell: Cell): ReadonlyMap<ElementPath, G
   rulesByCell.set(cell, known);
   return known;
 }
-function documentOf(state: ControllerState, { uid, path }: ElementRecord): DesiredSecurityGroup {
-  const { ingress, egress } = (state.cell === null ? undefined : rulesOf(state, state.cell).get(path)) ?? noRules;
+const groupRulesOf = (state: ControllerState, { path }: ElementRecord): GroupRules =>
+  (state.cell === null ? undefined : rulesOf(state, state.cell).get(path)) ?? noRules;
+const digests = new WeakMap<GroupRules, ReturnType<typeof digestOfText>>();
+function digestOf(rules: GroupRules): ReturnType<typeof digestOfText> {
+  const known = digests.get(rules) ?? digestOfText(textOfRules(rules));
+  digests.set(rules, known);
+  return known;
+}
+function documentOf(state: ControllerState, record: ElementRecord): DesiredSecurityGroup {
+  const { uid } = record;
+  const { ingress, egress } = groupRulesOf(state, record);
   return { uid, cell: state.options.cell, ingress, egress };
 }
 
@@ -155,7 +164,7 @@ export function whyGroupLags(state: ControllerState, record: ElementRecord): Sta
   // What it says of other rules is no word about these.
   if (
     elementOf(state, record) !== undefined &&
-    !sameJson(toJson(actual.rules), toJson(digestOfText(textOfRules(documentOf(state, record)))))
+    !sameJson(toJson(actual.rules), toJson(digestOf(groupRulesOf(state, record))))
   )
     return standing("working", { kind: "service-asked", service: networkViewManager });
   return actual.phase === "ready" ? null : standing(actual.phase, ...said(networkViewManager, actual.reason));

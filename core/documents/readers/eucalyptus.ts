@@ -1,3 +1,4 @@
+import { mostRulesOfGroup } from "../../../model/cell/network/modes.ts";
 import {
   count,
   document,
@@ -61,8 +62,8 @@ export const desiredSecurityGroup = document(
   object<DesiredSecurityGroup>({
     uid: uidText,
     cell: cellText,
-    ingress: list(groupRule, most.networks),
-    egress: list(groupRule, most.networks),
+    ingress: list(groupRule, mostRulesOfGroup),
+    egress: list(groupRule, mostRulesOfGroup),
   }),
   { key: own },
 );

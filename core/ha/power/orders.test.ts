@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { hostName } from "../../../model/cell/identifiers.ts";
 import type { Json, JsonObject } from "../../../model/json/json.ts";
 import { World } from "../world.testing.ts";
 import type { DueOrder } from "./orders.ts";
@@ -196,6 +197,16 @@ test("no boot is believed above the one that the host has said: what a controlle
   assert.equal(world.state.over.has("a-1" as never), false, "it runs in a boot that nobody has read off");
   world.restart();
   assert.equal(world.state.power.boots.get("h1" as never), 8, "and it is durable");
+});
+
+test("what a version before has kept as read off of a boot that there was not yet ends nothing that runs", () => {
+  const world = new World(5);
+  ask(world, { kind: "ha-power-register", host: "h1", controller });
+  hears(world, "h1");
+  world.boots("h1", 7);
+  world.state.power.offs.set(hostName("h1"), { host: hostName("h1"), boot: 2 ** 47, at: 1, told: true });
+  world.protect("a-1", 1, "h1", "shop", { boot: 7 });
+  assert.equal(world.state.active.size, 0, "nothing is over");
 });
 
 test("of a host that never said in which boot it is no power is asked after, and why says so", () => {

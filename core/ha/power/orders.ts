@@ -9,7 +9,7 @@ import { isSuspected, suspectedHosts } from "../suspicions.ts";
 import { afterFencingMs } from "./asked.ts";
 import { isSamePlug, isSameUuid, type PowerAction, type RegisteredController } from "./controller.ts";
 import { answerEnds, dueEnds } from "./ends.ts";
-import { begunBoot, type Order, type PowerOff, type Registered } from "./power-state.ts";
+import { begunBoot, isReadOff, type Order, type PowerOff, type Registered } from "./power-state.ts";
 
 /*
  * Orders to management controllers. The edge waits until something may be due, asks now and then which orders are, and has another host carry them out, as requests on live connections: none is
@@ -136,7 +136,7 @@ function whatIsDue(state: HaState, host: HostName, now: Instant): Pick<Order, "a
   const asked = [...(power.asked.get(host)?.values() ?? [])];
   const boots = [...vms.flatMap((vm) => state.wanted.get(vm)?.document.boot ?? []), ...asked.map((each) => each.boot)];
   const boot = begunBoot(power, host, boots);
-  if (boot === null || (power.offs.get(host)?.boot ?? -1) >= boot) return null;
+  if (boot === null || isReadOff(power, host, boot)) return null;
   const isFencing =
     isLost &&
     (asked.some(({ cut }) => cut === true) ||

@@ -73,9 +73,9 @@ export function begunBoot({ boots }: PowerState, host: HostName, placedFor: read
   return begun === undefined || placedFor.length === 0 ? null : Math.min(begun, Math.max(...placedFor));
 }
 /** The host had no power when that boot had begun: nothing of it, or of an earlier one, runs any more. */
-export function isReadOff({ offs }: PowerState, host: HostName, boot: number | undefined): boolean {
+export function isReadOff({ offs, boots }: PowerState, host: HostName, boot: number | undefined): boolean {
   const off = offs.get(host);
-  return boot !== undefined && off !== undefined && off.boot >= boot;
+  return boot !== undefined && off !== undefined && off.boot >= boot && off.boot <= (boots.get(host) ?? off.boot);
 }
 /** What a host says of itself: kept for when it says nothing any more. */
 export function noteBoot({ boots }: PowerState, outbox: Outbox, host: HostName, boot: number | undefined): void {

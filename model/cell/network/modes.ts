@@ -10,3 +10,6 @@ export const isManaged = (mode: Mode): boolean => mode === "MANAGED" || mode ===
 
 export const defaultMacPrefix = "d0:0d";
 export const defaultDomain = "eucalyptus.internal";
+
+/** Of one security group, and so of one subnet of a cell on a mode. Each is compared with packets by itself, so that many cost every packet. */
+export const mostRulesOfGroup = 500;

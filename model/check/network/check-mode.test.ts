@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Mode } from "../../cell/network/modes.ts";
+import { mostRulesOfGroup } from "../../cell/network/modes.ts";
 import { readSpecification } from "../../specification/specification.ts";
 import { unknownSupply } from "../check-supply.ts";
-import { mostRulesOfGroup } from "./check-mode.ts";
 
 const sound = `
   net extends Subnet { x.size 8; }

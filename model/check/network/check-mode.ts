@@ -1,6 +1,6 @@
 import type { Cell, Element, NetworkRuleElement, RuleEnd } from "../../cell/cell.ts";
 import type { ElementPath } from "../../cell/identifiers.ts";
-import type { Mode } from "../../cell/network/modes.ts";
+import { type Mode, mostRulesOfGroup } from "../../cell/network/modes.ts";
 import type { ReportFault } from "../fault.ts";
 import { anyPort, openings } from "./rule-openings.ts";
 
@@ -10,9 +10,6 @@ import { anyPort, openings } from "./rule-openings.ts";
  */
 
 const code = "cell/network-mode";
-
-/** Of one group. Each is compared with packets by itself, so that many cost every packet. */
-export const mostRulesOfGroup = 500;
 
 type Said = (attribute: string, what: string, hint: string) => void;
 
