@@ -16,11 +16,12 @@ interface Guest {
   readonly socket: WebSocket;
 }
 /** A gateway whose guest does what the test says, once the command has come. */
-const before = async (t: TestContext, guest: (guest: Guest) => void): Promise<Client> => {
+const before = async (t: TestContext, guest: (guest: Guest) => void, grantAfterMs = 0): Promise<Client> => {
   const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => sessionProtocol });
   const server = createServer((_request, response) => {
     const grant = { session: "c".repeat(43), expires: "2030-01-01T00:00:00.000Z", vm: "shop/web", incarnation: 1 };
-    response.writeHead(201, { "content-type": "application/json" }).end(JSON.stringify(grant));
+    response.writeHead(201, { "content-type": "application/json" });
+    setTimeout(() => response.end(JSON.stringify(grant)), grantAfterMs);
   });
   server.on("upgrade", (request, socket, head) =>
     sockets.handleUpgrade(request, socket, head, (client) => {
@@ -69,6 +70,18 @@ test("a guest that says a little for ever holds nobody where a time is set", asy
     socket.once("close", () => clearInterval(timer));
   });
   await refuses(client, { quietMs: 10_000, limitMs: 300 }, /its guest was not done after 300 ms/);
+});
+
+test("a session that is there after its time is not begun", async (t) => {
+  const client = await before(
+    t,
+    ({ write, socket }) => {
+      const timer = setInterval(() => write("error", Buffer.from(".")), 20);
+      socket.once("close", () => clearInterval(timer));
+    },
+    400,
+  );
+  await refuses(client, { quietMs: 10_000, limitMs: 100 }, /its guest was not done after 100 ms/);
 });
 
 test("of what a guest says beside its output the beginning is kept, and it is no control sequence", async (t) => {

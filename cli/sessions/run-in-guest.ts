@@ -83,6 +83,8 @@ export const run = async (
       },
     );
     session = opened;
+    // Its time may have gone by before it was there.
+    if (failure !== null) throw failure;
     opened.send({ kind: "run", command, input: input !== null, timeoutMs: bounds.limitMs ?? null });
     if (input !== null) {
       for await (const piece of input) {

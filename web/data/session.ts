@@ -15,6 +15,8 @@ export interface PageSession {
   /** False: it is over, or has no room. */
   send(bytes: Uint8Array): boolean;
   close(): void;
+  /** What it carries cannot be gone on with: it ends as one that broke. */
+  fail(): void;
 }
 export interface SessionListener {
   bytes(bytes: Uint8Array<ArrayBuffer>): void;
@@ -81,5 +83,6 @@ export function openSession({ cell, vm, verb }: Asked, listener: SessionListener
       isOver = true;
       socket?.close();
     },
+    fail: () => end({ kind: "broken" }),
   };
 }

@@ -143,12 +143,10 @@ function faultsAt(state: PlacerState, { view, there, all }: Target, vm: Vm): rea
 }
 
 function groupFaults({ groups }: PlacerState, vms: readonly Vm[], vm: Vm, to: HostName): readonly string[] {
+  const own = new Set(vms.flatMap(({ account, cell }) => (account === vm.account ? [`controller.${cell}`] : [])));
   return texts(vm.wishes.groups).flatMap((name) => {
-    const kind = [...groups.values()].find(
-      ({ document, client }) =>
-        document.name === name &&
-        vms.some((each) => each.account === vm.account && client === `controller.${each.cell}`),
-    )?.document.kind;
+    const kind = [...groups.values()].find(({ document, client }) => document.name === name && own.has(client))
+      ?.document.kind;
     const others = vms.filter(
       (each) => each.vm !== vm.vm && each.account === vm.account && texts(each.wishes.groups).includes(name),
     );

@@ -50,13 +50,23 @@ export function SerialConsole({ cell, vm }: { cell: string; vm: string }) {
   const begin = useCallback((current: () => PageSession | null): Screen => {
     session.current = current;
     let past = 0;
+    let [unpainted, missing] = [0, 0];
     const line = (text: string): void => terminal.current?.write(`\r\n\u001b[0m[${text}]\r\n`);
     return {
       bytes: (bytes) => {
         const isPast = past > 0;
         past -= Math.min(past, bytes.length);
+        // What the terminal has yet to paint is kept in this page: a guest must not fill it.
+        if (unpainted > mostUnpainted) {
+          missing += bytes.length;
+          return;
+        }
+        if (missing > 0) line(`${missing} bytes are missing here: they came too fast`);
+        missing = 0;
+        unpainted += bytes.length;
         if (isPast) isReplayed.current = true;
         terminal.current?.write(bytes, () => {
+          unpainted -= bytes.length;
           if (past === 0) isReplayed.current = false;
         });
       },
@@ -77,5 +87,6 @@ export function SerialConsole({ cell, vm }: { cell: string; vm: string }) {
     </Connection>
   );
 }
+const mostUnpainted = 1024 * 1024;
 const atIt = (count: number): string =>
   count === 1 ? "nobody else is at it" : `${count} are at it; all see it, all may type`;

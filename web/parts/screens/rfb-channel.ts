@@ -18,8 +18,11 @@ export class RfbChannel {
     // A copy: noVNC writes its next message into the same buffer.
     if (this.readyState === "open") this.#session()?.send(bytes.slice());
   }
+  /** By noVNC, also where it does not understand what it is sent. */
   close(): void {
+    if (this.readyState === "closed") return;
     this.left();
+    this.#session()?.fail();
   }
 
   opened(): void {

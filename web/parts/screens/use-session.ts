@@ -25,23 +25,26 @@ export function useSession(asked: Asked, begin: ((session: () => PageSession | n
     let isGone = false;
     let timer: number | undefined;
     let current: PageSession | null = null;
+    let screen: Screen | null = null;
     let tries = 0;
     const open = (): void => {
-      const screen = begin(() => current);
+      const begun = begin(() => current);
+      screen = begun;
       current = openSession(
         { cell, vm, verb },
         {
-          bytes: (bytes) => screen.bytes(bytes),
+          bytes: (bytes) => {
+            // Only now: a host says that it is open before the machine has answered.
+            tries = 0;
+            begun.bytes(bytes);
+          },
           message: (message) => {
-            if (message.kind === "opened") {
-              tries = 0;
-              setState({ said: null, isOver: false });
-            }
-            screen.message(message);
+            if (message.kind === "opened") setState({ said: null, isOver: false });
+            begun.message(message);
           },
           ended: (ended) => {
             current = null;
-            screen.left?.();
+            begun.left?.();
             if (isGone) return;
             const { sentence, afterMs } = afterEnd(ended, tries);
             tries += 1;
@@ -56,6 +59,7 @@ export function useSession(asked: Asked, begin: ((session: () => PageSession | n
       isGone = true;
       window.clearTimeout(timer);
       current?.close();
+      screen?.left?.();
     };
   }, [cell, vm, verb, begin, round]);
   return {

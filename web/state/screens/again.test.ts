@@ -15,6 +15,6 @@ test("what passes is tried again, ever less often; what is not allowed, or was l
     false,
     false,
   ]);
-  const waits = [0, 1, 2, 3, 4, 50].map((tries) => afterEnd({ kind: "broken" }, tries).afterMs);
-  assert.deepEqual(waits, [500, 1000, 2000, 4000, 5000, 5000]);
+  const waits = [0, 1, 2, 3, 4, 11, 12, 50].map((tries) => afterEnd({ kind: "broken" }, tries).afterMs);
+  assert.deepEqual(waits, [500, 1000, 2000, 4000, 5000, 5000, 300_000, 300_000]);
 });

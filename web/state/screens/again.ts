@@ -15,7 +15,8 @@ export interface Next {
 }
 /** A VM that is off or is started again, a service that is away: they come again. What is not allowed does not. */
 export function afterEnd(ended: Ended, tries: number): Next {
-  const afterMs = Math.min(500 * 2 ** Math.min(tries, 10), 5000);
+  // Each try is a record of the cell's audit: a page that is left open must not push out who changed what.
+  const afterMs = Math.min(500 * 2 ** Math.min(tries, 10), tries < 12 ? 5000 : 300_000);
   switch (ended.kind) {
     case "broken":
       return { sentence: "The connection ended. It is opened again by itself.", afterMs };

@@ -58,8 +58,8 @@ export const sandboxArguments: readonly string[] = [
   "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
 ];
 
-/** Of one screen: QEMU keeps a copy of it for each. */
-export const mostViewers = 8;
+/** Of one screen. QEMU keeps a copy of it for each, and what one asks for and does not take: 42 MiB were measured at 2560×1600, within what a machine may take (`cgroup.ts`). */
+export const mostViewers = 2;
 
 /** Between a machine and the management the kernel's OOM killer takes the machine (proc_pid_oom_score_adj(5)). */
 const oomScoreAdjustment = 500;
@@ -273,7 +273,6 @@ export const machineArguments = (
   "-device",
   "pvpanic",
   ...diskArguments(machine.disks),
-  ...displayArguments(machine, places),
   ...kernelArguments(machine, places),
   ...interfaceArguments(machine, places),
   "-blockdev",
@@ -291,4 +290,6 @@ export const machineArguments = (
   "-object",
   "rng-builtin,id=entropy",
   ...device({ driver: "virtio-rng-pci", rng: "entropy" }),
+  // Last, so that it takes no other device's slot: a guest names its network cards by them.
+  ...displayArguments(machine, places),
 ];
