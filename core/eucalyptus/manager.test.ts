@@ -282,3 +282,30 @@ test("a machine goes to another host though its segment keeps it from the group 
   assert.ok(nodes.includes("10.0.0.2"), JSON.stringify(moved));
   assert.equal(said(shop, "web").reason, reason, "what it is still refused");
 });
+
+test("a controller that says more rules than its cell may have stops no view: what is beyond lets nobody in, and is told", () => {
+  const { want, start, groupSaid, views } = world();
+  start();
+  const long = (uid: string, cell: string): Json => ({
+    ...(group(uid, cell) as object),
+    ingress: Array(500).fill(rule),
+  });
+  for (let at = 0; at < 9; at += 1) {
+    want(shop, `security-group/g${at}`, long(`g${at}`, "shop"));
+    if (at % 8 === 0) want(shop, `instance/v${at}`, instance(`v${at}`, "shop", [`g${at}`]));
+  }
+  want(bank, "security-group/vault", long("vault", "bank"));
+  want(bank, "instance/safe", instance("safe", "bank", ["vault"]));
+  assert.match(String(groupSaid("g8").reason), /more than 4000 rules together/);
+  assert.doesNotMatch(String(groupSaid("g7").reason), /more than/);
+  const lines = [...views].flatMap(([key, value]) =>
+    key.startsWith("network-slice/") && isObject(value)
+      ? (value.items as string[]).map((item) => JSON.parse(item).group?.ingress.length ?? 0)
+      : [],
+  );
+  // Of those with members: the first of the shop's, its last, the bank's.
+  assert.deepEqual(
+    lines.filter((count) => count > 0),
+    [500, 500],
+  );
+});

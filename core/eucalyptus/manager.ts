@@ -8,6 +8,7 @@ import {
   type PeerName,
   type Uid,
 } from "../../model/cell/identifiers.ts";
+import { mostRulesOfModeCell } from "../../model/cell/network/modes.ts";
 import type { InstanceAllocation } from "../../model/eucalyptus/allocation/allocation.ts";
 import { configurationJson } from "../../model/eucalyptus/configuration/configuration.ts";
 import { readConfigurationJson, refusedMode } from "../../model/eucalyptus/configuration/read.ts";
@@ -51,6 +52,7 @@ import type { Answer, Request } from "./request.ts";
 import { restoreBook } from "./restored.ts";
 import { slicedView } from "./sliced-view.ts";
 import { step } from "./step.ts";
+import { groupsBeyond } from "./too-many-rules.ts";
 import { viewOf } from "./view.ts";
 
 /*
@@ -424,7 +426,9 @@ function wholeView(state: NetworkViewState, { address }: NetworkViewManagerOptio
       return { name, ccIp: numberOf(active), nodes };
     });
   if (clusters.length === 0) return null;
-  const groups = [...state.groups].map(([uid, { document }]) => ({
+  const beyond = groupsBeyond(state.groups);
+  const taken = [...state.groups].filter(([uid]) => !beyond.has(uid));
+  const groups = taken.map(([uid, { document }]) => ({
     id: idOf(state, "sg", uid),
     owner: document.cell,
     ingress: rulesOf(state, document.ingress),
@@ -465,6 +469,7 @@ function sayGroups(state: NetworkViewState, { hosts }: NetworkViewManagerOptions
     const host = state.outbox.desired.get(peer)?.has(networkViewKey) === true ? hostOf(peer) : null;
     return host === null || state.said.has(host) || state.inStep.has(host) ? [] : [host];
   });
+  const beyond = groupsBeyond(state.groups);
   for (const [uid, { client, document }] of state.groups) {
     const rules = digestOfText(textOfRules(document));
     const noted = state.groupSince.get(uid);
@@ -473,8 +478,9 @@ function sayGroups(state: NetworkViewState, { hosts }: NetworkViewManagerOptions
       ...unheard,
       ...[...state.said].flatMap(([host, { version }]) => (since !== null && version < since ? [host] : [])),
     ];
-    const why =
-      since === null
+    const why = beyond.has(uid)
+      ? `the groups of the cell have more than ${mostRulesOfModeCell} rules together: until it has fewer nobody is let in here`
+      : since === null
         ? "there is no view of the network yet: no configuration, or no host in one of its clusters"
         : behind.length === 0
           ? null

@@ -13,3 +13,5 @@ export const defaultDomain = "eucalyptus.internal";
 
 /** Of one security group, and so of one subnet of a cell on a mode. Each is compared with packets by itself, so that many cost every packet. */
 export const mostRulesOfGroup = 500;
+/** Of all groups of one cell: what hosts read has room for some 30,000 of all cells, and past it no host would have its next view. */
+export const mostRulesOfModeCell = 4000;

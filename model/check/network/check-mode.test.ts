@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Mode } from "../../cell/network/modes.ts";
-import { mostRulesOfGroup } from "../../cell/network/modes.ts";
+import { mostRulesOfGroup, mostRulesOfModeCell } from "../../cell/network/modes.ts";
 import { readSpecification } from "../../specification/specification.ts";
 import { unknownSupply } from "../check-supply.ts";
 
@@ -92,6 +92,24 @@ test("a group has so many rules and no more, counted by what they open", () => {
   assert.deepEqual(refused(net + rules(mostRulesOfGroup)), []);
   const [first = "", ...more] = refused(net + rules(mostRulesOfGroup + 3));
   assert.match(first, /`shop\/net` has more than 500 rules/);
+  assert.deepEqual(more, []);
+});
+
+test("a cell has so many rules in all its groups and no more", () => {
+  const groups = mostRulesOfModeCell / mostRulesOfGroup + 1;
+  const text = (last: number): string =>
+    Array.from(
+      { length: groups },
+      (_, group) =>
+        `  net${group} extends Subnet { x.size 8; }\n${Array.from(
+          { length: group === groups - 1 ? last : mostRulesOfGroup },
+          (_, at) =>
+            `  r${group}-${at} extends NetworkRule { x.address1 "10.${at % 250}.0.0/16"; x.address2 "<ref:../net${group}>"; x.protocol "tcp"; x.port2 ${at + 1}; }\n`,
+        ).join("")}`,
+    ).join("");
+  assert.deepEqual(refused(text(0)), []);
+  const [first = "", ...more] = refused(text(3));
+  assert.match(first, /The subnets of the cell have more than 4000 rules together/);
   assert.deepEqual(more, []);
 });
 

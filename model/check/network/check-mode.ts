@@ -1,6 +1,6 @@
 import type { Cell, Element, NetworkRuleElement, RuleEnd } from "../../cell/cell.ts";
 import type { ElementPath } from "../../cell/identifiers.ts";
-import { type Mode, mostRulesOfGroup } from "../../cell/network/modes.ts";
+import { type Mode, mostRulesOfGroup, mostRulesOfModeCell } from "../../cell/network/modes.ts";
 import type { ReportFault } from "../fault.ts";
 import { anyPort, openings } from "./rule-openings.ts";
 
@@ -24,7 +24,7 @@ export function checkMode(cell: Cell, mode: Mode, fault: ReportFault): void {
       });
   checkWhole(cell, saidOf(cell.path));
   const interfaceOf = new Map<ElementPath, ElementPath>();
-  const rules = new Map<ElementPath, number>();
+  const counted: Counted = { ofGroup: new Map(), inAll: 0 };
   for (const element of cell.elements.values()) {
     const said = saidOf(element.path);
     checkElement(element, said);
@@ -38,7 +38,7 @@ export function checkMode(cell: Cell, mode: Mode, fault: ReportFault): void {
           "A VM has one interface in a mode of Eucalyptus: leave this one out.",
         );
     }
-    if (element.type === "NetworkRule") countRule(element, rules, said);
+    if (element.type === "NetworkRule") countRule(element, counted, said);
   }
 }
 
@@ -138,16 +138,29 @@ function checkPorts(rule: NetworkRuleElement, said: Said): void {
 const isGroup = (end: RuleEnd): end is Extract<RuleEnd, { kind: "element" }> & { readonly type: "Subnet" } =>
   end.kind === "element" && end.type === "Subnet";
 
-function countRule(rule: NetworkRuleElement, rules: Map<ElementPath, number>, said: Said): void {
+interface Counted {
+  readonly ofGroup: Map<ElementPath, number>;
+  inAll: number;
+}
+function countRule(rule: NetworkRuleElement, counted: Counted, said: Said): void {
+  const more = openings(rule).length;
+  const isFirstAbove = (count: number, most: number): boolean => count - more <= most && count > most;
   for (const end of [rule.address1, rule.address2]) {
     if (!isGroup(end)) continue;
-    const count = (rules.get(end.path) ?? 0) + openings(rule).length;
-    rules.set(end.path, count);
-    if (count - openings(rule).length <= mostRulesOfGroup && count > mostRulesOfGroup)
+    const count = (counted.ofGroup.get(end.path) ?? 0) + more;
+    counted.ofGroup.set(end.path, count);
+    counted.inAll += more;
+    if (isFirstAbove(count, mostRulesOfGroup))
       said(
         "x.address1",
         `\`${end.path}\` has more than ${mostRulesOfGroup} rules`,
         "Name fewer and wider networks, or divide the subnet.",
+      );
+    if (isFirstAbove(counted.inAll, mostRulesOfModeCell))
+      said(
+        "x.address1",
+        `The subnets of the cell have more than ${mostRulesOfModeCell} rules together`,
+        "Name fewer and wider networks, or divide the cell.",
       );
   }
 }
