@@ -96,10 +96,12 @@ const hypervisor: Pick<HypervisorDriver, "onEnd" | "console" | "run" | "display"
     return { exitCode, signal: (name) => void signals.push(name) };
   },
 };
+/** Then the other cell has a VM here, too. */
+let isOfBoth = false;
 /** As the Host Manager's service answers. */
 const answer = async (json: Json): Promise<Json> => {
   const asked = json as unknown as Extract<HostRequest, { kind: "exec-target" }>;
-  if (asked.vm !== vm || asked.client !== shop)
+  if (asked.vm !== vm || (asked.client !== shop && !isOfBoth))
     return { refused: `no VM "${asked.vm}" of this cell runs on this host` };
   if (asked.incarnation !== incarnation)
     return { refused: `incarnation ${incarnation} runs here, not ${asked.incarnation}` };
@@ -324,6 +326,21 @@ test("a VM and a host have only so many sessions, and a place that is left is fr
     (await refused(encodeCapability(capability()))).why,
     /1 sessions are open at its host, and that is the limit/,
   );
+});
+
+test("the sessions of one cell leave as many to others", async (t) => {
+  await start({ perHost: 4 });
+  isOfBoth = true;
+  t.after(() => {
+    isOfBoth = false;
+  });
+  await opened();
+  await opened();
+  assert.match(
+    (await refused(encodeCapability(capability()))).why,
+    /2 sessions of this cell are open at its host, and the rest is for others/,
+  );
+  assert.ok("socket" in (await open(encodeCapability(capability()), other)));
 });
 
 test("a command gets its input, gives its output as it comes, and its exit code", async () => {

@@ -60,6 +60,8 @@ const defaultLimits: SessionLimits = {
 const longestCapability = 1024;
 
 interface Open {
+  /** The controller of whose cell it is. */
+  readonly peer: PeerName;
   readonly vm: Uid;
   readonly incarnation: number;
   readonly verb: SessionVerb;
@@ -129,6 +131,14 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
       );
     if (open.size >= limits.perHost)
       return refused(429, "busy", `${open.size} sessions are open at its host, and that is the limit; try again later`);
+    // One cell has no more than it leaves to all others: half where it is alone, a third beside another one.
+    const own = [...open].filter((session) => session.peer === peer).length;
+    if (own > 0 && own >= limits.perHost - open.size)
+      return refused(
+        429,
+        "busy",
+        `${own} sessions of this cell are open at its host, and the rest is for others; close one first`,
+      );
     const why = used.use(capability);
     if (why !== null) return refused(403, "capability", why);
     return { ...capability, ...target };
@@ -137,7 +147,7 @@ export const createHostSessions = (options: HostSessionsOptions): HostSessions =
   const begin = (socket: WebSocket, peer: PeerName, admitted: Admitted): void => {
     const { vm, incarnation, verb, port, address } = admitted;
     const channel = createSessionChannel(socket, limits.idleMs);
-    const session: Open = { vm, incarnation, verb, channel };
+    const session: Open = { peer, vm, incarnation, verb, channel };
     open.add(session);
     const fields = { vm, incarnation, verb, peer, ...(port === undefined ? {} : { port }) };
     options.log?.("session/opened", fields);
