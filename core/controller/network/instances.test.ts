@@ -147,7 +147,7 @@ test("a rule is ready once every host with a view has it, and a word about other
   assert.equal(world.phase("shop/toDb"), "ready");
   world.frozen = true;
   world.ask({ method: "PUT", path: "", json: shop({ ...rules, toDb: rule(front, back, { "x.port2": 5433 }) }) });
-  assert.equal(world.phase("shop/toDb"), "working: " + world.phase("shop/toDb").slice(9));
+  assert.equal(world.phase("shop/toDb"), `working: ${world.phase("shop/toDb").slice(9)}`);
   assert.notEqual(world.phase("shop/toDb"), "ready");
   world.frozen = false;
   world.settle();
