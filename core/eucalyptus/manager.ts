@@ -14,7 +14,7 @@ import { configurationJson } from "../../model/eucalyptus/configuration/configur
 import { readConfigurationJson, refusedMode } from "../../model/eucalyptus/configuration/read.ts";
 import type { NetworkView, SecurityGroup } from "../../model/eucalyptus/view/network-view.ts";
 import type { Json } from "../../model/json/json.ts";
-import { digestOfText } from "../distribution/views/slices.ts";
+import { digestOfText, digestOnce } from "../distribution/views/slices.ts";
 import {
   type ActualNetwork,
   type DesiredGroupRule,
@@ -307,8 +307,9 @@ function reconcile(state: NetworkViewState, options: NetworkViewManagerOptions):
   // Who had to wait for what others have.
   if (settle(state)) for (const [uid, wanted] of state.wanted) place(state, uid, wanted);
   nameNetworkHosts(state);
-  tellHosts(state, options);
-  sayGroups(state, options);
+  const beyond = groupsBeyond(state.groups);
+  tellHosts(state, options, beyond);
+  sayGroups(state, options, beyond);
 }
 
 /** What hosts have in place. One that is in step and says nothing offers no mode, and has nothing. */
@@ -409,7 +410,7 @@ const rulesOf = (state: NetworkViewState, rules: readonly DesiredGroupRule[]): S
     return state.groups.has(group) ? [{ ...rule, group: idOf(state, "sg", group) }] : [];
   });
 
-function wholeView(state: NetworkViewState, { address }: NetworkViewManagerOptions): NetworkView | null {
+function wholeView(state: NetworkViewState, address: string, beyond: ReadonlySet<Uid>): NetworkView | null {
   const { book, said } = state;
   const known = new Set(book.configuration?.clusters.map(({ name }) => name));
   const byCluster = Map.groupBy(
@@ -426,7 +427,6 @@ function wholeView(state: NetworkViewState, { address }: NetworkViewManagerOptio
       return { name, ccIp: numberOf(active), nodes };
     });
   if (clusters.length === 0) return null;
-  const beyond = groupsBeyond(state.groups);
   const taken = [...state.groups].filter(([uid]) => !beyond.has(uid));
   const groups = taken.map(([uid, { document }]) => ({
     id: idOf(state, "sg", uid),
@@ -454,6 +454,7 @@ function wholeView(state: NetworkViewState, { address }: NetworkViewManagerOptio
 const forwarder = parseIpv4("169.254.169.253") ?? 0;
 
 const toldRecord = "told";
+const rulesDigest = digestOnce(textOfRules);
 /** A view of that version said something else: a host that has it in place has not what it is to have. */
 function isUnderItsVersion({ book, outbox }: NetworkViewState, manifest: string): boolean {
   const told = outbox.records.get(toldRecord);
@@ -463,15 +464,14 @@ function isUnderItsVersion({ book, outbox }: NetworkViewState, manifest: string)
 }
 
 /** How far the rules of groups are. A host that has put a later view in place has them, too. */
-function sayGroups(state: NetworkViewState, { hosts }: NetworkViewManagerOptions): void {
+function sayGroups(state: NetworkViewState, { hosts }: NetworkViewManagerOptions, beyond: ReadonlySet<Uid>): void {
   // Who was told a view before a start, and has not been heard since, has that one in place.
   const unheard = hosts.flatMap((peer) => {
     const host = state.outbox.desired.get(peer)?.has(networkViewKey) === true ? hostOf(peer) : null;
     return host === null || state.said.has(host) || state.inStep.has(host) ? [] : [host];
   });
-  const beyond = groupsBeyond(state.groups);
   for (const [uid, { client, document }] of state.groups) {
-    const rules = digestOfText(textOfRules(document));
+    const rules = rulesDigest(document);
     const noted = state.groupSince.get(uid);
     const since = noted !== undefined && sameJson(toJson(noted.rules), toJson(rules)) ? noted.version : null;
     const behind = [
@@ -493,15 +493,15 @@ function sayGroups(state: NetworkViewState, { hosts }: NetworkViewManagerOptions
 }
 
 /** Every host has the whole view of the clusters; before all is known again after a loss it keeps the one that it has. */
-function tellHosts(state: NetworkViewState, options: NetworkViewManagerOptions): void {
+function tellHosts(state: NetworkViewState, options: NetworkViewManagerOptions, beyond: ReadonlySet<Uid>): void {
   const { outbox, book, said } = state;
-  const view = wholeView(state, options);
+  const view = wholeView(state, options.address, beyond);
   if (view === null) return;
   const { manifest, slices } = slicedView(view);
   if (isUnderItsVersion(state, JSON.stringify(manifest))) ask(state, { kind: "regrouped" });
   write(outbox, toldRecord, { version: book.version, digest: digestOfText(JSON.stringify(manifest)) });
   for (const [uid, { document }] of state.groups) {
-    const rules = digestOfText(textOfRules(document));
+    const rules = rulesDigest(document);
     if (!sameJson(toJson(state.groupSince.get(uid)?.rules ?? []), toJson(rules)))
       state.groupSince.set(uid, { rules, version: book.version });
   }

@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { refuseUpgrade } from "../../runtime/http/websocket-hop.ts";
 import { addressOf } from "../../runtime/transport/admission.ts";
+import { Counts } from "../requests/places.ts";
 
 /*
  * What a personality's door costs whoever stands behind it. Each connection is a socket, each session one more to the gateway, each
@@ -27,19 +28,11 @@ export const doorLimits: DoorLimits = {
 
 /** Takes a place and returns how it is given back. Null: there is none, in all or for that source. */
 export function createPlacesOf({ inAll, ofSource }: Most): (source: string) => (() => void) | null {
-  const taken = new Map<string, number>();
-  let all = 0;
+  const taken = new Counts();
   return (source) => {
-    const own = taken.get(source) ?? 0;
-    if (all >= inAll || own >= ofSource) return null;
-    taken.set(source, own + 1);
-    all += 1;
-    return () => {
-      all -= 1;
-      const left = (taken.get(source) ?? 1) - 1;
-      if (left === 0) taken.delete(source);
-      else taken.set(source, left);
-    };
+    if (taken.all >= inAll || taken.of(source) >= ofSource) return null;
+    taken.add(source, 1);
+    return () => taken.add(source, -1);
   };
 }
 

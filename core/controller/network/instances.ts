@@ -1,7 +1,7 @@
 import { type Cause, said } from "../../../model/cause/cause.ts";
 import type { Cell, VirtualInterfaceElement } from "../../../model/cell/cell.ts";
 import { type ElementPath, mac, peerName, type Uid } from "../../../model/cell/identifiers.ts";
-import { digestOfText } from "../../distribution/views/slices.ts";
+import { digestOnce } from "../../distribution/views/slices.ts";
 import {
   type ActualInstance,
   type DesiredInstance,
@@ -130,12 +130,7 @@ function rulesOf(state: ControllerState, cell: Cell): ReadonlyMap<ElementPath, G
 }
 const groupRulesOf = (state: ControllerState, { path }: ElementRecord): GroupRules =>
   (state.cell === null ? undefined : rulesOf(state, state.cell).get(path)) ?? noRules;
-const digests = new WeakMap<GroupRules, ReturnType<typeof digestOfText>>();
-function digestOf(rules: GroupRules): ReturnType<typeof digestOfText> {
-  const known = digests.get(rules) ?? digestOfText(textOfRules(rules));
-  digests.set(rules, known);
-  return known;
-}
+const rulesDigest = digestOnce(textOfRules);
 function documentOf(state: ControllerState, record: ElementRecord): DesiredSecurityGroup {
   const { uid } = record;
   const { ingress, egress } = groupRulesOf(state, record);
@@ -164,7 +159,7 @@ export function whyGroupLags(state: ControllerState, record: ElementRecord): Sta
   // What it says of other rules is no word about these.
   if (
     elementOf(state, record) !== undefined &&
-    !sameJson(toJson(actual.rules), toJson(digestOf(groupRulesOf(state, record))))
+    !sameJson(toJson(actual.rules), toJson(rulesDigest(groupRulesOf(state, record))))
   )
     return standing("working", { kind: "service-asked", service: networkViewManager });
   return actual.phase === "ready" ? null : standing(actual.phase, ...said(networkViewManager, actual.reason));

@@ -36,6 +36,15 @@ export interface CutSlice<Value> {
 export const mostInSlice = 4000;
 
 export const digestOfText = (text: string): SliceDigest => [textHash(text, 1), textHash(text, 2)];
+/** Of what is asked for at each step and is seldom another object: of one object its text is written and digested once. */
+export function digestOnce<Value extends object>(textOf: (value: Value) => string): (value: Value) => SliceDigest {
+  const known = new WeakMap<Value, SliceDigest>();
+  return (value) => {
+    const digest = known.get(value) ?? digestOfText(textOf(value));
+    known.set(value, digest);
+    return digest;
+  };
+}
 
 /** Cuts the items of a group. No two have the same key. @returns none of nothing */
 export function cut<Value>(
