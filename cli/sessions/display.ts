@@ -1,3 +1,4 @@
+import { mostViewers } from "../../model/cell/session-messages.ts";
 import { type Context, cellOfPath, printJson } from "../context/context.ts";
 import { usage } from "../terminal/failure.ts";
 import { address, serveHere, serveStdio } from "./tunnel.ts";
@@ -9,9 +10,6 @@ export interface DisplayOptions {
   /** One viewer, which is this command's standard input and output. */
   readonly stdio: boolean;
 }
-
-/** As many viewers are at one screen at its host. */
-const most = 8;
 
 export const display = async (
   context: Context,
@@ -32,7 +30,7 @@ export const display = async (
     name,
     to,
     here,
-    most,
+    most: mostViewers,
     listening: (port) => {
       if (context.json) printJson(context, { vm: vmText, address, here: port, url: `vnc://${address}:${port}` });
       else context.terminal.print(`vnc://${address}:${port} is the display of ${vmText}, until Ctrl-C`);

@@ -1,7 +1,12 @@
 import { type WebSocket, WebSocketServer } from "ws";
 import { mayAsk } from "../../core/documents/permissions.ts";
 import type { PeerName, Uid } from "../../model/cell/identifiers.ts";
-import { longestMessageBytes, type SessionVerb, sessionProtocol } from "../../model/cell/session-messages.ts";
+import {
+  longestMessageBytes,
+  mostViewers,
+  type SessionVerb,
+  sessionProtocol,
+} from "../../model/cell/session-messages.ts";
 import type { Json } from "../../model/json/json.ts";
 import type { PeerUpgrade, PeerUpgradeHandler } from "../../runtime/http/https.ts";
 import {
@@ -12,7 +17,6 @@ import {
 } from "../../runtime/http/session-capability.ts";
 import { refuseUpgrade } from "../../runtime/http/websocket-hop.ts";
 import type { HypervisorDriver } from "../drivers/hypervisor/driver.ts";
-import { mostViewers } from "../drivers/hypervisor/process/arguments.ts";
 import type { ExecTarget, HostRequest } from "../host-requests.ts";
 import { createSessionChannel, type SessionChannel } from "./session-channel.ts";
 import { serveConsole } from "./session-console.ts";

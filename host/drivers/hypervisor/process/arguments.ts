@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { machineShares } from "../../../../core/placer/machine-memory.ts";
+import { mostViewers } from "../../../../model/cell/session-messages.ts";
 import type { Json } from "../../../../model/json/json.ts";
 import type { ComposedDisk } from "../../storage/driver.ts";
 import type { Accelerator, MachineSpecification } from "../driver.ts";
@@ -57,9 +58,6 @@ export const sandboxArguments: readonly string[] = [
   "-sandbox",
   "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
 ];
-
-/** Of one screen. QEMU keeps a copy of it for each, and what one asks for and does not take: 42 MiB were measured at 2560×1600, within what a machine may take (`cgroup.ts`). */
-export const mostViewers = 2;
 
 /** Between a machine and the management the kernel's OOM killer takes the machine (proc_pid_oom_score_adj(5)). */
 const oomScoreAdjustment = 500;
