@@ -1,17 +1,18 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { chmod, copyFile, cp, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { test } from "node:test";
+import { build } from "esbuild";
 import { uid } from "../../../../model/cell/identifiers.ts";
 import type { ComposedDisk } from "../../storage/driver.ts";
 import { createQemuDriver } from "../qemu.ts";
 
 /**
  * Limits by cgroup v2, on a kernel that really has it: this machine may have given all its controllers to v1, a guest's
- * kernel has not. The guest gets a second disk with Node, its libraries and the sources of the driver.
+ * kernel has not. The guest gets a second disk with Node, its libraries and the driver with all that it imports, as one file.
  */
 const cached = "/var/cache/cells/images/tiny";
 const skip =
@@ -31,10 +32,14 @@ const makeDisk = async (directory: string): Promise<string> => {
   for (const file of files) await copyFile(file, join(tree, "lib", basename(file)));
   await copyFile(node, join(tree, "node"));
   execFileSync("strip", ["-s", join(tree, "node")]);
-  for (const name of ["arguments.ts", "cgroup.ts", "cgroup-v2.testing.ts"])
-    await cp(join(import.meta.dirname, name), join(tree, "host/drivers/hypervisor/process", name));
-  const counted = "core/placer/machine-memory.ts";
-  await cp(join(import.meta.dirname, "../../../..", counted), join(tree, counted));
+  await build({
+    entryPoints: [join(import.meta.dirname, "cgroup-v2.testing.ts")],
+    outfile: join(tree, "cgroup-v2.mjs"),
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    logLevel: "error",
+  });
   const disk = join(directory, "node.img");
   execFileSync("mke2fs", ["-q", "-t", "ext4", "-O", "^has_journal", "-d", tree, disk, "160M"]);
   await chmod(disk, 0o666);
@@ -90,7 +95,7 @@ test("cgroup v2: a machine's processor time, memory and threads are limited, and
     const inside = [
       "mkdir -p /tmp/node /tmp/groups && mount -t ext4 -o ro /dev/vdb /tmp/node",
       "mount -t cgroup2 none /tmp/groups",
-      "cd /tmp/node && ./lib/ld-linux-x86-64.so.2 --library-path lib ./node host/drivers/hypervisor/process/cgroup-v2.testing.ts /tmp/groups 2>&1 | tee /dev/ttyS0",
+      "cd /tmp/node && ./lib/ld-linux-x86-64.so.2 --library-path lib ./node cgroup-v2.mjs /tmp/groups 2>&1 | tee /dev/ttyS0",
     ].join(" && ");
     const result = await driver.exec(vm, ["/bin/sh", "-c", inside], 180_000);
     assert.equal(result.exitCode, 0, `${result.stdout}\n${result.stderr}`);
