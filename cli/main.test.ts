@@ -213,6 +213,7 @@ test("every command has help with an example and the exit codes, those of the sc
   const script = spawnSync("bash", [fileURLToPath(new URL("../cells", import.meta.url)), "test", "--help"]);
   assert.deepEqual([script.status, String(script.stderr)], [0, ""]);
   assert.match(String(script.stdout), /^Usage: cells test .*\n\nrun every test/);
+  assert.match(String(script.stdout), /--all +what is slow/);
 });
 
 test("no command takes a secret as an argument, and whoever writes one is told the right form and does not read it again", async () => {

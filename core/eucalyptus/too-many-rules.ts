@@ -3,7 +3,8 @@ import { mostRulesOfModeCell } from "../../model/cell/network/modes.ts";
 import type { DesiredSecurityGroup } from "../documents/network/eucalyptus.ts";
 
 /**
- * Groups that are in no view with their rules, since their cell has too many in all. Its model is refused before (`cell/network-mode`); a
+ * Groups that are in no view with their rules, since their cell has too many in all. How many: `mostRulesOfModeCell` in
+ * `model/cell/network/modes.ts`. Its model is refused before (`model/check/network/check-mode.ts`); a
  * controller that says more all the same has that for itself alone: one view is for all cells, and one that is too long no host could read.
  */
 export function groupsBeyond(

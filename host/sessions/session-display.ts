@@ -7,7 +7,8 @@ const endMs = 3000;
 
 /**
  * One viewer at a machine's screen: bytes between the session and QEMU's VNC server, as they are. Neither side's are kept: who does not take what the
- * screen shows is not read from, and QEMU leaves out what was shown meanwhile.
+ * screen shows is not read from, and QEMU leaves out what was shown meanwhile. How many may look on: `mostViewers` in
+ * `model/cell/session-messages.ts`; `sessions.ts` refuses the next one.
  * @param socket null: it has no screen any more @param longestMs then the viewer has to come again
  */
 export const serveDisplay = (

@@ -11,7 +11,7 @@ import type { StreamReader } from "./frame-codec.ts";
  * Where nobody concludes anything from silence (`core/presence/counted-on.ts`) a connection *rests* as soon as each end has had
  * an answer to what it said. Then one of them asks every `restEveryMs`, and a peer counts as gone if it leaves something
  * unanswered for `silenceMs`. An end that does not rest, as one of an earlier version, gets its answer at each heartbeat, so the
- * two need not agree about it.
+ * two need not agree about it. How long each is: `transportLimits` in `connections/connection.ts`.
  */
 export interface PulseLimits {
   readonly aliveEveryMs: number;

@@ -1,6 +1,6 @@
 /**
  * Work that can be put down and gone on with. It yields how much it has done since it last did, in units of about one host that is looked at, and
- * is where whoever does it says that it is enough for now.
+ * is where `questions.ts`, which does it between placements, says that it is enough for now.
  */
 export type Sliced<T> = Generator<number, T, void>;
 

@@ -2,7 +2,7 @@ import type { NewShare } from "../../../model/contract/tenancy/volumes/volumes.t
 import { refused } from "../../requests/refused.ts";
 import { type StoredVolume, versionIn } from "./layout.ts";
 
-/** With whom a volume can be shared, and for what. */
+/** With whom a volume can be shared, and for what. What becomes of a share in the model: `edits.ts`; what it gives to whom: `rights.ts`. */
 export function requireGrantee({ kind, path }: NewShare): void {
   const form = kind === "cell" ? /^[a-z0-9](?:[a-z0-9.-]{0,51}[a-z0-9])?$/ : /^ROOT(?:\/[a-z0-9][a-z0-9-]*){0,16}$/;
   if (kind === "all" && path !== undefined) throw refused(400, "bad-request", "all have no path");

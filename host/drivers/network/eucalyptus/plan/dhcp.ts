@@ -1,7 +1,7 @@
 import type { Instance, NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 import type { DhcpPlan, DhcpSubnet } from "./plan.ts";
 
-/** What a DHCP server of a view tells; an instance without a MAC or an address is told nothing. */
+/** What a DHCP server of a view tells; an instance without a MAC or an address is told nothing. As dnsmasq reads it: `../handlers/dhcp.ts`. */
 export const dhcpPlan = (
   { instanceDnsDomain, instanceDnsServers }: NetworkView,
   subnets: readonly DhcpSubnet[],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* DHCP (RFC 2131, 2132): a question is rewritten into its answer. */
+/* DHCP (RFC 2131, 2132): a question is rewritten into its answer. What the answer says (address, lease time, MTU): ../../dhcp.ts. */
 #pragma once
 
 #define BOOTP_LENGTH 236
