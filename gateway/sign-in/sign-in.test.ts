@@ -41,7 +41,9 @@ async function ask(method: "GET" | "POST" | "PUT" | "DELETE", url: string, { hea
     text: answer.body,
   });
   const cookie = /^__Host-cells=([\w-]*);/.exec(String(answer.headers["set-cookie"]))?.[1];
-  const json = JSON.parse(answer.body) as JsonObject & { readonly error?: { readonly code: string } };
+  const json = JSON.parse(answer.body) as JsonObject & {
+    readonly error?: { readonly code: string; readonly message: string };
+  };
   return { status: answer.statusCode, json, code: json.error?.code ?? null, cookie, headers: answer.headers };
 }
 let addresses = 0;
@@ -186,8 +188,9 @@ test("what opens nothing is refused in the same words, and after ten of them fro
     { credential: "shop.0123abcd.".padEnd(57, "x") },
   ];
   for (const body of wrong) {
-    const { status, cookie } = await signIn(body);
+    const { status, cookie, json } = await signIn(body);
     assert.deepEqual([status, cookie], [401, undefined], JSON.stringify(body));
+    assert.equal(json.error?.message, "this opens nothing: it is wrong, was used before, or is over");
   }
   assert.equal((await signIn({ ...ann, password: "not hers at all" })).status, 401);
   for (const body of [

@@ -94,7 +94,11 @@ export function createSignIn(app: FastifyInstance, options: SignInOptions): Sign
       const shown = await credentialIn(options, signIns, body ?? {}, address);
       if (shown.retryAfter !== undefined) reply.header("retry-after", shown.retryAfter);
       if ("refused" in shown) throw shown.refused;
-      const who = await describe(`Bearer ${shown.credential}`, address);
+      const who = await describe(`Bearer ${shown.credential}`, address).catch((error: unknown) => {
+        // How a credential is shown in a header is of no use to who typed it into a field.
+        const isWrong = error instanceof RefusedError && error.statusCode === 401 && body?.credential !== undefined;
+        throw isWrong ? opensNothing : error;
+      });
       if (body?.oneTimeCode !== undefined) takeAs(signIns, body, signedInAs(who.is));
       const { isOwn } = shown;
       const person = options.whoIs(`Bearer ${shown.credential}`);

@@ -1,5 +1,5 @@
 import type { FollowEvent } from "../../model/contract/follow/follow.ts";
-import { type FromTab, goneMs, Tabs } from "../state/tabs.ts";
+import { type FromTab, sweepMs, Tabs } from "../state/tabs.ts";
 
 /** The worker that all tabs of a browser share: what `web/state/tabs.ts` decides, with a browser's streams and clock. */
 const tabs = new Tabs({
@@ -38,7 +38,7 @@ async function whyNot(cell: string): Promise<string | null> {
   const said = (await answer.json().catch(() => null)) as { readonly error?: { readonly message?: string } } | null;
   return said?.error?.message ?? `the gateway answered ${answer.status}`;
 }
-setInterval(() => tabs.sweep(), goneMs);
+setInterval(() => tabs.sweep(), sweepMs);
 
 (self as unknown as { onconnect: (event: MessageEvent) => void }).onconnect = ({ ports: [port] }) => {
   if (port === undefined) return;

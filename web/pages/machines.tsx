@@ -3,7 +3,7 @@ import { Link, Phase, Waiting } from "../parts/bits.tsx";
 import { ChosenMachine } from "../parts/chosen-machine.tsx";
 import type { PageProps } from "../parts/page-props.ts";
 import { go, useAsker, useKnown } from "../parts/use-known.ts";
-import { cellsIn, elementsIn, phaseSigns, statusIn } from "../state/known.ts";
+import { cellsIn, elementsIn, phaseSigns, statusIn, whyNoElements } from "../state/known.ts";
 import { type Column, firstView, type Machine, machinesOf, sortedBy, viewed, windowOf } from "../state/machines.ts";
 
 const rowPx = 56;
@@ -28,6 +28,7 @@ export function Machines({ cell, left, who }: PageProps) {
   const machine = all.find(({ path }) => path === chosen);
   const cells = cellsIn(followed)?.map((each) => each.cell) ?? [];
   const isKnown = [...followed.topics.keys()].some((topic) => topic.startsWith("cell:"));
+  const why = whyNoElements(followed, cell);
   return (
     <>
       <h1>Machines</h1>
@@ -76,8 +77,10 @@ export function Machines({ cell, left, who }: PageProps) {
           chosen={chosen}
           onChoose={setChosen}
         />
-      ) : (
+      ) : why === null ? (
         <Waiting what="the cells' controllers" />
+      ) : (
+        <p className="notice">{why}</p>
       )}
       {machine !== undefined && <ChosenMachine machine={machine} asker={asker} />}
     </>

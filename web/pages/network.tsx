@@ -11,7 +11,7 @@ import { addElement } from "../state/cell/add-element.ts";
 import { draftOf, keepDraft } from "../state/cell/drafts.ts";
 import { type Ends, nextName, queryOf, ruleBetween } from "../state/cell/network.ts";
 import { commandOf } from "../state/command.ts";
-import { elementsIn } from "../state/known.ts";
+import { elementsIn, whyNoElements } from "../state/known.ts";
 
 /** Who may talk to whom? */
 export function Network({ cell, who }: PageProps) {
@@ -26,7 +26,10 @@ export function Network({ cell, who }: PageProps) {
 
 function OfCell({ cell, who }: { cell: string; who: string }) {
   const { followed } = useKnown();
-  if (!followed.topics.has(`cell:${cell}`)) return <Waiting what={`the controller of ${cell}`} />;
+  if (!followed.topics.has(`cell:${cell}`)) {
+    const why = whyNoElements(followed, cell);
+    return why === null ? <Waiting what={`the controller of ${cell}`} /> : <p className="notice">{why}</p>;
+  }
   const elements = elementsIn(followed).filter((each) => each.cell === cell);
   const of = (...types: readonly string[]) => elements.filter(({ type }) => types.includes(type));
   return (

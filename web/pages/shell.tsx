@@ -6,12 +6,10 @@ import type { PageProps } from "../parts/page-props.ts";
 import { go, useKnown, useNow, usePlace } from "../parts/use-known.ts";
 import { cellsIn } from "../state/known.ts";
 import { type PageName, type Place, pageKeys, pagesFor, titles } from "../state/place.ts";
-import { followedCells } from "../state/tabs.ts";
+import { followedCells, silentMs } from "../state/tabs.ts";
 import { Overview } from "./overview.tsx";
 import { codeInAddress, SignIn, SignInByCode } from "./sign-in.tsx";
 
-/** Two beats of the gateway missed. */
-const staleMs = 25_000;
 const lazily = (load: () => Promise<(props: PageProps) => ReactNode>) => lazy(async () => ({ default: await load() }));
 /** Each page is a file of its own, which is asked for when somebody goes there. */
 const shown: Readonly<Record<Exclude<PageName, "overview">, ReturnType<typeof lazily>>> = {
@@ -185,7 +183,7 @@ function OfWhen() {
   const ended = [...followed.ended]
     .filter(([topic]) => !followed.topics.has(topic))
     .map(([topic, why]) => `${topic}: ${why}`);
-  const isSilent = heardMs !== null && now - heardMs > staleMs;
+  const isSilent = heardMs !== null && now - heardMs > silentMs;
   useEffect(() => {
     document.documentElement.classList.toggle("silent", isSilent);
   }, [isSilent]);

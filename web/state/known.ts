@@ -13,6 +13,18 @@ export function cellsIn(followed: Followed): readonly CellSummary[] | null {
   const all = Object.values(rows) as unknown as readonly CellSummary[];
   return [...all].sort((one, other) => (one.cell < other.cell ? -1 : 1));
 }
+/**
+ * Why nothing is known of a cell's elements, nor will be as things are; null: they are waited for, or there. Of a cell that is another's
+ * nobody says whether it is there.
+ * @param cell null: of none in particular
+ */
+export function whyNoElements(followed: Followed, cell: string | null): string | null {
+  const cells = cellsIn(followed);
+  if (cells === null) return null;
+  if (cell === null) return cells.length === 0 ? "There is no cell yet that you may see." : null;
+  if (!cells.some((each) => each.cell === cell)) return `There is no cell ${cell} that you may see.`;
+  return followed.ended.get(`cell:${cell}`) ?? null;
+}
 export function statusIn(followed: Followed): InstallationStatus | null {
   const rows = rowsOf(followed, "status");
   return rows === null ? null : statusOfRows(rows);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FollowEvent, Rows } from "../../model/contract/follow/follow.ts";
 import { nothingFollowed, reduced } from "../../model/contract/follow/reduce.ts";
-import { followedCells, goneMs, heardBy, type Surroundings, Tabs, type ToTab } from "./tabs.ts";
+import { followedCells, goneMs, heardBy, type Surroundings, silentMs, Tabs, type ToTab } from "./tabs.ts";
 
 const event = (kind: "snapshot" | "delta", topic: string, n: number, rows: Rows): FollowEvent => ({
   kind,
@@ -88,6 +88,26 @@ test("a tab that has missed something asks anew, and comes to what is so", () =>
   assert.ok(again?.kind === "event");
   ({ followed } = heardBy(broken.followed, again.event, ["cells"]));
   assert.deepEqual(followed.topics.get("cells")?.rows, { shop: 1, bank: 2 });
+});
+
+test("a stream that says nothing is asked for anew, ever less often, until it is heard again", () => {
+  const { world, tabs, tab, heard } = worker();
+  const { say } = tab();
+  say({ kind: "follow", topics: ["cells"] });
+  const after = (ms: number): number => {
+    world.nowMs += ms;
+    say({ kind: "alive" });
+    tabs.sweep();
+    return world.opened.length;
+  };
+  assert.equal(after(silentMs), 1);
+  assert.equal(after(1), 2);
+  assert.equal(after(silentMs + 1), 2, "the next one has twice the time");
+  assert.equal(after(silentMs), 3);
+  heard(event("snapshot", "cells", 1, {}));
+  assert.equal(after(silentMs), 3, "it is heard");
+  assert.equal(after(1), 4, "and gets no more time than the first");
+  assert.equal(world.ended, 3, "of several one alone is open");
 });
 
 test("a gap in the stream has it begin anew", () => {

@@ -20,9 +20,14 @@ export type ToTab =
 
 export const aliveMs = 10_000;
 export const goneMs = 35_000;
+export const sweepMs = 5_000;
 /** A topic that was refused is asked for again after so long, or as soon as a tab wants it anew. */
 export const refusedMs = 30_000;
 const retryMs = 2_000;
+/** Two beats of the gateway missed: what is shown may be old, and the stream is asked for anew. */
+export const silentMs = 25_000;
+/** Where nothing comes of that, the next one has more time: a gateway that has too much to do is not given more. */
+const mostPatience = 4;
 
 export interface Surroundings {
   nowMs(): number;
@@ -47,6 +52,9 @@ export class Tabs {
   #followed: Followed = nothingFollowed;
   #open: { readonly topics: string; readonly end: () => void } | null = null;
   #noRetry: () => void = () => undefined;
+  /** Since when the stream that is open says nothing, and how often in a row one was given up for that. */
+  #quietSinceMs = 0;
+  #givenUp = 0;
 
   constructor(surroundings: Surroundings) {
     this.#with = surroundings;
@@ -59,12 +67,18 @@ export class Tabs {
     return (said) => this.#hear(tab, said);
   }
 
-  /** To be called now and then: who was not heard for long is told nothing. */
+  /**
+   * To be called now and then: who was not heard for long is told nothing. A stream whose other end is gone without a word (a machine that slept, a
+   * gateway that lost its power) breaks for nobody, so one that says nothing is asked for anew.
+   */
   sweep(): void {
     const nowMs = this.#with.nowMs();
     for (const tab of this.#tabs) if (nowMs - tab.heardMs > goneMs) this.#tabs.delete(tab);
     for (const [topic, { untilMs }] of this.#refused) if (nowMs >= untilMs) this.#refused.delete(topic);
-    this.#look();
+    const patienceMs = silentMs * Math.min(2 ** this.#givenUp, mostPatience);
+    const isSilent = this.#open !== null && nowMs - this.#quietSinceMs > patienceMs;
+    if (isSilent) this.#givenUp += 1;
+    this.#look(isSilent);
   }
 
   #hear(tab: Tab, said: FromTab): void {
@@ -103,9 +117,12 @@ export class Tabs {
       () => void this.#over(topics),
     );
     this.#open = { topics: written, end };
+    this.#quietSinceMs = this.#with.nowMs();
   }
 
   #take(event: FollowEvent): void {
+    this.#quietSinceMs = this.#with.nowMs();
+    this.#givenUp = 0;
     const next = reduced(this.#followed, event);
     this.#followed = next.followed;
     if (next.isGap) this.#look(true);
