@@ -69,8 +69,10 @@ export interface DesiredLimits {
   readonly limits: Limits;
   /** It is disabled: machines of those cells are off until that is not said any more. */
   readonly off?: true;
-  /** An account: it is being deleted, and its cells end. */
+  /** An account: it is being deleted, its cells end, and what is dedicated to it is released. */
   readonly ending?: true;
+  /** A domain: the same of what is dedicated to it. Not `ending`: a version before would take it for an account that is called so. */
+  readonly domainEnds?: true;
 }
 /**
  * A domain, an account or a role that stands in the root cell's specification, by the UID of its element; said for as long as it stands there. What

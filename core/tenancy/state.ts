@@ -105,6 +105,8 @@ export interface TenancyState {
   readonly linked: Set<string>;
   /** Null: this store is whole, as far as anybody knows. */
   held: HeldRecord | null;
+  /** The root controller was heard once, now or by a process before. */
+  hasRoot: boolean;
   started: boolean;
   /** The store was put back from a copy since the last start. */
   readonly wasPutBack: boolean;

@@ -17,7 +17,7 @@ import { dropOldInvitations } from "./logins/invitations.ts";
 import { dropKeysOfNobody } from "./logins/keys.ts";
 import { endOldSessions } from "./logins/logins.ts";
 import { askWithinMs, dropUnused, publishLooks, takeLook } from "./looks.ts";
-import { takeOwner } from "./owners/owners.ts";
+import { rootRecord, takeOwner } from "./owners/owners.ts";
 import { Payers } from "./quotas/payers.ts";
 import { desireLimits, hearGranted } from "./quotas/quotas.ts";
 import { beginCounting, countAll, countBefore } from "./quotas/usage.ts";
@@ -115,6 +115,7 @@ function restore(restored: Restored): TenancyState {
     linked: new Set<string>(),
     held: (restored.records.get("held") as unknown as HeldRecord | undefined) ?? null,
     started: false,
+    hasRoot: restored.records.has(rootRecord),
     wasPutBack: restored.wasRestored === true,
     now: { ms: 0, wallMs: 0 },
   };

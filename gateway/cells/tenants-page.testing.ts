@@ -137,7 +137,7 @@ const printed: readonly (readonly [string, RegExp])[] = [
     /^1\. 1 key\n2\. the cell shop\n3\. 3 delegations\n4\. the user ann\n5\. the user bob\n6\. the user lou\n7\. the user mia\n8\. the account ROOT\/acme\/dev$/m,
   ],
   ["account delete acme/old", /the account ROOT\/acme\/old is being deleted/],
-  ["domain delete", /the domain ROOT\/acme\/sub is deleted/],
+  ["domain delete", /the domain ROOT\/acme\/sub is being deleted/],
   ["user disable", /ann@ROOT\/acme.* disabled/],
 ];
 

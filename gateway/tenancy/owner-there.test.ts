@@ -1,32 +1,37 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RefusedError } from "../requests/refused.ts";
-import { lookFor } from "./owner-there.ts";
+import type { FastifyRequest } from "fastify";
+import { peerName } from "../../model/cell/identifiers.ts";
+import { createTestInstallation } from "../../runtime/installation.testing.ts";
+import { lookFor, ownerThere } from "./owner-there.ts";
 
-test("a host is given to a domain or an account that is there, and to no other", async () => {
-  const asked: string[] = [];
-  const ask = (answer: unknown) => async (path: string) => {
-    asked.push(path);
-    return answer as never;
-  };
-  const accounts = [{ path: "ROOT/acme/dev", cells: [] }, { path: "ROOT/operator" }];
-  await lookFor({ kind: "account", path: "ROOT/acme/dev" }, ask(accounts));
-  await lookFor({ kind: "domain", path: "ROOT/acme" }, ask([{ path: "ROOT/acme" }]));
-  assert.deepEqual(asked, ["/accounts", "/domains"]);
-  const refusal = async (answer: unknown, path = "ROOT/acme/ops"): Promise<string> => {
-    const error = await lookFor({ kind: "account", path }, ask(answer)).then(
-      () => null,
-      (thrown: unknown) => thrown,
+test("where nobody can say who there is, hosts go to nobody but whom there always is", async (t) => {
+  const installation = await createTestInstallation("owner-there");
+  t.after(() => installation.remove());
+  const { configuration } = await installation.configure(peerName("gateway"));
+  const isThere = ownerThere(configuration)({ headers: {}, raw: {} } as unknown as FastifyRequest);
+  await isThere({ kind: "domain", path: "ROOT" });
+  await isThere({ kind: "account", path: "ROOT/operator" });
+  for (const [kind, path] of [
+    ["domain", "ROOT/amce"],
+    ["account", "ROOT/acme/dve"],
+    ["domain", "ROOT/operator"],
+  ] as const)
+    await assert.rejects(
+      isThere({ kind, path }),
+      (error: { readonly statusCode: number; readonly message: string }) => {
+        assert.equal(error.statusCode, 503);
+        assert.match(error.message, new RegExp(`a.* ${path} nobody can say: the service tenancy`));
+        return true;
+      },
     );
-    assert.ok(error instanceof RefusedError);
-    return `${error.statusCode} ${error.refusal.message}`;
-  };
-  assert.equal(
-    await refusal(accounts),
-    "400 there is no account ROOT/acme/ops: there are ROOT/acme/dev, ROOT/operator",
+});
+
+test("one that is not there is refused, and who is there is named", async () => {
+  const ask = async () => [{ path: "ROOT/acme" }, { path: "ROOT/other" }];
+  await lookFor({ kind: "domain", path: "ROOT/acme" }, ask);
+  await assert.rejects(
+    lookFor({ kind: "domain", path: "ROOT/amce" }, ask),
+    /no domain ROOT.amce: there are ROOT.acme, ROOT.other/,
   );
-  assert.equal(await refusal([]), "400 there is no account ROOT/acme/ops: none is there");
-  const many = Array.from({ length: 25 }, (_, at) => ({ path: `ROOT/a${at}` }));
-  assert.match(await refusal(many), /ROOT\/a19, and 5 more$/);
-  assert.match(await refusal({ no: "list" }), /^502 what the service tenancy says cannot be read/);
 });

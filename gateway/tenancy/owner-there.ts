@@ -16,16 +16,28 @@ import { askTenancy, refusalOfTenancy } from "./tenants.ts";
 const tenancy = peerName("tenancy");
 const all = list(record<{ readonly path: string }>({ path: text() }));
 const mostNamed = 20;
+const alwaysThere: readonly Owner[] = [
+  { kind: "domain", path: "ROOT" },
+  { kind: "account", path: "ROOT/operator" },
+];
 
 /**
- * Whether a domain or an account is there, as `tenancy` says it to who asks: the root controller keeps no table of them, and would keep a host for somebody who never comes. In
- * an installation without tenants nobody can say so, and nothing is refused.
+ * Whether a domain or an account is there, as `tenancy` says it to who asks: the root controller keeps no table of them, and would keep a host for somebody who never comes.
+ * Where it is not in the book nobody can say so but of the two that are always there.
  */
 export const ownerThere =
   (configuration: ProcessConfiguration) =>
   ({ headers, raw }: FastifyRequest): OwnerThere =>
   async (owner) => {
-    if (!(await listPeers(configuration, tenancy)).includes(tenancy)) return;
+    if (alwaysThere.some(({ kind, path }) => kind === owner.kind && path === owner.path)) return;
+    if (!(await listPeers(configuration, tenancy)).includes(tenancy)) {
+      const why = "which says who there is, is not in this installation's book now";
+      throw refused(
+        503,
+        "tenancy-unreachable",
+        `whether there is ${owner.kind === "domain" ? "a domain" : "an account"} ${owner.path} nobody can say: the service tenancy, ${why}`,
+      );
+    }
     await lookFor(owner, async (path) => {
       const { authorization } = headers;
       const answer = await askTenancy(configuration, {

@@ -2,20 +2,24 @@ import { removeAt } from "../../../model/cell/document.ts";
 import { unknownSupply } from "../../../model/check/check-supply.ts";
 import { inOneGo } from "../../../model/slices.ts";
 import { checkDocumentInSlices } from "../../../model/specification/specification.ts";
-import { isAccountEnding } from "../model/account-limits.ts";
+import { cellsOf, endingOwners, isAccountEnding, isOwner } from "../model/account-limits.ts";
 import { acceptModel, planFor } from "../model/model-change.ts";
 import type { ControllerState } from "../state.ts";
 import { whyClosed } from "./life.ts";
 
 /**
  * Cells of an account that is being deleted leave the root cell's model: each then ends as if it had been taken out by hand, its children
- * first. How many are left is said with what the account was granted. Whoever asked for it has named them (`core/tenancy/deletion/`).
+ * first. Once there are none, whose hosts are the account's, or the domain's, are nobody's again; not before, or others' VMs would come beside what still
+ * runs. How many are left is said with what the account was granted. Whoever asked for it has named them (`core/tenancy/deletion/`).
  */
 export function endAccounts(state: ControllerState): void {
   const { cell, model } = state;
   if (cell === null || model.document === null) return;
+  const owners = endingOwners(state).filter((each) => cellsOf(state, each) === 0);
   const ending = [...cell.elements.values()].filter(
-    (element) => element.type === "CellController" && isAccountEnding(state, element.account),
+    (element) =>
+      (element.type === "CellController" && isAccountEnding(state, element.account)) ||
+      (element.type === "Dedication" && owners.some((owner) => isOwner(owner, element))),
   );
   // Of a store that is older nobody knows yet what is in its model.
   if (ending.length === 0 || whyClosed(state) !== null) return;

@@ -232,3 +232,51 @@ test("cells of an account that is deleted leave the model, are counted until the
     "the name is another account's",
   );
 });
+
+test("what is dedicated to an account or a domain that is deleted is released once none of its cells is left", () => {
+  const root = world();
+  const dedicated = (): readonly string[] =>
+    root
+      .at<{ readonly host: string }>("placer", "dedicated/")
+      .map(({ host }) => host)
+      .sort();
+  const give = (host: string, to: string, account?: string): void => {
+    root.put(`root/hosts/${host}`, { "x.type": "Host" });
+    const whose = { "x.of": host, "x.to": to, ...(account === undefined ? {} : { "x.account": account }) };
+    assert.equal(root.put(`root/dedications/${host}`, { "x.type": "Dedication", ...whose }).status, 200);
+  };
+  give("h1", "ROOT/acme", "dev");
+  give("h2", "ROOT/acme");
+  give("h3", "ROOT/others");
+  const ends = (uid: string, path: string, kind: string): void => {
+    const value = toJson({
+      uid,
+      path,
+      kind,
+      limits: {},
+      off: true,
+      ...(kind === "account" ? { ending: true } : { domainEnds: true }),
+    });
+    root.step({ kind: "desired", from: tenancy, key: `limits/${uid}`, value });
+  };
+  const left = (uid: string): unknown => (root.published.get(`tenancy/limits/${uid}`) as { left?: number }).left;
+  ends("a1", "ROOT/acme/dev", "account");
+  assert.deepEqual([left("a1"), dedicated()], [3, ["h1", "h2", "h3"]], "what runs there still keeps others away");
+  root.endAll();
+  assert.deepEqual([left("a1"), dedicated()], [0, ["h2", "h3"]]);
+  ends("d1", "ROOT/acme", "domain");
+  assert.deepEqual([left("d1"), dedicated()], [2, ["h2", "h3"]], "a cell of another account in it is left");
+  ends("a2", "ROOT/acme/ops", "account");
+  root.endAll();
+  assert.deepEqual([left("a2"), left("d1"), dedicated()], [0, 0, ["h3"]]);
+});
+
+test("a root controller without a model does not say that nothing of an account is left", () => {
+  const root = new Root();
+  const left = (): unknown => (root.published.get("tenancy/limits/a1") as { left?: number } | undefined)?.left;
+  const limits = toJson({ uid: "a1", path: "ROOT/acme/dev", kind: "account", limits: {}, off: true, ending: true });
+  root.step({ kind: "desired", from: tenancy, key: "limits/a1", value: limits });
+  assert.equal(left(), undefined, "it has no model yet");
+  root.put("", rootWithTenancy());
+  assert.equal(left(), 0);
+});

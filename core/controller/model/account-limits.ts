@@ -1,5 +1,6 @@
-import type { Cell, CellControllerElement } from "../../../model/cell/cell.ts";
+import type { Cell, CellControllerElement, DedicationElement } from "../../../model/cell/cell.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
+import type { Owner } from "../../../model/cell/tenants/dedication/dedication.ts";
 import { type Usage, usageKeys } from "../../../model/check/check-limits.ts";
 import { type LimitKey, type Limits, limitKeys } from "../../../model/contract/tenancy/quotas.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
@@ -31,8 +32,13 @@ const covers = ({ path }: DesiredLimits, account: string): boolean =>
   account === path || account.startsWith(`${path}/`);
 
 /** Is the account of this path being deleted? */
-export const isAccountEnding = ({ accountLimits }: ControllerState, account: string | undefined): boolean =>
-  account !== undefined && [...accountLimits.values()].some(({ ending, path }) => ending === true && path === account);
+export const isAccountEnding = (state: ControllerState, account: string | undefined): boolean =>
+  account !== undefined && endingOwners(state).some(({ kind, path }) => kind === "account" && path === account);
+/** Accounts and domains that are being deleted. */
+export const endingOwners = ({ accountLimits }: ControllerState): readonly DesiredLimits[] =>
+  accountLimits.size === 0 ? [] : [...accountLimits.values()].filter(isEnding);
+const isEnding = ({ kind, ending, domainEnds }: DesiredLimits): boolean =>
+  kind === "account" ? ending === true : domainEnds === true;
 
 /** Is its account, or a domain above it, disabled? Machines of its cells are off then. */
 export function isAccountOff(state: ControllerState, record: ElementRecord): boolean {
@@ -183,15 +189,27 @@ export function publishGranted(state: ControllerState): void {
   const prefix = actualKey(tenancy, "limits/");
   const all = accountLimits.size === 0 ? [] : shares(state);
   const said = new Set<string>();
+  const isWhole = state.cell !== null;
   for (const [uid, limit] of accountLimits) {
     const granted = Object.fromEntries(limitKeys.map((key) => [key, sumOf(limit, all, key)]));
     said.add(`${prefix}${uid}`);
-    const left = limit.ending === true ? { left: cellsOf(state, limit.path) } : {};
+    // Before there is a model nobody knows what would be left; an older store says nothing at all (`reconcile.ts`).
+    const left = isEnding(limit) && isWhole ? { left: cellsOf(state, limit) + dedicatedTo(state, limit) } : {};
     publishValue(outbox, `${prefix}${uid}`, { granted, ...left });
   }
   for (const key of [...outbox.published.keys()])
     if (key.startsWith(prefix) && !said.has(key)) publishValue(outbox, key, null);
 }
-/** Those included that have yet to end. */
-const cellsOf = (state: ControllerState, account: string): number =>
-  childRecords(state).filter((record) => accountOf(state, record) === account).length;
+/** Those included that have yet to end; of a domain those of all accounts in it. */
+export const cellsOf = (state: ControllerState, { kind, path }: Owner): number =>
+  childRecords(state).filter((record) => {
+    const account = accountOf(state, record);
+    return kind === "account" ? account === path : account?.startsWith(`${path}/`) === true;
+  }).length;
+
+export const isOwner = ({ kind, path }: Owner, element: DedicationElement): boolean => {
+  const { to, account } = element;
+  return kind === "domain" ? account === undefined && to === path : `${to}/${account ?? ""}` === path;
+};
+const dedicatedTo = ({ cell }: ControllerState, owner: Owner): number =>
+  [...(cell?.elements.values() ?? [])].filter((each) => each.type === "Dedication" && isOwner(owner, each)).length;

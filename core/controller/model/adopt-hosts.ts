@@ -4,6 +4,7 @@ import type { HostName } from "../../../model/cell/identifiers.ts";
 import { acceptedBefore } from "../../../model/check/check-supply.ts";
 import { inOneGo } from "../../../model/slices.ts";
 import { checkDocument } from "../../../model/specification/specification.ts";
+import { settingsKey, spareKey } from "../../documents/ha.ts";
 import { claimKey, pooledKey } from "../../documents/pools.ts";
 import { dedicatedKey, marksKey } from "../../documents/tenancy.ts";
 import { hostKey } from "../../documents/vocabulary.ts";
@@ -11,7 +12,7 @@ import { log } from "../../outbox.ts";
 import { forkReason, takeBack } from "../histories/fork.ts";
 import { claimKeys } from "../services/claims.ts";
 import { dedicatedKeys } from "../services/dedications.ts";
-import { closedHosts, hostPath, isRoot, offersOf } from "../services/hosts.ts";
+import { closedHosts, hostPath, isRoot, offersOf, settingsSaid } from "../services/hosts.ts";
 import { pooledKeys } from "../services/pools/given.ts";
 import type { ControllerState } from "../state.ts";
 import { acceptModel, planFor } from "./model-change.ts";
@@ -41,8 +42,8 @@ export function adoptHosts(state: ControllerState): void {
 }
 
 /**
- * A store that was lost forgot which hosts were closed or somebody's, and whoever was told keeps that. What holds is what the model says, or a
- * host would stay closed of which nobody can see that it is.
+ * A store that was lost forgot which hosts were closed or somebody's, and what the operator had set for all; whoever was told keeps that. What holds is
+ * what the model says, or a host would stay closed, and room be kept, of which nobody can see that it is.
  */
 function takeBackForgotten(state: ControllerState, cell: Cell): void {
   const said = new Set([
@@ -50,6 +51,7 @@ function takeBackForgotten(state: ControllerState, cell: Cell): void {
     ...dedicatedKeys(cell),
     ...pooledKeys(state, cell),
     ...claimKeys(state),
+    ...settingsSaid(cell),
   ]);
   for (const [peer, keys] of state.forgotten)
     for (const key of keys.keys())
@@ -58,7 +60,9 @@ function takeBackForgotten(state: ControllerState, cell: Cell): void {
           key.startsWith(dedicatedKey("" as HostName)) ||
           key.startsWith(marksKey("" as HostName)) ||
           key.startsWith(pooledKey("" as HostName)) ||
-          key.startsWith(claimKey("" as HostName))) &&
+          key.startsWith(claimKey("" as HostName)) ||
+          key === spareKey ||
+          key === settingsKey) &&
         !said.has(key) &&
         state.outbox.releasing.get(peer)?.has(key) !== true
       )

@@ -203,6 +203,13 @@ export const closedHosts = (cell: Cell): readonly HostName[] =>
     .hosts.map(({ host }) => host)
     .sort();
 
+/** Keys under which the root cell's settings are said, whomever they are for: one that is said to some is nobody's leftover. */
+export function settingsSaid({ ha, placement }: Cell): readonly string[] {
+  const { spareHosts = 0, ...settings } = ha ?? {};
+  const isSet = placement !== undefined || Object.keys(settings).length > 0;
+  return [...(spareHosts > 0 ? [spareKey] : []), ...(isSet ? [settingsKey] : [])];
+}
+
 /** Of a host that takes everything nothing is said, and nothing of a setting that is as preset. */
 export function desireHosts(state: ControllerState, desires: Desires): void {
   if (!isRoot(state) || state.cell === null) return;

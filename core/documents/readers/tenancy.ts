@@ -79,6 +79,7 @@ export const desiredLimits = document(
     limits,
     off: yes,
     ending: yes,
+    domainEnds: yes,
   }),
   { key: { field: "uid", of: ({ uid }) => uid } },
 );

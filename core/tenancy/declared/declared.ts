@@ -9,6 +9,7 @@ import type {
   DesiredDeclared,
 } from "../../documents/tenancy.ts";
 import { audit, log, publish, sameJson, toJson } from "../../outbox.ts";
+import { noteRoot } from "../owners/owners.ts";
 import { addRole } from "../people.ts";
 import { addAccount, addDomain, changeAccount, changeDomain } from "../places.ts";
 import { setQuota } from "../quotas/quotas.ts";
@@ -43,6 +44,7 @@ export function takeDeclared(state: TenancyState, key: string, document: Desired
     if (before !== undefined && state.started) tell(state, before, "releaseDeclared", "goes on as it is");
     return;
   }
+  noteRoot(state);
   const name = nameOf(document.kind, document.path);
   const keys = of.get(name) ?? new Set();
   of.set(name, keys.add(key));

@@ -57,9 +57,9 @@ class World {
   }
   /** What the root controller counts, said anew. */
   counts(): void {
-    for (const { uid, path, ending } of [...this.desired.values()]) {
+    for (const { uid, path, ending, domainEnds } of [...this.desired.values()]) {
       const left = [...this.cells.values()].filter((account) => account === path).length;
-      const value = toJson({ granted: {}, ...(ending === true ? { left } : {}) });
+      const value = toJson({ granted: {}, ...(ending === true || domainEnds === true ? { left } : {}) });
       this.step({ kind: "actual", from: root, key: `tenancy/limits/${uid}`, value });
     }
   }
@@ -206,4 +206,40 @@ test("with its users go their keys, which the plan names", () => {
   assert.equal(world.remove("deleteAccount", "ROOT/acme/dev").status, 200);
   world.counts();
   assert.deepEqual([world.left("CELLHERS", user), world.paths().includes("ROOT/acme/dev")], [[], false]);
+});
+
+test("a domain waits for the root controller's word that nothing is dedicated to it any more", () => {
+  const world = new World({});
+  const sub = world.bench.uidOf("ROOT/acme/sub");
+  const says = (left: number): void =>
+    world.step({ kind: "actual", from: root, key: `tenancy/limits/${sub}`, value: { granted: {}, left } });
+  assert.equal(world.remove("deleteDomain", "ROOT/acme/sub", { cleanup: true }).status, 200);
+  const told = [...world.desired.values()].find(({ uid: of }) => of === sub);
+  assert.deepEqual([told?.kind, told?.ending, told?.domainEnds], ["domain", undefined, true]);
+  for (const { uid: of } of [...world.desired.values()])
+    if (of !== sub)
+      world.step({ kind: "actual", from: root, key: `tenancy/limits/${of}`, value: { granted: {}, left: 0 } });
+  says(1);
+  assert.notDeepEqual(world.left(sub), []);
+  says(0);
+  assert.deepEqual(world.left(sub), []);
+});
+
+test("where the root controller was heard once its word counts, also when it has no cell to speak of", () => {
+  for (const isAnew of [false, true]) {
+    const world = new World({});
+    const sub = world.bench.uidOf("ROOT/acme/sub");
+    for (const cell of [...world.cells.keys()]) {
+      world.cells.delete(cell);
+      world.says(cell, null);
+    }
+    if (isAnew) world.crash();
+    const { status, body } = world.remove("deleteDomain", "ROOT/acme/sub", { cleanup: true });
+    assert.equal(status, 200);
+    assert.equal((body as unknown as DomainSummary).deleting, true);
+    assert.notDeepEqual(world.left(sub), []);
+    for (const { uid: of } of [...world.desired.values()])
+      world.step({ kind: "actual", from: root, key: `tenancy/limits/${of}`, value: { granted: {}, left: 0 } });
+    assert.deepEqual(world.left(sub), []);
+  }
 });

@@ -57,7 +57,7 @@ const holders: readonly Holder[] = [
     held: (state, { uid }) => (cellsByAccount(state).get(uid) ?? []).map((cell) => `the cell ${cell}`),
     // The root controller is told with what the account may have (`quotas.ts`), and takes them out of its model.
     giveUp: () => undefined,
-    isOver: (state, { uid }) => !isKept(state) || state.left.get(uid) === 0,
+    isOver: (state, { uid }) => isLeft(state, uid),
   },
   {
     held: (state, account) => mappedTo(state, account).map(({ name }) => `what the provider ${name} maps to it`),
@@ -138,13 +138,14 @@ export function advanceEnds(state: TenancyState, isAsked = false): void {
     isNews = false;
     for (const uid of [...state.ending]) {
       const domain = state.tables.domain.get(uid);
-      if (domain === undefined || isFilled(state, uid)) continue;
+      if (domain === undefined || isFilled(state, uid) || !isLeft(state, uid)) continue;
       for (const role of [...state.tables.role.values()]) if (role.domain === uid) save(state, "role", role.uid, null);
       for (const each of [...state.tables.invitation.values()])
         if (each.domain === uid) save(state, "invitation", each.uid, null);
       dropOpeningsOf(state, uid);
       const path = domainPath(state, uid);
       save(state, "domain", uid, null);
+      state.left.delete(uid);
       if (!isAsked) tell(state, "deleteDomain", path, domain.parent ?? uid);
       isNews = true;
     }
@@ -155,6 +156,8 @@ function isGivenUp(state: TenancyState, holder: Holder, account: AccountRecord):
   if (holder.held(state, account).length > 0) holder.giveUp(state, account);
   return holder.held(state, account).length === 0 && holder.isOver?.(state, account) !== false;
 }
+/** The root controller has said that no cell of it is left, and no host is dedicated to it; where there is none nobody has. */
+const isLeft = (state: TenancyState, uid: string): boolean => !isKept(state) || state.left.get(uid) === 0;
 const isFilled = ({ tables }: TenancyState, uid: string): boolean =>
   [...tables.domain.values()].some(({ parent }) => parent === uid) ||
   [...tables.account.values()].some(({ domain }) => domain === uid);

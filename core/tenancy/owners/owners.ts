@@ -1,5 +1,6 @@
 import { rootCell } from "../../documents/cells.ts";
 import type { DesiredOwner } from "../../documents/tenancy.ts";
+import { write } from "../../outbox.ts";
 import { accountAt, notePayers, operatorUid, save, type TenancyState } from "../state.ts";
 
 /*
@@ -8,14 +9,24 @@ import { accountAt, notePayers, operatorUid, save, type TenancyState } from "../
  * root model said such things counts for a cell of which that says nothing.
  */
 
-/** Is there a root cell, which says whose the cells are? */
-export const isKept = ({ owners, declared }: TenancyState): boolean => owners.size > 0 || declared.all.size > 0;
+/** Is there a root cell, which says whose the cells are? One that has none at the moment is there all the same: its controller still counts what is whose. */
+export const isKept = ({ hasRoot }: TenancyState): boolean => hasRoot;
+
+/** The root controller has said something. That it did outlasts what it said. */
+export function noteRoot(state: TenancyState): void {
+  if (state.hasRoot) return;
+  state.hasRoot = true;
+  write(state.outbox, rootRecord, { heard: true });
+}
+/** Key of the record that there is a root cell. */
+export const rootRecord = "root";
 
 export function takeOwner(state: TenancyState, key: string, document: DesiredOwner | null): void {
   const before = state.owners.get(key);
   if (before !== undefined) forget(state, before);
   if (document === null) state.owners.delete(key);
   else {
+    noteRoot(state);
     state.owners.set(key, document);
     const all = state.ownersOf.get(document.cell) ?? new Set();
     state.ownersOf.set(document.cell, all.add(document));

@@ -37,7 +37,7 @@ function desiredOf(state: TenancyState, uid: string): DesiredLimits | null {
     kind,
     limits: of.limits ?? {},
     ...(isOff(of) ? { off: true } : {}),
-    ...(kind === "account" && of.deleting === true ? { ending: true } : {}),
+    ...(of.deleting !== true ? {} : kind === "account" ? { ending: true } : { domainEnds: true }),
   };
 }
 

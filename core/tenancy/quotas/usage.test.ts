@@ -235,6 +235,7 @@ test("each sees what is within his reach, and of an account that has gone whoeve
   meter.bench.ask(operator, "deleteAccount", {}, { uid: lab ?? "" });
   meter.bench.step({ kind: "actual", from: root, key: `tenancy/limits/${lab}`, value: { granted: {}, left: 0 } });
   assert.equal(meter.bench.ask(operator, "deleteDomain", {}, { uid: sub ?? "" }).status, 200);
+  meter.bench.step({ kind: "actual", from: root, key: `tenancy/limits/${sub}`, value: { granted: {}, left: 0 } });
   const left = [...meter.bench.records].filter(([key, each]) => !key.startsWith("audit") && names(each, sub ?? ""));
   assert.deepEqual(left, []);
   meter.bench.ask(operator, "addDomain", { path: "ROOT/acme/sub" });
