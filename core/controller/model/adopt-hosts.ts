@@ -12,7 +12,7 @@ import { log } from "../../outbox.ts";
 import { forkReason, takeBack } from "../histories/fork.ts";
 import { claimKeys } from "../services/claims.ts";
 import { dedicatedKeys } from "../services/dedications.ts";
-import { closedHosts, hostPath, isRoot, offersOf, settingsSaid } from "../services/hosts.ts";
+import { closedHosts, hostPath, isRoot, isSetFor, offersOf, placersOf } from "../services/hosts.ts";
 import { pooledKeys } from "../services/pools/given.ts";
 import type { ControllerState } from "../state.ts";
 import { acceptModel, planFor } from "./model-change.ts";
@@ -51,7 +51,6 @@ function takeBackForgotten(state: ControllerState, cell: Cell): void {
     ...dedicatedKeys(cell),
     ...pooledKeys(state, cell),
     ...claimKeys(state),
-    ...settingsSaid(cell),
   ]);
   for (const [peer, keys] of state.forgotten)
     for (const key of keys.keys())
@@ -61,8 +60,7 @@ function takeBackForgotten(state: ControllerState, cell: Cell): void {
           key.startsWith(marksKey("" as HostName)) ||
           key.startsWith(pooledKey("" as HostName)) ||
           key.startsWith(claimKey("" as HostName)) ||
-          key === spareKey ||
-          key === settingsKey) &&
+          ((key === spareKey || key === settingsKey) && !isSetFor(cell, placersOf(cell).has(peer), key))) &&
         !said.has(key) &&
         state.outbox.releasing.get(peer)?.has(key) !== true
       )

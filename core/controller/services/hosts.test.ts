@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
+import { settingsKey, spareKey } from "../../documents/ha.ts";
 import type { DesiredHost } from "../../documents/vocabulary.ts";
 import { Root, rootWithTenancy } from "../model/root.testing.ts";
 import { World } from "../world.testing.ts";
@@ -281,6 +282,23 @@ test("what a lost store said of a host is taken back where the model says otherw
   assert.deepEqual(keeps("h1"), [["placer", "host/h1", null]]);
   assert.deepEqual(keeps("h1"), [], "it is on its way");
   assert.deepEqual(keeps("h2"), [], "that one is desired");
+});
+
+test("what a lost store had set for all is taken back where the model does not set it", () => {
+  const root = rootWith(["h1", "h2"]);
+  const keeps = (key: string, value: JsonObject): readonly unknown[] =>
+    root
+      .step({ kind: "kept", peer: peerName("placer"), key, value })
+      .flatMap((effect) => (effect.kind === "desire" ? [[effect.to, effect.key, effect.value]] : []));
+  assert.deepEqual(keeps(spareKey, { hosts: 1 }), [["placer", spareKey, null]]);
+  assert.deepEqual(keeps(settingsKey, { settings: { systemHosts: 2 } }), [["placer", settingsKey, null]]);
+  root.crash();
+  root.put("", { root: { ...(rootWithTenancy().root as JsonObject), "x.ha.maxRetries": 3 } });
+  assert.deepEqual(
+    keeps(settingsKey, { settings: { systemHosts: 2 } }),
+    [["placer", settingsKey, null]],
+    "what is set for HA Managers is set for no Placer",
+  );
 });
 
 test("what stands in the way of an element is the operator's, and is left alone", () => {

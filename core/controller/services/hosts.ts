@@ -203,11 +203,11 @@ export const closedHosts = (cell: Cell): readonly HostName[] =>
     .hosts.map(({ host }) => host)
     .sort();
 
-/** Keys under which the root cell's settings are said, whomever they are for: one that is said to some is nobody's leftover. */
-export function settingsSaid({ ha, placement }: Cell): readonly string[] {
+/** Is one of the root cell's settings said to a service, by what its model has? */
+export function isSetFor({ ha, placement }: Cell, isPlacer: boolean, key: string): boolean {
   const { spareHosts = 0, ...settings } = ha ?? {};
-  const isSet = placement !== undefined || Object.keys(settings).length > 0;
-  return [...(spareHosts > 0 ? [spareKey] : []), ...(isSet ? [settingsKey] : [])];
+  if (key === spareKey) return spareHosts > 0;
+  return isPlacer ? placement !== undefined : Object.keys(settings).length > 0;
 }
 
 /** Of a host that takes everything nothing is said, and nothing of a setting that is as preset. */
