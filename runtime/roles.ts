@@ -49,8 +49,11 @@ const runPlacer = async (configuration: ProcessConfiguration, observer: Observer
   const self = configuration.name;
   const serviceFor = (all: Members) =>
     createPlacer({ self, hosts: startWith(all, "host."), presence: startWith(all, "presence.") });
-  await runWithMembers(configuration, ["host.", "presence."], (all) =>
-    runAsked(asked, { configuration, observer, service: serviceFor(all) }),
+  await runWithMembers(
+    configuration,
+    ["host.", "presence."],
+    (all) => runAsked(asked, { configuration, observer, service: serviceFor(all) }),
+    { takesMembers: true },
   );
 };
 
@@ -63,8 +66,11 @@ const runPresence = async (configuration: ProcessConfiguration, observer: Observ
   const self = configuration.name;
   const serviceFor = (all: Members) =>
     createPresence({ self, members: startWith(all, "presence."), hosts: startWith(all, "host.") });
-  await runWithMembers(configuration, ["host.", "presence."], (all) =>
-    runAsked(asked, { configuration, observer, service: serviceFor(all) }),
+  await runWithMembers(
+    configuration,
+    ["host.", "presence."],
+    (all) => runAsked(asked, { configuration, observer, service: serviceFor(all) }),
+    { takesMembers: true },
   );
 };
 
@@ -97,8 +103,11 @@ const runHaManager = async (configuration: ProcessConfiguration, observer: Obser
       hosts: startWith(all, "host."),
       agents: startWith(all, "agent."),
     });
-  await runWithMembers(configuration, ["host.", "presence.", "storage-manager", "agent."], (all) =>
-    runAsked(asked, { configuration, observer, service: serviceFor(all) }),
+  await runWithMembers(
+    configuration,
+    ["host.", "presence.", "storage-manager", "agent."],
+    (all) => runAsked(asked, { configuration, observer, service: serviceFor(all) }),
+    { takesMembers: true },
   );
 };
 

@@ -15,7 +15,7 @@ import { documentsOf } from "../documents/readers/table.ts";
 import { actualKey, hostKey } from "../documents/vocabulary.ts";
 import type { Input, Instant, Service } from "../env.ts";
 import { cellOfController, log, takeEffects, toJson } from "../outbox.ts";
-import { followDeaths, hearMember, takeDeath } from "../presence/group/deaths.ts";
+import { followDeaths, followOthers, hearMember, membersIn, takeDeath } from "../presence/group/deaths.ts";
 import { noteLoss } from "./guards.ts";
 import { takeRequests } from "./investigators/requests.ts";
 import { cleanUpOrderly, endUnread } from "./orderly/orderly.ts";
@@ -102,6 +102,11 @@ function take(state: HaState, input: Input, now: Instant): void {
         for (const [host, byAgent] of state.heartbeats) if (byAgent.has(input.peer)) touchHost(state, host);
       } else if (state.deaths.members.has(input.peer)) for (const vm of state.wanted.keys()) state.dirty.add(vm);
       return;
+    case "request": {
+      const members = membersIn(input.request);
+      if (members !== null) takeMembers(state, members);
+      return;
+    }
     case "timer":
       if (input.name === recreateTimer) state.recreateDueMs = null;
       if (input.name === askedTimer || input.name === recreateTimer)
@@ -137,8 +142,7 @@ function start(state: HaState, now: Instant): void {
   state.started = true;
   log(state.outbox, "service/restored", { protected: state.wanted.size, items: state.active.size });
   state.outbox.effects.push(...followDeaths(state.deaths));
-  for (const to of state.options.presence)
-    state.outbox.effects.push({ kind: "subscribe", to, prefix: presenceKey.suspected("") });
+  followSuspicions(state, state.options.presence);
   for (const to of state.options.storageManagers)
     state.outbox.effects.push({ kind: "subscribe", to, prefix: actualKey(state.options.self, fenceKey("" as Uid)) });
   for (const peer of state.forkedAt) knowsAgain(state, peer);
@@ -146,6 +150,21 @@ function start(state: HaState, now: Instant): void {
   for (const vm of [...state.wanted.keys(), ...state.active.keys(), ...state.over.keys()]) state.dirty.add(vm);
   for (const vm of state.orderly.active.keys()) state.dirty.add(vm);
   cleanUp(state, now);
+}
+
+function followSuspicions({ outbox }: HaState, members: readonly PeerName[]): void {
+  for (const to of members) outbox.effects.push({ kind: "subscribe", to, prefix: presenceKey.suspected("") });
+}
+
+/** Presence has gained members: what most of them say is judged anew. */
+function takeMembers(state: HaState, members: readonly PeerName[]): void {
+  followSuspicions(
+    state,
+    members.filter((member) => !state.deaths.members.has(member)),
+  );
+  state.outbox.effects.push(...followOthers(state.deaths, members));
+  state.options = { ...state.options, presence: members };
+  for (const vm of state.wanted.keys()) state.dirty.add(vm);
 }
 
 /** What the operator says of a host. One that is malformed changes nothing. */

@@ -56,7 +56,8 @@ export interface Storm {
 
 /** What the HA Manager knows. Records: `item/<vm>/<incarnation>`, `over/<vm>`. The rest is desired here, or said again. */
 export interface HaState extends Known {
-  readonly options: HaOptions;
+  /** Of Presence there may come more members. */
+  options: HaOptions;
   readonly outbox: Outbox;
   started: boolean;
   /** Peers that had seen more of this store when it ended. */

@@ -54,6 +54,23 @@ const machines = (world: World): void => {
   world.give({ kind: "actual", from: peerName("host.h1"), key: "machines", value });
 };
 
+test("members of Presence that come are followed, and a host is suspected where most of all say so", () => {
+  const world = begun();
+  const members = [1, 2, 3].map((number) => peerName(`presence.${number}`));
+  const effects = world.give({ kind: "request", id: 1, request: { kind: "members", members } });
+  const asked = effects.flatMap((effect) => (effect.kind === "subscribe" ? [`${effect.to} ${effect.prefix}`] : []));
+  assert.deepEqual(asked.toSorted(), [
+    "presence.2 dead/",
+    "presence.2 suspected/",
+    "presence.3 dead/",
+    "presence.3 suspected/",
+  ]);
+  suspect(world);
+  assert.deepEqual(world.events, []);
+  suspect(world, "h1", true, peerName("presence.3"));
+  assert.deepEqual(world.events, ["ha/suspected"]);
+});
+
 test("a host that is suspected has its power read, and never cut, and nothing is done about its VMs", () => {
   const world = begun();
   assert.deepEqual(due(world), [], "of a host that nobody suspects nothing is asked");

@@ -173,6 +173,29 @@ test("nothing is placed at a host that is declared dead, which the others' refus
   assert.equal(get("a")?.host, "h2");
 });
 
+test("members of Presence that come are followed, and count for what most of them say", () => {
+  const { want, input, say, get } = world(["h1", "h2"]);
+  say("h1", host("h1", 1400));
+  say("h2", host("h2"));
+  const members = [1, 2, 3].map((number) => peerName(`presence.${number}`));
+  const effects = input({ kind: "request", id: 1, request: { kind: "members", members } });
+  assert.deepEqual(
+    effects.flatMap((effect) => (effect.kind === "subscribe" ? [`${effect.to} ${effect.prefix}`] : [])),
+    ["presence.2 dead/", "presence.3 dead/"],
+  );
+  assert.equal(effects.filter(({ kind }) => kind === "reply").length, 1, "whoever told it knows that it was taken");
+  const value = { host: "h2", generation: 3, incarnation: 0, declaredAt: Date.UTC(2026, 10, 21), reporters: 3 };
+  const tell = (number: number): unknown =>
+    input({ kind: "actual", from: peerName(`presence.${number}`), key: "dead/h2", value });
+  say("h2", null);
+  tell(1);
+  want("a", 500);
+  const why = (): string | undefined => get("a")?.refusals.find((refusal) => refusal.host === "h2")?.why;
+  assert.equal(why(), "not reachable");
+  tell(3);
+  assert.equal(why(), "declared dead at 2026-11-21T00:00:00Z");
+});
+
 test("a death of a host that nobody has is none", () => {
   const { want, input, say, rooms } = world(["h1"]);
   say("h1", host("h1"));

@@ -17,7 +17,15 @@ import { marksKey } from "../documents/tenancy.ts";
 import { type ActualPlacement, actualKey, type DesiredPlacement, hostKey, takenKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { createOutbox, isObject, log, publish, sameJson, takeEffects, toJson, write } from "../outbox.ts";
-import { createDeaths, deathOf, diedAt, followDeaths, takeDeath } from "../presence/group/deaths.ts";
+import {
+  createDeaths,
+  deathOf,
+  diedAt,
+  followDeaths,
+  followOthers,
+  membersIn,
+  takeDeath,
+} from "../presence/group/deaths.ts";
 import { adviceFor } from "./advice/advice.ts";
 import {
   type HostView,
@@ -157,6 +165,11 @@ function noteDeath(state: PlacerState, host: HostName | null): void {
 }
 
 function replyTo(state: PlacerState, request: Json): Json {
+  const members = membersIn(request);
+  if (members !== null) {
+    state.outbox.effects.push(...followOthers(state.deaths, members));
+    return toJson({ members });
+  }
   if (isOffersRequest(request)) return toJson(offersOf(state.hosts.values(), state.ratios, state.settings));
   if (isObject(request) && request.kind === "hosts") return rooms(state);
   return { error: 'the Placer answers requests of the kinds "hosts", "offers", "capacity" and "rebalance" only' };

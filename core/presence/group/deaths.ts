@@ -1,4 +1,4 @@
-import { type HostName, hostName, type PeerName } from "../../../model/cell/identifiers.ts";
+import { type HostName, hostName, type PeerName, peerName } from "../../../model/cell/identifiers.ts";
 import { isoTime } from "../../../model/cell/iso-time.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { agreedOn, majorityOf } from "../../documents/declaration.ts";
@@ -6,6 +6,7 @@ import { isBoot } from "../../documents/life-numbers.ts";
 import { type ActualPresenceDeath, presenceKey } from "../../documents/presence.ts";
 import { presenceDeath } from "../../documents/readers/presence.ts";
 import type { Effect } from "../../env.ts";
+import { isObject } from "../../outbox.ts";
 
 /**
  * What a service knows of declared deaths, for what it says to people: that what a dead host said is withdrawn is the work
@@ -43,6 +44,17 @@ export function followOthers(deaths: Deaths, members: readonly PeerName[]): read
     ...members.filter((member) => !before.has(member)).map((to): Effect => ({ kind: "subscribe", to, prefix })),
   ];
 }
+
+/** From the edge of a service that runs: the group has these members now, of whom none is gone. */
+export interface MembersReport {
+  readonly kind: "members";
+  readonly members: readonly PeerName[];
+}
+/** Null: it is another request. */
+export const membersIn = (request: Json): readonly PeerName[] | null =>
+  isObject(request) && request.kind === "members" && Array.isArray(request.members)
+    ? request.members.map((member) => peerName(String(member)))
+    : null;
 
 /** @returns the host that a member of the group said something new of; null: it was nothing of that kind */
 export function takeDeath({ members, said }: Deaths, from: PeerName, key: string, value: Json): HostName | null {

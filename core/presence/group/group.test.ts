@@ -13,9 +13,14 @@ const peer = (number: number): PeerName => peerName(`host.h${number}`);
 const life = (number: number, incarnation = 0, generation = 1) => ({ host: `h${number}`, generation, incarnation });
 
 /** The first member, which hears hosts h1 to h<count>, all alive but those that it never heard of. */
-const member = (count: number, records = new Map<string, Json>(), unheard: readonly number[] = []) => {
+const member = (
+  count: number,
+  records = new Map<string, Json>(),
+  unheard: readonly number[] = [],
+  group: readonly PeerName[] = members,
+) => {
   const hosts = Array.from({ length: count }, (_, index) => peer(index + 1));
-  const service = createPresence({ self, members, hosts });
+  const service = createPresence({ self, members: group, hosts });
   const answering = new Set<number>();
   let answers = true;
   let state = service.restore({ records: new Map(records), desiredAt: new Map() });
@@ -64,7 +69,7 @@ const member = (count: number, records = new Map<string, Json>(), unheard: reado
     say(peer(number), presenceKey.self, { ...life(number), answers: true });
     hear(number, true);
   }
-  for (const other of [second, third]) hearMember(other, true);
+  for (const other of group.filter((each) => each !== self)) hearMember(other, true);
   const status = (): readonly HostPresence[] => {
     const [reply] = input({ kind: "request", id: 1, request: { kind: "hosts" } });
     assert.equal(reply?.kind, "reply");
@@ -326,6 +331,40 @@ test("a member that is left alone says once that it declares nothing, and once t
   assert.deepEqual(names(third, false), ["presence/no-majority"]);
   assert.deepEqual(names(third, false), []);
   assert.deepEqual(names(second, true), ["presence/majority"]);
+});
+
+test("members that come while it runs are followed, may know its votes, and count for what a majority is", () => {
+  const alone = member(10, new Map(), [], [self]);
+  const { service, state, subscribed, input, hear, report, vote, voted, dead, hearMember } = alone;
+  assert.ok(!service.entitled(state, second, presenceKey.vote("h1")));
+  const audience = service.audience?.(state);
+  const before = subscribed.length;
+  input({ kind: "request", id: 1, request: { kind: "members", members: [...members] } });
+  assert.deepEqual(
+    subscribed.slice(before),
+    [second, third].flatMap((each) => [`${each} ${presenceKey.vote("")}`, `${each} ${presenceKey.death("")}`]),
+  );
+  assert.ok(service.entitled(state, second, presenceKey.vote("h1")));
+  assert.notEqual(service.audience?.(state), audience, "so that who follows already is given what it may know now");
+  hear(1, false);
+  for (const by of [2, 3, 4, 5]) report(by, 1);
+  assert.ok(voted(1) && !dead(1), "one of three");
+  hearMember(second, true);
+  vote(second, 1);
+  assert.ok(dead(1));
+  input({ kind: "request", id: 2, request: { kind: "members", members: [...members] } });
+  assert.equal(subscribed.length, before + 4, "the same once more is no news");
+});
+
+test("a member is not alone while those that came are dialled, and is when none of them answers", () => {
+  const { input, hearMember } = member(4, new Map(), [], [self, second]);
+  const names = (of: PeerName, reachable: boolean) =>
+    hearMember(of, reachable).flatMap((effect) => (effect.kind === "log" ? [effect.event] : []));
+  const fourth = peerName("presence.4");
+  input({ kind: "request", id: 1, request: { kind: "members", members: [...members, fourth] } });
+  assert.deepEqual([names(second, true), names(third, false)], [[], []]);
+  assert.deepEqual(names(fourth, false), ["presence/no-majority"]);
+  assert.deepEqual(names(third, true), ["presence/majority"]);
 });
 
 test("a member that starts after a host's death has the reports alone to go by, and votes on them", () => {

@@ -16,6 +16,7 @@ import type { Input, Restored, Service } from "../../env.ts";
 import { createOutbox, isObject, log, takeEffects, toJson, write } from "../../outbox.ts";
 import { counter, gauge, type Metric, sample } from "../../telemetry/metrics.ts";
 import { beginCalls, callIn, callsBefore, endCall, heardSince, isCallRecord, takeAnswer } from "./call.ts";
+import { membersIn } from "./deaths.ts";
 import { answerEnd, isEndToTake, knownIn, laterDeath, lifeRecord, noteLife, readEndRequest } from "./end.ts";
 import {
   type GroupOptions,
@@ -56,9 +57,9 @@ export function createPresence(options: GroupOptions): Service<GroupState> {
       state.outbox.quiet = false;
       return { state, effects: takeEffects(state.outbox) };
     },
-    audience: () => null,
-    entitled: (_state, peer, key) =>
-      maySee("presence", peer, key) && (!key.startsWith(presenceKey.vote("")) || options.members.includes(peer)),
+    audience: (state) => state.options.members,
+    entitled: (state, peer, key) =>
+      maySee("presence", peer, key) && (!key.startsWith(presenceKey.vote("")) || state.options.members.includes(peer)),
     accepts: () => false,
     read: documentsOf("presence"),
     measure,
@@ -134,13 +135,28 @@ function start(state: GroupState): void {
   // Hosts that the installation does not have any more.
   for (const key of [...outbox.records.keys()])
     if (!isCallRecord(key) && !state.hosts.has(hostName(key.slice(key.indexOf("/") + 1)))) write(outbox, key, null);
-  for (const to of options.members) {
-    if (to === options.self) continue;
-    outbox.effects.push({ kind: "subscribe", to, prefix: presenceKey.vote("") });
-    outbox.effects.push({ kind: "subscribe", to, prefix: presenceKey.death("") });
-  }
+  for (const to of options.members) followMember(state, to);
   const declared = [...state.hosts.values()].filter((view) => view.declared !== null).length;
   log(outbox, "service/restored", { declared });
+}
+
+function followMember({ options, outbox }: GroupState, to: PeerName): void {
+  if (to === options.self) return;
+  outbox.effects.push({ kind: "subscribe", to, prefix: presenceKey.vote("") });
+  outbox.effects.push({ kind: "subscribe", to, prefix: presenceKey.death("") });
+}
+
+/** The group has gained members. None goes while this one runs: of fewer members what was said before may be a majority. */
+function takeMembers(state: GroupState, members: readonly PeerName[]): void {
+  const came = members.filter((member) => !state.options.members.includes(member));
+  if (came.length === 0) return;
+  state.options = { ...state.options, members: [...state.options.members, ...came] };
+  for (const member of came) {
+    state.silent.add(member);
+    followMember(state, member);
+  }
+  // Those that are being dialled may answer.
+  if (state.alone === false) state.alone = null;
 }
 
 const lifeOf = (value: Json): Life | null =>
@@ -411,6 +427,11 @@ export interface HostPresence extends ActualPresence {
   readonly powerIsOff?: true;
 }
 function answer(state: GroupState, request: Json, wallMs: number): Json {
+  const members = membersIn(request);
+  if (members !== null) {
+    takeMembers(state, members);
+    return toJson({ members: state.options.members });
+  }
   const end = readEndRequest(request);
   if (end !== null) return answerEnd(state, end, (view, death) => declare(state, view, death, wallMs), wallMs);
   if (isObject(request) && request.kind === "hosts") return statusOf(state);

@@ -45,7 +45,8 @@ export interface GroupOptions {
   readonly threshold?: number;
 }
 export interface GroupState {
-  readonly options: GroupOptions;
+  /** Its members grow. */
+  options: GroupOptions;
   readonly outbox: Outbox;
   readonly hosts: Map<HostName, HostView>;
   /** Other members that are in step. */

@@ -23,7 +23,7 @@ export interface TransportLimits extends AdmissionLimits, PulseLimits {
   readonly aliveEveryMs: number;
   /**
    * Silence after which a peer counts as gone, so within 10 s at most: three signs of life missed, on a busy machine too.
-   * On a link that rests from when it was asked, so within 20 s. Also how long the first frame may take.
+   * On a link that rests from when it was asked, so within 20 s. Also how long the first frame may take where there is no link.
    */
   readonly silenceMs: number;
   /**
@@ -35,7 +35,10 @@ export interface TransportLimits extends AdmissionLimits, PulseLimits {
   readonly othersMs: number;
   /** Between attempts: of the first, and of the longest. */
   readonly retryMs: { readonly first: number; readonly last: number };
-  /** Time for a handshake on either side; an emulated processor that starts with others takes seconds for one. */
+  /**
+   * Time for a handshake on either side, and for all that comes between it and the first frame of a channel; an emulated processor that
+   * starts with others takes seconds for each. Whoever is given up too soon does all of it again, and so is later still.
+   */
   readonly handshakeMs: number;
   /** Time for one frame, from its first byte to its last: the longest one takes 67 s at 1 Mbit/s. */
   readonly frameMs: number;

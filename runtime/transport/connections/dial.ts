@@ -155,7 +155,7 @@ const ask = (transport: TransportState, dialer: Dialer, there: Link): void => {
       {
         from: configuration.name,
         to: peer,
-        waitMs: limits.silenceMs,
+        waitMs: limits.handshakeMs,
         prove: (secret, channel) => prove(configuration, secret, { channel, by: "asks", other: peer }),
       },
       boundToLife(outcome),

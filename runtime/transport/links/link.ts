@@ -85,8 +85,8 @@ export interface LinkOptions {
   readonly dialled: boolean;
   /** The two services that made it. */
   readonly ends: Pair;
-  /** After which a channel needs its first frame. */
-  readonly silenceMs: number;
+  /** After which a channel needs its first frame: to get that far costs what a handshake does. */
+  readonly handshakeMs: number;
   readonly pulse: Pulse;
   readonly opening: (opening: Opening) => void;
   /** The other end has said which services are there. */
@@ -307,7 +307,7 @@ const take = (state: State, channel: number, events: ChannelEvents, ends: Pair):
 
 /** A sign of life of the link is none of a channel: somebody may hold places and say nothing. */
 const greetingOf = (state: State, own: Open): NodeJS.Timeout => {
-  const { silenceMs, refuse } = state.options;
+  const { handshakeMs, refuse } = state.options;
   const late = (): void => {
     if (own.greeting === null || state.channels.get(own.channel) !== own) return;
     refuse("no first frame", `nothing came on channel ${own.channel}`);
@@ -316,7 +316,7 @@ const greetingOf = (state: State, own: Open): NodeJS.Timeout => {
     if (isIdle(state)) state.socket.destroy();
   };
   // If this process itself stood still, it reads first what has come meanwhile.
-  return setTimeout(() => setImmediate(() => outsideLives(late)), silenceMs).unref();
+  return setTimeout(() => setImmediate(() => outsideLives(late)), handshakeMs).unref();
 };
 
 const deliver = (state: State, channel: number, frame: Json): void => {

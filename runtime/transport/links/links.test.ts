@@ -353,7 +353,7 @@ test("who asks and never reads the answers is put out", async () => {
 });
 
 test("a channel on which nothing comes ends, and the others of its link do not", async () => {
-  const limits = { ...transportLimits, silenceMs: 500, aliveEveryMs: 100 };
+  const limits = { ...transportLimits, handshakeMs: 500, aliveEveryMs: 100 };
   const served = await serve(createLinks(limits), "cell-manager", limits);
   const [{ configuration: says }, { configuration: silent }] = (await Promise.all(
     ["controller.says", "controller.silent"].map((name) => installation.configure(peerName(name))),
@@ -365,6 +365,21 @@ test("a channel on which nothing comes ends, and the others of its link do not",
   assert.equal((await at.answer(3)).say, "opened");
   await eventually("it is closed", () => at.heard.some((one) => one.say === "closed" && one.channel === 3));
   assert.deepEqual([countOf(served, "no first frame"), names(served)], [1, [says.name]]);
+});
+
+test("a channel has the time of a handshake for its first frame, and not that of silence", async () => {
+  const limits = { ...transportLimits, silenceMs: 1500, aliveEveryMs: 100 };
+  const served = await serve(createLinks(limits), "cell-manager.2", limits);
+  const [{ configuration: says }, { configuration: slow }] = (await Promise.all(
+    ["controller.says", "controller.slow"].map((name) => installation.configure(peerName(name))),
+  )) as [Configured, Configured];
+  const at = await stranger(says, served.transport.port);
+  const alive = setInterval(() => at.socket.write(Buffer.alloc(8)), limits.aliveEveryMs);
+  closing.push(() => clearInterval(alive));
+  asking(at, slow, served.name)(3);
+  assert.equal((await at.answer(3)).say, "opened");
+  await new Promise((resolve) => setTimeout(resolve, 2 * limits.silenceMs));
+  assert.deepEqual([countOf(served, "no first frame"), names(served)], [0, [says.name, slow.name]]);
 });
 
 test("a link rests as long as no channel of it is of two whose silence says something", async () => {
@@ -461,7 +476,8 @@ test("a peer that is alive and never says who is there is given up, and taken wh
     sockets.push(socket.on("error", () => undefined).resume());
     const alive = setInterval(() => socket.write(Buffer.alloc(8)), 100);
     socket.on("close", () => clearInterval(alive));
-    if (!isMute) socket.write(Buffer.concat([channelHead(0), length, said]));
+    const first = encodeFrame(frameOf("first")) ?? assert.fail();
+    if (!isMute) socket.write(Buffer.concat([channelHead(0), length, said, channelHead(1), first]));
   });
   await new Promise((resolve) => server.listen(port, "127.0.0.1", () => resolve(null)));
   closing.push(() => {

@@ -49,7 +49,10 @@ export interface Reaching {
 /** Whoever offers it by ALPN (RFC 7301) and has it chosen speaks as `link.ts` does; nothing chosen: one channel, as before. */
 export const linkProtocol = "cells-link/1";
 
-export const createLinks = (limits: PulseLimits): Links => {
+interface LinkLimits extends PulseLimits {
+  readonly handshakeMs: number;
+}
+export const createLinks = (limits: LinkLimits): Links => {
   const pulse = createPulse(limits);
   const services = new Map<PeerName, LocalService>();
   const links = new Set<Link>();
@@ -99,7 +102,7 @@ export const createLinks = (limits: PulseLimits): Links => {
     reached: (host) => reaching.get(host) ?? null,
     adopt: (socket, { self, peer, dialled }) => {
       const shared = socket.alpnProtocol === linkProtocol;
-      const { silenceMs } = limits;
+      const { handshakeMs } = limits;
       // Who made it may have ended, and the link goes on for others.
       const refuse = (reason: LinkFault, why: string): void =>
         (services.get(self) ?? [...services.values()][0])?.refused(peer, reason, why);
@@ -107,7 +110,7 @@ export const createLinks = (limits: PulseLimits): Links => {
         shared,
         dialled,
         ends: [self, peer],
-        silenceMs,
+        handshakeMs,
         pulse,
         opening,
         refuse,
