@@ -179,9 +179,13 @@ async function drawBirth(t: Testbed, moments: Moments, from: string, { say, into
     const model: unknown = JSON.parse((await t.cells(["get", cell, "--output", "json"])).stdout);
     for (const [peer, vm] of vmsOfServices(model)) vmOf.set(peer, vm);
   }
-  const birth = birthOf(await happeningsOf(t, t.gateway()), moments, vmOf);
+  const happenings = await happeningsOf(t, t.gateway());
+  const birth = birthOf(happenings, moments, vmOf);
   const directory = into ?? join(cacheDirectory(), "figures");
   mkdirSync(directory, { recursive: true });
+  // What no bar shows: services in VMs keep their logs there, and the VMs are gone after this.
+  const lines = happenings.toSorted((a, b) => a.atMs - b.atMs).map((each) => `${JSON.stringify(each)}\n`);
+  writeFileSync(join(directory, "birth.log"), lines.join(""));
   const title = "From `cells up` until a tenant's cell is accepted (profile small)";
   const origin = [
     "Three hosts and two storage servers of a testbed, every service in a VM on emulated processors.",
