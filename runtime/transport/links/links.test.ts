@@ -352,34 +352,32 @@ test("who asks and never reads the answers is put out", async () => {
   assert.ok(served.logs.some((line) => /has not read/.test(line)));
 });
 
-test("a channel on which nothing comes ends, and the others of its link do not", async () => {
-  const limits = { ...transportLimits, handshakeMs: 500, aliveEveryMs: 100 };
-  const served = await serve(createLinks(limits), "cell-manager", limits);
+/** A service, and a stranger who holds a channel for "controller.silent" and says nothing on it. */
+const withSilent = async (name: string, limits: typeof transportLimits) => {
+  const served = await serve(createLinks(limits), name, limits);
   const [{ configuration: says }, { configuration: silent }] = (await Promise.all(
-    ["controller.says", "controller.silent"].map((name) => installation.configure(peerName(name))),
+    ["controller.says", "controller.silent"].map((each) => installation.configure(peerName(each))),
   )) as [Configured, Configured];
   const at = await stranger(says, served.transport.port);
   const alive = setInterval(() => at.socket.write(Buffer.alloc(8)), limits.aliveEveryMs);
   closing.push(() => clearInterval(alive));
   asking(at, silent, served.name)(3);
   assert.equal((await at.answer(3)).say, "opened");
+  return { served, at, says: says.name, silent: silent.name };
+};
+
+test("a channel on which nothing comes ends, and the others of its link do not", async () => {
+  const limits = { ...transportLimits, handshakeMs: 500, aliveEveryMs: 100 };
+  const { served, at, says } = await withSilent("cell-manager", limits);
   await eventually("it is closed", () => at.heard.some((one) => one.say === "closed" && one.channel === 3));
-  assert.deepEqual([countOf(served, "no first frame"), names(served)], [1, [says.name]]);
+  assert.deepEqual([countOf(served, "no first frame"), names(served)], [1, [says]]);
 });
 
 test("a channel has the time of a handshake for its first frame, and not that of silence", async () => {
   const limits = { ...transportLimits, silenceMs: 1500, aliveEveryMs: 100 };
-  const served = await serve(createLinks(limits), "cell-manager.2", limits);
-  const [{ configuration: says }, { configuration: slow }] = (await Promise.all(
-    ["controller.says", "controller.slow"].map((name) => installation.configure(peerName(name))),
-  )) as [Configured, Configured];
-  const at = await stranger(says, served.transport.port);
-  const alive = setInterval(() => at.socket.write(Buffer.alloc(8)), limits.aliveEveryMs);
-  closing.push(() => clearInterval(alive));
-  asking(at, slow, served.name)(3);
-  assert.equal((await at.answer(3)).say, "opened");
+  const { served, says, silent } = await withSilent("cell-manager.2", limits);
   await new Promise((resolve) => setTimeout(resolve, 2 * limits.silenceMs));
-  assert.deepEqual([countOf(served, "no first frame"), names(served)], [0, [says.name, slow.name]]);
+  assert.deepEqual([countOf(served, "no first frame"), names(served)], [0, [says, silent]]);
 });
 
 test("a link rests as long as no channel of it is of two whose silence says something", async () => {
