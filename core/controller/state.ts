@@ -302,6 +302,8 @@ export interface ControllerState extends Hearing, Pooling {
   readonly grants: Map<Uid, QuotaGrant>;
   /** Of the root cell: what accounts and domains may have, by their UIDs. */
   readonly accountLimits: Map<string, DesiredLimits>;
+  /** And by the paths of accounts their UIDs, with those of the domains that they are in, from within. */
+  readonly accountUids: Map<string, readonly string[]>;
   /** Record `ending`. */
   ending: boolean;
   /** What was stored has been delivered. */

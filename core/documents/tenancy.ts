@@ -67,6 +67,8 @@ export interface DesiredLimits {
   readonly path: string;
   readonly kind: "account" | "domain";
   readonly limits: Limits;
+  /** Of an account: UIDs of the domains that it is in, from within. Absent: of a version before. */
+  readonly within?: readonly string[];
   /** It is disabled: machines of those cells are off until that is not said any more. */
   readonly off?: true;
   /** An account: it is being deleted, its cells end, and what is dedicated to it is released. */
@@ -132,6 +134,8 @@ export interface DesiredCellOwner {
   readonly cell: CellName;
   /** Path of its account. */
   readonly account: string;
+  /** UID of that account, and of each domain that it is in, from within. Absent: nobody has said them yet, or a version before says it. */
+  readonly uids?: readonly string[];
 }
 export const cellOwnerKey = (cell: CellName): string => `owner/${cell}`;
 

@@ -84,4 +84,9 @@ export interface Granted {
   readonly grant: "copy" | "connect";
   /** Path of a copy in the cell that it is for: until that is made the volume is not taken back. */
   readonly hold?: ElementPath;
+  /**
+   * UID of the account or the domain that is meant, or of the account whose the cell is: whoever has its path later is somebody else. Absent: a version
+   * before says it, or whoever the path is of.
+   */
+  readonly holder?: string;
 }

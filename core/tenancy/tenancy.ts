@@ -19,7 +19,7 @@ import { endOldSessions } from "./logins/logins.ts";
 import { askWithinMs, dropUnused, publishLooks, takeLook } from "./looks.ts";
 import { rootRecord, takeOwner } from "./owners/owners.ts";
 import { Payers } from "./quotas/payers.ts";
-import { desireLimits, hearGranted } from "./quotas/quotas.ts";
+import { desireLimits, hearGranted, noteOwned } from "./quotas/quotas.ts";
 import { beginCounting, countAll, countBefore } from "./quotas/usage.ts";
 import type { HeldRecord } from "./records.ts";
 import { beginTree, emptyTables, type Kind, noteLogin, noteSession, type TenancyState } from "./state.ts";
@@ -202,6 +202,7 @@ function takeDesired(state: TenancyState, from: PeerName, key: string, value: Js
     countBefore(state, before, document);
     takeOwner(state, at, document);
     if (isSameOwner(before, document)) return;
+    noteOwned(state, [before?.account, document?.account]);
     advanceEnds(state);
     if (state.started) publishLooks(state, "all");
     desireLimits(state);

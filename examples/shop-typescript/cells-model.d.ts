@@ -361,6 +361,8 @@ declare module "cells/model" {
     readonly grant: "copy" | "connect";
     /** The path of a copy in the cell that `x.cell` names, such as `primary/volumes/a1`. Until that copy has been made the volume is shown to other cells and not destroyed: it may leave the model, or its cell be deleted, and its bytes stay. Taken back by removing the grant or this attribute, and the volume not with it. A change takes effect in place. */
     readonly hold?: string;
+    /** The UID of the account or the domain that `x.account` or `x.domain` names, as `cells account list` and `cells domain list` show it; beside `x.cell`, of the account that has the cell. One that is made later by the same name is another, and may not use the volume. Without it whoever has the name may. A change takes effect in place. */
+    readonly holder?: string;
     /** Whether other cells may refer to the element. Default: false. A change takes effect in place. */
     readonly public?: boolean;
     /** The path that the element had before, such as `shop/web/vm`: it keeps its identity and its data under the new name. On a component that is no element: the path that it had before, with everything in it. */

@@ -209,6 +209,8 @@ export interface VolumeGrantElement extends ElementBase {
   readonly grant: "copy" | "connect";
   /** `x.hold`: path of a copy in that cell, until which the volume is not destroyed. */
   readonly hold?: ElementPath;
+  /** `x.holder`: UID of that account or domain, or of the account whose the cell is. */
+  readonly holder?: string;
 }
 export interface CellControllerElement extends ElementBase {
   readonly type: "CellController";

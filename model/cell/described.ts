@@ -190,7 +190,7 @@ function ownOfInstallation(element: HostElement | DedicationElement | PlaceEleme
 }
 
 function ownOfGrant(
-  { volume, to, grant, hold }: VolumeGrantElement,
+  { volume, to, grant, hold, holder }: VolumeGrantElement,
   rename: (path: ElementPath) => ElementPath,
 ): [string, Json | undefined][] {
   return [
@@ -201,6 +201,7 @@ function ownOfGrant(
     ["x.domain", to.kind === "tenants" ? to.path : undefined],
     ["x.grant", grant],
     ["x.hold", hold],
+    ["x.holder", holder],
   ];
 }
 

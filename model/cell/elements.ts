@@ -321,6 +321,7 @@ function volumeGrant(values: AttributeValues): Own<VolumeGrantElement> {
     grant: values.needChoice("x.grant", ["copy", "connect"]),
     to: grantee(values),
     ...optional("hold", hold === undefined ? undefined : elementPath(hold)),
+    ...optional("holder", values.text("x.holder")),
   };
 }
 

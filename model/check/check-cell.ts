@@ -342,12 +342,19 @@ function checkMove(cell: Cell, element: Element, movedFrom: ElementPath, fault: 
     );
 }
 
+/** UIDs of accounts and domains are made by the service `tenancy`. */
+const holderPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 function checkGrant(grant: VolumeGrantElement, fault: ReportFault): void {
-  const { to, path, hold } = grant;
+  const { to, path, hold, holder } = grant;
   if (hold !== undefined && (to.kind !== "cell" || grant.grant !== "copy"))
     fault("cell/grant", `\`${path}\` holds the volume for a copy, and lets no cell make one`, path, {
       attribute: "x.hold",
       hint: 'Give it `x.grant "copy"`, and as `x.cell` the cell that the copy stands in; or remove `x.hold`.',
+    });
+  if (holder !== undefined && (to.kind === "vm" || !holderPattern.test(holder)))
+    fault("cell/grant", `\`${path}\` says whom it means by ${JSON.stringify(holder.slice(0, 80))}`, path, {
+      attribute: "x.holder",
+      hint: "Write the UID of the account or the domain as it is shown, beside `x.account`, `x.domain` or `x.cell`; or remove `x.holder`.",
     });
   if (to.kind === "cell" && to.domain === "")
     fault("cell/grant", `\`${path}\` does not name the one who may use the volume`, path, {

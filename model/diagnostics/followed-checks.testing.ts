@@ -44,6 +44,10 @@ const values: Readonly<Record<string, Followed>> = {
     grant('x.domain "acme";'),
     ...['x.domain "ROOT/acme";', 'x.domain "ROOT";'].map(grant),
   ),
+  "Write the UID of the account or the domain as it is shown": within(
+    grant('x.account "ROOT/acme/dev"; x.holder "of dev";'),
+    ...['x.account "ROOT/acme/dev"; x.holder "u-1";', 'x.account "ROOT/acme/dev";'].map(grant),
+  ),
   'Give it `x.grant "copy"`, and as `x.cell`': within(
     grant('x.account "ROOT/acme/dev"; x.hold "primary/kept/a1";'),
     grant('x.cell "<ref://bank.example.com/>"; x.hold "bank/kept/a1";'),

@@ -220,6 +220,8 @@ function element({ type, picks, values, own }: Piece, index: number, params: Rec
     else delete attributes["x.cell"];
     if (first === "x.account") attributes["x.account"] = "ROOT/acme/dev";
     if (first === "x.domain") attributes["x.domain"] = "ROOT/acme";
+    if (first === "x.vm") delete attributes["x.holder"];
+    else if ("x.holder" in attributes) attributes["x.holder"] = "u-1";
     // A volume is held for a copy that a cell makes.
     if (first !== "x.cell" || attributes["x.grant"] !== "copy") delete attributes["x.hold"];
   }

@@ -199,9 +199,9 @@ export const desiredSamples = {
       cell: "shop",
       succession: true,
     },
-    "grant/<uid>": { uid: "c1-4", volume: "c1-4", to: { domain: "bank.cells.internal" }, grant: "copy" },
+    "grant/<uid>": { uid: "c1-4", volume: "c1-4", to: { domain: "bank.cells.internal" }, grant: "copy", holder: "u-1" },
     "let-go/<uid>": { uid: "c1-4" },
-    "owner/<name>": { cell: "shop", account: "ROOT/acme/dev" },
+    "owner/<name>": { cell: "shop", account: "ROOT/acme/dev", uids: ["a1", "d1", "domain.root"] },
     "fence/<uid>": { vm: "c1-4", cell: "shop", incarnation: 1 },
   },
   agent: {
@@ -307,7 +307,7 @@ export const desiredSamples = {
   },
   controller: {
     life: { uid: "c1", model: child, grant, startsPerMinute: 6, bound, ending: false, gateway: "10.0.3.9" },
-    "limits/<name>": { uid: "x1", path: "ROOT/acme", kind: "domain", limits: { vms: 3, cells: 2 } },
+    "limits/<name>": { uid: "x1", path: "ROOT/acme/a", kind: "account", limits: { vms: 3, cells: 2 }, within: ["d1"] },
   },
   gateway: {},
   authority: {

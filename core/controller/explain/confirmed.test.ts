@@ -160,6 +160,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
       to: "<ref:/shop/spare>",
     },
     "x.vm": { own: "instead of `x.cell`: granted to a VM by the same document" },
+    "x.holder": { fact: "the Storage Manager says what it grants", at: "grant", to: "u-dev" },
     "x.cell": {
       fact: "the Storage Manager says what it grants",
       at: "grant",

@@ -104,6 +104,7 @@ export function grantState(state: ControllerState, { uid }: ElementRecord): Stan
     ...(sameJson(toJson(desired.to), grants && toJson(grants.to)) ? [] : [to]),
     ...(desired.grant === grants?.grant ? [] : ["x.grant"]),
     ...(desired.hold === grants?.hold ? [] : ["x.hold"]),
+    ...(desired.holder === grants?.holder ? [] : ["x.holder"]),
   ];
   return unconfirmed(state, manager, other) ?? answerOf(state, manager, actual);
 }

@@ -23,8 +23,16 @@ import { accountOf } from "./owners.ts";
 export function takeLimits(state: ControllerState, key: string, value: Json): void {
   const uid = key.slice("limits/".length);
   const limits = desiredLimits.of(value, uid);
-  if (limits === null) state.accountLimits.delete(uid);
-  else state.accountLimits.set(uid, limits);
+  noteUids(state, uid, limits);
+  const bounds =
+    limits !== null && (Object.keys(limits.limits).length > 0 || limits.off === true || limits.ending === true);
+  if (bounds) state.accountLimits.set(uid, limits);
+  else state.accountLimits.delete(uid);
+}
+/** Of each account that has cells its UID is said, and those of its domains, also where nothing bounds it. */
+function noteUids({ accountUids }: ControllerState, uid: string, said: DesiredLimits | null): void {
+  for (const [path, [account]] of accountUids) if (account === uid) accountUids.delete(path);
+  if (said?.within !== undefined) accountUids.set(said.path, [uid, ...said.within]);
 }
 
 /** Of a domain's limit every account below it has a part. */

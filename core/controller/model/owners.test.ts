@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { noUsage } from "../../../model/check/check-limits.ts";
 import type { DesiredCell } from "../../documents/cells.ts";
-import type { DesiredOwner } from "../../documents/tenancy.ts";
+import { type DesiredCellOwner, type DesiredOwner, tenancy } from "../../documents/tenancy.ts";
 import { toJson } from "../../outbox.ts";
 import { World } from "../world.testing.ts";
 import { childOf, Root, rootWithTenancy } from "./root.testing.ts";
@@ -33,6 +33,31 @@ test("whose a cell is says the root cell's model, and its controller says it on 
   assert.deepEqual(owners(root), ["primary null", "shop ROOT/acme/dev", "shop ROOT/others ending"]);
   root.endAll();
   assert.deepEqual(owners(root), ["primary null", "shop ROOT/acme/dev"]);
+});
+
+test("Storage Managers hear by its UID as well whose a cell is, and that nothing is said of it takes nothing back", () => {
+  const root = new Root();
+  const told = (): readonly unknown[] => root.at<DesiredCellOwner>("storage-manager", "owner/").map(({ uids }) => uids);
+  const say = (uid: string, path: string | null, more: object = {}): void => {
+    const value = path === null ? null : toJson({ uid, path, kind: "account", limits: {}, ...more });
+    root.step({ kind: "desired", from: tenancy, key: `limits/${uid}`, value });
+  };
+  root.put("", rootWithTenancy({ cells: { shop: childOf("shop", "ROOT/acme/dev") } }));
+  assert.deepEqual(told(), [undefined], "nobody has said it yet");
+  say("a1", "ROOT/acme/dev");
+  assert.deepEqual(told(), [undefined], "a version before says no domains");
+  say("a1", "ROOT/acme/dev", { within: ["d1", "domain.root"] });
+  assert.deepEqual(told(), [["a1", "d1", "domain.root"]]);
+  assert.equal(root.published.has("tenancy/limits/a1"), false, "nothing bounds it, so nothing is counted");
+  root.crash();
+  assert.deepEqual(told(), [["a1", "d1", "domain.root"]]);
+  say("a1", null);
+  root.crash();
+  assert.deepEqual(told(), [["a1", "d1", "domain.root"]], "what is absent takes nothing back");
+  say("a2", "ROOT/acme/dev", { within: ["d1", "domain.root"] });
+  assert.deepEqual(told(), [["a2", "d1", "domain.root"]], "another one has the path now");
+  root.put("root/cells/shop", childOf("shop", "ROOT/others"));
+  assert.deepEqual(told(), [undefined], "what was said was of the account before");
 });
 
 test("with whose a cell is goes what it was granted, also while it ends, and no longer", () => {

@@ -1,13 +1,13 @@
 import type { Cell, CellControllerElement } from "../../../model/cell/cell.ts";
 import { namedChild } from "../../../model/cell/child-document.ts";
-import { cellName, type ElementPath } from "../../../model/cell/identifiers.ts";
+import { cellName, type ElementPath, type PeerName } from "../../../model/cell/identifiers.ts";
 import { isTenant } from "../../../model/check/root-cell/check-tenants.ts";
 import { pathPattern, pathRule, rootDomain } from "../../../model/contract/tenancy/tenancy.ts";
 import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
 import { rolesOf } from "../../bootstrap/bootstrap-model.ts";
 import { type InUse, rootCell } from "../../documents/cells.ts";
 import { actualCell } from "../../documents/readers/cells.ts";
-import { desiredOwner } from "../../documents/readers/tenancy.ts";
+import { desiredCellOwner, desiredOwner } from "../../documents/readers/tenancy.ts";
 import { cellOwnerKey, type DesiredCellOwner, type DesiredOwner, tenancy } from "../../documents/tenancy.ts";
 import type { Desires } from "../changes/desires.ts";
 import type { ElementRecord } from "../records.ts";
@@ -93,9 +93,24 @@ export function desireCellOwners(state: ControllerState, desires: Desires): void
   for (const record of childRecords(state)) {
     const { cell, account = null } = ownerOf(state, record) ?? {};
     if (cell === undefined || account === null) continue;
-    for (const peer of services)
-      addDesire(desires, peer, cellOwnerKey(cell), { cell, account } satisfies DesiredCellOwner);
+    for (const peer of services) {
+      const uids = state.accountUids.get(account) ?? uidsSaid(state, peer, { cell, account });
+      addDesire(desires, peer, cellOwnerKey(cell), {
+        cell,
+        account,
+        ...(uids === undefined ? {} : { uids }),
+      } satisfies DesiredCellOwner);
+    }
   }
+}
+/** That nothing is said any more of an account that has cells is no word: what is granted to it stays so. */
+function uidsSaid(
+  state: ControllerState,
+  peer: PeerName,
+  { cell, account }: DesiredCellOwner,
+): DesiredCellOwner["uids"] {
+  const last = desiredCellOwner.of(desiredNow(state, peer, cellOwnerKey(cell)), cell);
+  return last?.account === account ? last.uids : undefined;
 }
 
 /** Each child of the root cell, with its account. */

@@ -20,4 +20,7 @@ test("a grant says at the Storage Manager whom it is for: a cell, an account, or
   assert.deepEqual(said({ "x.cell": "<ref://other.cells.internal/>" }), [{ domain: "other.cells.internal" }]);
   assert.deepEqual(said({ "x.account": "ROOT/acme/dev" }), [{ account: "ROOT/acme/dev" }]);
   assert.deepEqual(said({ "x.domain": "ROOT/acme" }), [{ tenants: "ROOT/acme" }]);
+  said({ "x.account": "ROOT/acme/dev", "x.holder": "u-dev" });
+  const [first] = world.documents<DesiredGrant>("storage-manager", "grant");
+  assert.equal(first?.holder, "u-dev", "by its UID as well");
 });

@@ -8,12 +8,18 @@ import { type ControllerState, recordAt } from "../state.ts";
 export function grantDocument(
   state: ControllerState,
   uid: Uid,
-  { volume: at, to, grant, hold }: VolumeGrantElement,
+  { volume: at, to, grant, hold, holder }: VolumeGrantElement,
 ): DesiredGrant | null {
   const volume = recordAt(state, at);
   const vm = to.kind === "vm" ? grantedVm(state, to.vm) : null;
   if (volume === undefined) return null;
-  const common = { uid, volume: volume.uid, grant, ...(hold === undefined ? {} : { hold }) };
+  const common = {
+    uid,
+    volume: volume.uid,
+    grant,
+    ...(hold === undefined ? {} : { hold }),
+    ...(holder === undefined ? {} : { holder }),
+  };
   if (to.kind === "cell") return { ...common, to: { domain: to.domain } };
   if (to.kind === "account") return { ...common, to: { account: to.path } };
   if (to.kind === "tenants") return { ...common, to: { tenants: to.path } };

@@ -188,6 +188,7 @@ const granted = {
   ),
   grant: oneOf("copy", "connect"),
   hold: optional(pathText),
+  holder: optional(word),
 };
 export const desiredGrant = document(object<DesiredGrant>({ uid: uidText, ...granted }), {
   key: { field: "uid", of: ({ uid }) => uid },

@@ -42,6 +42,8 @@ import { cellText, hostText, inUse, pathText, progressFields, uidText, word, yes
 
 const rule = object<Rule>({ verb: pattern(verbPattern, verbPatternRule), effect: oneOf("allow", "deny") });
 export const accountPath = pattern(pathPattern, pathRule);
+/** As many as paths may name, and more than there are of any. */
+const mostDomains = 64;
 
 export const desiredLook = document(object<DesiredLook>({ ticket: uidText }), {
   key: { field: "ticket", of: ({ ticket }) => ticket },
@@ -77,6 +79,7 @@ export const desiredLimits = document(
     path: accountPath,
     kind: oneOf("account", "domain"),
     limits,
+    within: optional(list(word, mostDomains)),
     off: yes,
     ending: yes,
     domainEnds: yes,
@@ -121,9 +124,10 @@ export const desiredMarks = document(
   }),
   { key: { field: "host", of: ({ host }) => host } },
 );
-export const desiredCellOwner = document(object<DesiredCellOwner>({ cell: cellText, account: accountPath }), {
-  key: { field: "cell", of: ({ cell }) => cell },
-});
+export const desiredCellOwner = document(
+  object<DesiredCellOwner>({ cell: cellText, account: accountPath, uids: optional(list(word, mostDomains + 1)) }),
+  { key: { field: "cell", of: ({ cell }) => cell } },
+);
 export const desiredGroup = document(
   object<DesiredGroup>({ uid: uidText, path: pathText, name: word, kind: oneOf(...groupKinds) }),
   { key: { field: "uid", of: ({ uid }) => uid } },

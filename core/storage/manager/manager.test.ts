@@ -292,48 +292,6 @@ test("another cell sees a volume only through a grant, and cannot take its UID",
   assert.deepEqual([...world.agent("s1").desired.keys()], []);
 });
 
-test("cells of an account and of a domain use a volume that is granted to these, as long as they are theirs", () => {
-  const world = oneServer();
-  const [root, team, bank] = ["root", "team.other", "bank"].map((cell) => peerName(`controller.${cell}`)) as [
-    never,
-    never,
-    never,
-  ];
-  const copy = (id: string, cell: string) => volume(id, copyOf("a-1"), null, cell);
-  world.want("owner/other", { cell: "other", account: "ROOT/acme/dev" }, root);
-  world.want("owner/bank", { cell: "bank", account: "ROOT/acmeplus/dev" }, root);
-  world.want("volume/a-1", volume("a-1", image("tiny")));
-  const grants = (to: JsonObject | null) =>
-    world.want("grant/a-2", to === null ? null : { uid: "a-2", volume: "a-1", to, grant: "copy" });
-  const seen = (id: string, by: ReturnType<typeof peerName>): boolean => {
-    world.want(`volume/${id}`, copy(id, by.slice("controller.".length)), by);
-    world.settle();
-    return world.volume(id, by)?.phase === "ready";
-  };
-  assert.equal(seen("b-1", team), false);
-  grants({ account: "ROOT/acme/other" });
-  assert.equal(seen("b-1", team), false);
-  grants({ account: "ROOT/acme/dev" });
-  assert.deepEqual([seen("b-1", team), seen("d-1", bank)], [true, false], "and cells within its cells");
-  world.restart();
-  world.settle();
-  assert.deepEqual([seen("b-2", team), seen("d-2", bank)], [true, false]);
-  grants({ tenants: "ROOT/acme" });
-  assert.deepEqual(
-    [seen("b-3", team), seen("d-3", bank)],
-    [true, false],
-    "no domain that begins with the same letters",
-  );
-  world.want("owner/other", { cell: "other", account: "ROOT/elsewhere/dev" }, root);
-  assert.equal(seen("b-4", team), false, "it is another account's now");
-  world.want("owner/bank", { cell: "bank", account: "ROOT/acme/dev" }, root);
-  assert.equal(seen("d-3", bank), true, "what waited has it");
-  world.want("owner/bank", null, root);
-  assert.equal(seen("d-4", bank), false);
-  grants({ tenants: "ROOT" });
-  assert.deepEqual([seen("b-4", team), seen("d-4", bank)], [true, true], "everybody");
-});
-
 test("it answers each grant with what it grants, after a restart and after a change as well", () => {
   const world = oneServer();
   const granted = { volume: "a-1", to: { domain: "other.cells.internal" }, grant: "copy" };

@@ -335,9 +335,8 @@ function takeCellOwner(state: ManagerState, cell: string, value: Json): void {
   const document = value === null ? null : desiredCellOwner.of(value, cell);
   if (document === null && value !== null) return;
   if (document === null) state.owners.delete(cell);
-  else state.owners.set(cell, document.account);
-  for (const { document } of state.grants.values())
-    if ("account" in document.to || "tenants" in document.to) mark(state, document.volume);
+  else state.owners.set(cell, document);
+  for (const { document } of state.grants.values()) if (!("vm" in document.to)) mark(state, document.volume);
 }
 
 function takeActual(state: ManagerState, agent: AgentView, key: string, value: Json): void {

@@ -10,6 +10,7 @@ import { rootDomain } from "../../../model/contract/tenancy/tenancy.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { limits } from "../../../model/limits.ts";
 import type { AgentBinned } from "../../documents/bin.ts";
+import type { DesiredCellOwner } from "../../documents/tenancy.ts";
 import type {
   AgentImage,
   AgentLeaseActual,
@@ -22,11 +23,14 @@ import type {
   DesiredVolume,
   LeaseHolder,
 } from "../../documents/vocabulary.ts";
-import type { Grantee, HeldFor } from "../../documents/volumes.ts";
+import type { Granted, HeldFor } from "../../documents/volumes.ts";
 import type { Restored } from "../../env.ts";
 import { createOutbox, type Outbox } from "../../outbox.ts";
 import type { Kept, Recovery, WantedFence } from "./records.ts";
 import { createKept } from "./records.ts";
+
+/** Whose a cell is. */
+export type CellHolder = Pick<DesiredCellOwner, "account" | "uids">;
 
 /** Where a volume lies and what it is made of. Written before the agent hears of it. */
 export interface VolumeRecord {
@@ -123,8 +127,8 @@ export interface ManagerState {
   readonly holds: Holds;
   /** By client and UID: volumes of which what they are held for is given up. */
   readonly letGo: Set<string>;
-  /** By child cell of the root cell: path of the account that has it, and all cells in it. Of others nothing is known. */
-  readonly owners: Map<string, string>;
+  /** By child cell of the root cell: the account that has it, and all cells in it. Of others nothing is known. */
+  readonly owners: Map<string, CellHolder>;
   /** By VM, and by the HA Manager that wants it: up to which incarnation it is fenced (`fences/fences.ts`). */
   readonly fences: Map<Uid, Map<PeerName, WantedFence>>;
   /** By cell, the HA Manager that its controller has said looks after it; of others it is the first. */
@@ -341,20 +345,27 @@ export function mayUse(state: ManagerState, use: "copy" | "connect", volume: Uid
       granter === owner &&
       document.volume === volume &&
       document.grant === use &&
-      isFor(state, document.to, client, { vm, domain }),
+      isFor(document, { holder: cellHolderOf(state, client), vm, domain }),
   );
 }
-function isFor(
-  { owners }: ManagerState,
-  to: Grantee,
-  client: PeerName,
-  { vm, domain }: { readonly vm: Uid | null; readonly domain: string },
-): boolean {
+const cellHolderOf = ({ owners }: ManagerState, client: PeerName): CellHolder | undefined =>
+  owners.get(client.slice(client.lastIndexOf(".") + 1));
+
+interface Asking {
+  readonly holder: CellHolder | undefined;
+  readonly vm: Uid | null;
+  /** Of its cell. */
+  readonly domain: string;
+}
+function isFor({ to, holder: meant }: Granted, { holder, vm, domain }: Asking): boolean {
   if ("vm" in to) return to.vm === vm;
+  // By a path it may be somebody who came later: whose UID is not known waits until it is.
+  const [account, ...domains] = holder?.uids ?? [];
+  const isMeant = meant === undefined || ("tenants" in to ? domains.includes(meant) : account === meant);
+  if (!isMeant) return false;
   if ("domain" in to) return to.domain === domain;
-  const account = owners.get(client.slice(client.lastIndexOf(".") + 1));
-  if ("account" in to) return account === to.account;
-  return to.tenants === rootDomain || account?.startsWith(`${to.tenants}/`) === true;
+  if ("account" in to) return holder?.account === to.account;
+  return to.tenants === rootDomain || holder?.account.startsWith(`${to.tenants}/`) === true;
 }
 
 /**

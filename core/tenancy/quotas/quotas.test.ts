@@ -110,6 +110,34 @@ test("an account's limit goes with it, and an older store changes no limit befor
   assert.deepEqual(kept.paths(), []);
 });
 
+test("of an account that has cells its UID is said, and those of its domains, for as long as it has any", () => {
+  const kept = new Kept().hearRoot();
+  const owns = (cell: string, account: string | null): void => {
+    const value = account === null ? null : toJson({ uid: uid(`r-${cell}`), cell: cellName(cell), account });
+    kept.bench.step({ kind: "desired", from: root, key: `owner/r-${cell}`, value });
+  };
+  const of = (path: string): string => kept.bench.uidOf(path);
+  const said = (): readonly object[] => [...kept.desired.values()].map(({ uid, within }) => ({ uid, within }));
+  const dev = { uid: of("ROOT/acme/dev"), within: [of("ROOT/acme"), "domain.root"] };
+  const others = { uid: of("ROOT/others"), within: ["domain.root"] };
+  assert.deepEqual(said(), []);
+  owns("shop", "ROOT/acme/dev");
+  owns("web", "ROOT/acme/dev");
+  assert.deepEqual(said(), [dev]);
+  owns("web", "ROOT/others");
+  owns("none", "ROOT/acme/nobody");
+  assert.deepEqual(said(), [dev, others]);
+  owns("shop", "ROOT/others");
+  assert.deepEqual(said(), [others]);
+  owns("shop", null);
+  owns("web", null);
+  assert.deepEqual(said(), []);
+  // An account that is made over cells of its name is another one than the one before.
+  owns("shop", "ROOT/acme/later");
+  kept.bench.ask(operator, "addAccount", { path: "ROOT/acme/later" });
+  assert.deepEqual(said(), [{ ...dev, uid: of("ROOT/acme/later") }]);
+});
+
 test("a disabled account or domain is said to be off, whatever limits it has, until it is enabled", () => {
   const kept = new Kept().hearRoot();
   const off = (): readonly string[] =>

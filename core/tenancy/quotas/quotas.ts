@@ -10,7 +10,7 @@ import { isKept } from "../owners/owners.ts";
 import { accountFor, domainFor } from "../places.ts";
 import type { AccountRecord, DomainRecord } from "../records.ts";
 import { type Refused, refused, whyNotCounted } from "../refused.ts";
-import { accountPath, domainPath, save, type TenancyState } from "../state.ts";
+import { accountAt, accountPath, domainPath, domainsAbove, save, type TenancyState } from "../state.ts";
 
 /*
  * What accounts and domains may have. It is kept here and counted at the root controller alone, which grants: this service desires every limit
@@ -28,17 +28,35 @@ const isLimited = ({ limits }: { readonly limits?: Limits }): boolean => Object.
 function desiredOf(state: TenancyState, uid: string): DesiredLimits | null {
   const [domain, account] = [state.tables.domain.get(uid), state.tables.account.get(uid)];
   const of = domain ?? account;
-  if (of === undefined || !(isLimited(of) || isOff(of))) return null;
+  if (of === undefined) return null;
   const kind = domain === undefined ? "account" : "domain";
   const path = kind === "domain" ? domainPath(state, uid) : accountPath(state, uid);
+  // By it the root controller knows the UID of an account that has cells, so that whoever has its path later is another one.
+  const hasCells = account !== undefined && state.payers.saidOf(path).size > 0;
+  if (!(isLimited(of) || isOff(of) || hasCells)) return null;
   return {
     uid,
     path,
     kind,
     limits: of.limits ?? {},
+    ...(account === undefined ? {} : { within: domainsWithin(state, account) }),
     ...(isOff(of) ? { off: true } : {}),
     ...(of.deleting !== true ? {} : kind === "account" ? { ending: true } : { domainEnds: true }),
   };
+}
+
+const domainsWithin = (state: TenancyState, { domain }: AccountRecord): readonly string[] =>
+  domainsAbove(state, domain)
+    .map(({ uid }) => uid)
+    .reverse();
+
+/** Of an account it is looked anew what is to be said: it has a cell more, or one less. */
+export function noteOwned(state: TenancyState, paths: readonly (string | null | undefined)[]): void {
+  if (state.limitNews === "all") return;
+  for (const path of paths) {
+    const uid = path == null ? undefined : accountAt(state, path)?.uid;
+    if (uid !== undefined) state.limitNews.add(uid);
+  }
 }
 
 /** Where there is a root controller it is told every limit. One that lost its store says nothing anew before somebody has looked. */

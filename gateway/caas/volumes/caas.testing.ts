@@ -30,6 +30,9 @@ export interface Person {
   readonly others?: readonly string[];
 }
 
+/** As `tenancy` makes one up. */
+export const uidOfAccount = (path: string): string => `uid-of-${path.replaceAll("/", "-")}`;
+
 /**
  * CaaS before cells whose controllers are the real ones, step by step, and a gateway that only knows who somebody is and hands
  * requests on: by a credential of a part where it is CaaS' own.
@@ -141,7 +144,7 @@ export class CaasWorld {
     }
     return [...found].map(([path, cells]) => ({
       path,
-      uid: this.uids.get(path) ?? `uid of ${path}`,
+      uid: this.uids.get(path) ?? uidOfAccount(path),
       cells: [...cells],
     }));
   }

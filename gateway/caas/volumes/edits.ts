@@ -64,7 +64,7 @@ export function newGroup(
     v1: element,
     ...(originMiB === null ? {} : { [originSizeOf(1)]: originMiB }),
     ...(held === null ? {} : { [heldOf(1)]: held }),
-    ...Object.assign({}, ...sharesOf({ account, shares: [] }).map((share) => grantsFor(1, share))),
+    ...Object.assign({}, ...sharesOf({ account, owner, shares: [] }).map((share) => grantsFor(1, share))),
   };
 }
 

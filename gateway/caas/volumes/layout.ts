@@ -138,18 +138,29 @@ const grantsOf: Readonly<Record<VolumeRight, readonly ("copy" | "connect")[]>> =
   write: ["connect"],
   manage: ["copy", "connect"],
 };
-const granteeOf = ({ kind, path = "" }: Share): JsonObject => {
-  if (kind === "cell") return { "x.cell": `<ref://${path}.${network.domain}/>` };
-  if (kind === "account") return { "x.account": path };
+const granteeOf = ({ kind, path = "", holder }: StoredShare): JsonObject => {
+  const meant = holder === undefined ? {} : { "x.holder": holder };
+  if (kind === "cell") return { "x.cell": `<ref://${path}.${network.domain}/>`, ...meant };
+  if (kind === "account") return { "x.account": path, ...meant };
   return { "x.domain": kind === "all" ? "ROOT" : path };
 };
 /** The account that has it may do all with it, as somebody with whom it is shared. */
-const ownerShare = (account: string): StoredShare => ({ id: "owner", kind: "account", path: account, right: "manage" });
-export const sharesOf = ({ account, shares }: Pick<StoredVolume, "account" | "shares">): readonly StoredShare[] =>
-  account === null ? shares : [ownerShare(account), ...shares];
+const ownerShare = (path: string, owner: string | null): StoredShare => ({
+  id: "owner",
+  kind: "account",
+  path,
+  right: "manage",
+  ...(owner === null ? {} : { holder: owner }),
+});
+export const sharesOf = ({
+  account,
+  owner,
+  shares,
+}: Pick<StoredVolume, "account" | "owner" | "shares">): readonly StoredShare[] =>
+  account === null ? shares : [ownerShare(account, owner), ...shares];
 
 /** By their names, beside the version. */
-export const grantsFor = (version: number, share: Share): Readonly<Record<string, JsonObject>> =>
+export const grantsFor = (version: number, share: StoredShare): Readonly<Record<string, JsonObject>> =>
   Object.fromEntries(
     grantsOf[share.right].map((grant) => [
       `v${version}-${grant}-${share.id}`,

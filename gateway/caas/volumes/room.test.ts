@@ -4,6 +4,7 @@ import fc from "fast-check";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { RefusedError } from "../../requests/refused.ts";
 import { uuidOf } from "../../shared/uuid.ts";
+import { uidOfAccount } from "./caas.testing.ts";
 import { most, requireRoom, weightOf } from "./room.ts";
 import { openIndex } from "./search.ts";
 
@@ -18,12 +19,12 @@ class Room {
     const parts = Array.from({ length: elements }, (_, at) => [`v${at + 1}`, { "x.type": "Volume" }] as const);
     const group: JsonObject = {
       name: uid,
-      ...(account === null ? {} : { account, owner: `uid of ${account}` }),
+      ...(account === null ? {} : { account, owner: uidOfAccount(account) }),
       text: "x".repeat(bytes),
       shares: {},
       ...Object.fromEntries(parts),
     };
-    const others = account === null ? null : this.index.others(account, `uid of ${account}`, uid);
+    const others = account === null ? null : this.index.others(account, uidOfAccount(account), uid);
     try {
       requireRoom({ name: "data", account }, nothing, weightOf(group), others, null);
     } catch (error) {

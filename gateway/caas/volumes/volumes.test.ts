@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "../../../model/json/json.ts";
-import { type Answer, CaasWorld } from "./caas.testing.ts";
+import { type Answer, CaasWorld, uidOfAccount } from "./caas.testing.ts";
 
 const people = {
   ann: { account: "ROOT/acme/dev", cells: ["shop"] },
@@ -45,7 +45,8 @@ test("an empty volume is made in the primary cell, for the account of who asks, 
     assert.equal(group(world, uid).text, " <ref:/nowhere/at/all>", "what somebody wrote is no reference");
     const { v1, "v1-copy-owner": copy, "v1-connect-owner": connect } = group(world, uid);
     assert.deepEqual(v1, { "x.type": "Volume", "x.public": true, "x.size": 64 });
-    const grant = { "x.type": "VolumeGrant", "x.volume": "<ref:../v1>", "x.account": "ROOT/acme/dev" };
+    const to = { "x.account": "ROOT/acme/dev", "x.holder": uidOfAccount("ROOT/acme/dev") };
+    const grant = { "x.type": "VolumeGrant", "x.volume": "<ref:../v1>", ...to };
     assert.deepEqual(
       [copy, connect],
       [
@@ -127,7 +128,7 @@ test("whoever has an account's path after it has nothing of what it had", () =>
       ["bob", his],
     ] as const)
       assert.equal((await world.ask(who, `GET /volumes/${id}`)).status, 200, who);
-    world.uids.set("ROOT/acme/dev", "another one").set("ROOT/bank/core", "another one");
+    world.uids.set("ROOT/acme/dev", "another-one").set("ROOT/bank/core", "another-one");
     for (const [who, id] of [
       ["ann", uid],
       ["adam", uid],
@@ -149,13 +150,21 @@ test("it is shared with a cell, an account, a domain or all, each for what it sa
     const uid = uidOf(await world.ask("ann", "POST /volumes", { name: "data", sizeMiB: 64 }));
     const share = (body: object, who = "ann") => world.ask(who, `POST /volumes/${uid}/shares`, body);
     const rights = async (who = "bob"): Promise<unknown> => (await world.ask(who, `GET /volumes/${uid}`)).json.rights;
+    // Whoever has the path later is another one, for the storage layer as well.
+    const banks = { "x.holder": uidOfAccount("ROOT/bank/core") };
     for (const [body, grants] of [
-      [{ kind: "cell", path: "bank", right: "copy" }, { "x.cell": "<ref://bank.cells.internal/>" }],
-      [{ kind: "account", path: "ROOT/bank/core", right: "write" }, { "x.account": "ROOT/bank/core" }],
+      [
+        { kind: "cell", path: "bank", right: "copy" },
+        { "x.cell": "<ref://bank.cells.internal/>", ...banks },
+      ],
+      [
+        { kind: "account", path: "ROOT/bank/core", right: "write" },
+        { "x.account": "ROOT/bank/core", ...banks },
+      ],
       [{ kind: "domain", path: "ROOT/bank", right: "copy" }, { "x.domain": "ROOT/bank" }],
       [{ kind: "all", right: "copy" }, { "x.domain": "ROOT" }],
     ] as const) {
-      const answer = await share(body);
+      const answer = await share(body, "operator");
       assert.equal(answer.status, 200, said(answer));
       const [only = {}] = answer.json.shares as JsonObject[];
       const name = `v1-${body.right === "copy" ? "copy" : "connect"}-${only.id}`;
@@ -178,7 +187,7 @@ test("it is shared with a cell, an account, a domain or all, each for what it sa
       assert.match(said(await share({ kind: "all", right: "manage" }, "bob")), /^403/);
       const clone = await world.ask("bob", "POST /volumes", { name: `of-${only.id}`, from: { volume: uid } });
       assert.match(said(clone), body.right === "copy" ? /^201/ : /^403 data is shared with you, and not to be copied/);
-      assert.deepEqual((await share(body)).json.shares, answer.json.shares, "twice is once");
+      assert.deepEqual((await share(body, "operator")).json.shares, answer.json.shares, "twice is once");
       assert.equal((await world.ask("ann", `DELETE /volumes/${uid}/shares/${only.id}`)).status, 200);
       assert.equal(group(world, uid)[name], undefined);
       assert.equal((await world.ask("bob", `GET /volumes/${uid}`)).status, 404);
@@ -405,7 +414,7 @@ test("no account fills the part of the primary cell that all have: each volume a
     const filler = {
       name: "filler",
       account: "ROOT/acme/dev",
-      owner: "uid of ROOT/acme/dev",
+      owner: uidOfAccount("ROOT/acme/dev"),
       text: "x".repeat(120_000),
     };
     const patch = Array.from({ length: 17 }, (_each, at) => ({

@@ -21,4 +21,9 @@ export const grantAttributes = {
     effect: "change",
     docs: "The path of a copy in the cell that `x.cell` names, such as `primary/volumes/a1`. Until that copy has been made the volume is shown to other cells and not destroyed: it may leave the model, or its cell be deleted, and its bytes stay. Taken back by removing the grant or this attribute, and the volume not with it.",
   },
+  "x.holder": {
+    kind: { kind: "text" },
+    effect: "change",
+    docs: "The UID of the account or the domain that `x.account` or `x.domain` names, as `cells account list` and `cells domain list` show it; beside `x.cell`, of the account that has the cell. One that is made later by the same name is another, and may not use the volume. Without it whoever has the name may.",
+  },
 } as const;
