@@ -361,9 +361,11 @@ export class Client {
   async session(
     cell: string,
     request: SessionRequest,
+    signal?: AbortSignal,
   ): Promise<{ readonly grant: SessionGrant; readonly url: string }> {
     const parameters = { cell };
-    const grant = await this.#gateway.ask("grantSession", { parameters, body: request });
+    const asked = { parameters, body: request, ...(signal === undefined ? {} : { signal }) };
+    const grant = await this.#gateway.ask("grantSession", asked);
     return { grant, url: `${this.#configuration.url.replace(/^http/, "ws")}${addressOf("openSession", parameters)}` };
   }
 

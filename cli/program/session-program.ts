@@ -1,6 +1,8 @@
+import { mostViewers } from "../../model/cell/session-messages.ts";
 import { secondsOf } from "../context/context.ts";
 import type { Register } from "../context/register-type.ts";
 import { usage } from "../terminal/failure.ts";
+import { wholeNumber } from "./options.ts";
 
 const positiveSecondsOf = (text: string): number => {
   const seconds = secondsOf(text);
@@ -44,10 +46,16 @@ What it leaves running in the guest is heard no longer than itself: give that an
   withHelp(
     program
       .command("cp")
-      .description("copy one file into a VM or out of it, of any size; it is there whole or not at all")
+      .description("copy one file into a VM or out of it; it is there whole or not at all")
       .argument("<from>", "a file here, or VM:PATH")
       .argument("<to>", "the other one; a directory keeps the name (in a VM with a `/` at the end)")
-      .action(async (from, to) => (await import("../sessions/cp.ts")).copy(context(), from, to)),
+      .option(
+        "--most <MiB>",
+        "take no more than this out of a VM, whose guest says when its file ends",
+        wholeNumber,
+        16_384,
+      )
+      .action(async (from, to, options) => (await import("../sessions/cp.ts")).copy(context(), from, to, options.most)),
     ["cells cp site.tar shop/web/vm:/srv/", "cells cp shop/web/vm:/var/log/messages ."],
     `The guest needs its agent and sh, cat, mv and sha256sum. A file here with a \`:\` in its name is written as ./NAME.`,
   );
@@ -107,7 +115,7 @@ const consoles: Register = (program, context, withHelp) => {
       ),
     ["cells display shop/web/vm", "cells display shop/web/vm --port 5901"],
     `The VM has x.display "vga". Open the address that is printed with any viewer, as in \`remote-viewer vnc://127.0.0.1:5901\`. It asks for no
-password: whoever is on this machine reaches it meanwhile. At most 8 viewers are at one screen; all see it, all may type, and each is recorded.`,
+password: whoever is on this machine reaches it meanwhile. At most ${mostViewers} viewers are at one screen; all see it, all may type, and each is recorded.`,
   );
   withHelp(
     program

@@ -91,13 +91,13 @@ test("a file goes in and out whole, whatever its size and its name", async (t) =
   for (const size of [0, 5, 2_500_000]) {
     const bytes = randomBytes(size);
     writeFileSync(here, bytes, { mode: 0o750 });
-    await copy(context, here, `shop/web:${there}`);
+    await copy(context, here, `shop/web:${there}`, 3);
     assert.ok(readFileSync(there).equals(bytes));
     assert.ok(most() <= inputWindowBytes.exec, `${most()} bytes were on their way`);
-    await copy(context, `shop/web:${there}`, back);
+    await copy(context, `shop/web:${there}`, back, 3);
     assert.ok(readFileSync(back).equals(bytes));
   }
-  await copy(context, `shop/web:${here}`, directory).catch((error: unknown) => assert.fail(String(error)));
+  await copy(context, `shop/web:${here}`, directory, 3).catch((error: unknown) => assert.fail(String(error)));
   assert.deepEqual(readdirSync(directory).toSorted(), ["back", "here", "there $(touch x) 'y'"]);
 });
 
@@ -106,9 +106,9 @@ test("what is not whole is not kept, and what was there stays", async (t) => {
   const [here, there] = [join(directory, "here"), join(directory, "there")];
   writeFileSync(here, "all of it");
   writeFileSync(there, "before");
-  await assert.rejects(copy(context, here, `shop/web:${there}`), /there is not what .*here was.*Nothing was kept/);
+  await assert.rejects(copy(context, here, `shop/web:${there}`, 3), /there is not what .*here was.*Nothing was kept/);
   assert.equal(readFileSync(there, "utf8"), "before");
-  await assert.rejects(copy(context, `shop/web:${directory}/none`, here), (error) => {
+  await assert.rejects(copy(context, `shop/web:${directory}/none`, here, 3), (error) => {
     assert.ok(error instanceof CommandFailure && error.exitCode === 1, String(error));
     return true;
   });
@@ -117,11 +117,25 @@ test("what is not whole is not kept, and what was there stays", async (t) => {
   assert.ok(!existsSync(join(directory, "none")));
 });
 
+test("a guest whose file does not end fills no disk here", async (t) => {
+  const { directory, context } = await scene(t);
+  const [there, here] = [join(directory, "there"), join(directory, "here")];
+  writeFileSync(there, Buffer.alloc(1024 * 1024));
+  await copy(context, `shop/web:${there}`, here, 1);
+  writeFileSync(there, Buffer.alloc(1024 * 1024 + 1));
+  await assert.rejects(
+    copy(context, `shop/web:${there}`, here, 1),
+    /shop\/web:.*there is more than 1 MiB. Nothing was kept; --most says how much is taken/,
+  );
+  assert.equal(readFileSync(here).length, 1024 * 1024, "what was there stays");
+  assert.deepEqual(readdirSync(directory).toSorted(), ["here", "there"]);
+});
+
 test("one of the two is in a VM, and is written with its path", async (t) => {
   const { context } = await scene(t);
   assert.deepEqual(guestFileOf("shop/web/vm:/a:b"), { vm: "shop/web/vm", path: "/a:b" });
   assert.deepEqual([guestFileOf("./a:b"), guestFileOf("/a:b"), guestFileOf("a")], [null, null, null]);
-  await assert.rejects(copy(context, "a", "b"), /one of the two is a file in a VM/);
-  await assert.rejects(copy(context, "shop:/a", "b"), /shop is no path of a VM/);
-  await assert.rejects(copy(context, "shop/web:", "b"), /which file in shop\/web\?/);
+  await assert.rejects(copy(context, "a", "b", 3), /one of the two is a file in a VM/);
+  await assert.rejects(copy(context, "shop:/a", "b", 3), /shop is no path of a VM/);
+  await assert.rejects(copy(context, "shop/web:", "b", 3), /which file in shop\/web\?/);
 });

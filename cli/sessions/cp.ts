@@ -8,8 +8,8 @@ import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
 import { type Ran, type RunBounds, run } from "./run-in-guest.ts";
 
 /**
- * `cells cp`: one file into a guest or out of it, of any size, by commands that every guest with a shell has. It has its name
- * only when all of it is there and its digest is right.
+ * `cells cp`: one file into a guest or out of it, by commands that every guest with a shell has. It has its name
+ * only when all of it is there and its digest is right. A guest that never ends its file fills no disk here: how much is taken is bounded.
  */
 interface GuestFile {
   readonly vm: string;
@@ -87,7 +87,7 @@ const into = async (client: Client, file: string, { vm, path }: GuestFile): Prom
   return bytes;
 };
 
-const outOf = async (client: Client, source: GuestFile, file: string): Promise<number> => {
+const outOf = async (client: Client, source: GuestFile, file: string, most: number): Promise<number> => {
   const isDirectory = await stat(file).then(
     (found) => found.isDirectory(),
     () => false,
@@ -100,8 +100,13 @@ const outOf = async (client: Client, source: GuestFile, file: string): Promise<n
   const hash = createHash("sha256");
   let bytes = 0;
   const output = async (piece: Buffer): Promise<void> => {
-    hash.update(piece);
     bytes += piece.length;
+    if (bytes > most * 1024 * 1024)
+      throw new CommandFailure(
+        exitCodes.refused,
+        `${source.vm}:${source.path} is more than ${most} MiB. Nothing was kept; --most says how much is taken`,
+      );
+    hash.update(piece);
     await handle.appendFile(piece);
   };
   try {
@@ -118,12 +123,13 @@ const outOf = async (client: Client, source: GuestFile, file: string): Promise<n
   return bytes;
 };
 
-export const copy = async (context: Context, from: string, to: string): Promise<void> => {
+/** @param most taken out of a guest, in MiB */
+export const copy = async (context: Context, from: string, to: string, most: number): Promise<void> => {
   const [source, target] = [guestFileOf(from), guestFileOf(to)];
   const client = context.client();
   let bytes: number;
   if (source === null && target !== null) bytes = await into(client, from, target);
-  else if (source !== null && target === null) bytes = await outOf(client, source, to);
+  else if (source !== null && target === null) bytes = await outOf(client, source, to, most);
   else throw usage("one of the two is a file in a VM, as shop/web/vm:/etc/motd, and the other one a file here");
   if (context.json) printJson(context, { from, to, bytes });
   else context.terminal.print(`${from} → ${to}: ${bytes} bytes`);

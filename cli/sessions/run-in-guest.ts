@@ -2,7 +2,7 @@ import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import type { Client } from "../connection/client.ts";
 import { cellOfPath } from "../context/context.ts";
 import { CommandFailure, exitCodes } from "../terminal/failure.ts";
-import { openSession, type Session } from "./session.ts";
+import { inWords, openSession, type Session } from "./session.ts";
 
 /**
  * A command in a guest, whose output this command needs. Who is root in the guest decides what its agent says, and whether it says anything: so each
@@ -108,7 +108,6 @@ export const run = async (
 };
 
 const refusal = (sentence: string): CommandFailure => new CommandFailure(exitCodes.refused, sentence);
-const inWords = (ms: number): string => (ms >= 1000 ? `${Math.round(ms / 1000)} s` : `${ms} ms`);
 
 /** Two clocks: one for all of it, one that begins anew with each byte. */
 class Patience {

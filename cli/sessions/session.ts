@@ -9,6 +9,7 @@ import {
   inputWindowBytes,
   type SessionGrant,
   type SessionMessage,
+  type SessionRequest,
   type SessionVerb,
   sessionProtocol,
 } from "../../model/cell/session-messages.ts";
@@ -49,18 +50,45 @@ export const isPassing = (failure: CommandFailure): boolean =>
 
 const chunkBytes = 16 * 1024;
 
-/** Asks for a capability and opens the stream. Rejects with `Refused`, or that nothing answers. */
+/** Longer than a host waits for an agent: who is silent for so long is away. */
+const longestWaitMs = 90_000;
+export const inWords = (ms: number): string => (ms >= 1000 ? `${Math.round(ms / 1000)} s` : `${ms} ms`);
+
+/** A capability, and where it is used. Rejects with `Refused`, or that nothing answers. */
+export const granted = async (
+  client: Client,
+  cell: string,
+  asked: SessionRequest,
+  waitMs = longestWaitMs,
+): Promise<{ readonly grant: SessionGrant; readonly url: string }> => {
+  const signal = AbortSignal.timeout(waitMs);
+  return client.session(cell, asked, signal).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+    throw new CommandFailure(
+      exitCodes.unreachable,
+      `nobody has said within ${inWords(waitMs)} whether ${asked.vm} may be reached; \`cells status\` names services that are away`,
+    );
+  });
+};
+
+/**
+ * Asks for a capability and opens the stream. Rejects with `Refused`, or that nothing answers.
+ *
+ * @param waitMs for each of the two
+ */
 export const openSession = async (
   client: Client,
   request: { readonly cell: string; readonly vm: string; readonly verb: SessionVerb; readonly port?: number },
   listener: SessionListener,
+  waitMs = longestWaitMs,
 ): Promise<Session> => {
-  const { cell, vm, verb, port } = request;
-  const { grant, url } = await client.session(cell, { vm, verb, ...(port === undefined ? {} : { port }) });
+  const { cell, ...asked } = request;
+  const { grant, url } = await granted(client, cell, asked, waitMs);
   const socket = new WebSocket(url, [sessionProtocol, `${capabilityPrefix}${grant.session}`], {
     perMessageDeflate: false,
+    handshakeTimeout: waitMs,
   });
-  const session = new OpenSession(socket, grant, listener, inputWindowBytes[verb]);
+  const session = new OpenSession(socket, grant, listener, inputWindowBytes[asked.verb]);
   const answer = await new Promise<IncomingMessage | null>((resolve, reject) => {
     socket.once("open", () => resolve(null));
     socket.once("unexpected-response", (_request, response) => resolve(response));

@@ -7,6 +7,7 @@ import { type Context, cellOfPath, printJson } from "../context/context.ts";
 import { CommandFailure, exitCodes, usage } from "../terminal/failure.ts";
 import { portsOf } from "./forward.ts";
 import { run } from "./run-in-guest.ts";
+import { granted } from "./session.ts";
 
 /**
  * `cells ssh`: this machine's `ssh` over `cells forward`. Whom it speaks with it knows beforehand: the guest's agent, which is
@@ -63,7 +64,7 @@ export const ssh = async (
   const client = context.client();
   // Whether it may be done at all is told first. The capability is not used, and ends by itself.
   const { cell, path } = cellOfPath(vm);
-  const { url } = await client.session(cell, { vm: path, verb: "forward", port: there });
+  const { url } = await granted(client, cell, { vm: path, verb: "forward", port: there });
   const keys = await readHostKeys(client, vm);
   const knownHosts = knownHostsFile(createHash("sha256").update(`${url}\n${vm}`).digest("hex").slice(0, 32));
   // ssh compares names in small letters.

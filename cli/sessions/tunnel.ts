@@ -5,7 +5,7 @@ import { printable } from "../../model/diagnostics/render-diagnostic.ts";
 import type { Context } from "../context/context.ts";
 import { CommandFailure, exitCodes } from "../terminal/failure.ts";
 import { untilInterrupted } from "../terminal/interrupted.ts";
-import { openSession, type Session } from "./session.ts";
+import { granted, openSession, type Session } from "./session.ts";
 
 /** Connections here that are one session each into a VM: to a port of it, or to its screen. */
 export interface Target {
@@ -32,7 +32,7 @@ export interface Served {
 export async function serveHere(context: Context, { name, to, here, most, listening: told }: Served): Promise<void> {
   // Whether it may be done at all is told before anybody connects. The capability is not used, and ends by itself.
   const { cell, ...asked } = to;
-  await context.client().session(cell, asked);
+  await granted(context.client(), cell, asked);
   const open = new Set<Socket>();
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     open.add(socket);
