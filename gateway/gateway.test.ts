@@ -280,8 +280,10 @@ test("a first model makes the controller, and everything else passes through unc
     ["?after=1", 400],
     ["?cell=other", 200],
     ["?account=ROOT", 503],
-  ] as const)
-    assert.equal((await ask("GET", `/elements${query}`)).status, status, query);
+  ] as const) {
+    const { status: said, headers } = await ask("GET", `/elements${query}`);
+    assert.deepEqual([said, headers.get("retry-after")], [status, status === 503 ? "5" : null], query);
+  }
   const first = await ask("GET", "/cells?limit=1");
   assert.deepEqual([(first.json as readonly object[]).length, first.headers.get("cells-next")], [1, null]);
   assert.equal((await ask("GET", "/cells?after=00")).status, 400);

@@ -328,6 +328,9 @@ function answerError(error: unknown, reply: FastifyReply, log: Observer["log"]):
     log("gateway/failed", { why: known.message ?? String(error) });
     refusal = { code: "internal", message: "the gateway failed to answer this request; its log says why" };
   }
+  // A place is free again in a moment, and a service that is away comes back later than that.
+  if (status === 503 && !reply.hasHeader("retry-after"))
+    reply.header("retry-after", refusal.code === "busy" ? "1" : "5");
   reply
     .code(status)
     .type("application/json")

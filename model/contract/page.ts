@@ -33,7 +33,7 @@ interfaces of the same names in \`model/api.ts\`.
   is below \`/cells/<cell>\`, and in \`GET /cells\` that cell alone.
 - An answer that is no success has a body \`{"error": {"code", "message", "diagnostics"}}\`: 400 for what is wrong with the
   request, with its place; 401 without a valid credential, 403 for what it does not open; 404 for what is not there; 502 and
-  503 where somebody who would have to answer does not. \`cells explain\` has a page for each code.
+  503 where somebody who would have to answer does not, the latter with \`Retry-After\`. \`cells explain\` has a page for each code.
 - A \`reason\` is for people. \`causes\` beside it is the same as data: each a \`kind\` with its facts, and in \`because\` what is
   behind it. Go by kinds and never by words. Later versions have more kinds; for one that you do not know there is the sentence.
 - A program that changes part of a model names what its change rests on, and nothing else:
