@@ -13,6 +13,7 @@ const positiveSecondsOf = (text: string): number => {
 /** Commands that open a session into a running VM. */
 export const sessionCommands: Register = (program, context, withHelp) => {
   streams(program, context, withHelp);
+  ports(program, context, withHelp);
   consoles(program, context, withHelp);
 };
 
@@ -59,6 +60,9 @@ What it leaves running in the guest is heard no longer than itself: give that an
     ["cells cp site.tar shop/web/vm:/srv/", "cells cp shop/web/vm:/var/log/messages ."],
     `The guest needs its agent and sh, cat, mv and sha256sum. A file here with a \`:\` in its name is written as ./NAME.`,
   );
+};
+
+const ports: Register = (program, context, withHelp) => {
   withHelp(
     program
       .command("forward")

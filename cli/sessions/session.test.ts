@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type WebSocket, WebSocketServer } from "ws";
 import {
@@ -16,8 +18,11 @@ import {
   type SessionMessage,
   sessionProtocol,
 } from "../../model/cell/session-messages.ts";
+import { Client as Asking } from "../connection/client.ts";
 import { writeClientConfiguration } from "../connection/client-config.ts";
+import { CommandFailure } from "../terminal/failure.ts";
 import { withoutQueries } from "./replay.ts";
+import { openSession } from "./session.ts";
 
 /** `cells exec` and `cells console` as a user runs them, against a gateway whose sessions are the test's. */
 const main = fileURLToPath(new URL("../main.ts", import.meta.url));
@@ -417,4 +422,41 @@ test("logs --follow goes on with the next incarnation, and a refusal at first is
     },
     refusal,
   );
+});
+
+/** A gateway that takes every connection and says nothing, or grants and says nothing more. */
+const silent = async (t: TestContext, grants: boolean): Promise<Asking> => {
+  const server = createServer((_request, response) => {
+    if (grants) response.writeHead(201, { "content-type": "application/json" }).end(JSON.stringify({ session: "c" }));
+  });
+  server.on("upgrade", () => undefined);
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket) => sockets.add(socket));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return new Asking({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, credential: "x" });
+};
+const openedInTime = async (client: Asking): Promise<unknown> => {
+  const listener = { output: () => undefined, message: () => undefined };
+  const left = new AbortController();
+  const late = sleep(20_000, null, { signal: left.signal }).then(() => assert.fail("it is waited for without end"));
+  late.catch(() => undefined);
+  const request = { cell: "shop", vm: "shop/web", verb: "console" } as const;
+  return Promise.race([openSession(client, request, listener, 3000), late]).finally(() => left.abort());
+};
+
+test("nobody waits for ever for a capability that never comes, nor for the session after it", async (t) => {
+  for (const [grants, why] of [
+    [false, /^nobody has said within 3 s whether shop\/web may be reached; `cells status` names/],
+    [true, /^the session could not be opened: .*timed out/],
+  ] as const)
+    await assert.rejects(openedInTime(await silent(t, grants)), (error) => {
+      assert.ok(error instanceof CommandFailure && error.exitCode === 3, String(error));
+      assert.match(error.message, why);
+      return true;
+    });
 });
