@@ -1,4 +1,5 @@
 import type { Asker } from "../../core/controller/model/audited.ts";
+import type { Lacks } from "../../core/controller/requests/credentials/strict.ts";
 import type { Within } from "../../core/controller/requests/credentials/within.ts";
 import type { Once } from "../../core/controller/requests/once.ts";
 import { bundleMediaType, invalidSpecification, isYamlMediaType, type Refusal } from "../../model/api.ts";
@@ -13,7 +14,7 @@ import { sendJson, sendRefusal } from "../http/http.ts";
 import { evaluate } from "../specification/evaluate.ts";
 import { type Exchange, jsonIn, onceOf, relay, type TooLong, textBody } from "./exchange.ts";
 import { askerOf } from "./tenants/audit.ts";
-import { withinOf } from "./tenants/callers.ts";
+import { lacksOf, withinOf } from "./tenants/callers.ts";
 
 /** A change of the model at a controller's edge: a specification in whatever language, a part of one, a patch, or nothing more. */
 
@@ -34,6 +35,7 @@ export async function change(exchange: Exchange<Changes>): Promise<void> {
     allowDestroy: query.allowDestroy ?? [],
     by: askerOf(exchange.caller, incoming),
     ...withinOf(exchange.caller),
+    ...lacksOf(exchange.caller),
     ...(version === undefined ? {} : { ifMatch: Number(version) }),
   };
   if (incoming.method === "DELETE") {
@@ -84,6 +86,7 @@ interface ChangeConditions {
   readonly allowDestroy: readonly string[];
   readonly by: Asker;
   readonly within?: Within;
+  readonly lacks?: Lacks;
   readonly ifMatch?: number;
   readonly once?: Once;
 }

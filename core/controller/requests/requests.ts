@@ -39,11 +39,11 @@ import { dropHeld, heldBelow, nothingHeld, planOfDropping } from "../volumes/dro
 import { withSizes } from "../volumes/growth.ts";
 import { whyEnds } from "./connection-ends.ts";
 import { addCredential, credentialsOf, openedBy, revokeCredential } from "./credentials/credentials.ts";
+import { type Lacks, whyNotStrict } from "./credentials/strict.ts";
 import { saidWithin, shownWithin, type Within, whyNotWithin, whyPlanNotWithin } from "./credentials/within.ts";
 import { type ElementsRequest, elementsPage } from "./elements.ts";
 import { type ForceStopRequest, forceStop } from "./force-stop.ts";
 import { foretold } from "./foretold.ts";
-
 import { type MoveRequest, move } from "./move.ts";
 import { answeredBefore, keepAnswer, type Once } from "./once.ts";
 import { type RecordRequest, recorded } from "./recorded.ts";
@@ -75,6 +75,7 @@ export type ControllerRequest =
       readonly once?: Once;
       /** Whoever asks has this part of the cell alone; absent: all of it. */
       readonly within?: Within;
+      readonly lacks?: Lacks;
     }
   | { readonly method: "SUMMARY" }
   /** How far the records go of who changed the cell. */
@@ -307,7 +308,8 @@ function* change(state: ControllerState, request: ChangeRequest): Generator<void
   const plan = yield* inSlices(state, planFor(state, cell));
   yield* lookedAt(state, cell);
   const beyond = within === undefined ? null : whyPlanNotWithin(within, cell, plan);
-  if (beyond !== null) return fail(refused(403, "forbidden", beyond));
+  const no = beyond ?? whyNotStrict(request.lacks, { before: state.cell, after: cell, plan });
+  if (no !== null) return fail(refused(403, "forbidden", no));
   const sized = withSizes(state, plan);
   const shown = within === undefined ? sized : { ...sized, steps: shownWithin(within, sized.steps) };
   const failed = shownWithin(within, leftFailed(state, plan));

@@ -71,6 +71,7 @@ export const builtInRoles: readonly BuiltInRole[] = [
     rules: allow(
       "cell.*",
       "vm.*",
+      "placement.*",
       "credential.*",
       "user.*",
       "key.*",

@@ -31,13 +31,18 @@ const verbs = {
   exec: "vm.exec",
 } as const satisfies Partial<Record<RouteName, string>>;
 
+/** To have hosts alone for VMs (`x.placement.dedication "strict"`): no request, but what one changes (`core/controller/requests/credentials/strict.ts`). */
+export const strictRight = "placement.strict";
+
 /** Null: no rule gives it. Of a session in a VM: `sessionVerb`. */
 export const verbOf = (name: RouteName): string | null =>
   Object.hasOwn(verbs, name) ? verbs[name as keyof typeof verbs] : null;
 export const sessionVerb = (verb: string): string => `vm.${verb}`;
 
 /** Whoever has a cell's own credential may do all of these there, and is not asked who he is. */
-const ofCredential: readonly string[] = [...new Set([...Object.values(verbs), ...sessionVerbs.map(sessionVerb)])];
+const ofCredential: readonly string[] = [
+  ...new Set([...Object.values(verbs), ...sessionVerbs.map(sessionVerb), strictRight]),
+];
 /** What a cell's credential may, and these rules do not; null: nothing. */
 export const beyondOwn = (rules: readonly Rule[]): string | null =>
   ofCredential.find((verb) => !allows(rules, verb)) ?? null;

@@ -1,7 +1,10 @@
+import type { Lacks } from "../../../core/controller/requests/credentials/strict.ts";
 import type { Within } from "../../../core/controller/requests/credentials/within.ts";
 import { isObject } from "../../../core/outbox.ts";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { RouteName } from "../../../model/contract/routes.ts";
+import { allows } from "../../../model/contract/tenancy/rules.ts";
+import { strictRight } from "../../../model/contract/tenancy/verbs.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { bearerOf, hashCredential, isAuthorized } from "../../http/bearer.ts";
 import type { PeerRequest } from "../../http/peer-handler.ts";
@@ -25,6 +28,10 @@ export function partMayNotAsk(caller: Caller | null, name: RouteName): Refusal |
 /** What the controller is told of it, beside the rest of a request. */
 export const withinOf = (caller: Caller | null): { readonly within?: Within } =>
   caller !== null && "within" in caller && caller.within !== undefined ? { within: caller.within } : {};
+
+/** Rights that a user has not, of those that depend on what a change is. A credential's holder, and the operator, have all of them. */
+export const lacksOf = (caller: Caller | null): { readonly lacks?: Lacks } =>
+  caller !== null && "tenant" in caller && !allows(caller.tenant.rules, strictRight) ? { lacks: [strictRight] } : {};
 
 /** Who was let in: the operator, whoever holds the cell's own credential with this hash, or a user of its account. */
 export type Caller =

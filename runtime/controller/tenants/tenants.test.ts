@@ -6,6 +6,7 @@ import { routeNames, routeOf } from "../../../model/contract/routes.ts";
 import type { Rule } from "../../../model/contract/tenancy/rules.ts";
 import { verbOf } from "../../../model/contract/tenancy/verbs.ts";
 import type { Json } from "../../../model/json/json.ts";
+import { lacksOf } from "./callers.ts";
 import { type Tenant, TenantAnswers, TicketHolds, tenantMayNot, tenantMayNotAsk, tenantOf } from "./tenants.ts";
 
 const tenant = (...rules: readonly Rule[]): Tenant => ({ ticket: "t", user: "ann@ROOT", account: "ROOT/dev", rules });
@@ -40,13 +41,22 @@ test("every request about a cell that a cell's own credential opens has a verb",
 });
 
 test("who may make a credential of the cell may do all that it does", () => {
-  assert.equal(tenantMayNotAsk(tenant(allow("credential.*"), allow("cell.*"), allow("vm.*")), "addCredential"), null);
+  const all = [allow("credential.*"), allow("cell.*"), allow("vm.*")];
+  assert.equal(tenantMayNotAsk(tenant(...all, allow("placement.*")), "addCredential"), null);
   for (const rules of [
     [allow("credential.*")],
     [allow("credential.*"), allow("cell.*"), allow("vm.exec")],
+    all,
     [{ verb: "cell.delete", effect: "deny" } as const, allow("*")],
   ])
     assert.equal(tenantMayNotAsk(tenant(...rules), "addCredential")?.status, 403, JSON.stringify(rules));
+});
+
+test("of rights that depend on what is changed the controller is told which ones a user has not", () => {
+  const lacks = (...rules: readonly Rule[]) => lacksOf({ operator: false, tenant: tenant(...rules) });
+  assert.deepEqual(lacks(allow("cell.*"), allow("vm.*")), { lacks: ["placement.strict"] });
+  for (const verb of ["placement.*", "placement.strict", "*"]) assert.deepEqual(lacks(allow(verb)), {}, verb);
+  assert.deepEqual([lacksOf(null), lacksOf({ operator: true }), lacksOf({ operator: false, hash: "x" })], [{}, {}, {}]);
 });
 
 test("what the service says, or that it is silent, is what a ticket is worth", async () => {

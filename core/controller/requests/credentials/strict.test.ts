@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { JsonObject } from "../../../../model/json/json.ts";
+import { World } from "../../world.testing.ts";
+
+const vm = (dedication?: string): JsonObject => ({
+  "x.type": "VM",
+  "x.memory": 64,
+  "x.desiredState": "off",
+  ...(dedication === undefined ? {} : { "x.placement.dedication": dedication }),
+});
+const shop = (elements: JsonObject): JsonObject => ({ shop: { "x.type": "Cell", ...elements } });
+const lacks = ["placement.strict"];
+
+test("who has not the right to hosts alone asks for none, and what asks for one already goes on", () => {
+  const world = new World();
+  const put = (json: JsonObject, more: JsonObject = { lacks }, path = "") => {
+    const { status, body } = world.ask({ method: "PUT", path, json, ...more });
+    return `${status} ${JSON.stringify(body)}`;
+  };
+  assert.match(put(shop({ web: vm("preferred") })), /^200/);
+  const refused = put(shop({ web: vm("strict") }));
+  assert.match(refused, /^403 .*forbidden.*shop\/web would have a host alone .*needs the right placement\.strict/);
+  assert.match(put(shop({ web: vm("strict") }), { lacks, dryRun: true }), /^403/, "nor is it only shown");
+  assert.match(put(vm("strict"), { lacks }, "shop/app"), /^403 .*shop\/app/, "one element");
+  const patch = [{ op: "add", path: "/shop/web/x.placement.dedication", value: "strict" }];
+  assert.equal(world.ask({ method: "PATCH", path: "", patch, lacks }).status, 403, "a patch");
+  const kid = {
+    "x.type": "CellController",
+    "x.name": "kid",
+    "x.cell": { kid: { "x.type": "Cell", db: vm("strict") } },
+  };
+  assert.match(put(shop({ web: vm("preferred"), kid })), /^403 .*shop\/kid\/kid\/db/, "the first model of a child");
+
+  assert.match(put(shop({ web: vm("strict") }), {}), /^200/, "who has the right");
+  assert.match(put(shop({ web: { ...vm("strict"), "x.memory": 128 } })), /^200/, "it asked for that before");
+  assert.match(put(shop({ web: vm("strict"), app: vm("strict") })), /^403 (?!.*shop\/web).*shop\/app/);
+  assert.match(put(shop({ web: vm() })), /^200/, "and gives it up");
+  assert.match(put(shop({ web: vm("strict") })), /^403/);
+});
