@@ -107,6 +107,18 @@ test("who had a name first keeps it over a restart; the second gets it afterward
   assert.equal(ask("web1.shop.cells.internal", "A").answers[0]?.data, "10.64.0.3");
 });
 
+test("a name whose owner wants it no more when the service comes back is free for who waits", () => {
+  const { want, restart, ask, published, records } = world();
+  want(shop, "s-1", "web1.shop.cells.internal", "10.64.0.2");
+  want(shop, "s-2", "web1.shop.cells.internal", "10.64.0.3");
+  want(shop, "s-3", "web3.shop.cells.internal", "10.64.0.4");
+  restart((all) => all.filter(([, key]) => key === "name/s-2"));
+  assert.equal(published.get(`${shop}/name/s-2`)?.phase, "ready");
+  assert.equal(ask("web1.shop.cells.internal", "A").answers[0]?.data, "10.64.0.3");
+  assert.equal(ask("web3.shop.cells.internal", "A").rcode, "NXDOMAIN");
+  assert.deepEqual([...records.keys()], ["name/web1.shop.cells.internal"]);
+});
+
 test("another cell sees what is public, and of all else exactly what it sees of what is not there", () => {
   const { want, ask, restart } = world();
   const isNothing = (name: string, type: string, cell: string | null): void =>

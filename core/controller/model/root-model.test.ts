@@ -118,3 +118,35 @@ test("a child of the root cell has what it is granted, though its name has no pa
   shop.step({ kind: "desired", from: cellManager, key: "life", value: { ...life, grant: more } });
   assert.deepEqual([shop.state.model.version, shop.paths()], [2, ["shop/a"]]);
 });
+
+test("hosts that a Placer tells of are written into the root cell, each once", () => {
+  const root = new Member("root", false);
+  const hear = (...hosts: readonly string[]): void => {
+    const all = hosts.map((host) => ({ host, memoryMiB: 4096, cpus: 8, cpuSpeedMHz: 2000 }));
+    root.step({
+      kind: "actual",
+      from: peerName("placer"),
+      key: "hosts",
+      value: toJson({ hosts: all, complete: true }),
+    });
+  };
+  hear("h1");
+  assert.deepEqual(root.paths(), [], "there is no model yet");
+  root.ask({ method: "PUT", path: "", json: { root: { "x.type": "Cell", core1: vm } } });
+  hear("h1", "h2");
+  assert.deepEqual(root.paths(), ["root/core1", "root/hosts/h1", "root/hosts/h2"]);
+  const { version } = root.state.model;
+  hear("h1", "h2");
+  assert.equal(root.state.model.version, version);
+});
+
+test("a patch adds to what the root cell has grown, also where nothing has grown yet, and takes nothing there that is not", () => {
+  const root = new Member("root", false);
+  root.ask({ method: "PUT", path: "", json: { root: { "x.type": "Cell", core1: vm } } });
+  const patch = (op: string, path: string, more: object = {}): number | undefined =>
+    root.ask({ method: "PATCH", path: "", patch: [{ op, path, ...more }] } as unknown as ControllerRequest)?.status;
+  assert.equal(patch("add", "/root/cells/shop", { value: childOf("shop") }), 200);
+  assert.deepEqual(root.paths(), ["root/cells/shop", "root/core1"]);
+  assert.notEqual(patch("remove", "/root/hosts/h1"), 200);
+  assert.deepEqual(root.paths(), ["root/cells/shop", "root/core1"]);
+});

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { ElementPage, ListedElement } from "../../../model/contract/tenancy/listed-element.ts";
 import type { JsonObject } from "../../../model/json/json.ts";
 import { World } from "../world.testing.ts";
+import { elementsPage } from "./elements.ts";
 
 const vm: JsonObject = { "x.type": "VM", "x.memory": 128 };
 const disk: JsonObject = { "x.type": "Volume", "x.size": 64 };
@@ -78,4 +79,17 @@ test("a cursor of another list is refused, and one of the cell that had the name
     (next ?? "").replace(/^./, (digit) => (digit === "0" ? "1" : "0")),
   ])
     assert.equal(one.ask({ method: "ELEMENTS", after }).status, 400, after);
+});
+
+test("the list is in the order of UIDs, whatever order they are kept in", () => {
+  const world = new World();
+  world.put(cell(machines(0, 12)));
+  const turned = new Map([...world.state.elements].reverse());
+  const listed = elementsPage({ ...world.state, elements: turned as never }, { limit: 11 });
+  assert.ok(listed.ok);
+  assert.deepEqual(
+    namesOf(listed.value.items),
+    Array.from({ length: 11 }, (_, at) => `vm${at}`),
+  );
+  assert.notEqual(listed.value.next, null);
 });

@@ -473,3 +473,19 @@ test("a host that enough others report is suspected, also while its own connecti
   assert.ok(published.has(presenceKey.death("h1")));
   assert.equal(suspected(), undefined, "what is declared is more than suspected");
 });
+
+test("hosts are counted by what is thought of them", () => {
+  const { service, state, report, vote, hear, say } = member(10, new Map(), [10]);
+  hear(1, false);
+  for (const by of [2, 3, 4, 5]) report(by, 1);
+  vote(second, 1);
+  report(2, 6);
+  say(peer(7), presenceKey.self, null);
+  const counted = (service.measure?.(state) ?? []).find(({ name }) => name === "cells_presence_hosts");
+  const values = counted?.samples.map(({ labels, value }) => [labels?.state, value]);
+  assert.deepEqual(values, [
+    ["alive", 6],
+    ["reported", 1],
+    ["dead", 1],
+  ]);
+});

@@ -71,6 +71,8 @@ test("a signature counts for a while, and one that would count for ever is none"
   const until = (text: string): string => late(["signatureVersion", "3"], ["expires", text]);
   assert.equal(until("2026-01-02T03:14:05+0000"), "");
   assert.equal(until("2026-01-02T05:05:05+0200"), "", "in whatever zone");
+  assert.equal(until("2026-01-02T08:44:05+0530"), "", "of half an hour, too");
+  assert.equal(until("2026-01-01T23:44:05-0330"), "", "to the west as well");
   assert.match(until("2026-01-02T03:04:04+0000"), /expired 1 s ago/);
   assert.match(until("2026-01-02T04:04:05+0000"), /more than 15 minutes/);
   assert.match(until("%zz&expires"), /signatureVersion=3/);

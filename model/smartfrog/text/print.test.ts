@@ -3,8 +3,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { longJson, smartFrogTree } from "../tree.ts";
 import { javaDouble, javaFloat } from "./java-number.ts";
-import { scalarText } from "./print.ts";
-import type { Scalar } from "./syntax.ts";
+import { lazyText, scalarText } from "./print.ts";
+import type { Expression, Reference, Scalar } from "./syntax.ts";
 
 const seed = Number(process.env.CELLS_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
@@ -112,4 +112,17 @@ test("numbers are written as Java writes them", () => {
     "1.4E-45",
     "2.0E-44",
   ]);
+});
+
+test("what stands before a reference is written, and nothing where it must be there", () => {
+  const position = { file: "a.sf", line: 1, column: 1, length: 1 };
+  const reference = { parts: [{ kind: "here", name: "b" }], position } as unknown as Reference;
+  const text = (otherwise: Expression | null, when: "LAZY" | "DATA" = "LAZY"): string =>
+    lazyText(reference, when, otherwise).replace(/ +/g, " ");
+  const plain = text(null);
+  assert.ok(plain.startsWith("LAZY ") && !plain.includes("OPTIONAL"), plain);
+  const scalar = (of: Scalar): Expression => ({ kind: "scalar", scalar: of }) as unknown as Expression;
+  assert.equal(text(scalar({ kind: "null" })), plain.replace("LAZY ", "LAZY OPTIONAL "));
+  assert.equal(text(scalar({ kind: "string", value: "d" })), plain.replace("LAZY ", 'LAZY OPTIONAL ("d") '));
+  assert.equal(text(null, "DATA"), plain.replace("LAZY ", "DATA "));
 });
