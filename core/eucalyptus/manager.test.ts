@@ -78,6 +78,26 @@ function world(records = new Map<string, Json>(), hosts: readonly PeerName[] = [
   };
 }
 
+test("clusters stand in a view by their names, whichever node spoke first", () => {
+  const { send, views } = world(new Map(), [h1, h2]);
+  send({ kind: "start" });
+  const [cluster] = configuration.Clusters;
+  const two = { ...cluster, Name: "two", PrivateIps: ["10.9.0.20-10.9.0.25"] };
+  const document = { ...configuration, Clusters: [two, ...configuration.Clusters] };
+  send({ kind: "request", id: 1, request: { kind: "configure", document } });
+  for (const [from, name, address] of [
+    [h1, "two", "10.0.0.1"],
+    [h2, "one", "10.0.0.2"],
+  ] as const) {
+    const value = { address, cluster: name, peer: "node", version: 0, instances: [] };
+    send({ kind: "actual", from, key: "network", value });
+  }
+  const text = JSON.stringify([...views]);
+  const places = ["10.0.0.2", "10.0.0.1"].map((node) => text.indexOf(node));
+  assert.ok(places[0] !== undefined && places[1] !== undefined && places[0] >= 0, text);
+  assert.ok(places[0] < places[1], text);
+});
+
 test("a controller speaks for its own cell alone: another's name, VM and group are refused, and each refusal is told", () => {
   const { refused, views, want, said, start, isWanted } = world();
   start();

@@ -69,6 +69,7 @@ const anyCell: fc.Arbitrary<Cell> = fc
     const made: Open = { "x.type": "Cell", "x.policy.subnetConnectivity": open, remark };
     if (most !== null) made["x.limits.vms"] = most;
     if (most === 90) made["x.policy.deploy"] = "all-or-none";
+    if (most === 91) made["x.policy.forward"] = true;
     if (most !== 92) made["x.limits.memory"] = 90_000;
     const names = volumes.map(({ moves }, n) => (moves ? `disk${n}` : `vol${n}`));
     const was = (moves: boolean, path: string): Open => (moves ? { "x.movedFrom": path } : {});

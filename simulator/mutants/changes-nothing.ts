@@ -35,6 +35,42 @@ export const changeNothing: readonly ChangesNothing[] = [
     after: "(!state.volumes.has(id) || (state.wantedVolumes.has(id) || state.copiesOf.has(id)))",
     why: "what is looked at once more comes to the same",
   },
+  {
+    file: "core/placer/what-if/thought.ts",
+    before: "peer !== undefined && view !== undefined && to.hosts.get(peer) !== view",
+    after: "(peer !== undefined && view !== undefined || to.hosts.get(peer) !== view)",
+    why: "what is there already is put there once more",
+  },
+  {
+    file: "core/distribution/input-queue.ts",
+    before: "this.#taken * 2 < this.#others.length",
+    after: "(this.#taken * 2 <= this.#others.length)",
+    why: "what is gone through is cut off one batch later",
+  },
+  {
+    file: "core/controller/volumes/growth.ts",
+    before: "hasMiB < (before.sizeMiB ?? 0)",
+    after: "(hasMiB <= (before.sizeMiB ?? 0))",
+    why: "a size is put in the place of the same size",
+  },
+  {
+    file: "model/smartfrog/phases/linker.ts",
+    before: "this.#depth >= segment.depth",
+    after: "(this.#depth > segment.depth)",
+    why: "what is put off is done after the segment, wherever that ends",
+  },
+  {
+    file: "core/placer/index/classes.ts",
+    before: "index.classes.length > 2 * hosts.size + spareClasses",
+    after: "(index.classes.length >= 2 * hosts.size + spareClasses)",
+    why: "the index is made anew one class sooner, and comes to the same",
+  },
+  {
+    file: "core/presence/swim/gossip.ts",
+    before: "list.length <= 2 * queue.byHost.size + 64",
+    after: "(list.length < 2 * queue.byHost.size + 64)",
+    why: "what is superseded goes one update sooner, and is never sent",
+  },
 ];
 
 /** `a < b ? a : b` is the lesser of two, whichever of two equal ones. */

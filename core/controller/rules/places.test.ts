@@ -98,3 +98,34 @@ test("a host that only another cell's end kept informed hears it again when it h
     assert.deepEqual(cell.known("h2"), []);
   }
 });
+
+test("a machine in two subnets is known in each of them to whoever is there, and by nothing of the other", () => {
+  const world = new World({ directory: true });
+  const net = { "x.type": "Subnet", "x.size": 16, "x.addressRange": "internal" };
+  const within = (name: string): JsonObject => ({
+    "x.type": "NetworkRule",
+    "x.address1": `<ref:/shop/${name}>`,
+    "x.address2": `<ref:/shop/${name}>`,
+  });
+  const card = (vm: string, subnet: string): JsonObject => ({
+    "x.type": "VirtualInterface",
+    "x.vm": `<ref:/shop/${vm}>`,
+    "x.subnet": `<ref:/shop/${subnet}>`,
+  });
+  const vm = { "x.type": "VM", "x.memory": 64 };
+  let made: JsonObject = { left: net, right: net, inLeft: within("left"), inRight: within("right") };
+  const start = (at: string, more: JsonObject): void => {
+    for (const host of ["h1", "h2", "h3"]) world.hosts.set(hostName(host), host === at ? 4096 : 0);
+    made = { ...made, ...more };
+    world.put({ shop: { "x.type": "Cell", "x.name": "shop", ...made } });
+  };
+  const known = (host: string): number => {
+    const [places] = world.documents<DesiredPlaces>(`host.${host}`, "places");
+    return (places?.own ?? []).filter((place) => place.host === "h1").length;
+  };
+  start("h1", { both: vm, leftCard: card("both", "left"), rightCard: card("both", "right") });
+  start("h3", { one: vm, oneCard: card("one", "right") });
+  assert.deepEqual([known("h2"), known("h3")], [0, 1]);
+  start("h3", { two: vm, twoCard: card("two", "left") });
+  assert.deepEqual([known("h2"), known("h3")], [0, 2]);
+});
