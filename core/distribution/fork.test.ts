@@ -475,3 +475,11 @@ test("a receiver that is older than what a client has seen of it hears so before
     assert.deepEqual(inputsOf(network, "b", "behind"), []);
   }
 });
+
+test("to end what is not there ends nothing, and nothing is told of it", () => {
+  const { network } = older();
+  endAsGone(network, "b", "controller.c", ["v1"]);
+  settle(network);
+  assert.equal(logged(network, "b", "distribution/ended"), 0);
+  assert.deepEqual(desiredAt(network, "b"), both);
+});

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
+import { limits } from "../limits.ts";
 import { readSpecification } from "../specification/specification.ts";
 
 /*
@@ -186,3 +187,12 @@ for (const { what, text, told } of [...brackets, ...words, ...otherNotations, ..
     );
     for (const [index, wanted] of told.entries()) assert.match(shown[index] ?? "", wanted);
   });
+
+test("what is linked into one another too deep is told where it gets too deep", () => {
+  const lines = Array.from({ length: 700 }, (_, n) => `a${n + 1} extends { p a${n}; }`);
+  const text = `sfConfig extends { a0 extends {}\n${lines.join("\n")} }`;
+  const read = readSpecification({ main: "main.sf", files: { "main.sf": text } });
+  assert.deepEqual(read.ok ? [] : read.error.map(({ code, position }) => [code, position?.line]), [
+    ["limit/nesting", 2 * limits.nesting - 1],
+  ]);
+});

@@ -129,3 +129,20 @@ test("a machine in two subnets is known in each of them to whoever is there, and
   start("h3", { two: vm, twoCard: card("two", "left") });
   assert.deepEqual([known("h2"), known("h3")], [0, 2]);
 });
+
+test("the directory is asked for whatever has a key of the longest length, and for nothing longer", () => {
+  const world = new World({ directory: true });
+  const head = "want/bank.cells.internal/";
+  const pathOf = (length: number): string => `bank/${"n".repeat(50)}`.repeat(40).slice(0, length).replace(/\/$/, "n");
+  const rule = (length: number): JsonObject => ({
+    "x.type": "NetworkRule",
+    "x.address1": "<ref:/shop/one>",
+    "x.address2": `<ref://bank.cells.internal/${pathOf(length - head.length)}>`,
+  });
+  world.put(cellOf(["one"], { longest: rule(900), longer: rule(901) }));
+  const asked = [...(world.desired.get(directory)?.keys() ?? [])].filter((key) => key.startsWith("want/"));
+  assert.deepEqual(
+    asked.map((key) => key.length),
+    [900],
+  );
+});
