@@ -71,6 +71,27 @@ export const changeNothing: readonly ChangesNothing[] = [
     after: "(list.length < 2 * queue.byHost.size + 64)",
     why: "what is superseded goes one update sooner, and is never sent",
   },
+  {
+    file: "model/smartfrog/text/lexer.ts",
+    before: "end < 0",
+    after: "(end <= 0)",
+    nth: 1,
+    why: "what is looked for begins behind a slash, and so never at the first character",
+  },
+  {
+    file: "model/smartfrog/text/lexer.ts",
+    before: "end < 0",
+    after: "(end <= 0)",
+    nth: 2,
+    why: "what is looked for begins behind a slash, and so never at the first character",
+  },
+  {
+    file: "model/smartfrog/text/lexer.ts",
+    before: "end < 0",
+    after: "(end <= 0)",
+    nth: 3,
+    why: "what is looked for begins behind a slash, and so never at the first character",
+  },
 ];
 
 /** `a < b ? a : b` is the lesser of two, whichever of two equal ones. */
