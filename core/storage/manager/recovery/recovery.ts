@@ -33,7 +33,8 @@ import { heldCopy } from "./unclaimed.ts";
  *  - Nothing is placed before each server has said what it has: a blank file under the UID of a volume that lies on a server
  *    which is still silent would be taken for that volume.
  *  - A holder that only an agent remembers is left alone until its controller has spoken, and has had time to say that it
- *    desires it. It is fenced sooner only for a later incarnation of itself, and where the volume goes.
+ *    desires it. It is fenced sooner only for a later incarnation of itself, where the volume goes, and by a store that is the
+ *    first: no server had anything when all were heard.
  *  - What was found under a copy of another cell stays until its own cell has said all that it desires, or until an operator
  *    says that the cell is gone. What a server has a copy of stays in any case.
  *  - An agent has the last word on epochs, so the next one that is asked for exceeds what it has.
@@ -111,6 +112,7 @@ export function heard(state: ManagerState, agent: AgentView): void {
       state,
       waitsFor.filter((name) => name !== agent.name),
     );
+  if (waitsFor.length > 0 && isNew(state)) beginNew(state);
   for (const [client, servers] of Object.entries(state.recovery?.behind ?? {}))
     if (servers.includes(agent.name))
       waitBehind(
@@ -119,6 +121,19 @@ export function heard(state: ManagerState, agent: AgentView): void {
         servers.filter((name) => name !== agent.name),
       );
   if (state.lostAt.has(agent.name)) releaseAt(state, agent);
+}
+
+/** All servers were heard, and none of them has anything that somebody could explain: the store is not lost, but the first. */
+const isNew = ({ agents, recovery, lostAt, volumes, leases }: ManagerState): boolean =>
+  recovery?.waitsFor.length === 0 &&
+  lostAt.size + volumes.size + leases.size === 0 &&
+  [...agents.values()].every((agent) => agent.volumes.size + agent.leases.size === 0);
+
+/** Nobody is waited for: what an agent comes to hold from now on it holds by this manager's word. */
+function beginNew(state: ManagerState): void {
+  state.lost = false;
+  state.outbox.effects.push({ kind: "timer", name: explainTimer, afterMs: null });
+  explained(state);
 }
 
 /**
