@@ -99,6 +99,15 @@ test("the picture shows hosts with their VMs, servers, services and cells", () =
   assert.match(lines[13] ?? "", /^ {6}✗ shop\/db\/vm no host can hold it: h1: .*…$/);
 });
 
+test("a cell whose HA Manager is gone says so below its line", () => {
+  const [shop] = cells;
+  assert.ok(shop !== undefined);
+  const unguarded = "ha-manager.2 is gone: do \u001b[2Jthis";
+  const services = { placer: 1, storageManager: 1, haManager: 2, unguarded };
+  const lines = renderStatus(status, [{ ...shop, services }], view).split("\n");
+  assert.equal(lines[13], "      ha-manager.2 is gone: do \ufffd[2Jthis");
+});
+
 test("a host in maintenance says what is still there, where that goes, and why it does not", () => {
   const [h1, h2] = status.hosts;
   assert.ok(h1 !== undefined && h2 !== undefined);

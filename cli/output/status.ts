@@ -294,5 +294,7 @@ const cellLines = (cell: CellSummary, view: StatusView): readonly string[] => {
     const about = mark(phase === "failed" ? "bad" : "waiting", view);
     return `      ${about} ${printable(path)} ${paint("grey", printable(reason ?? phase))}`;
   });
-  return [first, ...waiting];
+  const { unguarded: alone } = cell.services ?? {};
+  const unguarded = alone === undefined ? [] : [`      ${paint("yellow", printable(alone))}`];
+  return [first, ...unguarded, ...waiting];
 };

@@ -85,6 +85,10 @@ const forTenants = (kind: Kind, there: readonly number[]): readonly number[] => 
   return kind === "haManager" && further.length > 0 ? further : there;
 };
 
+/** The HA Manager with the fewest cells of those that take new ones; undefined: there is none. */
+export const nextGuard = ({ haManager }: Instances, others: readonly CellServices[]): number | undefined =>
+  fewest(forTenants("haManager", haManager), (each) => countOf(others, "haManager", each)) ?? undefined;
+
 function absent(kind: Kind, number: number, there: readonly number[]): string {
   const all =
     there.length === 0 ? "there is none now" : `there ${there.length === 1 ? "is" : "are"} ${there.join(", ")}`;

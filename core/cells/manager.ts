@@ -33,7 +33,9 @@ import {
 import { gauge, sample } from "../telemetry/metrics.ts";
 import { bind, firstInstances, firstServices, type Instances } from "./binding.ts";
 import { adopt } from "./found.ts";
+import { guardAnew, guardKnown, guardOf, guardSaid, isUnguarded, servicesNow } from "./guard.ts";
 import { type CellRecord, controllerOf, recordKey, recordKinds, servicesOf } from "./record.ts";
+import { lifeOf } from "./told.ts";
 import { adopted, nameIsTaken, rivalOf } from "./unclaimed.ts";
 import type { CellReport, FoundController, WantedController } from "./work.ts";
 
@@ -357,9 +359,13 @@ function settle(state: CellManagerState): void {
 function bindingOf(state: CellManagerState, client: PeerName, { services }: DesiredCell): ReturnType<typeof bind> {
   const records = [...state.cells.values()];
   const above = records.find((record) => controllerOf(record) === client);
-  const parent = above === undefined ? null : servicesOf(above);
-  return bind(services, parent, state.instances, [firstServices, ...records.map(servicesOf)]);
+  const parent = above === undefined ? null : servicesNow(above);
+  return bind(services, parent, state.instances, boundIn(state));
 }
+const boundIn = ({ cells }: CellManagerState): readonly CellServices[] => [
+  firstServices,
+  ...[...cells.values()].map(servicesNow),
+];
 
 function create(
   state: CellManagerState,
@@ -407,6 +413,16 @@ function advance(state: CellManagerState, before: CellRecord): void {
     save(state, record);
   }
   const life = state.lives.get(controller);
+  const ofOther =
+    guardSaid(record, life?.guard) ??
+    guardAnew(record, wanted?.document.services?.haManager, state.instances, boundIn(state));
+  if (ofOther !== null) {
+    record = ofOther;
+    save(state, record);
+    const { cell, uid, number } = record;
+    log(state.outbox, "cell/bound", { cell, uid, number, ...servicesNow(record) });
+  }
+  const guard = guardOf(record, state.instances);
   const told = desiredLife.of(state.outbox.desired.get(controller)?.get(lifeKey));
   if (record.stage === "emptying" && told?.ending === true && life?.empty === true) {
     record = { ...record, stage: "releasing" };
@@ -414,36 +430,20 @@ function advance(state: CellManagerState, before: CellRecord): void {
   }
   follow(state, controller);
   if (record.stage === "living" && wanted !== undefined) {
-    desire(state.outbox, controller, lifeKey, { ...lifeOf(wanted.document), ending: false } satisfies DesiredLife);
+    desire(state.outbox, controller, lifeKey, {
+      ...lifeOf(wanted.document),
+      ...guard,
+      ending: false,
+    } satisfies DesiredLife);
   } else if (record.stage === "emptying") {
     // A cell whose controller was never told anything is told at least that: it says that it is empty.
     const nothing = { amount: noUsage, serial: 0, answered: 0, refusal: null };
     const initial = wanted === undefined ? { uid: record.uid, model: {}, grant: nothing } : lifeOf(wanted.document);
-    const last = told ?? initial;
-    desire(state.outbox, controller, lifeKey, { ...last, ending: true });
+    const { unguarded: _unguarded, ...last } = told ?? initial;
+    desire(state.outbox, controller, lifeKey, { ...last, ...guard, ending: true });
   } else desire(state.outbox, controller, lifeKey, null);
   say(state, record.client, record.uid, stateOf(state, record, life));
 }
-
-const lifeOf = ({
-  uid,
-  model,
-  grant,
-  startsPerMinute,
-  bound,
-  gateway,
-  off,
-  pools,
-}: DesiredCell): Omit<DesiredLife, "ending"> => ({
-  uid,
-  model,
-  grant,
-  ...(startsPerMinute === undefined ? {} : { startsPerMinute }),
-  ...(bound === undefined ? {} : { bound }),
-  ...(gateway === undefined ? {} : { gateway }),
-  ...(off === true ? { off } : {}),
-  ...(pools === undefined ? {} : { pools }),
-});
 
 function follow(state: CellManagerState, controller: PeerName): void {
   if (state.subscribed.has(controller)) return;
@@ -453,13 +453,15 @@ function follow(state: CellManagerState, controller: PeerName): void {
 
 function stateOf(state: CellManagerState, record: CellRecord, life: ActualLife | undefined): ActualCell {
   const controller = controllerOf(record);
+  const known = guardKnown(record, life);
   const common = {
     controller,
     address: record.address,
     version: life?.version ?? 0,
     quota: life?.quota ?? null,
     ...(life?.pools === undefined ? {} : { pools: life.pools }),
-    services: servicesOf(record),
+    services: servicesNow(known),
+    ...(isUnguarded(known, state.instances) ? { unguarded: true as const } : {}),
     ended: false,
   };
   const trouble = state.troubles.get(record.uid);

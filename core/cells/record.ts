@@ -11,8 +11,10 @@ export interface CellRecord {
   readonly stage: "living" | "emptying" | "releasing" | "ending";
   /** Null: its controller is being made. */
   readonly address: Ipv4 | null;
-  /** Absent in the records of an earlier version: the first of each. */
+  /** As it was made. Absent in the records of an earlier version: the first of each. */
   readonly services?: CellServices;
+  /** The HA Manager that it has since, in place of one that is gone (guard.ts). Absent: as it was made. */
+  readonly guard?: number;
   /** It was found (found.ts), and its parent has not said yet what it wants. Absent: it has. */
   readonly unclaimed?: true;
   /** An operator has given it to its parent, which desires a child of that name under another UID (unclaimed.ts). */

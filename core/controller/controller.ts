@@ -12,6 +12,7 @@ import { actualKey } from "../documents/vocabulary.ts";
 import type { Input, Restored, Service } from "../env.ts";
 import { audit, type Collections, createOutbox, isObject, type Outbox, takeEffects } from "../outbox.ts";
 import { createDeaths, followDeaths, followOthers, hearMember, takeDeath } from "../presence/group/deaths.ts";
+import { leaveFormer, restoredGuard } from "./cells/guard.ts";
 import { inUseDue, inUseTimer } from "./cells/in-use.ts";
 import { heldInitial } from "./cells/life.ts";
 import { checkDue, checkTimer, setCheck } from "./changes/check.ts";
@@ -29,7 +30,7 @@ import { noteMachines } from "./histories/machines.ts";
 import { goOnAbove } from "./histories/put-back.ts";
 import { takeLimits } from "./model/account-limits.ts";
 import { auditPutBack } from "./model/audited.ts";
-import { isChild, noRoom } from "./model/quota.ts";
+import { noRoom } from "./model/quota.ts";
 import { answerResolvers } from "./network/resolvers.ts";
 import { reconcile } from "./reconcile.ts";
 import type { CredentialRecord, ElementRecord, ForeignRecord, VmRecord } from "./records.ts";
@@ -62,7 +63,7 @@ import {
   type CountersRecord,
   cellManager,
   directory,
-  haManager,
+  isChild,
   type ModelRecord,
   noReservation,
   type PolicyPart,
@@ -309,8 +310,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     forgotten: new Map(),
     ...restoredHearing(restored.records),
     deaths: createDeaths(options.presence),
-    // One that is not in the book for a while is not taken back what it was asked for.
-    ha: options.ha === true || (restored.desiredAt.get(options.haManager ?? haManager)?.size ?? 0) > 0,
+    ...restoredGuard(options, restored),
     subscribed: new Set(),
     credentials: new Map(),
     answers: restoredAnswers(restored.records),
@@ -345,6 +345,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     now: { ms: 0, wallMs: 0 },
   };
   readRecords(state, restored);
+  leaveFormer(state);
   forgetWith(state);
   return trackFields(tracking, state, tracked);
 }
@@ -375,6 +376,7 @@ function readRecords(state: ControllerState, restored: Restored): void {
 /** Those fields on which steps of a pass rest, and that are replaced as a whole. */
 const tracked = [
   "ha",
+  "guard",
   "cell",
   "model",
   "policy",

@@ -2,7 +2,7 @@ import { hostPeer, type PeerName } from "../../model/cell/identifiers.ts";
 import { adoptChildren } from "./cells/adopted.ts";
 import { desireChildren } from "./cells/children.ts";
 import { endAccounts } from "./cells/ending-accounts.ts";
-import { desireGuard } from "./cells/guard.ts";
+import { desireGuard, settleGuard } from "./cells/guard.ts";
 import { advanceEnding, nothingLeft, publishLife } from "./cells/life.ts";
 import type { Work } from "./changes/work.ts";
 import { updateStates } from "./explain/element-state.ts";
@@ -66,6 +66,7 @@ export function* reconcile(state: ControllerState): Work {
     publishLife(state);
     return;
   }
+  settleGuard(state);
   learnForeign(state);
   followImages(state);
   recreateVolumes(state);

@@ -128,7 +128,17 @@ export const boundOf = ({ life, options }: ControllerState): Openness | null => 
 /** Those that this cell is bound to. */
 export const placerOf = ({ options }: ControllerState): PeerName => options.placer ?? placer;
 export const storageManagerOf = ({ options }: ControllerState): PeerName => options.storageManager ?? storageManager;
-export const haManagerOf = ({ options }: ControllerState): PeerName => options.haManager ?? haManager;
+export const haManagerOf = ({ options, guard }: Pick<ControllerState, "options" | "guard">): PeerName =>
+  guard?.haManager ?? options.haManager ?? haManager;
+/** Record `guard`. */
+export interface GuardRecord {
+  readonly haManager: PeerName;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+}
+/** Its parent says how its life is. */
+export const isChild = ({ options }: Pick<ControllerState, "options">): boolean =>
+  options.child === true || options.cell.includes(".");
 export const directory = peerName("directory");
 export const cellManager = peerName("cell-manager");
 export const authority = peerName("authority");
@@ -273,6 +283,8 @@ export interface ControllerState extends Hearing, Pooling {
   readonly deaths: Deaths;
   /** The installation has an HA Manager. */
   ha: boolean;
+  /** Record `guard`: who looks after the cell in place of an HA Manager that is gone (cells/guard.ts); null: whom it was made with. */
+  guard: GuardRecord | null;
   readonly subscribed: Set<PeerName>;
   readonly credentials: Map<string, CredentialRecord>;
   /** Of changes that may be asked for again. */

@@ -121,7 +121,7 @@ export interface DesiredCell {
   readonly startsPerMinute?: number;
   /** What it may have open, and whom it may ask for names outside (`model/check/openness.ts`). Absent: nobody says anything. */
   readonly bound?: Openness;
-  /** `x.services` and `x.networkMode`; count when the cell is made, and never again. */
+  /** `x.services` and `x.networkMode`; count when the cell is made, and never again but for an HA Manager in place of one that is gone. */
   readonly services?: CellBinding;
   /** Its account is disabled: its machines, and those of its own children, are off. */
   readonly off?: true;
@@ -149,6 +149,8 @@ export interface ActualCell extends Progress {
   readonly pools?: readonly PoolAsked[];
   /** Absent: it was not made yet. */
   readonly services?: CellServices;
+  /** There is no HA Manager of that number any more, so nobody looks after its VMs. Absent: there is, as far as anybody knows. */
+  readonly unguarded?: true;
   /** Nothing is left of it, as was asked for. Absent: a Cell Manager of the previous version, which knows no `ending`. */
   readonly ended?: boolean;
   /** An operator says that this child is the one that has been there under another UID: its parent takes that for it. */
@@ -169,9 +171,15 @@ export interface DesiredLife {
   readonly off?: true;
   /** As in `DesiredCell`. */
   readonly pools?: readonly PoolHostGiven[];
+  /** The HA Manager that looks after it from now on, since the one that it was made with is gone. Absent: that one, or whoever it had last. */
+  readonly guard?: number;
+  /** As in `ActualCell`. */
+  readonly unguarded?: true;
 }
 export interface ActualLife extends Progress {
   readonly version: number;
+  /** As its controller has it, where that was said to it. */
+  readonly guard?: number;
   /** Nothing is left of it, here or anywhere. */
   readonly empty: boolean;
   readonly quota: QuotaAsked;

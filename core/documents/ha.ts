@@ -55,6 +55,11 @@ export interface DesiredProtected {
   readonly leaves?: true;
   /** An operator has freed it of its host, though nobody has seen that it ended; its controller has no part in it any more. Absent: not so. */
   readonly forced?: true;
+  /**
+   * When the cell was bound to this HA Manager anew, since another one was gone, milliseconds since 1970. What this one did about the incarnation
+   * before that counts no more: somebody else has looked after it since. Absent: the cell was made with it.
+   */
+  readonly boundAt?: number;
 }
 export const protectedKey = (vm: Uid): string => `protected/${vm}`;
 
@@ -71,6 +76,8 @@ export interface ActualOver {
    * as its controller has given up all that it may write to.
    */
   readonly by: Fence;
+  /** As in `DesiredProtected`: to whose question it is the answer. */
+  readonly boundAt?: number;
 }
 export const fences = ["storage", "stopped", "recreatable"] as const;
 export type Fence = (typeof fences)[number];
@@ -82,9 +89,13 @@ export interface DesiredFence {
   /** Whose desires its connections are: nobody else's leases end. */
   readonly cell: CellName;
   readonly incarnation: number;
+  /** As in `DesiredProtected`. */
+  readonly boundAt?: number;
 }
 export interface ActualFence {
   readonly incarnation: number;
+  /** Of the fence that it is the answer to. */
+  readonly boundAt?: number;
   /** Nothing of it can write: each of its leases has ended at the server's own word. */
   readonly complete: boolean;
   /** By volume, the epoch that nobody holds. */
@@ -105,6 +116,8 @@ export const fenceKey = (vm: Uid): string => `fence/${vm}`;
 export interface DesiredGuard {
   readonly cell: CellName;
   readonly haManager: PeerName;
+  /** As in `DesiredProtected`: fences that it wants since then count. */
+  readonly boundAt?: number;
 }
 export const guardKey = "guard";
 

@@ -85,6 +85,8 @@ export interface WorkItem {
   readonly cancelled?: true;
   /** It is not tried any more: a person is to look. */
   readonly gaveUp?: true;
+  /** As in `DesiredProtected`. */
+  readonly boundAt?: number;
 }
 export interface SaidAnswer extends Omit<Answer, "heardMs"> {
   readonly by: string;

@@ -373,3 +373,23 @@ test("after a start an item goes no further, and is not over, before Presence ha
   for (const peer of members.slice(0, 2)) returned.give({ kind: "reachable", peer, reachable: true });
   assert.equal(returned.step, undefined, "most members are heard, and none says that it is lost");
 });
+
+test("what was done for a cell before another one had it counts no more when it comes back", () => {
+  const world = new World();
+  world.protect(protectedVm({ boundAt: 5 }));
+  world.declare();
+  assert.deepEqual(world.fences.get("fence/a-1"), { vm: "a-1", cell: "shop", incarnation: 1, boundAt: 5 });
+  world.fenced({ boundAt: 5 });
+  assert.deepEqual(world.over, { vm: "a-1", incarnation: 1, host: "h1", by: "storage", boundAt: 5 });
+  // Whether the controller could say meanwhile that it had another one is not known here.
+  world.protect(protectedVm({ boundAt: 9 }));
+  assert.equal(world.over, undefined, "the fence of then has ended, and it may run");
+  assert.equal(world.step, "Fencing", "it is asked about anew");
+  world.fenced({ boundAt: 5 });
+  assert.equal(world.over, undefined, "the answer to the former question");
+  world.fenced({ boundAt: 9 });
+  assert.deepEqual(world.over, { vm: "a-1", incarnation: 1, host: "h1", by: "storage", boundAt: 9 });
+  world.restart();
+  world.declare();
+  assert.deepEqual([world.step, world.over !== undefined], ["Restarting", true]);
+});

@@ -32,7 +32,7 @@ import { afterFencingMs, isFurther, settleAsked } from "./power/asked.ts";
 import { isReadOff } from "./power/power-state.ts";
 import { isAskingAbout, probePatienceMs, settleProbes } from "./probes.ts";
 import { fixed } from "./settings.ts";
-import { forgetOver, type HaState, type Protected, saveItem, saveOver, sayOver } from "./state.ts";
+import { forgetItem, forgetOver, type HaState, type Protected, saveItem, saveOver, sayOver } from "./state.ts";
 
 /**
  * The work queue: what is so of each protected incarnation becomes an item, and items go on. Looks at the state alone, so that
@@ -51,6 +51,7 @@ export function settleQueue(state: HaState, now: Instant): void {
   state.dirty.clear();
   for (const vm of order) {
     if (state.unread.has(vm)) continue;
+    forgetFormer(state, vm);
     settleOver(state, vm);
     settleOrderly(state, vm, now);
     for (let moves = 0; moves < mostMoves; moves += 1) {
@@ -88,22 +89,39 @@ function compare({ wanted }: HaState, one: Uid, other: Uid): number {
 }
 const byText = (one: string, other: string): number => (one < other ? -1 : one === other ? 0 : 1);
 
+/** A cell that had another HA Manager for a while comes back to this one: what this one did about the incarnation before that is nothing by now. */
+function forgetFormer(state: HaState, vm: Uid): void {
+  const document = state.wanted.get(vm)?.document;
+  const active = state.active.get(vm);
+  if (document === undefined) return;
+  const key = itemKey(vm, document.incarnation);
+  for (const item of [active, state.ended.get(key)]) {
+    if (item === undefined || item.incarnation !== document.incarnation || item.boundAt === document.boundAt) continue;
+    if (item === active) state.active.delete(vm);
+    forgetItem(state, key);
+  }
+}
+
 /** What was said to be over is forgotten with the incarnation. */
 function settleOver(state: HaState, vm: Uid): void {
   const over = state.over.get(vm);
   if (over === undefined) return;
   const { client, document } = state.wanted.get(vm) ?? {};
-  const isOf = document?.incarnation === over.incarnation && document.host === over.host && client === over.client;
+  const isSame = document?.incarnation === over.incarnation && document.host === over.host && client === over.client;
+  const isOf = isSame && document.boundAt === over.boundAt;
   if (isOf) sayOver(state, over);
   else forgetOver(state, over);
 }
 
-const subjectOf = ({ vm, incarnation, host, boot }: DesiredProtected): Subject => ({
+const subjectOf = ({ vm, incarnation, host, boot, boundAt }: DesiredProtected): Subject => ({
   vm,
   incarnation,
   host,
   ...(boot === undefined ? {} : { boot }),
+  ...boundOf({ boundAt }),
 });
+const boundOf = ({ boundAt }: { readonly boundAt?: number | undefined }): { readonly boundAt?: number } =>
+  boundAt === undefined ? {} : { boundAt };
 
 /** Something is to be done about an incarnation, and there never was an item of it. */
 function schedule(state: HaState, vm: Uid, { wallMs }: Instant): void {
@@ -137,6 +155,7 @@ function schedule(state: HaState, vm: Uid, { wallMs }: Instant): void {
     answers: [],
     fencing: [],
     ...(isYoung ? { young: true as const } : {}),
+    ...boundOf(document),
   };
   log(state.outbox, "ha/scheduled", { vm, path, cell, incarnation, host, type, reason });
   saveItem(state, item);
@@ -268,7 +287,7 @@ function take(state: HaState, item: WorkItem, { to, by, why, fencedBy = "storage
   log(state.outbox, "ha/over", { vm, path, cell, incarnation, host, by: next.fencedBy ?? by });
   // With its power it has ended: a controller of the previous version knows no other word for that.
   const said = next.fencedBy === undefined || next.fencedBy === "power" ? "stopped" : next.fencedBy;
-  saveOver(state, { client, vm, incarnation, host, by: said });
+  saveOver(state, { client, vm, incarnation, host, by: said, ...boundOf(item) });
 }
 
 /** A fence is desired from the step that begins it until nobody could begin anything for that incarnation any more. */
@@ -285,7 +304,10 @@ function settleFence(state: HaState, vm: Uid): void {
   }
   if (!isDue) state.fences.delete(vm);
 }
-const fenceOf = ({ vm, cell, incarnation }: WorkItem): DesiredFence => ({ vm, cell, incarnation });
+const fenceOf = (item: WorkItem): DesiredFence => {
+  const { vm, cell, incarnation } = item;
+  return { vm, cell, incarnation, ...boundOf(item) };
+};
 
 /** One timer for the earliest of them: whoever is looked at sets it anew. */
 function lookAgain(state: HaState, afterMs: number): void {

@@ -208,6 +208,8 @@ export const eventNames = {
   // High availability.
   "ha/scheduled": "something is to be done about a VM whose host is lost: type and why",
   "ha/step": "an item of the HA Manager's queue has gone on: to which step, and why",
+  "ha/guard":
+    "the HA Manager of a cell is gone, and another one looks after its VMs from now on: which cell, both of them",
   "ha/suspected": "a host with VMs is suspected: whether it has power is asked, and its neighbours whether it answers",
   "ha/not-suspected": "it is not any more: it has refuted that, or was declared dead",
   "ha/held": "an item of the HA Manager's queue waits for a person: why",

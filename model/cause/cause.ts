@@ -1,4 +1,4 @@
-import type { Cidr, ElementPath, HostName, Ipv4, PeerName } from "../cell/identifiers.ts";
+import type { CellName, Cidr, ElementPath, HostName, Ipv4, PeerName } from "../cell/identifiers.ts";
 
 /**
  * Why something is as it is, as data: a kind and its facts. A cause is made once, where the fact is known. What people read
@@ -236,6 +236,8 @@ export interface CauseFacts {
 
   // --- child cells and the controller itself
   readonly "no-cell-manager": Nothing;
+  /** There is no such HA Manager any more, which the cell has: nobody looks after its VMs. */
+  readonly unguarded: { readonly service: PeerName; readonly number: number; readonly cell: CellName };
   readonly "child-malformed": Nothing;
   readonly "child-named-root": { readonly name: string };
   /** Services that hold more than the controller's store. */

@@ -122,6 +122,8 @@ const remedies: Remedies = {
   "upgrade-awaits": ({ vm, until }) => (until === "on" ? `switch ${vm} on` : upgradesGoOn),
   "upgrade-comes-last": () => upgradesGoOn,
 
+  unguarded: ({ number, cell }) =>
+    `whoever has declared ${cell} gives its CellController another x.services.haManager, of those that there are; or the operator gives a service VM the role ha-manager with number ${number} again`,
   "no-cell-manager": () =>
     "submit the child as a cell of its own, or run the cloud in its own VMs (`cells up` with another profile)",
   "child-malformed": () => "write a component of type Cell, or a document with one, with a DNS label as its name",

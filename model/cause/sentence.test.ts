@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cidr, elementPath, hostName, ipv4, peerName } from "../cell/identifiers.ts";
+import { cellName, cidr, elementPath, hostName, ipv4, peerName } from "../cell/identifiers.ts";
 import { causes as schema } from "../contract/causes.ts";
 import { faultIn } from "../contract/schema.ts";
 import type { Json } from "../json/json.ts";
@@ -335,6 +335,11 @@ const examples: { readonly [Kind in CauseKind]: Example<Kind> } = {
   "upgrade-comes-last": [{ vm: web }, "waits for shop/web: the VM of the root controller comes last", oneByOne],
   "upgrade-timed-out": [{ seconds: 240 }, "it was not up after 240 s", null],
 
+  unguarded: [
+    { service: peerName("ha-manager.2"), number: 2, cell: cellName("shop") },
+    "ha-manager.2, which looks after the machines of shop, is gone: none of them starts elsewhere when its host is lost",
+    "whoever has declared shop gives its CellController another x.services.haManager, of those that there are; or the operator gives a service VM the role ha-manager with number 2 again",
+  ],
   "no-cell-manager": [
     {},
     "this installation runs as processes and has no Cell Manager to make child cells: submit the child as a cell of its own, or run the cloud in its own VMs (`cells up` with another profile)",

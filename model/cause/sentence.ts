@@ -181,6 +181,8 @@ const words: Words = {
   "upgrade-comes-last": ({ vm }) => `waits for ${vm}: the VM of the root controller comes last`,
   "upgrade-timed-out": ({ seconds }) => `it was not up after ${seconds} s`,
 
+  unguarded: ({ service, cell }) =>
+    `${service}, which looks after the machines of ${cell}, is gone: none of them starts elsewhere when its host is lost`,
   "no-cell-manager": () =>
     "this installation runs as processes and has no Cell Manager to make child cells: submit the child as a cell of its own, or run the cloud in its own VMs (`cells up` with another profile)",
   "child-malformed": () =>

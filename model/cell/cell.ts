@@ -341,6 +341,8 @@ export type BoundServices = {
   readonly placer: number;
   readonly storageManager: number;
   readonly haManager?: number;
+  /** That HA Manager is gone: a sentence. Absent: it is there, or an earlier version answered. */
+  readonly unguarded?: string;
   readonly networkMode?: Mode;
 };
 /** What a cell has for good, since it was made. */

@@ -42,10 +42,10 @@ export const commonAttributes: TypeSchema = {
 
 const bus = (docs: string): AttributeSchema => ({ kind: integer(0, 255), effect: "restart", docs });
 const end = (docs: string): AttributeSchema => ({ kind: { kind: "end" }, required: true, effect: "change", docs });
-const instance = (of: string): AttributeSchema => ({
+const instance = (of: string, more = ""): AttributeSchema => ({
   kind: integer(1, 9999),
   effect: "none",
-  docs: `Number of the ${of} that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells.`,
+  docs: `Number of the ${of} that decides for the child cell, for good; absent: that of this cell, and for a cell of the operator's the one with the fewest cells.${more}`,
 });
 const ports = (docs: string): AttributeSchema => ({ kind: { kind: "ports" }, effect: "change", docs });
 
@@ -292,7 +292,10 @@ export const elementSchemas: Readonly<Record<ElementType, TypeSchema>> = {
     },
     "x.services.placer": instance("Placer"),
     "x.services.storageManager": instance("Storage Manager"),
-    "x.services.haManager": instance("HA Manager"),
+    "x.services.haManager": instance(
+      "HA Manager",
+      " Another number counts where the one that the child has is gone from the installation.",
+    ),
     "x.networkMode": networkModeAttribute,
     "x.account": {
       kind: { kind: "text" },

@@ -7,7 +7,7 @@ import {
   endKinds,
   refusalKinds,
 } from "../cause/cause.ts";
-import type { Cidr, ElementPath, HostName, Ipv4, PeerName } from "../cell/identifiers.ts";
+import type { CellName, Cidr, ElementPath, HostName, Ipv4, PeerName } from "../cell/identifiers.ts";
 import type { JsonObject } from "../json/json.ts";
 import {
   boolean,
@@ -165,6 +165,7 @@ const facts: { readonly [Kind in CauseKind]: Fields<CauseFacts[Kind]> } = {
   "upgrade-timed-out": { seconds: number, ...because },
 
   "no-cell-manager": {},
+  unguarded: { service, number, cell: branded<CellName>("Name of a cell") },
   "child-malformed": {},
   "child-named-root": { name: text() },
   "store-older": { controller: service, peers: list(service) },

@@ -160,6 +160,7 @@ const services = record<BoundServices>({
   placer: integer(),
   storageManager: integer(),
   haManager: optional(integer()),
+  unguarded: optional(text()),
   networkMode: optional(oneOf(...modes)),
 });
 const summaryFields: Fields<api.CellSummary> = {

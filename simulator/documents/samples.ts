@@ -144,6 +144,7 @@ const life = { host: "h2", generation: 1, incarnation: 0 };
 
 const groupRule = { protocol: 6, fromPort: 22, toPort: 22, icmpType: 0, icmpCode: 0 };
 
+const guarded = { guard: 3, unguarded: true };
 export const desiredSamples = {
   "address-manager": {
     "subnet/<uid>": { uid: "c1-4", cell: "shop", path: "shop/net", size: 8, addressRange: "internal", cidr: null },
@@ -180,7 +181,7 @@ export const desiredSamples = {
     },
   },
   "storage-manager": {
-    guard: { cell: "shop", haManager: "ha-manager.2" },
+    guard: { cell: "shop", haManager: "ha-manager.2", boundAt: 1_700_000_000_000 },
     "volume/<uid>": {
       uid: "c1-4",
       cell: "shop",
@@ -202,7 +203,7 @@ export const desiredSamples = {
     "grant/<uid>": { uid: "c1-4", volume: "c1-4", to: { domain: "bank.cells.internal" }, grant: "copy", holder: "u-1" },
     "let-go/<uid>": { uid: "c1-4" },
     "owner/<name>": { cell: "shop", account: "ROOT/acme/dev", uids: ["a1", "d1", "domain.root"] },
-    "fence/<uid>": { vm: "c1-4", cell: "shop", incarnation: 1 },
+    "fence/<uid>": { vm: "c1-4", cell: "shop", incarnation: 1, boundAt: 1_700_000_000_000 },
   },
   agent: {
     "volume/<uid>": {
@@ -276,6 +277,7 @@ export const desiredSamples = {
       priority: 0,
       isolated: "keep",
       storageManager: "storage-manager",
+      boundAt: 1_700_000_000_000,
     },
     settings: {
       settings: { maxRetries: 3, syncInterval: 30, timeToSleep: 30, investigators: ["export", "power"] },
@@ -302,11 +304,11 @@ export const desiredSamples = {
       grant,
       startsPerMinute: 6,
       bound,
-      services: { placer: 1, storageManager: 1 },
+      services: { placer: 1, storageManager: 1, haManager: 2 },
     },
   },
   controller: {
-    life: { uid: "c1", model: child, grant, startsPerMinute: 6, bound, ending: false, gateway: "10.0.3.9" },
+    life: { uid: "c1", model: child, grant, startsPerMinute: 6, bound, ending: false, gateway: "10.0.3.9", ...guarded },
     "limits/<name>": { uid: "x1", path: "ROOT/acme/a", kind: "account", limits: { vms: 3, cells: 2 }, within: ["d1"] },
   },
   gateway: {},
@@ -342,7 +344,9 @@ export const desiredSamples = {
 } as const satisfies Samples<typeof desiredDocuments>;
 
 export const actualSamples = {
-  "ha-manager": { "<peer>/over/<uid>": { vm: "c1-4", incarnation: 1, host: "h1", by: "storage" } },
+  "ha-manager": {
+    "<peer>/over/<uid>": { vm: "c1-4", incarnation: 1, host: "h1", by: "storage", boundAt: 1_700_000_000_000 },
+  },
   "address-manager": {
     addresses: { internal: pool, external: pool, reserved: ["10.0.0.0/16"], shortestPrefix: 8, longestPrefix: 29 },
     "<peer>/subnet/<uid>": { ...progress, cidr: "10.64.0.0/29", gateway: "10.64.0.1", taken: "10.64.0.8/29" },
@@ -485,10 +489,11 @@ export const actualSamples = {
       version: 1,
       quota: asked,
       services: { placer: 1, storageManager: 1 },
+      unguarded: true,
     },
   },
   controller: {
-    "<peer>/life": { ...progress, version: 1, empty: false, quota: asked },
+    "<peer>/life": { ...progress, guard: 3, version: 1, empty: false, quota: asked },
     "<peer>/limits/<name>": { granted: { vms: 3 } },
     "owner/<name>": { cell: "shop", account: null },
   },

@@ -14,7 +14,7 @@ import type { JsonObject } from "../../model/json/json.ts";
  * `CELL/NAME` in a rule. `grant` shows the golden image and lets another cell copy it, which that one does with `copy`.
  * `hold` keeps a volume, such as `a1Data`, until the copy is made for which another cell says `keep`.
  * `child` is a child cell, named `NAME.CELL` from then on, or `NAME` where it is the root cell's, whose child may be an account's
- * (`child:NAME@ROOT/dev`); `limit` is a quota, such as `limit:vms:3`; `spare:N` of the root cell keeps room for the VMs of so many hosts.
+ * (`child:NAME@ROOT/dev`); `child:NAME:guard=2` asks for that HA Manager; `limit` is a quota, such as `limit:vms:3`; `spare:N` of the root cell keeps room for the VMs of so many hosts.
  * `account` declares `ROOT/NAME` in the root cell as `enabled`, `locked` or `disabled`, with a limit of its VMs.
  */
 export interface MachineText {
@@ -88,6 +88,8 @@ export interface GroupText {
 export interface ChildText {
   readonly name: string;
   readonly account?: string;
+  /** `x.services.haManager`. */
+  readonly guard?: number;
   readonly text: CellText;
 }
 
@@ -149,7 +151,8 @@ export const parseCell = (words: readonly string[]): CellText => {
       const end = closing(words, at + 1);
       const [own = "", account] = name.split("@");
       const text = parseCell(words.slice(at + 2, end));
-      children.push({ name: own, ...(account === undefined ? {} : { account }), text });
+      const guard = third.startsWith("guard=") ? { guard: Number(third.slice("guard=".length)) } : {};
+      children.push({ name: own, ...(account === undefined ? {} : { account }), ...guard, text });
       at = end;
     } else if (word !== "all-or-none")
       throw new Error(`"${word}" is no part of a cell: vm:, rule:, grant:, copy: or all-or-none`);
@@ -212,7 +215,8 @@ export const formatCell = (text: CellText): string => {
   ].join(" ");
 };
 
-const nameIn = ({ name, account }: ChildText): string => (account === undefined ? name : `${name}@${account}`);
+const nameIn = ({ name, account, guard }: ChildText): string =>
+  [account === undefined ? name : `${name}@${account}`, ...(guard === undefined ? [] : [`guard=${guard}`])].join(":");
 
 /** The cell's own part of its name: `k1` of `k1.c1`. */
 export const labelOf = (cell: string): string => cell.split(".")[0] ?? cell;
@@ -342,6 +346,7 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
       "x.name": child.name,
       "x.cell": below,
       ...(child.account === undefined ? {} : { "x.account": child.account }),
+      ...(child.guard === undefined ? {} : { "x.services.haManager": child.guard }),
     };
   }
   for (const { name, state, vms } of text.accounts ?? []) {

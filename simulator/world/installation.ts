@@ -1,7 +1,7 @@
 import { type AddressReport, createAddressManager } from "../../core/address/manager.ts";
-import { boundPeers, servicePeerOf } from "../../core/cells/binding.ts";
+import { boundPeers, type Instances, servicePeerOf } from "../../core/cells/binding.ts";
 import { createCellManager } from "../../core/cells/manager.ts";
-import type { FoundController } from "../../core/cells/work.ts";
+import type { CellReport, FoundController } from "../../core/cells/work.ts";
 import { createCheckedController } from "../../core/controller/changes/agreement.ts";
 import type { ControllerState } from "../../core/controller/state.ts";
 import { createDirectory } from "../../core/directory/directory.ts";
@@ -127,6 +127,8 @@ export class Installation {
   /** By the UID of its cell. */
   readonly #bound = new Map<string, { readonly cell: string; readonly services: CellServices }>();
   readonly #hosts: readonly HostName[];
+  /** As the book of peers has them. */
+  #instances: Instances;
   /** How long a process stays away the next time it ends, where somebody said so. */
   readonly awayMs = new Map<PeerName, number>();
 
@@ -150,7 +152,7 @@ export class Installation {
     const { internalPool, externalPool, underlay, domain } = network;
     const numbers = count(history.services);
     const managers = count(history.haManagers ?? 1);
-    const instances = { placer: numbers, storageManager: numbers, haManager: managers };
+    this.#instances = { placer: numbers, storageManager: numbers, haManager: managers };
     this.#add("address-manager", () =>
       createAddressManager({
         self: peerName("address-manager"),
@@ -165,7 +167,12 @@ export class Installation {
     this.#add("tenancy", () => createTenancy({ self: peerName("tenancy") }));
     this.#add(
       "cell-manager",
-      () => createCellManager({ self: peerName("cell-manager"), firstNumber: firstChildNumber, instances }),
+      () =>
+        createCellManager({
+          self: peerName("cell-manager"),
+          firstNumber: firstChildNumber,
+          instances: this.#instances,
+        }),
       "cell-manager",
       (life) => beginCellMaker(life, this.#childControllers()),
     );
@@ -205,6 +212,20 @@ export class Installation {
     const haManager = ((number - 1) % (this.history.haManagers ?? 1)) + 1;
     const services = { placer: service, storageManager: service, haManager };
     this.#addController(cell, `cell${number}`, number, ipv4(network.controller(number)), services);
+  }
+
+  /** Its VM has left the root cell's model, and it the book of peers; `isLeft`: it runs on all the same, as at a host that nobody reaches. */
+  vanishHaManager(number: number, isLeft: boolean): void {
+    const { haManager, ...others } = this.#instances;
+    this.#instances = { ...others, haManager: haManager.filter((each) => each !== number) };
+    const report: CellReport = { kind: "instances", instances: this.#instances };
+    void this.processes.get(peerName("cell-manager"))?.request(report as unknown as Json);
+    const name = servicePeerOf("haManager", number);
+    this.kernel.log(name, "vanishes", { runs: isLeft });
+    if (isLeft) return;
+    const process = this.processes.get(name);
+    this.processes.delete(name);
+    process?.crash("its VM is gone");
   }
 
   /** Everything comes up at once. */

@@ -326,6 +326,8 @@ const verbs: Readonly<Record<string, (performance: Performance) => void>> = {
   release,
   "adopt-child": ({ installation, args: [cell = ""] }) => adoptChild(installation, cell),
   lie,
+  vanish: ({ installation, args: [number = "", left] }) =>
+    installation.vanishHaManager(Number(number), left !== undefined && word(left, ["left"]) === "left"),
   "power-off": ({ steps, installation, args: [machine = ""], forMs }) => {
     const boot = installation.powerOff(machine, forMs);
     steps.lasting(forMs, boot);

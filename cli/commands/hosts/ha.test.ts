@@ -13,8 +13,13 @@ const report: HaReport = {
   power: [{ host: "h1", kind: "ipmi", address: "10.9.0.1", uuid: "u", said: "its controller reads on" }],
 };
 
+/** Of all cells it says these. */
+const answers =
+  (body: object, cells: readonly object[] = []): Gateway =>
+  ({ url }) => ({ status: 200, body: url.startsWith("/cells") ? cells : body });
+
 test("cells ha says whose power can be cut, and what the controller said last; an older HA Manager says nothing of it", async (t) => {
-  const { context, printed } = await scene(t, () => ({ status: 200, body: report }));
+  const { context, printed } = await scene(t, answers(report));
   await listHa(context);
   assert.equal(printed[0], "the power of h1 can be cut by ipmi at 10.9.0.1: its controller reads on");
   const plugged = {
@@ -26,18 +31,18 @@ test("cells ha says whose power can be cut, and what the controller said last; a
     uuid: "",
     said: null,
   };
-  const agent = await scene(t, () => ({ status: 200, body: { ...report, power: [plugged] } }));
+  const agent = await scene(t, answers({ ...report, power: [plugged] }));
   await listHa(agent.context);
   assert.equal(agent.printed[0], "the power of h2 can be cut by fence_apc at 10.9.0.5, plug 7");
   const { power: _power, ...older } = report;
-  const before = await scene(t, () => ({ status: 200, body: older }));
+  const before = await scene(t, answers(older));
   await listHa(before.context);
   assert.match(before.printed[0] ?? "", /^2 running VMs are looked after/);
 });
 
 test("of an HA Manager that did not answer it is said that its part is missing, wherever the rest is shown", async (t) => {
   const silent = [{ manager: "ha-manager.2", sentence: "the HA Manager does not answer: it is away" }];
-  const { context, printed } = await scene(t, () => ({ status: 200, body: { ...report, silent } }));
+  const { context, printed } = await scene(t, answers({ ...report, silent }));
   await listHa(context);
   await listAlerts(context);
   const line = "what ha-manager.2 looks after is not shown: the HA Manager does not answer: it is away";
@@ -48,6 +53,28 @@ test("of an HA Manager that did not answer it is said that its part is missing, 
   await assert.rejects(
     whyHa(context, "shop/web/vm"),
     /ha-manager\.2 looks after is not shown.*\nnothing was to be done/s,
+  );
+});
+
+test("of a cell whose HA Manager is gone it is said wherever people look, and where that is not known, that as well", async (t) => {
+  const unguarded = "ha-manager.2, which looks after the machines of shop, is gone: do this";
+  const services = { placer: 1, storageManager: 1, haManager: 2 };
+  const bank = { cell: "bank", version: 1, phases: { ready: 1 }, elements: 1, services };
+  const shop = { ...bank, cell: "shop", services: { ...services, unguarded } };
+  const { context, printed } = await scene(t, answers(report, [shop, bank]));
+  await listHa(context);
+  await listAlerts(context);
+  assert.equal(printed.filter((line) => line === unguarded).length, 2);
+  await assert.rejects(whyHa(context, "shop/web/vm"), /ha-manager\.2, .* is gone: do this\nnothing was to be done/);
+  const deaf = await scene(t, ({ url }) =>
+    url.startsWith("/cells")
+      ? { status: 503, body: { error: { code: "x", message: "nobody answers" } } }
+      : { status: 200, body: report },
+  );
+  await listHa(deaf.context);
+  assert.match(
+    deaf.printed[0] ?? "",
+    /^whether each cell has an HA Manager that is there is not known: .*nobody answers/,
   );
 });
 
@@ -137,7 +164,7 @@ test("cells alerts says what waits, who looks after it, and where it is told to"
     alerts: [alert, { ...alert, kind: "paused", subject: "", acknowledged: "2026-11-26T20:01:00Z" }],
     webhook: { url: "https://pager.example.com/cells", waiting: 2, said: "no answer within 10 s" },
   };
-  const { context, printed } = await scene(t, () => ({ status: 200, body: told }));
+  const { context, printed } = await scene(t, answers(told));
   await listAlerts(context);
   assert.equal(
     printed[0],
@@ -145,7 +172,7 @@ test("cells alerts says what waits, who looks after it, and where it is told to"
   );
   assert.match(printed[2] ?? "", /^unfenced +h2 +2026-11-26T20:00:00Z +bring s1 back$/);
   assert.match(printed[3] ?? "", /^paused .* \(acknowledged 2026-11-26T20:01:00Z\) bring s1 back$/);
-  const none = await scene(t, () => ({ status: 200, body: report }));
+  const none = await scene(t, answers(report));
   await listAlerts(none.context);
   assert.deepEqual(none.printed, ["nothing waits for you"]);
 });
@@ -169,10 +196,7 @@ test("kinds, types and steps of a later version are shown as they are, without c
     scheduled: "2026-11-26T20:00:00Z",
     since: "2026-11-26T20:00:00Z",
   };
-  const { context, printed } = await scene(t, () => ({
-    status: 200,
-    body: { ...report, alerts: [alert], items: [item] },
-  }));
+  const { context, printed } = await scene(t, answers({ ...report, alerts: [alert], items: [item] }));
   await listAlerts(context);
   assert.match(printed[1] ?? "", /^luke\ufffdwarm +h2 .* see to it$/);
   await listHa(context);

@@ -10,13 +10,30 @@ import { type Paint, table } from "../../terminal/terminal.ts";
 export const listHa = async (context: Context): Promise<void> => {
   const report = await context.client().ha();
   if (context.json) return printJson(context, report);
+  await printUnguarded(context);
   for (const line of linesOf(report, context.terminal.paint)) context.terminal.print(line);
+};
+
+/** Of a cell whose HA Manager is gone no other one knows anything. */
+const unguardedIn = async (context: Context): Promise<readonly string[]> => {
+  const cells = await context
+    .client()
+    .cells()
+    .catch((error: Error) => error);
+  if (cells instanceof Error)
+    return [printable(`whether each cell has an HA Manager that is there is not known: ${cells.message}`)];
+  return cells.flatMap(({ services: { unguarded } = {} }) => (unguarded === undefined ? [] : [printable(unguarded)]));
+};
+const printUnguarded = async (context: Context): Promise<void> => {
+  const { paint, print } = context.terminal;
+  for (const line of await unguardedIn(context)) print(paint("yellow", line));
 };
 
 /** `cells alerts`: what waits for a person. */
 export const listAlerts = async (context: Context): Promise<void> => {
   const report = await context.client().ha();
   if (context.json) return printJson(context, report.alerts ?? []);
+  await printUnguarded(context);
   printAlerts(context, report);
 };
 const printAlerts = (context: Context, { alerts = [], webhook, mail, silent }: HaReport): void => {
@@ -190,6 +207,7 @@ export const whyHa = async (context: Context, path: string): Promise<void> => {
       exitCodes.refused,
       [
         ...silentOf(report.silent),
+        ...(await unguardedIn(context)),
         `nothing was to be done about ${path} in the last day; see \`cells why ${path}\``,
       ].join("\n"),
     );

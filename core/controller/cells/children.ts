@@ -5,6 +5,7 @@ import { noUsage } from "../../../model/check/check-limits.ts";
 import { boundOfChildren } from "../../../model/check/openness.ts";
 import { childName, type DesiredCell, type Entrance, entranceKey, rootCell } from "../../documents/cells.ts";
 import { actualCell, desiredCell } from "../../documents/readers/cells.ts";
+import { servicePeer } from "../../documents/service-roles.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import { cellOfController, tooLong } from "../../outbox.ts";
 import type { Desires } from "../changes/desires.ts";
@@ -145,5 +146,14 @@ export function childState(state: ControllerState, record: ElementRecord, elemen
   const untold = tooLong(state.outbox, cellManager, `cell/${record.uid}`);
   if (untold !== null) return standing("failed", untold);
   const actual = actualOf(actualCell, state, cellManager, `cell/${record.uid}`);
-  return actual === undefined ? unanswered(state, cellManager) : asSaid(cellManager, actual);
+  if (actual === undefined) return unanswered(state, cellManager);
+  const number = actual.unguarded === true ? actual.services?.haManager : undefined;
+  const { phase, causes } = asSaid(cellManager, actual);
+  if (number === undefined) return standing(phase, ...causes);
+  const service = servicePeer("ha-manager", number);
+  return standing(
+    phase,
+    { kind: "unguarded", service, number, cell: childName(state.options.cell, child.label) },
+    ...causes,
+  );
 }

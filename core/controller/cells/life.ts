@@ -10,9 +10,10 @@ import { forgottenReason } from "../histories/forgotten.ts";
 import { forkReason } from "../histories/fork.ts";
 
 import { acceptModel, planFor } from "../model/model-change.ts";
-import { isChild, quotaOf, takeGrant } from "../model/quota.ts";
+import { quotaOf, takeGrant } from "../model/quota.ts";
+import { guardSaid } from "../services/guard.ts";
 import { poolsAsked } from "../services/pools/asked.ts";
-import { type ControllerState, cellManager, saveElement } from "../state.ts";
+import { type ControllerState, cellManager, isChild, saveElement } from "../state.ts";
 import { inUse } from "./in-use.ts";
 
 /**
@@ -113,6 +114,7 @@ export function publishLife(state: ControllerState): void {
   const pools = poolsAsked(state);
   const life: ActualLife = {
     ...lifeState(state, left),
+    ...guardSaid(state),
     version,
     empty,
     quota: { ...quotaOf(state), uses: inUse(state) },

@@ -180,7 +180,9 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     },
     "x.services.placer": { own: "counts when the child is made, and never again" },
     "x.services.storageManager": { own: "the same" },
-    "x.services.haManager": { own: "the same" },
+    "x.services.haManager": {
+      own: "counts when the child is made, and where its HA Manager is gone: the child's state says whom it has",
+    },
     "x.networkMode": { own: "another one makes the child anew" },
     "x.gateway": {
       own: "the operator's root cell alone has it; who lets packets pass are the hosts, by the authority's word",

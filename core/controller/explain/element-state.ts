@@ -20,6 +20,7 @@ import { whyForeign } from "../references/foreign.ts";
 import { isInRules, whyNotInForce } from "../rules/rules-in-force.ts";
 import { bootLink } from "../services/boot-disks.ts";
 import { refusedEnrolments } from "../services/enrolments.ts";
+import { whyUnguarded } from "../services/guard.ts";
 import { poolHostState } from "../services/pools/asked.ts";
 import { isTenantType, tenantState } from "../services/tenants.ts";
 import {
@@ -244,11 +245,14 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
   // Only what was handed over to a host is further than that.
   if (host === null) return standing("working", ...before);
   const peer = hostPeer(host);
+  const alone = element.restartOnFailure ? whyUnguarded(state) : null;
+  const unguarded: readonly Cause[] = alone === null ? [] : [alone];
   if (state.reachable.get(peer) === false) {
     const died = hostDied(state, host);
-    if (died !== null) return standing("waiting", died);
-    if (state.lost.has(peer)) return standing("waiting", { kind: "host-unreachable", host, unknown: true });
-    return standing(record.phase ?? "working", { kind: "host-unreachable", host });
+    if (died !== null) return standing("waiting", died, ...unguarded);
+    if (state.lost.has(peer))
+      return standing("waiting", { kind: "host-unreachable", host, unknown: true }, ...unguarded);
+    return standing(record.phase ?? "working", { kind: "host-unreachable", host }, ...unguarded);
   }
   const actual = actualVmOf(state, vm.uid, run);
   if (isHeldAt(state, host) && (run.stage === "stopping" || actual?.power !== "on"))
@@ -262,7 +266,7 @@ function runState(state: ControllerState, record: ElementRecord, element: VmElem
     const phase = actual.phase === "deleting" ? "working" : actual.phase;
     const leaving = leavingOf(state, vm, run);
     const stays: readonly Cause[] = leaving !== null && "waits" in leaving ? [leaving.waits] : [];
-    const more = [...diskTroubles(state, run), ...refusedEnrolments(state, vm.uid), ...stays];
+    const more = [...diskTroubles(state, run), ...refusedEnrolments(state, vm.uid), ...stays, ...unguarded];
     const owes = phase === "ready" ? whyNotConfirmed(state, record, host, actual) : null;
     const unasked = actual.health === "starting" ? whyNotAsked(state, element, run) : null;
     if (unasked !== null) return standing(unasked.phase, ...unasked.causes, ...more);

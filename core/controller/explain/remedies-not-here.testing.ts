@@ -73,6 +73,10 @@ export const notHere: Readonly<Record<string, Elsewhere | Never>> = {
   "upgrade-next": { ...upgrades, test: goesOn },
   "upgrade-comes-last": { ...upgrades, test: goesOn },
   "upgrade-awaits": { ...upgrades, test: "a VM waits for the other members of Presence to be well" },
+  unguarded: {
+    file: "cells/guard.test.ts",
+    test: "its machines, its summary and why say that nobody looks after them, and how that ends",
+  },
   "child-malformed": {
     why: "a model with such a child is refused before it is accepted; only one of an earlier version can have it",
   },

@@ -1,11 +1,14 @@
 import type { CellSummary, NotReady } from "../../../model/api.ts";
 import { awaitedElement } from "../../../model/cause/cause.ts";
+import { remedy } from "../../../model/cause/remedy.ts";
+import { sentence } from "../../../model/cause/sentence.ts";
 import { serviceNumber } from "../../documents/service-roles.ts";
 import { isReleasing } from "../../outbox.ts";
 import { told } from "../changes/standing.ts";
 import { forkNote } from "../histories/fork.ts";
 import type { ElementRecord } from "../records.ts";
-import { type ControllerState, placerOf, recordAt, storageManagerOf } from "../state.ts";
+import { whyUnguarded } from "../services/guard.ts";
+import { type ControllerState, haManager, haManagerOf, placerOf, recordAt, storageManagerOf } from "../state.ts";
 
 /** Answer to SUMMARY. `empty`: the cell was deleted and nothing of it is left, so that its controller may end. */
 export interface ControllerSummary extends CellSummary {
@@ -42,7 +45,15 @@ export function summary(state: ControllerState): ControllerSummary {
   const elements = state.elements.size;
   const isWhole = !isReleasing(state.outbox) && state.forkedAt.size === 0;
   const empty = document === null && elements === 0 && isWhole;
-  const services = { placer: serviceNumber(placerOf(state)), storageManager: serviceNumber(storageManagerOf(state)) };
+  const [placer, storageManager] = [serviceNumber(placerOf(state)), serviceNumber(storageManagerOf(state))];
+  const guard = haManagerOf(state);
+  const unguarded = whyUnguarded(state);
+  const services = {
+    placer,
+    storageManager,
+    ...(guard === haManager ? {} : { haManager: serviceNumber(guard) }),
+    ...(unguarded === null ? {} : { unguarded: `${sentence(unguarded)}: ${remedy(unguarded) ?? ""}` }),
+  };
   return {
     cell: state.options.cell,
     version,

@@ -17,7 +17,15 @@ import { actualCell } from "../../documents/readers/cells.ts";
 import { isObject, log, sameJson, toJson, write } from "../../outbox.ts";
 import { readUsage, saveGrant } from "../histories/kept-grants.ts";
 import { hasNext } from "../histories/kept-numbers.ts";
-import { actualOf, type ControllerState, cellManager, elementOf, keptMiBOf, type RoomRecord } from "../state.ts";
+import {
+  actualOf,
+  type ControllerState,
+  cellManager,
+  elementOf,
+  isChild,
+  keptMiBOf,
+  type RoomRecord,
+} from "../state.ts";
 import { beyondModel } from "../volumes/promised.ts";
 import { accountLimitFaults, type ChildAfter, whyBeyondAccount } from "./account-limits.ts";
 
@@ -35,7 +43,6 @@ import { accountLimitFaults, type ChildAfter, whyBeyondAccount } from "./account
  * What counts, and how much: `model/check/check-limits.ts`, which also refuses by the cell's own limits; limits of an account:
  * `account-limits.ts`.
  */
-export const isChild = ({ options }: ControllerState): boolean => options.child === true || options.cell.includes(".");
 
 /** What the children have been granted, those that are being deleted included: they may still have it. */
 const grantedTo = (state: ControllerState, except?: Uid): Usage =>

@@ -3,9 +3,9 @@ import { isObject, toJson } from "../../outbox.ts";
 import { publishLife, refuseInitial, takeLife } from "../cells/life.ts";
 import type { Work } from "../changes/work.ts";
 import { auditRefused } from "../model/audited.ts";
-import { askForRoom, isChild } from "../model/quota.ts";
+import { askForRoom } from "../model/quota.ts";
 import { reconcile } from "../reconcile.ts";
-import { type ControllerState, offerKeys } from "../state.ts";
+import { type ControllerState, isChild, offerKeys } from "../state.ts";
 import { answeredBefore, isSameOnce } from "./once.ts";
 import { answerInSlices, askedIn, type ControllerResponse, isChange } from "./requests.ts";
 

@@ -2,6 +2,7 @@ import type { Uid } from "../../../model/cell/identifiers.ts";
 import { type ActualOver, type DesiredProtected, overKey, protectedKey } from "../../documents/ha.ts";
 import { actualOver } from "../../documents/readers/ha.ts";
 import type { Run, VmRecord } from "../records.ts";
+import { isGuardKnown } from "../services/guard.ts";
 import { isOwnVm } from "../services/service-data.ts";
 import {
   actualOf,
@@ -24,7 +25,7 @@ export function desireProtected(state: ControllerState): void {
   state.pass.each("protected", state.vms, (record, _uid, desires) => {
     const { uid: vm, run } = record;
     const ofElement = state.elements.get(vm);
-    if (!state.ha || ofElement === undefined || isOwnVm(state, vm)) return;
+    if (!state.ha || !isGuardKnown(state) || ofElement === undefined || isOwnVm(state, vm)) return;
     const element = elementOf(state, ofElement);
     const ofModel = {
       vm,
@@ -33,6 +34,7 @@ export function desireProtected(state: ControllerState): void {
       priority: element?.type === "VM" ? element.priority : 0,
       isolated: element?.type === "VM" ? element.ha.isolated : ("keep" as const),
       storageManager: storageManagerOf(state),
+      ...(state.guard === null ? {} : { boundAt: state.guard.at }),
       ...(element === undefined ? { deleted: true as const } : {}),
     };
     // Who looks after it hears so; the incarnation behind it is looked after in its place.
@@ -76,5 +78,7 @@ export function overOf(state: ControllerState, vm: Uid, run: Run): ActualOver | 
 export function saidOver(state: ControllerState, vm: Uid, run: Run): ActualOver | null {
   if (!state.ha || run.host === null || isOwnVm(state, vm)) return null;
   const over = actualOf(actualOver, state, haManagerOf(state), overKey(vm));
-  return over?.incarnation === run.incarnation && over.host === run.host ? over : null;
+  if (over?.incarnation !== run.incarnation || over.host !== run.host) return null;
+  // One that had the cell before may have said it then; another one looked after it since, and it may run.
+  return over.boundAt === state.guard?.at ? over : null;
 }

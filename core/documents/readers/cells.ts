@@ -170,6 +170,7 @@ export const actualCell = document(
         networkMode: optional(oneOf(...modes)),
       }),
     ),
+    unguarded: yes,
     ended: optional(boolean),
     is: optional(uidText),
   }),
@@ -185,12 +186,15 @@ export const desiredLife = document(
     gateway: optional(address),
     off: yes,
     pools: optional(poolHostsGiven),
+    guard: serviceNumber,
+    unguarded: yes,
   }),
 );
 export const actualLife = document(
   object<ActualLife>({
     ...progressFields,
     version: count,
+    guard: serviceNumber,
     empty: boolean,
     quota: quotaAsked,
     pools: optional(poolsAsked),

@@ -55,10 +55,13 @@ export const desiredProtected = document(
     deleted: yes,
     leaves: yes,
     forced: yes,
+    boundAt: optional(count),
   }),
   ofVm,
 );
-export const desiredGuard = document(object<DesiredGuard>({ cell: cellText, haManager: peerText }));
+export const desiredGuard = document(
+  object<DesiredGuard>({ cell: cellText, haManager: peerText, boundAt: optional(count) }),
+);
 export const desiredPower = document(object<DesiredPower>({ host: hostText, boot: count, cut: yes }), {
   key: { field: "host", of: ({ host }: { readonly host: string }) => host },
 });
@@ -83,15 +86,25 @@ export const desiredSpare = document(
   object<DesiredSpare>({ hosts: number(haSettings.spareHosts.least, haSettings.spareHosts.most) }),
 );
 export const actualOver = document(
-  object<ActualOver>({ vm: uidText, incarnation: count, host: hostText, by: oneOf(...fences) }),
+  object<ActualOver>({
+    vm: uidText,
+    incarnation: count,
+    host: hostText,
+    by: oneOf(...fences),
+    boundAt: optional(count),
+  }),
   ofVm,
 );
 
-export const desiredFence = document(object<DesiredFence>({ vm: uidText, cell: cellText, incarnation: count }), ofVm);
+export const desiredFence = document(
+  object<DesiredFence>({ vm: uidText, cell: cellText, incarnation: count, boundAt: optional(count) }),
+  ofVm,
+);
 const fencedVolume = object<FencedVolume>({ volume: uidText, epoch: count });
 export const actualFence = document(
   object<ActualFence>({
     incarnation: count,
+    boundAt: optional(count),
     complete: boolean,
     volumes: list(fencedVolume, most.ofMachine),
     reason: nullable(sentence),

@@ -6,9 +6,9 @@ import type { Fencer } from "./fencer.ts";
  */
 export const storageFencer: Fencer = {
   name: "storage",
-  judge: ({ vm, incarnation }, { fences }) => {
+  judge: ({ vm, incarnation, boundAt }, { fences }) => {
     const said = fences.get(vm);
-    if (said === undefined || said.incarnation !== incarnation)
+    if (said === undefined || said.incarnation !== incarnation || said.boundAt !== boundAt)
       return { isFenced: false, sentence: "the Storage Manager has not answered yet" };
     if (!said.complete) return { isFenced: false, sentence: said.reason ?? "not every lease of it has ended" };
     const { length } = said.volumes;

@@ -26,6 +26,8 @@ export interface Subject {
   readonly incarnation: number;
   readonly host: HostName;
   readonly boot?: number;
+  /** As in `DesiredProtected`. */
+  readonly boundAt?: number;
 }
 /** What a neighbour of a host has got back from it. */
 export interface Probed {

@@ -10,6 +10,7 @@ import { rootDomain } from "../../../model/contract/tenancy/tenancy.ts";
 import type { Json } from "../../../model/json/json.ts";
 import { limits } from "../../../model/limits.ts";
 import type { AgentBinned } from "../../documents/bin.ts";
+import type { DesiredGuard } from "../../documents/ha.ts";
 import type { DesiredCellOwner } from "../../documents/tenancy.ts";
 import type {
   AgentImage,
@@ -131,8 +132,8 @@ export interface ManagerState {
   readonly owners: Map<string, CellHolder>;
   /** By VM, and by the HA Manager that wants it: up to which incarnation it is fenced (`fences/fences.ts`). */
   readonly fences: Map<Uid, Map<PeerName, WantedFence>>;
-  /** By cell, the HA Manager that its controller has said looks after it; of others it is the first. */
-  readonly guards: Map<CellName, PeerName>;
+  /** By cell, whom its controller has said looks after it; of others it is the first HA Manager. */
+  readonly guards: Map<CellName, DesiredGuard>;
   /** What others than the owner of a UID desire under it, by key and client (`recovery/owner.ts`). */
   readonly rivals: Map<string, Map<PeerName, Json>>;
   /** Keys of which the owner may be another by now. */

@@ -151,3 +151,28 @@ test("a fence counts if it is wanted by the HA Manager that the cell's controlle
   made.want("fence/a-1", null, second);
   assert.equal(saidTo("ha-manager.2"), undefined);
 });
+
+test("an HA Manager that a cell comes back to fences by what it wants since, and by nothing that it wanted before", () => {
+  const made = world();
+  const second = peerName("ha-manager.2");
+  const said = (): ActualFence | undefined =>
+    made.published.get("ha-manager.2/fence/a-1") as unknown as ActualFence | undefined;
+  const guard = (haManager: string, boundAt: number) => made.want("guard", { cell: "shop", haManager, boundAt }, shop);
+  guard("ha-manager.2", 5);
+  made.want("fence/a-1", { ...fence(1), boundAt: 5 }, second);
+  made.settle();
+  assert.deepEqual([holders(made), said()?.complete, said()?.boundAt], [[undefined, undefined], true, 5]);
+  // The cell has another one, whom nobody has asked for anything: its machine goes on, and has its volumes again.
+  guard("ha-manager", 7);
+  made.settle();
+  assert.deepEqual([holders(made)[0]?.incarnation, said()?.complete], [1, false]);
+  guard("ha-manager.2", 9);
+  made.settle();
+  assert.deepEqual([holders(made)[0]?.incarnation, said()?.complete], [1, false], "that is what it wanted before");
+  made.restart();
+  made.settle();
+  assert.deepEqual([holders(made)[0]?.incarnation, said()?.complete], [1, false]);
+  made.want("fence/a-1", { ...fence(1), boundAt: 9 }, second);
+  made.settle();
+  assert.deepEqual([holders(made), said()?.complete, said()?.boundAt], [[undefined, undefined], true, 9]);
+});

@@ -36,9 +36,11 @@ export function isFenced(
   return false;
 }
 
-const isByGuard = ({ guards }: Pick<ManagerState, "guards">, { client, document: { cell } }: WantedFence): boolean =>
-  client === guardOf(guards, cell);
-const guardOf = (guards: ManagerState["guards"], cell: CellName): PeerName => guards.get(cell) ?? firstHaManager;
+/** One that came back to a cell may still want what it wanted before another one had it. */
+const isByGuard = ({ guards }: Pick<ManagerState, "guards">, { client, document }: WantedFence): boolean =>
+  client === guardOf(guards, document.cell) && guards.get(document.cell)?.boundAt === document.boundAt;
+const guardOf = (guards: ManagerState["guards"], cell: CellName): PeerName =>
+  guards.get(cell)?.haManager ?? firstHaManager;
 const firstHaManager = servicePeer("ha-manager");
 
 export function takeFence(state: ManagerState, client: PeerName, vm: Uid, value: Json): void {
@@ -57,7 +59,9 @@ export function takeFence(state: ManagerState, client: PeerName, vm: Uid, value:
   else {
     const fence: WantedFence = { client, document, concerned: null };
     fences.set(client, fence);
-    if (state.started && before?.document.incarnation !== document.incarnation) tell(state, fence);
+    const isSame =
+      before?.document.incarnation === document.incarnation && before.document.boundAt === document.boundAt;
+    if (state.started && !isSame) tell(state, fence);
   }
   if (fences.size === 0) state.fences.delete(vm);
   else state.fences.set(vm, fences);
@@ -85,7 +89,7 @@ export function takeGuard(state: ManagerState, client: PeerName, value: Json): v
     return;
   }
   if (document === null) state.guards.delete(own);
-  else state.guards.set(document.cell, document.haManager);
+  else state.guards.set(document.cell, document);
   if (!state.started) return;
   for (const [vm, fences] of state.fences)
     if ([...fences.values()].some((fence) => fence.document.cell === own))
@@ -122,16 +126,17 @@ function say(state: ManagerState, client: PeerName, vm: Uid, fence: ActualFence 
 }
 
 function judge(state: ManagerState, fence: WantedFence): ActualFence {
-  const { vm, incarnation, cell } = fence.document;
+  const { vm, incarnation, cell, boundAt } = fence.document;
+  const about = { incarnation, ...(boundAt === undefined ? {} : { boundAt }) };
   if (!isByGuard(state, fence)) {
     const reason = `${cell} is looked after by ${guardOf(state.guards, cell)}`;
-    return { incarnation, complete: false, volumes: [], reason };
+    return { ...about, complete: false, volumes: [], reason };
   }
   fence.concerned ??= findConcerned(state, vm);
   const { concerned } = fence;
   const waits = whyNotKnown(state) ?? firstHeld(state, vm, incarnation, concerned);
   const volumes = waits === null ? [...concerned].flatMap((volume) => freeEpoch(state, volume)) : [];
-  return { incarnation, complete: waits === null, volumes, reason: waits };
+  return { ...about, complete: waits === null, volumes, reason: waits };
 }
 
 /** What it might not know of. */

@@ -103,10 +103,10 @@ test("a blank store: nothing is placed before every server has said what it has,
 });
 
 test("a store that is the first waits for nobody: what is taken back before a server has answered is fenced at once", () => {
-  const one = new StorageWorld({ s1: { freeMiB: 9000 }, s2: { freeMiB: 8000 } });
+  const one = new StorageWorld({ s1: { freeMiB: 9000 } });
+  const agent = one.agent("s1");
   one.want("volume/a-1", volume("a-1", empty, 10));
   one.settle();
-  const agent = one.agent("s1");
   one.want("connection/a-8", connection("a-8", "a-1", "a-9"));
   // The server has granted it, and its word is on its way.
   agent.leases.set("a-1", { epoch: 1, holder: { vm: uid("a-9"), incarnation: 1, host: hostName("h1") } });
@@ -123,7 +123,6 @@ test("a store that is the first waits for nobody: what is taken back before a se
   one.want("connection/a-8", connection("a-8", "a-1", "a-9"));
   agent.leases.set("a-1", { epoch: 3, holder: { vm: uid("a-7"), incarnation: 1, host: hostName("h1") } });
   one.say(agent, "lease/a-1", one.leaseActual(agent, "a-1"));
-  one.settle();
   assert.equal(agent.leases.get("a-1")?.epoch, 3, "a store that was lost waits");
 });
 
