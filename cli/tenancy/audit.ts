@@ -52,10 +52,11 @@ const queryOf = ({ cell, service, user, refused, ...same }: AuditOptions): Query
 };
 
 const textOf = (record: ServiceAuditRecord): readonly string[] => {
-  const { time, service, who, verb, target, what, outcome, why, before, after, source } = record;
+  const { time, service, who, verb, target, what, outcome, why, before, after, source, via } = record;
   const version =
     before === undefined || after === undefined || before === after ? "" : `version ${before} to ${after}`;
-  const more = [outcome === "refused" ? `refused: ${why ?? ""}` : "", what ?? "", version].filter(
+  const door = via === undefined ? "" : `by ${via}`;
+  const more = [outcome === "refused" ? `refused: ${why ?? ""}` : "", what ?? "", version, door].filter(
     (part) => part !== "",
   );
   return [time, service, who, source ?? "", verb, target, more.join("; ")];

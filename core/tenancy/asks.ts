@@ -135,6 +135,8 @@ export interface Ask {
   readonly link?: string;
   /** Address of the client; absent: it is not known. */
   readonly source?: string;
+  /** What a personality says that asked for him. */
+  readonly via?: string;
   /** What is changed must have this tag; null: any, as long as it is there; absent: nothing is demanded. */
   readonly ifMatch?: string | null;
 }

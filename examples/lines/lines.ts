@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type Server, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { viaHeader, viaText } from "../../model/contract/audit/via.ts";
 import { type ContractClient, createClient } from "../../model/contract/client/client.ts";
 import { mostOfPage, nextHeader } from "../../model/contract/tenancy/pages.ts";
 import type { Json } from "../../model/json/json.ts";
@@ -58,10 +59,11 @@ const refuse = (status: number, text: string): Error => {
     return new Refused(`the gateway answered ${status}`);
   }
 };
-async function* machines(client: ContractClient): AsyncGenerator<string> {
+type Headers = Readonly<Record<string, string>>;
+async function* machines(client: ContractClient, said: Headers): AsyncGenerator<string> {
   for (let after: string | undefined; ; ) {
     const query = { type: "VM" as const, limit: mostOfPage, ...(after === undefined ? {} : { after }) };
-    const answer = await client.open("listAllElements", { parameters: {}, query });
+    const answer = await client.open("listAllElements", { parameters: {}, query, headers: said });
     for (const { path, phase } of (await answer.json()) as readonly { readonly path: string; readonly phase: string }[])
       yield `${path} ${phase}`;
     after = answer.headers.get(nextHeader) ?? undefined;
@@ -69,8 +71,13 @@ async function* machines(client: ContractClient): AsyncGenerator<string> {
   }
 }
 /** An answer that is lost is asked for again, under the same key: nothing is done twice. */
-async function change(client: ContractClient, cell: string, operations: readonly JsonPatchOperation[]): Promise<void> {
-  const headers = { "idempotency-key": randomUUID() };
+async function change(
+  client: ContractClient,
+  cell: string,
+  operations: readonly JsonPatchOperation[],
+  said: Headers,
+): Promise<void> {
+  const headers = { ...said, "idempotency-key": randomUUID() };
   const body = operations as unknown as Json;
   for (let left = 3; ; left -= 1)
     try {
@@ -103,8 +110,11 @@ export function createLines(url: string, ask: typeof fetch = fetch): Server {
         return yield "ok";
       }
       if (client === null) return yield "no `auth CREDENTIAL` comes first";
-      if (question.ask === "list") yield* machines(client);
-      else await change(client, question.cell, changeOf(question.path, question.state));
+      const source = socket.remoteAddress === undefined ? {} : { source: socket.remoteAddress };
+      const command = question.ask === "list" ? "list" : question.state;
+      const said = { [viaHeader]: viaText({ personality: "lines", command, id: randomUUID(), ...source }) };
+      if (question.ask === "list") yield* machines(client, said);
+      else await change(client, question.cell, changeOf(question.path, question.state), said);
       yield "ok";
     };
     for await (const line of linesOf(socket)) {

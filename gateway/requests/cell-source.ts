@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyRequest } from "fastify";
 import { rootCell } from "../../core/documents/cells.ts";
+import { viaHeader } from "../../model/contract/audit/via.ts";
 import { type Holdings, holdings } from "../../model/contract/tenancy/pools.ts";
 import type { CellOwner } from "../../model/contract/tenancy/tenancy.ts";
 import type { Json, JsonObject } from "../../model/json/json.ts";
@@ -73,6 +74,7 @@ export function cellSourceOf(means: Means, { headers, raw }: FastifyRequest): Ce
           url: `/cells/${encodeURIComponent(cell)}/${path}`,
           headers: {
             authorization,
+            [viaHeader]: headers[viaHeader],
             "content-type": "application/json",
             ...(version === undefined ? {} : { "if-match": version }),
           },

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import { viaHeader } from "../../model/contract/audit/via.ts";
 import { nextHeader } from "../../model/contract/tenancy/pages.ts";
 import { type PeerResponse, peerRequest } from "../../runtime/http/https.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
@@ -21,7 +22,7 @@ export interface Forwarded {
   /** A stream of events may be silent for as long as nothing happens. */
   readonly follows: boolean;
 }
-const passedOn = ["content-type", "accept", "if-match", "if-none-match", "last-event-id", "idempotency-key"];
+const passedOn = ["content-type", "accept", "if-match", "if-none-match", "last-event-id", "idempotency-key", viaHeader];
 const passedBack = ["content-type", "etag", "cache-control", "retry-after", "idempotency-replayed", nextHeader];
 /** `exec` answers at its end, which its own limit bounds. */
 const idleTimeoutMs = 11 * 60_000;

@@ -3,7 +3,6 @@ import { keyHeader, keyRefusal, readJsonBody, readQuery } from "../../model/cont
 import type { BodyOf, ParameterNames, QueryOf } from "../../model/contract/route.ts";
 import { type Routes, routeOf, type ServedAt } from "../../model/contract/routes.ts";
 import { parseJson } from "../../runtime/http/http.ts";
-import { addressOf } from "../../runtime/transport/admission.ts";
 import { forClient } from "./ask-peer.ts";
 import { refused } from "./refused.ts";
 
@@ -37,9 +36,7 @@ export function serveRoute<N extends Served>(
       const key = keyRefusal(name, request.headers[keyHeader]);
       if (key !== null) throw refused(400, key.code, key.message);
       const body = bodyIn(name, request);
-      return forClient(addressOf(request.raw.socket), () =>
-        handler({ parameters, query: query.value, body, request }, reply),
-      );
+      return forClient(request.raw, () => handler({ parameters, query: query.value, body, request }, reply));
     },
   });
 }

@@ -9,6 +9,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { WebSocket, WebSocketServer } from "ws";
 import { peerName } from "../../model/cell/identifiers.ts";
+import { viaHeader } from "../../model/contract/audit/via.ts";
 import { createTestInstallation, eventually, type TestInstallation } from "../../runtime/installation.testing.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
 import { readCredentials } from "../../runtime/transport/mutual-tls.ts";
@@ -36,7 +37,10 @@ const serveAs = async (name: string): Promise<number> => {
     response.end(JSON.stringify({ method: incoming.method, url: incoming.url, body: body.length }));
   });
   const webSockets = new WebSocketServer({ server });
-  webSockets.on("connection", (webSocket) => webSocket.on("message", (data) => webSocket.send(`heard ${data}`)));
+  webSockets.on("connection", (webSocket, incoming) => {
+    asked.push(incoming);
+    webSocket.on("message", (data) => webSocket.send(`heard ${data}`));
+  });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   servers.push(server);
@@ -72,7 +76,8 @@ test("CaaS passes the whole contract on, with the credential of whoever asks, an
   const app = createCaas(own, { log: () => undefined });
   const url = await app.listen({ host: "127.0.0.1", port: 0 });
   try {
-    const headers = { authorization: "Bearer somebody", "content-type": "application/json" };
+    const foreign = { [viaHeader]: "ec2;RunInstances;1" };
+    const headers = { authorization: "Bearer somebody", "content-type": "application/json", ...foreign };
     const body = "x".repeat(3 * 1024 * 1024);
     const answer = await fetch(`${url}/cells/shop/model?dryRun=true`, {
       method: "PUT",
@@ -83,16 +88,24 @@ test("CaaS passes the whole contract on, with the credential of whoever asks, an
     assert.equal(answer.headers.get("etag"), '"7"');
     assert.deepEqual(await answer.json(), { method: "PUT", url: "/cells/shop/model?dryRun=true", body: body.length });
     assert.equal(asked.at(-1)?.headers.authorization, "Bearer somebody");
+    assert.match(
+      String(asked.at(-1)?.headers[viaHeader]),
+      /^caas;putModel;[\w-]{12};127\.0\.0\.1$/,
+      "and for which request",
+    );
     const stream = await fetch(`${url}/events`, { headers: { authorization: "Bearer somebody" } });
     const reader = stream.body?.getReader() ?? assert.fail();
     assert.equal(new TextDecoder().decode((await reader.read()).value), "data: 1\n\n", "events come one by one");
     const upstream = asked.at(-1) ?? assert.fail();
     await reader.cancel();
     await eventually("who goes ends what was asked for it", () => upstream.socket.destroyed);
-    const webSocket = new WebSocket(`${url.replace("http", "ws")}/cells/shop/sessions`, "cells.session.v1");
+    const webSocket = new WebSocket(`${url.replace("http", "ws")}/cells/shop/sessions`, "cells.session.v1", {
+      headers: foreign,
+    });
     await once(webSocket, "open");
     webSocket.send("hello");
     assert.equal(String((await once(webSocket, "message"))[0]), "heard hello");
+    assert.match(String(asked.at(-1)?.headers[viaHeader]), /^caas;[A-Za-z]+;[\w-]{12};127\.0\.0\.1$/);
     webSocket.close();
     await once(webSocket, "close");
   } finally {

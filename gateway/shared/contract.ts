@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { Agent, request } from "node:https";
 import type { Duplex } from "node:stream";
@@ -5,9 +6,12 @@ import { pipeline } from "node:stream/promises";
 import { connect } from "node:tls";
 import type { Refusal } from "../../model/api.ts";
 import { peerName } from "../../model/cell/identifiers.ts";
+import { viaHeader, viaText } from "../../model/contract/audit/via.ts";
+import { match } from "../../model/contract/match.ts";
 import { readBody } from "../../runtime/http/http.ts";
 import { joinStreams } from "../../runtime/http/websocket-hop.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
+import { addressOf } from "../../runtime/transport/admission.ts";
 import { expectPeer, readCredentials } from "../../runtime/transport/mutual-tls.ts";
 
 /**
@@ -23,6 +27,8 @@ export interface Contract {
   passOn(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void>;
   /** The same for a request that leaves HTTP. */
   passUpgradeOn(incoming: IncomingMessage, socket: Duplex, head: Buffer): void;
+  /** Headers of what is asked for somebody: by what he showed, and for which of his requests (`via.ts`). */
+  askedFor(incoming: Pick<IncomingMessage, "method" | "url" | "headers" | "socket">): Readonly<Record<string, string>>;
   close(): void;
 }
 export interface Asked {
@@ -56,10 +62,14 @@ const ofOneHop: ReadonlySet<string> = new Set([
   "transfer-encoding",
   "upgrade",
   "proxy-connection",
+  // Each says its own.
+  viaHeader,
   // A browser sends to each port of a host what one of them gave it: a sign-in at the gateway is nobody else's to see.
   "cookie",
   "set-cookie",
 ]);
+/** Not passed on with a request that leaves HTTP. */
+const ofOthers: ReadonlySet<string> = new Set(["cookie", viaHeader]);
 const passed = (headers: IncomingHttpHeaders): OutgoingHttpHeaders => {
   const named = String(headers.connection ?? "")
     .split(",")
@@ -70,12 +80,19 @@ const passed = (headers: IncomingHttpHeaders): OutgoingHttpHeaders => {
 };
 
 export function createContract(configuration: ProcessConfiguration): Contract {
-  const { personality } = configuration;
+  const { personality, role } = configuration;
   if (personality === undefined)
     throw new Error('the configuration has no "personality" part, which this process needs');
   const { address: host, port } = personality.gateway;
   const tls = () => ({ host, port, ca: readCredentials(configuration).ca, checkServerIdentity: expectPeer(gateway) });
   const agent = new Agent({ keepAlive: true, maxSockets: mostConnections });
+  const viaOf = ({ method = "GET", url = "/", socket }: Pick<IncomingMessage, "method" | "url" | "socket">): string =>
+    viaText({
+      personality: role.slice(role.lastIndexOf(".") + 1),
+      command: match(method, url)?.name ?? method.slice(0, 16),
+      id: randomBytes(9).toString("base64url"),
+      source: addressOf(socket),
+    });
   const open: Contract["open"] = ({ method, path, headers, body, signal }) =>
     new Promise((resolve, reject) => {
       const outgoing = request({
@@ -108,7 +125,7 @@ export function createContract(configuration: ProcessConfiguration): Contract {
         const answer = await open({
           method,
           path: url,
-          headers: passed(headers),
+          headers: { ...passed(headers), [viaHeader]: viaOf(incoming) },
           signal: gone.signal,
           ...(hasBody ? { body: incoming } : {}),
         });
@@ -131,13 +148,15 @@ export function createContract(configuration: ProcessConfiguration): Contract {
       onward.once("secureConnect", () => {
         const lines = [`${incoming.method} ${incoming.url} HTTP/1.1`];
         for (let at = 0; at < incoming.rawHeaders.length; at += 2)
-          if (incoming.rawHeaders[at]?.toLowerCase() !== "cookie")
+          if (!ofOthers.has(incoming.rawHeaders[at]?.toLowerCase() ?? ""))
             lines.push(`${incoming.rawHeaders[at]}: ${incoming.rawHeaders[at + 1]}`);
+        lines.push(`${viaHeader}: ${viaOf(incoming)}`);
         onward.write(`${lines.join("\r\n")}\r\n\r\n`);
         if (head.length > 0) onward.write(head);
         void joinStreams(socket, onward);
       });
     },
+    askedFor: (incoming) => ({ authorization: incoming.headers.authorization ?? "", [viaHeader]: viaOf(incoming) }),
     close: () => agent.destroy(),
   };
 }

@@ -13,10 +13,9 @@ import { parseJson } from "../../runtime/http/http.ts";
 import { peerRequest } from "../../runtime/http/https.ts";
 import { isSession, newTenantTicket, shownAgainMs, ticketPath } from "../../runtime/identity/tickets.ts";
 import type { ProcessConfiguration } from "../../runtime/installation.ts";
-import { sourceHeader } from "../../runtime/observation/asked-by.ts";
 import { tunnelHeader } from "../../runtime/tenancy/source.ts";
-import { addressOf } from "../../runtime/transport/admission.ts";
 import { findPeer } from "../../runtime/transport/peers.ts";
+import { ofClient } from "../requests/ask-peer.ts";
 import { Questions } from "../requests/places.ts";
 import { type RefusedError, refusalIn, refused } from "../requests/refused.ts";
 import { serveRoute } from "../requests/serve.ts";
@@ -235,7 +234,7 @@ export function registerTenants(
       headers: {
         ...json,
         ...more,
-        [sourceHeader]: addressOf(request.raw.socket),
+        ...ofClient(request.raw),
         ...(headers.authorization === undefined ? {} : { authorization: headers.authorization }),
         ...(headers["if-match"] === undefined ? {} : { "if-match": headers["if-match"] }),
       },

@@ -1,5 +1,6 @@
 import { kindOf } from "../../core/documents/permissions.ts";
 import type { AuditEntry, AuditPart } from "../../model/contract/audit/audit.ts";
+import { viaHeader, viaIn } from "../../model/contract/audit/via.ts";
 import type { PeerRequest } from "../http/peer-handler.ts";
 import type { AuditQuery } from "./read-audit.ts";
 
@@ -23,10 +24,12 @@ export function askedBy(
   asked: Pick<AuditEntry, "verb" | "target" | "what">,
 ): AuditEntry {
   const source = headers[sourceHeader];
+  const via = viaIn(headers[viaHeader]);
   return {
     who: "operator",
     door: kindOf(peer) ?? peer,
     ...(typeof source === "string" ? { source } : {}),
+    ...(via === undefined ? {} : { via }),
     ...asked,
     outcome: "done",
   };

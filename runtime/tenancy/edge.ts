@@ -7,6 +7,7 @@ import type { LoginBegun } from "../../core/tenancy/logins/logins.ts";
 import { createTenancy } from "../../core/tenancy/tenancy.ts";
 import { isLabel } from "../../model/cell/child-document.ts";
 import { cellName } from "../../model/cell/identifiers.ts";
+import { viaHeader, viaIn } from "../../model/contract/audit/via.ts";
 import { type Match, match } from "../../model/contract/match.ts";
 import { readJsonBody, readQuery } from "../../model/contract/request.ts";
 import { type RouteName, routeOf } from "../../model/contract/routes.ts";
@@ -374,9 +375,9 @@ const asks: readonly AskName[] = [
 type RouteAsk = AskName & RouteName;
 const isAsk = (name: RouteName): name is RouteAsk => (asks as readonly string[]).includes(name);
 
-const sourceOf = ({ headers }: PeerRequest): Pick<Ask, "source"> => {
-  const source = headers[sourceHeader];
-  return typeof source === "string" ? { source } : {};
+const sourceOf = ({ headers }: PeerRequest): Pick<Ask, "source" | "via"> => {
+  const [source, via] = [headers[sourceHeader], viaIn(headers[viaHeader])];
+  return { ...(typeof source === "string" ? { source } : {}), ...(via === undefined ? {} : { via }) };
 };
 const fresh = (): Ask["fresh"] => ({
   uid: randomUUID(),

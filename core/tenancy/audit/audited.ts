@@ -32,15 +32,22 @@ export const room: Room = { changes: 65_536, refusals: 16_384 };
 /** Where a request came from, as the gateway saw it. */
 export interface Origin {
   readonly source?: string;
+  readonly via?: string;
 }
 export const shownAs = (session: string): string => `session ${session.slice(0, shownOfHash)}`;
 
-export const auditActorOf = (state: TenancyState, { user, label }: Actor, by: By, { source }: Origin): AuditActor => ({
+export const auditActorOf = (
+  state: TenancyState,
+  { user, label }: Actor,
+  by: By,
+  { source, via }: Origin,
+): AuditActor => ({
   who: label,
   ...(user === null ? {} : { account: accountPath(state, user.account) }),
   ...("session" in by ? { by: shownAs(by.session) } : {}),
   door: "gateway",
   ...(source === undefined || source === "" ? {} : { source }),
+  ...(via === undefined ? {} : { via }),
 });
 
 /** What a request is about, as it is before it is carried out: what is deleted has a name no more. */

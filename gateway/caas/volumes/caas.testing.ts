@@ -69,6 +69,7 @@ export class CaasWorld {
       open: () => Promise.reject(new Error("nothing is opened here")),
       passOn: async (_incoming, outgoing) => void outgoing.writeHead(418).end("{}"),
       passUpgradeOn: () => undefined,
+      askedFor: ({ headers }) => ({ authorization: headers.authorization ?? "" }),
       close: () => undefined,
     };
     const configuration = {

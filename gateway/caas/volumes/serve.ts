@@ -16,7 +16,11 @@ import type { Volumes } from "./volumes.ts";
 import { createWaiting, type Waiting, waitingLimits } from "./waiting.ts";
 
 /** Requests about persistent volumes, each for whoever the gateway says that it comes from. */
-export function serveVolumes(app: FastifyInstance, contract: Pick<Contract, "ask">, volumes: Volumes): void {
+export function serveVolumes(
+  app: FastifyInstance,
+  contract: Pick<Contract, "ask" | "askedFor">,
+  volumes: Volumes,
+): void {
   const known = new WeakMap<FastifyRequest, AskedBy>();
   const waiting = createWaiting(waitingLimits);
   // Nothing of a body is read for somebody whom the gateway does not know.
@@ -82,12 +86,11 @@ interface AskedBy extends Asked {
 
 /** By what the gateway says, each time anew: what was taken from him counts at once. */
 async function whoAsks(
-  contract: Pick<Contract, "ask">,
+  contract: Pick<Contract, "ask" | "askedFor">,
   request: FastifyRequest,
   waiting: (who: string) => Waiting,
 ): Promise<AskedBy> {
-  const { authorization = "" } = request.headers;
-  const headers = { authorization };
+  const headers = contract.askedFor(request.raw);
   const ask = async (path: string): Promise<unknown> => {
     const answer = await contract.ask({ method: "GET", path, headers }).catch(() => {
       throw refused(502, "unreachable", "the gateway behind this door does not answer");

@@ -22,6 +22,8 @@ export interface AuditActor {
   readonly door: string;
   /** Address of the client, as that peer saw it. */
   readonly source?: string;
+  /** What a personality that asked for him says of it (`via.ts`). Absent: none has, or a version before wrote it. */
+  readonly via?: string;
 }
 export interface AuditEntry extends AuditActor {
   /** The name of the request in the table of routes, or of what no route names. */

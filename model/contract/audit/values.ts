@@ -17,6 +17,7 @@ const recordFields = {
   by: optional(text()),
   door: text(),
   source: optional(text()),
+  via: optional(text()),
   verb: text(),
   target: text(),
   what: optional(text()),

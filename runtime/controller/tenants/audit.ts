@@ -4,6 +4,7 @@ import type { ControllerRequest, ControllerResponse } from "../../../core/contro
 import { kindOf } from "../../../core/documents/permissions.ts";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import type { AuditHead, AuditRecord } from "../../../model/contract/audit/audit.ts";
+import { viaHeader, viaIn } from "../../../model/contract/audit/via.ts";
 import type { RouteName } from "../../../model/contract/routes.ts";
 import { allows } from "../../../model/contract/tenancy/rules.ts";
 import { sendJson } from "../../http/http.ts";
@@ -20,7 +21,12 @@ export function askerOf(caller: Caller | null, { peer, headers, raw }: PeerReque
   const said = headers[sourceHeader];
   // What a gateway says of addresses is believed; from inside a cell its own is known.
   const source = peer === gateway ? (typeof said === "string" ? said : undefined) : raw.socket.remoteAddress;
-  const at = { door: kindOf(peer) ?? peer, ...(source === undefined ? {} : { source }) };
+  const via = peer === gateway ? viaIn(headers[viaHeader]) : undefined;
+  const at = {
+    door: kindOf(peer) ?? peer,
+    ...(source === undefined ? {} : { source }),
+    ...(via === undefined ? {} : { via }),
+  };
   if (caller === null) return { who: peer, ...at };
   if ("tenant" in caller) {
     const { user, account, session, ticket } = caller.tenant;
