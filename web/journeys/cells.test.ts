@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
+import { bundleMediaType } from "../../model/api.ts";
 import { eventually } from "../../runtime/installation.testing.ts";
 import { beginJourneys, type Journeys, likeGolden, type Person } from "./browser.testing.ts";
 
@@ -97,6 +98,50 @@ test("an earlier version is compared with the present one and returned to by its
   await page.getByText("1 taken away").waitFor();
   await button(page, "Apply").click();
   await page.getByText("Version 3 is applied.").waitFor();
+  await end();
+});
+
+test("a machine is added by a form: the text is kept as it was written, and its plan is that of the command line", async () => {
+  const { page, end } = await enter();
+  await go(page, "specification?cell=tea");
+  await editor(page).waitFor();
+  const before = await editor(page).inputValue();
+  await page.getByText("Add a machine").click();
+  const field = (name: string) => page.getByRole("textbox", { name, exact: true });
+  const number = (name: string) => page.getByRole("spinbutton", { name, exact: true });
+  await field("Name").fill("pot");
+  await button(page, "Write it into the text").click();
+  await page.getByText("pot stands in the text already: give the machine another name").waitFor();
+  assert.equal(await editor(page).inputValue(), before);
+  await field("Name").fill("jug");
+  await number("Memory in MiB").fill("96");
+  await page.getByRole("combobox", { name: "In the subnet" }).selectOption("tea/net");
+  await button(page, "Write it into the text").click();
+  await eventually("it is written", async () => (await editor(page).inputValue()) !== before);
+  const written = await editor(page).inputValue();
+  assert.equal(
+    written
+      .split("\n")
+      .filter((line) => !line.includes("jug"))
+      .join("\n"),
+    before,
+    "all else is as it was, with its comments",
+  );
+  const planned = page.waitForResponse((response) => response.url().includes("dryRun=true"));
+  await button(page, "Plan").click();
+  const shown = await (await planned).text();
+  await page.getByText("2 made").waitFor();
+  const { url, credential } = journeys.served;
+  const sent = await fetch(`${url}/cells/tea/model?dryRun=true`, {
+    method: "PUT",
+    headers: { authorization: `Bearer ${credential}`, "content-type": bundleMediaType },
+    body: JSON.stringify({ main: "tea.sf", files: { "tea.sf": written } }),
+  });
+  assert.equal(shown, await sent.text(), "as the command line is told it");
+  await button(page, "Apply").click();
+  await page.getByText("All of it is ready.").waitFor();
+  await go(page, "machines?cell=tea");
+  await button(page, "tea/jug").waitFor();
   await end();
 });
 

@@ -3,10 +3,12 @@ import { bundleMediaType, type Changed } from "../../model/api.ts";
 import { ask, type Refused } from "../data/api.ts";
 import { loadText, type Text } from "../data/text.ts";
 import { Command, Link, Phase, Waiting } from "../parts/bits.tsx";
+import { MachineForm } from "../parts/machine-form.tsx";
 import { nameOf, type PageProps } from "../parts/page-props.ts";
 import { Fault, PlanShown, refusedBy } from "../parts/plan.tsx";
 import { go, useKnown } from "../parts/use-known.ts";
 import { draftOf, dropDraft, keepDraft } from "../state/cell/drafts.ts";
+import { addMachine } from "../state/cell/machine.ts";
 import { linesOf } from "../state/cell/plan.ts";
 import { commandOf } from "../state/command.ts";
 import { cellsIn, elementsIn } from "../state/known.ts";
@@ -173,6 +175,14 @@ function Editor({ cell, who }: { cell: string; who: string }) {
           spellCheck={false}
           rows={24}
           onChange={(event) => editing.setText(event.target.value)}
+        />
+        <MachineForm
+          cell={cell}
+          onAdd={(wanted) => {
+            const added = addMachine(text, main, cell, wanted);
+            if (added.ok) editing.setText(added.value);
+            return added.ok ? null : added.error;
+          }}
         />
         <p className="buttons">
           <button type="button" disabled={busy !== null} onClick={() => void editing.send(true)}>

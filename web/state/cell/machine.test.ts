@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readSpecification } from "../../../model/specification/specification.ts";
+import { addMachine } from "./machine.ts";
+
+const text =
+  "// Comments are kept.\nshop extends Cell {\n  net extends Subnet { x.size 16; } // ours\n  web extends VM { x.memory 64; }\n}\n";
+const wanted = { name: "db", memoryMiB: 128, cpus: 2, subnet: "shop/net" };
+
+test("a machine more, with its card, and everything else as it was written", () => {
+  const added = addMachine(text, "shop.sf", "shop", wanted);
+  assert.ok(added.ok);
+  const lines = added.value.split("\n");
+  assert.deepEqual(
+    lines.filter((line) => !line.includes("db")),
+    text.split("\n"),
+  );
+  const read = readSpecification({ main: "shop.sf", files: { "shop.sf": added.value } });
+  assert.ok(read.ok, JSON.stringify(read));
+  assert.match(added.value, /db extends VM \{ x\.memory 128; x\.cpus 2; \}/);
+  assert.match(
+    added.value,
+    /dbCard extends VirtualInterface \{ x\.vm "<ref:\.\.\/db>"; x\.subnet "<ref:\/shop\/net>"; \}/,
+  );
+  const alone = addMachine(text, "shop.sf", "shop", { ...wanted, cpus: 1, subnet: null });
+  assert.ok(alone.ok && !alone.value.includes("dbCard") && !alone.value.includes("x.cpus"));
+});
+
+test("a name that is none, or stands in the text already, is refused with its reason", () => {
+  for (const [name, why] of [
+    ["web", /^web stands in the text already/],
+    ["x y", /^a name begins with a letter/],
+    ['a"; } // ', /^a name begins with a letter/],
+    ["", /^a name begins with a letter/],
+    ["n".repeat(64), /^a name begins with a letter/],
+  ] as const) {
+    const added = addMachine(text, "shop.sf", "shop", { ...wanted, name });
+    assert.ok(!added.ok, name);
+    assert.match(added.error, why);
+  }
+  assert.ok(!addMachine("kind: yaml", "shop.yaml", "shop", wanted).ok);
+});
