@@ -301,6 +301,8 @@ export interface InstallationStatus {
       readonly residentMiB: number | null;
       /** Octets a second of its interfaces, both ways; absent: its host does not say. */
       readonly network?: number;
+      /** Octets a second of its disks, read and written; absent: nobody says. */
+      readonly disk?: number;
       readonly cpus: number;
       readonly load: number;
     }[];

@@ -56,7 +56,7 @@ test("what uses most comes first; cells are the sum of their machines, and a hos
   assert.deepEqual(topOf(status, "memory").vms.map(({ name }) => name)[0], "shop/web");
   assert.deepEqual(top.silent, ["h3"]);
   const text = renderTop(top, plain).join("\n");
-  assert.match(text, /^HOST +CPU +OF +MEMORY MiB +OF +NET KiB\/s\nh1 +1\.75 +4 +1124 +4096/);
+  assert.match(text, /^HOST +CPU +OF +MEMORY MiB +OF +DISK KiB\/s +NET KiB\/s\nh1 +1\.75 +4 +1124 +4096/);
   assert.match(text, /not known, since they do not answer: h3$/);
   assert.ok(!text.includes("\u001b"));
 });
@@ -83,5 +83,21 @@ test("who sends and receives most comes first; of a host of a version before not
     ],
   );
   assert.equal(top.cells[0]?.network, 6144);
+  assert.match(renderTop(top, plain).join("\n"), /shop\/loud .* 4\.0 +h5/);
+});
+
+test("who reads and writes most comes first, and its cell has the sum", () => {
+  const said = (name: string, disk: number) => ({ ...machine("shop", name, 0, 1), disk });
+  const now = { ...host, host: "h5", machines: [said("quiet", 0), said("busy", 2048), said("loud", 4096)] };
+  const top = topOf({ ...status, hosts: [now] }, "disk");
+  assert.deepEqual(
+    top.vms.map(({ name, disk }) => [name, disk]),
+    [
+      ["shop/loud", 4096],
+      ["shop/busy", 2048],
+      ["shop/quiet", 0],
+    ],
+  );
+  assert.deepEqual([top.cells[0]?.disk, top.hosts[0]?.disk, top.cells[0]?.network], [6144, 6144, undefined]);
   assert.match(renderTop(top, plain).join("\n"), /shop\/loud .* 4\.0 +h5/);
 });

@@ -5,7 +5,7 @@ import { type Paint, table } from "../terminal/terminal.ts";
 
 /** What `cells top` shows: hosts, cells and VMs by what they use. Pure. */
 
-export const measures = ["cpu", "memory", "network"] as const;
+export const measures = ["cpu", "memory", "disk", "network"] as const;
 export type Measure = (typeof measures)[number];
 
 export interface Use {
@@ -20,6 +20,8 @@ export interface Use {
   readonly ofMiB: number;
   /** Octets a second, both ways, of all interfaces; absent: no host says. */
   readonly network?: number;
+  /** Octets a second, read and written; absent: no host says. */
+  readonly disk?: number;
   /** Of a VM. */
   readonly host?: string;
 }
@@ -34,7 +36,8 @@ export interface Top {
 const by =
   (measure: Measure) =>
   (one: Use, other: Use): number => {
-    const of = (use: Use): number => ({ cpu: use.cpu, memory: use.memoryMiB, network: use.network ?? 0 })[measure];
+    const of = (use: Use): number =>
+      ({ cpu: use.cpu, memory: use.memoryMiB, disk: use.disk ?? 0, network: use.network ?? 0 })[measure];
     return of(other) - of(one) || (one.name < other.name ? -1 : 1);
   };
 
@@ -42,16 +45,19 @@ const by =
 export function topOf({ hosts }: InstallationStatus, measure: Measure): Top {
   const there = hosts.filter(({ state }) => state !== "unreachable");
   const vms = there.flatMap(({ host, machines = [] }) =>
-    machines.map(({ cell, path, load, cpus, residentMiB, memoryMiB, network }): Use & { readonly cell: string } => ({
-      name: pathIn(cell, path),
-      cell,
-      host,
-      ...(network === undefined ? {} : { network }),
-      cpu: load,
-      cpus,
-      memoryMiB: residentMiB ?? 0,
-      ofMiB: memoryMiB,
-    })),
+    machines.map(
+      ({ cell, path, load, cpus, residentMiB, memoryMiB, network, disk }): Use & { readonly cell: string } => ({
+        name: pathIn(cell, path),
+        cell,
+        host,
+        ...(network === undefined ? {} : { network }),
+        ...(disk === undefined ? {} : { disk }),
+        cpu: load,
+        cpus,
+        memoryMiB: residentMiB ?? 0,
+        ofMiB: memoryMiB,
+      }),
+    ),
   );
   const cells = [...Map.groupBy(vms, ({ cell }) => cell)].map(([name, own]): Use => {
     const sum = (of: (use: Use) => number): number => own.reduce((all, use) => all + of(use), 0);
@@ -61,7 +67,7 @@ export function topOf({ hosts }: InstallationStatus, measure: Measure): Top {
       cpus: sum(({ cpus }) => cpus),
       memoryMiB: sum(({ memoryMiB }) => memoryMiB),
       ofMiB: sum(({ ofMiB }) => ofMiB),
-      ...networkOf(own),
+      ...octetsOf(own),
     };
   });
   const ofHosts = there.map(
@@ -71,7 +77,7 @@ export function topOf({ hosts }: InstallationStatus, measure: Measure): Top {
       cpus,
       memoryMiB: usedMiB + reservedMiB,
       ofMiB: memoryMiB,
-      ...networkOf(machines),
+      ...octetsOf(machines),
     }),
   );
   return {
@@ -82,19 +88,24 @@ export function topOf({ hosts }: InstallationStatus, measure: Measure): Top {
   };
 }
 
-function networkOf(uses: readonly { readonly network?: number }[]): Pick<Use, "network"> {
-  const said = uses.flatMap(({ network }) => (network === undefined ? [] : [network]));
-  return said.length === 0 ? {} : { network: said.reduce((sum, each) => sum + each, 0) };
+type Octets = Pick<Use, "network" | "disk">;
+function octetsOf(uses: readonly Octets[]): Octets {
+  const sum = (kind: keyof Octets): Octets => {
+    const said = uses.flatMap((use) => use[kind] ?? []);
+    return said.length === 0 ? {} : { [kind]: said.reduce((all, each) => all + each, 0) };
+  };
+  return { ...sum("network"), ...sum("disk") };
 }
 const perSecond = (octets: number | undefined): string => (octets === undefined ? "" : (octets / 1024).toFixed(1));
 
 export function renderTop({ hosts, cells, vms, silent }: Top, paint: Paint): readonly string[] {
-  const line = ({ name, cpu, cpus, memoryMiB, ofMiB, network, host = "" }: Use): readonly string[] => [
+  const line = ({ name, cpu, cpus, memoryMiB, ofMiB, network, disk, host = "" }: Use): readonly string[] => [
     printable(name),
     cpu.toFixed(2),
     `${cpus}`,
     `${Math.round(memoryMiB)}`,
     `${ofMiB}`,
+    perSecond(disk),
     perSecond(network),
     printable(host),
   ];
@@ -102,7 +113,7 @@ export function renderTop({ hosts, cells, vms, silent }: Top, paint: Paint): rea
     uses.length === 0
       ? []
       : [
-          [title, "CPU", "OF", "MEMORY MiB", "OF", "NET KiB/s", last].map((word) => paint("grey", word)),
+          [title, "CPU", "OF", "MEMORY MiB", "OF", "DISK KiB/s", "NET KiB/s", last].map((word) => paint("grey", word)),
           ...uses.map(line),
         ];
   const parts = [...part("HOST", hosts), ...part("CELL", cells), ...part("VM", vms, "HOST")];

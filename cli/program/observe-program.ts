@@ -34,7 +34,7 @@ export const observeCommands: Register = (program, context, withHelp) => {
       .description("hosts, cells and VMs by what they use, as it changes, until Ctrl-C")
       .addOption(
         new Option("--by <measure>", "what uses most of it comes first")
-          .choices(["cpu", "memory", "network"])
+          .choices(["cpu", "memory", "disk", "network"])
           .default("cpu"),
       )
       .option("--once", "show it once and end, as where the output is no terminal")
@@ -42,8 +42,8 @@ export const observeCommands: Register = (program, context, withHelp) => {
         (await import("../commands/hosts/top.ts")).top(contextFor({}), { by: options.by, once: options.once === true }),
       ),
     ["cells top", "cells top --by network", "cells top --by memory --once", "cells top --output json"],
-    `CPU is counted in whole ones, the network in what interfaces sent and received, as hosts have measured it since somebody asked
-before. With --output json each change is a line.`,
+    `CPU is counted in whole ones, disks in what they read and wrote, the network in what interfaces sent and received, as hosts have
+measured it since somebody asked before. With --output json each change is a line.`,
   );
   withHelp(
     program

@@ -38,6 +38,8 @@ const observed = (rules: readonly RuleCounters[] = []) => {
     /** Of its interface, both ways. */
     octets: 300,
     countersFail: false,
+    /** Of its disks, both ways. */
+    disks: new Map<Uid, number>(),
   };
   const zero = { packets: 0, bytes: 0 };
   const observation = createHostObservation({
@@ -56,6 +58,7 @@ const observed = (rules: readonly RuleCounters[] = []) => {
       announced: async () => now.announced,
     },
     usages: async () => now.usages,
+    disks: async () => now.disks,
     request: async (request) =>
       ((request as { kind: string }).kind === "status" ? status : now.inventory) as unknown as Json,
     ownCpuSeconds: () => now.own,
@@ -145,4 +148,18 @@ test("a host's status has what it announces by BGP, and why nobody is told of it
     (await observation.status()).remark ?? "",
     /^no router is told of 198\.18\.0\.10: this machine has no BGP/,
   );
+});
+
+test("octets a second are those of all of a machine's disks since it was looked at before, and who does not say has none", async () => {
+  const { now, observation } = observed();
+  const disk = async () => (await observation.status()).machines?.[0]?.disk;
+  assert.equal(await disk(), undefined);
+  Object.assign(now, { seconds: 110, disks: new Map([[one, 10_000]]) });
+  assert.equal(await disk(), 1000);
+  Object.assign(now, { seconds: 120, disks: new Map([[one, 15_000]]) });
+  assert.equal(await disk(), 500);
+  Object.assign(now, { seconds: 130, disks: new Map([[one, 2000]]) });
+  assert.equal(await disk(), 200, "another process counts from its beginning");
+  Object.assign(now, { seconds: 140, disks: new Map() });
+  assert.equal(await disk(), undefined);
 });

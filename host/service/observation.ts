@@ -20,6 +20,8 @@ export interface HostObservation {
 export interface HostObservationOptions {
   readonly network: Pick<NetworkDriver, "counters" | "announced">;
   readonly usages: () => Promise<readonly MachineUsage[]>;
+  /** Octets of machines' disks, both ways; absent: nobody counts them. */
+  readonly disks?: () => Promise<ReadonlyMap<Uid, number>>;
   readonly request: (request: Json) => Promise<Json>;
   /** CPU seconds of the management's own process, and a clock in seconds. */
   readonly ownCpuSeconds: () => number;
@@ -35,12 +37,15 @@ interface Reading {
   readonly machines: ReadonlyMap<Uid, number>;
   /** Octets of their interfaces, both ways. */
   readonly octets: ReadonlyMap<Uid, number>;
+  /** The same of their disks. */
+  readonly disks: ReadonlyMap<Uid, number>;
 }
 interface Load {
   readonly management: number;
   readonly machines: ReadonlyMap<Uid, number>;
   /** Octets a second. */
   readonly octets: ReadonlyMap<Uid, number>;
+  readonly disks: ReadonlyMap<Uid, number>;
 }
 
 export const createHostObservation = (options: HostObservationOptions): HostObservation => {
@@ -51,12 +56,13 @@ export const createHostObservation = (options: HostObservationOptions): HostObse
     own: options.ownCpuSeconds(),
     machines: new Map(),
     octets: new Map(),
+    disks: new Map(),
   };
-  let load: Load = { management: 0, machines: new Map(), octets: new Map() };
+  let load: Load = { management: 0, machines: new Map(), octets: new Map(), disks: new Map() };
 
-  const measureLoad = (usages: readonly MachineUsage[], octets: ReadonlyMap<Uid, number>): Load => {
+  const measureLoad = (usages: readonly MachineUsage[], { octets, disks }: Pick<Reading, "octets" | "disks">): Load => {
     const machines = new Map(usages.map(({ vm, cpuSeconds }) => [vm, cpuSeconds]));
-    const now: Reading = { at: options.nowSeconds(), own: options.ownCpuSeconds(), machines, octets };
+    const now: Reading = { at: options.nowSeconds(), own: options.ownCpuSeconds(), machines, octets, disks };
     const span = now.at - before.at;
     if (span < shortestSpanSeconds) return load;
     const rates = (counts: ReadonlyMap<Uid, number>, counted: ReadonlyMap<Uid, number>) =>
@@ -71,6 +77,7 @@ export const createHostObservation = (options: HostObservationOptions): HostObse
       management: (now.own - before.own) / span,
       machines: rates(machines, before.machines),
       octets: rates(octets, before.octets),
+      disks: rates(disks, before.disks),
     };
     before = now;
     return load;
@@ -90,15 +97,17 @@ export const createHostObservation = (options: HostObservationOptions): HostObse
       ];
     },
     status: async () => {
-      const [status, inventory, usages, announced, counters] = await Promise.all([
+      const [status, inventory, usages, announced, counters, disks] = await Promise.all([
         ask<HostStatus>({ kind: "status" }),
         ask<Inventory>({ kind: "inventory" }),
         options.usages(),
         // What cannot be read now is no reason to say nothing of the rest.
         options.network.announced().catch(() => null),
         options.network.counters().catch(() => null),
+        options.disks?.() ?? new Map<Uid, number>(),
       ]);
-      const { management, machines, octets } = measureLoad(usages, octetsOf(inventory, counters?.interfaces ?? []));
+      const counted = { octets: octetsOf(inventory, counters?.interfaces ?? []), disks };
+      const { management, machines, octets, disks: ofDisks } = measureLoad(usages, counted);
       const resident = new Map(usages.map(({ vm, residentBytes }) => [vm, residentBytes]));
       return {
         ...status,
@@ -120,6 +129,7 @@ export const createHostObservation = (options: HostObservationOptions): HostObse
             residentMiB: bytes === undefined ? null : Math.round(bytes / 1024 / 1024),
             load: rounded(machines.get(vm) ?? 0),
             ...(counters === null ? {} : { network: Math.round(octets.get(vm) ?? 0) }),
+            ...(disks.has(vm) ? { disk: Math.round(ofDisks.get(vm) ?? 0) } : {}),
           };
         }),
       };

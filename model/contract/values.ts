@@ -438,6 +438,7 @@ export const hostStatus = record<Host>({
         cpus: number,
         load: number,
         network: optional(number),
+        disk: optional(number),
       }),
     ),
   ),

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Uid, uid } from "../../../model/cell/identifiers.ts";
 import { machineIdentity, qemuIdentity } from "../unix-users.ts";
+import { type DiskCounts, hasWritten, octetsOfDisks } from "./block-stats.ts";
 import { type ConditionWatch, watchCondition } from "./condition.ts";
 import type {
   Accelerator,
@@ -99,9 +100,9 @@ interface Watched {
  * Runs machines in QEMU, one unprivileged process each. What is needed to find a machine again lies in `<runDirectory>/vms/<uid>/`; the process
  * itself, checked by start time and command line, is the only proof that it runs.
  */
-export const createQemuDriver = (options: QemuOptions): HypervisorDriver => new QemuDriver(options);
+export const createQemuDriver = (options: QemuOptions): HypervisorDriver & DiskCounts => new QemuDriver(options);
 
-class QemuDriver implements HypervisorDriver {
+class QemuDriver implements HypervisorDriver, DiskCounts {
   readonly #runDirectory: string;
   readonly #machines: string;
   readonly #identityOf: (vm: Uid) => Identity | null;
@@ -135,6 +136,10 @@ class QemuDriver implements HypervisorDriver {
       return accelerator;
     });
     return this.#accelerator;
+  }
+
+  diskOctets(): Promise<ReadonlyMap<Uid, number>> {
+    return octetsOfDisks([...this.#watched.values()]);
   }
 
   async list(): Promise<readonly FoundMachine[]> {
@@ -501,12 +506,4 @@ const letGo = ({ condition, console, log, agent }: Watched): void => {
   console?.close();
   log.close();
   agent.close();
-};
-
-/** Has its guest ever written to a disk? Firmware only reads. */
-const hasWritten = async (qmp: Qmp): Promise<boolean> => {
-  const answer = await qmp.execute("query-blockstats").catch(() => null);
-  // What cannot be asked is taken for one that has a guest.
-  if (!Array.isArray(answer)) return true;
-  return answer.some((disk) => Number(asRecord(asRecord(disk).stats).wr_operations) > 0);
 };
