@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ipv4, uid } from "../../model/cell/identifiers.ts";
+import { ipv4, type Uid, uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
 import { encodeMetrics } from "../../runtime/observation/metrics.ts";
 import { parseMetrics } from "../../runtime/observation/metrics-text.ts";
