@@ -218,13 +218,7 @@ async function main(configurationFile: string | undefined): Promise<void> {
   await otherNetworks(part, { address: configuration.address, views, log, request });
   const sessions = createHostSessions({ hypervisor, request, log });
   const usages = () => machineUsages(runDirectory);
-  const { metrics, status } = createHostObservation({
-    network,
-    request,
-    usages,
-    disks: () => hypervisor.diskOctets(),
-    ...ownProcess,
-  });
+  const { metrics, status } = createHostObservation({ network, request, usages, hypervisor, ...ownProcess });
   running.observer.measures(metrics);
   if (configuration.presence !== undefined) {
     presence = await startHostPresence({ configuration, host: host.host, request, beginLife, declaredDead, log });

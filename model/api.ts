@@ -19,8 +19,7 @@ export interface BundleBody {
   readonly files: Readonly<Record<string, string>>;
 }
 export const bundleMediaType = "application/vnd.cells.bundle+json";
-/** One YAML text instead of JSON (RFC 9512); its deprecated names mean the same. */
-/** RFC 6902. */
+/** RFC 6902; and one YAML text instead of JSON (RFC 9512), whose deprecated names mean the same. */
 export const patchMediaType = "application/json-patch+json";
 export const yamlMediaType = "application/yaml";
 export const isYamlMediaType = (mediaType: string | undefined): boolean =>
@@ -299,9 +298,8 @@ export interface InstallationStatus {
       readonly memoryMiB: number;
       /** Resident, of the process; null when it does not run. */
       readonly residentMiB: number | null;
-      /** Octets a second of its interfaces, both ways; absent: its host does not say. */
+      /** Octets a second of its interfaces, and of its disks, both ways; absent: its host does not say. */
       readonly network?: number;
-      /** Octets a second of its disks, read and written; absent: nobody says. */
       readonly disk?: number;
       readonly cpus: number;
       readonly load: number;

@@ -58,7 +58,7 @@ const observed = (rules: readonly RuleCounters[] = []) => {
       announced: async () => now.announced,
     },
     usages: async () => now.usages,
-    disks: async () => now.disks,
+    hypervisor: { diskOctets: async () => now.disks },
     request: async (request) =>
       ((request as { kind: string }).kind === "status" ? status : now.inventory) as unknown as Json,
     ownCpuSeconds: () => now.own,

@@ -2,6 +2,7 @@ import { counter, gauge, type Labels, type Metric, sample } from "../../core/tel
 import type { InstallationStatus } from "../../model/api.ts";
 import type { Uid } from "../../model/cell/identifiers.ts";
 import type { Json } from "../../model/json/json.ts";
+import type { DiskCounts } from "../drivers/hypervisor/block-stats.ts";
 import type { MachineUsage } from "../drivers/hypervisor/usage.ts";
 import type { InterfaceCounters, NetworkDriver, RuleCounters } from "../drivers/network/driver.ts";
 import type { HostRequest, HostStatus } from "../host-requests.ts";
@@ -20,8 +21,8 @@ export interface HostObservation {
 export interface HostObservationOptions {
   readonly network: Pick<NetworkDriver, "counters" | "announced">;
   readonly usages: () => Promise<readonly MachineUsage[]>;
-  /** Octets of machines' disks, both ways; absent: nobody counts them. */
-  readonly disks?: () => Promise<ReadonlyMap<Uid, number>>;
+  /** Absent: nobody counts what disks read and write. */
+  readonly hypervisor?: DiskCounts;
   readonly request: (request: Json) => Promise<Json>;
   /** CPU seconds of the management's own process, and a clock in seconds. */
   readonly ownCpuSeconds: () => number;
@@ -104,7 +105,7 @@ export const createHostObservation = (options: HostObservationOptions): HostObse
         // What cannot be read now is no reason to say nothing of the rest.
         options.network.announced().catch(() => null),
         options.network.counters().catch(() => null),
-        options.disks?.() ?? new Map<Uid, number>(),
+        options.hypervisor?.diskOctets() ?? new Map<Uid, number>(),
       ]);
       const counted = { octets: octetsOf(inventory, counters?.interfaces ?? []), disks };
       const { management, machines, octets, disks: ofDisks } = measureLoad(usages, counted);
