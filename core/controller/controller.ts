@@ -330,7 +330,7 @@ function restore(options: ControllerOptions, restored: Restored, passOf: PassOf)
     pooled: make.map(),
     claims: new TrackedMap(tracking),
     accountLimits: new Map(),
-    accountUids: new Map(),
+    accountUids: { byPath: new Map(), pathOf: new Map() },
     ending: restored.records.has("ending"),
     started: false,
     wasPutBack: restored.wasRestored === true,

@@ -216,6 +216,12 @@ export interface Members {
   /** Some member lacks now that did not: what is told of them is another thing. */
   isNews: boolean;
 }
+export interface AccountUids {
+  /** The account's, then those of the domains that it is in, from within. */
+  readonly byPath: Map<string, readonly string[]>;
+  /** Path of an account, by its UID. */
+  readonly pathOf: Map<string, string>;
+}
 
 /** Record `room`, of a child cell: what it may have (quota.ts). */
 export interface RoomRecord {
@@ -314,8 +320,8 @@ export interface ControllerState extends Hearing, Pooling {
   readonly grants: Map<Uid, QuotaGrant>;
   /** Of the root cell: what accounts and domains may have, by their UIDs. */
   readonly accountLimits: Map<string, DesiredLimits>;
-  /** And by the paths of accounts their UIDs, with those of the domains that they are in, from within. */
-  readonly accountUids: Map<string, readonly string[]>;
+  /** And what their UIDs are. */
+  readonly accountUids: AccountUids;
   /** Record `ending`. */
   ending: boolean;
   /** What was stored has been delivered. */

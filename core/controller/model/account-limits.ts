@@ -24,15 +24,19 @@ export function takeLimits(state: ControllerState, key: string, value: Json): vo
   const uid = key.slice("limits/".length);
   const limits = desiredLimits.of(value, uid);
   noteUids(state, uid, limits);
-  const bounds =
-    limits !== null && (Object.keys(limits.limits).length > 0 || limits.off === true || limits.ending === true);
+  const bounds = limits !== null && (Object.keys(limits.limits).length > 0 || limits.off === true || isEnding(limits));
   if (bounds) state.accountLimits.set(uid, limits);
   else state.accountLimits.delete(uid);
 }
 /** Of each account that has cells its UID is said, and those of its domains, also where nothing bounds it. */
-function noteUids({ accountUids }: ControllerState, uid: string, said: DesiredLimits | null): void {
-  for (const [path, [account]] of accountUids) if (account === uid) accountUids.delete(path);
-  if (said?.within !== undefined) accountUids.set(said.path, [uid, ...said.within]);
+function noteUids({ accountUids: { byPath, pathOf } }: ControllerState, uid: string, said: DesiredLimits | null): void {
+  const before = pathOf.get(uid);
+  pathOf.delete(uid);
+  // Whoever has that path now may have been said before.
+  if (before !== undefined && byPath.get(before)?.[0] === uid) byPath.delete(before);
+  if (said?.within === undefined) return;
+  pathOf.set(uid, said.path);
+  byPath.set(said.path, [uid, ...said.within]);
 }
 
 /** Of a domain's limit every account below it has a part. */

@@ -94,7 +94,7 @@ export function desireCellOwners(state: ControllerState, desires: Desires): void
     const { cell, account = null } = ownerOf(state, record) ?? {};
     if (cell === undefined || account === null) continue;
     for (const peer of services) {
-      const uids = state.accountUids.get(account) ?? uidsSaid(state, peer, { cell, account });
+      const uids = state.accountUids.byPath.get(account) ?? uidsSaid(state, peer, { cell, account });
       addDesire(desires, peer, cellOwnerKey(cell), {
         cell,
         account,
