@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { peerName } from "../../../model/cell/identifiers.ts";
 import { noUsage, type Usage } from "../../../model/check/check-limits.ts";
 import type { Limits } from "../../../model/contract/tenancy/quotas.ts";
+import type { JsonObject } from "../../../model/json/json.ts";
 import type { DesiredCell } from "../../documents/cells.ts";
 import { toJson } from "../../outbox.ts";
 import { childOf, Root, rootWithTenancy } from "./root.testing.ts";
@@ -262,6 +263,22 @@ test("what is dedicated to an account or a domain that is deleted is released on
   const left = (uid: string): unknown => (root.published.get(`tenancy/limits/${uid}`) as { left?: number }).left;
   ends("a1", "ROOT/acme/dev", "account");
   assert.deepEqual([left("a1"), dedicated()], [3, ["h1", "h2", "h3"]], "what runs there still keeps others away");
+  const to = (account: string): JsonObject => ({
+    "x.type": "Dedication",
+    "x.of": "h4",
+    "x.to": "ROOT/acme",
+    "x.account": account,
+  });
+  root.put("root/hosts/h4", { "x.type": "Host" });
+  const { status, body } = root.put("root/dedications/h4", to("dev"));
+  assert.equal(status, 400);
+  assert.match(JSON.stringify(body), /root\/dedications\/h4` gives h4 to .*ROOT\/acme\/dev, which is being deleted/);
+  assert.equal(root.put("root/dedications/h4", to("ops")).status, 200);
+  assert.equal(
+    root.ask({ method: "DELETE", path: "root/dedications/h4" }).status,
+    200,
+    "what is there already stands against nothing",
+  );
   root.endAll();
   assert.deepEqual([left("a1"), dedicated()], [0, ["h2", "h3"]]);
   ends("d1", "ROOT/acme", "domain");

@@ -10,6 +10,7 @@ import {
   levels,
   named,
   type Owner,
+  ownerText,
   type Resource,
   ruleOf,
   type Tree,
@@ -22,6 +23,7 @@ import { isObject, type JsonObject } from "../../../model/json/json.ts";
 import { rootCell } from "../../documents/cells.ts";
 import { type DesiredDedicated, type DesiredMarks, dedicatedKey, marksKey } from "../../documents/tenancy.ts";
 import type { Desires } from "../changes/desires.ts";
+import { endingOwners, isOwner } from "../model/account-limits.ts";
 import { addDesire, type ControllerState } from "../state.ts";
 import { hostElements, hostOf, isRoot, placersOf } from "./hosts.ts";
 
@@ -175,12 +177,27 @@ function dedicationsOf(elements: readonly Element[], tree: Tree, faults: Diagnos
 
 /** Why a model must not say of places and owners what it says; empty if it may. */
 export function dedicationRefusals(state: ControllerState, cell: Cell): readonly Diagnostic[] {
-  if (isRoot(state)) return placesOf(cell).faults;
+  if (isRoot(state)) return [...placesOf(cell).faults, ...givenToWhoEnds(state, cell)];
   return [...cell.elements.values()].flatMap((element): readonly Diagnostic[] => {
     if (!isPlace(element) && element.type !== "Dedication") return [];
     const message = `\`${element.path}\` is a ${element.type}, and whose hosts are says the root cell alone`;
     const code = isPlace(element) ? "cell/place" : "cell/dedication";
     return [told(element, code, message, "Leave it out: what a VM wants of its host stands in its `x.placement`.")];
+  });
+}
+
+/** What is given anew to an account or a domain that is being deleted would be nobody's a moment later, or keep it from its end. */
+function givenToWhoEnds(state: ControllerState, cell: Cell): readonly Diagnostic[] {
+  const ending = endingOwners(state);
+  if (ending.length === 0) return [];
+  const before = state.cell === null ? new Map<string, Owner>() : placesOf(state.cell).dedications;
+  return [...cell.elements.values()].flatMap((element): readonly Diagnostic[] => {
+    const owner = element.type === "Dedication" ? ending.find((each) => isOwner(each, element)) : undefined;
+    if (owner === undefined || element.type !== "Dedication") return [];
+    const former = before.get(element.of);
+    if (former?.kind === owner.kind && former.path === owner.path) return [];
+    const message = `\`${element.path}\` gives ${element.of} to ${ownerText(owner)}, which is being deleted`;
+    return [told(element, "cell/dedication", message, "Give it to another one, or leave it out.", "x.to")];
   });
 }
 
