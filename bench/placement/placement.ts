@@ -59,6 +59,7 @@ export const placement: Bench = {
     "the answer is there. Two kinds of hosts (256 and 512 GiB), one in ten dedicated to one of 50 accounts. Some 15 VMs are at each host before; then " +
     "one ends and one of its kind comes, in turn. Of twenty, 12 ask for nothing, 3 and 2 are in strict and non-strict anti-affinity groups of five, 1 is in " +
     "a strict affinity group of four, 1 spreads, 1 asks for hosts of its account; each account has 20 strict and 20 preferred ones besides. " +
+    "Refusals and how many more fit are in processor time of its thread, all else in time as it passes. " +
     "Quotas are decided at controllers, before a Placer is asked; pools are not among it.",
   run: measureAll,
 };

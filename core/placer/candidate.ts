@@ -319,6 +319,7 @@ export const noteTaken = (usage: UsageTable, host: HostName, vm: Uid, taken: Act
 
 /** The same without what one VM takes: its own last incarnation may still be on its way out there. */
 export function useWithout(use: HostUse, vm: Uid): HostUse {
+  if (!use.reservations.has(vm) && !use.taken.has(vm)) return use;
   const { memoryMiB, cpus, shares } = shareOf(use, vm);
   return shares === 0
     ? use
@@ -360,7 +361,7 @@ export function spreadOf(placement: Json): string | null {
 export function besidesAt({ cells }: HostUse, { vm, cell, placement }: DesiredPlacement): number {
   const group = spreadOf(placement);
   const there = group === null ? undefined : cells.get(cell)?.bySpread.get(group);
-  return [...(there ?? [])].filter((each) => each.vm !== vm).length;
+  return there === undefined ? 0 : [...there].filter((each) => each.vm !== vm).length;
 }
 
 /** Of an incarnation that has its place at `at`. */

@@ -10,11 +10,13 @@ export const affinity: Filter = ({ actual, use }, request) => {
     return { kind: "pinned", why: `x.placement.host asks for ${pin}`, lifts };
   }
   const there = use.cells.get(request.cell);
+  // Of nearly all hosts: nothing of its cell is there.
+  if (there === undefined) return null;
   // Both ways, or the order of starting would decide.
   const named = apartFrom(request.placement).flatMap((path) =>
-    [path, `${request.path.split("/")[0]}/${path}`].flatMap((each) => [...(there?.byPath.get(each) ?? [])]),
+    [path, `${request.path.split("/")[0]}/${path}`].flatMap((each) => [...(there.byPath.get(each) ?? [])]),
   );
-  const naming = [...(there?.keepingApart ?? [])].filter((other) => names(other.apartFrom, other.path, request.path));
+  const naming = [...there.keepingApart].filter((other) => names(other.apartFrom, other.path, request.path));
   for (const other of [...named, ...naming]) {
     if (other.vm !== request.vm) {
       const its = named.includes(other) ? [`"${other.path}" out of x.placement.apartFrom`] : [];
