@@ -2,8 +2,9 @@ import { removeAt } from "../../../model/cell/document.ts";
 import { unknownSupply } from "../../../model/check/check-supply.ts";
 import { inOneGo } from "../../../model/slices.ts";
 import { checkDocumentInSlices } from "../../../model/specification/specification.ts";
-import { cellsOf, endingOwners, isAccountEnding, isOwner } from "../model/account-limits.ts";
+import { cellsOf, isAccountEnding } from "../model/account-limits.ts";
 import { acceptModel, planFor } from "../model/model-change.ts";
+import { endingOwners, isOwner } from "../services/ending-owners.ts";
 import type { ControllerState } from "../state.ts";
 import { whyClosed } from "./life.ts";
 

@@ -1,4 +1,4 @@
-import type { Cell, CellControllerElement, DedicationElement } from "../../../model/cell/cell.ts";
+import type { Cell, CellControllerElement } from "../../../model/cell/cell.ts";
 import type { Uid } from "../../../model/cell/identifiers.ts";
 import type { Owner } from "../../../model/cell/tenants/dedication/dedication.ts";
 import { type Usage, usageKeys } from "../../../model/check/check-limits.ts";
@@ -10,6 +10,7 @@ import { type DesiredLimits, tenancy } from "../../documents/tenancy.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import { publishValue } from "../../outbox.ts";
 import type { ElementRecord } from "../records.ts";
+import { endingOwners, isEnding, isOwner } from "../services/ending-owners.ts";
 import { type PoolAccounts, unitsOf } from "../services/pools/given.ts";
 import { type ControllerState, childRecords } from "../state.ts";
 import { accountOf } from "./owners.ts";
@@ -46,11 +47,6 @@ const covers = ({ path }: DesiredLimits, account: string): boolean =>
 /** Is the account of this path being deleted? */
 export const isAccountEnding = (state: ControllerState, account: string | undefined): boolean =>
   account !== undefined && endingOwners(state).some(({ kind, path }) => kind === "account" && path === account);
-/** Accounts and domains that are being deleted. */
-export const endingOwners = ({ accountLimits }: ControllerState): readonly DesiredLimits[] =>
-  accountLimits.size === 0 ? [] : [...accountLimits.values()].filter(isEnding);
-const isEnding = ({ kind, ending, domainEnds }: DesiredLimits): boolean =>
-  kind === "account" ? ending === true : domainEnds === true;
 
 /** Is its account, or a domain above it, disabled? Machines of its cells are off then. */
 export function isAccountOff(state: ControllerState, record: ElementRecord): boolean {
@@ -219,9 +215,5 @@ export const cellsOf = (state: ControllerState, { kind, path }: Owner): number =
     return kind === "account" ? account === path : account?.startsWith(`${path}/`) === true;
   }).length;
 
-export const isOwner = ({ kind, path }: Owner, element: DedicationElement): boolean => {
-  const { to, account } = element;
-  return kind === "domain" ? account === undefined && to === path : `${to}/${account ?? ""}` === path;
-};
 const dedicatedTo = ({ cell }: ControllerState, owner: Owner): number =>
   [...(cell?.elements.values() ?? [])].filter((each) => each.type === "Dedication" && isOwner(owner, each)).length;

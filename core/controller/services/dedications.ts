@@ -23,8 +23,8 @@ import { isObject, type JsonObject } from "../../../model/json/json.ts";
 import { rootCell } from "../../documents/cells.ts";
 import { type DesiredDedicated, type DesiredMarks, dedicatedKey, marksKey } from "../../documents/tenancy.ts";
 import type { Desires } from "../changes/desires.ts";
-import { endingOwners, isOwner } from "../model/account-limits.ts";
 import { addDesire, type ControllerState } from "../state.ts";
+import { endingOwners, isOwner } from "./ending-owners.ts";
 import { hostElements, hostOf, isRoot, placersOf } from "./hosts.ts";
 
 /*
