@@ -196,6 +196,19 @@ test("members of Presence that come are followed, and count for what most of the
   assert.equal(why(), "declared dead at 2026-11-21T00:00:00Z");
 });
 
+test("what a host says is told when it is another thing, and not when it says it once more", () => {
+  const { input, say } = world(["h1"]);
+  const hear = (value: JsonObject | null): readonly string[] =>
+    input({ kind: "actual", from: peerName("host.h1"), key: "host", value }).flatMap((effect) =>
+      effect.kind === "log" ? [effect.event] : [],
+    );
+  assert.deepEqual(hear(host("h1")), ["host/joined"]);
+  assert.deepEqual(hear(host("h1", 5000)), ["host/changed"]);
+  say("h1", null);
+  assert.deepEqual(hear(host("h1", 5000)), [], "it is there again, as it was");
+  assert.deepEqual(hear(null), ["host/left"]);
+});
+
 test("a death of a host that nobody has is none", () => {
   const { want, input, say, rooms } = world(["h1"]);
   say("h1", host("h1"));

@@ -54,6 +54,11 @@ test("texts over several lines have escapes; bytes have four ways of writing", (
   assert.deepEqual(fault("sfConfig extends { a #DEC#256#; }"), ["raw", "syntax/bytes", "1:22"]);
 });
 
+test("a long is as long as it is, whatever zeros stand before it", () => {
+  assert.deepEqual(attributes(`a ${"0".repeat(399)}7L;`), [["a", { $long: 7 }]]);
+  assert.equal(fault(`sfConfig extends { a ${"9".repeat(400)}L; }`)[1], "syntax/number");
+});
+
 test("DATA and LAZY are left as they stand, and so is what depends on what is lazy", () => {
   assert.deepEqual(attributes('a DATA x:y; b a; c LAZY OPTIONAL("d") x; d c; e (d ++ 1); f d:z; g [LAZY x];'), [
     ["a", { $ref: "DATA x:y", eager: true, data: true }],

@@ -6,6 +6,7 @@ import { type ActualLife, lifeKey } from "../../documents/cells.ts";
 import { actualKey } from "../../documents/vocabulary.ts";
 import { toJson } from "../../outbox.ts";
 import { shop, World } from "../world.testing.ts";
+import { nothingLeft } from "./life.ts";
 
 const cellManager = peerName("cell-manager");
 const amount = {
@@ -109,4 +110,22 @@ test("machines of a cell whose account is disabled are off, and stay so after a 
   assert.equal(running(), 0, "also who starts anew knows it");
   child.live(shop());
   assert.equal(running(), 2);
+});
+
+test("a cell has nothing left only when neither an element nor a grant is", () => {
+  const of = (elements: number, grants: number, ending = true): boolean =>
+    nothingLeft({
+      life: { ending },
+      model: { document: null },
+      elements: { size: elements },
+      grants: { size: grants },
+    } as unknown as Parameters<typeof nothingLeft>[0]);
+  assert.ok(of(0, 0));
+  for (const [elements, grants] of [
+    [1, 0],
+    [0, 1],
+    [1, 1],
+  ] as const)
+    assert.ok(!of(elements, grants), `${elements} and ${grants}`);
+  assert.ok(!of(0, 0, false), "it does not end");
 });

@@ -15,7 +15,7 @@ import {
 } from "../../../model/cell/identifiers.ts";
 import { effectiveOpenness } from "../../../model/check/openness.ts";
 import type { CellPolicy } from "../../documents/vocabulary.ts";
-import { audiences, compilePolicy, type PolicyInput, type PolicyInterface } from "./policy.ts";
+import { audiences, compilePolicy, internetOutPath, type PolicyInput, type PolicyInterface } from "./policy.ts";
 
 const controllerAddress = "10.0.3.1";
 const subnets = [
@@ -270,4 +270,16 @@ test("an address is known exactly to the hosts with an endpoint that may talk to
   assert.deepEqual(of("c/i2"), []);
   const together = placed.map((entry) => ({ ...entry, host: hostName("h1") }));
   assert.ok([...audiences(policy, together).values()].every((hosts) => hosts.length === 0));
+});
+
+test("x.policy.internet opens subnets that have a way out towards the outside, and nothing where it is not said", () => {
+  const external = subnets.map((subnet, index) => ({ ...subnet, ...(index === 0 ? { external: true as const } : {}) }));
+  const opened = (policy: Parameters<typeof effectiveOpenness>[0], given = external): readonly unknown[] =>
+    compile([], { openness: effectiveOpenness(policy, {}), subnets: given })
+      .rules.filter(({ path }) => path === internetOutPath)
+      .map(({ from }) => from);
+  assert.ok(opened({ internet: "out" }).length > 0);
+  assert.deepEqual([...new Set(opened({ internet: "out" }))], [10], "the one that has a way");
+  assert.deepEqual(opened({}), []);
+  assert.deepEqual(opened({ internet: "out" }, subnets), []);
 });

@@ -158,6 +158,10 @@ test("more members than a set holds are refused", () => {
     `<instance name="i-${number}"><securityGroups><value>sg-e33c6cf3</value></securityGroups></instance>`;
   const many = (count: number): string =>
     replaced("<instances>", `<instances>${Array.from({ length: count }, (_, number) => instance(number)).join("")}`);
+  // With their own addresses and the two of every set these are 65,536, and 65,538.
+  const most = readView(many(32_766));
+  assert.ok(most.ok, JSON.stringify(most).slice(0, 200));
+  assert.match(refused(many(32_767)), /has 32768 members, more than a set of 65536 holds/);
   assert.match(refused(many(40_000)), /has 40001 members, more than a set of 65536 holds/);
   assert.match(refused(many(70_000)), /more than 200000 elements|characters/);
 });
