@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
-import type { JsonObject } from "../json/json.ts";
+import type { Json, JsonObject } from "../json/json.ts";
+import { limits } from "../limits.ts";
 import { checkDocument, readSpecification } from "../specification/specification.ts";
 import { acceptedBefore, type Supply, unknownSupply } from "./check-supply.ts";
 
@@ -182,4 +183,22 @@ test("a chain of copies has the size of its origin all along, and copies in a ci
   const circle = (origin: string): JsonObject => ({ "x.type": "VolumeCopy", "x.image": `<ref:/shop/${origin}>` });
   const codes = faults({ a: circle("b"), b: circle("a"), "x.limits.storage": 0 }).map(({ code }) => code);
   assert.ok(codes.length > 0 && codes.every((code) => code === "cell/copy-cycle"));
+});
+
+test("what x.data copies over and over may be as much as is allowed altogether, to the last attribute", () => {
+  // Each has the one before twice, with which it costs 3 · 2^n - 2.
+  const doubled: { [name: string]: Json } = { t0: { x: 1 } };
+  for (let n = 1; n <= 18; n += 1) doubled[`t${n}`] = { a: `<ref:/shop/t${n - 1}>`, b: `<ref:/shop/t${n - 1}>` };
+  const ofAll = (total: number): string => {
+    const last = 1 + 3 * 2 ** 10 - 2;
+    const data: { [name: string]: Json } = {};
+    let left = total - last;
+    for (let n = 18; n >= 8; n -= 1)
+      for (const cost = 1 + 3 * 2 ** n - 2; left >= cost; left -= cost) data[`part${left}`] = `<ref:/shop/t${n}>`;
+    for (; left > 0; left -= 1) data[`one${left}`] = 1;
+    data.last = "<ref:/shop/t10>";
+    return said({ ...doubled, a: { ...vm(64), "x.data": data } });
+  };
+  assert.match(ofAll(limits.attributes), new RegExp(`has ${limits.attributes} attributes and items, and`));
+  assert.match(ofAll(limits.attributes + 1), /^limit\/data /);
 });
