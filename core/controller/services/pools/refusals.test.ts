@@ -3,7 +3,9 @@ import { test } from "node:test";
 import type { Cell } from "../../../../model/cell/cell.ts";
 import { peerName } from "../../../../model/cell/identifiers.ts";
 import { noUsage, type Usage } from "../../../../model/check/check-limits.ts";
+import { acceptedBefore } from "../../../../model/check/check-supply.ts";
 import type { JsonObject } from "../../../../model/json/json.ts";
+import { checkDocument } from "../../../../model/specification/specification.ts";
 import { toJson } from "../../../outbox.ts";
 import { World } from "../../world.testing.ts";
 import { poolRefusals } from "./refusals.ts";
@@ -42,4 +44,19 @@ test("a cell has so many pools and hosts of them, and one of before that has mor
   assert.deepEqual(codes(more(5), more(5)), []);
   assert.deepEqual(codes(more(4), more(5)), []);
   assert.deepEqual(codes(more(6), more(5)), ["cell/pool"]);
+});
+
+test("offerings stand as root/offerings/<name> in the root cell, and nowhere else", () => {
+  const offering: JsonObject = { "x.type": "Offering", "x.memory": 512 };
+  const { state } = new World();
+  const refused = (cell: "root" | "shop", inside: JsonObject): readonly string[] => {
+    const checked = checkDocument({ [cell]: { "x.type": "Cell", ...inside } }, acceptedBefore);
+    assert.ok(checked.ok, JSON.stringify(checked));
+    const options = { ...state.options, cell: cell as typeof state.options.cell };
+    return poolRefusals({ ...state, options, cell: null }, checked.value).map(({ path }) => `${path}`);
+  };
+  assert.deepEqual(refused("root", { offerings: { small: offering } }), []);
+  assert.deepEqual(refused("root", { offerings: { more: { small: offering } } }), ["root/offerings/more/small"]);
+  assert.deepEqual(refused("root", { small: offering }), ["root/small"]);
+  assert.deepEqual(refused("shop", { offerings: { small: offering } }), ["shop/offerings/small"]);
 });
