@@ -5,6 +5,7 @@ import type { Diagnostic } from "../diagnostics/diagnostic.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import { limits } from "../limits.ts";
 import { checkDocument, readSpecification } from "../specification/specification.ts";
+import { checkKept } from "./check-limits.ts";
 import { acceptedBefore, type Supply, unknownSupply } from "./check-supply.ts";
 
 const vm = (memory: number, cpus = 1): JsonObject => ({ "x.type": "VM", "x.memory": memory, "x.cpus": cpus });
@@ -201,4 +202,33 @@ test("what x.data copies over and over may be as much as is allowed altogether, 
   };
   assert.match(ofAll(limits.attributes), new RegExp(`has ${limits.attributes} attributes and items, and`));
   assert.match(ofAll(limits.attributes + 1), /^limit\/data /);
+});
+
+test("what deleted volumes keep counts beside what the cell asks for, unless it asks for no more than before", () => {
+  const read = (size: number) => {
+    const checked = checkDocument(
+      cell({ a: vm(64), golden: { "x.type": "Volume", "x.size": size }, "x.limits.storage": 100 }),
+    );
+    assert.ok(checked.ok);
+    return checked.value;
+  };
+  const told = (size: number, keptMiB: number, before?: number): readonly string[] => {
+    const faults: string[] = [];
+    const present = before === undefined ? {} : { present: read(before) };
+    checkKept(
+      read(size),
+      () => assert.fail("it has no child"),
+      { keptMiB, ...present },
+      (code, message) => {
+        faults.push(`${code} ${message}`);
+      },
+    );
+    return faults;
+  };
+  assert.match(
+    told(60, 50).join(),
+    /^cell\/limits The cell `shop` asks for 60 MiB of storage, 50 MiB of deleted volumes/,
+  );
+  assert.deepEqual([told(60, 40), told(60, 0), told(60, 50, 60), told(50, 60, 60)], [[], [], [], []]);
+  assert.equal(told(60, 50, 59).length, 1);
 });

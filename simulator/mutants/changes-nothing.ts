@@ -92,6 +92,12 @@ export const changeNothing: readonly ChangesNothing[] = [
     nth: 3,
     why: "what is looked for begins behind a slash, and so never at the first character",
   },
+  {
+    file: "model/plan/plan-check.ts",
+    before: "(from?.elements.size ?? 0) + (to?.elements.size ?? 0)",
+    after: "((from?.elements.size ?? 0) - (to?.elements.size ?? 0))",
+    why: "in how large slices it is worked out is no matter of what comes of it",
+  },
 ];
 
 /** `a < b ? a : b` is the lesser of two, whichever of two equal ones. */

@@ -181,3 +181,23 @@ test("what a member answers is taken with numbers that a life can have, and othe
   ];
   for (const answer of wrong) assert.equal(readEndAnswer(answer), null, JSON.stringify(answer));
 });
+
+test("that the power was off is told once, and not again for a later death that says the same boot", () => {
+  const member = new Member();
+  const told = (...inputs: readonly Input[]): readonly string[] =>
+    inputs.flatMap((input) =>
+      member
+        .input(input)
+        .flatMap((effect) => (effect.kind === "log" && effect.event.startsWith("presence/") ? [effect.event] : [])),
+    );
+  member.hear(1, false);
+  for (const by of [2, 3]) member.report(by, 1);
+  const end = { generation: 3, boot: 100 };
+  const first = told({ kind: "request", id: 1, request: { kind: "host-end", host: "h1", end } });
+  assert.equal(first.filter((event) => event === "presence/power-off").length, 1, first.join());
+  const later = { ...life(1, 4), declaredAt: 5, reporters: 2 };
+  const claims = members
+    .slice(1)
+    .map((from): Input => ({ kind: "actual", from, key: presenceKey.death("h1"), value: later }));
+  assert.deepEqual(told(...claims), ["presence/declared"]);
+});

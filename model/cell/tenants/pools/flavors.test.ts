@@ -1,3 +1,5 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
 import { isObject, type Json, type JsonObject } from "../../../json/json.ts";
 import { type PoolCase, runCases } from "./cases/cases.testing.ts";
 import {
@@ -119,4 +121,11 @@ runCases("flavors.json", ({ given, do: doing }: PoolCase) => {
       JSON.stringify(listed)?.includes(real) === true ||
       (Array.isArray(listed) && listed.some((each) => "hosts" in each)),
   };
+});
+
+test("a host of a flavour costs whole units, from one up", () => {
+  const defined = (units: number): string =>
+    JSON.stringify(defineFlavor(new Map(), { id: "large", description: "", units }, administrator));
+  for (const units of [0, -1, 1.5, Number.NaN]) assert.match(defined(units), /cannot cost/, `${units}`);
+  assert.doesNotMatch(defined(1), /cannot cost/);
 });
