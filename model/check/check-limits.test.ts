@@ -232,3 +232,17 @@ test("what deleted volumes keep counts beside what the cell asks for, unless it 
   assert.deepEqual([told(60, 40), told(60, 0), told(60, 50, 60), told(50, 60, 60)], [[], [], [], []]);
   assert.equal(told(60, 50, 59).length, 1);
 });
+
+test("what x.data copies is nested as deeply as is allowed, its own vectors and what they refer to together", () => {
+  const nested = (levels: number, leaf: Json): Json => {
+    let value = leaf;
+    for (let level = 0; level < levels; level += 1) value = [value];
+    return value;
+  };
+  const data = (own: number): JsonObject => ({ list: nested(own, "<ref:/shop/there/list>") });
+  // The list itself is one level, and so is what it refers to.
+  const most = limits.nesting - 102;
+  const of = (own: number): string => said({ there: { list: nested(100, 1) }, a: { ...vm(64), "x.data": data(own) } });
+  assert.equal(of(most), "");
+  assert.match(of(most + 1), /^limit\/data /);
+});
