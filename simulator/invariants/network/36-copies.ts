@@ -1,4 +1,5 @@
 import type { CellPolicy, DesiredInterface } from "../../../core/documents/vocabulary.ts";
+import type { GlobalNetwork } from "../../../host/drivers/network/driver.ts";
 import type { HostName, Ipv4 } from "../../../model/cell/identifiers.ts";
 import { labelOf, ruleName } from "../../world/cell-text.ts";
 import type { Copied, Delivered, Truth } from "../../world/truth.ts";
@@ -63,16 +64,30 @@ const rulesOfBoth = ({ truth, users, installation }: View): ((packet: Delivered)
     const own = policies.filter(({ cellNumber }) => cellNumber === cell).flatMap(({ rules }) => rules);
     return own.some((rule) => rule.path === path && isEnd(rule.from, one) && isEnd(rule.to, other));
   };
-  /** Does a rule in force where it leaves let it go to some machine at the other host? */
-  const leaves = ({ from, to, fromCell, fromInterface, protocol, port }: Delivered): boolean => {
+  /** Does a rule in force where it leaves let it go to somebody of these, as its host has them? */
+  const lets = (
+    { from, fromCell, fromInterface, protocol, port }: Delivered,
+    isOne: (there: GlobalNetwork["locations"][number]) => boolean,
+  ): boolean => {
     const sender = truth.dataplane(from.host);
-    const there = [...sender.locations.values()].filter(({ host }) => host === to.host);
+    const there = [...sender.locations.values()].filter(isOne);
     const rules = [...sender.policies.values()].filter(({ cellNumber }) => cellNumber === fromCell);
     return rules
       .flatMap((policy) => policy.rules)
       .filter((rule) => ["any", protocol].includes(rule.protocol) && rule.ports.from <= port && port <= rule.ports.to)
       .some((rule) => isEnd(rule.from, fromInterface) && there.some((at) => isEnd(rule.to, at)));
   };
+  const leaves = (packet: Delivered): boolean => lets(packet, ({ host }) => host === packet.to.host);
+  /** Another machine had the address when its host heard of it last, by whose rule it left: one that is cut off knows no better. */
+  const leavesForFormer = (packet: Delivered): boolean =>
+    packet.fromCell === packet.toCell &&
+    lets(
+      packet,
+      ({ host, address, vmIdentity }) =>
+        host === packet.to.host &&
+        address === packet.toInterface.address &&
+        vmIdentity !== packet.toInterface.vmIdentity,
+    );
   return (packet) => {
     const { from, to, fromCell, toCell, fromInterface, toInterface } = packet;
     const [one, other] = [installation.cellOf(fromCell), installation.cellOf(toCell)];
@@ -82,8 +97,8 @@ const rulesOfBoth = ({ truth, users, installation }: View): ((packet: Delivered)
     return (
       ("group" in packet && from.host !== to.host
         ? leaves(packet)
-        : isInForce(from.host, fromCell, there, [fromInterface, isOfOne ? toInterface : null])) &&
-      isInForce(to.host, toCell, here, [isOfOne ? fromInterface : null, toInterface])
+        : isInForce(from.host, fromCell, there, [fromInterface, isOfOne ? toInterface : null]) ||
+          leavesForFormer(packet)) && isInForce(to.host, toCell, here, [isOfOne ? fromInterface : null, toInterface])
     );
   };
 };
