@@ -109,6 +109,15 @@ test("a console in the page: two people type and read, past output is seen, and 
   await two.page.keyboard.type("me too");
   await two.page.keyboard.press("Enter");
   await reads(one.page, "read: me too");
+  const search = one.page.getByRole("searchbox", { name: "Search what it said" });
+  await search.fill("READ: ");
+  await search.press("Enter");
+  await one.page.getByText("1 of 2 lines: read: me too").waitFor();
+  await search.press("Enter");
+  await one.page.getByText("2 of 2 lines: read: hello").waitFor();
+  await search.fill("no such words");
+  await search.press("Enter");
+  await one.page.getByText("Nothing that is kept here has it.").waitFor();
   await apply(two, text.replace("pot extends VM { x.memory 64;", "pot extends VM { x.memory 64; x.restart 1;"));
   await two.end();
   await reads(one.page, /incarnation 2; nobody else is at it/);

@@ -2,6 +2,7 @@ import { Terminal } from "@xterm/xterm";
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { PageSession } from "../../data/session.ts";
 import { Connection } from "./connection.tsx";
+import { ConsoleSearch } from "./console-search.tsx";
 import { stylesBearNonce } from "./nonce.ts";
 import { type Screen, useSession } from "./use-session.ts";
 
@@ -83,6 +84,7 @@ export function SerialConsole({ cell, vm }: { cell: string; vm: string }) {
   const shown = useSession({ cell, vm, verb: "console" }, isReady ? begin : null);
   return (
     <Connection shown={shown} said={said}>
+      <ConsoleSearch terminal={terminal} />
       <section className="screen" ref={box} aria-label={`Console of ${vm}`} />
     </Connection>
   );

@@ -11,6 +11,15 @@ export function stylesBearNonce(): void {
   document.createElement = ((name: string, options?: ElementCreationOptions) => {
     const made = create(name, options);
     if (made instanceof HTMLStyleElement) made.nonce = nonce;
+    // A terminal writes what is selected, and colours beyond the first 256, as an attribute, which the policy refuses; as properties they pass.
+    if (made instanceof HTMLSpanElement) made.setAttribute = styleAsProperties(made);
     return made;
   }) as typeof document.createElement;
+}
+function styleAsProperties(element: HTMLElement): (name: string, value: string) => void {
+  const set = element.setAttribute.bind(element);
+  return (name, value) => {
+    if (name === "style") element.style.cssText = value;
+    else set(name, value);
+  };
 }
