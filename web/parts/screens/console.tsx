@@ -50,8 +50,7 @@ export function SerialConsole({ cell, vm }: { cell: string; vm: string }) {
   }, []);
   const begin = useCallback((current: () => PageSession | null): Screen => {
     session.current = current;
-    let past = 0;
-    let [unpainted, missing] = [0, 0];
+    let [past, unpainted, missing] = [0, 0, 0];
     const line = (text: string): void => terminal.current?.write(`\r\n\u001b[0m[${text}]\r\n`);
     return {
       bytes: (bytes) => {
