@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ipv4, peerName, serverName } from "../../model/cell/identifiers.ts";
+import { storageOffers } from "../documents/readers/storage.ts";
+import { toJson } from "../outbox.ts";
 import { StorageWorld } from "./manager/manager.testing.ts";
 import { createStorageManager } from "./manager/manager.ts";
 import { storageOffersOf } from "./offers.ts";
@@ -25,6 +27,13 @@ test("an offer is what the servers could hold when they are empty, and what is f
   });
   assert.equal(storageOffersOf([server("s1", 6400, 250), null]).complete, false);
   assert.deepEqual([storageOffersOf([]).largestMiB, storageOffersOf([]).complete], [0, true]);
+});
+
+test("an offer can be read whatever a server says of itself", () => {
+  const most = 2 ** 48;
+  const offers = storageOffersOf([server("s1", most, most), server("s2", most, most), server("s3", 6400, 250)]);
+  assert.ok(storageOffers.of(toJson(offers)) !== null);
+  assert.deepEqual([offers.largestMiB, offers.promisableMiB], [most, most]);
 });
 
 test("images are offered once by name, as large as the largest of them, and those of services to nobody", () => {

@@ -1,5 +1,6 @@
 import { isServiceImage } from "../../model/cell/image-name.ts";
 import type { OfferedImage } from "../../model/check/check-storage.ts";
+import { maximumCount } from "../../model/json/reader.ts";
 import type { AgentServer, StorageOffers } from "../documents/vocabulary.ts";
 
 /** Files are sparse: a server may promise this many times its whole space. */
@@ -29,18 +30,22 @@ export function storageOffersOf(
   const free = known.map(({ freeMiB, totalMiB }) => rounded(freeMiB, totalMiB));
   const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
   const largestMiB = Math.max(0, ...known.map(({ totalMiB }) => totalMiB));
+  const totalMiB = sum(known.map((server) => server.totalMiB));
   return {
-    totalMiB: sum(known.map(({ totalMiB }) => totalMiB)),
-    freeMiB: sum(free),
+    totalMiB: readable(totalMiB),
+    freeMiB: readable(sum(free)),
     largestFreeMiB: Math.max(0, ...free),
     largestMiB,
-    largestCopyMiB: largestMiB < copyNeedsMiB ? 0 : overcommit * largestMiB,
-    promisableMiB: overcommit * sum(known.map(({ totalMiB }) => totalMiB)),
+    largestCopyMiB: largestMiB < copyNeedsMiB ? 0 : readable(overcommit * largestMiB),
+    promisableMiB: readable(overcommit * totalMiB),
     ...offered(images),
     complete: known.length === servers.length,
     saysGrants: true,
   };
 }
+
+/** One server that says of itself more than there can be keeps no controller from reading what all of them could hold. */
+const readable = (amountMiB: number): number => Math.min(amountMiB, maximumCount);
 
 const offered = (images: Iterable<OfferedImage>): Pick<StorageOffers, "images"> => {
   const sizes = new Map<string, number>();
