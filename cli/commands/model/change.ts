@@ -30,12 +30,15 @@ import { rendered } from "../../spec/diagnostics.ts";
 import { CommandFailure, changesCode, exitCodes, usage } from "../../terminal/failure.ts";
 import { leavable } from "../../terminal/interrupted.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
+import { ownersMissing } from "./owners-there.ts";
 
 /** `cells plan`, `cells apply` and `cells delete`: what changes a cell's model. */
 
 /** A file, or texts that are at hand: what they are called, and which command shows again what would happen. */
 export type Specified = string | { readonly bundle: Bundle; readonly called: string; readonly again: string };
 const calledOf = (of: Specified): string => (typeof of === "string" ? of : of.called);
+
+const rootCell = "root";
 
 /** Reads and checks a specification before the gateway is asked: for its faults, and for the name of its cell. */
 const specification = async ({ terminal }: Context, specified: Specified) => {
@@ -75,6 +78,9 @@ const planOf = async (context: Context, specified: Specified, child: string | un
     throw usage(`${file} is a model of a cell called ${cell.name}, and ${child} is one called ${ownNameOf(child)}`);
   const name = child ?? cell.name;
   const client = context.client();
+  const missing = name === rootCell ? await ownersMissing(client, cell) : [];
+  if (missing.length > 0)
+    throw new CommandFailure(exitCodes.refused, rendered(file, bundle, missing, context.terminal.colour).join("\n\n"));
   // Also for a new cell: the gateway plans it without making it, by what the installation can give.
   const asked = (sent: Bundle) => explained(context, { file, bundle: sent }, () => client.apply(name, sent, true));
   try {

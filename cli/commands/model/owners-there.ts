@@ -1,0 +1,84 @@
+import type { Cell, DedicationElement } from "../../../model/cell/cell.ts";
+import { type Owner, ownerText } from "../../../model/cell/tenants/dedication/dedication.ts";
+import { writtenIn } from "../../../model/cell/tenants/dedication/written.ts";
+import { isTenant, tenantPath } from "../../../model/check/root-cell/check-tenants.ts";
+import { closestName } from "../../../model/diagnostics/closest-name.ts";
+import type { Diagnostic } from "../../../model/diagnostics/diagnostic.ts";
+import { type Client, Refused } from "../../connection/client.ts";
+
+/*
+ * To whom the root cell's text dedicates hosts. The root controller keeps no table of accounts, and would keep a host for somebody who never comes: so
+ * the service `tenancy` is asked who is there before the text is sent, as by `cells dedicate` (decision 159).
+ */
+const alwaysThere: ReadonlySet<string> = new Set(["domain ROOT", "account ROOT/operator"]);
+const textOf = ({ kind, path }: Owner): string => `${kind} ${path}`;
+const ownerOf = ({ to, account }: DedicationElement): Owner =>
+  account === undefined ? { kind: "domain", path: to } : { kind: "account", path: `${to}/${account}` };
+
+/** What it gives anew to whom nobody knows. What the same text declares counts, and what is so already is let be. */
+export async function ownersMissing(client: Client, cell: Cell): Promise<readonly Diagnostic[]> {
+  const elements = [...cell.elements.values()];
+  const declared = new Set(
+    elements.flatMap((element) => {
+      if (!isTenant(element) || element.type === "Role") return [];
+      return [`${element.type === "Domain" ? "domain" : "account"} ${tenantPath(element)}`];
+    }),
+  );
+  const asked = elements.flatMap((element) => {
+    if (element.type !== "Dedication") return [];
+    const owner = ownerOf(element);
+    return alwaysThere.has(textOf(owner)) || declared.has(textOf(owner)) ? [] : [{ element, owner }];
+  });
+  if (asked.length === 0) return [];
+  const there = await whoIsThere(client);
+  const unknown = asked.filter(({ owner }) => typeof there === "string" || !there.has(textOf(owner)));
+  if (unknown.length === 0) return [];
+  const { dedications } = writtenIn(await client.model("root", "", false).catch(absent));
+  return unknown.flatMap(({ element, owner }): readonly Diagnostic[] => {
+    const before = dedications.get(element.of);
+    if (before !== undefined && textOf(before) === textOf(owner)) return [];
+    const position = element.position === undefined ? {} : { position: element.position };
+    return [{ code: "cell/dedication", path: element.path, ...position, ...said(element, owner, there) }];
+  });
+}
+
+function said(
+  { path, of }: DedicationElement,
+  owner: Owner,
+  there: ReadonlySet<string> | string,
+): Pick<Diagnostic, "message" | "hint"> {
+  const gives = `\`${path}\` gives ${of} to ${ownerText(owner)}`;
+  if (typeof there === "string")
+    return {
+      message: `${gives}, and whether that is there nobody can say now: ${there}`,
+      hint: "Try again when it answers, or declare it in the same text, in `tenants`.",
+    };
+  const paths = [...there].flatMap((each) =>
+    each.startsWith(`${owner.kind} `) ? [each.slice(owner.kind.length + 1)] : [],
+  );
+  const meant = closestName(owner.path, paths);
+  const known = meant === undefined ? `\`cells ${owner.kind} list\` shows those that are` : `Did you mean ${meant}?`;
+  return { message: `${gives}, which is not there`, hint: `${known}${meant === undefined ? "." : ""}` };
+}
+
+/** Every domain and account that may be seen; a text: why that is not known. */
+async function whoIsThere(client: Client): Promise<ReadonlySet<string> | string> {
+  try {
+    const found = new Set<string>();
+    for (const [kind, list] of [
+      ["domain", "listDomains"],
+      ["account", "listAccounts"],
+    ] as const) {
+      const all: readonly { readonly path: string }[] = await client.all(list);
+      for (const { path } of all) found.add(`${kind} ${path}`);
+    }
+    return found;
+  } catch (error) {
+    if (error instanceof Refused) return error.message;
+    throw error;
+  }
+}
+const absent = (error: unknown): null => {
+  if (error instanceof Refused) return null;
+  throw error;
+};
