@@ -21,7 +21,7 @@ import { machineUsages } from "./drivers/hypervisor/usage.ts";
 import { createDiverter } from "./drivers/network/diverter/diverter.ts";
 import { findDevice } from "./drivers/network/diverter/taps/devices.ts";
 import type { Uplink } from "./drivers/network/driver.ts";
-import { type AgentOptions, startAgent } from "./drivers/network/eucalyptus/agent/agent.ts";
+import { type AgentOptions, closedFor, startAgent } from "./drivers/network/eucalyptus/agent/agent.ts";
 import { ViewFile } from "./drivers/network/eucalyptus/agent/view-file.ts";
 import { runner } from "./drivers/network/eucalyptus/handlers/run.ts";
 import { createStorageDriver } from "./drivers/storage/driver-nbd.ts";
@@ -136,8 +136,7 @@ const otherNetworks = async (
     const placed: PlacedRequest = { kind: "network-placed", placed: placedOf(allocation) };
     void request(placed as unknown as Json).catch(({ message }: Error) => log("report-failed", { why: message }));
   };
-  // Rules of cells say what goes out, too (decision 161).
-  const back = cluster === undefined ? {} : { told, outgoingClosed: true as const };
+  const back = { ...(cluster === undefined ? {} : { told }), ...closedFor(cluster, installationNetwork.underlay) };
   const agent = await startAgent({ directory, self: { address, peer }, run: runner(), signals: process, log, ...back });
   stopAtSignals(() => agent.stop());
   views.follow(agent.look);

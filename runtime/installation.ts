@@ -24,6 +24,7 @@ export const network = {
   cellManager: "10.0.0.16",
   haManager: "10.0.0.17",
   tenancy: "10.0.0.18",
+  networkViewManager: "10.0.0.19",
   presence: (number: number): string => `10.0.0.${20 + number}`,
   host: (number: number): string => `10.0.1.${number}`,
   server: (number: number): string => `10.0.2.${number}`,

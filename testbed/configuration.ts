@@ -44,6 +44,12 @@ export const memberFiles = (at: Places, member: Member): MemberFiles => {
 export const volumesCredentialFile = (at: Places, member: Member): string =>
   join(memberFiles(at, member).data, "volumes.credential");
 
+/** What a host says for the modes of Eucalyptus, and where: what is in place there goes with the machine, and so may its files. */
+export const modesOf = (member: Member) =>
+  ({ directory: join(memberRunDirectory(member.name), "eucalyptus"), peer: "node", cluster: "one" }) as const;
+/** Of the machine, as `eucalyptus.conf` has it. */
+export const modesOfMachine = `VNET_PUBINTERFACE=${outside.device}\nVNET_PRIVINTERFACE=${hostBridge}\nVNET_BRIDGE=${hostBridge}\n`;
+
 /** Memory of a host that its own management keeps. */
 const reservedMiB = 256;
 
@@ -68,9 +74,13 @@ const rolePart = (
       const known = record.cells[cell];
       if (known === undefined) throw new Error(`there is no cell ${cell} in the installation's record`);
       const { cellUid, cellNumber, services = firstServices } = known;
+      const networkMode = record.networkModes?.[cell];
       const credentialHashes = [record.credentialHash];
       const cellPart = { cell, cellUid, cellNumber, ...otherThanFirst(services), domain: network.domain };
-      return { controller: { ...cellPart, mac, credentialHashes, resolvers: [resolver.address], directory: true } };
+      const mode = networkMode === undefined ? {} : { networkMode };
+      return {
+        controller: { ...cellPart, ...mode, mac, credentialHashes, resolvers: [resolver.address], directory: true },
+      };
     }
     case "host": {
       const { hostMemoryMiB: memoryMiB, hostCpus: cpus } = record;
@@ -85,6 +95,7 @@ const rolePart = (
           reservedMiB,
           cpus,
           cgroups,
+          ...(record.networkModes === undefined ? {} : { eucalyptus: modesOf(member) }),
         },
         presence: { gossipKeyFile: memberFiles(at, member).gossipKey },
       };

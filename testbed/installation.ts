@@ -1,10 +1,11 @@
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ServiceRole } from "../core/documents/service-roles.ts";
 import { createAuthority } from "../runtime/identity/certificates.ts";
 import type { ProcessConfiguration } from "../runtime/installation.ts";
 import { heapOptions } from "../runtime/life/heap.ts";
-import { configurationOf, listenDescriptor, memberFiles } from "./configuration.ts";
+import { configurationOf, listenDescriptor, memberFiles, modesOf, modesOfMachine } from "./configuration.ts";
 import { writeJson } from "./files.ts";
 import { certify, giveGossipKey } from "./identity.ts";
 import { memberDirectory, type Places, places } from "./places.ts";
@@ -140,7 +141,10 @@ export class Installation {
     mkdirSync(files.certificate, { recursive: true, mode: 0o700 });
     const { imagesDirectory, cacheDirectory, commands } = this.#instructions;
     const certificate = await certify(this.#at.authority, files.certificate, member);
-    if (member.role === "host") giveGossipKey(this.#at.authority, files.gossipKey);
+    if (member.role === "host") {
+      giveGossipKey(this.#at.authority, files.gossipKey);
+      if (this.#record.networkModes !== undefined) this.#giveModes(member);
+    }
     const limits = member.role === "host" || member.role === "agent";
     const cgroups = limits ? makeCgroups(this.#instructions.cgroupRoots, member.name) : [];
     const more = await this.#selfHosted(member);
@@ -168,6 +172,12 @@ export class Installation {
     });
     this.#members.set(member.name, supervised);
     return supervised;
+  }
+
+  #giveModes(member: Member): void {
+    const { directory } = modesOf(member);
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(join(directory, "eucalyptus.conf"), modesOfMachine);
   }
 
   /** What a member's configuration has more where the management runs in VMs. */

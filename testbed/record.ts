@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { bind, firstServices } from "../core/cells/binding.ts";
 import type { CellServices } from "../core/documents/cells.ts";
+import type { Mode } from "../model/cell/network/modes.ts";
 import { readJson, writeJson } from "./files.ts";
 import type { Places } from "./places.ts";
 
@@ -31,6 +32,8 @@ export interface InstallationRecord {
   readonly services?: number;
   /** There is an HA Manager. */
   readonly ha?: true;
+  /** By cell, the mode of Eucalyptus that makes its networks; with it there is a Network View Manager, and each host is one of its nodes. Absent: Diverter alone. */
+  readonly networkModes?: Readonly<Record<string, Mode>>;
   /** Loopback ports of the personalities beside the gateway, by their names, as `caas`; absent: there are none. */
   readonly doors?: Readonly<Partial<Record<Door, number>>>;
   readonly nextCellNumber: number;

@@ -43,6 +43,8 @@ export interface UpOptions {
   readonly services?: number;
   /** With an HA Manager, which starts VMs elsewhere whose host is lost. */
   readonly ha?: true;
+  /** See `InstallationRecord.networkModes`. */
+  readonly networkModes?: InstallationRecord["networkModes"];
   /** Where the management runs: in VMs of its own root cell, or as processes beside the hosts. Default: as before, or `newProfile`. */
   readonly profile?: Profile | "processes";
   /** Default: small. */
@@ -119,11 +121,20 @@ const nextRecord = (
     port: found?.port ?? 0,
     ...(services === 1 ? {} : { services }),
     ...(options.ha === true || found?.ha === true ? { ha: true as const } : {}),
+    ...modesAsked(found, options),
     ...doorsAsked(found, options),
     nextCellNumber: found?.nextCellNumber ?? 1,
     cells: found?.cells ?? {},
     credentialHash: hashCredential(credential),
   };
+};
+
+const modesAsked = (
+  found: InstallationRecord | undefined,
+  { networkModes: asked }: UpOptions,
+): Pick<InstallationRecord, "networkModes"> => {
+  const networkModes = asked ?? found?.networkModes;
+  return networkModes === undefined ? {} : { networkModes };
 };
 
 /** With their ports of the last start; 0: any free one. */

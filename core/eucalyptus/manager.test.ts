@@ -329,3 +329,36 @@ test("a controller that says more rules than its cell may have stops no view: wh
     [500, 500],
   );
 });
+
+test("an id is nobody's once no host can have anything of its name, and not before", () => {
+  const { want, send, start, records } = world(new Map(), [h1, h2]);
+  start();
+  const placed = (host: PeerName, version: number): void => {
+    const network = { address: host === h1 ? "10.0.0.1" : "10.0.0.2", cluster: "one", peer: "node" };
+    send({ kind: "actual", from: host, key: "network", value: { ...network, version, instances: [] } });
+  };
+  placed(h2, 0);
+  for (const controller of [shop, bank]) send({ kind: "complete", peer: controller });
+  const ids = (): readonly string[] => [...records.keys()].filter((key) => key.startsWith("id/")).sort();
+  const version = (): number => Number((records.get("told") as { readonly version: number }).version);
+  want(shop, "security-group/net", group("net", "shop"));
+  want(shop, "instance/web", instance("web", "shop"));
+  for (const host of [h1, h2]) placed(host, version());
+  want(shop, "instance/web", null);
+  want(shop, "security-group/net", null);
+  assert.deepEqual(ids(), ["id/net", "id/web"]);
+  placed(h1, version());
+  assert.deepEqual(ids(), ["id/net", "id/web"], "the other host may have it");
+  send({ kind: "actual", from: h2, key: "network", value: null });
+  send({ kind: "reachable", peer: h2, reachable: false });
+  placed(h1, version());
+  assert.deepEqual(ids(), ["id/net", "id/web"], "and so may one of which nothing is heard");
+  // Who has it again meanwhile keeps it.
+  want(shop, "security-group/net", group("net", "shop"));
+  placed(h2, version());
+  placed(h1, version());
+  assert.deepEqual(ids(), ["id/net"]);
+  want(shop, "security-group/net", null);
+  for (const host of [h1, h2]) placed(host, version());
+  assert.deepEqual(ids(), []);
+});

@@ -1,20 +1,11 @@
 import { formatIpv4, parseIpv4 } from "../../model/addresses/addresses.ts";
-import {
-  type CellName,
-  type HostName,
-  hostName,
-  hostPeer,
-  ipv4,
-  type PeerName,
-  type Uid,
-} from "../../model/cell/identifiers.ts";
-import { mostRulesOfModeCell } from "../../model/cell/network/modes.ts";
+import { type HostName, hostPeer, ipv4, type PeerName, type Uid } from "../../model/cell/identifiers.ts";
 import type { InstanceAllocation } from "../../model/eucalyptus/allocation/allocation.ts";
 import { configurationJson } from "../../model/eucalyptus/configuration/configuration.ts";
 import { readConfigurationJson, refusedMode } from "../../model/eucalyptus/configuration/read.ts";
 import type { NetworkView, SecurityGroup } from "../../model/eucalyptus/view/network-view.ts";
 import type { Json } from "../../model/json/json.ts";
-import { digestOfText, digestOnce } from "../distribution/views/slices.ts";
+import { digestOfText } from "../distribution/views/slices.ts";
 import {
   type ActualNetwork,
   type DesiredGroupRule,
@@ -24,9 +15,7 @@ import {
   networkSlice,
   networkViewKey,
   type PlacedAddress,
-  textOfRules,
 } from "../documents/network/eucalyptus.ts";
-import type { SliceDigest } from "../documents/network/policy.ts";
 import { mayDesire, maySee } from "../documents/permissions.ts";
 import { actualNetwork, desiredInstance, desiredSecurityGroup } from "../documents/readers/eucalyptus.ts";
 import { documentsOf } from "../documents/readers/table.ts";
@@ -38,7 +27,6 @@ import {
   desire,
   isObject,
   log,
-  type Outbox,
   progress,
   publishValue,
   sameJson,
@@ -47,12 +35,14 @@ import {
   write,
 } from "../outbox.ts";
 import { gauge, sample } from "../telemetry/metrics.ts";
-import type { Book } from "./book.ts";
+import { groupKey, sayGroups, sweepIds } from "./groups-said.ts";
+import { Ids } from "./ids.ts";
 import type { Answer, Request } from "./request.ts";
 import { restoreBook } from "./restored.ts";
 import { slicedView } from "./sliced-view.ts";
+import { hostOf, type NetworkViewManagerOptions, type NetworkViewState, rulesDigest, type Wanted } from "./state.ts";
 import { step } from "./step.ts";
-import { groupsBeyond } from "./too-many-rules.ts";
+import { type Beyond, fits, groupsBeyond, type Room, roomOfGroup, roomOfInstance, sum } from "./too-many-rules.ts";
 import { viewOf } from "./view.ts";
 
 /*
@@ -61,15 +51,6 @@ import { viewOf } from "./view.ts";
  * everything here follows from the book, what controllers desire and what hosts say.
  */
 
-export interface NetworkViewManagerOptions {
-  readonly self: PeerName;
-  /** `host.<name>` of each host that there is. */
-  readonly hosts: readonly PeerName[];
-  /** Where instances' questions for metadata go. */
-  readonly address: string;
-  /** `controller.<cell>` of each cell that there is at the start; later ones it is told (`ControllersReport`). */
-  readonly controllers: readonly PeerName[];
-}
 /** From the service's edge: which cells there are. */
 export interface ControllersReport {
   readonly kind: "controllers";
@@ -86,35 +67,10 @@ export type ConfigurationAnswer =
   | { readonly refused: readonly string[] }
   | { readonly refused: null; readonly configuration: Json; readonly version: number };
 
-interface Wanted<Document> {
-  readonly client: PeerName;
-  readonly document: Document;
-}
-export interface NetworkViewState {
-  readonly outbox: Outbox;
-  readonly book: Book;
-  started: boolean;
-  readonly wanted: Map<Uid, Wanted<DesiredInstance>>;
-  readonly groups: Map<Uid, Wanted<DesiredSecurityGroup>>;
-  /** Stored desires that cannot be read, with whose they are: what they have stays theirs. */
-  readonly unread: Map<Uid, PeerName>;
-  /** By group, what it says, and the view in which that was first. */
-  readonly groupSince: Map<Uid, { readonly rules: SliceDigest; readonly version: number }>;
-  /** By host, what it said last. */
-  readonly said: Map<HostName, ActualNetwork>;
-  /** Of which all that is so is known. */
-  readonly inStep: Set<HostName>;
-  controllers: ReadonlySet<PeerName>;
-  readonly complete: Set<PeerName>;
-  readonly wasRestored: boolean;
-}
-
 const bookPrefix = "book/";
-const idPrefix = "id/";
 const instanceKey = "instance/";
-const groupKey = "security-group/";
 
-/** Clients: `controller.<cell>`. Records: `book/…` as `step.ts` writes them; `told`, what the view of which version was; `id/<uid>`, the id of an element in views, and its cell. */
+/** Clients: `controller.<cell>`. Records: `book/…` as `step.ts` writes them; `told`, what the view of which version was; `id/<uid>` (`ids.ts`). */
 export const createNetworkViewManager = (options: NetworkViewManagerOptions): Service<NetworkViewState> => ({
   restore: (restored) => restore(restored, options),
   step: (state, input) => {
@@ -136,8 +92,10 @@ export const createNetworkViewManager = (options: NetworkViewManagerOptions): Se
 function restore(restored: Restored, { controllers }: NetworkViewManagerOptions): NetworkViewState {
   const records = [...restored.records].filter(([key]) => key.startsWith(bookPrefix));
   const book = restoreBook(new Map(records.map(([key, value]) => [key.slice(bookPrefix.length), value])));
+  const outbox = createOutbox(restored);
   return {
-    outbox: createOutbox(restored),
+    outbox,
+    ids: new Ids(outbox),
     book,
     started: false,
     wanted: new Map(),
@@ -149,6 +107,8 @@ function restore(restored: Restored, { controllers }: NetworkViewManagerOptions)
     controllers: new Set(controllers),
     complete: new Set(),
     wasRestored: restored.wasRestored === true,
+    taken: { elements: 0, characters: 0 },
+    isIdDue: true,
   };
 }
 
@@ -166,6 +126,7 @@ function receive(state: NetworkViewState, input: Input, options: NetworkViewMana
       const said = input.value === null ? null : actualNetwork.of(input.value);
       if (said === null) state.said.delete(host);
       else state.said.set(host, said);
+      state.isIdDue = true;
       return;
     }
     case "reachable": {
@@ -178,6 +139,7 @@ function receive(state: NetworkViewState, input: Input, options: NetworkViewMana
     case "complete":
     case "excused":
       state.complete.add(input.peer);
+      state.isIdDue = true;
       return;
     case "request":
       state.outbox.effects.push({ kind: "reply", id: input.id, response: answer(state, input.request) });
@@ -185,9 +147,6 @@ function receive(state: NetworkViewState, input: Input, options: NetworkViewMana
     default:
   }
 }
-const hostOf = (peer: PeerName): HostName | null =>
-  peer.startsWith("host.") ? hostName(peer.slice("host.".length)) : null;
-
 function start(state: NetworkViewState, { hosts }: NetworkViewManagerOptions): void {
   const { book, outbox, wasRestored } = state;
   state.started = true;
@@ -219,13 +178,14 @@ function takeDesired(state: NetworkViewState, client: PeerName, key: string, val
     all.delete(uid);
     state.unread.delete(uid);
     state.groupSince.delete(uid);
+    state.isIdDue = true;
     publishValue(state.outbox, actualKey(client, key), null);
     return;
   }
   const document = isInstance ? desiredInstance.of(value, uid) : desiredSecurityGroup.of(value, uid);
   const cell = cellOfController(client);
-  const owner = cellOf(state, uid);
-  const known = idIn(state.outbox.records.get(`${idPrefix}${uid}`) ?? null);
+  const owner = state.ids.cellOf(uid);
+  const known = state.ids.known(uid);
   const why =
     document === null
       ? "it is malformed; see core/documents/readers/eucalyptus.ts for its fields"
@@ -243,35 +203,8 @@ function takeDesired(state: NetworkViewState, client: PeerName, key: string, val
   }
   state.unread.delete(uid);
   all.set(uid, { client, document });
-  idOf(state, isInstance ? "i" : "sg", uid, document.cell);
+  state.ids.of(isInstance ? "i" : "sg", uid, document.cell);
 }
-
-/** Whose an element with an id is; null: nobody has said so. Durable: of what is stored, another cell's may come first after a start. */
-function cellOf({ outbox }: NetworkViewState, uid: Uid): string | null {
-  const known = outbox.records.get(`${idPrefix}${uid}`);
-  return isObject(known) && typeof known.cell === "string" ? known.cell : null;
-}
-
-/** `i-` or `sg-` and 8 digits that nobody else has; durable, since taps and chains have that name. */
-function idOf({ outbox }: NetworkViewState, prefix: "i" | "sg", uid: Uid, cell?: CellName): string {
-  const key = `${idPrefix}${uid}`;
-  const whose = cell === undefined ? {} : { cell };
-  const known = outbox.records.get(key);
-  if (isObject(known)) {
-    if (cell !== undefined && known.cell !== cell) write(outbox, key, { ...known, ...whose });
-    return String(known.id);
-  }
-  const taken = new Set(
-    [...outbox.records].flatMap(([name, record]) => (name.startsWith(idPrefix) ? [idIn(record)] : [])),
-  );
-  for (let number = digestOfText(uid)[0]; ; number = (number + 1) % 2 ** 32) {
-    const id = `${prefix}-${number.toString(16).padStart(8, "0")}`;
-    if (taken.has(id)) continue;
-    write(outbox, key, { id, ...whose });
-    return id;
-  }
-}
-const idIn = (record: Json): string => (isObject(record) ? String(record.id) : "");
 
 function answer(state: NetworkViewState, request: Json): Json {
   if (!isObject(request)) return null;
@@ -301,15 +234,21 @@ function configure(state: NetworkViewState, document: Json): ConfigurationAnswer
 }
 
 function reconcile(state: NetworkViewState, options: NetworkViewManagerOptions): void {
+  const { ids, book, groups } = state;
   hear(state);
+  const placed = (): Room => sum([...book.instances.values()].map(({ owner }) => roomOfInstance(owner)));
+  state.taken = sum([placed(), ...[...groups].map(([uid, { client }]) => roomOfGroup(client, ids.rulesOf(uid) ?? 0))]);
   for (const id of [...state.book.instances.keys()]) if (!isWanted(state, id)) ask(state, { kind: "terminate", id });
   for (const [uid, wanted] of state.wanted) place(state, uid, wanted);
   // Who had to wait for what others have.
   if (settle(state)) for (const [uid, wanted] of state.wanted) place(state, uid, wanted);
   nameNetworkHosts(state);
-  const beyond = groupsBeyond(state.groups);
+  const beyond = groupsBeyond(groups, placed(), (uid) => ids.rulesOf(uid));
+  for (const [uid, { document }] of groups)
+    ids.noteRules(uid, beyond.has(uid) ? null : document.ingress.length + document.egress.length);
   tellHosts(state, options, beyond);
   sayGroups(state, options, beyond);
+  if (state.isIdDue) sweepIds(state, options);
 }
 
 /** What hosts have in place. One that is in step and says nothing offers no mode, and has nothing. */
@@ -331,9 +270,9 @@ const allocationOf = (placed: NonNullable<ActualNetwork["instances"]>[number]): 
 });
 
 /** Unless its document cannot be read: what it has stays its own. */
-function isWanted({ wanted, unread, outbox }: NetworkViewState, id: string): boolean {
-  if (unread.size > 0) return true;
-  return [...wanted.keys()].some((uid) => idIn(outbox.records.get(`${idPrefix}${uid}`) ?? null) === id);
+function isWanted({ wanted, unread, ids }: NetworkViewState, id: string): boolean {
+  const uid = ids.uidOf(id);
+  return unread.size > 0 || (uid !== undefined && wanted.has(uid));
 }
 
 /** Brings one instance in line with what is wanted of it, and says what it has. */
@@ -352,7 +291,7 @@ function place(state: NetworkViewState, uid: Uid, { client, document }: Wanted<D
       mac: known?.mac ?? null,
     });
   };
-  const id = idOf(state, "i", uid);
+  const id = state.ids.of("i", uid);
   const cluster = state.said.get(document.host)?.cluster;
   if (cluster === undefined) {
     said(`its host ${document.host} offers no networking mode beside Diverter`);
@@ -369,7 +308,13 @@ function place(state: NetworkViewState, uid: Uid, { client, document }: Wanted<D
   const groups =
     foreign !== undefined && before !== undefined
       ? before.groups
-      : document.groups.map((group) => idOf(state, "sg", group));
+      : document.groups.map((group) => state.ids.of("sg", group));
+  const room = roomOfInstance(document.cell);
+  if (before === undefined && !fits(state.taken, room)) {
+    said("a view of the network has no room for one more instance beside all that there are, with their groups' rules");
+    return;
+  }
+  state.taken = sum([state.taken, ...(before === undefined ? [room] : [])]);
   const instance = { id, owner: document.cell, cluster, node: document.host, groups };
   const run = ask(state, { kind: "run", instance });
   // Which group it is in is no reason to leave it where its host is no more.
@@ -407,10 +352,10 @@ function nameNetworkHosts(state: NetworkViewState): void {
 const rulesOf = (state: NetworkViewState, rules: readonly DesiredGroupRule[]): SecurityGroup["ingress"] =>
   rules.flatMap(({ group, ...rule }) => {
     if (group === undefined) return [rule];
-    return state.groups.has(group) ? [{ ...rule, group: idOf(state, "sg", group) }] : [];
+    return state.groups.has(group) ? [{ ...rule, group: state.ids.of("sg", group) }] : [];
   });
 
-function wholeView(state: NetworkViewState, address: string, beyond: ReadonlySet<Uid>): NetworkView | null {
+function wholeView(state: NetworkViewState, address: string, beyond: Beyond): NetworkView | null {
   const { book, said } = state;
   const known = new Set(book.configuration?.clusters.map(({ name }) => name));
   const byCluster = Map.groupBy(
@@ -429,7 +374,7 @@ function wholeView(state: NetworkViewState, address: string, beyond: ReadonlySet
   if (clusters.length === 0) return null;
   const taken = [...state.groups].filter(([uid]) => !beyond.has(uid));
   const groups = taken.map(([uid, { document }]) => ({
-    id: idOf(state, "sg", uid),
+    id: state.ids.of("sg", uid),
     owner: document.cell,
     ingress: rulesOf(state, document.ingress),
     egress: rulesOf(state, document.egress),
@@ -454,7 +399,6 @@ function wholeView(state: NetworkViewState, address: string, beyond: ReadonlySet
 const forwarder = parseIpv4("169.254.169.253") ?? 0;
 
 const toldRecord = "told";
-const rulesDigest = digestOnce(textOfRules);
 /** A view of that version said something else: a host that has it in place has not what it is to have. */
 function isUnderItsVersion({ book, outbox }: NetworkViewState, manifest: string): boolean {
   const told = outbox.records.get(toldRecord);
@@ -463,37 +407,8 @@ function isUnderItsVersion({ book, outbox }: NetworkViewState, manifest: string)
   return told.version === book.version && !sameJson(told.digest, toJson(digestOfText(manifest)));
 }
 
-/** How far the rules of groups are. A host that has put a later view in place has them, too. */
-function sayGroups(state: NetworkViewState, { hosts }: NetworkViewManagerOptions, beyond: ReadonlySet<Uid>): void {
-  // Who was told a view before a start, and has not been heard since, has that one in place.
-  const unheard = hosts.flatMap((peer) => {
-    const host = state.outbox.desired.get(peer)?.has(networkViewKey) === true ? hostOf(peer) : null;
-    return host === null || state.said.has(host) || state.inStep.has(host) ? [] : [host];
-  });
-  for (const [uid, { client, document }] of state.groups) {
-    const rules = rulesDigest(document);
-    const noted = state.groupSince.get(uid);
-    const since = noted !== undefined && sameJson(toJson(noted.rules), toJson(rules)) ? noted.version : null;
-    const behind = [
-      ...unheard,
-      ...[...state.said].flatMap(([host, { version }]) => (since !== null && version < since ? [host] : [])),
-    ];
-    const why = beyond.has(uid)
-      ? `the groups of the cell have more than ${mostRulesOfModeCell} rules together: until it has fewer nobody is let in here`
-      : since === null
-        ? "there is no view of the network yet: no configuration, or no host in one of its clusters"
-        : behind.length === 0
-          ? null
-          : `${behind.sort().slice(0, 3).join(", ")} ${behind.length === 1 ? "has" : "have"} yet to put view ${since} in place`;
-    publishValue(state.outbox, actualKey(client, `${groupKey}${uid}`), {
-      ...progress(why === null ? "ready" : "waiting", why),
-      rules,
-    });
-  }
-}
-
 /** Every host has the whole view of the clusters; before all is known again after a loss it keeps the one that it has. */
-function tellHosts(state: NetworkViewState, options: NetworkViewManagerOptions, beyond: ReadonlySet<Uid>): void {
+function tellHosts(state: NetworkViewState, options: NetworkViewManagerOptions, beyond: Beyond): void {
   const { outbox, book, said } = state;
   const view = wholeView(state, options.address, beyond);
   if (view === null) return;

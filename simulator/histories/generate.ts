@@ -7,6 +7,7 @@ import { withAdministration } from "./generate-administration.ts";
 import { withOtherCells } from "./generate-family.ts";
 import { withGroups } from "./generate-groups.ts";
 import { withHarvest } from "./generate-harvest.ts";
+import { withModes } from "./generate-modes.ts";
 
 export interface Wanted {
   readonly seed: number;
@@ -80,11 +81,19 @@ export const generateHistory = ({
     if (verb === "apply" && cell !== "root" && patches.chance(0.3))
       all[index] = { ...step, words: ["patch", ...step.words.slice(1)] };
   });
+  const edge = isAdministered ? 0 : withModes(all, random.fork("modes"), { cells, untilMs, faults });
   all.sort((a, b) => a.atMs - b.atMs);
   const slices = random.fork("slices").chance(0.4);
   const operator = faults.includes("store");
   const haManagers = ha && cells > 1 && random.fork("HA Managers").chance(0.3) ? { haManagers: 2 } : {};
-  const are = { operator, ha, ...haManagers, slices, ...(isAdministered ? { root: true as const } : {}) };
+  const are = {
+    operator,
+    ha,
+    ...haManagers,
+    slices,
+    ...(isAdministered ? { root: true as const } : {}),
+    ...(edge > 0 ? { edge } : {}),
+  };
   return { hosts, servers, cells, services, seed, memoryMiB, ...are, untilMs, steps: all };
 };
 

@@ -29,6 +29,8 @@ import { needToKnow } from "./network/22-need-to-know.ts";
 import { rulesInForce } from "./network/30-rules-in-force.ts";
 import { wholeVersions } from "./network/34-whole-versions.ts";
 import { copies } from "./network/36-copies.ts";
+import { addressesOfModes } from "./network/81-addresses-of-modes.ts";
+import { rulesOfGroups } from "./network/82-rules-of-groups.ts";
 import { presenceNeverFences } from "./presence/06-presence-never-fences.ts";
 import { deadGeneration } from "./presence/14-dead-generation.ts";
 import { viewsAgree } from "./presence/16-views-agree.ts";
@@ -106,4 +108,6 @@ export const invariants: readonly Invariant[] = [
   whoseHosts,
   affinityGroups,
   twoNeverHaveOneHost,
+  addressesOfModes,
+  rulesOfGroups,
 ];

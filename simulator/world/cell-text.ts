@@ -318,12 +318,10 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
       elements[`${name}Data`] = { "x.type": "Volume", "x.size": 32, ...lossy };
       elements[`${name}Store`] = connection(ref(name), ref(`${name}Data`));
     }
-    const net = /\d*$/.exec(name)?.[0];
-    const subnetOf = net === undefined || net === "" ? `net${index % 2}` : `net${Number(net) % 2}`;
     elements[`${name}Card`] = {
       "x.type": "VirtualInterface",
       "x.vm": ref(name),
-      "x.subnet": ref(subnetOf),
+      "x.subnet": ref(subnetOf(name, index)),
       "x.vifName": name,
     };
   });
@@ -360,6 +358,11 @@ export const documentOf = (cell: string, text: CellText): JsonObject => {
   return { [label]: { "x.type": "Cell", "x.name": label, ...policy, ...quotas, ...ha, ...elements } };
 };
 
+/** @param index among the cell's machines, which counts where a name has no number */
+export const subnetOf = (machine: string, index: number): string => {
+  const number = /\d+$/.exec(machine)?.[0];
+  return `net${number === undefined ? index % 2 : Number(number) % 2}`;
+};
 const connection = (vm: string, volume: string): JsonObject => ({
   "x.type": "VolumeConnection",
   "x.vm": vm,

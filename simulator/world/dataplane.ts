@@ -1,10 +1,11 @@
-import type { CellPolicy, DesiredInterface } from "../../core/documents/vocabulary.ts";
+import type { CellPolicy } from "../../core/documents/vocabulary.ts";
 import type { GlobalNetwork, InterfaceGroups, NetworkDriver } from "../../host/drivers/network/driver.ts";
 import type { HostName, Uid } from "../../model/cell/identifiers.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Life } from "../kernel/process.ts";
 import { watchMemberships } from "./memberships.ts";
-import type { DataplaneTruth, InterfaceTruth, MachineTruth, Truth } from "./truth.ts";
+import { sendByMode } from "./modes/packets.ts";
+import type { DataplaneTruth, InterfaceTruth, Packet, Truth } from "./truth.ts";
 
 const sleep = (life: Life, ms: number): Promise<void> => new Promise((resolve) => life.after(ms, resolve));
 const text = (value: unknown): string => JSON.stringify(value);
@@ -162,21 +163,14 @@ const byAddress = (policy: CellPolicy | undefined, address: string): Identified 
   return { identity, vmIdentity: identity, subnetIdentity: identity };
 };
 
-export interface Packet {
-  readonly from: MachineTruth;
-  readonly fromInterface: DesiredInterface;
-  readonly to: MachineTruth;
-  readonly toInterface: DesiredInterface;
-  readonly protocol: "tcp" | "udp";
-  readonly port: number;
-}
-
 /**
  * Sends a packet through the rules in force where it leaves and where it arrives, as Diverter does; tells of it where it is
  * delivered. Interfaces without an endpoint, addresses without a location, and whatever no rule admits is dropped.
  */
 export const sendPacket = (kernel: Kernel, truth: Truth, packet: Packet): boolean => {
   const { from, to, fromInterface, toInterface, protocol, port } = packet;
+  if (fromInterface.instance !== undefined || toInterface.instance !== undefined)
+    return sendByMode(kernel, truth, packet);
   const sender = truth.dataplane(from.host);
   const source = sender.endpoints.get(fromInterface.address);
   if (source?.vm !== from.vm || !sender.taps.has(fromInterface.uid)) return false;

@@ -10,6 +10,7 @@
  *   ha 1
  *   slices 1
  *   root 1
+ *   edge 1
  *   at 0 apply c1 vm:a1:256 vm:a2:256 rule:a1>a2:80
  *   at 5000 crash host.h1 before-commit for 2000
  */
@@ -36,6 +37,8 @@ export interface History {
   readonly slices: boolean;
   /** The first cell is the root cell, whose child cells have accounts. Absent: there is none. */
   readonly root?: true;
+  /** Hosts offer the mode EDGE of Eucalyptus, and it makes the networks of so many cells, the last ones. Absent: none offers it. */
+  readonly edge?: number;
   /** Faults end and healing begins. */
   readonly untilMs: number;
   readonly steps: readonly HistoryStep[];
@@ -52,6 +55,7 @@ const numbers = [
   "ha",
   "slices",
   "root",
+  "edge",
   "until",
 ] as const;
 type NumberName = (typeof numbers)[number];
@@ -70,6 +74,7 @@ export const parseHistory = (text: string): History => {
     ha: 0,
     slices: 0,
     root: 0,
+    edge: 0,
     until: 0,
   };
   const steps: HistoryStep[] = [];
@@ -85,7 +90,7 @@ export const parseHistory = (text: string): History => {
       throw new Error(`"${line}" is neither "at MILLISECONDS WHAT …" nor one of ${numbers.join(", ")} with a number`);
   }
   const last = steps.reduce((latest, { atMs }) => Math.max(latest, atMs), 0);
-  const { hosts, servers, cells, services, seed, memory, operator, ha, slices, root, until } = found;
+  const { hosts, servers, cells, services, seed, memory, operator, ha, slices, root, edge, until } = found;
   const sizes = { hosts, servers, cells, services, seed, memoryMiB: memory };
   const are = {
     operator: operator > 0,
@@ -93,6 +98,7 @@ export const parseHistory = (text: string): History => {
     slices: slices > 0,
     ...(ha > 1 ? { haManagers: ha } : {}),
     ...(root > 0 ? { root: true as const } : {}),
+    ...(edge > 0 ? { edge } : {}),
   };
   return { ...sizes, ...are, untilMs: Math.max(until, last), steps };
 };
@@ -110,6 +116,7 @@ export const formatHistory = (history: History): string => {
     haManagers = 1,
     slices,
     root,
+    edge = 0,
     untilMs,
     steps,
   } = history;
@@ -124,6 +131,7 @@ export const formatHistory = (history: History): string => {
     ...(ha ? [`ha ${haManagers}`] : []),
     ...(slices ? ["slices 1"] : []),
     ...(root === true ? ["root 1"] : []),
+    ...(edge > 0 ? [`edge ${edge}`] : []),
     `until ${untilMs}`,
     ...steps.map(({ atMs, words }) => `at ${atMs} ${words.join(" ")}`),
     "",

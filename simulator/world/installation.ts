@@ -10,6 +10,7 @@ import { type CellServices, rootCell } from "../../core/documents/cells.ts";
 import type { DesiredProbe } from "../../core/documents/ha.ts";
 import type { ActualHost } from "../../core/documents/vocabulary.ts";
 import type { Service } from "../../core/env.ts";
+import { type ControllersReport, createNetworkViewManager } from "../../core/eucalyptus/manager.ts";
 import { createHaManager } from "../../core/ha/manager.ts";
 import { createPlacer } from "../../core/placer/placer.ts";
 import { createPresence } from "../../core/presence/group/group.ts";
@@ -42,6 +43,7 @@ import {
   serverName,
   uid,
 } from "../../model/cell/identifiers.ts";
+import type { Mode } from "../../model/cell/network/modes.ts";
 import type { Json } from "../../model/json/json.ts";
 import { network, ports } from "../../runtime/installation.ts";
 import type { Participant } from "../../runtime/presence/participant.ts";
@@ -53,6 +55,7 @@ import { Dataplane } from "./dataplane.ts";
 import type { History } from "./history.ts";
 import { HostMachine } from "./host-machine.ts";
 import { hostOfPeer, takePart } from "./host-presence.ts";
+import { ModeAgent } from "./modes/agent.ts";
 import { PowerControllers } from "./power-controllers.ts";
 import { ServerMachine } from "./server-machine.ts";
 import { Visitors } from "./tenants.ts";
@@ -164,6 +167,15 @@ export class Installation {
     );
     this.#add("directory", () => createDirectory({ self: peerName("directory"), domain }));
     this.#add("dns-manager", () => createDnsManager({ self: peerName("dns-manager"), domain }));
+    if (this.#isOnModes)
+      this.#add("network-view-manager", () =>
+        createNetworkViewManager({
+          self: peerName("network-view-manager"),
+          hosts,
+          address: network.networkViewManager,
+          controllers: this.#controllerNames(),
+        }),
+      );
     this.#add("tenancy", () => createTenancy({ self: peerName("tenancy") }));
     this.#add(
       "cell-manager",
@@ -289,10 +301,20 @@ export class Installation {
     return [...this.controllers.keys()].map((cell) => peerName(`controller.${cell}`));
   }
 
-  /** As the IP Address Manager reads it in its book. */
+  get #isOnModes(): boolean {
+    return this.history.edge !== undefined;
+  }
+  /** The last of the cells that there are at first. */
+  #modeOf(number: number): { readonly networkMode?: Mode } {
+    const { cells, edge = 0 } = this.history;
+    return cells - edge < number && number <= cells ? { networkMode: "EDGE" } : {};
+  }
+
+  /** As the IP Address Manager and the Network View Manager read it in their books. */
   #tellControllers(): void {
-    const report: AddressReport = { kind: "controllers", controllers: this.#controllerNames() };
-    void this.processes.get(peerName("address-manager"))?.request(report as unknown as Json);
+    const report: AddressReport & ControllersReport = { kind: "controllers", controllers: this.#controllerNames() };
+    for (const name of ["address-manager", "network-view-manager"])
+      void this.processes.get(peerName(name))?.request(report as unknown as Json);
   }
 
   /** A machine loses power with all that runs on it; `awayMs` later it boots. */
@@ -374,19 +396,11 @@ export class Installation {
     const { memoryMiB } = this.history;
     const machine = new HostMachine({ host: name, kernel, truth, servers });
     const dataplane = new Dataplane(name, kernel, truth);
+    const host = hostOf(number, memoryMiB);
+    const { address } = host;
+    const trouble = () => dataplane.trouble;
+    const modes = this.#isOnModes ? new ModeAgent({ host: name, address, kernel, truth, trouble }) : null;
     this.hosts.set(name, { name, machine, dataplane, memoryMiB, cpus });
-    const host: ActualHost = {
-      host: name,
-      state: "up",
-      address: ipv4(network.host(number)),
-      mac: mac(`02:00:0a:00:${hex(1 + (number >> 8))}:${hex(number & 255)}`),
-      memoryMiB,
-      reservedMiB: 0,
-      machineMiB: overheadMiB,
-      cpus,
-      cpuSpeedMHz: 3000,
-      accelerator: "tcg",
-    };
     const wakes = new WeakMap<Life, () => void>();
     const parts = new WeakMap<Life, PresencePart<Participant>>();
     const asking = new WeakMap<Life, Neighbours>();
@@ -407,6 +421,7 @@ export class Installation {
         wake: () => wakes.get(life)?.(),
         booted: machine.booted,
         onProbes: neighbours.take,
+        ...(modes === null ? {} : { network: modes.offered(life) }),
         onDeath: (dead, generation) => parts.get(life)?.declared(dead, generation),
       });
     };
@@ -430,6 +445,7 @@ export class Installation {
       void request({ kind: "status" })
         .then(() => {
           machine.booted = false;
+          modes?.begin(life);
           return executor.start();
         })
         .then(() => {
@@ -452,6 +468,7 @@ export class Installation {
 
   #addController(cell: string, cellUid: string, number: number, address: Ipv4, services: CellServices): void {
     this.#bound.set(cellUid, { cell, services });
+    this.truth.cellNumbers.set(cell, number);
     const self = peerName(`controller.${cell}`);
     const options = {
       cell: cellName(cell),
@@ -466,6 +483,7 @@ export class Installation {
       ...(this.cells.includes(cell) ? {} : { child: true as const }),
       presence: this.#presence,
       ...(this.history.ha ? { ha: true as const } : {}),
+      ...this.#modeOf(number),
       ...(this.history.slices ? { policyEntriesInDocument: 0 } : {}),
       ...boundPeers(services),
     } as const;
@@ -476,6 +494,18 @@ export class Installation {
   }
 }
 
+const hostOf = (number: number, memoryMiB: number): ActualHost => ({
+  host: hostName(`h${number}`),
+  state: "up",
+  address: ipv4(network.host(number)),
+  mac: mac(`02:00:0a:00:${hex(1 + (number >> 8))}:${hex(number & 255)}`),
+  memoryMiB,
+  reservedMiB: 0,
+  machineMiB: overheadMiB,
+  cpus,
+  cpuSpeedMHz: 3000,
+  accelerator: "tcg",
+});
 const hex = (value: number): string => value.toString(16).padStart(2, "0");
 /** From a question on the network to what came back. */
 const answerMs = 1200;

@@ -6,11 +6,11 @@ import type { DiskHealth } from "../kernel/disk.ts";
 import { goodQuality } from "../kernel/network.ts";
 import type { CrashPoint } from "../kernel/process.ts";
 import { Administration, type SentAway } from "./administration.ts";
-import { beginCare } from "./caretaker.ts";
 import { labelOf, parseCell } from "./cell-text.ts";
 import type { Host, Installation } from "./installation.ts";
 import { groupOf, setJoined } from "./memberships.ts";
-import { adoptChild, sayPowerIsOff } from "./operator.ts";
+import { beginCare } from "./operators/caretaker.ts";
+import { adoptChild, keepNetworkConfiguration, sayPowerIsOff } from "./operators/operator.ts";
 import { type ControllerMode, controllerModes } from "./power-controllers.ts";
 import type { ServerMachine } from "./server-machine.ts";
 import { sendFrom } from "./to-many.ts";
@@ -32,6 +32,7 @@ export class Steps {
     this.administration = new Administration(installation, sentAway);
     this.wishes = new Wishes(installation, this.administration, sentAway);
     if (installation.history.operator) beginCare(installation, this);
+    if (installation.history.edge !== undefined) keepNetworkConfiguration(installation);
   }
 
   wishAgain(cell: string): void {

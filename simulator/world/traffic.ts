@@ -1,10 +1,10 @@
 import type { Ipv4 } from "../../model/cell/identifiers.ts";
-import type { RuleText } from "./cell-text.ts";
-import { type Packet, sendPacket } from "./dataplane.ts";
+import { type RuleText, subnetOf } from "./cell-text.ts";
+import { sendPacket } from "./dataplane.ts";
 import type { Installation } from "./installation.ts";
 import { beginGroups, everybody, isOfSubnet } from "./memberships.ts";
 import { sendToMany } from "./to-many.ts";
-import type { MachineTruth } from "./truth.ts";
+import type { MachineTruth, Packet } from "./truth.ts";
 
 const everyMs = 400;
 const ports = [22, 80, 443] as const;
@@ -64,6 +64,7 @@ export const deafRules = (installation: Installation, accepted: ReadonlyMap<stri
       const uids = `${controllers.get(other)?.state?.options.cellUid ?? "?"}-`;
       return [...truth.machines].find((machine) => machine.name === name && machine.vm.startsWith(uids));
     };
+    faults.push(...deafGroupRules(installation, cell, accepted.get(cell)?.rules ?? []));
     for (const rule of accepted.get(cell)?.rules ?? []) {
       if (!isAgreed(cell, rule, accepted)) continue;
       const [from, to] = [machineOf(rule.from), machineOf(rule.to)];
@@ -80,6 +81,34 @@ export const deafRules = (installation: Installation, accepted: ReadonlyMap<stri
   });
   return faults;
 };
+/** Of a cell on a mode, whose rules are about groups. */
+const deafGroupRules = (
+  { kernel, truth, controllers }: Installation,
+  cell: string,
+  rules: readonly RuleText[],
+): readonly string[] => {
+  const uids = `${controllers.get(cell)?.state?.options.cellUid ?? "?"}-`;
+  const own = [...truth.machines].filter(
+    ({ vm, interfaces }) => vm.startsWith(uids) && interfaces[0]?.instance !== undefined,
+  );
+  const isOf = (machine: MachineTruth, group: string): boolean => subnetOf(machine.name, 0) === group;
+  return rules.flatMap(({ from, to, port, protocol = "tcp" as const }) =>
+    own
+      .filter((machine) => isOf(machine, from))
+      .flatMap((source) =>
+        own.flatMap((target) => {
+          const [fromInterface, toInterface] = [source.interfaces[0], target.interfaces[0]];
+          if (source === target || !isOf(target, to) || fromInterface === undefined || toInterface === undefined)
+            return [];
+          const packet: Packet = { from: source, to: target, fromInterface, toInterface, protocol, port };
+          return sendPacket(kernel, truth, packet)
+            ? []
+            : [`${cell}: no packet passes from ${source.name} to ${target.name} of its groups ${from} and ${to}`];
+        }),
+      ),
+  );
+};
+
 interface Accepted {
   readonly rules: readonly RuleText[];
   readonly machines: readonly { readonly name: string; readonly shown?: true }[];

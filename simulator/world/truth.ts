@@ -1,5 +1,6 @@
 import type { ActualLocation, CellPolicy, DesiredDisk, DesiredInterface } from "../../core/documents/vocabulary.ts";
 import type { HostName, Ipv4, ServerName, Uid } from "../../model/cell/identifiers.ts";
+import type { NetworkView } from "../../model/eucalyptus/view/network-view.ts";
 
 /**
  * What is physically so, whoever believes what: machines that run, exports that take writes, bytes that landed, rules in
@@ -60,6 +61,13 @@ export interface MemberTruth {
   readonly vmIdentity: number;
   readonly subnetIdentity: number;
 }
+/** What the agent of a mode of Eucalyptus has in place at a host. */
+export interface ModeTruth {
+  /** Whose rules are in force; null: none. */
+  view: NetworkView | null;
+  /** By private address, the instance that has it here. */
+  readonly addresses: Map<string, string>;
+}
 /** The dataplane of one host; it outlives the Host Manager and dies with the machine. */
 export interface DataplaneTruth {
   readonly taps: Set<Uid>;
@@ -72,6 +80,16 @@ export interface DataplaneTruth {
   lists: ReadonlyMap<string, readonly MemberTruth[]>;
   /** A guest has reported. */
   reported: () => void;
+  readonly mode: ModeTruth;
+}
+/** What a guest sends to another one. */
+export interface Packet {
+  readonly from: MachineTruth;
+  readonly fromInterface: DesiredInterface;
+  readonly to: MachineTruth;
+  readonly toInterface: DesiredInterface;
+  readonly protocol: "tcp" | "udp";
+  readonly port: number;
 }
 /** A packet has arrived at a guest. */
 export interface Delivered {
@@ -105,6 +123,8 @@ export interface TruthWatcher {
   rulesSet?(host: HostName, policies: Iterable<CellPolicy>): void;
   delivered?(packet: Delivered): void;
   copied?(copy: Copied): void;
+  /** An instance's private address is in place at a host from now on. */
+  addressPlaced?(host: HostName, address: string, instance: string): void;
   /** A guest has reported at its tap that it has left a group. */
   left?(interfaceUid: Uid, group: Ipv4): void;
 }
@@ -115,6 +135,8 @@ export class Truth {
   readonly dataplanes = new Map<HostName, DataplaneTruth>();
   /** By VM, the groups that its software joins whenever it starts. */
   readonly joins = new Map<Uid, Set<Ipv4>>();
+  /** Of cells, by their names. */
+  readonly cellNumbers = new Map<string, number>();
   readonly watchers: TruthWatcher[] = [];
   #pid = 1000;
 
@@ -141,6 +163,7 @@ export class Truth {
       memberships: new Map(),
       lists: new Map(),
       reported: () => undefined,
+      mode: { view: null, addresses: new Map<string, string>() },
     };
     this.dataplanes.set(host, found);
     return found;

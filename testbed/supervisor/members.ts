@@ -87,7 +87,7 @@ export const membersOf = (record: InstallationRecord): readonly Member[] =>
     ? [...coreMembers(record), ...substrateOf(record), ...edgeOf(record)]
     : substrateOf(record);
 
-const coreMembers = ({ services = 1, ha }: InstallationRecord): readonly Member[] => [
+const coreMembers = ({ services = 1, ha, networkModes }: InstallationRecord): readonly Member[] => [
   service("storage-manager", network.storageManager),
   service("address-manager", network.addressManager),
   service("dns-manager", network.dnsManager),
@@ -95,6 +95,7 @@ const coreMembers = ({ services = 1, ha }: InstallationRecord): readonly Member[
   service("directory", network.directory),
   ...(ha === true ? [service("ha-manager", network.haManager)] : []),
   service("tenancy", network.tenancy),
+  ...(networkModes === undefined ? [] : [service("network-view-manager", network.networkViewManager)]),
   ...Array.from({ length: services - 1 }, (_, index) => furtherMembers(index + 2)).flat(),
   ...Array.from({ length: presenceMembers }, (_, index) => presenceMember(index + 1)),
 ];

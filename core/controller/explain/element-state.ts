@@ -13,7 +13,7 @@ import { accountIsOff, answerOf, asSaid, because, standing, target, told } from 
 import { isHeldAt, whyHeld, whyStrays } from "../histories/fork.ts";
 import { whyUnheard } from "../histories/put-back.ts";
 import { chooseAddress, machinesIn, takenRange } from "../network/addresses.ts";
-import { isOnMode, networkViewManager, whyGroupLags, whyNoInstance } from "../network/instances.ts";
+import { isInstanceKept, isOnMode, networkViewManager, whyGroupLags, whyNoInstance } from "../network/instances.ts";
 import { isManagement } from "../network/management.ts";
 import type { ElementRecord, Run, Standing, VmRecord } from "../records.ts";
 import { whyForeign } from "../references/foreign.ts";
@@ -311,6 +311,8 @@ function linkState(
 }
 
 function interfaceState(state: ControllerState, record: ElementRecord, element: VirtualInterfaceElement): Standing {
+  if (record.allocation === null && isOnMode(state) && !isInstanceKept(state, element))
+    return linkState(state, record, element);
   if (record.allocation === null) {
     const choice = chooseAddress(state, record.uid, element);
     return standing("waiting", typeof choice === "string" ? { kind: "address-asked" } : choice);

@@ -93,6 +93,7 @@ test("a machine whose instance has no address is handed to nobody, and says for 
   world.put(shop({ ...rules, web: off }));
   assert.equal(instanceOf(world, "shop/web"), undefined);
   assert.equal(world.recordOf("shop/webCard").allocation, null);
+  assert.equal(world.phase("shop/webCard"), "ready", "an interface waits for nothing while its VM is to be off");
   const reason = "no private address is free in the cluster one";
   world.networks.set(uid, { phase: "waiting", reason, id: "i-00000001", address: null, mac: null });
   world.put(shop(rules));

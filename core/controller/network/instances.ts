@@ -45,6 +45,12 @@ function isKept(state: ControllerState, vm: Uid): boolean {
   return element?.type === "VM" && element.desiredState === "on" && !isOff(state);
 }
 
+/** Is there an instance of its VM, from which an interface has its address? Of one that is off there is none. */
+export function isInstanceKept(state: ControllerState, { vm }: VirtualInterfaceElement): boolean {
+  const uid = state.uids.get(vm);
+  return uid !== undefined && isKept(state, uid);
+}
+
 /** An interface has the address of its VM's instance. */
 export function takeInstanceAddress(
   state: ControllerState,

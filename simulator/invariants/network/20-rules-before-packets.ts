@@ -22,6 +22,11 @@ export const rulesBeforePackets: Invariant = {
         sends && permits(toCell, `${one}/${from.name}`, to.name, kind) && shows(one, from.name) && shows(two, to.name)
       );
     };
+    /** In a mode members of one group reach one another, and a rule is about groups. */
+    const groupsPermit = ({ from, to, fromCell, ...kind }: Delivered): boolean => {
+      const [one, two] = [groupOf(from.name), groupOf(to.name)];
+      return one === two || permits(fromCell, one, two, kind);
+    };
     type Kind = Pick<Delivered, "port" | "protocol">;
     const permits = (cellNumber: number, from: string, to: string, { port, protocol }: Kind): boolean =>
       (users.submitted.get(cellOf(cellNumber)) ?? []).some(({ rules }) =>
@@ -35,15 +40,20 @@ export const rulesBeforePackets: Invariant = {
         verdict.check(hasRules, () => `${desired.path} opened at ${host} before the rules of its cell were there`);
       },
       machineStarted: ({ vm, host, interfaces }) => {
-        const { taps, endpoints } = truth.dataplane(host);
-        for (const { uid, path, address } of interfaces) {
-          const isThere = taps.has(uid) && endpoints.get(address)?.desired.uid === uid;
+        const { taps, endpoints, mode } = truth.dataplane(host);
+        for (const { uid, path, address, instance } of interfaces) {
+          const isThere =
+            instance === undefined
+              ? taps.has(uid) && endpoints.get(address)?.desired.uid === uid
+              : mode.addresses.get(address) === instance && mode.view !== null;
           verdict.check(isThere, () => `${vm} started at ${host} before its interface ${path} was in place`);
         }
       },
       delivered: (packet) => {
         const { from, to, fromCell, toCell, port } = packet;
-        const isPermitted = fromCell === toCell ? permits(fromCell, from.name, to.name, packet) : bothPermit(packet);
+        const isOfMode = packet.toInterface.instance !== undefined;
+        const within = () => (isOfMode ? groupsPermit(packet) : permits(fromCell, from.name, to.name, packet));
+        const isPermitted = fromCell === toCell ? within() : bothPermit(packet);
         verdict.check(
           isPermitted,
           () => `a packet from ${from.name} (cell ${fromCell}) reached port ${port} of ${to.name} (cell ${toCell})`,
@@ -53,3 +63,6 @@ export const rulesBeforePackets: Invariant = {
     return undefined;
   },
 };
+
+/** Of a machine by its name: cells have two subnets, in which their machines are by turns. */
+const groupOf = (machine: string): string => `net${Number(/\d+$/.exec(machine)?.[0]) % 2}`;

@@ -77,7 +77,7 @@ export function planEdge(view: NetworkView, self: Self, local: LocalConfiguratio
     own: {
       iptables: [
         planInput(`-i ${local.bridge} -m set --match-set ${allPrivate} src`),
-        ...(isClosed ? [planOutgoing(view, lookup, own, hook, (id) => `-m set --match-set ${id} dst`)] : []),
+        ...(isClosed ? [planOutgoing(view, lookup, own, hook, (id) => `-m set --match-set ${id} dst`, local)] : []),
       ],
       ebtables: ownGuard(local.siteGateway ? null : subnet.gateway, true),
     },

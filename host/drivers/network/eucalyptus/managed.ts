@@ -213,7 +213,7 @@ function networkHost(
     own: {
       iptables: [
         planInput(`! -i lo -s ${cidr}`),
-        ...(local.outgoingClosed ? [planOutgoing(view, lookup, own, "FORWARD", toGroup)] : []),
+        ...(local.outgoingClosed ? [planOutgoing(view, lookup, own, "FORWARD", toGroup, local)] : []),
       ],
       ebtables: [],
     },

@@ -2,7 +2,6 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { modes } from "../../../../../model/cell/network/modes.ts";
 import {
-  type AllocatedAddress,
   type Allocation,
   type InstanceAllocation,
   readAllocation,
@@ -16,9 +15,9 @@ import { NetworkService, type NetworkServiceState } from "../../service/network-
 import { createPlanDriver, type DriverConfiguration, type LocalNetwork } from "../driver.ts";
 import { readDevices } from "../handlers/devices.ts";
 import type { Run } from "../handlers/run.ts";
-import { lookUp } from "../plan/lookup.ts";
 import type { LocalPlan, Self } from "../plan/plan.ts";
 import { planFor } from "../planners.ts";
+import { allocationOf, namesOf, reasonOf, withLeft, withNames } from "./allocations.ts";
 import { type MachineConfiguration, machineDefaults, readMachineFile } from "./machine-file.ts";
 
 /*
@@ -45,6 +44,8 @@ export interface AgentOptions {
   readonly periodMs?: number;
   /** What instances send needs a rule, where the machine's file says nothing of it. Absent: it does not, as in the original. */
   readonly outgoingClosed?: true;
+  /** See `LocalConfiguration`. Absent: none. */
+  readonly underlay?: readonly string[];
 }
 export interface NetworkAgent {
   readonly state: NetworkServiceState;
@@ -176,8 +177,7 @@ class Agent implements NetworkAgent {
     return text !== null && text.length > mostText ? text.slice(0, mostText) : text;
   }
   #readMachine(text: string): void {
-    const { outgoingClosed = false } = this.#options;
-    const read = readMachineFile(text, { ...machineDefaults, outgoingClosed });
+    const read = readMachineFile(text, defaultsOf(this.#options));
     if (read.ok) this.#configuration = read.value;
     // The last good one stays in force.
     else this.#options.log("network-configuration-refused", { why: read.error.join("; ") });
@@ -242,77 +242,20 @@ class Agent implements NetworkAgent {
     if (why !== null) log("network-not-in-place", { why });
   }
 }
-/** What a view does not have any more stays named until a view is in place whole: nobody else knows that it may still be there. */
-export function withLeft(
-  now: readonly InstanceAllocation[],
-  before: readonly InstanceAllocation[],
-): readonly InstanceAllocation[] {
-  const kept = (said: AllocatedAddress): AllocatedAddress => ({
-    address: said.address,
-    state: "failed" as const,
-    reason: "it is to go, and has not gone yet",
-  });
-  return withNames(
-    now,
-    before.map(({ id, privateIp, publicIp }) => ({
-      id,
-      ...(privateIp === undefined ? {} : { privateIp: kept(privateIp) }),
-      ...(publicIp === undefined ? {} : { publicIp: kept(publicIp) }),
-    })),
-  );
-}
-const namesOf = (instances: readonly InstanceAllocation[]): readonly string[] =>
-  instances.flatMap(({ privateIp, publicIp }) => [
-    ...(privateIp === undefined ? [] : [`private ${privateIp.address}`]),
-    ...(publicIp === undefined ? [] : [`public ${publicIp.address}`]),
-  ]);
-/** And addresses of others that are not named yet: another one of the same instance is in a second entry, after its first. */
-function withNames(
-  named: readonly InstanceAllocation[],
-  others: readonly InstanceAllocation[],
-): readonly InstanceAllocation[] {
-  const names = new Set(namesOf(named));
-  const all = [...named];
-  for (const { id, privateIp, publicIp } of others) {
-    const isPrivate = privateIp !== undefined && !names.has(`private ${privateIp.address}`);
-    const isPublic = publicIp !== undefined && !names.has(`public ${publicIp.address}`);
-    if (!isPrivate && !isPublic) continue;
-    const more = { ...(isPrivate ? { privateIp } : {}), ...(isPublic ? { publicIp } : {}) };
-    const at = all.findIndex(
-      (each) =>
-        each.id === id && !(isPrivate && each.privateIp !== undefined) && !(isPublic && each.publicIp !== undefined),
-    );
-    const known = all[at];
-    if (known === undefined) all.push({ id, ...more });
-    else all[at] = { ...known, ...more };
-  }
-  return all;
-}
+/** Where the machine's own file says nothing. */
+export const defaultsOf = ({
+  outgoingClosed,
+  underlay = [],
+}: Pick<AgentOptions, "outgoingClosed" | "underlay">): MachineConfiguration => ({
+  ...machineDefaults,
+  outgoingClosed: outgoingClosed === true,
+  underlay,
+});
+/** Of a host that is told views by the Network View Manager: rules of cells say what goes out, too (decisions 161, 162). */
+export const closedFor = (
+  cluster: string | undefined,
+  underlay: string,
+): Pick<AgentOptions, "outgoingClosed" | "underlay"> =>
+  cluster === undefined ? {} : { outgoingClosed: true, underlay: [underlay] };
 
 const noMac = "00:00:00:00:00:00";
-
-/** Why the view is not in force whole, as one sentence; null: it is. */
-export function reasonOf({ missing, failed, refused }: NetworkServiceState): string | null {
-  const whys = [...missing, ...Object.values(failed), ...(refused === null ? [] : [refused])];
-  return whys.length === 0 ? null : whys.join("; ");
-}
-
-/** Of the instances of this machine; on a network host, of its cluster. A refused view leaves the last good one in force. */
-export function allocationOf(view: NetworkView, self: Self, state: NetworkServiceState): readonly InstanceAllocation[] {
-  const lookup = lookUp(view, self.address);
-  const nodes = self.peer === "network" ? (lookup.cluster?.nodes ?? []) : lookup.node === null ? [] : [lookup.node];
-  const why = reasonOf({ ...state, refused: null });
-  const become = (address: number): AllocatedAddress =>
-    state.mode === null
-      ? { address, state: "pending" }
-      : why === null
-        ? { address, state: "assigned" }
-        : { address, state: "failed", reason: why };
-  return nodes
-    .flatMap((node) => lookup.instancesOf(node))
-    .map(({ id, privateIp, publicIp }) => ({
-      id,
-      ...(privateIp === undefined ? {} : { privateIp: become(privateIp) }),
-      ...(publicIp === undefined ? {} : { publicIp: become(publicIp) }),
-    }));
-}

@@ -13,7 +13,7 @@ export const machineDefaults: MachineConfiguration = { ...localDefaults, dhcpUse
 /** Names of devices: no more than the kernel takes, and nothing that a command line could take for another thing. */
 const device = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$/;
 const yesOrNo = /^[YNyn]$/;
-type Key = Exclude<keyof MachineConfiguration, "bridgeMac">;
+type Key = Exclude<keyof MachineConfiguration, "bridgeMac" | "underlay">;
 const keys = new Map<string, readonly [name: Key, form: RegExp, what: string]>([
   ["VNET_PUBINTERFACE", ["publicInterface", device, "the name of a device"]],
   ["VNET_PRIVINTERFACE", ["privateInterface", device, "the name of a device"]],
@@ -22,6 +22,7 @@ const keys = new Map<string, readonly [name: Key, form: RegExp, what: string]>([
   ["METADATA_USE_VM_PRIVATE", ["metadataPrivate", yesOrNo, "Y or N"]],
   ["CELLS_SITE_GATEWAY", ["siteGateway", yesOrNo, "Y or N"]],
   ["CELLS_OUTGOING_CLOSED", ["outgoingClosed", yesOrNo, "Y or N"]],
+  ["CELLS_UNDERLAY_OPEN", ["underlayOpen", yesOrNo, "Y or N"]],
 ]);
 
 /** The last line of a key counts, as in a shell; all faults are told. Of an absent key the default is so. */

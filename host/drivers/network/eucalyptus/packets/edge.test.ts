@@ -6,7 +6,7 @@ import { arp, dhcp, ethernet, everyone, ip, udp } from "../../diverter/testing/f
 import type { Agent, Machine } from "../../diverter/testing/namespaces.testing.ts";
 import type { NetworkService } from "../../service/network-service.ts";
 import type { LocalNetwork } from "../driver.ts";
-import type { LocalPlan } from "../plan/plan.ts";
+import type { LocalConfiguration, LocalPlan } from "../plan/plan.ts";
 import { planOf, soon, type Watched, World } from "./world.testing.ts";
 
 /*
@@ -29,8 +29,11 @@ let guests: readonly [Machine, Machine];
 let agents: readonly [guest: Agent, outside: Agent];
 let onTheWire: Watched;
 let service: NetworkService<LocalPlan, LocalNetwork, unknown>;
-const plan = (change = (view: string) => view, outgoingClosed = false): LocalPlan =>
-  planOf(change(text), "10.111.5.43", { bridgeMac, outgoingClosed });
+const plan = (
+  change = (view: string) => view,
+  outgoingClosed = false,
+  more: Partial<LocalConfiguration> = {},
+): LocalPlan => planOf(change(text), "10.111.5.43", { bridgeMac, outgoingClosed, ...more });
 const offered = async (wanted: LocalPlan): Promise<void> => {
   await service.offer({ mode: "EDGE", global: wanted });
   assert.deepEqual(service.state.failed, {});
@@ -120,6 +123,18 @@ test("where what instances send needs a rule, it is a rule of theirs that lets i
   await offered(plan((view) => view.replace("<egressRules/>", `<egressRules>${rule}</egressRules>`), true));
   assert.ok(opens(guests[0], stranger, 7000), "the rule lets it out");
   assert.ok(!opens(guests[0], site, 7000), "and nothing else");
+  const everywhere = rule.replace("10.111.9.0/24", "0.0.0.0/0");
+  const wide = (view: string): string => view.replace("<egressRules/>", `<egressRules>${everywhere}</egressRules>`);
+  await offered(plan(wide, true));
+  assert.ok(opens(guests[0], stranger, 7000) && opens(guests[0], site, 7000), "a rule about all networks");
+  const underlay = { underlay: ["10.111.0.0/29"] };
+  await offered(plan(wide, true, underlay));
+  assert.ok(!opens(guests[0], site, 7000), "is about none of the installation's own");
+  assert.ok(
+    opens(guests[0], stranger, 7000) && opens(guests[0], "169.254.169.254", 80) && opens(guests[1], first.address, 22),
+  );
+  await offered(plan(wide, true, { ...underlay, underlayOpen: true }));
+  assert.ok(opens(guests[0], site, 7000), "unless its operator says so");
   await offered(plan());
   assert.ok(opens(guests[0], site, 7000));
 });

@@ -1,9 +1,9 @@
 import { formatIpv4 } from "../../../../../model/addresses/addresses.ts";
-import type { Instance, NetworkView, SecurityGroup } from "../../../../../model/eucalyptus/view/network-view.ts";
+import type { IngressRule, Instance, NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
 import { matchOf } from "./ingress.ts";
 import type { Lookup } from "./lookup.ts";
 import { metadataPort } from "./metadata.ts";
-import type { LocalPlan, Table } from "./plan.ts";
+import type { LocalConfiguration, LocalPlan, Table } from "./plan.ts";
 import { joined, TableBuilder } from "./tables.ts";
 
 /*
@@ -81,6 +81,7 @@ const localResolver = "169.254.169.253";
  * names). Members of a group reach one another. A rule is about the address that the instance asked for, public or private.
  * @param from chain from which it is entered
  * @param matchGroup arguments for packets to members of a group; null: nobody knows them here
+ * @param local of which networks no rule about a network, however wide, is
  */
 export function planOutgoing(
   view: NetworkView,
@@ -88,6 +89,7 @@ export function planOutgoing(
   own: readonly Instance[],
   from: string,
   matchGroup: (group: string) => string | null,
+  { underlay, underlayOpen }: Pick<LocalConfiguration, "underlay" | "underlayOpen">,
 ): Table {
   const filter = new TableBuilder("filter", ["FORWARD"]);
   filter.chain(from, from === "FORWARD" ? "ACCEPT" : null);
@@ -104,24 +106,31 @@ export function planOutgoing(
     filter.chain(chain);
     // What is let out goes on behind the chain from which all this was entered.
     filter.add(outgoing, `-s ${formatIpv4(privateIp)}/32 -g ${chain}`);
+    const networks: string[] = [];
     for (const name of new Set(securityGroups)) {
       const group = groups.get(name);
       const members = matchGroup(name);
       if (members !== null) filter.add(chain, `${members} -j RETURN`);
-      for (const match of group === undefined ? [] : letOut(group, matchGroup)) filter.add(chain, `${match} -j RETURN`);
+      for (const rule of group?.egress ?? []) {
+        const match = letOut(rule, matchGroup);
+        if (match === null) continue;
+        if (rule.group === undefined) networks.push(match);
+        else filter.add(chain, `${match} -j RETURN`);
+      }
     }
+    for (const network of underlayOpen ? [] : underlay) filter.add(chain, `-d ${network} -j DROP`);
+    for (const match of networks) filter.add(chain, `${match} -j RETURN`);
     filter.add(chain, "-j DROP");
   }
   return filter.table();
 }
 
-const letOut = ({ egress }: SecurityGroup, matchGroup: (group: string) => string | null): readonly string[] =>
-  egress.flatMap((rule) => {
-    const { cidr, group, ...what } = rule;
-    if (group === undefined && cidr === undefined) return [];
-    const to = group === undefined ? `-m conntrack --ctorigdst ${cidr}` : matchGroup(group);
-    return to === null ? [] : [joined(to, matchOf(what))];
-  });
+const letOut = (rule: IngressRule, matchGroup: (group: string) => string | null): string | null => {
+  const { cidr, group, ...what } = rule;
+  if (group === undefined && cidr === undefined) return null;
+  const to = group === undefined ? `-m conntrack --ctorigdst ${cidr}` : matchGroup(group);
+  return to === null ? null : joined(to, matchOf(what));
+};
 
 /** Tables as one of each name: chains of both, and the jumps of those that both have. */
 export function merged(...parts: readonly (readonly Table[])[]): readonly Table[] {

@@ -29,6 +29,10 @@ export interface LocalConfiguration {
   readonly siteGateway: boolean;
   /** What instances send out needs a rule of their groups; the original lets all out. */
   readonly outgoingClosed: boolean;
+  /** Networks (`a.b.c.d/n`) of the installation's own machines: with `outgoingClosed` no rule about a network lets instances send there. */
+  readonly underlay: readonly string[];
+  /** The operator lets such rules. */
+  readonly underlayOpen: boolean;
 }
 export const localDefaults: LocalConfiguration = Object.freeze({
   publicInterface: "em1",
@@ -38,6 +42,8 @@ export const localDefaults: LocalConfiguration = Object.freeze({
   metadataPrivate: false,
   siteGateway: false,
   outgoingClosed: false,
+  underlay: Object.freeze([]),
+  underlayOpen: false,
 });
 
 /** Arguments of one rule behind the name of its chain. */

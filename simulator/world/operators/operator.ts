@@ -1,10 +1,11 @@
-import type { CellManagerState } from "../../core/cells/manager.ts";
-import type { AdoptRequest } from "../../core/env.ts";
-import { type EndAnswer, mergeEnds } from "../../core/presence/group/end.ts";
-import { type HostName, peerName } from "../../model/cell/identifiers.ts";
-import type { Json } from "../../model/json/json.ts";
-import type { Random } from "../kernel/random.ts";
-import type { Installation } from "./installation.ts";
+import type { CellManagerState } from "../../../core/cells/manager.ts";
+import type { AdoptRequest } from "../../../core/env.ts";
+import { type EndAnswer, mergeEnds } from "../../../core/presence/group/end.ts";
+import { type HostName, peerName } from "../../../model/cell/identifiers.ts";
+import type { Json } from "../../../model/json/json.ts";
+import type { Random } from "../../kernel/random.ts";
+import type { Installation } from "../installation.ts";
+import { cluster } from "../modes/agent.ts";
 
 /** What the Cell Manager knows; null: it does not run. */
 export const cellManagerState = ({ processes }: Installation): CellManagerState | null =>
@@ -63,4 +64,29 @@ export const sayPowerIsOff = (installation: Installation, host: HostName, random
     });
   };
   attempt();
+};
+
+/** Of EDGE, with addresses for a few dozen machines. */
+export const networkConfiguration: Json = {
+  Mode: "EDGE",
+  InstanceDnsServers: ["10.0.0.12"],
+  PublicIps: ["192.0.2.1-192.0.2.9"],
+  Subnets: [{ Name: "site", Subnet: "172.20.0.0", Netmask: "255.255.0.0", Gateway: "172.20.0.1" }],
+  Clusters: [{ Name: cluster, Subnet: { Name: "site" }, PrivateIps: ["172.20.0.10-172.20.0.99"] }],
+};
+const lookEveryMs = 3000;
+
+/** Whoever runs the cloud sets the network configuration where there is none, as after a store was lost. */
+export const keepNetworkConfiguration = ({ processes, kernel }: Installation): void => {
+  const manager = peerName("network-view-manager");
+  const look = async (): Promise<void> => {
+    const answer = await processes.get(manager)?.request({ kind: "configuration" });
+    if (JSON.stringify(answer ?? null).includes("there is no network configuration"))
+      await processes.get(manager)?.request({ kind: "configure", document: networkConfiguration });
+  };
+  const again = (): void => {
+    kernel.clock.after(lookEveryMs, again);
+    void look();
+  };
+  kernel.clock.after(lookEveryMs / 10, again);
 };

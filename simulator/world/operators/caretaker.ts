@@ -1,7 +1,7 @@
-import { type IsThere, instanceOf, type Leftovers, leftoversOf } from "../../core/distribution/node/release.ts";
-import { sentenceOf } from "../../model/cause/sentence.ts";
-import { type PeerName, peerName } from "../../model/cell/identifiers.ts";
-import type { AnyProcess, Installation } from "./installation.ts";
+import { type IsThere, instanceOf, type Leftovers, leftoversOf } from "../../../core/distribution/node/release.ts";
+import { sentenceOf } from "../../../model/cause/sentence.ts";
+import { type PeerName, peerName } from "../../../model/cell/identifiers.ts";
+import type { AnyProcess, Installation } from "../installation.ts";
 
 /**
  * An operator who does what the documentation says of lost stores, some time after each of them: looks at `cells orphans list`,

@@ -1,0 +1,80 @@
+import type { AllocatedAddress, InstanceAllocation } from "../../../../../model/eucalyptus/allocation/allocation.ts";
+import type { NetworkView } from "../../../../../model/eucalyptus/view/network-view.ts";
+import type { NetworkServiceState } from "../../service/network-service.ts";
+import { lookUp } from "../plan/lookup.ts";
+import type { Self } from "../plan/plan.ts";
+
+/* What a machine says became of its addresses, so that no address that may be in place is ever without a name. Pure. */
+
+/** What a view does not have any more stays named until a view is in place whole: nobody else knows that it may still be there. */
+export function withLeft(
+  now: readonly InstanceAllocation[],
+  before: readonly InstanceAllocation[],
+): readonly InstanceAllocation[] {
+  const kept = (said: AllocatedAddress): AllocatedAddress => ({
+    address: said.address,
+    state: "failed" as const,
+    reason: "it is to go, and has not gone yet",
+  });
+  return withNames(
+    now,
+    before.map(({ id, privateIp, publicIp }) => ({
+      id,
+      ...(privateIp === undefined ? {} : { privateIp: kept(privateIp) }),
+      ...(publicIp === undefined ? {} : { publicIp: kept(publicIp) }),
+    })),
+  );
+}
+export const namesOf = (instances: readonly InstanceAllocation[]): readonly string[] =>
+  instances.flatMap(({ privateIp, publicIp }) => [
+    ...(privateIp === undefined ? [] : [`private ${privateIp.address}`]),
+    ...(publicIp === undefined ? [] : [`public ${publicIp.address}`]),
+  ]);
+/** And addresses of others that are not named yet: another one of the same instance is in a second entry, after its first. */
+export function withNames(
+  named: readonly InstanceAllocation[],
+  others: readonly InstanceAllocation[],
+): readonly InstanceAllocation[] {
+  const names = new Set(namesOf(named));
+  const all = [...named];
+  for (const { id, privateIp, publicIp } of others) {
+    const isPrivate = privateIp !== undefined && !names.has(`private ${privateIp.address}`);
+    const isPublic = publicIp !== undefined && !names.has(`public ${publicIp.address}`);
+    if (!isPrivate && !isPublic) continue;
+    const more = { ...(isPrivate ? { privateIp } : {}), ...(isPublic ? { publicIp } : {}) };
+    const at = all.findIndex(
+      (each) =>
+        each.id === id && !(isPrivate && each.privateIp !== undefined) && !(isPublic && each.publicIp !== undefined),
+    );
+    const known = all[at];
+    if (known === undefined) all.push({ id, ...more });
+    else all[at] = { ...known, ...more };
+  }
+  return all;
+}
+
+/** Why the view is not in force whole, as one sentence; null: it is. */
+export function reasonOf({ missing, failed, refused }: NetworkServiceState): string | null {
+  const whys = [...missing, ...Object.values(failed), ...(refused === null ? [] : [refused])];
+  return whys.length === 0 ? null : whys.join("; ");
+}
+
+/** Of the instances of this machine; on a network host, of its cluster. A refused view leaves the last good one in force. */
+export function allocationOf(view: NetworkView, self: Self, state: NetworkServiceState): readonly InstanceAllocation[] {
+  const lookup = lookUp(view, self.address);
+  const nodes = self.peer === "network" ? (lookup.cluster?.nodes ?? []) : lookup.node === null ? [] : [lookup.node];
+  const why = reasonOf({ ...state, refused: null });
+  const become = (address: number): AllocatedAddress =>
+    state.mode === null
+      ? { address, state: "pending" }
+      : why === null
+        ? { address, state: "assigned" }
+        : { address, state: "failed", reason: why };
+  return nodes
+    .flatMap((node) => lookup.instancesOf(node))
+    .map(({ id, privateIp, publicIp }) => ({
+      id,
+      ...(privateIp === undefined ? {} : { privateIp: become(privateIp) }),
+      ...(publicIp === undefined ? {} : { publicIp: become(publicIp) }),
+    }));
+}

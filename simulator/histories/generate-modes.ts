@@ -1,0 +1,58 @@
+import type { Random } from "../kernel/random.ts";
+import { type CellText, formatCell, type MachineText, parseCell, type RuleText, subnetOf } from "../world/cell-text.ts";
+import type { History, HistoryStep } from "../world/history.ts";
+import type { FaultKind } from "./fault-kinds.ts";
+
+type Frame = Pick<History, "cells" | "untilMs"> & { readonly faults: readonly FaultKind[] };
+
+/**
+ * Has the mode EDGE make the networks of some histories' last cells: what such a cell cannot ask for is left out of its texts, and its
+ * rules are about its machines' subnets. Trouble of the Network View Manager comes beside the others. What has no such cell is to the byte
+ * what it would be without.
+ * @returns of how many cells
+ */
+export const withModes = (steps: HistoryStep[], random: Random, { cells, untilMs, faults }: Frame): number => {
+  if (!random.chance(0.25)) return 0;
+  const edge = random.between(1, Math.max(1, cells - 1));
+  const isOfMode = (cell: string): boolean => Number(/^c(\d+)$/.exec(cell)?.[1] ?? 0) > cells - edge;
+  steps.forEach((step, index) => {
+    const [verb = "", cell = "", ...words] = step.words;
+    if ((verb !== "apply" && verb !== "patch") || !isOfMode(cell)) return;
+    const text = formatCell(forMode(parseCell(words)));
+    steps[index] = { ...step, words: `${verb} ${cell} ${text}`.trim().split(" ") };
+  });
+  const troubles = faults.flatMap((kind) => ofManager[kind] ?? []);
+  for (
+    let atMs = random.between(500, 6000);
+    troubles.length > 0 && atMs < untilMs;
+    atMs += random.between(500, 14_000)
+  ) {
+    const words = `${random.pick(troubles)} for ${random.between(50, 6000)}`;
+    steps.push({ atMs, words: words.split(" ") });
+  }
+  return edge;
+};
+
+const self = "network-view-manager";
+const ofManager: Readonly<Partial<Record<FaultKind, readonly string[]>>> = {
+  crash: ["", " before-commit", " after-commit", " between-sends"].map((point) => `crash ${self}${point}`),
+  pause: [`pause ${self}`],
+  disk: [`disk ${self} slow`, `disk ${self} failing`],
+  partition: [`cut ${self} *`],
+  store: [`copy ${self}`, `lose ${self}`, `put-back ${self}`],
+};
+
+const forMode = (text: CellText): CellText => {
+  const groups = new Map(text.machines.map(({ name }, index) => [name, subnetOf(name, index)]));
+  const rules = new Map<string, RuleText>();
+  for (const rule of text.rules) {
+    // Other cells' machines are no ends there.
+    const [from, to] = [groups.get(rule.from), groups.get(rule.to)];
+    if (from === undefined || to === undefined || from === to) continue;
+    const { protocol = "tcp", port } = rule;
+    rules.set(`${from} ${to} ${protocol} ${port}`, { ...rule, from, to });
+  }
+  return { ...text, allOrNone: false, rules: [...rules.values()], machines: text.machines.map(unasked) };
+};
+/** Nobody asks it by its interface whether it lives, and no other cell names it. */
+const unasked = ({ shown: _, ...machine }: MachineText): MachineText => ({ ...machine, live: false });

@@ -1,0 +1,159 @@
+import {
+  allocationOf,
+  namesOf,
+  withLeft,
+  withNames,
+} from "../../../host/drivers/network/eucalyptus/agent/allocations.ts";
+import { type OfferedNetwork, type PlacedRequest, placedOf } from "../../../host/network/network-view.ts";
+import { formatIpv4 } from "../../../model/addresses/addresses.ts";
+import type { HostName, Ipv4 } from "../../../model/cell/identifiers.ts";
+import type { Allocation, InstanceAllocation } from "../../../model/eucalyptus/allocation/allocation.ts";
+import type { NetworkView } from "../../../model/eucalyptus/view/network-view.ts";
+import type { Json } from "../../../model/json/json.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
+import type { Life } from "../../kernel/process.ts";
+import type { Random } from "../../kernel/random.ts";
+import type { Truth } from "../truth.ts";
+
+const sleep = (life: Life, ms: number): Promise<void> => new Promise((resolve) => life.after(ms, resolve));
+/** Until what failed is tried again. */
+const againMs = 5000;
+export const cluster = "one";
+
+/** Of one life of the Host Manager, in whose process the agent runs. */
+interface Running {
+  view: NetworkView | null;
+  /** What it has named last; null: it has not read its file. */
+  before: readonly InstanceAllocation[] | null;
+  applied: string | undefined;
+  told: string;
+  hasBegun: boolean;
+  isBusy: boolean;
+  isDue: boolean;
+}
+
+export interface ModeAgentOptions {
+  readonly host: HostName;
+  readonly address: Ipv4;
+  readonly kernel: Kernel;
+  readonly truth: Truth;
+  /** Why nothing can be put in place now; null: it can. */
+  readonly trouble: () => string | null;
+}
+/**
+ * The agent of a mode of Eucalyptus at one host: puts views in place, a part after the other, and says what became of addresses by the
+ * rules of the real one. What is in place outlives its process and not the machine's power; its file outlives both.
+ */
+export class ModeAgent {
+  readonly #options: ModeAgentOptions;
+  readonly #random: Random;
+  readonly #lives = new WeakMap<Life, Running>();
+  #file: Allocation = { instances: [] };
+
+  constructor(options: ModeAgentOptions) {
+    this.#options = options;
+    this.#random = options.kernel.random.fork(`agent of modes ${options.host}`);
+  }
+
+  offered(life: Life): OfferedNetwork {
+    const running: Running = {
+      view: null,
+      before: null,
+      applied: undefined,
+      told: "",
+      hasBegun: false,
+      isBusy: false,
+      isDue: false,
+    };
+    this.#lives.set(life, running);
+    const onView = (view: NetworkView): void => {
+      running.view = view;
+      if (running.hasBegun) this.#wake(life, running);
+    };
+    return { cluster, peer: "node", onView };
+  }
+  begin(life: Life): void {
+    const running = this.#lives.get(life);
+    if (running === undefined) return;
+    running.hasBegun = true;
+    this.#wake(life, running);
+  }
+
+  #wake(life: Life, running: Running): void {
+    running.isDue = true;
+    if (running.isBusy) return;
+    running.isBusy = true;
+    void this.#looks(life, running);
+  }
+  async #looks(life: Life, running: Running): Promise<void> {
+    while (running.isDue) {
+      running.isDue = false;
+      await sleep(life, 2 + this.#random.next() * 20);
+      await this.#look(life, running);
+    }
+    running.isBusy = false;
+  }
+  async #look(life: Life, running: Running): Promise<void> {
+    const { address } = this.#options;
+    const { view } = running;
+    const before = running.before ?? this.#file.instances;
+    running.before = before;
+    if (view === null) return this.#tell(life, running, { instances: before });
+    const self = { address, peer: "node" } as const;
+    const state = { missing: [], refused: null, left: [] };
+    // Whatever may be in place soon is named before.
+    const coming = withNames(before, allocationOf(view, self, { ...state, mode: null, failed: {} }));
+    if (namesOf(coming).length > namesOf(before).length) this.#write(life, running, coming);
+    const why = await this.#apply(life, view);
+    const failed = why === null ? {} : { network: why };
+    const now = allocationOf(view, self, { ...state, mode: view.mode, failed });
+    if (why === null) running.applied = view.version;
+    else life.after(againMs, () => this.#wake(life, running));
+    this.#write(life, running, why === null ? now : withLeft(now, coming));
+  }
+  #write(life: Life, running: Running, instances: readonly InstanceAllocation[]): void {
+    running.before = instances;
+    this.#file = { instances, ...(running.applied === undefined ? {} : { appliedVersion: running.applied }) };
+    this.#tell(life, running, this.#file);
+  }
+  #tell(life: Life, running: Running, allocation: Allocation): void {
+    const text = JSON.stringify(allocation);
+    if (text === running.told) return;
+    running.told = text;
+    const placed: PlacedRequest = { kind: "network-placed", placed: placedOf(allocation) };
+    void life.request(placed as unknown as Json);
+  }
+
+  /** @returns why not, as a sentence; a part of it may be in place then */
+  async #apply(life: Life, view: NetworkView): Promise<string | null> {
+    const { host, address, kernel, truth, trouble } = this.#options;
+    const node = view.clusters.flatMap(({ nodes }) => nodes).find(({ name }) => name === address);
+    const here = new Set(node?.instances ?? []);
+    const own = new Map<string, string>();
+    for (const { id, privateIp } of view.instances)
+      if (here.has(id) && privateIp !== undefined) own.set(formatIpv4(privateIp), id);
+    const { mode } = truth.dataplane(host);
+    const steps = [
+      () => {
+        for (const [each, id] of own) {
+          mode.addresses.set(each, id);
+          truth.tell((watcher) => watcher.addressPlaced?.(host, each, id));
+        }
+      },
+      () => {
+        mode.view = view;
+      },
+      () => {
+        for (const each of [...mode.addresses.keys()]) if (!own.has(each)) mode.addresses.delete(each);
+      },
+    ];
+    for (const step of steps) {
+      const why = trouble();
+      if (why !== null) return why;
+      step();
+      await sleep(life, 1 + this.#random.next() * 30);
+    }
+    kernel.log(`agent.${host}`, "view-in-place", { version: view.version ?? "", instances: own.size });
+    return null;
+  }
+}

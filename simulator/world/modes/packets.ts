@@ -1,0 +1,44 @@
+import { parseIpv4 } from "../../../model/addresses/addresses.ts";
+import type { IngressRule, NetworkView } from "../../../model/eucalyptus/view/network-view.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
+import type { Packet, Truth } from "../truth.ts";
+
+/** By the rules of groups in force where it leaves and where it arrives; of another network nothing comes and to none anything goes. */
+export const sendByMode = (kernel: Kernel, truth: Truth, packet: Packet): boolean => {
+  const { from, to, fromInterface, toInterface } = packet;
+  const [source, target] = [fromInterface.instance, toInterface.instance];
+  if (source === undefined || target === undefined) return false;
+  const [leaves, arrives] = [truth.dataplane(from.host).mode, truth.dataplane(to.host).mode];
+  if (leaves.addresses.get(fromInterface.address) !== source) return false;
+  if (arrives.addresses.get(toInterface.address) !== target || !truth.machines.has(to)) return false;
+  if (from.host !== to.host && !kernel.network.isOpen(from.host, to.host)) return false;
+  if (!lets(leaves.view, "egress", packet) || !lets(leaves.view, "ingress", packet)) return false;
+  if (!lets(arrives.view, "ingress", packet)) return false;
+  const cellOf = (view: NetworkView | null, id: string): number =>
+    truth.cellNumbers.get(view?.instances.find((each) => each.id === id)?.owner ?? "") ?? 0;
+  const [fromCell, toCell] = [cellOf(leaves.view, source), cellOf(arrives.view, target)];
+  truth.tell((watcher) => watcher.delivered?.({ ...packet, fromCell, toCell }));
+  return true;
+};
+
+const lets = (view: NetworkView | null, way: "ingress" | "egress", packet: Packet): boolean => {
+  const { fromInterface, toInterface, protocol, port } = packet;
+  const groupsOf = (id: string | undefined): readonly string[] =>
+    view?.instances.find((each) => each.id === id)?.securityGroups ?? [];
+  const [froms, tos] = [groupsOf(fromInterface.instance), groupsOf(toInterface.instance)];
+  const [own, others, address] =
+    way === "ingress" ? [tos, froms, fromInterface.address] : [froms, tos, toInterface.address];
+  // Members of a group reach one another.
+  if (own.some((group) => others.includes(group))) return true;
+  const meets = ({ cidr, group, ...rule }: IngressRule): boolean =>
+    (rule.protocol === -1 ||
+      (rule.protocol === (protocol === "tcp" ? 6 : 17) && rule.fromPort <= port && port <= rule.toPort)) &&
+    (group !== undefined ? others.includes(group) : cidr !== undefined && isIn(cidr, address));
+  const groups = view?.securityGroups.filter(({ id }) => own.includes(id)) ?? [];
+  return groups.some((group) => group[way].some(meets));
+};
+const isIn = (cidr: string, address: string): boolean => {
+  const [network = "", prefix = "32"] = cidr.split("/");
+  const size = 2 ** (32 - Number(prefix));
+  return Math.floor((parseIpv4(network) ?? 0) / size) === Math.floor((parseIpv4(address) ?? 0) / size);
+};

@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { listenerCommand, type Probe, probeCommand, seenIn } from "../../cli/connection/probe.ts";
+import { type Testbed, withTestbed } from "../harness.ts";
+import { cells, stateOf, until, untilReady, untilSaid } from "../lab.testing.ts";
+import { execIn } from "./questions.testing.ts";
+
+/**
+ * A cell whose networks EDGE makes, on two hosts beside Diverter: guests with addresses of the network configuration, which reach one
+ * another as the rules of their groups say, and as they say now.
+ */
+const configuration = {
+  Mode: "EDGE",
+  InstanceDnsServers: ["10.0.0.9"],
+  PublicIps: ["192.0.2.100-192.0.2.110"],
+  Subnets: [{ Name: "site", Subnet: "172.20.0.0", Netmask: "255.255.255.0", Gateway: "172.20.0.1" }],
+  Clusters: [{ Name: "one", Subnet: { Name: "site" }, PrivateIps: ["172.20.0.10-172.20.0.20"] }],
+};
+const ports = { open: 7000, closed: 7001 } as const;
+const machine = (name: string, host: string): string => `
+  ${name} extends {
+    boot extends VolumeCopy { x.image "<ref:/shop/golden>"; }
+    vm extends VM { x.memory 96; x.placement.host "${host}"; }
+    disk extends VolumeConnection { x.vm "<ref:../vm>"; x.volume "<ref:../boot>"; x.bootOrder 0; }
+    group extends Subnet { x.size 16; }
+    card extends VirtualInterface { x.vm "<ref:../vm>"; x.subnet "<ref:../group>"; x.vifName "${name}"; }
+  }`;
+const rule = `
+  asks extends NetworkRule {
+    x.address1 "<ref:/shop/web/group>"; x.address2 "<ref:/shop/db/group>";
+    x.protocol "tcp"; x.port2 ${ports.open}; x.direction "1to2";
+  }`;
+const shop = (more: string): string => `shop extends Cell {
+  golden extends Volume { x.size 64; x.access "ro"; x.import "tiny"; }
+  ${machine("web", "h1")}
+  ${machine("db", "h2")}
+  ${more}
+}
+`;
+const fileOf = (t: Testbed, name: string, text: string): string => {
+  const file = join(dirname(t.configFile), name);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+  return file;
+};
+const apply = (t: Testbed, more: string, ...flags: readonly string[]): Promise<string> =>
+  cells(t, "apply", fileOf(t, "shop.sf", shop(more)), "--yes", ...flags);
+
+const addressOf = async (t: Testbed, name: string): Promise<string> => {
+  const state = await stateOf(t, `shop/${name}/card`);
+  assert.ok(state?.address, `${name} has no address`);
+  return state.address;
+};
+const sh = (t: Testbed, name: string, script: string) => execIn(t, `shop/${name}/vm`, ["sh", "-c", script]);
+const probe = async (t: Testbed, from: string, to: string, port: number): Promise<string> => {
+  const asked: Probe = { from: `shop/${from}/vm`, to: `shop/${to}/vm`, protocol: "tcp", port, expected: "passes" };
+  const { code, stdout, stderr } = await execIn(t, asked.from, probeCommand(asked, await addressOf(t, to)));
+  return seenIn(asked, { exitCode: code, stdout, stderr });
+};
+const untilProbed = (t: Testbed, wanted: "passes" | "blocked"): Promise<string> =>
+  until(
+    `a connection from web to db ${wanted}`,
+    () => probe(t, "web", "db", ports.open),
+    (seen) => seen === wanted,
+  );
+/** All of a mode at a host: its taps, and its chains. */
+const inPlace = async (t: Testbed, host: string): Promise<string> =>
+  (await t.exec(host, ["sh", "-c", "ip -o link; iptables-save; ebtables-nft-save; ipset save; ip -4 -o address"]))
+    .stdout;
+
+const becomesReady = async (t: Testbed): Promise<void> => {
+  await apply(t, rule, "--no-wait");
+  await untilSaid(t, "shop/web/vm", /asks for a host of the mode EDGE, and it offers Diverter alone/);
+  assert.match(
+    await cells(t, "network", "configuration", "set", fileOf(t, "network.json", JSON.stringify(configuration))),
+    /./,
+  );
+  for (const name of ["web", "db"]) await untilReady(t, `shop/${name}/vm`);
+  await untilReady(t, "shop/asks");
+  for (const name of ["web", "db"]) {
+    const address = await addressOf(t, name);
+    assert.match(address, /^172\.20\.0\.1\d$/);
+    const seen = await until(
+      `${name} has its address`,
+      () => sh(t, name, "ip -4 address show dev eth0; ip route; cat /etc/resolv.conf"),
+      ({ stdout }) => stdout.includes(`${address}/24`),
+    );
+    assert.match(seen.stdout, /default via 172\.20\.0\.1 [\s\S]*nameserver 10\.0\.0\.9/);
+  }
+};
+const rulesHold = async (t: Testbed): Promise<void> => {
+  for (const name of ["web", "db"])
+    for (const port of Object.values(ports)) await execIn(t, `shop/${name}/vm`, listenerCommand("tcp", port));
+  await untilProbed(t, "passes");
+  assert.equal(await probe(t, "web", "db", ports.closed), "blocked", "a port that no rule opens");
+  assert.equal(await probe(t, "db", "web", ports.open), "blocked", "the other way");
+  await apply(t, "");
+  await untilProbed(t, "blocked");
+  await apply(t, rule);
+  await untilProbed(t, "passes");
+};
+const staysInPlace = async (t: Testbed): Promise<void> => {
+  await t.kill("network-view-manager");
+  for (const host of ["h1", "h2"]) await t.kill(host);
+  // Asked by a host that answers again; no guest was started anew meanwhile.
+  await untilProbed(t, "passes");
+  await untilReady(t, "shop/web/vm");
+  // What a host forgets by hand comes back, and the manager that began anew still knows who has what.
+  await t.exec("h2", ["iptables", "-F", "EUCA_FILTER_FWD"]);
+  await apply(t, "");
+  await untilProbed(t, "blocked");
+  assert.equal((await stateOf(t, "shop/web/vm"))?.incarnation, 1);
+};
+const nothingIsLeft = async (t: Testbed): Promise<void> => {
+  assert.match(await inPlace(t, "h1"), /vn_i-/);
+  await cells(t, "delete", "shop", "--yes", "--allow-destroy", "shop/web/boot,shop/db/boot");
+  for (const host of ["h1", "h2"])
+    await until(
+      `${host} has nothing of the cell`,
+      () => inPlace(t, host),
+      (seen) => !/vn_i-[0-9a-f]|sg-|172\.20\.0\.1[0-9]/.test(seen),
+    );
+};
+
+test("a cell on EDGE", { skip: process.getuid?.() === 0 ? false : "needs root" }, async (context) => {
+  await withTestbed({ hosts: 2, servers: 1, networkModes: { shop: "EDGE" } }, async (t) => {
+    const steps: Readonly<Record<string, (t: Testbed) => Promise<void>>> = {
+      "its machines wait for a configuration, and get their addresses of it": becomesReady,
+      "a rule of groups opens its port, one way, for as long as it is there": rulesHold,
+      "managers that end take nothing away, and go on from what is in place": staysInPlace,
+      "a cell that is deleted leaves nothing at its hosts": nothingIsLeft,
+    };
+    for (const [title, step] of Object.entries(steps)) await context.test(title, () => step(t));
+  });
+});
